@@ -22,10 +22,15 @@ const SERIES = '^controller/series/'
 const RECORDING = '^controller/recording/'
 
 /** Simulator files that put a whole world together; only they see the controller, its memory store and the GPU server's core. */
-const COMPOSITION = '^simulator/(world|run|sweep|replay|live|live-cast|served-fleet|simulated-server|start-world|faults/[a-z-]+)\\.ts$'
+const COMPOSITION =
+  '^simulator/(world|run|sweep|replay|live|live-cast|served-fleet|simulated-server|start-world|faults/[a-z-]+)\\.ts$'
 /** Decides recordings again: composed as a world is. */
 const REDECISION = '^simulator/recording/'
-const COMPOSED = ['^controller/controller\\.ts$', '^controller/adapters/memory-store\\.ts$', '^gpu-server/core/']
+const COMPOSED = [
+  '^controller/controller\\.ts$',
+  '^controller/adapters/memory-store\\.ts$',
+  '^gpu-server/core/',
+]
 
 /** Files under `from` (a regular expression, without those in `except`) may import themselves and what is listed, nothing else of ours. */
 const mayImport = (name, from, allowed, except) => ({
@@ -58,13 +63,39 @@ module.exports = {
     mayImport('recording', RECORDING, [PROTOCOL, DOMAIN, PORTS, ENGINE]),
     mayImport('wire', '^controller/wire/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE]),
     mayImport('api', '^controller/api/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE, SERIES]),
-    mayImport('adapters', '^controller/adapters/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE, '^controller/(wire|api)/']),
+    mayImport('adapters', '^controller/adapters/', [
+      PROTOCOL,
+      DOMAIN,
+      PORTS,
+      DECIDERS,
+      ENGINE,
+      '^controller/(wire|api)/',
+    ]),
     mayImport('controller', '^controller/', [PROTOCOL]),
     mayImport('gpu-server-core', '^gpu-server/core/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
     mayImport('gpu-server', '^gpu-server/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
-    mayImport('simulator', '^simulator/', [PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, DEVICE], `${COMPOSITION}|${REDECISION}`),
-    mayImport('simulator-composition', COMPOSITION, ['^simulator/', PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, ...COMPOSED]),
-    mayImport('simulator-recording', REDECISION, ['^simulator/', PROTOCOL, DOMAIN, PORTS, RECORDING, ...COMPOSED]),
+    mayImport(
+      'simulator',
+      '^simulator/',
+      [PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, DEVICE],
+      `${COMPOSITION}|${REDECISION}`,
+    ),
+    mayImport('simulator-composition', COMPOSITION, [
+      '^simulator/',
+      PROTOCOL,
+      DOMAIN,
+      OPEN_PORTS,
+      METRICS,
+      ...COMPOSED,
+    ]),
+    mayImport('simulator-recording', REDECISION, [
+      '^simulator/',
+      PROTOCOL,
+      DOMAIN,
+      PORTS,
+      RECORDING,
+      ...COMPOSED,
+    ]),
     mayImport('ui', '^ui/', ['^controller/api/schema']),
     mayImport('cli', '^cli/', [PROTOCOL, '^controller/', '^gpu-server/', '^simulator/']),
     {
@@ -83,7 +114,8 @@ module.exports = {
     },
     {
       name: 'nothing-inside-imports-the-whole',
-      comment: 'controller.ts is put together by cli and by a simulated world; nothing else inside the controller knows it.',
+      comment:
+        'controller.ts is put together by cli and by a simulated world; nothing else inside the controller knows it.',
       severity: 'error',
       from: { path: '^controller/' },
       to: { path: '^controller/controller\\.ts$' },
@@ -138,6 +170,9 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node', 'default', 'types'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+    },
   },
 }

@@ -45,7 +45,19 @@ const ambientGlobals = [
     AMBIENT.timers,
   ),
   ...names(
-    ['process', 'console', 'globalThis', 'global', 'self', 'window', 'require', 'navigator', 'fetch', 'WebSocket', 'Intl'],
+    [
+      'process',
+      'console',
+      'globalThis',
+      'global',
+      'self',
+      'window',
+      'require',
+      'navigator',
+      'fetch',
+      'WebSocket',
+      'Intl',
+    ],
     AMBIENT.world,
   ),
   ...names(['crypto'], AMBIENT.random),
@@ -85,16 +97,23 @@ const ambientImports = {
         '^(node:)?(fs|child_process|worker_threads|cluster|os|process|perf_hooks|timers|net|tls|dgram|dns|https?|http2|readline|repl|v8|vm|inspector|async_hooks|module)(/.*)?$',
       message: AMBIENT.world,
     },
-    { group: ['node:crypto', 'crypto'], allowImportNames: ['createHash', 'hash'], message: 'Only hashes: the rest is random.' },
+    {
+      group: ['node:crypto', 'crypto'],
+      allowImportNames: ['createHash', 'hash'],
+      message: 'Only hashes: the rest is random.',
+    },
   ],
 }
 
 // ---- arithmetic whose last bits differ between machines or versions of V8 (docs/decisions/0008) ----
 
-const INEXACT = 'Its last bits differ between machines or versions of V8. Use + − × ÷, sqrt, or simulator/exact-math.ts.'
+const INEXACT =
+  'Its last bits differ between machines or versions of V8. Use + − × ÷, sqrt, or simulator/exact-math.ts.'
 
 const INEXACT_MATH =
-  'pow exp expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh cbrt hypot'.split(' ')
+  'pow exp expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh cbrt hypot'.split(
+    ' ',
+  )
 
 const inexactProperties = INEXACT_MATH.map((property) => ({ object: 'Math', property, message: INEXACT }))
 
@@ -106,7 +125,10 @@ const inexactSyntax = [
       'Identifier[name="Math"]:not(MemberExpression > Identifier.object):not(VariableDeclarator[id.type="ObjectPattern"] > Identifier.init)',
     message: 'Call Math by its name, so that its inexact functions are seen.',
   },
-  { selector: 'MemberExpression[object.name="Math"][computed=true][property.type!="Literal"]', message: 'Name the function of Math.' },
+  {
+    selector: 'MemberExpression[object.name="Math"][computed=true][property.type!="Literal"]',
+    message: 'Name the function of Math.',
+  },
   {
     selector: 'MemberExpression[property.name=/^(toLocale.*|localeCompare|getTimezoneOffset)$/]',
     message: 'Its answer depends on the machine. Compare by code units, format by hand.',
@@ -142,7 +164,10 @@ export default tseslint.config(
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/no-unused-expressions': 'error',
-      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true }],
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true },
+      ],
       'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
     },
@@ -159,7 +184,10 @@ export default tseslint.config(
       '@typescript-eslint/no-misused-promises': 'error',
       '@typescript-eslint/only-throw-error': 'error',
       '@typescript-eslint/prefer-promise-reject-errors': 'error',
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: false }],
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: false },
+      ],
     },
   },
   {
@@ -196,7 +224,10 @@ export default tseslint.config(
         'error',
         bareSort,
         // They end in the markup, which the policy of the page forbids; what is set by a script is allowed.
-        { selector: 'JSXAttribute[name.name="style"]', message: 'No styles in the markup: a class, or element.style in a ref.' },
+        {
+          selector: 'JSXAttribute[name.name="style"]',
+          message: 'No styles in the markup: a class, or element.style in a ref.',
+        },
         { selector: 'JSXAttribute[name.name="innerHTML"]', message: 'Names come from strangers: text only.' },
       ],
     },
@@ -222,5 +253,10 @@ function ignoredByGit() {
   const lines = readFileSync(new URL('.gitignore', import.meta.url), 'utf8').split('\n')
   return lines
     .filter((line) => line !== '' && !line.startsWith('#'))
-    .map((line) => line.replace(/^(!?)(.+)$/, (_, not, path) => not + (path.startsWith('/') ? path.slice(1) : `**/${path}`)))
+    .map((line) =>
+      line.replace(
+        /^(!?)(.+)$/,
+        (_, not, path) => not + (path.startsWith('/') ? path.slice(1) : `**/${path}`),
+      ),
+    )
 }

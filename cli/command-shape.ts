@@ -20,7 +20,9 @@ export function examplesOf(command: Command): readonly string[] {
 
 /** A command that asks the controller and prints what it says. */
 export function asking(command: Command): Command {
-  return fromServer(command).addOption(new Option('-o, --output <format>', 'how it is printed').choices(FORMATS).default('table'))
+  return fromServer(command).addOption(
+    new Option('-o, --output <format>', 'how it is printed').choices(FORMATS).default('table'),
+  )
 }
 
 export function fromServer(command: Command): Command {

@@ -82,13 +82,18 @@ function valueCases(places: readonly Place[], body: (choices: readonly string[])
     .flatMap(({ path, options }) =>
       options
         .filter(({ takesValue }) => takesValue)
-        .map(({ flags, choices }) => `    ${flags.map((flag) => quoted(`${path} ${flag}`)).join(' | ')}) ${body(choices)} ;;\n`),
+        .map(
+          ({ flags, choices }) =>
+            `    ${flags.map((flag) => quoted(`${path} ${flag}`)).join(' | ')}) ${body(choices)} ;;\n`,
+        ),
     )
     .join('')
 }
 
 function bashScript(places: readonly Place[]): string {
-  const words = places.map((place) => `    ${quoted(place.path)}) words=${quoted(wordsAt(place))} ;;\n`).join('')
+  const words = places
+    .map((place) => `    ${quoted(place.path)}) words=${quoted(wordsAt(place))} ;;\n`)
+    .join('')
   const values = valueCases(places, (choices) => `words=${quoted(choices.join(' '))}; isValue=1`)
   return `# bash completion of headroom: source <(headroom completion bash)
 _headroom() {
@@ -115,7 +120,10 @@ complete -o bashdefault -o default -F _headroom headroom
 
 function zshScript(places: readonly Place[]): string {
   const words = places
-    .map((place) => `    ${quoted(place.path)}) candidates=(${wordsAt(place).split(' ').map(quoted).join(' ')}) ;;\n`)
+    .map(
+      (place) =>
+        `    ${quoted(place.path)}) candidates=(${wordsAt(place).split(' ').map(quoted).join(' ')}) ;;\n`,
+    )
     .join('')
   const values = valueCases(places, (choices) => `candidates=(${choices.map(quoted).join(' ')}); is_value=1`)
   return `#compdef headroom
@@ -161,7 +169,9 @@ function fishScript(places: readonly Place[]): string {
   const lines = places.flatMap((place) => {
     const here = `complete -c headroom -n ${fishQuoted(`__headroom_at ${place.path}`)}`
     return [
-      ...place.subcommands.map(({ name, description }) => `${here} -f -a ${fishQuoted(name)} -d ${fishQuoted(description)}`),
+      ...place.subcommands.map(
+        ({ name, description }) => `${here} -f -a ${fishQuoted(name)} -d ${fishQuoted(description)}`,
+      ),
       ...place.options.map((option) => `${here}${fishOption(option)} -d ${fishQuoted(option.description)}`),
     ]
   })
@@ -187,7 +197,9 @@ ${lines.join('\n')}
 }
 
 function fishOption({ flags, takesValue, choices }: OptionShape): string {
-  const names = flags.map((flag) => (flag.startsWith('--') ? ` -l ${flag.slice(2)}` : ` -s ${flag.slice(1)}`)).join('')
+  const names = flags
+    .map((flag) => (flag.startsWith('--') ? ` -l ${flag.slice(2)}` : ` -s ${flag.slice(1)}`))
+    .join('')
   const values = choices.length > 0 ? ` -x -a ${fishQuoted(choices.join(' '))}` : ''
   return `${names}${takesValue && choices.length === 0 ? ' -r' : ''}${values}`
 }

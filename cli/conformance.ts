@@ -24,7 +24,9 @@ const CONNECT_WITHIN_MS = 10_000
 export async function conformance(options: ConformanceOptions): Promise<number> {
   const rules = RULES.filter(({ rule }) => options.only === undefined || rule === options.only)
   if (rules.length === 0)
-    throw new UsageError(`--only ${options.only}: there are ${[...new Set(RULES.map(({ rule }) => rule))].join(', ')}`)
+    throw new UsageError(
+      `--only ${options.only}: there are ${[...new Set(RULES.map(({ rule }) => rule))].join(', ')}`,
+    )
   const bus = await connectedBroker(options)
   const clock = new PacedClock(REAL_TIME.now(), REAL_TIME)
   clock.begin()
@@ -48,8 +50,12 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
   clock.stop()
   await bus.close()
   const broken = reports.filter(({ verdict }) => verdict === 'broken').length
-  if (options.json === true) process.stdout.write(`${JSON.stringify({ node_id: options.node, seed, reports }, null, 2)}\n`)
-  else process.stdout.write(`${reports.length - broken} of ${reports.length} kept or not tested, ${broken} broken (seed ${seed})\n`)
+  if (options.json === true)
+    process.stdout.write(`${JSON.stringify({ node_id: options.node, seed, reports }, null, 2)}\n`)
+  else
+    process.stdout.write(
+      `${reports.length - broken} of ${reports.length} kept or not tested, ${broken} broken (seed ${seed})\n`,
+    )
   return broken === 0 ? EXIT_OK : EXIT_FAILED
 }
 
@@ -60,7 +66,10 @@ async function connectedBroker(options: ConformanceOptions): Promise<NatsBus> {
   const bus = connectBroker(options, 'headroom conformance', () => resolve(true))
   if (!(await isThere)) {
     await bus.close()
-    throw new CommandFailure(`no broker answers within ${CONNECT_WITHIN_MS / 1000} s: nothing was examined`, EXIT_NO_CONNECTION)
+    throw new CommandFailure(
+      `no broker answers within ${CONNECT_WITHIN_MS / 1000} s: nothing was examined`,
+      EXIT_NO_CONNECTION,
+    )
   }
   clearTimeout(timer)
   return bus

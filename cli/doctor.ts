@@ -17,7 +17,11 @@ export async function doctor({ output, ...server }: VerbOptions): Promise<number
     nvidiaCheck(),
     dataDirCheck(process.env),
   ])
-  const checks = [...found.flat(), ...keyChecks(process.env), ...(process.platform === 'linux' ? taskUserChecks() : [])]
+  const checks = [
+    ...found.flat(),
+    ...keyChecks(process.env),
+    ...(process.platform === 'linux' ? taskUserChecks() : []),
+  ]
   await printList(checks, COLUMNS, output)
   return checks.some(({ verdict }) => verdict === 'fail') ? EXIT_FAILED : EXIT_OK
 }

@@ -38,7 +38,13 @@ export class CommandFailure extends Error {
 }
 
 /** Errors that mean "change the input"; by name, so that nothing heavy is loaded to recognise them. */
-const USAGE_ERRORS: ReadonlySet<string> = new Set(['UsageError', 'ScenarioError', 'TraceError', 'SettingsError', 'RecordingError'])
+const USAGE_ERRORS: ReadonlySet<string> = new Set([
+  'UsageError',
+  'ScenarioError',
+  'TraceError',
+  'SettingsError',
+  'RecordingError',
+])
 
 export function isUsageError(error: unknown): error is Error {
   return error instanceof Error && USAGE_ERRORS.has(error.name)

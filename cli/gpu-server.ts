@@ -23,7 +23,13 @@ import type { DurationMs, Mib } from '../protocol/units.ts'
 import { ENVIRONMENT } from './environment/env-table.ts'
 import type { EnvironmentVariable } from './environment/env-table.ts'
 import { CommandFailure, UsageError } from './exit-codes.ts'
-import { checkBroker, checkFolders, checkKeyFile, taskIdentityOf, type TaskIdentityOptions } from './gpu-server/task-identity.ts'
+import {
+  checkBroker,
+  checkFolders,
+  checkKeyFile,
+  taskIdentityOf,
+  type TaskIdentityOptions,
+} from './gpu-server/task-identity.ts'
 import { helloRefusal } from './hello-refusal.ts'
 import { readInventory } from './inventory.ts'
 import { natsSettings, type NatsSettings } from './environment/nats-settings.ts'
@@ -58,8 +64,14 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
   const address = valueOf(env, ENVIRONMENT.nodeAddress) ?? hostname()
   const stateFolder = resolve(valueOf(env, ENVIRONMENT.nodeStateDir) ?? '')
   const workFolder = options.workDir === undefined ? join(stateFolder, 'work') : resolve(options.workDir)
-  const identity = checkedIdentity(options, broker, valueOf(env, ENVIRONMENT.natsNkeyFile), [stateFolder, workFolder])
-  const log = pino({ level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' }, pino.destination({ fd: 2, sync: true }))
+  const identity = checkedIdentity(options, broker, valueOf(env, ENVIRONMENT.natsNkeyFile), [
+    stateFolder,
+    workFolder,
+  ])
+  const log = pino(
+    { level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' },
+    pino.destination({ fd: 2, sync: true }),
+  )
   if (options.allowExec === true) sayIdentity(log, identity, broker.auth.kind === 'none')
   const clock = createSystemClock(bootTime)
   const { accelerator, hostSwapMib } = acceleratorOf(options, clock, log)
@@ -107,9 +119,21 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
       onNote: (line) => log.warn(line),
       onRefused: (reason) => log.error({ reason }, helloRefusal(reason)),
     })
-    log.info({ node: nodeId, name, device: accelerator.kind, gpus: accelerator.gpus().length, tasks: server.taskCount }, 'GPU server runs')
+    log.info(
+      {
+        node: nodeId,
+        name,
+        device: accelerator.kind,
+        gpus: accelerator.gpus().length,
+        tasks: server.taskCount,
+      },
+      'GPU server runs',
+    )
     await untilSignal()
-    setTimeout(() => process.exit(1), STOP_WITHIN_MS + (options.stopTasks === true ? STOP_TASKS_WITHIN_MS : 0)).unref()
+    setTimeout(
+      () => process.exit(1),
+      STOP_WITHIN_MS + (options.stopTasks === true ? STOP_TASKS_WITHIN_MS : 0),
+    ).unref()
     await end(server, options, log)
   } catch (error) {
     throw asFailure(error)
@@ -136,19 +160,27 @@ function checkedIdentity(
 
 /** What the operator gave up by an option is in the log of every start. */
 function sayIdentity(log: Logger, identity: TaskIdentity, isBrokerOpen: boolean): void {
-  if (identity.kind === 'root') log.warn('--task-user root: tasks run as root and can read everything on this host')
-  if (identity.kind === 'task_user') log.warn('--task-user: all tasks share one user and can read each other’s files')
+  if (identity.kind === 'root')
+    log.warn('--task-user root: tasks run as root and can read everything on this host')
+  if (identity.kind === 'task_user')
+    log.warn('--task-user: all tasks share one user and can read each other’s files')
   if (identity.kind !== 'server_user') return
   log.warn('--tasks-as-me: tasks run as the user of this server and can read its key and state')
-  if (isBrokerOpen) log.warn('--tasks-as-me: the broker asks for no key; it is accepted because it is on loopback')
+  if (isBrokerOpen)
+    log.warn('--tasks-as-me: the broker asks for no key; it is accepted because it is on loopback')
 }
 
 async function end(server: GpuServer, options: GpuServerCommandOptions, log: Logger): Promise<void> {
   const { taskCount } = server
-  if (options.stopTasks !== true) log.info({ tasks: taskCount }, 'the server ends; tasks keep running under their guards')
+  if (options.stopTasks !== true)
+    log.info({ tasks: taskCount }, 'the server ends; tasks keep running under their guards')
   else if (await server.endTasks(STOP_TASKS_WITHIN_MS))
     log.info({ tasks: taskCount }, 'the server ends; its tasks were ended, and the controller knows')
-  else log.warn({ tasks: server.taskCount }, 'the server ends; its tasks were told to end, and not all of that has arrived')
+  else
+    log.warn(
+      { tasks: server.taskCount },
+      'the server ends; its tasks were told to end, and not all of that has arrived',
+    )
   await server.close()
 }
 
@@ -170,7 +202,8 @@ function acceleratorOf(
     const hostSwapMib = Math.floor(totalmem() / MIB / 2)
     return { accelerator: new NvidiaAccelerator({ onNote: (line) => log.warn(line) }), hostSwapMib }
   }
-  if (inventory === undefined) throw new UsageError('--device process needs --inventory FILE, which declares its GPUs')
+  if (inventory === undefined)
+    throw new UsageError('--device process needs --inventory FILE, which declares its GPUs')
   const { gpus, hostSwapMib } = readInventory(inventory)
   const wait = (ms: DurationMs): Promise<void> =>
     new Promise((done) => {

@@ -7,7 +7,12 @@ import { swapProfileOf } from '../simulator/scenario/build-fleet.ts'
 import { check } from '../simulator/scenario/check.ts'
 import { parseDocument } from '../simulator/scenario/document.ts'
 import { list, nullable, optional, record, required, size, text } from '../simulator/scenario/rule.ts'
-import { MAX_GPUS_PER_NODE, MAX_HOST_MIB, MAX_VRAM_MIB, swapRule } from '../simulator/scenario/schema-fleet.ts'
+import {
+  MAX_GPUS_PER_NODE,
+  MAX_HOST_MIB,
+  MAX_VRAM_MIB,
+  swapRule,
+} from '../simulator/scenario/schema-fleet.ts'
 import { UsageError } from './exit-codes.ts'
 
 export interface Inventory {
@@ -31,7 +36,11 @@ const inventoryRule = record({
     ),
     'One entry for each GPU, in the order of their indexes.',
   ),
-  host_swap_mib: optional(nullable(size(0, MAX_HOST_MIB)), null, 'Host memory for swapped-out bytes; null is twice the VRAM.'),
+  host_swap_mib: optional(
+    nullable(size(0, MAX_HOST_MIB)),
+    null,
+    'Host memory for swapped-out bytes; null is twice the VRAM.',
+  ),
 })
 
 /** @throws UsageError when it cannot be read, ScenarioError with every problem in it. */
@@ -45,7 +54,11 @@ export function readInventory(file: string): Inventory {
   return {
     gpus: gpus.map((gpu) => {
       const profile = swapProfileOf(gpu.swap)
-      return { model: gpu.model, physicalMib: gpu.vram_mib, swapMs: (direction, mib) => swapDurationMs(profile, direction, mib) }
+      return {
+        model: gpu.model,
+        physicalMib: gpu.vram_mib,
+        swapMs: (direction, mib) => swapDurationMs(profile, direction, mib),
+      }
     }),
     hostSwapMib: host_swap_mib ?? 2 * vramMib,
   }

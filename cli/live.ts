@@ -44,8 +44,13 @@ export async function live(options: LiveOptions): Promise<number> {
     const url = await startController(parts, folder, natsUrl, options)
     await tune(url, options)
     const path = `${putCommand(folder)}:${process.env['PATH'] ?? ''}`
-    for (let i = 1; i <= options.servers; i++) startServer(parts, { folder, natsUrl, path, index: i }, options)
-    await until(`${options.servers} servers are up`, parts, async () => (await upNodes(url)) >= options.servers)
+    for (let i = 1; i <= options.servers; i++)
+      startServer(parts, { folder, natsUrl, path, index: i }, options)
+    await until(
+      `${options.servers} servers are up`,
+      parts,
+      async () => (await upNodes(url)) >= options.servers,
+    )
     process.stdout.write(welcome(url, options))
     const ended = await Promise.race([isAsked, ...parts.map((part) => part.ended)])
     if (ended !== null) process.stderr.write(`${ended}; the others end, too\n`)
@@ -67,7 +72,12 @@ async function startBroker(parts: Part[]): Promise<string> {
   return `nats://127.0.0.1:${port}`
 }
 
-async function startController(parts: Part[], folder: string, natsUrl: string, options: LiveOptions): Promise<string> {
+async function startController(
+  parts: Part[],
+  folder: string,
+  natsUrl: string,
+  options: LiveOptions,
+): Promise<string> {
   const controller = start(parts, 'the controller', headroom('serve'), {
     [ENVIRONMENT.natsUrls.name]: natsUrl,
     [ENVIRONMENT.dataDir.name]: join(folder, 'controller'),
@@ -90,7 +100,11 @@ async function tune(url: string, { idle, overcommit }: LiveOptions): Promise<voi
   const { source } = (await (await fetch(`${url}/api/v1/config`)).json()) as { readonly source: string }
   if (source === 'persisted') return
   const body = JSON.stringify({ idle_swap_out_seconds: idle, default_vram_overcommit_percent: overcommit })
-  const answer = await fetch(`${url}/api/v1/config`, { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body })
+  const answer = await fetch(`${url}/api/v1/config`, {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json' },
+    body,
+  })
   if (!answer.ok) throw new Error(`PUT /config: ${await answer.text()}`)
 }
 
@@ -103,13 +117,20 @@ interface ServerPlace {
   readonly index: number
 }
 
-function startServer(parts: Part[], { folder, natsUrl, path, index }: ServerPlace, options: LiveOptions): void {
+function startServer(
+  parts: Part[],
+  { folder, natsUrl, path, index }: ServerPlace,
+  options: LiveOptions,
+): void {
   const name = `local-${index}`
   const state = join(folder, name)
   mkdirSync(state, { recursive: true })
   const inventory = join(folder, `${name}.inventory.yaml`)
   const gpu = { model: 'declared', vram_mib: options.vram, swap: 'pinned-gen4' }
-  writeFileSync(inventory, `${JSON.stringify({ gpus: Array.from({ length: options.gpus }, () => gpu) }, null, 2)}\n`)
+  writeFileSync(
+    inventory,
+    `${JSON.stringify({ gpus: Array.from({ length: options.gpus }, () => gpu) }, null, 2)}\n`,
+  )
   const command = headroom(
     'gpu-server',
     '--device',
@@ -151,10 +172,19 @@ Ctrl-C ends everything, tasks included.
 `
 }
 
-function start(parts: Part[], name: string, command: readonly string[], env: Readonly<Record<string, string>>): Part {
+function start(
+  parts: Part[],
+  name: string,
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Part {
   const [file = '', ...args] = command
   // A group of its own: Ctrl-C reaches this process alone, which then ends the parts in order.
-  const child = spawn(file, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const child = spawn(file, args, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
   let lastLine = ''
   child.stderr.on('data', (chunk: Buffer) => {
     const text = chunk.toString()
@@ -163,7 +193,9 @@ function start(parts: Part[], name: string, command: readonly string[], env: Rea
   })
   const ended = new Promise<string>((done) => {
     child.once('error', (error) => done(`${name} did not start: ${error.message}`))
-    child.once('exit', (code, signal) => done(`${name} has ended (${signal ?? code})${lastLine === '' ? '' : `: ${lastLine}`}`))
+    child.once('exit', (code, signal) =>
+      done(`${name} has ended (${signal ?? code})${lastLine === '' ? '' : `: ${lastLine}`}`),
+    )
   })
   const part = { name, child, ended }
   parts.push(part)
@@ -185,7 +217,11 @@ async function endPart({ child, ended }: Part): Promise<void> {
   clearTimeout(timer)
 }
 
-async function until(what: string, parts: readonly Part[], look: () => Promise<boolean> | boolean): Promise<void> {
+async function until(
+  what: string,
+  parts: readonly Part[],
+  look: () => Promise<boolean> | boolean,
+): Promise<void> {
   const deadline = performance.now() + UP_WITHIN_MS
   let ended: string | null = null
   for (const part of parts) void part.ended.then((how) => (ended ??= how))
@@ -197,7 +233,9 @@ async function until(what: string, parts: readonly Part[], look: () => Promise<b
 }
 
 async function upNodes(url: string): Promise<number> {
-  const { items } = (await (await fetch(`${url}/api/v1/nodes`)).json()) as { readonly items: readonly { readonly status: string }[] }
+  const { items } = (await (await fetch(`${url}/api/v1/nodes`)).json()) as {
+    readonly items: readonly { readonly status: string }[]
+  }
   return items.filter(({ status }) => status === 'up').length
 }
 

@@ -13,7 +13,10 @@ const SERIALIZERS = {
   request: lineOf,
   err: factsOf,
   ...Object.fromEntries(
-    ['headers', 'body', 'query', 'authorization', 'cookie', 'secret', 'token', 'password'].map((name) => [name, HIDDEN]),
+    ['headers', 'body', 'query', 'authorization', 'cookie', 'secret', 'token', 'password'].map((name) => [
+      name,
+      HIDDEN,
+    ]),
   ),
 }
 
@@ -22,7 +25,10 @@ interface RequestLike {
   readonly url?: string
 }
 
-export function createLog(level: LogLevel, destination: DestinationStream = pino.destination({ fd: 2, sync: true })): Logger {
+export function createLog(
+  level: LogLevel,
+  destination: DestinationStream = pino.destination({ fd: 2, sync: true }),
+): Logger {
   return pino({ level, serializers: SERIALIZERS }, destination)
 }
 
@@ -36,5 +42,11 @@ function factsOf(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { code } = error as NodeJS.ErrnoException
   const cause = error.cause === undefined ? {} : { cause: factsOf(error.cause) }
-  return { type: error.name, message: error.message, ...(code === undefined ? {} : { code }), stack: error.stack, ...cause }
+  return {
+    type: error.name,
+    message: error.message,
+    ...(code === undefined ? {} : { code }),
+    stack: error.stack,
+    ...cause,
+  }
 }

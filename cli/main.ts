@@ -39,11 +39,15 @@ async function main(args: readonly string[]): Promise<number> {
 function tell(error: unknown): number {
   const code = error instanceof Error ? exitCodeOf(error) : null
   const text =
-    error instanceof Error ? hinted(code === null ? (error.stack ?? error.message) : visible(error.message), code) : String(error)
+    error instanceof Error
+      ? hinted(code === null ? (error.stack ?? error.message) : visible(error.message), code)
+      : String(error)
   process.stderr.write(`headroom: ${text}\n`)
   return code ?? EXIT_FAILED
 }
 
 function hinted(text: string, code: number | null): string {
-  return code === EXIT_DENIED ? `${text} The token is what HEADROOM_TOKEN holds, or the file of --token-file.` : text
+  return code === EXIT_DENIED
+    ? `${text} The token is what HEADROOM_TOKEN holds, or the file of --token-file.`
+    : text
 }

@@ -8,7 +8,9 @@ export function addNatsCommands(program: Command): void {
   const nats = program.command('nats').description('the message broker')
   nats
     .command('config')
-    .description('a configuration for nats-server in which each identity may do its own part only, and a key for each of them')
+    .description(
+      'a configuration for nats-server in which each identity may do its own part only, and a key for each of them',
+    )
     .option(
       '--nodes <name,…>',
       'GPU servers by NODE_NAME, or name=NODE_ID',
@@ -30,13 +32,19 @@ export function addNatsCommands(program: Command): void {
       'workers of sweeps over machines, and one identity `sweep` that starts them; turns JetStream on',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
-    .option('--jetstream-dir <folder>', 'where the broker keeps sweeps, as it will find it; else jetstream beside the configuration')
+    .option(
+      '--jetstream-dir <folder>',
+      'where the broker keeps sweeps, as it will find it; else jetstream beside the configuration',
+    )
     .option(
       '--key-copies <name=folder,…>',
       'copies of keys, each alone in a folder: for the one container that needs it',
       list(COPY, 'name=folder, as node-gpu-1=/keys/gpu-1'),
     )
-    .option('--kubernetes', 'one Secret and one workload for each of --nodes, in kubernetes/ beside the configuration')
+    .option(
+      '--kubernetes',
+      'one Secret and one workload for each of --nodes, in kubernetes/ beside the configuration',
+    )
     .requiredOption('-o, --out <file>', 'the configuration; keys lie beside it in keys/')
     .option('--listen <host:port>', 'where the broker listens', address, '0.0.0.0:4222')
     .option('--monitor <host:port>', 'where it answers health checks (/healthz); else nowhere', address)
@@ -49,10 +57,18 @@ export function addNatsCommands(program: Command): void {
     })
   nats
     .command('rotate')
-    .description('a new key for one party or several; the old one is refused once the broker has reloaded its configuration')
-    .argument('[party...]', 'controller, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them')
+    .description(
+      'a new key for one party or several; the old one is refused once the broker has reloaded its configuration',
+    )
+    .argument(
+      '[party...]',
+      'controller, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them',
+    )
     .option('--all', 'every party of the configuration')
-    .requiredOption('-o, --out <file>', 'the configuration that `headroom nats config` made; keys lie beside it in keys/')
+    .requiredOption(
+      '-o, --out <file>',
+      'the configuration that `headroom nats config` made; keys lie beside it in keys/',
+    )
     .action(async (parties: readonly string[], options: NatsRotateOptions) => {
       const { natsRotate } = await import('./nats/nats-rotate.ts')
       natsRotate(parties, options)

@@ -30,7 +30,13 @@ export const TASK_STATE_FILTERS = [
 ] as const
 
 /** As in controller/domain/decision.ts; a test holds them equal. */
-export const DECISION_KINDS = ['placement', 'swap_out', 'swap_in', 'growth_granted', 'growth_refused'] as const
+export const DECISION_KINDS = [
+  'placement',
+  'swap_out',
+  'swap_in',
+  'growth_granted',
+  'growth_refused',
+] as const
 
 const DRY_RUN = 'say what that would do, and change nothing'
 const MAX_ROWS = 1_000_000
@@ -53,7 +59,11 @@ export function addOperatorVerbs(program: Command, setExit: SetExit): void {
 
 function addStatus(program: Command, setExit: SetExit): void {
   withExamples(
-    asking(program.command('status').description('the cluster on one page; ends with 1 when the controller is not ready')),
+    asking(
+      program
+        .command('status')
+        .description('the cluster on one page; ends with 1 when the controller is not ready'),
+    ),
     'headroom status',
     'headroom status -o json | jq .summary.vram',
   ).action(async (options: VerbOptions) => {
@@ -65,7 +75,11 @@ function addStatus(program: Command, setExit: SetExit): void {
 function addTop(program: Command, setExit: SetExit): void {
   withExamples(
     asking(program.command('top').description('nodes and tasks as they change; Ctrl-C ends it'))
-      .addOption(new Option('--interval <time>', 'between two looks').argParser(timeWithin(100, 3_600_000)).default(2_000, '2s'))
+      .addOption(
+        new Option('--interval <time>', 'between two looks')
+          .argParser(timeWithin(100, 3_600_000))
+          .default(2_000, '2s'),
+      )
       .option('--once', 'print once, also on a terminal'),
     'headroom top',
     'headroom top --interval 500ms',
@@ -78,12 +92,13 @@ function addTop(program: Command, setExit: SetExit): void {
 
 function addNode(program: Command, setExit: SetExit): void {
   const node = program.command('node').description('GPU nodes; a node is named by its name or its id')
-  withExamples(asking(node.command('list').description('all nodes, in order of registration')), 'headroom node list -o wide').action(
-    async (options: VerbOptions) => {
-      const { nodeList } = await import('./operator/nodes.ts')
-      setExit(await nodeList(options))
-    },
-  )
+  withExamples(
+    asking(node.command('list').description('all nodes, in order of registration')),
+    'headroom node list -o wide',
+  ).action(async (options: VerbOptions) => {
+    const { nodeList } = await import('./operator/nodes.ts')
+    setExit(await nodeList(options))
+  })
   withExamples(
     asking(node.command('show').description('one node and its GPUs').argument('<node>', 'name or id')),
     'headroom node show a100-1',
@@ -92,7 +107,13 @@ function addNode(program: Command, setExit: SetExit): void {
     setExit(await nodeShow(name, options))
   })
   withExamples(
-    asking(node.command('set').description('overrides of a node: overcommit (percent) and reserve (VRAM of each GPU); null takes one away'))
+    asking(
+      node
+        .command('set')
+        .description(
+          'overrides of a node: overcommit (percent) and reserve (VRAM of each GPU); null takes one away',
+        ),
+    )
       .argument('<node>', 'name or id')
       .argument('<setting=value...>', 'overcommit=50, reserve=2Gi'),
     'headroom node set a100-1 overcommit=50 reserve=4Gi',
@@ -105,18 +126,27 @@ function addNode(program: Command, setExit: SetExit): void {
     ['cordon', 'place no new task on a node; its tasks stay'],
     ['uncordon', 'let a node take tasks again; ends a drain'],
   ] as const) {
-    withExamples(asking(node.command(verb).description(what).argument('<node>', 'name or id')), `headroom node ${verb} a100-1`).action(
-      async (name: string, options: VerbOptions) => {
-        const { nodeCordon } = await import('./operator/nodes.ts')
-        setExit(await nodeCordon(name, verb === 'cordon', options))
-      },
-    )
+    withExamples(
+      asking(node.command(verb).description(what).argument('<node>', 'name or id')),
+      `headroom node ${verb} a100-1`,
+    ).action(async (name: string, options: VerbOptions) => {
+      const { nodeCordon } = await import('./operator/nodes.ts')
+      setExit(await nodeCordon(name, verb === 'cordon', options))
+    })
   }
   withExamples(
-    asking(node.command('drain').description('empty a node: no new task, and those on it end or are moved; uncordon ends it'))
+    asking(
+      node
+        .command('drain')
+        .description('empty a node: no new task, and those on it end or are moved; uncordon ends it'),
+    )
       .argument('<node>', 'name or id')
       .option('--requeue', 'stop tasks with on_node_loss requeue: they wait for another node')
-      .option('--after <time>', 'with --requeue: they may end in their own time for so long', timeWithin(0, 604_800_000)),
+      .option(
+        '--after <time>',
+        'with --requeue: they may end in their own time for so long',
+        timeWithin(0, 604_800_000),
+      ),
     'headroom node drain a100-1',
     'headroom node drain a100-1 --requeue --after 1h',
   ).action(async (name: string, options: NodeDrainOptions) => {
@@ -138,7 +168,9 @@ function addTask(program: Command, setExit: SetExit): void {
     setExit(await taskShow(id, options))
   })
   withExamples(
-    asking(task.command('explain').description('why a task waits, or where it sits').argument('<task>', 'id')),
+    asking(
+      task.command('explain').description('why a task waits, or where it sits').argument('<task>', 'id'),
+    ),
     'headroom task explain 0b6f4c1e-…',
   ).action(async (id: string, options: VerbOptions) => {
     const { taskExplain } = await import('./operator/explain.ts')
@@ -147,7 +179,10 @@ function addTask(program: Command, setExit: SetExit): void {
   withExamples(
     asking(task.command('set').description('change a task; VRAM and groups only while it is pending'))
       .argument('<task>', 'id')
-      .argument('<field=value...>', 'noswap=1, priority=P0, vram_mib=8Gi, groups=a,b, labels.team=x (empty takes a label away)'),
+      .argument(
+        '<field=value...>',
+        'noswap=1, priority=P0, vram_mib=8Gi, groups=a,b, labels.team=x (empty takes a label away)',
+      ),
     'headroom task set 0b6f4c1e-… noswap=1 priority=P0',
     'headroom task set 0b6f4c1e-… labels.team=vision',
   ).action(async (id: string, settings: string[], options: VerbOptions) => {
@@ -158,7 +193,9 @@ function addTask(program: Command, setExit: SetExit): void {
     asking(
       task
         .command('cancel')
-        .description('cancel tasks; a placed one is stopped by its GPU server: SIGTERM, and SIGKILL after its stop grace')
+        .description(
+          'cancel tasks; a placed one is stopped by its GPU server: SIGTERM, and SIGKILL after its stop grace',
+        )
         .argument('<task...>', 'ids')
         .option('--now', 'SIGKILL at once, also while it is being stopped'),
     ),
@@ -177,12 +214,13 @@ function addTaskDeeds(task: Command, setExit: SetExit): void {
     ['swap-out', 'swap idle tasks out of VRAM; each stays out until it wants the GPU'],
     ['swap-in', 'let swapped-out tasks return to VRAM'],
   ] as const) {
-    withExamples(asking(task.command(deed).description(what).argument('<task...>', 'ids')), `headroom task ${deed} 0b6f4c1e-…`).action(
-      async (ids: string[], options: VerbOptions) => {
-        const { taskByHand } = await import('./operator/tasks.ts')
-        setExit(await taskByHand(deed, ids, options))
-      },
-    )
+    withExamples(
+      asking(task.command(deed).description(what).argument('<task...>', 'ids')),
+      `headroom task ${deed} 0b6f4c1e-…`,
+    ).action(async (ids: string[], options: VerbOptions) => {
+      const { taskByHand } = await import('./operator/tasks.ts')
+      setExit(await taskByHand(deed, ids, options))
+    })
   }
 }
 
@@ -190,7 +228,9 @@ function addTaskLogs(task: Command, setExit: SetExit): void {
   withExamples(
     fromServer(task.command('logs').description('what a task wrote, in its latest attempt'))
       .argument('<task>', 'id')
-      .addOption(new Option('--stream <stream>', 'one of them alone, on stdout').choices(['stdout', 'stderr']))
+      .addOption(
+        new Option('--stream <stream>', 'one of them alone, on stdout').choices(['stdout', 'stderr']),
+      )
       .option('-f, --follow', 'go on with what it writes, until it ends or Ctrl-C')
       .option('--offset <bytes>', 'from this byte of that stream on', whole(0, 999_999_999_999)),
     'headroom task logs 0b6f4c1e-… --follow',
@@ -204,7 +244,11 @@ function addTaskLogs(task: Command, setExit: SetExit): void {
 function addTaskList(task: Command, setExit: SetExit): void {
   withExamples(
     asking(task.command('list').description('tasks, newest submission first'))
-      .addOption(new Option('--state <state>', 'a list (running, pending, completed, all) or an exact state').choices(TASK_STATE_FILTERS))
+      .addOption(
+        new Option('--state <state>', 'a list (running, pending, completed, all) or an exact state').choices(
+          TASK_STATE_FILTERS,
+        ),
+      )
       .option('--priority <p>', 'P0 (highest) to P4', priority)
       .option('--node <node>', 'placed on this node, by name or id')
       .option('--group <group>', 'may run in this group')
@@ -220,13 +264,16 @@ function addTaskList(task: Command, setExit: SetExit): void {
 }
 
 function addGroup(program: Command, setExit: SetExit): void {
-  const group = program.command('group').description('named sets of nodes; tasks that target one run nowhere else')
-  withExamples(asking(group.command('list').description('all groups, by name')), 'headroom group list').action(
-    async (options: VerbOptions) => {
-      const { groupList } = await import('./operator/groups.ts')
-      setExit(await groupList(options))
-    },
-  )
+  const group = program
+    .command('group')
+    .description('named sets of nodes; tasks that target one run nowhere else')
+  withExamples(
+    asking(group.command('list').description('all groups, by name')),
+    'headroom group list',
+  ).action(async (options: VerbOptions) => {
+    const { groupList } = await import('./operator/groups.ts')
+    setExit(await groupList(options))
+  })
   withExamples(
     asking(group.command('show').description('one group').argument('<group>', 'its name')),
     'headroom group show training -o yaml',
@@ -235,7 +282,12 @@ function addGroup(program: Command, setExit: SetExit): void {
     setExit(await groupShow(id, options))
   })
   withExamples(
-    asking(group.command('create').description('create a group; its nodes leave the common pool at once').argument('<group>', 'its name'))
+    asking(
+      group
+        .command('create')
+        .description('create a group; its nodes leave the common pool at once')
+        .argument('<group>', 'its name'),
+    )
       .option('--description <text>', 'what it is for')
       .option('--node <node>', 'a node in it, by name or id; may be given several times', repeatable, [])
       .option('--dry-run', DRY_RUN),
@@ -259,28 +311,34 @@ function addGroup(program: Command, setExit: SetExit): void {
 
 function addGroupMembers(group: Command, setExit: SetExit): void {
   const member = (verb: string, what: string): Command =>
-    asking(group.command(verb).description(what).argument('<group>', 'its name').argument('<node>', 'name or id')).option(
-      '--dry-run',
-      DRY_RUN,
-    )
-  withExamples(member('add-node', 'let a node join a group'), 'headroom group add-node training a100-3').action(
-    async (id: string, node: string, options: GroupChangeOptions) => {
-      const { groupAddNode } = await import('./operator/groups.ts')
-      setExit(await groupAddNode(id, node, options))
-    },
-  )
-  withExamples(member('remove-node', 'let a node leave a group'), 'headroom group remove-node training a100-3').action(
-    async (id: string, node: string, options: GroupChangeOptions) => {
-      const { groupRemoveNode } = await import('./operator/groups.ts')
-      setExit(await groupRemoveNode(id, node, options))
-    },
-  )
+    asking(
+      group.command(verb).description(what).argument('<group>', 'its name').argument('<node>', 'name or id'),
+    ).option('--dry-run', DRY_RUN)
+  withExamples(
+    member('add-node', 'let a node join a group'),
+    'headroom group add-node training a100-3',
+  ).action(async (id: string, node: string, options: GroupChangeOptions) => {
+    const { groupAddNode } = await import('./operator/groups.ts')
+    setExit(await groupAddNode(id, node, options))
+  })
+  withExamples(
+    member('remove-node', 'let a node leave a group'),
+    'headroom group remove-node training a100-3',
+  ).action(async (id: string, node: string, options: GroupChangeOptions) => {
+    const { groupRemoveNode } = await import('./operator/groups.ts')
+    setExit(await groupRemoveNode(id, node, options))
+  })
 }
 
 function addConfig(program: Command, setExit: SetExit): void {
   const config = program.command('config').description('the global settings')
   withExamples(
-    asking(config.command('get').description('all settings, or the value of one').argument('[setting]', 'its name')),
+    asking(
+      config
+        .command('get')
+        .description('all settings, or the value of one')
+        .argument('[setting]', 'its name'),
+    ),
     'headroom config get',
     'headroom config get default_vram_overcommit_percent',
   ).action(async (setting: string | undefined, options: VerbOptions) => {
@@ -302,12 +360,9 @@ function addConfig(program: Command, setExit: SetExit): void {
     setExit(await configSet(settings, options))
   })
   withExamples(
-    asking(config.command('history').description('who changed the settings, when and how, the newest last')).option(
-      '--last <n>',
-      'at most so many',
-      whole(1, MAX_ROWS),
-      DEFAULT_EVENT_ROWS,
-    ),
+    asking(
+      config.command('history').description('who changed the settings, when and how, the newest last'),
+    ).option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS),
     'headroom config history',
   ).action(async (options: HistoryOptions) => {
     const { configHistory } = await import('./operator/config.ts')
@@ -315,7 +370,10 @@ function addConfig(program: Command, setExit: SetExit): void {
   })
   withExamples(
     asking(
-      config.command('restore').description('make a new revision that equals an earlier one').argument('<revision>', 'its number'),
+      config
+        .command('restore')
+        .description('make a new revision that equals an earlier one')
+        .argument('<revision>', 'its number'),
     ).option('--dry-run', DRY_RUN),
     'headroom config restore 3 --dry-run',
     'headroom config restore 3',
@@ -330,7 +388,9 @@ function addDecisions(program: Command, setExit: SetExit): void {
     asking(
       program
         .command('decisions')
-        .description('what was decided and from what: placements, swaps, growths; the newest last, or one in detail')
+        .description(
+          'what was decided and from what: placements, swaps, growths; the newest last, or one in detail',
+        )
         .argument('[number]', 'of a decision'),
     )
       .option('--task <task>', 'about this task, or it left by it')
@@ -368,7 +428,12 @@ function addEvents(program: Command, setExit: SetExit): void {
       .command('verify')
       .description('look whether the log of events is as it was written; ends with 1 when it is not')
       .argument('[path]', 'data directory, store file or a copy of one (CONTROLLER_DATA_DIR, or else ./data)')
-      .addOption(new Option('--noted <seq:hash>', 'what an earlier verify said of the last event; may be repeated').argParser(notedLinks))
+      .addOption(
+        new Option(
+          '--noted <seq:hash>',
+          'what an earlier verify said of the last event; may be repeated',
+        ).argParser(notedLinks),
+      )
       .option('--json', 'print the result as JSON'),
     'headroom events verify',
     'headroom events verify backup/headroom.db --noted 48213:5f0c…',
@@ -380,12 +445,12 @@ function addEvents(program: Command, setExit: SetExit): void {
 
 function addWhyPending(program: Command, setExit: SetExit): void {
   withExamples(
-    asking(program.command('why-pending').description('why tasks wait: all of them, or one in detail').argument('[task]', 'id')).option(
-      '--limit <n>',
-      'at most so many',
-      whole(1, MAX_ROWS),
-      DEFAULT_TASK_ROWS,
-    ),
+    asking(
+      program
+        .command('why-pending')
+        .description('why tasks wait: all of them, or one in detail')
+        .argument('[task]', 'id'),
+    ).option('--limit <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
     'headroom why-pending',
     'headroom why-pending 0b6f4c1e-…',
   ).action(async (id: string | undefined, options: WhyPendingOptions) => {

@@ -103,8 +103,12 @@ function integerRange(least: number, most: number): (text: string) => readonly n
   return (text) => {
     if (/^\d+$/.test(text)) return [single(text)]
     const range = parseRange(text)
-    if (range === null) throw new InvalidArgumentError(`It must be a number, ${RANGE_FORMAT}, or several of them with commas between.`)
-    if (range.from < least || range.to > most) throw new InvalidArgumentError(`It must lie between ${least} and ${most}.`)
+    if (range === null)
+      throw new InvalidArgumentError(
+        `It must be a number, ${RANGE_FORMAT}, or several of them with commas between.`,
+      )
+    if (range.from < least || range.to > most)
+      throw new InvalidArgumentError(`It must lie between ${least} and ${most}.`)
     if (rangeCount(range) > MAX_RANGE_VALUES)
       throw new InvalidArgumentError(`It has ${rangeCount(range)} values; allowed are ${MAX_RANGE_VALUES}.`)
     return rangeValues(range)
@@ -115,7 +119,9 @@ function integerRange(least: number, most: number): (text: string) => readonly n
 export function idRange(text: string): { readonly from: number; readonly to: number } {
   const [from = NaN, to = NaN] = (/^(\d{1,10})-(\d{1,10})$/.exec(text)?.slice(1) ?? []).map(Number)
   if (from >= LEAST_TASK_ID && from <= to && to <= MAX_TASK_ID) return { from, to }
-  throw new InvalidArgumentError(`It must be two numbers with - between, from ${LEAST_TASK_ID} to ${MAX_TASK_ID}, as 200000-201023.`)
+  throw new InvalidArgumentError(
+    `It must be two numbers with - between, from ${LEAST_TASK_ID} to ${MAX_TASK_ID}, as 200000-201023.`,
+  )
 }
 
 /** `SEQ:HASH`, once or several times. */
@@ -125,7 +131,9 @@ export function notedLinks(
 ): readonly { readonly seq: number; readonly hash: string }[] {
   const [, seq, hash] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text) ?? []
   if (seq === undefined || hash === undefined) {
-    throw new InvalidArgumentError('It must be the number of an event, a colon, and its hash: 64 digits from 0 to f.')
+    throw new InvalidArgumentError(
+      'It must be the number of an event, a colon, and its hash: 64 digits from 0 to f.',
+    )
   }
   return [...before, { seq: Number(seq), hash }]
 }

@@ -2,7 +2,18 @@
  * What a command is told to write. A file is there whole or not at all: it is written beside its place, as NAME.new, and renamed. What is no regular file
  * (/dev/null, a pipe) cannot be replaced and is written into. What cannot be written is told in one line, with the option that named it.
  */
-import { accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { UsageError } from './exit-codes.ts'
 
@@ -127,7 +138,8 @@ function makeFolders(folder: string, mode: number): void {
     const { code } = error as NodeJS.ErrnoException
     if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return
     const parent = dirname(folder)
-    if (code !== 'ENOENT' || parent === folder || statSync(parent, { throwIfNoEntry: false }) !== undefined) throw error
+    if (code !== 'ENOENT' || parent === folder || statSync(parent, { throwIfNoEntry: false }) !== undefined)
+      throw error
     makeFolders(parent, mode)
     mkdirSync(folder, { mode })
   }

@@ -24,8 +24,13 @@ export function programOf(setExit: SetExit): Command {
     .configureOutput({ outputError: (text, write) => write(onOneLine(text)) })
   program
     .command('serve')
-    .description('the controller with its page: for the servers at CONTROLLER_NATS_URL, or over a simulated fleet in real time')
-    .option('--accept-loss <mark>', 'start once on a store that went back in time: the mark that the refusal names')
+    .description(
+      'the controller with its page: for the servers at CONTROLLER_NATS_URL, or over a simulated fleet in real time',
+    )
+    .option(
+      '--accept-loss <mark>',
+      'start once on a store that went back in time: the mark that the refusal names',
+    )
     .action(async ({ acceptLoss }: { readonly acceptLoss?: string }) => {
       const { serve } = await import('./serve.ts')
       await serve(process.env, acceptLoss)
@@ -67,21 +72,37 @@ function addGpuServer(program: Command): void {
     .option('--inventory <file>', 'declares the GPUs of --device process (YAML or JSON)')
     .option('--allow-exec', 'run the commands of tasks; otherwise only leases are taken')
     .addOption(
-      new Option('--task-uids <from-to>', 'as root: user ids from which each attempt gets one of its own; else 200000-201023').argParser(
-        idRange,
-      ),
+      new Option(
+        '--task-uids <from-to>',
+        'as root: user ids from which each attempt gets one of its own; else 200000-201023',
+      ).argParser(idRange),
     )
-    .option('--task-user <user>', 'as root: run all tasks as this one user (a name, or uid:gid); root: as root, with all its rights')
-    .option('--tasks-as-me', 'not as root: run tasks as the user of the server, who can then read its key and state')
-    .option('--work-dir <folder>', 'holds a folder for each attempt, in which it begins; else work/ in NODE_STATE_DIR')
-    .option('--host-swap-mib <size>', 'host memory for swapped-out tasks; else half of it, or as the inventory says', mib(0, 1_073_741_824))
+    .option(
+      '--task-user <user>',
+      'as root: run all tasks as this one user (a name, or uid:gid); root: as root, with all its rights',
+    )
+    .option(
+      '--tasks-as-me',
+      'not as root: run tasks as the user of the server, who can then read its key and state',
+    )
+    .option(
+      '--work-dir <folder>',
+      'holds a folder for each attempt, in which it begins; else work/ in NODE_STATE_DIR',
+    )
+    .option(
+      '--host-swap-mib <size>',
+      'host memory for swapped-out tasks; else half of it, or as the inventory says',
+      mib(0, 1_073_741_824),
+    )
     .option(
       '--host-link-mib-per-s <number>',
       'what all copies of this host together move through its memory, as measured; for simulations of it',
       whole(1, 16_777_216),
     )
     .addOption(
-      new Option('--idle-after <time>', 'a task that is not seen to work for so long is idle').argParser(time).default(5_000, '5s'),
+      new Option('--idle-after <time>', 'a task that is not seen to work for so long is idle')
+        .argParser(time)
+        .default(5_000, '5s'),
     )
     .option('--stop-tasks', 'when the server is stopped by a signal, its tasks end too')
     .action(async (options: GpuServerCommandOptions) => {
@@ -108,7 +129,9 @@ function addLive(program: Command, setExit: SetExit): void {
 function addConformance(program: Command, setExit: SetExit): void {
   program
     .command('conformance')
-    .description('which rules of the protocol a GPU server keeps; it must be empty, and no controller at its broker')
+    .description(
+      'which rules of the protocol a GPU server keeps; it must be empty, and no controller at its broker',
+    )
     .requiredOption('--node <id>', 'UUID of the server', nodeUuid)
     .option('--nats <url>', 'the broker; else CONTROLLER_NATS_URL')
     .option('--heartbeat <ms>', 'how often it is told to speak', whole(100, 60_000), 500)

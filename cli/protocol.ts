@@ -4,7 +4,9 @@ import type { Command } from 'commander'
 const LINE_WIDTH = 150
 
 export function addProtocolCommands(program: Command): void {
-  const protocol = program.command('protocol').description('what controller and GPU servers say to each other')
+  const protocol = program
+    .command('protocol')
+    .description('what controller and GPU servers say to each other')
   protocol
     .command('asyncapi')
     .description('the AsyncAPI 3 document of the wire: subjects, operations, messages, their schemas')
@@ -21,4 +23,5 @@ export function addProtocolCommands(program: Command): void {
     })
 }
 
-const MADE_BY = '# Made by `headroom protocol asyncapi` from protocol/schema.ts and protocol/conversations.ts.\n'
+const MADE_BY =
+  '# Made by `headroom protocol asyncapi` from protocol/schema.ts and protocol/conversations.ts.\n'

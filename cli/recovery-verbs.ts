@@ -5,16 +5,24 @@ import type { AdoptOptions, StopAttemptOptions } from './operator/recovery.ts'
 import type { VerbOptions } from './operator/session.ts'
 
 export function addRecoveryVerbs(program: Command, setExit: SetExit): void {
-  const recovery = program.command('recovery').description('a store that went back in time: what the nodes have heard of')
+  const recovery = program
+    .command('recovery')
+    .description('a store that went back in time: what the nodes have heard of')
   withExamples(
-    asking(recovery.command('status').description('whether placements are paused, and which nodes are awaited or ahead of the store')),
+    asking(
+      recovery
+        .command('status')
+        .description('whether placements are paused, and which nodes are awaited or ahead of the store'),
+    ),
     'headroom recovery status',
   ).action(async (options: VerbOptions) => {
     const { recoveryStatus } = await import('./operator/recovery.ts')
     setExit(await recoveryStatus(options))
   })
   withExamples(
-    asking(recovery.command('finish').description('end the recovery although nodes have not spoken (role admin)')),
+    asking(
+      recovery.command('finish').description('end the recovery although nodes have not spoken (role admin)'),
+    ),
     'headroom recovery finish',
   ).action(async (options: VerbOptions) => {
     const { recoveryFinish } = await import('./operator/recovery.ts')

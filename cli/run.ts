@@ -24,12 +24,31 @@ function stopGraceSeconds(text: string): number {
 
 export function addRun(program: Command, setExit: SetExit): void {
   withExamples(
-    demanding(program.command('run').description('run a command on a GPU server: its output here, its exit code too; Ctrl-C cancels it'))
-      .option('--env <name=value>', 'a variable of its environment; may be given several times', repeatable, [])
+    demanding(
+      program
+        .command('run')
+        .description('run a command on a GPU server: its output here, its exit code too; Ctrl-C cancels it'),
+    )
+      .option(
+        '--env <name=value>',
+        'a variable of its environment; may be given several times',
+        repeatable,
+        [],
+      )
       .option('--max-runtime <seconds>', 'it is stopped after so long', whole(1, MAX_RUNTIME_SECONDS))
-      .option('--stop-grace <duration>', 'between SIGTERM and SIGKILL when it is stopped (default: of the cluster)', stopGraceSeconds)
-      .addOption(new Option('--on-node-loss <what>', 'when its server is lost').choices(['wait', 'fail', 'requeue']))
-      .option('--max-requeues <n>', 'requeues after attempts that ended within 10 minutes; none: no limit', requeues)
+      .option(
+        '--stop-grace <duration>',
+        'between SIGTERM and SIGKILL when it is stopped (default: of the cluster)',
+        stopGraceSeconds,
+      )
+      .addOption(
+        new Option('--on-node-loss <what>', 'when its server is lost').choices(['wait', 'fail', 'requeue']),
+      )
+      .option(
+        '--max-requeues <n>',
+        'requeues after attempts that ended within 10 minutes; none: no limit',
+        requeues,
+      )
       .option('-d, --detach', 'print its id and leave it alone')
       .option('--dry-run', 'say where it would go now and who would be swapped out for it, and run nothing')
       .argument('<command...>', 'what is run, after --; no shell reads it'),
@@ -45,9 +64,16 @@ export function addRun(program: Command, setExit: SetExit): void {
 
 export function addLease(program: Command, setExit: SetExit): void {
   withExamples(
-    demanding(program.command('lease').description('hold a place on a GPU while a command runs here, or until Ctrl-C'))
+    demanding(
+      program
+        .command('lease')
+        .description('hold a place on a GPU while a command runs here, or until Ctrl-C'),
+    )
       .option('--idle', 'hold the place without wanting the GPU: it may be swapped out')
-      .argument('[command...]', 'what runs here meanwhile, after --; it is told HEADROOM_TASK_ID, HEADROOM_NODE, HEADROOM_GPUS'),
+      .argument(
+        '[command...]',
+        'what runs here meanwhile, after --; it is told HEADROOM_TASK_ID, HEADROOM_NODE, HEADROOM_GPUS',
+      ),
     'headroom lease --vram 8Gi',
     'headroom lease --vram 8Gi -- ./notebook.sh',
   ).action(async (command: string[], options: LeaseOptions) => {
@@ -59,12 +85,21 @@ export function addLease(program: Command, setExit: SetExit): void {
 /** What both ask of a GPU. */
 function demanding(command: Command): Command {
   return fromServer(command)
-    .option('--vram <size>', 'VRAM on each GPU: 8Gi, 8192Mi, 8G; may be left out only with --exclusive (REQUIRED_VRAM)', vram)
+    .option(
+      '--vram <size>',
+      'VRAM on each GPU: 8Gi, 8192Mi, 8G; may be left out only with --exclusive (REQUIRED_VRAM)',
+      vram,
+    )
     .option('--gpus <n>', 'GPUs of one node, all or nothing; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
     .option('--noswap', 'stays in VRAM: never swapped out, no overcommit (VENDOR_SWAP_FROM_VRAM=0)')
     .option('--swap', 'may be swapped out while it is idle (the default, VENDOR_SWAP_FROM_VRAM=1)')
     .option('--priority <p>', 'P0 (highest) to P4; P2 by default (PRIO)', priority)
-    .option('--group <group>', 'may run in this group; may be given several times (CONTROLLER_NODE_GROUP_IDS)', repeatable, [])
+    .option(
+      '--group <group>',
+      'may run in this group; may be given several times (CONTROLLER_NODE_GROUP_IDS)',
+      repeatable,
+      [],
+    )
     .option('--name <name>', 'what it is called')
     .option('--label <name=value>', 'may be given several times', repeatable, [])
     .option('--exclusive', 'a GPU for itself (GPU_MODE=exclusive)')

@@ -9,7 +9,11 @@ import type { SignIn } from '../controller/api/access/sign-in.ts'
 import { createApi } from '../controller/api/server.ts'
 import { createSeriesFiles } from '../controller/adapters/series-files.ts'
 import { SCHEMA_VERSION } from '../controller/adapters/sqlite/migrations.ts'
-import { createSqliteStore, type SqliteStore, type SqliteStoreOptions } from '../controller/adapters/sqlite/store.ts'
+import {
+  createSqliteStore,
+  type SqliteStore,
+  type SqliteStoreOptions,
+} from '../controller/adapters/sqlite/store.ts'
 import type { ControllerOptions } from '../controller/controller.ts'
 import type { ConfigFields } from '../controller/domain/config.ts'
 import type { Store } from '../controller/ports/store.ts'
@@ -62,7 +66,9 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   const recording = startRecording(settings, log)
   const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
   const options: ControllerOptions = {
-    series: { archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }) },
+    series: {
+      archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }),
+    },
     onEvents: (events) => {
       measured.onEvents(events)
       logEvents(events)
@@ -82,8 +88,16 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   access = httpAccess(settings, token, signIn, controller)
   const disk = watchDisk(settings.dataDir)
   const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
-  measured.watch({ ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null }, ...depths })
-  const beside = await openBeside({ controller, dataDir: settings.dataDir, uploads: settings.uploads, log: (line) => log.warn(line) })
+  measured.watch({
+    ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null },
+    ...depths,
+  })
+  const beside = await openBeside({
+    controller,
+    dataDir: settings.dataDir,
+    uploads: settings.uploads,
+    log: (line) => log.warn(line),
+  })
   measured.metrics.add(...uploadMetrics(beside.simulation.uploadBytes, settings.uploads.maxBytes))
   const app = createApi({
     ...{ commands, views, events, logs, series, simulation: beside.simulation, twin: beside.twin },
@@ -123,13 +137,16 @@ function whoMayAsk({ authenticator }: Access, signIn: SignIn | null): string {
 /** Before the store opens: the room may be what it lacks. */
 function removeCutOffUploads({ dataDir }: Settings, log: Logger): void {
   const removed = removePartialUploads(dataDir)
-  if (removed > 0) log.warn(`${removed} uploads were cut off when the controller ended: their files were removed`)
+  if (removed > 0)
+    log.warn(`${removed} uploads were cut off when the controller ended: their files were removed`)
 }
 
 /** Nothing that is not durable was acknowledged, and nothing will be (R10). */
 function endWithStore(fault: unknown, store: Store, log: Logger): void {
   log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
-  process.stderr.write(`headroom: the store failed: ${fault instanceof Error ? fault.message : String(fault)}\n`)
+  process.stderr.write(
+    `headroom: the store failed: ${fault instanceof Error ? fault.message : String(fault)}\n`,
+  )
   setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
   void store.close().finally(() => process.exit(1))
 }
@@ -143,7 +160,12 @@ function builtPage(): { readonly uiDir?: string } {
 /** Servers of one's own over a broker, or those of a scenario. */
 type Managed = { readonly nats: NatsSettings } | { readonly played: FleetScenario }
 
-async function startFleet(managed: Managed, store: SqliteStore, log: Logger, options: ControllerOptions): Promise<ServedFleet> {
+async function startFleet(
+  managed: Managed,
+  store: SqliteStore,
+  log: Logger,
+  options: ControllerOptions,
+): Promise<ServedFleet> {
   try {
     return 'played' in managed
       ? await startSimulatedFleet(managed.played, store, log, options)
@@ -188,7 +210,9 @@ async function listen(app: FastifyInstance, { httpHost: host, httpPort }: Settin
   try {
     await app.listen({ host, port: httpPort })
   } catch (error) {
-    throw new StartFault(`cannot listen on ${host}:${httpPort}: ${reasonOf(error)}; set CONTROLLER_HTTP_PORT or CONTROLLER_HTTP_HOST`)
+    throw new StartFault(
+      `cannot listen on ${host}:${httpPort}: ${reasonOf(error)}; set CONTROLLER_HTTP_PORT or CONTROLLER_HTTP_HOST`,
+    )
   }
   const address = app.server.address()
   const port = typeof address === 'object' && address !== null ? address.port : httpPort

@@ -8,7 +8,11 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 export function addServiceCommands(program: Command, setExit: SetExit): void {
   withExamples(
-    asking(program.command('doctor').description('look for what keeps headroom from working here; ends with 1 when something fails')),
+    asking(
+      program
+        .command('doctor')
+        .description('look for what keeps headroom from working here; ends with 1 when something fails'),
+    ),
     'headroom doctor',
     'CONTROLLER_NATS_URL=nats://broker:4222 headroom doctor -o json',
   ).action(async (options: VerbOptions) => {

@@ -31,10 +31,19 @@ const MAX_DECISION = 1_000_000_000
 const MAX_SPEED = 1_000
 /** As in controller/domain/config.ts and simulator/fleet/swap-profiles.ts; a test holds them equal. */
 export const STRATEGIES = ['best_fit', 'spread', 'fifo']
-export const SWAP_PROFILE_CHOICES = ['stock-driver', 'pinned-gen3', 'pinned-gen4', 'pinned-gen5', 'h100-driver-580', 'cli-exec']
+export const SWAP_PROFILE_CHOICES = [
+  'stock-driver',
+  'pinned-gen3',
+  'pinned-gen4',
+  'pinned-gen5',
+  'h100-driver-580',
+  'cli-exec',
+]
 
 export function addSimCommands(program: Command, setExit: (code: number) => void): void {
-  const sim = program.command('sim').description('the production controller in virtual time, on a modelled fleet')
+  const sim = program
+    .command('sim')
+    .description('the production controller in virtual time, on a modelled fleet')
   addRun(sim, setExit)
   addSweep(sim, setExit)
   addWorker(sim, setExit)
@@ -70,20 +79,40 @@ function addRun(sim: Command, setExit: (code: number) => void): void {
 function addSweep(sim: Command, setExit: (code: number) => void): void {
   const sweep = sim
     .command('sweep')
-    .description('the same scenario at several overcommit percentages, or values of any other field, and which percentage that speaks for')
+    .description(
+      'the same scenario at several overcommit percentages, or values of any other field, and which percentage that speaks for',
+    )
     .argument('<file>', 'a scenario')
-    .option('--overcommit <a..b:step>', "the percentages, or some of them: 0,25,50; else the scenario's sweep", integers(0, MAX_PERCENT))
+    .option(
+      '--overcommit <a..b:step>',
+      "the percentages, or some of them: 0,25,50; else the scenario's sweep",
+      integers(0, MAX_PERCENT),
+    )
     .option('--seeds <a..b>', "the seeds of each percentage; else the scenario's", integers(0, MAX_SEED))
-    .option('--set <field=value,…>', 'another field and the values tried; several times for several fields', sweptAxes)
-    .option('--objective <figure<=max>', 'what has to hold in 95 % of the seeds; may be repeated (else starvation.total<=20)', objectives)
+    .option(
+      '--set <field=value,…>',
+      'another field and the values tried; several times for several fields',
+      sweptAxes,
+    )
+    .option(
+      '--objective <figure<=max>',
+      'what has to hold in 95 % of the seeds; may be repeated (else starvation.total<=20)',
+      objectives,
+    )
     .option('--jobs <n>', 'runs at a time; else one for each core', whole(1, MAX_JOBS))
     .option(
       '--out <folder>',
       'report.html, result.json, runs.csv, summary.csv, timing.json and each run; what is done there is not run again',
     )
-    .option('--workers <url>', 'a NATS broker with JetStream: the runs are made by every `headroom sim worker` there, not here')
+    .option(
+      '--workers <url>',
+      'a NATS broker with JetStream: the runs are made by every `headroom sim worker` there, not here',
+    )
     .addOption(
-      new Option('--redeliver <time>', 'a worker that is silent for so long is given up, and its run given to another')
+      new Option(
+        '--redeliver <time>',
+        'a worker that is silent for so long is given up, and its run given to another',
+      )
         .argParser(timeWithin(1_000, 3_600_000))
         .default(30_000, '30s'),
     )
@@ -116,14 +145,18 @@ function addWorker(sim: Command, setExit: (code: number) => void): void {
 function addCompare(sim: Command, setExit: (code: number) => void): void {
   const compare = sim
     .command('compare')
-    .description('in what two runs or two sweeps differ, seed by seed; ends with 0 when in nothing, with 6 otherwise')
+    .description(
+      'in what two runs or two sweeps differ, seed by seed; ends with 0 when in nothing, with 6 otherwise',
+    )
     .argument('<a>', 'a folder of `sim run --out` or `sim sweep --out`, or what `--json` printed')
     .argument('<b>', 'another one')
     .option('--json', 'as JSON on stdout')
-  withExamples(compare, 'headroom sim compare before after').action(async (a: string, b: string, options: SimCompareOptions) => {
-    const { simCompare } = await import('./sim/sim-compare.ts')
-    setExit(simCompare(a, b, options))
-  })
+  withExamples(compare, 'headroom sim compare before after').action(
+    async (a: string, b: string, options: SimCompareOptions) => {
+      const { simCompare } = await import('./sim/sim-compare.ts')
+      setExit(simCompare(a, b, options))
+    },
+  )
 }
 
 function addReplay(sim: Command, setExit: (code: number) => void): void {
@@ -138,9 +171,17 @@ function addReplay(sim: Command, setExit: (code: number) => void): void {
     .option('--vram-map <model=mib,…>', 'VRAM of GPU models in that list')
     .option('--overcommit <percent>', 'VRAM overcommit', whole(0, MAX_PERCENT), 0)
     .addOption(new Option('--strategy <name>', 'placement strategy').choices(STRATEGIES).default('best_fit'))
-    .addOption(new Option('--swap <profile>', 'how fast GPUs swap').choices(SWAP_PROFILE_CHOICES).default('stock-driver'))
+    .addOption(
+      new Option('--swap <profile>', 'how fast GPUs swap')
+        .choices(SWAP_PROFILE_CHOICES)
+        .default('stock-driver'),
+    )
     .option('--safety-reserve-mib <mib>', 'what stays free on each GPU', mib(0, MAX_RESERVE_MIB))
-    .option('--idle-swap-out <seconds>', 'idle for so long, a task may be swapped out', whole(1, MAX_IDLE_SECONDS))
+    .option(
+      '--idle-swap-out <seconds>',
+      'idle for so long, a task may be swapped out',
+      whole(1, MAX_IDLE_SECONDS),
+    )
     .option('--seed <n>', 'of all random numbers', whole(0, MAX_SEED), 1)
     .option('--time-scale <x>', 'arrivals lie this many times as far apart', decimal(0, MAX_TIME_SCALE), 1)
     .option('--sample <p>', 'take each task with this probability', decimal(0, 1), 1)
@@ -159,7 +200,10 @@ function addCheck(sim: Command, setExit: (code: number) => void): void {
   sim
     .command('check')
     .description('run scenarios with their assertions, and hold their digests against the recorded ones')
-    .argument('[files...]', 'scenarios; else every scenarios/**/*.scenario.yaml that asserts something or has a recorded digest')
+    .argument(
+      '[files...]',
+      'scenarios; else every scenarios/**/*.scenario.yaml that asserts something or has a recorded digest',
+    )
     .option('--update', 'record the digests that came out, and show what is different from before')
     .option('--jobs <n>', 'scenarios at a time', whole(1, MAX_JOBS), 2)
     .option('--json', 'as JSON on stdout')
@@ -172,13 +216,18 @@ function addCheck(sim: Command, setExit: (code: number) => void): void {
 function addFuzz(sim: Command, setExit: (code: number) => void): void {
   sim
     .command('fuzz')
-    .description('draw scenarios with faults from seeds and judge each; of the first that fails a smaller one is written')
+    .description(
+      'draw scenarios with faults from seeds and judge each; of the first that fails a smaller one is written',
+    )
     .argument('[file]', 'a scenario to judge instead: how a failure is repeated')
     .option('--seeds <n>', 'how many seeds', whole(1, MAX_FUZZ_SEEDS), 1000)
     .option('--from <seed>', 'the first of them', whole(0, MAX_SEED - MAX_FUZZ_SEEDS), 1)
     .option('--jobs <n>', 'worker processes; else one for each core', whole(1, MAX_JOBS))
     .option('--out <folder>', 'where the scenario of a failure is written', '.')
-    .option('--coverage', 'how often each path of the rules was taken; from 1,000 seeds on, a usual one that never was is a failure')
+    .option(
+      '--coverage',
+      'how often each path of the rules was taken; from 1,000 seeds on, a usual one that never was is a failure',
+    )
     .option('--json', 'as JSON on stdout')
     .action(async (file: string | undefined, options: SimFuzzOptions) => {
       const { simFuzz } = await import('./sim/sim-fuzz.ts')

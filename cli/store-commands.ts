@@ -9,9 +9,14 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
     onStore(
       program
         .command('backup')
-        .description('copy the store, whether a controller runs on it or not; the copy is read back before it gets its name'),
+        .description(
+          'copy the store, whether a controller runs on it or not; the copy is read back before it gets its name',
+        ),
     )
-      .argument('<target>', 'a file that is not there yet, or a folder: the copy is named after the time then')
+      .argument(
+        '<target>',
+        'a file that is not there yet, or a folder: the copy is named after the time then',
+      )
       .option('--keep <n>', 'in a folder: remove all but the newest copies of this kind', whole(1, 10_000)),
     'headroom backup /backup/headroom.db',
     'headroom backup /backup/ --keep 7   # from cron, every night',
@@ -26,15 +31,19 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
       .option('--dry-run', 'only say what would be lost, against the store and the mark that are there'),
     'headroom restore /backup/headroom.db --data-dir /var/lib/headroom --dry-run',
     'headroom restore /backup/headroom.db --data-dir /var/lib/headroom',
-  ).action(async (file: string, options: StoreOptions & { readonly force?: boolean; readonly dryRun?: boolean }) => {
-    const { restore } = await import('./store/restore.ts')
-    await restore(file, options)
-  })
+  ).action(
+    async (file: string, options: StoreOptions & { readonly force?: boolean; readonly dryRun?: boolean }) => {
+      const { restore } = await import('./store/restore.ts')
+      await restore(file, options)
+    },
+  )
   withExamples(
     onStore(
       program
         .command('verify')
-        .description('is the store, or a backup, whole, and does what it says fit together? Ends with 1 when it does not'),
+        .description(
+          'is the store, or a backup, whole, and does what it says fit together? Ends with 1 when it does not',
+        ),
     ).argument('[file]', 'else headroom.db in the data folder'),
     'headroom verify',
     'headroom verify /backup/headroom.db',

@@ -12,7 +12,9 @@ export function visible(text: string): string {
 export function visibleLines(text: string): string {
   return text
     .replaceAll('\r\n', '\n')
-    .replace(UNSAFE, (character) => (character === '\n' || character === '\t' ? character : escapeOf(character)))
+    .replace(UNSAFE, (character) =>
+      character === '\n' || character === '\t' ? character : escapeOf(character),
+    )
 }
 
 /** In a text that is JSON, or in which such characters stand in double quotes only: the same value, and safe to print. */
@@ -40,7 +42,10 @@ export interface Palette {
 }
 
 /** Colours on a terminal that takes them; plain text where NO_COLOR is set, TERM is dumb, or nobody watches. */
-export function paletteOf(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv = process.env): Palette {
+export function paletteOf(
+  stream: { readonly isTTY?: boolean },
+  env: NodeJS.ProcessEnv = process.env,
+): Palette {
   const isPlain = stream.isTTY !== true || (env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb'
   const paint = (code: number) => (text: string) => (isPlain ? text : `\u001b[${code}m${text}\u001b[0m`)
   return { bold: paint(1), dim: paint(2), green: paint(32), yellow: paint(33), red: paint(31) }

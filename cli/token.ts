@@ -14,17 +14,19 @@ const DEFAULT_AUDIT_ROWS = 20
 export function addTokenCommands(program: Command, setExit: SetExit): void {
   const token = program.command('token').description('who may use the REST interface (docs/security.md)')
   addCreate(token, setExit)
-  withExamples(offline(asking(token.command('list').description('all tokens, without their secrets'))), 'headroom token list').action(
-    async (options: TokenOptions) => {
-      const { tokenList } = await import('./operator/tokens.ts')
-      setExit(await tokenList(options))
-    },
-  )
   withExamples(
-    offline(asking(token.command('revoke').description('tokens are of no use from now on').argument('<id...>', 'ids'))).option(
-      '--force',
-      'also the last one of an admin',
-    ),
+    offline(asking(token.command('list').description('all tokens, without their secrets'))),
+    'headroom token list',
+  ).action(async (options: TokenOptions) => {
+    const { tokenList } = await import('./operator/tokens.ts')
+    setExit(await tokenList(options))
+  })
+  withExamples(
+    offline(
+      asking(
+        token.command('revoke').description('tokens are of no use from now on').argument('<id...>', 'ids'),
+      ),
+    ).option('--force', 'also the last one of an admin'),
     'headroom token revoke k7v2m4x3q5zd',
   ).action(async (ids: string[], options: TokenOptions & { readonly force?: boolean }) => {
     const { tokenRevoke } = await import('./operator/tokens.ts')
@@ -34,7 +36,10 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
     token
       .command('generate')
       .description('a secret for CONTROLLER_ADMIN_TOKEN_FILE; nothing is asked and nothing stored elsewhere')
-      .option('--out <file>', 'written there, readable by you alone; one that is there stays; else on stdout'),
+      .option(
+        '--out <file>',
+        'written there, readable by you alone; one that is there stays; else on stdout',
+      ),
     'headroom token generate --out admin.token',
   ).action(async (options: { readonly out?: string }) => {
     const { tokenGenerate } = await import('./operator/tokens.ts')
@@ -44,7 +49,14 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
 
 function addCreate(token: Command, setExit: SetExit): void {
   withExamples(
-    offline(asking(token.command('create').description('make a token; its secret is printed this once').argument('<name>', 'whose it is')))
+    offline(
+      asking(
+        token
+          .command('create')
+          .description('make a token; its secret is printed this once')
+          .argument('<name>', 'whose it is'),
+      ),
+    )
       .addOption(new Option('--role <role>', 'what it may do').choices(ROLES).makeOptionMandatory())
       .option('--expires <time>', 'it is of no use after so long', timeWithin(MINUTE_MS, TEN_YEARS_MS)),
     'headroom token create alice --role submitter --expires 90d',
@@ -61,7 +73,9 @@ export function addAudit(program: Command, setExit: SetExit): void {
       .option('--actor <name>', 'only of this name')
       .option('--action <operation>', 'only this operation (putConfig)')
       .option('--target <text>', 'part of method and path')
-      .addOption(new Option('--outcome <outcome>', 'how it came out').choices(['accepted', 'refused', 'failed']))
+      .addOption(
+        new Option('--outcome <outcome>', 'how it came out').choices(['accepted', 'refused', 'failed']),
+      )
       .option('--last <n>', 'at most so many', whole(1, MAX_AUDIT_ROWS), DEFAULT_AUDIT_ROWS),
     'headroom audit --outcome refused',
     'headroom audit --actor alice --last 200 -o jsonl',
@@ -72,5 +86,9 @@ export function addAudit(program: Command, setExit: SetExit): void {
 }
 
 function offline(command: Command): Command {
-  return command.option('--data-dir <dir>', 'in the store there, of a controller that does not run; nobody is asked', folder)
+  return command.option(
+    '--data-dir <dir>',
+    'in the store there, of a controller that does not run; nobody is asked',
+    folder,
+  )
 }

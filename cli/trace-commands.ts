@@ -2,7 +2,13 @@
 import { dirname } from 'node:path'
 import type { ActivityModelName } from '../simulator/fleet/activity.ts'
 import { type ImportedTrace, importTrace } from '../simulator/trace/import-trace.ts'
-import { COMMON_REASONS, type FormatOption, type Importer, type ImportOptions, type TimeUnit } from '../simulator/trace/importer.ts'
+import {
+  COMMON_REASONS,
+  type FormatOption,
+  type Importer,
+  type ImportOptions,
+  type TimeUnit,
+} from '../simulator/trace/importer.ts'
 import { IMPORTERS, importerOf } from '../simulator/trace/importers.ts'
 import { formatSummary, inspectTrace } from '../simulator/trace/inspect.ts'
 import type { TraceHeader } from '../simulator/trace/trace-format.ts'
@@ -66,7 +72,11 @@ const FORMAT_OPTIONS: Readonly<Record<FormatOption, string>> = {
   intervalMs: '--interval',
 }
 
-export async function traceImport(format: string, file: string, options: TraceImportOptions): Promise<number> {
+export async function traceImport(
+  format: string,
+  file: string,
+  options: TraceImportOptions,
+): Promise<number> {
   if (options.from !== undefined && options.to !== undefined && options.to <= options.from)
     throw new UsageError('--to must be after --from')
   const importer = importerOf(format)
@@ -135,7 +145,9 @@ export async function traceInspect(file: string, { json }: { readonly json?: boo
   const summary = await withProgress('reading', (onProgress) =>
     inspectTrace(trace, (tasks) => onProgress(trace.readFraction(), `${grouped(tasks)} tasks`)),
   )
-  process.stdout.write(json === true ? `${JSON.stringify(summary, null, 2)}\n` : visibleLines(formatSummary(summary)))
+  process.stdout.write(
+    json === true ? `${JSON.stringify(summary, null, 2)}\n` : visibleLines(formatSummary(summary)),
+  )
   return EXIT_OK
 }
 
@@ -183,10 +195,16 @@ function defined<T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
 }
 
-const WHOLE_GPUS = 'Tasks of unknown VRAM take whole GPUs. --vram-mib, --vram-map or --shared make them share.'
+const WHOLE_GPUS =
+  'Tasks of unknown VRAM take whole GPUs. --vram-mib, --vram-map or --shared make them share.'
 
 /** No row disappears without being counted here. */
-function reportOf(format: Importer, { rows, dropped, importer }: TraceHeader, kept: number, file: string): string {
+function reportOf(
+  format: Importer,
+  { rows, dropped, importer }: TraceHeader,
+  kept: number,
+  file: string,
+): string {
   const droppedCount = Object.values(dropped).reduce((sum, count) => sum + count, 0)
   const { synthetic = [], adjusted = {}, ignored = {} } = importer ?? {}
   const lines = [
@@ -200,9 +218,14 @@ function reportOf(format: Importer, { rows, dropped, importer }: TraceHeader, ke
   return lines.map((line) => `${visible(line)}\n`).join('')
 }
 
-function linesOf(what: string, counts: Readonly<Record<string, number>>, words: Readonly<Record<string, string>>): string[] {
+function linesOf(
+  what: string,
+  counts: Readonly<Record<string, number>>,
+  words: Readonly<Record<string, string>>,
+): string[] {
   return Object.entries(counts).map(
-    ([reason, count]) => `  ${what} ${count} ${reason}${words[reason] === undefined ? '' : `: ${words[reason]}`}`,
+    ([reason, count]) =>
+      `  ${what} ${count} ${reason}${words[reason] === undefined ? '' : `: ${words[reason]}`}`,
   )
 }
 

@@ -27,11 +27,20 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
   const trace = program.command('trace').description('import public cluster traces, and look at them')
   const command = trace
     .command('import')
-    .description('turn a foreign file into a trace; every row that is not kept is counted by reason (docs/trace-format.md)')
+    .description(
+      'turn a foreign file into a trace; every row that is not kept is counted by reason (docs/trace-format.md)',
+    )
     .addArgument(new Argument('<format>', 'what the file is').choices(TRACE_FORMATS).argParser(knownFormat))
     .argument('<file>', 'the foreign file; gzip is understood')
-    .requiredOption('-o, --output <file>', 'where the trace goes (.trace.jsonl, or .trace.jsonl.gz to compress)')
-    .addOption(new Option('--activity-model <model>', 'how much of their time tasks use the GPU').choices(ACTIVITY_MODELS))
+    .requiredOption(
+      '-o, --output <file>',
+      'where the trace goes (.trace.jsonl, or .trace.jsonl.gz to compress)',
+    )
+    .addOption(
+      new Option('--activity-model <model>', 'how much of their time tasks use the GPU').choices(
+        ACTIVITY_MODELS,
+      ),
+    )
     .option('--seed <n>', 'of all random numbers', whole(0, MAX_SEED))
     .option('--time-scale <x>', 'arrivals lie this many times as far apart', decimal(0, MAX_TIME_SCALE))
     .option('--from <time>', 'leave out what arrives before (36h)', time)
@@ -47,10 +56,12 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
     .option('--name <name>', 'of the trace')
     .option('--licence <spdx>', 'of the source')
   addFormatOptions(command)
-  command.option('--json', 'tell as JSON').action(async (format: string, file: string, options: TraceImportOptions) => {
-    const { traceImport } = await import('./trace-commands.ts')
-    setExit(await traceImport(format, file, options))
-  })
+  command
+    .option('--json', 'tell as JSON')
+    .action(async (format: string, file: string, options: TraceImportOptions) => {
+      const { traceImport } = await import('./trace-commands.ts')
+      setExit(await traceImport(format, file, options))
+    })
   withExamples(
     command,
     'headroom trace import slurm sacct.txt -o cluster.trace.jsonl.gz --vram-map a100=40960 --activity-model serving',
@@ -78,11 +89,23 @@ function addFormatOptions(command: Command): void {
     .option('--procs-per-gpu <n>', 'swf: so many processors are a GPU', whole(1, MAX_PROCESSORS_PER_GPU))
     .option('--servers <n>', 'azure-llm: how many share the requests', whole(1, MAX_SERVERS))
     .option('--server-skew <s>', 'azure-llm: the k-th server gets k^-s as many', decimal(0, 10))
-    .option('--server-life <time>', 'azure-llm: a server is replaced after this', timeWithin(MINUTE_MS, 365 * DAY_MS))
-    .option('--prefill-tokens-per-s <n>', 'azure-llm: context that a server reads', whole(1, MAX_TOKENS_PER_S))
+    .option(
+      '--server-life <time>',
+      'azure-llm: a server is replaced after this',
+      timeWithin(MINUTE_MS, 365 * DAY_MS),
+    )
+    .option(
+      '--prefill-tokens-per-s <n>',
+      'azure-llm: context that a server reads',
+      whole(1, MAX_TOKENS_PER_S),
+    )
     .option('--decode-tokens-per-s <n>', 'azure-llm: output that it writes', whole(1, MAX_TOKENS_PER_S))
     .option('--busy-above <percent>', 'nvidia-smi, dcgm: a sample above this is GPU work', whole(0, 99))
-    .option('--vram-above-mib <mib>', 'nvidia-smi, dcgm: with more in use a task is there', mib(0, MAX_VRAM_MIB))
+    .option(
+      '--vram-above-mib <mib>',
+      'nvidia-smi, dcgm: with more in use a task is there',
+      mib(0, MAX_VRAM_MIB),
+    )
     .option('--gap <time>', 'nvidia-smi, dcgm: without samples for so long a task is over', time)
     .option('--interval <time>', 'dcgm: between two samples of a GPU', time)
 }
@@ -90,7 +113,9 @@ function addFormatOptions(command: Command): void {
 function knownFormat(format: string): string {
   if (TRACE_FORMATS.includes(format)) return format
   const nearest = nearestName(format, TRACE_FORMATS)
-  throw new InvalidArgumentError(`${nearest === null ? '' : `Did you mean ${nearest}? `}There are ${TRACE_FORMATS.join(', ')}.`)
+  throw new InvalidArgumentError(
+    `${nearest === null ? '' : `Did you mean ${nearest}? `}There are ${TRACE_FORMATS.join(', ')}.`,
+  )
 }
 
 function delimiter(text: string): string {

@@ -18,10 +18,11 @@ export function addTwinVerbs(program: Command, setExit: SetExit): void {
 
 function addSnapshot(program: Command, setExit: SetExit): void {
   withExamples(
-    fromServer(program.command('snapshot').description('the live state as a scenario file, to run on with `headroom sim run`')).option(
-      '--out <file>',
-      'where it is written; else it is printed',
-    ),
+    fromServer(
+      program
+        .command('snapshot')
+        .description('the live state as a scenario file, to run on with `headroom sim run`'),
+    ).option('--out <file>', 'where it is written; else it is printed'),
     'headroom snapshot --out now.scenario.json',
     'headroom snapshot | jq .config',
   ).action(async (options: SnapshotOptions) => {

@@ -3,7 +3,14 @@ import type { Mib } from '../protocol/units.ts'
 
 export const VRAM_FORMAT = 'a size with its unit: 8Gi, 8192Mi, 8G or 8000M'
 
-const BYTES_PER_UNIT = { Mi: 2n ** 20n, Gi: 2n ** 30n, Ti: 2n ** 40n, M: 10n ** 6n, G: 10n ** 9n, T: 10n ** 12n } as const
+const BYTES_PER_UNIT = {
+  Mi: 2n ** 20n,
+  Gi: 2n ** 30n,
+  Ti: 2n ** 40n,
+  M: 10n ** 6n,
+  G: 10n ** 9n,
+  T: 10n ** 12n,
+} as const
 const BYTES_PER_MIB = 2n ** 20n
 
 /** `8Gi` → 8192; decimal units are rounded up to whole MiB, `8G` → 7630. Null: not one. Whole numbers only. */

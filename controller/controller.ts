@@ -102,14 +102,23 @@ export interface Controller {
   stop(): Promise<void>
 }
 
-function clientsOf({ ownerLimits = NO_OWNER_LIMITS, clientRequestsPerSecond = 0, clientAudit }: ControllerOptions) {
+function clientsOf({
+  ownerLimits = NO_OWNER_LIMITS,
+  clientRequestsPerSecond = 0,
+  clientAudit,
+}: ControllerOptions) {
   return { ownerLimits, requestsPerSecond: clientRequestsPerSecond, audit: clientAudit ?? null }
 }
 
 export function createController(given: ControllerPorts, options: ControllerOptions = {}): Controller {
   const isElided = options.areHeartbeatsElided ?? false
   const { ownerLimits = NO_OWNER_LIMITS, initialConfig = {}, storeKind = null, watch } = options
-  watch?.begins(given.clock, { initialConfig, ownerLimits, areHeartbeatsElided: isElided, ...(storeKind === null ? {} : { storeKind }) })
+  watch?.begins(given.clock, {
+    initialConfig,
+    ownerLimits,
+    areHeartbeatsElided: isElided,
+    ...(storeKind === null ? {} : { storeKind }),
+  })
   const ports = watch?.ports(given) ?? given
   const { clock, bus } = ports
   const freshness = new Freshness(isElided)
@@ -150,7 +159,10 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     const onRefused = counted(messages, options.onRefused)
     const nodes = { ...wire, engine, storeKind, onRefused, onLate: () => (messages.late += 1) }
     stops = [
-      ...[listenToBroker(bus, engine), listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) })],
+      ...[
+        listenToBroker(bus, engine),
+        listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
+      ],
       listenToClients({ ...clientsOf(options), commands, views, bus: given.bus, envelope, onRefused }),
       () => silence.stop(),
       () => series.stop(),
@@ -193,7 +205,10 @@ function tellLeader(
   return id === undefined ? () => {} : publishLeader({ bus, clock, envelope, epoch, id })
 }
 
-function counted(tally: MessageTally, onRefused: ControllerOptions['onRefused']): (senderId: string | null, reason: RefusedReason) => void {
+function counted(
+  tally: MessageTally,
+  onRefused: ControllerOptions['onRefused'],
+): (senderId: string | null, reason: RefusedReason) => void {
   return (senderId, reason) => {
     tally.refused[reason] += 1
     onRefused?.(senderId, reason)
@@ -207,7 +222,10 @@ interface Remembering {
   readonly silence: SilenceWatch
 }
 
-function remembering({ engine, outbound, freshness, silence }: Remembering, listen: () => void): Pick<Controller, 'note' | 'recall'> {
+function remembering(
+  { engine, outbound, freshness, silence }: Remembering,
+  listen: () => void,
+): Pick<Controller, 'note' | 'recall'> {
   return {
     note: (marks) => ({
       engine: engine.note(marks),
@@ -231,9 +249,25 @@ interface Sender {
 }
 
 /** With the mark of the store: what is durable now. */
-function sealed(engine: Engine, { boot, idPrefix }: Sender, now: Instant, seq: number, body: ControllerBody): Envelope {
+function sealed(
+  engine: Engine,
+  { boot, idPrefix }: Sender,
+  now: Instant,
+  seq: number,
+  body: ControllerBody,
+): Envelope {
   const { epoch, process: controller, durableEventSeq: event_seq } = engine
-  return { v: PROTOCOL_VERSION, id: `${idPrefix}${seq}`, sent_mono: now, boot, seq, epoch, controller, event_seq, body }
+  return {
+    v: PROTOCOL_VERSION,
+    id: `${idPrefix}${seq}`,
+    sent_mono: now,
+    boot,
+    seq,
+    epoch,
+    controller,
+    event_seq,
+    body,
+  }
 }
 
 /** Envelopes 1, 2, 3, … */

@@ -5,7 +5,18 @@
  * It stays bounded because what it holds is: tasks seen (`MAX_SEEN_TASKS`, oldest forgotten first), attempts that live here, and ends that
  * are not acknowledged (together at most a snapshot's worth); the rest is history, and goes with the next snapshot.
  */
-import { closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { FinishedEvent } from '../protocol/messages.ts'
@@ -90,7 +101,10 @@ class JournalStorage implements DiskStorage {
     if (this.#fault !== null) throw this.#fault
     try {
       this.#append(record({ changes }))
-      if (this.#bytes - this.#snapshotBytes > Math.max(this.#o.compactFromBytes ?? COMPACT_FROM_BYTES, 2 * this.#snapshotBytes))
+      if (
+        this.#bytes - this.#snapshotBytes >
+        Math.max(this.#o.compactFromBytes ?? COMPACT_FROM_BYTES, 2 * this.#snapshotBytes)
+      )
         this.#writeSnapshot(state)
     } catch (error) {
       this.#fault = asFault(error, this.#path)
@@ -161,7 +175,10 @@ function readJournal(path: string): NodeState {
 class Replay {
   #state = new ReplayedState()
 
-  apply(value: { readonly snapshot?: Snapshot; readonly changes?: readonly NodeChange[] }, path: string): void {
+  apply(
+    value: { readonly snapshot?: Snapshot; readonly changes?: readonly NodeChange[] },
+    path: string,
+  ): void {
     if (value.snapshot !== undefined) this.#state = new ReplayedState(stateOf(value.snapshot, path))
     for (const change of value.changes ?? []) this.#state.apply(change)
   }
@@ -172,7 +189,8 @@ class Replay {
 }
 
 function stateOf(snapshot: Snapshot, path: string): NodeState {
-  if (snapshot.format !== FORMAT) throw new StateFault(`${path}: format ${snapshot.format}; this version reads ${FORMAT}`)
+  if (snapshot.format !== FORMAT)
+    throw new StateFault(`${path}: format ${snapshot.format}; this version reads ${FORMAT}`)
   return {
     bootCounter: snapshot.boot,
     highestEpoch: snapshot.epoch,
@@ -186,7 +204,9 @@ function stateOf(snapshot: Snapshot, path: string): NodeState {
   }
 }
 
-function parsed(line: Buffer): { readonly snapshot?: Snapshot; readonly changes?: readonly NodeChange[] } | null {
+function parsed(
+  line: Buffer,
+): { readonly snapshot?: Snapshot; readonly changes?: readonly NodeChange[] } | null {
   const json = line.subarray(CHECKSUM_BYTES)
   if (line.subarray(0, CHECKSUM_BYTES).toString('latin1') !== checksum(json)) return null
   return JSON.parse(json.toString('utf8')) as { snapshot?: Snapshot; changes?: NodeChange[] }
@@ -213,7 +233,9 @@ function snapshotOf(state: NodeState): Snapshot {
   }
 }
 
-function record(value: { readonly snapshot: Snapshot } | { readonly changes: readonly NodeChange[] }): Buffer {
+function record(
+  value: { readonly snapshot: Snapshot } | { readonly changes: readonly NodeChange[] },
+): Buffer {
   const json = Buffer.from(JSON.stringify(value), 'utf8')
   return Buffer.concat([Buffer.from(checksum(json), 'latin1'), json, Buffer.of(NEWLINE)])
 }
@@ -262,5 +284,7 @@ function readIfThere(path: string): Buffer {
 
 function asFault(error: unknown, path: string): StateFault {
   if (error instanceof StateFault) return error
-  return new StateFault(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  return new StateFault(`${path}: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+  })
 }

@@ -96,7 +96,8 @@ export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
     async endTasks(withinMs) {
       core.endTasks()
       const until = performance.now() + withinMs
-      while (!core.isQuiet && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+      while (!core.isQuiet && performance.now() < until)
+        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
       return core.isQuiet
     },
     async close() {

@@ -24,7 +24,11 @@ export function lockFolder(folder: string): () => void {
     return () => void lock.close()
   } catch (error) {
     const isTaken = (error as { readonly code?: string }).code === 'SQLITE_BUSY'
-    const why = isTaken ? 'another GPU server uses it' : error instanceof Error ? error.message : String(error)
+    const why = isTaken
+      ? 'another GPU server uses it'
+      : error instanceof Error
+        ? error.message
+        : String(error)
     throw new StateFault(`state folder ${folder}: ${why}`, { cause: error })
   }
 }

@@ -48,7 +48,12 @@ export function asyncApiDocument(): AsyncApiDocument {
   const operations = operationsOf(BODIES.variants)
   return {
     asyncapi: '3.0.0',
-    info: { title: 'Headroom: controller and GPU servers', version: `${PROTOCOL_VERSION}.0.0`, description: DESCRIPTION, license: LICENSE },
+    info: {
+      title: 'Headroom: controller and GPU servers',
+      version: `${PROTOCOL_VERSION}.0.0`,
+      description: DESCRIPTION,
+      license: LICENSE,
+    },
     defaultContentType: CONTENT_TYPE,
     channels: channelsOf(CONVERSATIONS),
     operations: Object.fromEntries(CONVERSATIONS.map((each) => [each.name, operationOf(each)])),
@@ -144,13 +149,26 @@ function operationOf({ subject, asker, says, answers, meaning }: Conversation): 
     messages: says.map((op) => ({ $ref: `${asked}/messages/${op}` })),
     ...(answers.length === 0
       ? {}
-      : { reply: { channel: { $ref: answered }, messages: answers.map((op) => ({ $ref: `${answered}/messages/${op}` })) } }),
+      : {
+          reply: {
+            channel: { $ref: answered },
+            messages: answers.map((op) => ({ $ref: `${answered}/messages/${op}` })),
+          },
+        }),
   }
 }
 
 function messageOf(op: Operation): Message {
-  const body = { type: 'object', required: ['body'], properties: { body: { $ref: `#/components/schemas/${op}` } } }
-  return { name: op, contentType: CONTENT_TYPE, payload: { allOf: [{ $ref: '#/components/schemas/envelope' }, body] } }
+  const body = {
+    type: 'object',
+    required: ['body'],
+    properties: { body: { $ref: `#/components/schemas/${op}` } },
+  }
+  return {
+    name: op,
+    contentType: CONTENT_TYPE,
+    payload: { allOf: [{ $ref: '#/components/schemas/envelope' }, body] },
+  }
 }
 
 /** What stands around every body. */

@@ -41,13 +41,26 @@ export function brokerRights(identity: Identity, inbox: string): BrokerRights {
 }
 
 function clientRights(clientId: string): BrokerRights {
-  return { publish: [clientSubject(clientId, '*')], subscribe: [LEADER_SUBJECT, `${clientInbox(clientId)}.>`], mayAnswer: false }
+  return {
+    publish: [clientSubject(clientId, '*')],
+    subscribe: [LEADER_SUBJECT, `${clientInbox(clientId)}.>`],
+    mayAnswer: false,
+  }
 }
 
 function nodeRights(nodeId: string, answers: string): BrokerRights {
-  return { publish: spokenBy(nodeId), subscribe: [nodeSubject(nodeId, 'command'), LEADER_SUBJECT, answers], mayAnswer: true }
+  return {
+    publish: spokenBy(nodeId),
+    subscribe: [nodeSubject(nodeId, 'command'), LEADER_SUBJECT, answers],
+    mayAnswer: true,
+  }
 }
 
 function spokenBy(nodeId: string): readonly string[] {
-  return [nodeSubject(nodeId, 'hello'), nodeSubject(nodeId, 'heartbeat'), nodeSubject(nodeId, 'event'), nodeSubject(nodeId, 'telemetry')]
+  return [
+    nodeSubject(nodeId, 'hello'),
+    nodeSubject(nodeId, 'heartbeat'),
+    nodeSubject(nodeId, 'event'),
+    nodeSubject(nodeId, 'telemetry'),
+  ]
 }

@@ -53,7 +53,8 @@ export interface KeepTask {
   readonly busy: boolean
 }
 
-export type WireTaskState = 'pending' | 'assigned' | 'running' | 'unreachable' | 'completed' | 'failed' | 'cancelled' | 'lost'
+export type WireTaskState =
+  'pending' | 'assigned' | 'running' | 'unreachable' | 'completed' | 'failed' | 'cancelled' | 'lost'
 
 /** The answer to all of these: the task as it is. Others' tasks are answered like ones that do not exist. */
 export interface TaskAnswer {

@@ -1,5 +1,14 @@
 /** The messages of `client-messages.ts` as tables. The ranges are those of REST (controller/api/schema/task.ts); a test holds them equal. */
-import type { CancelTask, ClientBody, GetTask, KeepTask, Label, SubmitTask, TaskAnswer, WireTaskState } from './client-messages.ts'
+import type {
+  CancelTask,
+  ClientBody,
+  GetTask,
+  KeepTask,
+  Label,
+  SubmitTask,
+  TaskAnswer,
+  WireTaskState,
+} from './client-messages.ts'
 import type { GpuMode, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
 import { every, flag, integer, list, oneOf, optional, orNull, record, text } from './schema-field.ts'
 import type { RecordField } from './schema-field.ts'
@@ -44,7 +53,16 @@ const task = record<TaskAnswer>({
   op: oneOf('task'),
   task_id: taskId,
   name,
-  state: every<WireTaskState>()('pending', 'assigned', 'running', 'unreachable', 'completed', 'failed', 'cancelled', 'lost'),
+  state: every<WireTaskState>()(
+    'pending',
+    'assigned',
+    'running',
+    'unreachable',
+    'completed',
+    'failed',
+    'cancelled',
+    'lost',
+  ),
   residency: every<WireResidency>()('none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'),
   attempt: count,
   swap_outs: count,
@@ -55,7 +73,9 @@ const task = record<TaskAnswer>({
   expires_in_ms: orNull(count),
 })
 
-type Tables = { readonly [O in (ClientBody | TaskAnswer)['op']]: RecordField<Extract<ClientBody | TaskAnswer, { op: O }>> }
+type Tables = {
+  readonly [O in (ClientBody | TaskAnswer)['op']]: RecordField<Extract<ClientBody | TaskAnswer, { op: O }>>
+}
 
 export const CLIENT_BODIES = {
   submit,

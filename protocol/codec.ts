@@ -8,7 +8,8 @@ export type MalformedReason = 'too_large' | 'not_json' | 'wrong_version' | 'bad_
 
 /** Why bytes are no message: the field in question, then what belongs there (`body.attempt: must be …`). */
 export type Decoded =
-  { readonly ok: true; readonly envelope: Envelope } | { readonly ok: false; readonly reason: MalformedReason; readonly why: string }
+  | { readonly ok: true; readonly envelope: Envelope }
+  | { readonly ok: false; readonly reason: MalformedReason; readonly why: string }
 
 /** A message that nobody would take: its sender put more into it than the protocol allows. */
 export class MessageTooLargeError extends Error {
@@ -32,7 +33,11 @@ export function encode(envelope: Envelope): Uint8Array {
 /** Never throws. The envelope holds the fields of the schema and no others (protocol principle 3: an unknown field is ignored). */
 export function decode(bytes: Uint8Array): Decoded {
   if (bytes.byteLength > MAX_MESSAGE_BYTES) {
-    return { ok: false, reason: 'too_large', why: `message: ${bytes.byteLength} bytes, at most ${MAX_MESSAGE_BYTES}` }
+    return {
+      ok: false,
+      reason: 'too_large',
+      why: `message: ${bytes.byteLength} bytes, at most ${MAX_MESSAGE_BYTES}`,
+    }
   }
   let value: unknown
   try {

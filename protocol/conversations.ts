@@ -24,7 +24,8 @@ export interface Conversation {
 
 /** What stands in braces in a subject, by name. */
 export const SUBJECT_PARAMETERS: Readonly<Record<string, string>> = {
-  client_id: 'The id under which the broker knows the client. It sees and cancels the tasks that it has submitted, and no others.',
+  client_id:
+    'The id under which the broker knows the client. It sees and cancels the tasks that it has submitted, and no others.',
   node_id: "The node's UUID, the one of its credential. A payload that names another node is refused.",
 }
 
@@ -47,7 +48,8 @@ export const CONVERSATIONS = withEveryOperation([
     asker: 'node',
     says: ['heartbeat'],
     answers: ['lease', 'state_reset', 'refused'],
-    meaning: 'The server is alive, and this lives on it. The answer is its run lease, counted from when the heartbeat was sent.',
+    meaning:
+      'The server is alive, and this lives on it. The answer is its run lease, counted from when the heartbeat was sent.',
   },
   {
     name: 'events',
@@ -73,7 +75,8 @@ export const CONVERSATIONS = withEveryOperation([
     asker: 'controller',
     says: ['read_attempt'],
     answers: ['attempt', 'refused'],
-    meaning: 'What the server recorded of an attempt that lives there, for an administrator who adopts it. It changes nothing.',
+    meaning:
+      'What the server recorded of an attempt that lives there, for an administrator who adopts it. It changes nothing.',
   },
   {
     name: 'read_log',
@@ -97,7 +100,8 @@ export const CONVERSATIONS = withEveryOperation([
     asker: 'client',
     says: ['submit'],
     answers: ['task', 'refused'],
-    meaning: 'A client asks for GPU time. Answered once the task is durable; repeated with the same message id, it is the same task.',
+    meaning:
+      'A client asks for GPU time. Answered once the task is durable; repeated with the same message id, it is the same task.',
   },
   {
     name: 'cancel',
@@ -105,7 +109,8 @@ export const CONVERSATIONS = withEveryOperation([
     asker: 'client',
     says: ['cancel'],
     answers: ['task', 'refused'],
-    meaning: 'A task is not wanted any more: a pending one is cancelled at once, a placed one is stopped by its server.',
+    meaning:
+      'A task is not wanted any more: a pending one is cancelled at once, a placed one is stopped by its server.',
   },
   {
     name: 'get',

@@ -23,7 +23,12 @@ export function jsonSchemaOf(shape: Shape): JsonSchema {
     case 'integer':
       return { type: 'integer', minimum: shape.min, maximum: shape.max }
     case 'text':
-      return { type: 'string', minLength: shape.minLength, maxLength: shape.maxLength, pattern: patternOf(shape.characters) }
+      return {
+        type: 'string',
+        minLength: shape.minLength,
+        maxLength: shape.maxLength,
+        pattern: patternOf(shape.characters),
+      }
     case 'flag':
       return { type: 'boolean' }
     case 'one_of':
@@ -61,14 +66,18 @@ function schemaOfList({ of, minItems, maxItems, rule }: Extract<Shape, { kind: '
     case 'no_duplicates':
       return { ...items, uniqueItems: true }
     case 'index_is_place': {
-      const places = Array.from({ length: maxItems }, (_, index) => ({ properties: { index: { const: index } } }))
+      const places = Array.from({ length: maxItems }, (_, index) => ({
+        properties: { index: { const: index } },
+      }))
       return { allOf: [items, { items: places }] }
     }
   }
 }
 
 function schemaOfRecord({ fields }: RecordShape): JsonSchema {
-  const properties = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, jsonSchemaOf(field)]))
+  const properties = Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [name, jsonSchemaOf(field)]),
+  )
   return {
     type: 'object',
     required: Object.keys(fields).filter((name) => fields[name]?.kind !== 'optional'),

@@ -33,7 +33,8 @@ export interface Envelope<B extends Body = Body> {
 
 export type Body = NodeBody | ControllerBody | ClientBody
 export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult | LogChunk | AttemptRecord | Refused
-export type ControllerBody = Welcome | Lease | EventsAck | StateReset | Command | ReadLog | ReadAttempt | Leader | Refused | TaskAnswer
+export type ControllerBody =
+  Welcome | Lease | EventsAck | StateReset | Command | ReadLog | ReadAttempt | Leader | Refused | TaskAnswer
 
 // ── node → controller ────────────────────────────────────────────────────────
 
@@ -112,7 +113,8 @@ export interface NodeEvents {
   readonly entries: readonly NodeEvent[]
 }
 
-export type NodeEvent = StartedEvent | FinishedEvent | ResidencyEvent | UseEvent | AllocationWantedEvent | ReserveBreachedEvent
+export type NodeEvent =
+  StartedEvent | FinishedEvent | ResidencyEvent | UseEvent | AllocationWantedEvent | ReserveBreachedEvent
 
 interface NodeEventBase {
   /** Position in the node's outbox; grows for ever within a boot counter. */

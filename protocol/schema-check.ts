@@ -11,10 +11,11 @@ export type Check = (value: unknown) => string | null
 export const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** What a text must not hold: each is one class of characters, from which a JSON Schema pattern is made too. */
-export const CHARACTERS: Readonly<Record<Characters, { readonly refused: RegExp; readonly words: string }>> = {
-  one_line: { refused: /[\u0000-\u001f\u007f]/, words: 'without control characters' },
-  no_nul: { refused: /[\u0000]/, words: 'without NUL' },
-}
+export const CHARACTERS: Readonly<Record<Characters, { readonly refused: RegExp; readonly words: string }>> =
+  {
+    one_line: { refused: /[\u0000-\u001f\u007f]/, words: 'without control characters' },
+    no_nul: { refused: /[\u0000]/, words: 'without NUL' },
+  }
 
 const LONGEST_QUOTE = 40
 
@@ -44,7 +45,10 @@ export function checkOf(shape: Shape): Check {
 function checkOfInteger(min: number, max: number): Check {
   // Minus zero compares like zero, and would not come back as it was sent.
   return (value) =>
-    Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max && !Object.is(value, -0)
+    Number.isSafeInteger(value) &&
+    (value as number) >= min &&
+    (value as number) <= max &&
+    !Object.is(value, -0)
       ? null
       : mustBe(`a whole number from ${min} to ${max}`, value)
 }
@@ -53,7 +57,8 @@ function checkOfText({ minLength, maxLength, characters }: Extract<Shape, { kind
   const { refused, words } = CHARACTERS[characters]
   const expected = `a text of ${minLength} to ${maxLength} characters, ${words}`
   return (value) => {
-    if (typeof value !== 'string' || value.length < minLength || value.length > maxLength) return mustBe(expected, value)
+    if (typeof value !== 'string' || value.length < minLength || value.length > maxLength)
+      return mustBe(expected, value)
     return refused.test(value) || !value.isWellFormed() ? mustBe(expected, value) : null
   }
 }
@@ -94,7 +99,9 @@ function faultByRule(items: readonly unknown[], rule: ListRule): string | null {
     case 'none':
       return null
     case 'no_duplicates':
-      return items.length < 2 || new Set(items).size === items.length ? null : ': must not hold a number twice'
+      return items.length < 2 || new Set(items).size === items.length
+        ? null
+        : ': must not hold a number twice'
     case 'index_is_place': {
       const place = items.findIndex((item, index) => (item as { index: number }).index !== index)
       return place < 0 ? null : `[${place}].index: must be ${place}, its place in the list`
@@ -121,7 +128,11 @@ function checkOfRecord({ fields }: RecordShape): Check {
 }
 
 /** Its own fields only: so many of the known ones are there, so as many fields means that none is unknown. */
-function dropUnknown(value: Record<string, unknown>, known: ReadonlySet<string>, there: number): string | null {
+function dropUnknown(
+  value: Record<string, unknown>,
+  known: ReadonlySet<string>,
+  there: number,
+): string | null {
   const names = Object.keys(value)
   if (names.length === there) return null
   for (const name of names) {

@@ -6,10 +6,21 @@
 /** The type in the wire's own words. Numbers are whole, ranges inclusive, lengths in UTF-16 code units. */
 export type Shape =
   | { readonly kind: 'integer'; readonly min: number; readonly max: number }
-  | { readonly kind: 'text'; readonly minLength: number; readonly maxLength: number; readonly characters: Characters }
+  | {
+      readonly kind: 'text'
+      readonly minLength: number
+      readonly maxLength: number
+      readonly characters: Characters
+    }
   | { readonly kind: 'flag' }
   | { readonly kind: 'one_of'; readonly values: readonly (string | number)[] }
-  | { readonly kind: 'list'; readonly of: Shape; readonly minItems: number; readonly maxItems: number; readonly rule: ListRule }
+  | {
+      readonly kind: 'list'
+      readonly of: Shape
+      readonly minItems: number
+      readonly maxItems: number
+      readonly rule: ListRule
+    }
   | { readonly kind: 'or_null'; readonly of: Shape }
   /** Of a record alone: the field may be missing. */
   | { readonly kind: 'optional'; readonly of: Shape }
@@ -44,7 +55,11 @@ export function integer(min: number, max: number): Field<number> {
   return { kind: 'integer', min, max }
 }
 
-export function text(minLength: number, maxLength: number, characters: Characters = 'one_line'): Field<string> {
+export function text(
+  minLength: number,
+  maxLength: number,
+  characters: Characters = 'one_line',
+): Field<string> {
   return { kind: 'text', minLength, maxLength, characters }
 }
 
@@ -56,10 +71,18 @@ export function oneOf<const V extends string | number>(...values: readonly V[]):
 
 /** All values of T, so that one added to `messages.ts` is missed by the compiler: `every<Residency>()('none', 'resident', …)`. */
 export function every<T extends string | number>() {
-  return <const V extends readonly T[]>(...values: [T] extends [V[number]] ? V : never): Field<T> => ({ kind: 'one_of', values })
+  return <const V extends readonly T[]>(...values: [T] extends [V[number]] ? V : never): Field<T> => ({
+    kind: 'one_of',
+    values,
+  })
 }
 
-export function list<T>(of: Field<T>, minItems: number, maxItems: number, rule: ListRule = 'none'): Field<readonly T[]> {
+export function list<T>(
+  of: Field<T>,
+  minItems: number,
+  maxItems: number,
+  rule: ListRule = 'none',
+): Field<readonly T[]> {
   return { kind: 'list', of, minItems, maxItems, rule }
 }
 
@@ -76,7 +99,10 @@ export function record<T>(fields: { readonly [K in keyof T]-?: Field<T[K]> }): R
 }
 
 /** Each variant names the tag among its fields too. */
-export function tagged<T, const G extends keyof T & string>(tag: G, variants: Variants<T, G>): TaggedField<T> {
+export function tagged<T, const G extends keyof T & string>(
+  tag: G,
+  variants: Variants<T, G>,
+): TaggedField<T> {
   return { kind: 'tagged', tag, variants: variants as Readonly<Record<string, RecordShape>> }
 }
 

@@ -160,7 +160,11 @@ const nodeEvent = tagged<NodeEvent, 'kind'>('kind', {
   }),
   gpu_wanted: use,
   gpu_used: use,
-  allocation_wanted: record<AllocationWantedEvent>({ kind: oneOf('allocation_wanted'), ...entry, mib: vramMib }),
+  allocation_wanted: record<AllocationWantedEvent>({
+    kind: oneOf('allocation_wanted'),
+    ...entry,
+    mib: vramMib,
+  }),
   reserve_breached: record<ReserveBreachedEvent>({
     kind: oneOf('reserve_breached'),
     ...entry,
@@ -169,12 +173,23 @@ const nodeEvent = tagged<NodeEvent, 'kind'>('kind', {
   }),
 })
 
-const events = record<NodeEvents>({ op: oneOf('events'), node_id: id, entries: list(nodeEvent, 1, MAX_EVENTS) })
+const events = record<NodeEvents>({
+  op: oneOf('events'),
+  node_id: id,
+  entries: list(nodeEvent, 1, MAX_EVENTS),
+})
 
 const result = record<CommandResult>({
   op: oneOf('result'),
   ...attempt,
-  outcome: every<CommandResult['outcome']>()('accepted', 'refused', 'running', 'finished', 'gone', 'never_seen'),
+  outcome: every<CommandResult['outcome']>()(
+    'accepted',
+    'refused',
+    'running',
+    'finished',
+    'gone',
+    'never_seen',
+  ),
   reason: orNull(
     every<RefusalReason>()(
       'stale_epoch',
@@ -242,7 +257,12 @@ const start = record<StartCommand>({
   stop_grace_ms: optional(stopGrace),
 })
 
-const swap = record<SwapCommand>({ op: oneOf('swap_out', 'swap_in'), ...command, generation: count, force_active: flag })
+const swap = record<SwapCommand>({
+  op: oneOf('swap_out', 'swap_in'),
+  ...command,
+  generation: count,
+  force_active: flag,
+})
 
 const growth = record<GrantCommand>({
   op: oneOf('grant', 'refuse_growth', 'set_noswap'),
@@ -289,7 +309,12 @@ export const BODIES = tagged<Body, 'op'>('op', {
     offset: count,
     max_bytes: integer(1, MAX_LOG_BYTES),
   }),
-  welcome: record<Welcome>({ op: oneOf('welcome'), settings, stop: attemptRefs, unknown: optional(attemptRefs) }),
+  welcome: record<Welcome>({
+    op: oneOf('welcome'),
+    settings,
+    stop: attemptRefs,
+    unknown: optional(attemptRefs),
+  }),
   lease: record<Lease>({ op: oneOf('lease'), settings, stop: attemptRefs, unknown: optional(attemptRefs) }),
   events_ack: record<EventsAck>({ op: oneOf('events_ack'), up_to: count }),
   state_reset: record<StateReset>({ op: oneOf('state_reset'), counter_above: integer(0, MAX_COUNT - 1) }),

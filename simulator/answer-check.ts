@@ -10,12 +10,18 @@ export function missingIn(answer: unknown, expected: unknown, path = ''): string
   }
   if (Array.isArray(expected)) {
     if (!Array.isArray(answer)) return `${place} is ${shown(answer)}, expected is a list`
-    if (answer.length !== expected.length) return `${place} has ${answer.length} items, expected are ${expected.length}`
+    if (answer.length !== expected.length)
+      return `${place} has ${answer.length} items, expected are ${expected.length}`
     return firstOf(expected.map((item, i) => missingIn(answer[i], item, `${path}[${i}]`)))
   }
-  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return `${place} is ${shown(answer)}, expected is a map`
+  if (typeof answer !== 'object' || answer === null || Array.isArray(answer))
+    return `${place} is ${shown(answer)}, expected is a map`
   const members = answer as Readonly<Record<string, unknown>>
-  return firstOf(Object.entries(expected).map(([key, member]) => missingIn(members[key], member, path === '' ? key : `${path}.${key}`)))
+  return firstOf(
+    Object.entries(expected).map(([key, member]) =>
+      missingIn(members[key], member, path === '' ? key : `${path}.${key}`),
+    ),
+  )
 }
 
 function firstOf(found: readonly (string | null)[]): string | null {

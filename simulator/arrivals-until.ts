@@ -15,7 +15,11 @@ export interface BoundedArrivals extends ArrivalSource {
  * The tasks of `source` that arrive at `untilMs` or before; null takes all. What lies behind is never read.
  * @param isOpen whether the run has an unfinished task of that id. Such an id would be refused by the controller: `next` throws TraceError.
  */
-export function arrivalsUntil(source: ArrivalSource, untilMs: DurationMs | null, isOpen: (id: string) => boolean): BoundedArrivals {
+export function arrivalsUntil(
+  source: ArrivalSource,
+  untilMs: DurationMs | null,
+  isOpen: (id: string) => boolean,
+): BoundedArrivals {
   let isOver = false
   const cancels: { readonly id: string; readonly atMs: DurationMs }[] = []
   return {
@@ -33,7 +37,11 @@ export function arrivalsUntil(source: ArrivalSource, untilMs: DurationMs | null,
         return null
       }
       const { id } = task.request
-      if (isOpen(id)) throw new TraceError({ field: 'id' }, `${id} comes a second time while the first task of that id is still there`)
+      if (isOpen(id))
+        throw new TraceError(
+          { field: 'id' },
+          `${id} comes a second time while the first task of that id is still there`,
+        )
       if (task.cancelAt !== null) cancels.push({ id, atMs: task.cancelAt })
       return task
     },

@@ -65,7 +65,11 @@ export class CounterfactualFault extends Error {
 const MAX_LISTED = 20
 
 /** Every swap decision of the run, in order. */
-export async function swapChoices(plan: RunPlan, identity: RunIdentity, options: RunOptions = {}): Promise<readonly SwapChoice[]> {
+export async function swapChoices(
+  plan: RunPlan,
+  identity: RunIdentity,
+  options: RunOptions = {},
+): Promise<readonly SwapChoice[]> {
   return (await observedRun(plan, identity, options, null)).choices
 }
 
@@ -81,7 +85,9 @@ export async function counterfactual(
   if (decision === undefined) throw new CounterfactualFault(noDecision(other.decision, before.choices))
   if (!decision.candidateIds.includes(other.victim)) {
     const listed = decision.candidateIds.slice(0, MAX_LISTED).join(', ')
-    throw new CounterfactualFault(`task ${other.victim} could not leave in decision ${other.decision}; those that could: ${listed}`)
+    throw new CounterfactualFault(
+      `task ${other.victim} could not leave in decision ${other.decision}; those that could: ${listed}`,
+    )
   }
   const after = await observedRun(plan, identity, options, other)
   const otherVictimIds = after.choices.find((choice) => choice.decision === other.decision)?.victimIds ?? []
@@ -104,7 +110,12 @@ interface Observed {
   readonly ends: ReadonlyMap<string, string>
 }
 
-async function observedRun(plan: RunPlan, identity: RunIdentity, options: RunOptions, other: OtherVictim | null): Promise<Observed> {
+async function observedRun(
+  plan: RunPlan,
+  identity: RunIdentity,
+  options: RunOptions,
+  other: OtherVictim | null,
+): Promise<Observed> {
   const choices: SwapChoice[] = []
   const ends = new Map<string, string>()
   const run = await runScenario(plan, identity, {
@@ -115,7 +126,11 @@ async function observedRun(plan: RunPlan, identity: RunIdentity, options: RunOpt
       world.controller.engine.cluster.swapHand = {
         other,
         onChoice: ({ nodeId, ...seen }) => {
-          choices.push({ ...seen, atMs: world.nowMs, node: world.controller.views.node(nodeId)?.name ?? nodeId })
+          choices.push({
+            ...seen,
+            atMs: world.nowMs,
+            node: world.controller.views.node(nodeId)?.name ?? nodeId,
+          })
         },
       }
       return { afterStep: () => {} }
@@ -151,7 +166,12 @@ async function involved(
   for (const id of victimIds) if (!roles.has(id)) roles.set(id, 'left')
   for (const id of otherVictimIds) if (!roles.has(id)) roles.set(id, 'leaves_instead')
   return Promise.all(
-    [...roles].map(async ([id, role]) => ({ id, role, before: await figuresOf(before, id), after: await figuresOf(after, id) })),
+    [...roles].map(async ([id, role]) => ({
+      id,
+      role,
+      before: await figuresOf(before, id),
+      after: await figuresOf(after, id),
+    })),
   )
 }
 
@@ -178,6 +198,7 @@ function countersOf(world: World, record: TaskRecord): readonly [demand: number,
 
 function changedOf(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): number {
   let changed = 0
-  for (const id of new Set([...before.keys(), ...after.keys()])) if (before.get(id) !== after.get(id)) changed += 1
+  for (const id of new Set([...before.keys(), ...after.keys()]))
+    if (before.get(id) !== after.get(id)) changed += 1
   return changed
 }

@@ -39,7 +39,10 @@ export function normal(mean: number, standardDeviation: number): Distribution {
 /** exp of a normal: `median` is above 0, `sigma` is the standard deviation of the logarithm. */
 export function lognormal(median: number, sigma: number): Distribution {
   requirePositive('lognormal', 'median', median)
-  return { mean: median * exp((sigma * sigma) / 2), sample: (random) => median * exp(sigma * standardNormal(random)) }
+  return {
+    mean: median * exp((sigma * sigma) / 2),
+    sample: (random) => median * exp(sigma * standardNormal(random)),
+  }
 }
 
 /** Always the same value. Takes nothing from the stream. */
@@ -48,10 +51,13 @@ export function constant(value: number): Distribution {
 }
 
 /** Picks a value in proportion to its weight (0 allowed, all finite, at least one above 0). Order of the list matters to what a seed gives. */
-export function weightedChoice<T>(choices: ReadonlyArray<readonly [value: T, weight: number]>): (random: RandomStream) => T {
+export function weightedChoice<T>(
+  choices: ReadonlyArray<readonly [value: T, weight: number]>,
+): (random: RandomStream) => T {
   let total = 0
   for (const [, weight] of choices) {
-    if (!(weight >= 0 && weight < Infinity)) throw new RangeError(`weightedChoice: weight ${weight} is not a finite number of 0 or more`)
+    if (!(weight >= 0 && weight < Infinity))
+      throw new RangeError(`weightedChoice: weight ${weight} is not a finite number of 0 or more`)
     total += weight
   }
   requirePositive('weightedChoice', 'sum of weights', total)
@@ -70,7 +76,9 @@ export function weightedChoice<T>(choices: ReadonlyArray<readonly [value: T, wei
  * The distribution through given quantiles; between two of them the logarithm of the value is linear in p.
  * @param points [p, value], p rising strictly from 0 to 1, values above 0 and never falling.
  */
-export function quantileTable(points: ReadonlyArray<readonly [p: number, value: number]>): RunLengthDistribution {
+export function quantileTable(
+  points: ReadonlyArray<readonly [p: number, value: number]>,
+): RunLengthDistribution {
   const segments = segmentsOf(points)
   let mean = 0
   for (const segment of segments) mean += segment.share
@@ -98,16 +106,25 @@ interface Segment {
 }
 
 function segmentsOf(points: ReadonlyArray<readonly [p: number, value: number]>): Segment[] {
-  if (points.length < 2 || points[0]![0] !== 0 || points.at(-1)![0] !== 1) throw new RangeError('quantileTable: p must go from 0 to 1')
+  if (points.length < 2 || points[0]![0] !== 0 || points.at(-1)![0] !== 1)
+    throw new RangeError('quantileTable: p must go from 0 to 1')
   const segments: Segment[] = []
   for (let i = 1; i < points.length; i++) {
     const [fromP, low] = points[i - 1]!
     const [toP, high] = points[i]!
     if (!(toP > fromP)) throw new RangeError(`quantileTable: p ${toP} does not rise above ${fromP}`)
-    if (!(low > 0 && high >= low && high < Infinity)) throw new RangeError(`quantileTable: value ${high} at p ${toP} after ${low}`)
+    if (!(low > 0 && high >= low && high < Infinity))
+      throw new RangeError(`quantileTable: value ${high} at p ${toP} after ${low}`)
     const logRatio = log(high / low)
     const width = toP - fromP
-    segments.push({ fromP, width, low, high, logRatio, share: width * (logRatio === 0 ? low : (high - low) / logRatio) })
+    segments.push({
+      fromP,
+      width,
+      low,
+      high,
+      logRatio,
+      share: width * (logRatio === 0 ? low : (high - low) / logRatio),
+    })
   }
   return segments
 }
@@ -129,5 +146,6 @@ function standardNormal(random: RandomStream): number {
 }
 
 function requirePositive(where: string, name: string, value: number): void {
-  if (!(value > 0 && value < Infinity)) throw new RangeError(`${where}: ${name} ${value} is not a finite number above 0`)
+  if (!(value > 0 && value < Infinity))
+    throw new RangeError(`${where}: ${name} ${value} is not a finite number above 0`)
 }

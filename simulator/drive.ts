@@ -35,7 +35,8 @@ export class Drive {
 
   async toTheEnd(): Promise<void> {
     const { untilMs, drain } = this.#crew.clock
-    if (untilMs !== null) while (this.#world.nowMs < untilMs || this.#crew.agenda.isDue) await this.#stretch(untilMs)
+    if (untilMs !== null)
+      while (this.#world.nowMs < untilMs || this.#crew.agenda.isDue) await this.#stretch(untilMs)
     if (untilMs === null || drain) await this.#drain()
     this.#crew.sampler?.finish(this.#world)
   }
@@ -45,7 +46,8 @@ export class Drive {
     this.#isDraining = true
     // What arrives now is scheduled by this.
     await this.#stretch(this.#world.nowMs)
-    while (!this.#isOver() && (this.#crew.agenda.isDue || this.#world.clock.nextAt() !== null)) await this.#stretch(null)
+    while (!this.#isOver() && (this.#crew.agenda.isDue || this.#world.clock.nextAt() !== null))
+      await this.#stretch(null)
   }
 
   /** Runs to that instant, to the next sample, to an action of the operator, or to the end. */
@@ -56,7 +58,8 @@ export class Drive {
     const isToSample = sampleMs !== null && (toMs === null || sampleMs <= toMs)
     await this.#world.runUntil(isToSample ? sampleMs : toMs, this.#isInterrupted)
     // An answer to the operator may have taken time.
-    if (isToSample && !agenda.isDue && !this.#isOver() && this.#world.nowMs >= sampleMs) sampler?.take(this.#world)
+    if (isToSample && !agenda.isDue && !this.#isOver() && this.#world.nowMs >= sampleMs)
+      sampler?.take(this.#world)
   }
 
   readonly #isInterrupted = (): boolean => {
@@ -70,7 +73,8 @@ export class Drive {
     const { arrivals, agenda, pulse } = this.#crew
     if (!this.#isDraining || !agenda.isOver) return false
     if (this.#world.isIdle()) return true
-    const isHopeless = arrivals.isOver && this.#world.areFaultsOver && (pulse.isStuck || pulse.isEmptyOfHope(this.#world))
+    const isHopeless =
+      arrivals.isOver && this.#world.areFaultsOver && (pulse.isStuck || pulse.isEmptyOfHope(this.#world))
     return isHopeless && !arrivals.hasCancelAfter(this.#world.nowMs)
   }
 }

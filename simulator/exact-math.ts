@@ -62,7 +62,10 @@ function logOfReduced(f: number, k: number, mantissa: number): number {
   const z = s * s
   const w = z * z
   const even = w * (3.999999999940941908e-1 + w * (2.222219843214978396e-1 + w * 1.531383769920937332e-1))
-  const odd = z * (6.66666666666673513e-1 + w * (2.857142874366239149e-1 + w * (1.818357216161805012e-1 + w * 1.479819860511658591e-1)))
+  const odd =
+    z *
+    (6.66666666666673513e-1 +
+      w * (2.857142874366239149e-1 + w * (1.818357216161805012e-1 + w * 1.479819860511658591e-1)))
   const r = odd + even
   if (((mantissa - 0x6147a) | (0x6b851 - mantissa)) > 0) {
     const halfSquare = 0.5 * f * f

@@ -7,10 +7,14 @@ export function laterBus(bus: Bus, clock: Clock): Bus {
   const later = (act: () => void): void => clock.soon(act, RANK_MESSAGE)
   return {
     publish: (subject, message) => later(() => bus.publish(subject, message)),
-    request: (subject, message, timeoutMs, done) => later(() => bus.request(subject, message, timeoutMs, done)),
+    request: (subject, message, timeoutMs, done) =>
+      later(() => bus.request(subject, message, timeoutMs, done)),
     subscribe: (pattern, handler) =>
-      bus.subscribe(pattern, (message, subject, reply) => handler(message, subject, (answer) => later(() => reply(answer)))),
-    onConnection: (listener) => bus.onConnection?.((isConnected) => later(() => listener(isConnected))) ?? (() => {}),
+      bus.subscribe(pattern, (message, subject, reply) =>
+        handler(message, subject, (answer) => later(() => reply(answer))),
+      ),
+    onConnection: (listener) =>
+      bus.onConnection?.((isConnected) => later(() => listener(isConnected))) ?? (() => {}),
     drain: () => bus.drain(),
   }
 }

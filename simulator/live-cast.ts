@@ -47,8 +47,17 @@ function fixedCast({ scenario, clock, random, workload, bootCounter }: LiveCastO
   const servers = new Map(
     scenario.nodes.map((node) => {
       const device = new SimulatedDevice(clock, node, workload)
-      const ground = { clock, bus, device, storage: createMemoryStorage(bootCounter), areHeartbeatsElided: true }
-      return [idOfNode(node), simulatedServer(node, { ...ground, random: random.stream(serverStream(node, 1)) })] as const
+      const ground = {
+        clock,
+        bus,
+        device,
+        storage: createMemoryStorage(bootCounter),
+        areHeartbeatsElided: true,
+      }
+      return [
+        idOfNode(node),
+        simulatedServer(node, { ...ground, random: random.stream(serverStream(node, 1)) }),
+      ] as const
     }),
   )
   return {
@@ -67,7 +76,16 @@ function mortalCast({ scenario, clock, random, workload, bootCounter, onFault }:
   const links = new LinkFaults(random.stream('faults/links'), tally)
   const bus = new FaultyBus({ clock, mode: 'reference', weather: links })
   const home = { state: { ...EMPTY_NODE_STATE, bootCounter }, inhabitants: [] }
-  const stage = new FleetStage({ nodes: scenario.nodes, clock, bus, links, random, workload, tally, homeOf: () => home })
+  const stage = new FleetStage({
+    nodes: scenario.nodes,
+    clock,
+    bus,
+    links,
+    random,
+    workload,
+    tally,
+    homeOf: () => home,
+  })
   return {
     ...{ bus: bus.endpoint(null), servers: stage.servers, areHeartbeatsElided: false },
     start() {

@@ -52,7 +52,14 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
   )
   const workload = new OpenWorkload()
   const bootCounter = Math.floor(o.startAt / 1000)
-  const cast = liveCast({ scenario: o.scenario, clock, random, workload, bootCounter, onFault: o.onFault ?? (() => {}) })
+  const cast = liveCast({
+    scenario: o.scenario,
+    clock,
+    random,
+    workload,
+    bootCounter,
+    onFault: o.onFault ?? (() => {}),
+  })
   // Inputs of a recording come one after the other.
   const ownBus = o.controller.watch === undefined ? cast.bus : laterBus(cast.bus, clock)
   const controller = createController(
@@ -61,7 +68,8 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       ...o.controller,
       areHeartbeatsElided: cast.areHeartbeatsElided,
       onEvents: (events) => {
-        for (const event of events) if (event.kind === 'task_finished' && event.taskId !== null) workload.forget(event.taskId)
+        for (const event of events)
+          if (event.kind === 'task_finished' && event.taskId !== null) workload.forget(event.taskId)
         if (cast.areHeartbeatsElided) {
           tellReserve(
             events,
@@ -83,7 +91,12 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
         const id = uuidFrom(random.stream('live-task-ids'))
         workload.add(id, task.work, task.allocSteps, task.stopTakesMs)
-        const request = { ...task.request, id, name: task.request.name ?? task.request.id, command: task.request.command ?? ['simulated'] }
+        const request = {
+          ...task.request,
+          id,
+          name: task.request.name ?? task.request.id,
+          command: task.request.command ?? ['simulated'],
+        }
         controller.commands.submitTask(request, () => {})
       })
       clock.begin()
@@ -97,7 +110,12 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
 }
 
 /** Submits a generated workload as time comes to each task. */
-function feed(clock: PacedClock, startAt: Instant, arrivals: ArrivalSource, submit: (task: SimTask) => void): void {
+function feed(
+  clock: PacedClock,
+  startAt: Instant,
+  arrivals: ArrivalSource,
+  submit: (task: SimTask) => void,
+): void {
   const next = arrivals.needsFill ? null : arrivals.next()
   if (next === null) return
   clock.at(

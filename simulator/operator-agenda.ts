@@ -15,7 +15,12 @@ import { formatDuration } from './scenario/quantity.ts'
 /** Asks the controller over REST in virtual time. Time stands still until the answer is there. */
 export interface OperatorDesk {
   /** @returns the status and the text of the answer. */
-  ask(method: OperatorMethod, path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<DeskAnswer>
+  ask(
+    method: OperatorMethod,
+    path: string,
+    body: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<DeskAnswer>
   close(): Promise<void>
 }
 
@@ -39,12 +44,20 @@ export class OperatorAgenda {
   readonly faults: string[] = []
 
   /** @param desk may be null when there is nothing to do. */
-  constructor(actions: readonly OperatorAction[], desk: OperatorDesk | null, clock: Clock, startedAt: Instant, nodeIdOf = nodeIdFromName) {
-    if (actions.length > 0 && desk === null) throw new Error('a scenario with operator actions needs somebody who asks the REST interface')
+  constructor(
+    actions: readonly OperatorAction[],
+    desk: OperatorDesk | null,
+    clock: Clock,
+    startedAt: Instant,
+    nodeIdOf = nodeIdFromName,
+  ) {
+    if (actions.length > 0 && desk === null)
+      throw new Error('a scenario with operator actions needs somebody who asks the REST interface')
     this.#desk = desk
     this.#nodeIdOf = nodeIdOf
     this.#left = actions.length
-    for (const action of actions) clock.at(startedAt + action.atMs, () => this.#due.push(action), RANK_ARRIVAL)
+    for (const action of actions)
+      clock.at(startedAt + action.atMs, () => this.#due.push(action), RANK_ARRIVAL)
   }
 
   /** An action's instant has come: `serve` before anything else happens. */
@@ -72,7 +85,12 @@ export class OperatorAgenda {
   async #ask(action: OperatorAction): Promise<void> {
     const { atMs, method, path, body, headers } = action
     const desk = this.#desk as OperatorDesk
-    const answered = await desk.ask(method, String(withIds(path, this.#idOf)), withIds(body, this.#idOf), headers)
+    const answered = await desk.ask(
+      method,
+      String(withIds(path, this.#idOf)),
+      withIds(body, this.#idOf),
+      headers,
+    )
     const problem = problemOf(
       { ...action, ...(action.answer === undefined ? {} : { answer: withIds(action.answer, this.#idOf) }) },
       answered,
@@ -98,7 +116,8 @@ export class OperatorAgenda {
 
 /** What is not as expected, after the status; null: all is. */
 function problemOf({ expect, answer }: OperatorAction, answered: DeskAnswer): string | null {
-  if (expect === 'accepted' && answered.status >= LEAST_REFUSED) return 'which is a refusal (`expect` allows one)'
+  if (expect === 'accepted' && answered.status >= LEAST_REFUSED)
+    return 'which is a refusal (`expect` allows one)'
   if (typeof expect === 'number' && answered.status !== expect) return `expected is ${expect}`
   return answer === undefined ? null : missingIn(jsonOf(answered.text), answer)
 }

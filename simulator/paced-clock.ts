@@ -101,7 +101,8 @@ export class PacedClock implements SimClock {
     this.#cancelWait()
     this.#isPumping = true
     try {
-      for (let i = 0; i < STEPS_PER_TURN && this.#mayStep(); i++) if (!this.#inner.step(this.#real.now())) break
+      for (let i = 0; i < STEPS_PER_TURN && this.#mayStep(); i++)
+        if (!this.#inner.step(this.#real.now())) break
     } finally {
       this.#isPumping = false
     }

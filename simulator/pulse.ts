@@ -43,13 +43,18 @@ export class Pulse {
     this.#lastEventAt = (events.at(-1) as Event).at
     for (const { kind, nodeId } of events) {
       if (kind === 'task_placed') this.#placedTasks += 1
-      else if (kind === 'task_returned' || (kind === 'task_finished' && nodeId !== null)) this.#placedTasks -= 1
+      else if (kind === 'task_returned' || (kind === 'task_finished' && nodeId !== null))
+        this.#placedTasks -= 1
     }
   }
 
   /** No task has a place, none that waits for one could ever get it, and this instant is over. */
   isEmptyOfHope(world: World): boolean {
-    return this.#placedTasks === 0 && world.controller.engine.cluster.waiting.gpus === 0 && world.clock.nextAt() !== world.clock.now()
+    return (
+      this.#placedTasks === 0 &&
+      world.controller.engine.cluster.waiting.gpus === 0 &&
+      world.clock.nextAt() !== world.clock.now()
+    )
   }
 
   beat(world: World): void {
@@ -62,7 +67,9 @@ export class Pulse {
   #fraction(world: World): number {
     if (this.#untilMs !== null && this.#untilMs > 0) return Math.min(1, world.nowMs / this.#untilMs)
     const { submitted, unfinished } = world.collector
-    return this.#expectedTasks === null ? 0 : Math.min(1, (submitted - unfinished) / Math.max(1, this.#expectedTasks))
+    return this.#expectedTasks === null
+      ? 0
+      : Math.min(1, (submitted - unfinished) / Math.max(1, this.#expectedTasks))
   }
 }
 

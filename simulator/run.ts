@@ -22,7 +22,10 @@ import type { BusMode } from './sim-bus.ts'
 import { World } from './world.ts'
 
 /** What a run takes of a scenario. */
-export type RunPlan = Pick<Scenario, 'seed' | 'clock' | 'nodes' | 'config' | 'ownerLimits' | 'workload' | 'operator'> &
+export type RunPlan = Pick<
+  Scenario,
+  'seed' | 'clock' | 'nodes' | 'config' | 'ownerLimits' | 'workload' | 'operator'
+> &
   Partial<Pick<Scenario, 'faults'>>
 
 /** What the result says about where it came from. */
@@ -42,7 +45,10 @@ export interface Stopwatch {
  * @param pump runs everything that is due in the present instant, or until the answer is there. Where things break an answer may take its
  * time: then time goes on until it is there, or the controller is gone.
  */
-export type OpenDesk = (world: World, pump: (isAnswered: () => boolean) => Promise<void>) => Promise<OperatorDesk>
+export type OpenDesk = (
+  world: World,
+  pump: (isAnswered: () => boolean) => Promise<void>,
+) => Promise<OperatorDesk>
 
 export interface RunOptions extends PulseOptions {
   /** In place of the scenario's own. */
@@ -76,7 +82,11 @@ export interface Run {
 }
 
 /** Throws TraceError for a trace that cannot be used, and what a broken invariant throws. */
-export async function runScenario(scenario: RunPlan, identity: RunIdentity, options: RunOptions = {}): Promise<Run> {
+export async function runScenario(
+  scenario: RunPlan,
+  identity: RunIdentity,
+  options: RunOptions = {},
+): Promise<Run> {
   const plan = planOf(scenario, options)
   const start = startTasksOf(plan, createSeededRandom(plan.seed))
   const pulse = new Pulse(plan.clock, options)
@@ -102,7 +112,9 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
       return isAnswered()
     })
   const desk = plan.operator.length > 0 ? ((await options.openDesk?.(world, pump)) ?? null) : null
-  const agenda = new OperatorAgenda(plan.operator, desk, world.clock, plan.clock.startMs, (name) => nodeIdIn(plan, name))
+  const agenda = new OperatorAgenda(plan.operator, desk, world.clock, plan.clock.startMs, (name) =>
+    nodeIdIn(plan, name),
+  )
   const arrivals = arrivalsUntil(
     workloadOf(plan, world.random),
     plan.clock.untilMs,
@@ -110,11 +122,23 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
   )
   world.feed(arrivals)
   try {
-    await new Drive(world, { clock: plan.clock, arrivals, agenda, pulse, watcher, sampler: options.sampler ?? null }).toTheEnd()
+    await new Drive(world, {
+      clock: plan.clock,
+      arrivals,
+      agenda,
+      pulse,
+      watcher,
+      sampler: options.sampler ?? null,
+    }).toTheEnd()
   } finally {
     await closeAll(arrivals, agenda)
   }
-  return { result: resultOf(world, plan, identity), open: [...world.collector.open()], operatorFaults: agenda.faults, world }
+  return {
+    result: resultOf(world, plan, identity),
+    open: [...world.collector.open()],
+    operatorFaults: agenda.faults,
+    world,
+  }
 }
 
 /** Whoever generates up to the old end goes on, or stops, with the new one. */
@@ -128,8 +152,13 @@ export function planOf(
     ...scenario,
     seed: seed ?? scenario.seed,
     clock: { ...clock, untilMs: until },
-    config: overcommitPercent === undefined ? config : { ...config, default_vram_overcommit_percent: overcommitPercent },
-    workload: workload.map((item) => (item.kind === 'generate' && item.untilMs === clock.untilMs ? { ...item, untilMs: until } : item)),
+    config:
+      overcommitPercent === undefined
+        ? config
+        : { ...config, default_vram_overcommit_percent: overcommitPercent },
+    workload: workload.map((item) =>
+      item.kind === 'generate' && item.untilMs === clock.untilMs ? { ...item, untilMs: until } : item,
+    ),
   }
 }
 
@@ -147,7 +176,11 @@ function begunOnly(counts: FaultCounts): Partial<FaultCounts> {
   return Object.fromEntries(Object.entries(counts).filter(([, { begun }]) => begun > 0))
 }
 
-function resultOf(world: World, plan: RunPlan, { scenarioSha256, traceSha256, version }: RunIdentity): RunResult {
+function resultOf(
+  world: World,
+  plan: RunPlan,
+  { scenarioSha256, traceSha256, version }: RunIdentity,
+): RunResult {
   const metrics: Metrics = world.metrics()
   return {
     digest: world.digest(),

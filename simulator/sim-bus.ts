@@ -81,10 +81,18 @@ export class SimBus implements Bus {
 
   /** Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill the clock. */
   #requestAtOnce(handler: Handler, subject: string, message: Envelope, done: Done): void {
-    this.#deliver(handler, subject, message, (answer) => done({ answered: true, answer: this.#carried(answer) }))
+    this.#deliver(handler, subject, message, (answer) =>
+      done({ answered: true, answer: this.#carried(answer) }),
+    )
   }
 
-  #requestWithin(timeoutMs: DurationMs, handler: Handler, subject: string, message: Envelope, done: Done): void {
+  #requestWithin(
+    timeoutMs: DurationMs,
+    handler: Handler,
+    subject: string,
+    message: Envelope,
+    done: Done,
+  ): void {
     let isOver = false
     const expire = (): void => {
       isOver = true
@@ -102,7 +110,12 @@ export class SimBus implements Bus {
   }
 
   /** @param handler who hears it as things are; when it has to wait, whoever hears it then does */
-  #deliver(handler: Handler | null, subject: string, message: Envelope, reply: (answer: Envelope) => void): void {
+  #deliver(
+    handler: Handler | null,
+    subject: string,
+    message: Envelope,
+    reply: (answer: Envelope) => void,
+  ): void {
     if (this.#isDrained) return
     this.messages += 1
     const carried = this.#carried(message)
@@ -122,7 +135,8 @@ export class SimBus implements Bus {
   #handlerFor(subject: string): Handler | null {
     const known = this.#bySubject.get(subject)
     if (known !== undefined) return known
-    const handler = this.#exact.get(subject) ?? this.#patterns.find((pattern) => matches(subject, pattern))?.handler
+    const handler =
+      this.#exact.get(subject) ?? this.#patterns.find((pattern) => matches(subject, pattern))?.handler
     if (handler !== undefined) this.#bySubject.set(subject, handler)
     return handler ?? null
   }
@@ -143,5 +157,10 @@ export class SimBus implements Bus {
 /** Between head and tail stands exactly one part. */
 function matches(subject: string, { head, tail }: { readonly head: string; readonly tail: string }): boolean {
   const end = subject.length - tail.length
-  return end > head.length && subject.startsWith(head) && subject.endsWith(tail) && !subject.slice(head.length, end).includes('.')
+  return (
+    end > head.length &&
+    subject.startsWith(head) &&
+    subject.endsWith(tail) &&
+    !subject.slice(head.length, end).includes('.')
+  )
 }

@@ -5,7 +5,10 @@ import { idOfNode } from './scenario/node-id.ts'
 import type { ScenarioNode } from './scenario/scenario.ts'
 
 /** What it stands on, and `random` of its own for each start. */
-export type ServerGround = Pick<ServerCoreOptions, 'clock' | 'random' | 'bus' | 'device' | 'storage' | 'areHeartbeatsElided' | 'onRefused'>
+export type ServerGround = Pick<
+  ServerCoreOptions,
+  'clock' | 'random' | 'bus' | 'device' | 'storage' | 'areHeartbeatsElided' | 'onRefused'
+>
 
 export function simulatedServer(node: ScenarioNode, ground: ServerGround): ServerCore {
   return new ServerCore({

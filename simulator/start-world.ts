@@ -32,7 +32,10 @@ export interface NodeHome {
 /** Residency changes so far, as both ends count them: an adopting server adds one. */
 const GENERATION = 2
 
-export function worldStart(plan: Pick<Scenario, 'clock' | 'nodes' | 'config'>, tasks: readonly StartTask[]): WorldStart {
+export function worldStart(
+  plan: Pick<Scenario, 'clock' | 'nodes' | 'config'>,
+  tasks: readonly StartTask[],
+): WorldStart {
   const at = plan.clock.startMs
   const nodes = new Map(plan.nodes.map((node) => [node.name, node]))
   const reserveMib = plan.config.safety_reserve_mib ?? DEFAULT_CONFIG.safety_reserve_mib
@@ -53,7 +56,12 @@ export function worldStart(plan: Pick<Scenario, 'clock' | 'nodes' | 'config'>, t
       openTasks: records,
       nodes: plan.nodes.map((node, ordinal) => nodeRecord(node, ordinal, at)),
       groups: groupsOf(plan.nodes),
-      marks: { epoch: 0, nextTaskSeq: lastSeq(records) + 1, nextEventSeq: 1, nextDecision: lastDecision(tasks) + 1 },
+      marks: {
+        epoch: 0,
+        nextTaskSeq: lastSeq(records) + 1,
+        nextEventSeq: 1,
+        nextDecision: lastDecision(tasks) + 1,
+      },
     },
     homeOf: (nodeId) => homeWith(inhabitants.get(nodeId) ?? []),
   }
@@ -62,7 +70,8 @@ export function worldStart(plan: Pick<Scenario, 'clock' | 'nodes' | 'config'>, t
 /** The groups that the nodes name, each with its members. */
 export function groupsOf(nodes: readonly ScenarioNode[]): StoredState['groups'] {
   const members = new Map<string, string[]>()
-  for (const node of nodes) for (const group of node.groups) members.set(group, [...(members.get(group) ?? []), idOfNode(node)])
+  for (const node of nodes)
+    for (const group of node.groups) members.set(group, [...(members.get(group) ?? []), idOfNode(node)])
   return [...members].map(([id, nodeIds]) => ({ id, description: '', nodeIds: nodeIds.sort(byCodeUnits) }))
 }
 
@@ -83,14 +92,17 @@ function lastSeq(records: readonly TaskRecord[]): number {
 
 function lastDecision(tasks: readonly StartTask[]): number {
   let last = 0
-  for (const { state } of tasks) for (const mark of state.placed?.marks ?? []) last = Math.max(last, mark?.decision ?? 0)
+  for (const { state } of tasks)
+    for (const mark of state.placed?.marks ?? []) last = Math.max(last, mark?.decision ?? 0)
   return last
 }
 
 /** What an exclusive task takes that named no demand. */
 function wholeGpuMib(node: ScenarioNode, { gpus }: PlacedStart, defaultReserveMib: Mib): Mib {
   const reserveMib = node.safetyReserveMib ?? defaultReserveMib
-  return Math.min(...gpus.map((gpu) => residentCapacityMib(node.gpu.vramMib, reserveMib, foreignAtStart(node, gpu))))
+  return Math.min(
+    ...gpus.map((gpu) => residentCapacityMib(node.gpu.vramMib, reserveMib, foreignAtStart(node, gpu))),
+  )
 }
 
 function foreignAtStart({ foreign = [] }: ScenarioNode, gpu: number): Mib {
@@ -99,7 +111,12 @@ function foreignAtStart({ foreign = [] }: ScenarioNode, gpu: number): Mib {
 
 // ── the controller's store ───────────────────────────────────────────────────
 
-function recordOf({ request, state }: StartTask, seq: number, placement: PlacementRecord | null, at: Instant): TaskRecord {
+function recordOf(
+  { request, state }: StartTask,
+  seq: number,
+  placement: PlacementRecord | null,
+  at: Instant,
+): TaskRecord {
   return {
     id: request.id,
     seq,
@@ -152,7 +169,8 @@ function placementOf(placed: PlacedStart, nodeId: string, demandMib: Mib, at: In
     wantsSince: at - placed.wantsForMs,
     idleSince: placed.idleForMs === null ? residentSince : at - placed.idleForMs,
     residentSince,
-    heldGrowth: placed.growth === null ? null : { mib: placed.growth.mib, askedAt: at - placed.growth.askedAgoMs },
+    heldGrowth:
+      placed.growth === null ? null : { mib: placed.growth.mib, askedAt: at - placed.growth.askedAgoMs },
     stopping: null,
     confirmed: { bootCounter: 0, seq: 0 },
     isInDoubt: false,
@@ -165,7 +183,9 @@ function placementOf(placed: PlacedStart, nodeId: string, demandMib: Mib, at: In
     ...(placed.askedAgoMs === null ? {} : { askedAt: at - placed.askedAgoMs }),
     backOffUntil: placed.backOffMs === 0 ? 0 : at + placed.backOffMs,
     // Rounds are compared for equality alone: the present one is 1, all before it are 0.
-    marks: placed.marks.map((mark) => (mark === null ? null : { round: mark.isThisRound ? 1 : 0, lastSwapOut: mark.decision })),
+    marks: placed.marks.map((mark) =>
+      mark === null ? null : { round: mark.isThisRound ? 1 : 0, lastSwapOut: mark.decision },
+    ),
   }
 }
 
@@ -214,7 +234,13 @@ function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecor
 
 // ── the servers ──────────────────────────────────────────────────────────────
 
-function inhabitantOf(task: StartTask, placed: PlacedStart, node: ScenarioNode, vramMib: Mib, at: Instant): Inhabitant {
+function inhabitantOf(
+  task: StartTask,
+  placed: PlacedStart,
+  node: ScenarioNode,
+  vramMib: Mib,
+  at: Instant,
+): Inhabitant {
   const { request, state } = task
   const start: AttemptStart = {
     taskId: request.id,

@@ -17,6 +17,7 @@ export class SubmissionRefused extends Error {
 }
 
 function inWords({ code, detail, limit, problems }: Refused): string {
-  if (code === 'too_many_pending') return `${limit} tasks are pending, and it takes no more: fewer tasks, later ones, or a larger fleet`
+  if (code === 'too_many_pending')
+    return `${limit} tasks are pending, and it takes no more: fewer tasks, later ones, or a larger fleet`
   return detail ?? problems?.map((problem) => problem.detail).join('; ') ?? code
 }

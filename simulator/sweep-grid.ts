@@ -68,7 +68,11 @@ export function ownAxes(sweep: Scenario['sweep']): SweepAxis[] {
 }
 
 /** Those that are asked for, or the scenario's sweep, or, when something else is swept, the percentage that the scenario has. */
-function percentagesOf({ sweep, config }: Scenario, { overcommit }: SweepWish, isOtherSwept: boolean): readonly Percent[] | null {
+function percentagesOf(
+  { sweep, config }: Scenario,
+  { overcommit }: SweepWish,
+  isOtherSwept: boolean,
+): readonly Percent[] | null {
   if (overcommit !== undefined) return overcommit
   const values = sweep?.fields.find(({ field }) => field === PERCENTAGE)?.values ?? []
   if (values.length > 0) return values.filter((value) => typeof value === 'number')

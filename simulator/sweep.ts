@@ -48,21 +48,30 @@ export interface SweepSummary {
 }
 
 /** By setting, percentage, then seed: the order of the runs in every result. */
-export function sweepJobs(percentages: readonly Percent[], seeds: readonly number[], axes: readonly SweepAxis[] = []): SweepJob[] {
+export function sweepJobs(
+  percentages: readonly Percent[],
+  seeds: readonly number[],
+  axes: readonly SweepAxis[] = [],
+): SweepJob[] {
   return settingsOf(axes).flatMap((settings) =>
     percentages.flatMap((overcommitPercent) => seeds.map((seed) => ({ overcommitPercent, settings, seed }))),
   )
 }
 
 /** How many runs that makes, without making them. */
-export function sweepSize(percentages: readonly Percent[], seeds: readonly number[], axes: readonly SweepAxis[]): number {
+export function sweepSize(
+  percentages: readonly Percent[],
+  seeds: readonly number[],
+  axes: readonly SweepAxis[],
+): number {
   return axes.reduce((product, { values }) => product * values.length, percentages.length * seeds.length)
 }
 
 /** Every combination; the values of the last field change first. */
 export function settingsOf(axes: readonly SweepAxis[]): Settings[] {
   let combinations: Settings[] = [{}]
-  for (const { field, values } of axes) combinations = combinations.flatMap((each) => values.map((value) => ({ ...each, [field]: value })))
+  for (const { field, values } of axes)
+    combinations = combinations.flatMap((each) => values.map((value) => ({ ...each, [field]: value })))
   return combinations
 }
 
@@ -77,12 +86,17 @@ export function settingsText(settings: Settings): string {
     .join(', ')
 }
 
-export function sweepRunOf({ overcommitPercent, settings }: Omit<SweepJob, 'seed'>, result: RunResult): SweepRun {
+export function sweepRunOf(
+  { overcommitPercent, settings }: Omit<SweepJob, 'seed'>,
+  result: RunResult,
+): SweepRun {
   return { overcommit_percent: overcommitPercent, settings, ...result }
 }
 
 /** The runs of each combination of the other fields, in the order in which they first occur. */
-export function bySettings(runs: readonly SweepRun[]): ReadonlyArray<{ readonly settings: Settings; readonly runs: readonly SweepRun[] }> {
+export function bySettings(
+  runs: readonly SweepRun[],
+): ReadonlyArray<{ readonly settings: Settings; readonly runs: readonly SweepRun[] }> {
   const groups = new Map<string, { settings: Settings; runs: SweepRun[] }>()
   for (const run of runs) {
     const key = settingsText(run.settings)

@@ -73,7 +73,11 @@ export class TimerHeap<T extends Ticketed> {
       const end = Math.min(child + 4, size)
       for (let other = child + 1; other < end; other++) {
         const otherAt = ats[other] as number
-        if (otherAt > childAt || (otherAt === childAt && (orders[other] as number) > (orders[child] as number))) continue
+        if (
+          otherAt > childAt ||
+          (otherAt === childAt && (orders[other] as number) > (orders[child] as number))
+        )
+          continue
         child = other
         childAt = otherAt
       }

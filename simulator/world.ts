@@ -71,7 +71,8 @@ export interface WorldOptions {
 }
 
 /** What a world is made of: a scenario's fleet and configuration, and what breaks in it. */
-export type WorldPlan = Pick<Scenario, 'clock' | 'nodes' | 'config' | 'ownerLimits'> & Partial<Pick<Scenario, 'faults'>>
+export type WorldPlan = Pick<Scenario, 'clock' | 'nodes' | 'config' | 'ownerLimits'> &
+  Partial<Pick<Scenario, 'faults'>>
 
 export class World {
   readonly clock: VirtualClock
@@ -122,7 +123,8 @@ export class World {
     const bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
     const initial = this.stored ?? EMPTY_STATE
     const store =
-      options.store?.(initial) ?? createMemoryStore({ retainFinished: keepsTasks, retainEvents: 0, isForgetful: !keepsTasks, initial })
+      options.store?.(initial) ??
+      createMemoryStore({ retainFinished: keepsTasks, retainEvents: 0, isForgetful: !keepsTasks, initial })
     this.#controller = createController(
       { clock: this.clock, random: this.random, bus: options.controllerBus?.(bus) ?? bus, store },
       {
@@ -248,7 +250,8 @@ export class World {
     const { pendingCount, waiting, tasks } = this.controller.engine.cluster
     if (pendingCount === waiting.tasks) return 0
     let count = 0
-    for (const { placement, isHeld, isFeasible } of tasks.values()) if (placement === null && !isHeld && !isFeasible) count += 1
+    for (const { placement, isHeld, isFeasible } of tasks.values())
+      if (placement === null && !isHeld && !isFeasible) count += 1
     return count
   }
 
@@ -275,7 +278,8 @@ export class World {
     const { id } = task.request
     this.workload.add(id, task.work, task.allocSteps, task.stopTakesMs)
     this.collector.submittedTask(id, this.clock.now(), aloneMsOf(task.work))
-    const request = task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
+    const request =
+      task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
     if (this.faults === null) {
       this.controller.commands.submitTask(request, (answer) => {
         if (!answer.ok) throw new SubmissionRefused(id, answer.refusal)
@@ -290,11 +294,15 @@ export class World {
     const isNew = state.firstStartedAgoMs === null
     this.workload.add(request.id, work, allocSteps, stopTakesMs)
     this.collector.submittedTask(request.id, startMs - state.submittedAgoMs, isNew ? aloneMsOf(work) : null)
-    if (state.firstStartedAgoMs !== null) this.collector.startedBefore(request.id, startMs - state.firstStartedAgoMs)
+    if (state.firstStartedAgoMs !== null)
+      this.collector.startedBefore(request.id, startMs - state.firstStartedAgoMs)
     if (cancelAt !== null) this.#planCancel(request.id, cancelAt)
   }
 
-  #faultStage(plan: WorldPlan, { seed, busMode = 'reference', mayBreak = false, store, watch }: WorldOptions): FaultStage | null {
+  #faultStage(
+    plan: WorldPlan,
+    { seed, busMode = 'reference', mayBreak = false, store, watch }: WorldOptions,
+  ): FaultStage | null {
     const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
     if (faults.length === 0 && !mayBreak && watch === undefined) return null
     const { clock, random } = this
@@ -356,7 +364,12 @@ export class World {
       const id = idOfNode(node)
       if (node.isCordoned === true) commands.setCordon(id, true, null, () => {})
       if (node.overcommitPercent === null && node.safetyReserveMib === null) continue
-      commands.putNodeConfig(id, { overcommitPercent: node.overcommitPercent, reserveMib: node.safetyReserveMib }, null, () => {})
+      commands.putNodeConfig(
+        id,
+        { overcommitPercent: node.overcommitPercent, reserveMib: node.safetyReserveMib },
+        null,
+        () => {},
+      )
     }
     for (const group of groupsOf(this.plan.nodes)) commands.putGroup(group, false, null, () => {})
   }
@@ -383,7 +396,8 @@ export class World {
 
   #onEvents(events: readonly Event[]): void {
     this.#journal?.record(events)
-    for (const { kind, taskId, at } of events) if (kind === 'task_submitted' && taskId !== null) this.#submittedByHand(taskId, at)
+    for (const { kind, taskId, at } of events)
+      if (kind === 'task_submitted' && taskId !== null) this.#submittedByHand(taskId, at)
     this.collector.record(events)
     for (const { kind, taskId } of events) {
       if (kind !== 'task_finished' || taskId === null) continue

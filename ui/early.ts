@@ -30,6 +30,9 @@ async function requireKnown(answer: Response): Promise<void> {
 
 function ask(url: string): Promise<Response> {
   const token = storedToken()
-  const headers = { accept: 'application/json', ...(token === null ? {} : { authorization: `Bearer ${token}` }) }
+  const headers = {
+    accept: 'application/json',
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+  }
   return fetch(url, { headers, signal: AbortSignal.timeout(WITHIN_MS) })
 }

@@ -30,16 +30,24 @@ function early(): Plugin {
       const built = (await build({
         configFile: false,
         logLevel: 'warn',
-        build: { write: false, target: 'es2022', lib: { entry: join(import.meta.dirname, 'early.ts'), formats: ['iife'], name: 'early' } },
+        build: {
+          write: false,
+          target: 'es2022',
+          lib: { entry: join(import.meta.dirname, 'early.ts'), formats: ['iife'], name: 'early' },
+        },
       })) as Rolldown.RolldownOutput[]
       this.emitFile({ type: 'asset', name: 'early.js', source: built[0]?.output[0].code ?? '' })
     },
     transformIndexHtml: {
       order: 'post',
       handler(_html, { bundle = {} }): HtmlTagDescriptor[] {
-        const script = Object.values(bundle).find((file) => file.type === 'asset' && file.names.includes('early.js'))
+        const script = Object.values(bundle).find(
+          (file) => file.type === 'asset' && file.names.includes('early.js'),
+        )
         if (script === undefined) throw new Error('the early script was not built')
-        return [{ tag: 'script', attrs: { src: `/${script.fileName}`, async: true }, injectTo: 'head-prepend' }]
+        return [
+          { tag: 'script', attrs: { src: `/${script.fileName}`, async: true }, injectTo: 'head-prepend' },
+        ]
       },
     },
   }

@@ -50,7 +50,10 @@ export function withClientVariables<T extends SubmissionDefaults>(
     const text = env[variable]?.trim() ?? ''
     if (text === '') continue
     const value = read(text)
-    if (value === undefined) throw new VariableError(`${variable} is ${JSON.stringify(text.slice(0, MAX_SHOWN))}; it must be ${range}`)
+    if (value === undefined)
+      throw new VariableError(
+        `${variable} is ${JSON.stringify(text.slice(0, MAX_SHOWN))}; it must be ${range}`,
+      )
     found[field] = value
     if (field in ORIGINAL_VARIABLES) taken.push(`${variable}=${text}`)
   }
@@ -65,8 +68,16 @@ interface Reader {
 }
 
 const READERS: Readonly<Record<keyof SubmissionDefaults, Reader>> = {
-  vram_mib: { variable: ORIGINAL_VARIABLES.vram_mib, range: VRAM_FORMAT, read: (text) => parseVram(text) || undefined },
-  priority: { variable: ORIGINAL_VARIABLES.priority, range: 'a whole number from 0 (highest) to 4', read: (text) => wholeOf(text, 0, 4) },
+  vram_mib: {
+    variable: ORIGINAL_VARIABLES.vram_mib,
+    range: VRAM_FORMAT,
+    read: (text) => parseVram(text) || undefined,
+  },
+  priority: {
+    variable: ORIGINAL_VARIABLES.priority,
+    range: 'a whole number from 0 (highest) to 4',
+    read: (text) => wholeOf(text, 0, 4),
+  },
   gpu_count: {
     variable: ORIGINAL_VARIABLES.gpu_count,
     range: `a whole number from 1 to ${MAX_GPUS}`,

@@ -6,23 +6,50 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { ChangedConfigBody, ConfigBody, RevisionBody, RevisionPage } from '../../controller/api/schema/config.ts'
+import type {
+  ChangedConfigBody,
+  ConfigBody,
+  RevisionBody,
+  RevisionPage,
+} from '../../controller/api/schema/config.ts'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
 import type { GroupBody, GroupDryRunBody } from '../../controller/api/schema/group.ts'
 import type { KeepaliveBody, KeptLeaseBody } from '../../controller/api/schema/lease.ts'
 import type { LogBody, LogQuery as LogQueryBody } from '../../controller/api/schema/log.ts'
-import type { ChangedNodeBody, DrainQuery, NodeBody, NodeConfigChangeBody, NodePage } from '../../controller/api/schema/node.ts'
+import type {
+  ChangedNodeBody,
+  DrainQuery,
+  NodeBody,
+  NodeConfigChangeBody,
+  NodePage,
+} from '../../controller/api/schema/node.ts'
 import type { GroupPreviewBody, PlacementPreviewBody } from '../../controller/api/schema/preview.ts'
 import type { ReadyzBody, VersionBody } from '../../controller/api/schema/service.ts'
-import type { NewSimulationBody, NewSweepBody, SimulationBody } from '../../controller/api/schema/simulation.ts'
+import type {
+  NewSimulationBody,
+  NewSweepBody,
+  SimulationBody,
+} from '../../controller/api/schema/simulation.ts'
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
-import type { AdoptionBody, AttemptBody, AttemptChoiceBody, AttemptListBody, RecoveryBody } from '../../controller/api/schema/attempt.ts'
+import type {
+  AdoptionBody,
+  AttemptBody,
+  AttemptChoiceBody,
+  AttemptListBody,
+  RecoveryBody,
+} from '../../controller/api/schema/attempt.ts'
 import type { AuditEntryBody, AuditPage, AuditQueryBody } from '../../controller/api/schema/audit.ts'
 import type { MadeTokenBody, NewTokenBody, TokenBody, TokenPage } from '../../controller/api/schema/token.ts'
 import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
 import type { DecisionBody, DecisionPage, DecisionQueryBody } from '../../controller/api/schema/decision.ts'
-import type { TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
+import type {
+  TaskBody,
+  TaskPage,
+  TaskPatchBody,
+  TaskQuery,
+  TaskRequestBody,
+} from '../../controller/api/schema/task.ts'
 import type { TwinBody } from '../../controller/api/schema/twin.ts'
 import { withClientVariables } from './client-variables.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
@@ -125,12 +152,22 @@ export function createClient(options: ClientOptions = {}) {
     recovery: recoveryOf(transport),
     attempts: attemptsOf(transport),
     config: {
-      get: ({ signal }: CallOptions = {}) => transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
+      get: ({ signal }: CallOptions = {}) =>
+        transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
       /** Fields that are not sent stay as they are; everything is persisted from then on. With `dryRun` it answers the impact instead. */
       set: (change: Partial<ConfigFields>, { dryRun, signal }: CallOptions & DryRun = {}) =>
-        transport.json<ChangedConfigBody>({ method: 'PUT', path: '/config', query: { dry_run: dryRun }, body: change, signal }),
+        transport.json<ChangedConfigBody>({
+          method: 'PUT',
+          path: '/config',
+          query: { dry_run: dryRun },
+          body: change,
+          signal,
+        }),
       /** Newest first. */
-      revisions: ({ signal, ...query }: CallOptions & { readonly before?: number; readonly limit?: number } = {}) =>
+      revisions: ({
+        signal,
+        ...query
+      }: CallOptions & { readonly before?: number; readonly limit?: number } = {}) =>
         transport.json<RevisionPage>({ method: 'GET', path: '/config/revisions', query, signal }),
       /** A new revision that equals that one. */
       restore: (revision: number, { dryRun, signal }: CallOptions & DryRun = {}) =>
@@ -155,14 +192,18 @@ export function createClient(options: ClientOptions = {}) {
       get: (number: number, { signal }: CallOptions = {}) =>
         transport.json<DecisionBody>({ method: 'GET', path: `/decisions/${part(String(number))}`, signal }),
     },
-    summary: ({ signal }: CallOptions = {}) => transport.json<SummaryBody>({ method: 'GET', path: '/summary', signal }),
+    summary: ({ signal }: CallOptions = {}) =>
+      transport.json<SummaryBody>({ method: 'GET', path: '/summary', signal }),
     /** The live state as a scenario file: an answer to read as it comes. */
     snapshot: ({ signal }: CallOptions = {}) => transport.open({ method: 'GET', path: '/snapshot', signal }),
     /** How well the twin foretells. */
-    twin: ({ signal }: CallOptions = {}) => transport.json<TwinBody>({ method: 'GET', path: '/twin', signal }),
-    version: ({ signal }: CallOptions = {}) => transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
+    twin: ({ signal }: CallOptions = {}) =>
+      transport.json<TwinBody>({ method: 'GET', path: '/twin', signal }),
+    version: ({ signal }: CallOptions = {}) =>
+      transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
     /** Ready or not: what the controller checks of itself. */
-    readiness: ({ signal }: CallOptions = {}) => transport.anyStatus<ReadyzBody>({ method: 'GET', path: '/readyz', signal }),
+    readiness: ({ signal }: CallOptions = {}) =>
+      transport.anyStatus<ReadyzBody>({ method: 'GET', path: '/readyz', signal }),
   }
 }
 
@@ -171,7 +212,8 @@ export type HeadroomClient = ReturnType<typeof createClient>
 function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['environment']>) {
   const filledIn = (request: TaskRequestBody): TaskRequestBody => {
     const filled = withClientVariables(request, environment)
-    if (filled.taken.length > 0) process.stderr.write(`headroom: taken from the environment: ${filled.taken.join(', ')}\n`)
+    if (filled.taken.length > 0)
+      process.stderr.write(`headroom: taken from the environment: ${filled.taken.join(', ')}\n`)
     return filled.request
   }
   const at = (id: string): string => `/tasks/${part(id)}`
@@ -184,7 +226,10 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
      * Resolves when the task is durable. Every call has a key of its own, so that it is tried again where the answer was lost and yet is one
      * task; with `idempotencyKey` the same holds for several calls.
      */
-    submit: (request: TaskRequestBody, { idempotencyKey = randomUUID(), signal }: CallOptions & Idempotent = {}) =>
+    submit: (
+      request: TaskRequestBody,
+      { idempotencyKey = randomUUID(), signal }: CallOptions & Idempotent = {},
+    ) =>
       transport.json<TaskBody>({
         method: 'POST',
         path: '/tasks',
@@ -193,19 +238,32 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         isRepeatable: true,
         signal,
       }),
-    get: (id: string, { signal }: CallOptions = {}) => transport.json<TaskBody>({ method: 'GET', path: at(id), signal }),
+    get: (id: string, { signal }: CallOptions = {}) =>
+      transport.json<TaskBody>({ method: 'GET', path: at(id), signal }),
     /** One page, newest first. */
     list,
     /** All pages, one task at a time. */
-    each: (query: Omit<TaskQuery, 'cursor'> & CallOptions = {}) => eachOf((cursor) => list({ ...query, ...cursor })),
+    each: (query: Omit<TaskQuery, 'cursor'> & CallOptions = {}) =>
+      eachOf((cursor) => list({ ...query, ...cursor })),
     update: (id: string, patch: TaskPatchBody, { signal }: CallOptions = {}) =>
       transport.json<TaskBody>({ method: 'PATCH', path: at(id), body: patch, signal }),
     /** A pending task is cancelled at once, a placed one is being stopped when this resolves. */
     cancel: (id: string, { signal, now = false }: CallOptions & { readonly now?: boolean } = {}) =>
-      transport.json<TaskBody>({ method: 'DELETE', path: at(id), ...(now ? { query: { now: true } } : {}), signal }),
+      transport.json<TaskBody>({
+        method: 'DELETE',
+        path: at(id),
+        ...(now ? { query: { now: true } } : {}),
+        signal,
+      }),
     /** Where it would go now, and who would leave for it; nothing is submitted. */
     tryOut: (request: TaskRequestBody, { signal }: CallOptions = {}) =>
-      transport.json<PlacementPreviewBody>({ method: 'POST', path: '/tasks', query: { dry_run: true }, body: filledIn(request), signal }),
+      transport.json<PlacementPreviewBody>({
+        method: 'POST',
+        path: '/tasks',
+        query: { dry_run: true },
+        body: filledIn(request),
+        signal,
+      }),
     /** A pending task is not placed before it is released. */
     hold: (id: string, options: CallOptions = {}) => post(id, 'hold', options),
     release: (id: string, options: CallOptions = {}) => post(id, 'release', options),
@@ -213,11 +271,25 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
     swapOut: (id: string, options: CallOptions = {}) => post(id, 'swap-out', options),
     swapIn: (id: string, options: CallOptions = {}) => post(id, 'swap-in', options),
     /** Why it waits, or where it sits. */
-    explain: (id: string, { forecast, signal }: CallOptions & { readonly forecast?: 'none' | 'latest' | 'wait' } = {}) =>
-      transport.json<ExplanationBody>({ method: 'GET', path: `${at(id)}/explain`, query: { forecast }, signal }),
+    explain: (
+      id: string,
+      { forecast, signal }: CallOptions & { readonly forecast?: 'none' | 'latest' | 'wait' } = {},
+    ) =>
+      transport.json<ExplanationBody>({
+        method: 'GET',
+        path: `${at(id)}/explain`,
+        query: { forecast },
+        signal,
+      }),
     /** Lets a lease go on. `busy`: it wants the GPU. */
     keepalive: (id: string, body: KeepaliveBody, { signal }: CallOptions = {}) =>
-      transport.json<KeptLeaseBody>({ method: 'POST', path: `${at(id)}/keepalive`, body, isRepeatable: true, signal }),
+      transport.json<KeptLeaseBody>({
+        method: 'POST',
+        path: `${at(id)}/keepalive`,
+        body,
+        isRepeatable: true,
+        signal,
+      }),
     /** A piece of what it wrote, by its latest attempt. */
     readLog: (id: string, { signal, ...query }: LogQuery & CallOptions = {}) =>
       transport.json<LogBody>({ method: 'GET', path: `${at(id)}/logs`, query, signal }),
@@ -228,9 +300,11 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
 
 function recoveryOf(transport: Transport) {
   return {
-    get: ({ signal }: CallOptions = {}) => transport.json<RecoveryBody>({ method: 'GET', path: '/recovery', signal }),
+    get: ({ signal }: CallOptions = {}) =>
+      transport.json<RecoveryBody>({ method: 'GET', path: '/recovery', signal }),
     /** Placements go on although nodes have not spoken. */
-    finish: ({ signal }: CallOptions = {}) => transport.json<RecoveryBody>({ method: 'POST', path: '/recovery/finish', signal }),
+    finish: ({ signal }: CallOptions = {}) =>
+      transport.json<RecoveryBody>({ method: 'POST', path: '/recovery/finish', signal }),
   }
 }
 
@@ -249,18 +323,29 @@ function attemptsOf(transport: Transport) {
 
 function nodesOf(transport: Transport) {
   const at = (id: string): string => `/nodes/${part(id)}`
-  const list = ({ signal, ...query }: CallOptions & { readonly limit?: number; readonly cursor?: string } = {}) =>
+  const list = ({
+    signal,
+    ...query
+  }: CallOptions & { readonly limit?: number; readonly cursor?: string } = {}) =>
     transport.json<NodePage>({ method: 'GET', path: '/nodes', query, signal })
   const post = (id: string, verb: string, { signal }: CallOptions) =>
     transport.json<NodeBody>({ method: 'POST', path: `${at(id)}/${verb}`, isRepeatable: true, signal })
   return {
     /** One page, in order of registration. */
     list,
-    each: (query: CallOptions & { readonly limit?: number } = {}) => eachOf((cursor) => list({ ...query, ...cursor })),
-    get: (id: string, { signal }: CallOptions = {}) => transport.json<NodeBody>({ method: 'GET', path: at(id), signal }),
+    each: (query: CallOptions & { readonly limit?: number } = {}) =>
+      eachOf((cursor) => list({ ...query, ...cursor })),
+    get: (id: string, { signal }: CallOptions = {}) =>
+      transport.json<NodeBody>({ method: 'GET', path: at(id), signal }),
     /** `overcommit_vram_percent` that is null or left out takes the override away. */
     configure: (id: string, change: NodeConfigChangeBody, { dryRun, signal }: CallOptions & DryRun = {}) =>
-      transport.json<ChangedNodeBody>({ method: 'PUT', path: `${at(id)}/config`, query: { dry_run: dryRun }, body: change, signal }),
+      transport.json<ChangedNodeBody>({
+        method: 'PUT',
+        path: `${at(id)}/config`,
+        query: { dry_run: dryRun },
+        body: change,
+        signal,
+      }),
     cordon: (id: string, options: CallOptions = {}) => post(id, 'cordon', options),
     uncordon: (id: string, options: CallOptions = {}) => post(id, 'uncordon', options),
     /** Cordons it until it is uncordoned; with `requeue` tasks that may be requeued are moved, `after_seconds` from now. */
@@ -275,22 +360,48 @@ function groupsOf(transport: Transport) {
   return {
     /** All of them, by name. */
     list: async ({ signal }: CallOptions = {}) =>
-      (await transport.json<{ readonly items: readonly GroupBody[] }>({ method: 'GET', path: '/groups', signal })).items,
-    get: (id: string, { signal }: CallOptions = {}) => transport.json<GroupBody>({ method: 'GET', path: at(id), signal }),
+      (
+        await transport.json<{ readonly items: readonly GroupBody[] }>({
+          method: 'GET',
+          path: '/groups',
+          signal,
+        })
+      ).items,
+    get: (id: string, { signal }: CallOptions = {}) =>
+      transport.json<GroupBody>({ method: 'GET', path: at(id), signal }),
     create: (group: GroupRequest, { signal }: CallOptions = {}) =>
       transport.json<GroupBody>({ method: 'POST', path: '/groups', body: group, signal }),
     /** Replaces the whole group, or creates it. */
-    put: (id: string, group: Omit<GroupRequest, 'id'> & { readonly node_ids: readonly string[] }, { signal }: CallOptions = {}) =>
-      transport.json<GroupBody>({ method: 'PUT', path: at(id), body: group, signal }),
+    put: (
+      id: string,
+      group: Omit<GroupRequest, 'id'> & { readonly node_ids: readonly string[] },
+      { signal }: CallOptions = {},
+    ) => transport.json<GroupBody>({ method: 'PUT', path: at(id), body: group, signal }),
     /** What a change would do, and nothing is changed. */
     tryPut: (id: string, nodeIds: readonly string[], { signal }: CallOptions = {}) =>
-      transport.json<GroupDryRunBody>({ method: 'PUT', path: at(id), query: { dry_run: true }, body: { node_ids: nodeIds }, signal }),
+      transport.json<GroupDryRunBody>({
+        method: 'PUT',
+        path: at(id),
+        query: { dry_run: true },
+        body: { node_ids: nodeIds },
+        signal,
+      }),
     tryDelete: (id: string, { signal }: CallOptions = {}) =>
       transport.json<GroupDryRunBody>({ method: 'DELETE', path: at(id), query: { dry_run: true }, signal }),
     tryAddNode: (id: string, nodeId: string, { signal }: CallOptions = {}) =>
-      transport.json<GroupDryRunBody>({ method: 'PUT', path: member(id, nodeId), query: { dry_run: true }, signal }),
+      transport.json<GroupDryRunBody>({
+        method: 'PUT',
+        path: member(id, nodeId),
+        query: { dry_run: true },
+        signal,
+      }),
     tryRemoveNode: (id: string, nodeId: string, { signal }: CallOptions = {}) =>
-      transport.json<GroupDryRunBody>({ method: 'DELETE', path: member(id, nodeId), query: { dry_run: true }, signal }),
+      transport.json<GroupDryRunBody>({
+        method: 'DELETE',
+        path: member(id, nodeId),
+        query: { dry_run: true },
+        signal,
+      }),
     /** 409 while pending tasks target it, unless `force`. */
     delete: (id: string, { force, signal }: CallOptions & { readonly force?: boolean } = {}) =>
       transport.json<null>({ method: 'DELETE', path: at(id), query: { force }, signal }),
@@ -304,7 +415,8 @@ function groupsOf(transport: Transport) {
 function tokensOf(transport: Transport) {
   return {
     /** All of them, in order of creation; their secrets are known to who holds them alone. */
-    list: async ({ signal }: CallOptions = {}) => (await transport.json<TokenPage>({ method: 'GET', path: '/tokens', signal })).items,
+    list: async ({ signal }: CallOptions = {}) =>
+      (await transport.json<TokenPage>({ method: 'GET', path: '/tokens', signal })).items,
     /** The answer holds the secret, this once. */
     create: (token: NewTokenBody, { signal }: CallOptions = {}) =>
       transport.json<MadeTokenBody>({ method: 'POST', path: '/tokens', body: token, signal }),
@@ -320,8 +432,9 @@ function auditOf(transport: Transport) {
   return {
     /** One page, newest first. */
     list,
-    each: (query: Omit<AuditQueryBody, 'cursor'> & CallOptions = {}): AsyncGenerator<AuditEntryBody, void, undefined> =>
-      eachOf((cursor) => list({ ...query, ...cursor })),
+    each: (
+      query: Omit<AuditQueryBody, 'cursor'> & CallOptions = {},
+    ): AsyncGenerator<AuditEntryBody, void, undefined> => eachOf((cursor) => list({ ...query, ...cursor })),
   }
 }
 
@@ -330,7 +443,9 @@ interface Page<T> {
   readonly next_cursor: string | null
 }
 
-async function* eachOf<T>(pageAt: (cursor: { readonly cursor?: string }) => Promise<Page<T>>): AsyncGenerator<T, void, undefined> {
+async function* eachOf<T>(
+  pageAt: (cursor: { readonly cursor?: string }) => Promise<Page<T>>,
+): AsyncGenerator<T, void, undefined> {
   let page = await pageAt({})
   for (;;) {
     yield* page.items
@@ -342,7 +457,11 @@ async function* eachOf<T>(pageAt: (cursor: { readonly cursor?: string }) => Prom
 /** Without a slash at its end; a path in front of /api/v1 is kept. */
 function baseUrl(text: string): string {
   const url = URL.parse(text)
-  const isUsable = url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.username === '' && url.password === ''
+  const isUsable =
+    url !== null &&
+    (url.protocol === 'http:' || url.protocol === 'https:') &&
+    url.username === '' &&
+    url.password === ''
   if (!isUsable || url.search !== '' || url.hash !== '') {
     throw new TypeError(
       `${JSON.stringify(text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200))} is no address of a controller (${DEFAULT_URL})`,

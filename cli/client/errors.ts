@@ -52,5 +52,8 @@ export class UnexpectedAnswer extends Error {
 
 /** It goes away by itself: a broken connection, a controller that restarts, a server that is full for the moment. */
 export function isPassing(error: unknown): error is Error {
-  return error instanceof ConnectionError || (error instanceof ApiError && (error.status === 429 || error.status === 503))
+  return (
+    error instanceof ConnectionError ||
+    (error instanceof ApiError && (error.status === 429 || error.status === 503))
+  )
 }

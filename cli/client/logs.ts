@@ -50,7 +50,8 @@ export async function* followLog(
   }
 }
 
-type FromStream = { readonly kind: 'piece'; readonly piece: LogPiece } | { readonly kind: 'end'; readonly end: LogEndBody }
+type FromStream =
+  { readonly kind: 'piece'; readonly piece: LogPiece } | { readonly kind: 'end'; readonly end: LogEndBody }
 
 async function* openLog(
   transport: Transport,
@@ -61,7 +62,13 @@ async function* openLog(
 ): AsyncGenerator<FromStream, void, undefined> {
   const path = `/tasks/${part(id)}/logs`
   const query = { stream, follow: true }
-  for await (const event of openStream(transport, { path, query, from: offset, subject: 'what tasks write', signal })) {
+  for await (const event of openStream(transport, {
+    path,
+    query,
+    from: offset,
+    subject: 'what tasks write',
+    signal,
+  })) {
     if (event.event === 'output') yield { kind: 'piece', piece: pieceOf(JSON.parse(event.data) as LogBody) }
     if (event.event === 'end') yield { kind: 'end', end: JSON.parse(event.data) as LogEndBody }
   }

@@ -30,7 +30,10 @@ export async function* openStream(
     headers: { accept: 'text/event-stream', 'last-event-id': String(from) },
     ...(outer === undefined ? {} : { signal: outer }),
   })
-  if (!(response.headers.get('content-type') ?? '').startsWith('text/event-stream') || response.body === null) {
+  if (
+    !(response.headers.get('content-type') ?? '').startsWith('text/event-stream') ||
+    response.body === null
+  ) {
     await response.body?.cancel()
     throw new UnexpectedAnswer(`${transport.url} does not stream ${subject}`)
   }
@@ -43,7 +46,11 @@ export async function* openStream(
 }
 
 /** The same bytes; aborts `silence` when none come for too long. */
-async function* heard(body: ReadableStream<Uint8Array>, signal: AbortSignal, silence: AbortController): AsyncGenerator<Uint8Array> {
+async function* heard(
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+  silence: AbortController,
+): AsyncGenerator<Uint8Array> {
   const reader = body.getReader()
   const stop = (): void => void reader.cancel(signal.reason).catch(() => {})
   signal.addEventListener('abort', stop, { once: true })

@@ -1,6 +1,11 @@
 /** Simulations beside the live cluster: runs and sweeps of scenarios (docs/simulations.md). */
 import { setTimeout as wait } from 'node:timers/promises'
-import type { NewSimulationBody, NewSweepBody, SimulationBody, SimulationPage } from '../../controller/api/schema/simulation.ts'
+import type {
+  NewSimulationBody,
+  NewSweepBody,
+  SimulationBody,
+  SimulationPage,
+} from '../../controller/api/schema/simulation.ts'
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import { part, type Transport } from './transport.ts'
 
@@ -13,11 +18,17 @@ const AGAIN_MS = 500
 
 export function simulationsOf(transport: Transport) {
   const at = (id: string): string => `/simulations/${part(id)}`
-  const get = (id: string, { signal }: CallOptions = {}) => transport.json<SimulationBody>({ method: 'GET', path: at(id), signal })
+  const get = (id: string, { signal }: CallOptions = {}) =>
+    transport.json<SimulationBody>({ method: 'GET', path: at(id), signal })
   const file =
     (format: 'csv' | 'html') =>
     async (id: string, { signal }: CallOptions = {}) => {
-      const response = await transport.open({ method: 'GET', path: `${at(id)}/report`, query: { format }, signal })
+      const response = await transport.open({
+        method: 'GET',
+        path: `${at(id)}/report`,
+        query: { format },
+        signal,
+      })
       return response.text()
     }
   return {
@@ -47,6 +58,7 @@ export function simulationsOf(transport: Transport) {
     /** Of a sweep, a page that is complete in itself: `report.html` of the command line. */
     html: file('html'),
     /** Cancels one that is under way; deletes one that is over. */
-    remove: (id: string, { signal }: CallOptions = {}) => transport.json<SimulationBody | null>({ method: 'DELETE', path: at(id), signal }),
+    remove: (id: string, { signal }: CallOptions = {}) =>
+      transport.json<SimulationBody | null>({ method: 'DELETE', path: at(id), signal }),
   }
 }

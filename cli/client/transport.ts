@@ -114,12 +114,17 @@ export class Transport {
   /** A failure below HTTP, in one line. An abort that the caller asked for stays what it is. */
   broken(error: unknown, call: Pick<Call, 'signal'>): unknown {
     if (this.#signals(call).some((signal) => signal.aborted)) return error
-    if (error instanceof ApiError || error instanceof ConnectionError || error instanceof UnexpectedAnswer) return error
+    if (error instanceof ApiError || error instanceof ConnectionError || error instanceof UnexpectedAnswer)
+      return error
     if (error instanceof DOMException && error.name === 'TimeoutError') {
       return new ConnectionError(`${this.url} did not answer within ${TIMEOUT_MS / 1000} s`, false, error)
     }
     const code = codeOf(error)
-    return new ConnectionError(`cannot reach the controller at ${this.url}: ${wordsFor(code, error)}`, UNSENT_CODES.has(code ?? ''), error)
+    return new ConnectionError(
+      `cannot reach the controller at ${this.url}: ${wordsFor(code, error)}`,
+      UNSENT_CODES.has(code ?? ''),
+      error,
+    )
   }
 
   async #bodyOf<T>(response: Response): Promise<T> {
@@ -127,9 +132,12 @@ export class Transport {
     try {
       return JSON.parse(text) as T
     } catch (error) {
-      throw new UnexpectedAnswer(`${this.url} answered ${response.status} with something that is no JSON: is a controller there?`, {
-        cause: error,
-      })
+      throw new UnexpectedAnswer(
+        `${this.url} answered ${response.status} with something that is no JSON: is a controller there?`,
+        {
+          cause: error,
+        },
+      )
     }
   }
 
@@ -139,7 +147,8 @@ export class Transport {
     try {
       for await (const chunk of response.body ?? []) {
         size += chunk.length
-        if (size > MAX_ANSWER_BYTES) throw new UnexpectedAnswer(`the answer of ${this.url} is larger than ${MAX_ANSWER_BYTES} bytes`)
+        if (size > MAX_ANSWER_BYTES)
+          throw new UnexpectedAnswer(`the answer of ${this.url} is larger than ${MAX_ANSWER_BYTES} bytes`)
         chunks.push(chunk)
       }
     } catch (error) {
@@ -152,7 +161,9 @@ export class Transport {
     const isProblem = (response.headers.get('content-type') ?? '').startsWith('application/problem+json')
     if (!isProblem) {
       await response.body?.cancel().catch(() => {})
-      return new UnexpectedAnswer(`${this.url} answered ${response.status} without saying why: is a controller there?`)
+      return new UnexpectedAnswer(
+        `${this.url} answered ${response.status} without saying why: is a controller there?`,
+      )
     }
     const body = await this.#bodyOf<unknown>(response)
     return new ApiError(problemFields(body, response))
@@ -208,7 +219,8 @@ function pauseMs(error: unknown, attempt: number): number {
 
 function queryText(query: Query = {}): string {
   const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== null) parameters.set(name, String(value))
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== null) parameters.set(name, String(value))
   const text = parameters.toString()
   return text === '' ? '' : `?${text}`
 }

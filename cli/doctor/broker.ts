@@ -15,7 +15,9 @@ export async function brokerChecks(env: NodeJS.ProcessEnv): Promise<readonly Che
   if (text === '') return [ok('broker', `${VARIABLE} is not set: none is used`)]
   const urls = ENVIRONMENT.natsUrls.read(text)
   if (urls === undefined || urls === null) {
-    return [fail('broker', new SettingsError(VARIABLE, text, ENVIRONMENT.natsUrls.range).message, 'correct it')]
+    return [
+      fail('broker', new SettingsError(VARIABLE, text, ENVIRONMENT.natsUrls.range).message, 'correct it'),
+    ]
   }
   return Promise.all(urls.map((url) => brokerCheck(new URL(url))))
 }
@@ -34,9 +36,16 @@ async function brokerCheck(url: URL): Promise<Check> {
       )
     }
     if (!wantsTls && url.protocol === 'tls:' && info.tls_available !== true) {
-      return fail('broker', `${where} is nats-server ${info.version} and has no TLS`, 'configure it there, or use nats://')
+      return fail(
+        'broker',
+        `${where} is nats-server ${info.version} and has no TLS`,
+        'configure it there, or use nats://',
+      )
     }
-    return ok('broker', `${where} is nats-server ${info.version}${info.auth_required === true ? ', with login' : ', open to everybody'}`)
+    return ok(
+      'broker',
+      `${where} is nats-server ${info.version}${info.auth_required === true ? ', with login' : ', open to everybody'}`,
+    )
   } catch (error) {
     return fail('broker', `${where}: ${reasonOf(error)}`, `start nats-server there, or correct ${VARIABLE}`)
   }

@@ -13,7 +13,8 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
   const file = env[ENVIRONMENT.natsNkeyFile.name] ?? ''
   if (file === '') return []
   const about = statSync(file, { throwIfNoEntry: false })
-  if (about === undefined) return [fail('key', `${file} is not there`, `correct ${ENVIRONMENT.natsNkeyFile.name}`)]
+  if (about === undefined)
+    return [fail('key', `${file} is not there`, `correct ${ENVIRONMENT.natsNkeyFile.name}`)]
   if ((about.mode & READ_BY_OTHERS) !== 0) {
     const party = basename(file, '.nk')
     return [
@@ -29,15 +30,23 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
   const [first = ''] = others
   const more = others.length === 1 ? '' : ` and ${others.length - 1} more`
   return [
-    warn('key', `this user can read keys of others: ${first}${more}`, `give each party a folder or secret with its own key; ${ROTATE}`),
+    warn(
+      'key',
+      `this user can read keys of others: ${first}${more}`,
+      `give each party a folder or secret with its own key; ${ROTATE}`,
+    ),
   ]
 }
 
 /** Those of other parties that this user can read. Where they are made, beside the configuration, root sees all of them. */
 function keysBeside(file: string): readonly string[] {
   const folder = dirname(file)
-  const isOrigin = process.getuid?.() === 0 && statSync(join(folder, '../nats.conf'), { throwIfNoEntry: false }) !== undefined
-  const names = isOrigin ? [] : readdirSync(folder).filter((name) => name.endsWith('.nk') && name !== basename(file))
+  const isOrigin =
+    process.getuid?.() === 0 &&
+    statSync(join(folder, '../nats.conf'), { throwIfNoEntry: false }) !== undefined
+  const names = isOrigin
+    ? []
+    : readdirSync(folder).filter((name) => name.endsWith('.nk') && name !== basename(file))
   return names.map((name) => join(folder, name)).filter(isReadable)
 }
 
@@ -63,14 +72,26 @@ export function taskUserChecks(proc = PROC): readonly Check[] {
     if (!/^\d+$/.test(name)) continue
     const uid = Number(/^Uid:\t(\d+)/m.exec(read(`${proc}/${name}/status`))?.[1] ?? NaN)
     const words = read(`${proc}/${name}/cmdline`).split('\0')
-    if (words.includes('gpu-server') && words.includes('--allow-exec')) servers.push({ uid, pid: Number(name) })
-    else if (/(?:^|\0)HEADROOM_ATTEMPT=/.test(read(`${proc}/${name}/environ`))) tasks.push({ uid, pid: Number(name) })
+    if (words.includes('gpu-server') && words.includes('--allow-exec'))
+      servers.push({ uid, pid: Number(name) })
+    else if (/(?:^|\0)HEADROOM_ATTEMPT=/.test(read(`${proc}/${name}/environ`)))
+      tasks.push({ uid, pid: Number(name) })
   }
   const shared = tasks.find(({ uid }) => uid === 0 || servers.some((server) => server.uid === uid))
-  if (shared === undefined) return servers.length === 0 ? [] : [ok('task users', 'no task runs as root or as the user of a GPU server')]
+  if (shared === undefined)
+    return servers.length === 0
+      ? []
+      : [ok('task users', 'no task runs as root or as the user of a GPU server')]
   const who = shared.uid === 0 ? 'root' : `the user of a GPU server (${shared.uid})`
-  const todo = 'run `headroom gpu-server` of this version as root, without --task-user root or --tasks-as-me; ' + ROTATE
-  return [fail('task users', `process ${shared.pid} of a task runs as ${who}: it can read the key and the state of the server`, todo)]
+  const todo =
+    'run `headroom gpu-server` of this version as root, without --task-user root or --tasks-as-me; ' + ROTATE
+  return [
+    fail(
+      'task users',
+      `process ${shared.pid} of a task runs as ${who}: it can read the key and the state of the server`,
+      todo,
+    ),
+  ]
 }
 
 function read(path: string): string {
@@ -82,10 +103,17 @@ function read(path: string): string {
 }
 
 /** What servers say of themselves. Simulated ones, and those of earlier versions, say nothing. */
-export function nodeIdentityCheck(nodes: readonly { readonly name: string; readonly task_identity?: string | null }[]): readonly Check[] {
-  const open = nodes.filter(({ task_identity: identity }) => identity !== 'uid_per_attempt' && identity !== 'task_user')
+export function nodeIdentityCheck(
+  nodes: readonly { readonly name: string; readonly task_identity?: string | null }[],
+): readonly Check[] {
+  const open = nodes.filter(
+    ({ task_identity: identity }) => identity !== 'uid_per_attempt' && identity !== 'task_user',
+  )
   const [first] = open
-  if (first === undefined) return nodes.length === 0 ? [] : [ok('task users of nodes', 'tasks and servers are different users everywhere')]
+  if (first === undefined)
+    return nodes.length === 0
+      ? []
+      : [ok('task users of nodes', 'tasks and servers are different users everywhere')]
   const words = { root: 'runs tasks as root', server_user: 'runs tasks as the user of the server' } as const
   const how =
     first.task_identity === 'root' || first.task_identity === 'server_user'

@@ -21,24 +21,44 @@ export async function controllerChecks(server: ServerOption): Promise<readonly C
       ok('controller', `${client.url} answers (${version.fleet} fleet)`),
       versionCheck(version.version),
       ...readiness.checks.map((check) =>
-        check.ok ? ok(`ready: ${check.name}`, check.detail) : fail(`ready: ${check.name}`, check.detail, 'see the controller’s log'),
+        check.ok
+          ? ok(`ready: ${check.name}`, check.detail)
+          : fail(`ready: ${check.name}`, check.detail, 'see the controller’s log'),
       ),
       ...(readiness.checks.length === 0 ? [ok('ready', readiness.status)] : []),
       clockCheck(Date.parse(summary.at), askedAt, Date.now()),
-      ...(version.fleet === 'simulated' ? [] : nodeIdentityCheck((await client.nodes.list({ limit: MAX_NODES })).items)),
+      ...(version.fleet === 'simulated'
+        ? []
+        : nodeIdentityCheck((await client.nodes.list({ limit: MAX_NODES })).items)),
     ]
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
-      return [fail('controller', `${client.url} answers: ${error.detail}`, 'set HEADROOM_TOKEN or --token-file to a token of a viewer')]
+      return [
+        fail(
+          'controller',
+          `${client.url} answers: ${error.detail}`,
+          'set HEADROOM_TOKEN or --token-file to a token of a viewer',
+        ),
+      ]
     }
-    return [fail('controller', reasonOf(error), 'start one with `headroom serve`, or set VENDOR_CONTROLLER_URL or --server')]
+    return [
+      fail(
+        'controller',
+        reasonOf(error),
+        'start one with `headroom serve`, or set VENDOR_CONTROLLER_URL or --server',
+      ),
+    ]
   }
 }
 
 function versionCheck(theirs: string): Check {
   const ours = packageVersion()
   if (theirs === ours) return ok('version', ours)
-  return warn('version', `the controller is ${theirs}, this command ${ours}`, 'use the same version on both sides')
+  return warn(
+    'version',
+    `the controller is ${theirs}, this command ${ours}`,
+    'use the same version on both sides',
+  )
 }
 
 /** The controller's clock lies between the moments of asking and of the answer, give or take. */

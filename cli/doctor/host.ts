@@ -23,7 +23,11 @@ const LIBRARY_FOLDERS = [
 export async function nodeVersionCheck(version: string): Promise<readonly Check[]> {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const isNewEnough = major > WANTED_NODE[0] || (major === WANTED_NODE[0] && minor >= WANTED_NODE[1])
-  return [isNewEnough ? ok('Node.js', version) : fail('Node.js', version, `install ${WANTED_NODE.join('.')} or newer`)]
+  return [
+    isNewEnough
+      ? ok('Node.js', version)
+      : fail('Node.js', version, `install ${WANTED_NODE.join('.')} or newer`),
+  ]
 }
 
 /** The guard of a GPU server's tasks is a small C program, built where it runs. */
@@ -35,12 +39,16 @@ export async function compilerCheck(): Promise<readonly Check[]> {
       source,
       '#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1) != 0; }\n',
     )
-    await promisify(execFile)('cc', ['-O1', '-o', join(folder, 'probe'), source], { timeout: COMPILE_WITHIN_MS })
+    await promisify(execFile)('cc', ['-O1', '-o', join(folder, 'probe'), source], {
+      timeout: COMPILE_WITHIN_MS,
+    })
     await promisify(execFile)(join(folder, 'probe'), { timeout: COMPILE_WITHIN_MS })
     return [ok('guard', 'cc builds programs here')]
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-    const detail = isMissing ? 'there is no C compiler' : `cc does not work: ${reasonOf(error).split('\n', 1)[0]}`
+    const detail = isMissing
+      ? 'there is no C compiler'
+      : `cc does not work: ${reasonOf(error).split('\n', 1)[0]}`
     return [warn('guard', detail, 'a GPU server needs one to build its guard: install gcc and libc6-dev')]
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -60,7 +68,10 @@ const KERNEL_FILES: KernelFiles = {
 /** Yama: not even root may trace (kernel documentation, "Yama"). */
 const NOBODY_MAY_TRACE = '3'
 
-export async function nvidiaCheck(folders: readonly string[] = LIBRARY_FOLDERS, kernel = KERNEL_FILES): Promise<readonly Check[]> {
+export async function nvidiaCheck(
+  folders: readonly string[] = LIBRARY_FOLDERS,
+  kernel = KERNEL_FILES,
+): Promise<readonly Check[]> {
   for (const folder of folders) {
     const found = await readdir(folder).catch((): string[] => [])
     if (found.includes(LIBRARY)) return [ok('NVIDIA', join(folder, LIBRARY)), ...(await swapChecks(kernel))]
@@ -89,7 +100,11 @@ async function swapChecks({ hugePages, ptraceScope }: KernelFiles): Promise<read
 /** The driver copies a swapped-out task into ordinary memory (docs/gpu-server.md, "Measured"). */
 function hugePagesCheck(mode: string, file: string): Check {
   if (mode === 'always') return ok('huge pages', mode)
-  return warn('huge pages', `${mode}: swaps of GPU memory take half as long again as they need`, `echo always > ${file}`)
+  return warn(
+    'huge pages',
+    `${mode}: swaps of GPU memory take half as long again as they need`,
+    `echo always > ${file}`,
+  )
 }
 
 /** Says whether the store could be there, and changes nothing. */

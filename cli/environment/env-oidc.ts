@@ -6,7 +6,8 @@ import { aPath, integerIn, ONE_LINE, WORD, type EnvironmentVariable } from './en
 export const OIDC_VARIABLES = {
   oidcIssuer: {
     name: 'CONTROLLER_OIDC_ISSUER',
-    range: 'an https:// URL, or an http:// URL of this host; CONTROLLER_OIDC_CLIENT_ID, _PUBLIC_URL and _ROLES must be set with it',
+    range:
+      'an https:// URL, or an http:// URL of this host; CONTROLLER_OIDC_CLIENT_ID, _PUBLIC_URL and _ROLES must be set with it',
     byDefault: null,
     meaning: 'OpenID Connect provider at which people sign in to the page; unset: none',
     read: issuerUrl,
@@ -29,14 +30,17 @@ export const OIDC_VARIABLES = {
     name: 'CONTROLLER_OIDC_PUBLIC_URL',
     range: 'an http:// or https:// URL without a path, and CONTROLLER_OIDC_ISSUER must be set',
     byDefault: null,
-    meaning: 'Where browsers reach this controller; the provider sends them back to /api/v1/auth/callback there',
+    meaning:
+      'Where browsers reach this controller; the provider sends them back to /api/v1/auth/callback there',
     read: publicUrl,
   },
   oidcRoles: {
     name: 'CONTROLLER_OIDC_ROLES',
-    range: 'value=role pairs separated by commas, with viewer, submitter, operator or admin; * stands for everybody',
+    range:
+      'value=role pairs separated by commas, with viewer, submitter, operator or admin; * stands for everybody',
     byDefault: null,
-    meaning: 'Which role people get by the claim of CONTROLLER_OIDC_ROLES_CLAIM; the highest that applies; without one nobody is let in',
+    meaning:
+      'Which role people get by the claim of CONTROLLER_OIDC_ROLES_CLAIM; the highest that applies; without one nobody is let in',
     read: roleRules,
   },
   oidcRolesClaim: {
@@ -50,7 +54,8 @@ export const OIDC_VARIABLES = {
     name: 'CONTROLLER_OIDC_NAME_CLAIM',
     range: 'the name of a claim, dots leading into objects',
     byDefault: 'email',
-    meaning: 'Claim that names people: owners of tasks, authors of changes. One that they cannot choose themselves',
+    meaning:
+      'Claim that names people: owners of tasks, authors of changes. One that they cannot choose themselves',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcScope: {
@@ -72,7 +77,8 @@ export const OIDC_VARIABLES = {
 /** Without TLS a provider could be anybody, but for one on this host. */
 function issuerUrl(text: string): URL | undefined {
   const url = URL.parse(text)
-  if (url === null || url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return undefined
+  if (url === null || url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
+    return undefined
   const isHere = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)
   return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? url : undefined
 }

@@ -3,7 +3,15 @@ import { isIP } from 'node:net'
 import { ROLES } from '../../controller/domain/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../../controller/domain/config.ts'
 import { OIDC_VARIABLES } from './env-oidc.ts'
-import { aPath, decimalIn, integerIn, ONE_LINE, trueOrFalse, WORD, type EnvironmentVariable } from './env-variable.ts'
+import {
+  aPath,
+  decimalIn,
+  integerIn,
+  ONE_LINE,
+  trueOrFalse,
+  WORD,
+  type EnvironmentVariable,
+} from './env-variable.ts'
 
 export type { EnvironmentVariable } from './env-variable.ts'
 
@@ -32,7 +40,8 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_ADMIN_TOKEN_FILE',
     range: 'a readable file with one secret of 32 to 512 characters',
     byDefault: null,
-    meaning: 'Secret of a token with the role admin, read once at the start; needed beyond this host as long as no token was made',
+    meaning:
+      'Secret of a token with the role admin, read once at the start; needed beyond this host as long as no token was made',
     read: aPath,
   },
   ...OIDC_VARIABLES,
@@ -75,19 +84,22 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_MAX_PENDING_TASKS_PER_OWNER',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '100000',
-    meaning: 'How many tasks of one owner may be pending; more are refused, and so are more than 1,000,000 of all',
+    meaning:
+      'How many tasks of one owner may be pending; more are refused, and so are more than 1,000,000 of all',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   maxPlacedGpusPerOwner: {
     name: 'CONTROLLER_MAX_PLACED_GPUS_PER_OWNER',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '0',
-    meaning: 'How many GPUs the placed tasks of one owner may take, each counted once a task; the others wait',
+    meaning:
+      'How many GPUs the placed tasks of one owner may take, each counted once a task; the others wait',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   p0Allowed: {
     name: 'CONTROLLER_P0_ALLOWED',
-    range: 'names of tokens, roles such as role:operator and clients of the broker such as nats:lab, separated by commas',
+    range:
+      'names of tokens, roles such as role:operator and clients of the broker such as nats:lab, separated by commas',
     byDefault: null,
     meaning: 'Who may submit P0 tasks; unset: everybody',
     read: namesAndRoles,
@@ -152,7 +164,8 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_RECORDING',
     range: 'true or false',
     byDefault: 'true',
-    meaning: 'Whether what the controller is told is recorded beside the store, so that its decisions can be decided again',
+    meaning:
+      'Whether what the controller is told is recorded beside the store, so that its decisions can be decided again',
     read: trueOrFalse,
   },
   recordingFileMib: {
@@ -173,7 +186,8 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_EXPECT_STORE',
     range: 'true or false',
     byDefault: 'false',
-    meaning: 'There must be a store in that folder: a volume that was not mounted does not look like a fresh installation',
+    meaning:
+      'There must be a store in that folder: a volume that was not mounted does not look like a fresh installation',
     read: trueOrFalse,
   },
   storeKind: {
@@ -203,7 +217,8 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_NATS_USER',
     range: 'a text of 1 to 200 characters without blanks',
     byDefault: null,
-    meaning: 'User at the broker, with CONTROLLER_NATS_PASSWORD; a user and password may stand in CONTROLLER_NATS_URL instead',
+    meaning:
+      'User at the broker, with CONTROLLER_NATS_PASSWORD; a user and password may stand in CONTROLLER_NATS_URL instead',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   natsPassword: {
@@ -233,7 +248,8 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_NATS_INBOX_PREFIX',
     range: '_INBOX and what follows of letters, digits, -, _ and dots between them',
     byDefault: null,
-    meaning: 'Where answers come in; unset: _INBOX_ and the user, of an nkey its public key, or _INBOX without one',
+    meaning:
+      'Where answers come in; unset: _INBOX_ and the user, of an nkey its public key, or _INBOX without one',
     read: (text) => (INBOX.test(text) ? text : undefined),
   },
   natsTlsCa: {
@@ -282,22 +298,28 @@ export const ENVIRONMENT = {
     name: 'NODE_STATE_DIR',
     range: 'a path',
     byDefault: './node-state',
-    meaning: 'GPU server: folder of what it must know after a restart, of its guards and of what tasks write; one server each',
+    meaning:
+      'GPU server: folder of what it must know after a restart, of its guards and of what tasks write; one server each',
     read: aPath,
   },
   outputLimitMib: {
     name: 'NODE_OUTPUT_LIMIT_MIB',
     range: 'an integer from 1 to 1048576',
     byDefault: '1024',
-    meaning: 'GPU server: how much output of an attempt is kept, stdout and stderr together; the oldest is dropped first',
+    meaning:
+      'GPU server: how much output of an attempt is kept, stdout and stderr together; the oldest is dropped first',
     read: (text) => integerIn(text, 1, 1_048_576),
   },
   defaultOvercommitPercent: {
     name: 'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT',
     range: describeRule(OVERCOMMIT_RULE),
     byDefault: String(DEFAULT_CONFIG.default_vram_overcommit_percent),
-    meaning: 'Global VRAM overcommit, until the first PUT /api/v1/config is stored; from then on the stored value holds',
-    read: (text) => (OVERCOMMIT_RULE.kind === 'integer' ? integerIn(text, OVERCOMMIT_RULE.min, OVERCOMMIT_RULE.max) : undefined),
+    meaning:
+      'Global VRAM overcommit, until the first PUT /api/v1/config is stored; from then on the stored value holds',
+    read: (text) =>
+      OVERCOMMIT_RULE.kind === 'integer'
+        ? integerIn(text, OVERCOMMIT_RULE.min, OVERCOMMIT_RULE.max)
+        : undefined,
   },
   logLevel: {
     name: 'LOG_LEVEL',
@@ -315,7 +337,8 @@ const INBOX = /^_INBOX[\w-]*(?:\.[\w-]+)*$/
 /** Undefined for a list with a gap, or a role that there is not. */
 function namesAndRoles(text: string): readonly string[] | undefined {
   const names = text.split(',').map((name) => name.trim())
-  const isKnown = (name: string): boolean => !name.startsWith('role:') || (ROLES as readonly string[]).includes(name.slice('role:'.length))
+  const isKnown = (name: string): boolean =>
+    !name.startsWith('role:') || (ROLES as readonly string[]).includes(name.slice('role:'.length))
   return names.every((name) => name !== '' && isKnown(name)) ? names : undefined
 }
 
@@ -325,7 +348,11 @@ const HOST_LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/
 function isHost(text: string): boolean {
   if (isIP(text) !== 0) return true
   const labels = text.split('.')
-  return text.length <= 253 && labels.every((label) => HOST_LABEL.test(label)) && !/^\d+$/.test(labels.at(-1) ?? '')
+  return (
+    text.length <= 253 &&
+    labels.every((label) => HOST_LABEL.test(label)) &&
+    !/^\d+$/.test(labels.at(-1) ?? '')
+  )
 }
 
 function hostNames(text: string): readonly string[] | undefined {

@@ -54,8 +54,11 @@ export function natsSettingsAt(option: string, url: string | undefined): NatsSet
 
 /** Whoever says how to log in to a broker means one: a simulated fleet in its place would look like his cluster. */
 function withoutBroker(env: Environment): null {
-  const { natsUrls, natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey } = ENVIRONMENT
-  const told = [natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey].find(({ name }) => env[name])
+  const { natsUrls, natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey } =
+    ENVIRONMENT
+  const told = [natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey].find(
+    ({ name }) => env[name],
+  )
   if (told === undefined) return null
   throw faultOf(env, natsUrls, `set where ${told.name} is: ${natsUrls.range}`)
 }
@@ -71,8 +74,14 @@ function authOf(env: Environment, urls: readonly string[]): NatsAuth {
     throw new SettingsError(ENVIRONMENT.natsUser.name, user, 'set together with CONTROLLER_NATS_PASSWORD')
   const ways = [inUrl, user, token, nkeyFile].filter((way) => way !== null).length
   if (ways > 1) {
-    const second = [ENVIRONMENT.natsNkeyFile, ENVIRONMENT.natsToken, ENVIRONMENT.natsUser].find(({ name }) => env[name])
-    throw faultOf(env, second ?? ENVIRONMENT.natsUrls, 'the only way to log in: URL, user, token and nkey exclude each other')
+    const second = [ENVIRONMENT.natsNkeyFile, ENVIRONMENT.natsToken, ENVIRONMENT.natsUser].find(
+      ({ name }) => env[name],
+    )
+    throw faultOf(
+      env,
+      second ?? ENVIRONMENT.natsUrls,
+      'the only way to log in: URL, user, token and nkey exclude each other',
+    )
   }
   if (inUrl !== null) return inUrl
   if (user !== null && password !== null) return { kind: 'password', user, password }
@@ -82,18 +91,22 @@ function authOf(env: Environment, urls: readonly string[]): NatsAuth {
 
 /** All URLs that carry a login carry the same. */
 function loginInUrls(env: Environment, urls: readonly string[]): NatsAuth | null {
-  const logins = new Set(urls.map((url) => new URL(url)).map(({ username, password }) => JSON.stringify([username, password])))
+  const logins = new Set(
+    urls.map((url) => new URL(url)).map(({ username, password }) => JSON.stringify([username, password])),
+  )
   logins.delete('["",""]')
   const [login] = logins
   if (login === undefined) return null
   const [user, password] = (JSON.parse(login) as [string, string]).map(decodeURIComponent) as [string, string]
-  if (logins.size > 1) throw faultOf(env, ENVIRONMENT.natsUrls, 'URLs with the same user and password, or without')
+  if (logins.size > 1)
+    throw faultOf(env, ENVIRONMENT.natsUrls, 'URLs with the same user and password, or without')
   return password === '' ? { kind: 'token', token: user } : { kind: 'password', user, password }
 }
 
 function seedIn(path: string): Uint8Array {
   const seed = seedOf(contentsOf(ENVIRONMENT.natsNkeyFile, path))
-  if (seed === null) throw new SettingsError(ENVIRONMENT.natsNkeyFile.name, path, ENVIRONMENT.natsNkeyFile.range)
+  if (seed === null)
+    throw new SettingsError(ENVIRONMENT.natsNkeyFile.name, path, ENVIRONMENT.natsNkeyFile.range)
   return seed
 }
 
@@ -120,7 +133,11 @@ function tlsOf(env: Environment, urls: readonly string[]): NatsTls | null {
   return ca !== null || cert !== null || urls.some((url) => url.startsWith('tls:')) ? { ca, cert, key } : null
 }
 
-function pemOf(env: Environment, variable: EnvironmentVariable<string>, parse: (pem: string) => unknown): string | null {
+function pemOf(
+  env: Environment,
+  variable: EnvironmentVariable<string>,
+  parse: (pem: string) => unknown,
+): string | null {
   const path = valueOf(env, variable)
   if (path === null) return null
   const pem = contentsOf(variable, path)
@@ -144,7 +161,12 @@ function contentsOf(variable: EnvironmentVariable<string>, path: string): string
 
 /** As our broker configuration allows it: a place of its own for each user. */
 function inboxOf(auth: NatsAuth): string {
-  const user = auth.kind === 'password' ? auth.user : auth.kind === 'nkey' ? nkeys.fromSeed(auth.seed).getPublicKey() : null
+  const user =
+    auth.kind === 'password'
+      ? auth.user
+      : auth.kind === 'nkey'
+        ? nkeys.fromSeed(auth.seed).getPublicKey()
+        : null
   return user !== null && /^[\w-]+$/.test(user) ? `_INBOX_${user}` : '_INBOX'
 }
 
@@ -161,6 +183,14 @@ function valueOf<T>(env: Environment, variable: EnvironmentVariable<T>): T | nul
   return value
 }
 
-function faultOf(env: Environment, variable: EnvironmentVariable<unknown>, range: string = variable.range): SettingsError {
-  return new SettingsError(variable.name, variable.isSecret === true ? '…' : (env[variable.name] ?? ''), range)
+function faultOf(
+  env: Environment,
+  variable: EnvironmentVariable<unknown>,
+  range: string = variable.range,
+): SettingsError {
+  return new SettingsError(
+    variable.name,
+    variable.isSecret === true ? '…' : (env[variable.name] ?? ''),
+    range,
+  )
 }

@@ -57,7 +57,10 @@ export class SettingsError extends Error {
   readonly variable: string
 
   constructor(variable: string, value: string, range: string, options?: ErrorOptions) {
-    super(`${variable} is ${JSON.stringify(withoutSecrets(value).slice(0, 200))}; it must be ${range}`, options)
+    super(
+      `${variable} is ${JSON.stringify(withoutSecrets(value).slice(0, 200))}; it must be ${range}`,
+      options,
+    )
     this.variable = variable
   }
 }
@@ -92,7 +95,10 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),
     eventsMaxMib: valueOf(env, ENVIRONMENT.eventsMaxMib),
     recording: valueOf(env, ENVIRONMENT.record)
-      ? { fileMib: valueOf(env, ENVIRONMENT.recordingFileMib), files: valueOf(env, ENVIRONMENT.recordingFiles) }
+      ? {
+          fileMib: valueOf(env, ENVIRONMENT.recordingFileMib),
+          files: valueOf(env, ENVIRONMENT.recordingFiles),
+        }
       : null,
     isStoreExpected: valueOf(env, ENVIRONMENT.expectStore),
     natsUrls: listOf(env, ENVIRONMENT.natsUrls),
@@ -141,7 +147,10 @@ function oidcSettings(env: Readonly<Record<string, string | undefined>>): OidcSe
   }
 }
 
-function listOf(env: Readonly<Record<string, string | undefined>>, variable: EnvironmentVariable<readonly string[]>): readonly string[] {
+function listOf(
+  env: Readonly<Record<string, string | undefined>>,
+  variable: EnvironmentVariable<readonly string[]>,
+): readonly string[] {
   return env[variable.name] ? valueOf(env, variable) : []
 }
 

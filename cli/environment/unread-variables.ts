@@ -5,13 +5,16 @@ import { ENVIRONMENT } from './env-table.ts'
 const PREFIX = 'CONTROLLER_'
 const KNOWN = [...Object.values(ENVIRONMENT).map(({ name }) => name), 'CONTROLLER_NODE_GROUP_IDS']
 /** What Kubernetes sets in every container for a service that is called `controller`, or begins so. */
-const OF_A_SERVICE = /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
+const OF_A_SERVICE =
+  /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
 const ADDRESS_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//
 
 /** One line for each, in the order of their names; values are not shown. */
 export function unreadVariables(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(env)
-    .filter((name) => name.startsWith(PREFIX) && !KNOWN.includes(name) && !isOfAService(name, env[name] ?? ''))
+    .filter(
+      (name) => name.startsWith(PREFIX) && !KNOWN.includes(name) && !isOfAService(name, env[name] ?? ''),
+    )
     .sort((a, b) => (a < b ? -1 : 1))
     .map((name) => {
       const near = nearestName(

@@ -15,9 +15,12 @@ export interface TaskIdentityOptions {
 /** Throws UsageError where the options contradict each other or the user of this process. */
 export function taskIdentityOf(options: TaskIdentityOptions, uid = process.getuid?.() ?? 0): TaskIdentity {
   const { allowExec = false, taskUser, taskUids, tasksAsMe = false } = options
-  const told = [taskUser !== undefined && '--task-user', taskUids !== undefined && '--task-uids'].find((each) => each !== false)
+  const told = [taskUser !== undefined && '--task-user', taskUids !== undefined && '--task-uids'].find(
+    (each) => each !== false,
+  )
   if (uid !== 0) {
-    if (told !== undefined) throw new UsageError(`${told}: only a server that runs as root can run tasks as other users`)
+    if (told !== undefined)
+      throw new UsageError(`${told}: only a server that runs as root can run tasks as other users`)
     if (allowExec && !tasksAsMe) {
       throw new UsageError(
         'a server that is not root shares its user, and so its key and state, with its tasks: run it as root (each attempt then has a ' +
@@ -26,7 +29,8 @@ export function taskIdentityOf(options: TaskIdentityOptions, uid = process.getui
     }
     return { kind: 'server_user' }
   }
-  if (tasksAsMe) throw new UsageError('--tasks-as-me is for a server that is not root; as root, say --task-user root')
+  if (tasksAsMe)
+    throw new UsageError('--tasks-as-me is for a server that is not root; as root, say --task-user root')
   if (taskUser === 'root' || taskUser === '0:0') {
     if (taskUids !== undefined) throw new UsageError('--task-user root and --task-uids exclude each other')
     return { kind: 'root' }
@@ -35,9 +39,13 @@ export function taskIdentityOf(options: TaskIdentityOptions, uid = process.getui
   const users = passwd()
   const known = users.find((user) => user.uid >= ids.from && user.uid <= ids.to)
   if (known !== undefined) {
-    throw new UsageError(`--task-uids ${ids.from}-${ids.to}: ${known.uid} is user ${known.name} of this host; choose a range without users`)
+    throw new UsageError(
+      `--task-uids ${ids.from}-${ids.to}: ${known.uid} is user ${known.name} of this host; choose a range without users`,
+    )
   }
-  return taskUser === undefined ? { kind: 'uid_per_attempt', ids } : { kind: 'task_user', ...userNamed(taskUser, users), ids }
+  return taskUser === undefined
+    ? { kind: 'uid_per_attempt', ids }
+    : { kind: 'task_user', ...userNamed(taskUser, users), ids }
 }
 
 interface PasswdUser {
@@ -55,12 +63,18 @@ function passwd(): readonly PasswdUser[] {
     .map(([name = '', , uid, gid, , home = '/']) => ({ name, uid: Number(uid), gid: Number(gid), home }))
 }
 
-function userNamed(text: string, users: readonly PasswdUser[]): { readonly uid: number; readonly gid: number; readonly home: string } {
+function userNamed(
+  text: string,
+  users: readonly PasswdUser[],
+): { readonly uid: number; readonly gid: number; readonly home: string } {
   const numbers = /^(\d{1,9}):(\d{1,9})$/.exec(text)
-  if (numbers !== null && Number(numbers[1]) !== 0) return { uid: Number(numbers[1]), gid: Number(numbers[2]), home: '/' }
+  if (numbers !== null && Number(numbers[1]) !== 0)
+    return { uid: Number(numbers[1]), gid: Number(numbers[2]), home: '/' }
   const user = users.find(({ name }) => name === text)
   if (user === undefined || user.uid === 0) {
-    throw new UsageError(`--task-user: there is no user ${JSON.stringify(text)} on this host; a name, uid:gid, or root`)
+    throw new UsageError(
+      `--task-user: there is no user ${JSON.stringify(text)} on this host; a name, uid:gid, or root`,
+    )
   }
   return { uid: user.uid, gid: user.gid, home: user.home }
 }
@@ -86,8 +100,12 @@ export function isLoopback(host: string): boolean {
 export function checkKeyFile(file: string | null, identity: TaskIdentity): void {
   if (file === null || !('ids' in identity)) return
   const about = statSync(file)
-  const isOpen = (about.mode & 0o004) !== 0 || (identity.kind === 'task_user' && isReadableBy(about, identity))
-  if (isOpen) throw new CommandFailure(`${file} can be read by the users that tasks run as: chown root ${file} && chmod 600 ${file}`)
+  const isOpen =
+    (about.mode & 0o004) !== 0 || (identity.kind === 'task_user' && isReadableBy(about, identity))
+  if (isOpen)
+    throw new CommandFailure(
+      `${file} can be read by the users that tasks run as: chown root ${file} && chmod 600 ${file}`,
+    )
 }
 
 /** Throws CommandFailure when tasks cannot enter a folder that they need. */
@@ -104,7 +122,10 @@ export function checkFolders(folders: readonly string[], identity: TaskIdentity)
 }
 
 /** The first folder on the way to `path`, and `path` itself, that a user of tasks cannot enter, or null. */
-export function closedFolderOf(path: string, user: { readonly uid: number; readonly gid: number } | null = null): string | null {
+export function closedFolderOf(
+  path: string,
+  user: { readonly uid: number; readonly gid: number } | null = null,
+): string | null {
   return parentsOf(path).find((each) => !isOpenTo(each, user)) ?? null
 }
 
@@ -118,12 +139,16 @@ function isOpenTo(folder: string, user: { readonly uid: number; readonly gid: nu
   const about = statSync(folder, { throwIfNoEntry: false })
   if (about === undefined || (about.mode & 0o001) !== 0) return true
   if (user === null) return false
-  return about.uid === user.uid ? (about.mode & 0o100) !== 0 : about.gid === user.gid && (about.mode & 0o010) !== 0
+  return about.uid === user.uid
+    ? (about.mode & 0o100) !== 0
+    : about.gid === user.gid && (about.mode & 0o010) !== 0
 }
 
 function isReadableBy(
   about: { readonly uid: number; readonly gid: number; readonly mode: number },
   user: { uid: number; gid: number },
 ): boolean {
-  return about.uid === user.uid ? (about.mode & 0o400) !== 0 : about.gid === user.gid && (about.mode & 0o040) !== 0
+  return about.uid === user.uid
+    ? (about.mode & 0o400) !== 0
+    : about.gid === user.gid && (about.mode & 0o040) !== 0
 }

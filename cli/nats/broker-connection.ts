@@ -10,9 +10,14 @@ export interface BrokerOptions {
 }
 
 /** Throws UsageError without a broker, SettingsError for one that cannot be. */
-export function connectBroker(options: BrokerOptions, name: string, onConnected: () => void = () => {}): NatsBus {
+export function connectBroker(
+  options: BrokerOptions,
+  name: string,
+  onConnected: () => void = () => {},
+): NatsBus {
   const settings = natsSettingsAt('--nats', options.nats)
-  if (settings === null) throw new UsageError(`which broker? Set ${ENVIRONMENT.natsUrls.name}, or say --nats nats://host:4222`)
+  if (settings === null)
+    throw new UsageError(`which broker? Set ${ENVIRONMENT.natsUrls.name}, or say --nats nats://host:4222`)
   return connectNatsBus({
     ...settings,
     name,

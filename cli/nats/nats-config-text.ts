@@ -22,7 +22,8 @@ export interface BrokerConfigOptions {
   readonly jetStreamDir: string | null
 }
 
-export const CONFIG_HEADER = '# Made by `headroom nats config`, which keeps the keys of those it knows and renews this file.\n'
+export const CONFIG_HEADER =
+  '# Made by `headroom nats config`, which keeps the keys of those it knows and renews this file.\n'
 
 /** A request is answered within the time in which its sender waits; the right to answer lives a little longer. */
 const ANSWER_WITHIN = '30s'
@@ -74,7 +75,9 @@ function userText({ name, identity, publicKey }: BrokerUser): string {
 }
 
 function rightsOf(identity: Identity | SweepIdentity, inbox: string): BrokerRights {
-  return identity.kind === 'sweep' || identity.kind === 'worker' ? sweepRights(identity, inbox) : brokerRights(identity, inbox)
+  return identity.kind === 'sweep' || identity.kind === 'worker'
+    ? sweepRights(identity, inbox)
+    : brokerRights(identity, inbox)
 }
 
 function quoted(subjects: readonly string[]): string {

@@ -44,11 +44,20 @@ export function natsConfig(asked: NatsConfigOptions, isTrial: boolean): void {
   const leftOut = isTrial ? [] : trialFleets.map((name) => `fleet-${name}`)
   const { out, listen, monitor, tlsCert, tlsKey, tlsCa } = options
   const { workers = [], jetstreamDir } = options
-  if (jetstreamDir !== undefined && workers.length === 0) throw new UsageError('--jetstream-dir needs --workers')
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) throw new UsageError('--tls-cert and --tls-key go together')
-  if (tlsCa !== undefined && tlsCert === undefined) throw new UsageError('--tls-ca needs --tls-cert and --tls-key')
-  const unfit = options.kubernetes === true ? options.nodes?.map((node) => node.split('=')[0] ?? '').find(whyNoKubernetesName) : undefined
-  if (unfit !== undefined) throw new UsageError(`--kubernetes: ${unfit} is no name of a Kubernetes node: small letters, digits, - and .`)
+  if (jetstreamDir !== undefined && workers.length === 0)
+    throw new UsageError('--jetstream-dir needs --workers')
+  if ((tlsCert === undefined) !== (tlsKey === undefined))
+    throw new UsageError('--tls-cert and --tls-key go together')
+  if (tlsCa !== undefined && tlsCert === undefined)
+    throw new UsageError('--tls-ca needs --tls-cert and --tls-key')
+  const unfit =
+    options.kubernetes === true
+      ? options.nodes?.map((node) => node.split('=')[0] ?? '').find(whyNoKubernetesName)
+      : undefined
+  if (unfit !== undefined)
+    throw new UsageError(
+      `--kubernetes: ${unfit} is no name of a Kubernetes node: small letters, digits, - and .`,
+    )
   const option = `--out ${out}`
   const keys = join(dirname(out), 'keys')
   if (existsSync(out)) checkPlace(option, out)
@@ -63,14 +72,19 @@ export function natsConfig(asked: NatsConfigOptions, isTrial: boolean): void {
       identity,
       publicKey: publicKeyIn(option, seedFile(keys, name)),
     }))
-    const tls = tlsCert === undefined || tlsKey === undefined ? null : { cert: tlsCert, key: tlsKey, ca: tlsCa ?? null }
-    const jetStreamDir = workers.length === 0 ? null : (jetstreamDir ?? join(resolve(dirname(out)), 'jetstream'))
+    const tls =
+      tlsCert === undefined || tlsKey === undefined ? null : { cert: tlsCert, key: tlsKey, ca: tlsCa ?? null }
+    const jetStreamDir =
+      workers.length === 0 ? null : (jetstreamDir ?? join(resolve(dirname(out)), 'jetstream'))
     writeOutput(option, out, brokerConfigText(users, { listen, monitor: monitor ?? null, tls, jetStreamDir }))
     for (const copy of options.keyCopies ?? []) copyKey(copy, keys, users, leftOut)
-    const manifests = options.kubernetes === true ? writeManifests(option, out, options.nodes ?? [], keys) : null
+    const manifests =
+      options.kubernetes === true ? writeManifests(option, out, options.nodes ?? [], keys) : null
     tell(out, keys, users)
     if (manifests !== null)
-      process.stdout.write(`${manifests}: one file for each GPU server, with its key: kubectl apply -f ${manifests}\n`)
+      process.stdout.write(
+        `${manifests}: one file for each GPU server, with its key: kubectl apply -f ${manifests}\n`,
+      )
   } catch (error) {
     throw isFileError(error) ? new UsageError(`${option}: ${error.message}`, { cause: error }) : error
   }
@@ -81,12 +95,16 @@ function copyKey(copy: string, keys: string, users: readonly BrokerUser[], leftO
   const [name = '', folder = ''] = copy.split(/=(.*)/s)
   const isLeftOut = leftOut.includes(name)
   if (!isLeftOut && users.every((user) => user.name !== name)) {
-    throw new UsageError(`--key-copies ${copy}: there is no identity ${name}; there are ${users.map((user) => user.name).join(', ')}`)
+    throw new UsageError(
+      `--key-copies ${copy}: there is no identity ${name}; there are ${users.map((user) => user.name).join(', ')}`,
+    )
   }
   makeFolder('--key-copies', folder, 0o755)
   const file = `${name}.nk`
-  if (!isLeftOut) writeOutput('--key-copies', join(folder, file), readFileSync(seedFile(keys, name), 'utf8'), KEY_COPY_MODE)
-  for (const each of readdirSync(folder)) if (each.endsWith('.nk') && (isLeftOut || each !== file)) rmSync(join(folder, each))
+  if (!isLeftOut)
+    writeOutput('--key-copies', join(folder, file), readFileSync(seedFile(keys, name), 'utf8'), KEY_COPY_MODE)
+  for (const each of readdirSync(folder))
+    if (each.endsWith('.nk') && (isLeftOut || each !== file)) rmSync(join(folder, each))
 }
 
 /** @returns their folder */
@@ -96,7 +114,12 @@ function writeManifests(option: string, out: string, nodes: readonly string[], k
   for (const node of nodes) {
     const [name = '', nodeId = null] = node.split('=')
     const seed = readFileSync(seedFile(keys, `node-${name}`), 'utf8').trim()
-    writeOutput(option, join(folder, `gpu-server-${name}.yaml`), gpuServerManifest({ name, nodeId }, seed), 0o600)
+    writeOutput(
+      option,
+      join(folder, `gpu-server-${name}.yaml`),
+      gpuServerManifest({ name, nodeId }, seed),
+      0o600,
+    )
   }
   return folder
 }
@@ -105,14 +128,22 @@ function isFileError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error
 }
 
-function identitiesOf({ nodes = [], clients = [], fleets = [], workers = [] }: NatsConfigOptions): readonly Named[] {
+function identitiesOf({
+  nodes = [],
+  clients = [],
+  fleets = [],
+  workers = [],
+}: NatsConfigOptions): readonly Named[] {
   return [
     { name: 'controller', identity: { kind: 'controller' } },
     ...nodes.map((node): Named => {
       const [name = '', nodeId] = node.split('=')
       return { name: `node-${name}`, identity: { kind: 'node', nodeId: nodeId ?? nodeIdFromName(name) } }
     }),
-    ...clients.map((clientId): Named => ({ name: `client-${clientId}`, identity: { kind: 'client', clientId } })),
+    ...clients.map((clientId): Named => ({
+      name: `client-${clientId}`,
+      identity: { kind: 'client', clientId },
+    })),
     ...fleets.map((name): Named => ({ name: `fleet-${name}`, identity: { kind: 'fleet' } })),
     ...(workers.length === 0 ? [] : [{ name: 'sweep', identity: { kind: 'sweep' } } satisfies Named]),
     ...workers.map((name): Named => ({ name: `worker-${name}`, identity: { kind: 'worker' } })),
@@ -124,9 +155,11 @@ function seedFile(folder: string, name: string): string {
 }
 
 function publicKeyIn(option: string, file: string): string {
-  if (!existsSync(file)) writeOutput(option, file, `${new TextDecoder().decode(nkeys.createUser().getSeed())}\n`, 0o600)
+  if (!existsSync(file))
+    writeOutput(option, file, `${new TextDecoder().decode(nkeys.createUser().getSeed())}\n`, 0o600)
   const seed = seedOf(readFileSync(file, 'utf8'))
-  if (seed === null) throw new UsageError(`${file} holds no seed of an nkey user (SU…): move it away, and a new one is made`)
+  if (seed === null)
+    throw new UsageError(`${file} holds no seed of an nkey user (SU…): move it away, and a new one is made`)
   return nkeys.fromSeed(seed).getPublicKey()
 }
 
@@ -135,5 +168,7 @@ function tell(out: string, keys: string, users: readonly BrokerUser[]): void {
     const of = identity.kind === 'node' ? `  NODE_ID=${identity.nodeId}` : ''
     return `  ${name.padEnd(24)} CONTROLLER_NATS_NKEY_FILE=${seedFile(keys, name)}${of}\n`
   })
-  process.stdout.write(`${out}: ${users.length} identities; each proves itself with its own key, to be kept secret:\n${lines.join('')}`)
+  process.stdout.write(
+    `${out}: ${users.length} identities; each proves itself with its own key, to be kept secret:\n${lines.join('')}`,
+  )
 }

@@ -20,7 +20,8 @@ export function natsRotate(parties: readonly string[], { all = false, out }: Nat
   const text = configIn(out)
   const known = new Map([...text.matchAll(USER)].map(([, name = '', key = '']) => [name, key]))
   const missing = parties.find((party) => !known.has(party))
-  if (missing !== undefined) throw new UsageError(`${out} knows no ${missing}; it knows ${[...known.keys()].join(', ')}`)
+  if (missing !== undefined)
+    throw new UsageError(`${out} knows no ${missing}; it knows ${[...known.keys()].join(', ')}`)
   const option = `--out ${out}`
   const keys = join(dirname(out), 'keys')
   makeFolder(option, keys, 0o700)
@@ -46,8 +47,12 @@ function configIn(out: string): string {
   try {
     text = readFileSync(out, 'utf8')
   } catch (error) {
-    throw new UsageError(`--out ${out}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new UsageError(`--out ${out}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    })
   }
   if (text.startsWith(CONFIG_HEADER)) return text
-  throw new UsageError(`${out} was not made by \`headroom nats config\`: its keys are changed where it is written`)
+  throw new UsageError(
+    `${out} was not made by \`headroom nats config\`: its keys are changed where it is written`,
+  )
 }

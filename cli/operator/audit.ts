@@ -4,14 +4,23 @@ import { EXIT_OK } from '../exit-codes.ts'
 import { printList, type Column } from './output.ts'
 import { openClient, type VerbOptions } from './session.ts'
 
-export interface AuditOptions extends VerbOptions, Pick<AuditQuery, 'actor' | 'action' | 'target' | 'outcome'> {
+export interface AuditOptions
+  extends VerbOptions, Pick<AuditQuery, 'actor' | 'action' | 'target' | 'outcome'> {
   readonly last: number
 }
 
 /** The interface gives so many at a time. */
 const PAGE = 200
 
-export async function audit({ output, last, actor, action, target, outcome, ...server }: AuditOptions): Promise<number> {
+export async function audit({
+  output,
+  last,
+  actor,
+  action,
+  target,
+  outcome,
+  ...server
+}: AuditOptions): Promise<number> {
   const client = openClient(server)
   const filter = {
     ...(actor === undefined ? {} : { actor }),
@@ -32,7 +41,10 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   { title: 'AT', of: (entry) => entry.at },
   { title: 'WHO', of: (entry) => entry.actor },
   { title: 'FROM', of: (entry) => entry.address },
-  { title: 'OUTCOME', of: (entry) => (entry.code === null ? entry.outcome : `${entry.outcome}: ${entry.code}`) },
+  {
+    title: 'OUTCOME',
+    of: (entry) => (entry.code === null ? entry.outcome : `${entry.outcome}: ${entry.code}`),
+  },
   { title: 'ACTION', of: (entry) => entry.action },
   { title: 'TARGET', of: (entry) => entry.target },
   { title: 'LEFT OUT', isNumber: true, isWide: true, of: (entry) => entry.left_out },

@@ -17,21 +17,31 @@ export interface HistoryOptions extends VerbOptions {
 const PAGE = 200
 
 /** Of one field only its value is printed, for scripts. */
-export async function configGet(field: string | undefined, { output, ...server }: VerbOptions): Promise<number> {
+export async function configGet(
+  field: string | undefined,
+  { output, ...server }: VerbOptions,
+): Promise<number> {
   const config = await openClient(server).config.get()
   if (field === undefined) {
     await print(config, output)
     return EXIT_OK
   }
   if (!Object.hasOwn(config, field)) {
-    throw new UsageError(`there is no setting ${JSON.stringify(field)}; there are ${Object.keys(config).join(', ')}`)
+    throw new UsageError(
+      `there is no setting ${JSON.stringify(field)}; there are ${Object.keys(config).join(', ')}`,
+    )
   }
   process.stdout.write(`${JSON.stringify(config[field as keyof Config]).replace(/^"(.*)"$/, '$1')}\n`)
   return EXIT_OK
 }
 
-export async function configSet(texts: readonly string[], { output, dryRun = false, ...server }: ChangeOptions): Promise<number> {
-  const change = Object.fromEntries([...pairsOf(texts)].map(([name, text]) => [name, settingValue(name, text)]))
+export async function configSet(
+  texts: readonly string[],
+  { output, dryRun = false, ...server }: ChangeOptions,
+): Promise<number> {
+  const change = Object.fromEntries(
+    [...pairsOf(texts)].map(([name, text]) => [name, settingValue(name, text)]),
+  )
   await printChanged(await openClient(server).config.set(change as Partial<ConfigFields>, { dryRun }), output)
   return EXIT_OK
 }
@@ -50,7 +60,10 @@ export async function configHistory({ output, last, ...server }: HistoryOptions)
   return EXIT_OK
 }
 
-export async function configRestore(text: string, { output, dryRun = false, ...server }: ChangeOptions): Promise<number> {
+export async function configRestore(
+  text: string,
+  { output, dryRun = false, ...server }: ChangeOptions,
+): Promise<number> {
   if (!/^[1-9]\d{0,14}$/.test(text))
     throw new UsageError(`${JSON.stringify(text)} must be the number of a revision (headroom config history)`)
   await printChanged(await openClient(server).config.restore(Number(text), { dryRun }), output)
@@ -64,7 +77,10 @@ interface Setting {
 
 async function print(config: object, output: VerbOptions['output']): Promise<void> {
   if (output !== 'table' && output !== 'wide') return printOne(config, [], output)
-  const settings = Object.entries(config).map(([name, value]): Setting => ({ name, value: value === null ? 'null' : String(value) }))
+  const settings = Object.entries(config).map(([name, value]): Setting => ({
+    name,
+    value: value === null ? 'null' : String(value),
+  }))
   await printList(settings, COLUMNS, output)
 }
 

@@ -39,7 +39,8 @@ export async function decisions(number: string | undefined, options: DecisionsOp
 }
 
 async function decisionShow(text: string, { output, ...server }: VerbOptions): Promise<number> {
-  if (!/^[1-9]\d{0,14}$/.test(text)) throw new UsageError(`${JSON.stringify(text)} must be the number of a decision (headroom decisions)`)
+  if (!/^[1-9]\d{0,14}$/.test(text))
+    throw new UsageError(`${JSON.stringify(text)} must be the number of a decision (headroom decisions)`)
   const decision = await openClient(server).decisions.get(Number(text))
   await printOne(decision, fieldsOf(decision), output)
   return EXIT_OK
@@ -71,14 +72,18 @@ function fieldsOf(decision: Decision): readonly Field[] {
     (gpu) => `${gpu.chosen ? '* ' : '  '}GPU ${gpu.gpu} of ${gpu.node_name}: keys ${gpu.key1}, ${gpu.key2}`,
   )
   if (gpus.length > 0) fields.push(['GPUs considered', decision.gpus_more ? [...gpus, '  and more'] : gpus])
-  if (decision.missing.length > 0) fields.push(['missing', decision.missing.map(({ gpu, mib }) => `GPU ${gpu}: ${mib} MiB`)])
+  if (decision.missing.length > 0)
+    fields.push(['missing', decision.missing.map(({ gpu, mib }) => `GPU ${gpu}: ${mib} MiB`)])
   const candidates = decision.candidates.map(
     (one) =>
       `${one.chosen_by === null ? '  ' : '* '}${one.task_name === null ? '' : `${one.task_name} `}${one.task_id} on GPU ${one.gpu}: ${one.level}, last swap-out ${one.last_swap_out ?? 'never'}, ${one.mib} MiB, idle ${Math.floor(one.idle_seconds)} s${one.chosen_by === null ? '' : ` (${one.chosen_by})`}`,
   )
   const left = decision.candidates_left_out
-  if (candidates.length > 0) fields.push(['candidates', left > 0 ? [...candidates, `  and ${left} more`] : candidates])
-  const others = decision.others_waiting.map((one) => `${one.task_id}: ${one.what}, for ${one.waited_seconds} s`)
+  if (candidates.length > 0)
+    fields.push(['candidates', left > 0 ? [...candidates, `  and ${left} more`] : candidates])
+  const others = decision.others_waiting.map(
+    (one) => `${one.task_id}: ${one.what}, for ${one.waited_seconds} s`,
+  )
   if (others.length > 0) fields.push(['others waiting', others])
   return fields
 }

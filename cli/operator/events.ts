@@ -19,7 +19,16 @@ export interface EventsOptions extends VerbOptions {
 /** How many events one request may hold. */
 const PAGE = 200
 
-export async function events({ output, follow, after, last, task, node, kind, ...server }: EventsOptions): Promise<number> {
+export async function events({
+  output,
+  follow,
+  after,
+  last,
+  task,
+  node,
+  kind,
+  ...server
+}: EventsOptions): Promise<number> {
   const client = openClient(server)
   const filter = {
     ...(task === undefined ? {} : { task }),
@@ -27,16 +36,21 @@ export async function events({ output, follow, after, last, task, node, kind, ..
     ...(node === undefined ? {} : { node: (await nodeNamed(client, node)).node_id }),
   }
   const { shown, reached } =
-    after === undefined ? await newest(client, filter, last) : await from(client, filter, after, follow === true ? 0 : last)
+    after === undefined
+      ? await newest(client, filter, last)
+      : await from(client, filter, after, follow === true ? 0 : last)
   if (follow !== true) {
     await printList(shown, COLUMNS, output)
     return EXIT_OK
   }
-  const print = output === 'table' || output === 'wide' ? linePrinter(output === 'wide') : documentPrinter(output)
+  const print =
+    output === 'table' || output === 'wide' ? linePrinter(output === 'wide') : documentPrinter(output)
   for (const event of shown) await print(event)
   await untilInterrupted(async (signal) => {
-    const onInterrupted = (error: Error): void => void process.stderr.write(`${visible(error.message)}; trying again\n`)
-    for await (const event of client.events.follow({ ...filter, after: reached, signal, onInterrupted })) await print(event)
+    const onInterrupted = (error: Error): void =>
+      void process.stderr.write(`${visible(error.message)}; trying again\n`)
+    for await (const event of client.events.follow({ ...filter, after: reached, signal, onInterrupted }))
+      await print(event)
   })
   return EXIT_OK
 }
@@ -70,11 +84,20 @@ async function newest(client: HeadroomClient, filter: EventFilter, count: number
 }
 
 /** At most `count` after that seq, oldest first. */
-async function from(client: HeadroomClient, filter: EventFilter, after: number, count: number): Promise<Found> {
+async function from(
+  client: HeadroomClient,
+  filter: EventFilter,
+  after: number,
+  count: number,
+): Promise<Found> {
   const shown: Event[] = []
   let reached = after
   while (shown.length < count) {
-    const page = await client.events.list({ ...filter, after: reached, limit: Math.min(PAGE, count - shown.length) })
+    const page = await client.events.list({
+      ...filter,
+      after: reached,
+      limit: Math.min(PAGE, count - shown.length),
+    })
     shown.push(...page.items)
     reached = page.next_after
     if (page.items.length < PAGE) break
@@ -96,13 +119,16 @@ const COLUMNS: readonly Column<Event>[] = [
 function linePrinter(isWide: boolean): (event: Event) => Promise<void> {
   return async ({ seq, at, kind, task_id: task, node_id: node, caused_by: cause, data }) => {
     const more = isWide ? `  ${cause ?? '-'}  ${visible(JSON.stringify(data))}` : ''
-    process.stdout.write(`${seq}  ${at}  ${visible(kind)}  ${visible(task ?? '-')}  ${visible(node ?? '-')}${more}\n`)
+    process.stdout.write(
+      `${seq}  ${at}  ${visible(kind)}  ${visible(task ?? '-')}  ${visible(node ?? '-')}${more}\n`,
+    )
   }
 }
 
 /** JSON of something that has no end is one line for each, YAML one document for each. */
 function documentPrinter(output: 'json' | 'jsonl' | 'yaml'): (event: Event) => Promise<void> {
-  if (output !== 'yaml') return async (event) => void process.stdout.write(`${visibleJson(JSON.stringify(event))}\n`)
+  if (output !== 'yaml')
+    return async (event) => void process.stdout.write(`${visibleJson(JSON.stringify(event))}\n`)
   return async (event) => {
     process.stdout.write('---\n')
     await printList([event], COLUMNS, 'yaml')

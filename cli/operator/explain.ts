@@ -33,11 +33,13 @@ function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] 
     fields.push(['details', reasonLines(wait)])
   }
   if (explanation.forecast !== null) fields.push(['forecast', explanation.forecast.sentence])
-  else if (wait !== null && placement === null) fields.push(['forecast', explanation.forecast_unavailable_because])
+  else if (wait !== null && placement === null)
+    fields.push(['forecast', explanation.forecast_unavailable_because])
   fields.push(...nodeFields(explanation.verdicts, maxNodes), ...changeFields(explanation.would_fit_if))
   if (placement !== null) fields.push(['node', placement.node_name], ['GPUs', placement.gpus.join(', ')])
   if (placedBy !== null) fields.push(['placed by', `decision ${placedBy.number}: ${placedBy.sentence}`])
-  if (swappedOutBy !== null) fields.push(['swapped out by', `decision ${swappedOutBy.number}: ${swappedOutBy.sentence}`])
+  if (swappedOutBy !== null)
+    fields.push(['swapped out by', `decision ${swappedOutBy.number}: ${swappedOutBy.sentence}`])
   if (victim !== null) fields.push(['swap-out', victim.sentence])
   return fields
 }
@@ -57,7 +59,10 @@ function nodeFields(verdicts: Explanation['verdicts'], maxNodes: number): readon
 
 function changeFields(wouldFit: Explanation['would_fit_if']): readonly Field[] {
   if (wouldFit === null) return []
-  if (wouldFit.fits_alone) return [['would fit if', 'It fits as things are, once those before it are placed or leave.']]
-  const lines = wouldFit.changes.map(({ sentence, proviso }) => `${sentence}${proviso === null ? '' : ` ${proviso}`}`)
+  if (wouldFit.fits_alone)
+    return [['would fit if', 'It fits as things are, once those before it are placed or leave.']]
+  const lines = wouldFit.changes.map(
+    ({ sentence, proviso }) => `${sentence}${proviso === null ? '' : ` ${proviso}`}`,
+  )
   return [['would fit if', lines.length === 0 ? ['No single change would place it.'] : lines]]
 }

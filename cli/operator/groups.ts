@@ -42,8 +42,16 @@ export async function groupCreate(
   const nodeIds: string[] = []
   for (const name of node) nodeIds.push((await nodeNamed(client, name)).node_id)
   if (dryRun) return printPreview(await client.groups.tryPut(id, nodeIds), output)
-  const group = await client.groups.create({ id, node_ids: nodeIds, ...(description === undefined ? {} : { description }) })
-  await printDone(group, `${group.id}: created with ${group.node_ids.length} ${group.node_ids.length === 1 ? 'node' : 'nodes'}`, output)
+  const group = await client.groups.create({
+    id,
+    node_ids: nodeIds,
+    ...(description === undefined ? {} : { description }),
+  })
+  await printDone(
+    group,
+    `${group.id}: created with ${group.node_ids.length} ${group.node_ids.length === 1 ? 'node' : 'nodes'}`,
+    output,
+  )
   return EXIT_OK
 }
 
@@ -57,7 +65,11 @@ export async function groupDelete(
   return EXIT_OK
 }
 
-export async function groupAddNode(id: string, name: string, { output, dryRun = false, ...server }: GroupChangeOptions): Promise<number> {
+export async function groupAddNode(
+  id: string,
+  name: string,
+  { output, dryRun = false, ...server }: GroupChangeOptions,
+): Promise<number> {
   const client = openClient(server)
   const node = await nodeNamed(client, name)
   if (dryRun) return printPreview(await client.groups.tryAddNode(id, node.node_id), output)
@@ -78,10 +90,16 @@ export async function groupRemoveNode(
   return EXIT_OK
 }
 
-async function printPreview({ preview }: { readonly preview: GroupPreview }, output: VerbOptions['output']): Promise<number> {
+async function printPreview(
+  { preview }: { readonly preview: GroupPreview },
+  output: VerbOptions['output'],
+): Promise<number> {
   const nodes = ({ nodes: count, gpus, effective_schedulable_mib: mib }: GroupPreview['joining']) =>
-    count === 0 ? 'no node' : `${count} ${count === 1 ? 'node' : 'nodes'}, ${gpus} ${gpus === 1 ? 'GPU' : 'GPUs'}, ${size(mib)} schedulable`
-  const tasks = ({ tasks: count, task_ids: ids }: GroupPreview['finishing']) => (count === 0 ? 'none' : [`${count}:`, ...ids])
+    count === 0
+      ? 'no node'
+      : `${count} ${count === 1 ? 'node' : 'nodes'}, ${gpus} ${gpus === 1 ? 'GPU' : 'GPUs'}, ${size(mib)} schedulable`
+  const tasks = ({ tasks: count, task_ids: ids }: GroupPreview['finishing']) =>
+    count === 0 ? 'none' : [`${count}:`, ...ids]
   await printOne(
     { dry_run: true, preview },
     [

@@ -12,17 +12,33 @@ export function impactFields(impact: Impact): readonly Field[] {
   const { pending } = impact
   const fields: Field[] = [
     ['dry run', 'nothing was changed'],
-    ['commit limit', `${before.commit_limit_mib} → ${after.commit_limit_mib} MiB on ${impact.node_count} nodes`],
+    [
+      'commit limit',
+      `${before.commit_limit_mib} → ${after.commit_limit_mib} MiB on ${impact.node_count} nodes`,
+    ],
     ['schedulable', `${before.effective_schedulable_mib} → ${after.effective_schedulable_mib} MiB`],
     ['over the limit', `${before.over_committed_mib} → ${after.over_committed_mib} MiB`],
-    ['below the reserve', `${before.reserve_deficit_mib} → ${after.reserve_deficit_mib} MiB, on ${impact.gpu_over_count} GPUs in all`],
+    [
+      'below the reserve',
+      `${before.reserve_deficit_mib} → ${after.reserve_deficit_mib} MiB, on ${impact.gpu_over_count} GPUs in all`,
+    ],
     ['at once', cycleWords(impact.next_cycle)],
-    ['would now fit', `${pending.would_fit}${some(pending.would_fit_ids)} that fit nowhere now, each on its own`],
+    [
+      'would now fit',
+      `${pending.would_fit}${some(pending.would_fit_ids)} that fit nowhere now, each on its own`,
+    ],
     ['could never fit again', `${pending.infeasible}${some(pending.infeasible_ids)}`],
-    ['could not return', `${impact.residency_impossible_count}${some(impact.residency_impossible.map(({ task_id: id }) => id))}`],
+    [
+      'could not return',
+      `${impact.residency_impossible_count}${some(impact.residency_impossible.map(({ task_id: id }) => id))}`,
+    ],
   ]
-  if (pending.cut) fields.push(['looked at', `${pending.looked_at} of ${pending.of} pending tasks; the pass was cut there`])
-  fields.push(['forecast', impact.forecast === null ? impact.forecast_unavailable_because : impact.forecast.sentence])
+  if (pending.cut)
+    fields.push(['looked at', `${pending.looked_at} of ${pending.of} pending tasks; the pass was cut there`])
+  fields.push([
+    'forecast',
+    impact.forecast === null ? impact.forecast_unavailable_because : impact.forecast.sentence,
+  ])
   return fields
 }
 
@@ -39,7 +55,11 @@ function plural(number: number, noun: string): string {
 }
 
 /** Null when nothing is. */
-export function overLine({ gpus, over_committed_mib: over, reserve_deficit_mib: deficit }: ChangedConfig['over']): string | null {
+export function overLine({
+  gpus,
+  over_committed_mib: over,
+  reserve_deficit_mib: deficit,
+}: ChangedConfig['over']): string | null {
   if (gpus === 0) return null
   return `${gpus} ${gpus === 1 ? 'GPU is' : 'GPUs are'} over: ${over} MiB promised beyond the limit, ${deficit} MiB resident in the reserve; nobody leaves because of it`
 }

@@ -22,14 +22,21 @@ type Stream = 'stdout' | 'stderr'
 /** What one request may hold. */
 const PIECE_BYTES = 131_072
 
-export async function taskLogs(id: string, { stream, follow, offset, ...server }: LogsOptions): Promise<number> {
+export async function taskLogs(
+  id: string,
+  { stream, follow, offset, ...server }: LogsOptions,
+): Promise<number> {
   if (offset !== undefined && stream === undefined)
     throw new UsageError('--offset counts the bytes of one stream: add --stream stdout or --stream stderr')
   const client = openClient(server)
   const copies = copiesOf(stream, offset ?? 0)
   if (follow === true) {
     await untilInterrupted(async (signal) => {
-      await Promise.all(copies.map((copy) => followed(client, id, { stream: copy.stream, offset: copy.offset, signal }, copy.write)))
+      await Promise.all(
+        copies.map((copy) =>
+          followed(client, id, { stream: copy.stream, offset: copy.offset, signal }, copy.write),
+        ),
+      )
     })
   } else for (const copy of copies) await written(client, id, copy.stream, copy.offset, copy.write)
   return EXIT_OK
@@ -51,7 +58,13 @@ function copiesOf(stream: Stream | undefined, offset: number): readonly Copy[] {
 }
 
 /** All that is there now. */
-async function written(client: HeadroomClient, id: string, stream: Stream, from: number, write: Write): Promise<void> {
+async function written(
+  client: HeadroomClient,
+  id: string,
+  stream: Stream,
+  from: number,
+  write: Write,
+): Promise<void> {
   for (let offset = from; ;) {
     const piece = await client.tasks.readLog(id, { stream, offset, max_bytes: PIECE_BYTES })
     if (piece.next_offset <= offset) return
@@ -63,8 +76,14 @@ async function written(client: HeadroomClient, id: string, stream: Stream, from:
 
 type FollowOptions = NonNullable<Parameters<HeadroomClient['tasks']['followLog']>[1]>
 
-async function followed(client: HeadroomClient, id: string, options: FollowOptions, write: Write): Promise<void> {
-  const onInterrupted = (error: Error): void => void process.stderr.write(`headroom: ${visible(error.message)}; trying again\n`)
+async function followed(
+  client: HeadroomClient,
+  id: string,
+  options: FollowOptions,
+  write: Write,
+): Promise<void> {
+  const onInterrupted = (error: Error): void =>
+    void process.stderr.write(`headroom: ${visible(error.message)}; trying again\n`)
   const pieces = client.tasks.followLog(id, { ...options, onInterrupted })
   let reached = options.offset ?? 0
   for (let next = await pieces.next(); ; next = await pieces.next()) {
@@ -79,7 +98,8 @@ async function followed(client: HeadroomClient, id: string, options: FollowOptio
 
 /** The oldest output of a task that wrote more than its server keeps is gone. */
 function sayGap(stream: Stream, missingBytes: number): void {
-  if (missingBytes > 0) process.stderr.write(`headroom: ${missingBytes} bytes of ${stream} are no longer kept\n`)
+  if (missingBytes > 0)
+    process.stderr.write(`headroom: ${missingBytes} bytes of ${stream} are no longer kept\n`)
 }
 
 /** Resolves when the reader has room for more: only the reader waits, never the task. */

@@ -23,11 +23,19 @@ export async function nodeShow(name: string, { output, ...server }: VerbOptions)
   return EXIT_OK
 }
 
-export async function nodeCordon(name: string, isCordoned: boolean, { output, ...server }: VerbOptions): Promise<number> {
+export async function nodeCordon(
+  name: string,
+  isCordoned: boolean,
+  { output, ...server }: VerbOptions,
+): Promise<number> {
   const client = openClient(server)
   const { node_id: id } = await nodeNamed(client, name)
   const node = isCordoned ? await client.nodes.cordon(id) : await client.nodes.uncordon(id)
-  await printDone(node, `${node.name}: ${isCordoned ? 'cordoned, it takes no new task' : 'takes tasks again'}`, output)
+  await printDone(
+    node,
+    `${node.name}: ${isCordoned ? 'cordoned, it takes no new task' : 'takes tasks again'}`,
+    output,
+  )
   return EXIT_OK
 }
 
@@ -37,8 +45,12 @@ export interface NodeDrainOptions extends VerbOptions {
   readonly after?: number
 }
 
-export async function nodeDrain(name: string, { output, requeue = false, after, ...server }: NodeDrainOptions): Promise<number> {
-  if (after !== undefined && !requeue) throw new UsageError('--after says when tasks are requeued: it needs --requeue')
+export async function nodeDrain(
+  name: string,
+  { output, requeue = false, after, ...server }: NodeDrainOptions,
+): Promise<number> {
+  if (after !== undefined && !requeue)
+    throw new UsageError('--after says when tasks are requeued: it needs --requeue')
   const client = openClient(server)
   const { node_id: id } = await nodeNamed(client, name)
   const seconds = after === undefined ? {} : { after_seconds: Math.ceil(after / 1000) }
@@ -60,11 +72,16 @@ const SHORT_NAMES: Readonly<Record<string, keyof NodeConfigChange>> = {
 }
 
 /** `overcommit=50 reserve=2Gi`; null takes an override away, what is not named stays. */
-export async function nodeSet(name: string, texts: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+export async function nodeSet(
+  name: string,
+  texts: readonly string[],
+  { output, ...server }: VerbOptions,
+): Promise<number> {
   const change: Record<string, unknown> = {}
   for (const [short, text] of pairsOf(texts)) {
     const field = SHORT_NAMES[short]
-    if (field === undefined) throw new UsageError(`a node has no setting ${JSON.stringify(short)}; it has overcommit and reserve`)
+    if (field === undefined)
+      throw new UsageError(`a node has no setting ${JSON.stringify(short)}; it has overcommit and reserve`)
     if (field in change) throw new UsageError(`${field} stands twice`)
     change[field] = settingValue(field, text)
   }
@@ -110,7 +127,11 @@ function statusOf(node: Node): string {
   return node.cordoned ? `${node.status},cordoned` : node.status
 }
 
-function statusColour(text: string, { status, cordoned, auto_cordon: autoCordon }: Node, palette: Palette): string {
+function statusColour(
+  text: string,
+  { status, cordoned, auto_cordon: autoCordon }: Node,
+  palette: Palette,
+): string {
   if (status === 'unreachable') return palette.red(text)
   return status === 'suspect' || cordoned || autoCordon !== null ? palette.yellow(text) : palette.green(text)
 }
@@ -131,15 +152,33 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ['address', node.address],
     ['status', statusOf(node)],
     ['auto cordon', autoCordonLine(node)],
-    ['drain', node.drain === null ? null : `by ${node.drain.by} since ${node.drain.since}, ${tasksLeft(node)}`],
+    [
+      'drain',
+      node.drain === null ? null : `by ${node.drain.by} since ${node.drain.since}, ${tasksLeft(node)}`,
+    ],
     ['last seen', `${node.last_seen_at} (${age(node.last_seen_at, now)} ago)`],
     ['groups', node.groups],
     ['tasks run as', identityOf(node)],
-    ['overcommit', `${overcommit.effective_percent} % (${overcommit.source === 'node' ? 'of its own' : 'global default'})`],
-    ['reserve', `${size(reserve.effective_mib)} a GPU (${reserve.override_mib === null ? 'global default' : 'of its own'})`],
-    ['VRAM', `${size(vram.physical_mib)} physical, ${size(vram.used_mib)} used, ${size(vram.foreign_mib)} of it foreign`],
-    ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}, ${size(vram.swapped_mib)} swapped out`],
-    ['host memory', `${size(host.used_mib)} of ${size(host.swap_mib)} used for swapped-out tasks, ${size(host.promised_mib)} promised`],
+    [
+      'overcommit',
+      `${overcommit.effective_percent} % (${overcommit.source === 'node' ? 'of its own' : 'global default'})`,
+    ],
+    [
+      'reserve',
+      `${size(reserve.effective_mib)} a GPU (${reserve.override_mib === null ? 'global default' : 'of its own'})`,
+    ],
+    [
+      'VRAM',
+      `${size(vram.physical_mib)} physical, ${size(vram.used_mib)} used, ${size(vram.foreign_mib)} of it foreign`,
+    ],
+    [
+      'committed',
+      `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}, ${size(vram.swapped_mib)} swapped out`,
+    ],
+    [
+      'host memory',
+      `${size(host.used_mib)} of ${size(host.swap_mib)} used for swapped-out tasks, ${size(host.promised_mib)} promised`,
+    ],
     ['queue', `${node.queue_length} wait for bytes here`],
     ['GPUs', node.gpus.map(gpuLine)],
   ]
@@ -159,11 +198,20 @@ function identityOf({ task_identity: identity }: Partial<Pick<Node, 'task_identi
 
 function autoCordonLine({ auto_cordon: closed }: Node): string | null {
   if (closed === null) return null
-  const next = closed.is_trial_open ? 'the next task is its trial' : `next trial start ${closed.next_trial_at}`
+  const next = closed.is_trial_open
+    ? 'the next task is its trial'
+    : `next trial start ${closed.next_trial_at}`
   return `since ${closed.since}, ${closed.code}: ${closed.reason}; ${next}`
 }
 
-function gpuLine({ index, model, vram, task_ids: tasks, exclusive_task_id: exclusive }: Node['gpus'][number]): string {
-  const held = exclusive === null ? `${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'}` : 'one task for itself'
+function gpuLine({
+  index,
+  model,
+  vram,
+  task_ids: tasks,
+  exclusive_task_id: exclusive,
+}: Node['gpus'][number]): string {
+  const held =
+    exclusive === null ? `${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'}` : 'one task for itself'
   return `${index}  ${model}: ${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.committed_mib)} committed, ${held}`
 }

@@ -29,37 +29,59 @@ export async function printList<T>(
   format: OutputFormat,
   out: Out = process.stdout,
 ): Promise<void> {
-  if (format === 'table' || format === 'wide') out.write(tableOf(rows, columns, format === 'wide', paletteOf(out)))
+  if (format === 'table' || format === 'wide')
+    out.write(tableOf(rows, columns, format === 'wide', paletteOf(out)))
   else if (format === 'jsonl') for (const row of rows) out.write(`${visibleJson(JSON.stringify(row))}\n`)
   else out.write(await documentOf(rows, format))
 }
 
 /** Table and wide print the fields, one a line. */
-export async function printOne(value: object, fields: readonly Field[], format: OutputFormat, out: Out = process.stdout): Promise<void> {
+export async function printOne(
+  value: object,
+  fields: readonly Field[],
+  format: OutputFormat,
+  out: Out = process.stdout,
+): Promise<void> {
   if (format === 'table' || format === 'wide') out.write(fieldsOf(fields, paletteOf(out)))
   else if (format === 'jsonl') out.write(`${visibleJson(JSON.stringify(value))}\n`)
   else out.write(await documentOf(value, format))
 }
 
 /** One line for people (`what` was done), the changed thing for programs. */
-export async function printDone(value: object, what: string, format: OutputFormat, out: Out = process.stdout): Promise<void> {
+export async function printDone(
+  value: object,
+  what: string,
+  format: OutputFormat,
+  out: Out = process.stdout,
+): Promise<void> {
   if (format === 'table' || format === 'wide') out.write(`${visible(what)}\n`)
   else await printOne(value, [], format, out)
 }
 
 /** Columns as wide as what stands in them, two blanks between. */
-export function tableOf<T>(rows: readonly T[], columns: readonly Column<T>[], isWide: boolean, palette: Palette): string {
+export function tableOf<T>(
+  rows: readonly T[],
+  columns: readonly Column<T>[],
+  isWide: boolean,
+  palette: Palette,
+): string {
   const shown = columns.filter((column) => isWide || column.isWide !== true)
   const cells = rows.map((row) => shown.map((column) => textOf(column.of(row))))
-  const widths = shown.map((column, at) => Math.max(column.title.length, ...cells.map((line) => widthOf(line[at] ?? ''))))
+  const widths = shown.map((column, at) =>
+    Math.max(column.title.length, ...cells.map((line) => widthOf(line[at] ?? ''))),
+  )
   const lines = [
-    palette.bold(lineOf(shown.map(({ title, isNumber }, at) => padded(title, widths[at] ?? 0, isNumber === true)))),
+    palette.bold(
+      lineOf(shown.map(({ title, isNumber }, at) => padded(title, widths[at] ?? 0, isNumber === true))),
+    ),
     ...rows.map((row, index) =>
       lineOf(
         shown.map((column, at) => {
           const text = cells[index]?.[at] ?? ''
           const cell = padded(text, widths[at] ?? 0, column.isNumber === true)
-          return column.colour === undefined ? cell : cell.replace(text, () => column.colour?.(text, row, palette) ?? text)
+          return column.colour === undefined
+            ? cell
+            : cell.replace(text, () => column.colour?.(text, row, palette) ?? text)
         }),
       ),
     ),
@@ -71,7 +93,9 @@ function fieldsOf(fields: readonly Field[], palette: Palette): string {
   const width = Math.max(...fields.map(([label]) => visible(label).length))
   return fields
     .map(([label, value]) => {
-      const lines = Array.isArray(value) ? (value as readonly string[]).map(textOf) : [textOf(value as string | number | null)]
+      const lines = Array.isArray(value)
+        ? (value as readonly string[]).map(textOf)
+        : [textOf(value as string | number | null)]
       return `${palette.bold(visible(label).padEnd(width))}  ${(lines.length === 0 ? ['-'] : lines).join(`\n${' '.repeat(width + 2)}`)}\n`
     })
     .join('')
@@ -103,7 +127,8 @@ async function documentOf(value: unknown, format: 'json' | 'yaml'): Promise<stri
   // In double quotes every character can be written as an escape, and only there.
   visit(document, {
     Scalar(_key, scalar) {
-      if (typeof scalar.value === 'string' && visible(scalar.value) !== scalar.value) scalar.type = 'QUOTE_DOUBLE'
+      if (typeof scalar.value === 'string' && visible(scalar.value) !== scalar.value)
+        scalar.type = 'QUOTE_DOUBLE'
     },
   })
   return visibleJson(document.toString({ lineWidth: 0 }))

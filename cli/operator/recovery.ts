@@ -16,7 +16,9 @@ export async function recoveryFinish({ output, ...server }: VerbOptions): Promis
   const paused = recovery.placements_paused
   await printDone(
     recovery,
-    paused === null ? 'no recovery is on: tasks are placed' : `the recovery has ended; placements wait: ${paused}`,
+    paused === null
+      ? 'no recovery is on: tasks are placed'
+      : `the recovery has ended; placements wait: ${paused}`,
     output,
   )
   return EXIT_OK
@@ -26,11 +28,22 @@ function fieldsOf(status: Recovery): readonly Field[] {
   const { recovery, store, nodes_ahead: ahead } = status
   return [
     ['placements', status.placements_paused === null ? 'go on' : `paused: ${status.placements_paused}`],
-    ['recovery', recovery === null ? 'none' : `${recovery.reason} ${recovery.since}, ${recovery.nodes_awaited.length} nodes awaited`],
+    [
+      'recovery',
+      recovery === null
+        ? 'none'
+        : `${recovery.reason} ${recovery.since}, ${recovery.nodes_awaited.length} nodes awaited`,
+    ],
     ['awaited', [...(recovery?.nodes_awaited ?? []), ...status.nodes_awaited_since_start]],
     ['store', `epoch ${store.epoch}, event ${store.event_seq}`],
     ['ahead', `${ahead.length} of ${status.nodes_heard} nodes that were heard`],
-    ['', ahead.map((node) => `${node.name ?? node.node_id}: ${node.reason}, epoch ${node.epoch}, event ${node.event_seq}`)],
+    [
+      '',
+      ahead.map(
+        (node) =>
+          `${node.name ?? node.node_id}: ${node.reason}, epoch ${node.epoch}, event ${node.event_seq}`,
+      ),
+    ],
     ['result unknown', status.result_unknown],
     ['quarantined', `${status.quarantined_attempts} attempts`],
   ]
@@ -61,7 +74,10 @@ export interface AdoptOptions extends StopAttemptOptions {
   readonly name?: string
 }
 
-export async function attemptsAdopt(text: string, { output, owner, name, node, ...server }: AdoptOptions): Promise<number> {
+export async function attemptsAdopt(
+  text: string,
+  { output, owner, name, node, ...server }: AdoptOptions,
+): Promise<number> {
   const client = openClient(server)
   const { taskId, attempt } = attemptNamed(text)
   const body = { owner, ...(name === undefined ? {} : { name }), ...(await nodeIdOf(client, node)) }
@@ -70,7 +86,10 @@ export async function attemptsAdopt(text: string, { output, owner, name, node, .
   return EXIT_OK
 }
 
-export async function attemptsStop(text: string, { output, node, ...server }: StopAttemptOptions): Promise<number> {
+export async function attemptsStop(
+  text: string,
+  { output, node, ...server }: StopAttemptOptions,
+): Promise<number> {
   const client = openClient(server)
   const { taskId, attempt } = attemptNamed(text)
   const stopped = await client.attempts.stop(taskId, attempt, await nodeIdOf(client, node))
@@ -78,13 +97,17 @@ export async function attemptsStop(text: string, { output, node, ...server }: St
   return EXIT_OK
 }
 
-async function nodeIdOf(client: HeadroomClient, name: string | undefined): Promise<{ readonly node_id?: string }> {
+async function nodeIdOf(
+  client: HeadroomClient,
+  name: string | undefined,
+): Promise<{ readonly node_id?: string }> {
   return name === undefined ? {} : { node_id: (await nodeNamed(client, name)).node_id }
 }
 
 function attemptNamed(text: string): { readonly taskId: string; readonly attempt: number } {
   const at = text.lastIndexOf('/')
   const attempt = Number(text.slice(at + 1))
-  if (at < 1 || !Number.isSafeInteger(attempt) || attempt < 1) throw new UsageError(`${JSON.stringify(text)} must be TASK/ATTEMPT`)
+  if (at < 1 || !Number.isSafeInteger(attempt) || attempt < 1)
+    throw new UsageError(`${JSON.stringify(text)} must be TASK/ATTEMPT`)
   return { taskId: text.slice(0, at), attempt }
 }

@@ -23,10 +23,17 @@ export function openClient(
 ): HeadroomClient {
   try {
     const token = tokenFile === undefined ? {} : { token: tokenIn(tokenFile) }
-    return createClient({ attempts: ATTEMPTS, ...more, ...token, ...(server === undefined ? {} : { url: server }) })
+    return createClient({
+      attempts: ATTEMPTS,
+      ...more,
+      ...token,
+      ...(server === undefined ? {} : { url: server }),
+    })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    throw new UsageError(`${server === undefined ? 'VENDOR_CONTROLLER_URL' : '--server'}: ${error.message}`, { cause: error })
+    throw new UsageError(`${server === undefined ? 'VENDOR_CONTROLLER_URL' : '--server'}: ${error.message}`, {
+      cause: error,
+    })
   }
 }
 
@@ -48,9 +55,12 @@ export async function nodeNamed(client: HeadroomClient, text: string): Promise<N
     if (node.name === text) named.push(node)
   }
   const [only, second] = named
-  if (only === undefined) throw new CommandFailure(`There is no node ${JSON.stringify(text)}.`, EXIT_NOT_FOUND)
+  if (only === undefined)
+    throw new CommandFailure(`There is no node ${JSON.stringify(text)}.`, EXIT_NOT_FOUND)
   if (second !== undefined) {
-    throw new UsageError(`${named.length} nodes are called ${JSON.stringify(text)}: give the id of one (headroom node list -o wide)`)
+    throw new UsageError(
+      `${named.length} nodes are called ${JSON.stringify(text)}: give the id of one (headroom node list -o wide)`,
+    )
   }
   return only
 }

@@ -10,7 +10,8 @@ export function settingValue(name: string, text: string): number | string | null
   if (name.endsWith('_seconds')) return secondsOf(name, text)
   if (name.endsWith('_mib')) {
     const mib = parseVram(text)
-    if (mib === null) throw new UsageError(`${name} must be MiB, or ${VRAM_FORMAT}, got ${JSON.stringify(text)}`)
+    if (mib === null)
+      throw new UsageError(`${name} must be MiB, or ${VRAM_FORMAT}, got ${JSON.stringify(text)}`)
     return mib
   }
   return text

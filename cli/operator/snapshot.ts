@@ -28,7 +28,10 @@ export async function snapshot({ out, ...server }: SnapshotOptions): Promise<num
   } catch (error) {
     if (draft !== path) await rm(draft, { force: true })
     if ('syscall' in (error as Error)) cannotBeWritten(option, error)
-    throw new CommandFailure(`${out} is not written: the answer broke off: ${(error as Error).message}`, EXIT_FAILED)
+    throw new CommandFailure(
+      `${out} is not written: the answer broke off: ${(error as Error).message}`,
+      EXIT_FAILED,
+    )
   }
   process.stderr.write(`${out}: run it with headroom sim run ${out}\n`)
   return EXIT_OK

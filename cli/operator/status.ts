@@ -8,13 +8,28 @@ import { openClient, type VerbOptions } from './session.ts'
 /** Ends with 1 when the controller is not ready. */
 export async function status({ output, ...server }: VerbOptions): Promise<number> {
   const client = openClient(server)
-  const [summary, readiness, version] = await Promise.all([client.summary(), client.readiness(), client.version()])
-  await printOne({ url: client.url, version, readiness, summary }, statusFields(client.url, version, readiness, summary), output)
+  const [summary, readiness, version] = await Promise.all([
+    client.summary(),
+    client.readiness(),
+    client.version(),
+  ])
+  await printOne(
+    { url: client.url, version, readiness, summary },
+    statusFields(client.url, version, readiness, summary),
+    output,
+  )
   return readiness.status === 'ready' ? EXIT_OK : EXIT_FAILED
 }
 
-function statusFields(url: string, version: Version, readiness: Readiness, summary: Summary): readonly Field[] {
-  const failing = readiness.checks.filter((check) => !check.ok).map((check) => `${check.name}: ${check.detail}`)
+function statusFields(
+  url: string,
+  version: Version,
+  readiness: Readiness,
+  summary: Summary,
+): readonly Field[] {
+  const failing = readiness.checks
+    .filter((check) => !check.ok)
+    .map((check) => `${check.name}: ${check.detail}`)
   return [
     [
       'controller',
@@ -25,24 +40,46 @@ function statusFields(url: string, version: Version, readiness: Readiness, summa
   ]
 }
 
-export function summaryFields({ tasks, nodes, gpus, vram, overcommit, swaps, ...summary }: Summary): readonly Field[] {
+export function summaryFields({
+  tasks,
+  nodes,
+  gpus,
+  vram,
+  overcommit,
+  swaps,
+  ...summary
+}: Summary): readonly Field[] {
   const { by_list: lists, by_state: states } = tasks
   const starved = summary.starvation_percent
   return [
     ...alarmFields(summary.alarms),
-    ['nodes', [`${nodes.up} of ${nodes.total} up, ${gpus.up} of ${gpus.total} GPUs`, ...conditionLines(nodes)]],
+    [
+      'nodes',
+      [`${nodes.up} of ${nodes.total} up, ${gpus.up} of ${gpus.total} GPUs`, ...conditionLines(nodes)],
+    ],
     [
       'tasks',
       `${lists.running} running, ${lists.pending} pending, ${lists.completed} ended (${states.failed} failed, ${states.lost} lost)`,
     ],
-    ...(tasks.stopping === 0 ? [] : ([['stopping', `${tasks.stopping} of the running ones: told to end, and not over yet`]] as const)),
+    ...(tasks.stopping === 0
+      ? []
+      : ([['stopping', `${tasks.stopping} of the running ones: told to end, and not over yet`]] as const)),
     ...lateEndFields(tasks.ended_last_hour),
     ['pending', pendingLines(summary.pending_by_reason)],
-    ['VRAM', `${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.swapped_mib)} swapped out`],
+    [
+      'VRAM',
+      `${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.swapped_mib)} swapped out`,
+    ],
     ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}`],
-    ['overcommit', `${overcommit.default_percent} % (${overcommit.source}), ${overcommit.nodes_with_override} nodes have their own`],
+    [
+      'overcommit',
+      `${overcommit.default_percent} % (${overcommit.source}), ${overcommit.nodes_with_override} nodes have their own`,
+    ],
     ['swaps', `${swaps.outs} out, ${swaps.ins} in since the controller started`],
-    ['utilization', percent(summary.utilization_percent) ?? `unknown: ${summary.utilization_unknown_because}`],
+    [
+      'utilization',
+      percent(summary.utilization_percent) ?? `unknown: ${summary.utilization_unknown_because}`,
+    ],
     [
       'starvation',
       starved === null
@@ -60,16 +97,31 @@ function alarmFields(alarms: Summary['alarms']): readonly Field[] {
 }
 
 /** Of many tasks a sample is explained; the line says so. */
-function pendingLines({ counted, of, is_estimate: isEstimate, reasons }: Summary['pending_by_reason']): readonly string[] {
+function pendingLines({
+  counted,
+  of,
+  is_estimate: isEstimate,
+  reasons,
+}: Summary['pending_by_reason']): readonly string[] {
   const lines = reasons.map(({ reason, tasks }) => `${tasks} ${reason}`)
   return isEstimate ? [...lines, `estimated from ${counted} explanations for ${of} tasks`] : lines
 }
 
-const CONDITIONS = ['silent', 'cordoned', 'auto_cordoned', 'draining', 'reserve_breached', 'over_limit', 'quarantined'] as const
+const CONDITIONS = [
+  'silent',
+  'cordoned',
+  'auto_cordoned',
+  'draining',
+  'reserve_breached',
+  'over_limit',
+  'quarantined',
+] as const
 
 /** No line while none has any. */
 function conditionLines(nodes: Summary['nodes']): readonly string[] {
-  const words = CONDITIONS.filter((condition) => nodes[condition] > 0).map((condition) => `${nodes[condition]} ${condition}`)
+  const words = CONDITIONS.filter((condition) => nodes[condition] > 0).map(
+    (condition) => `${nodes[condition]} ${condition}`,
+  )
   return nodes.attention === 0 ? [] : [`${nodes.attention} need attention: ${words.join(', ')}`]
 }
 

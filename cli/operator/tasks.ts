@@ -20,7 +20,17 @@ export interface TaskListOptions extends VerbOptions {
 /** The most that one page holds. */
 const PAGE = 200
 
-export async function taskList({ output, limit, node, name, state, priority, group, owner, ...server }: TaskListOptions): Promise<number> {
+export async function taskList({
+  output,
+  limit,
+  node,
+  name,
+  state,
+  priority,
+  group,
+  owner,
+  ...server
+}: TaskListOptions): Promise<number> {
   const client = openClient(server)
   const query = {
     ...(state === undefined ? {} : { state }),
@@ -50,11 +60,18 @@ export interface CancelOptions extends VerbOptions {
 }
 
 /** All of them are tried; the first failure is what the exit code says. */
-export async function taskCancel(ids: readonly string[], { output, now, ...server }: CancelOptions): Promise<number> {
+export async function taskCancel(
+  ids: readonly string[],
+  { output, now, ...server }: CancelOptions,
+): Promise<number> {
   const client = openClient(server)
   await forEach(ids, async (id) => {
     const task = await client.tasks.cancel(id, { now: now === true })
-    await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'is being stopped'}`, output)
+    await printDone(
+      task,
+      `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'is being stopped'}`,
+      output,
+    )
   })
   return EXIT_OK
 }
@@ -84,9 +101,18 @@ const DONE: Readonly<Record<TaskDeed, string>> = {
 }
 
 /** All of them are tried; the first failure is what the exit code says. */
-export async function taskByHand(deed: TaskDeed, ids: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+export async function taskByHand(
+  deed: TaskDeed,
+  ids: readonly string[],
+  { output, ...server }: VerbOptions,
+): Promise<number> {
   const { tasks } = openClient(server)
-  const verbs = { hold: tasks.hold, release: tasks.release, 'swap-out': tasks.swapOut, 'swap-in': tasks.swapIn }
+  const verbs = {
+    hold: tasks.hold,
+    release: tasks.release,
+    'swap-out': tasks.swapOut,
+    'swap-in': tasks.swapIn,
+  }
   await forEach(ids, async (id) => {
     const task = await verbs[deed](id)
     await printDone(task, `${task.id}: ${DONE[deed]}`, output)
@@ -95,7 +121,11 @@ export async function taskByHand(deed: TaskDeed, ids: readonly string[], { outpu
 }
 
 /** `noswap=1 priority=0 vram_mib=8Gi groups=a,b labels.team=x`; a label that is empty goes away. */
-export async function taskSet(id: string, texts: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+export async function taskSet(
+  id: string,
+  texts: readonly string[],
+  { output, ...server }: VerbOptions,
+): Promise<number> {
   const task = await openClient(server).tasks.update(id, patchOf(pairsOf(texts)))
   await printDone(task, `${task.id}: changed`, output)
   return EXIT_OK
@@ -168,7 +198,10 @@ export function stateColour(text: string, { state }: Pick<Task, 'state'>, palett
 function fieldsOf(task: Task, now: number): readonly Field[] {
   const { placement, wait, starvation_percent: starved } = task
   const labels = Object.entries(task.labels).map(([name, value]) => `${name}=${value}`)
-  const where = placement === null ? null : `${placement.node_name} (${placement.node_id}), GPU ${placement.gpus.join(', ')}`
+  const where =
+    placement === null
+      ? null
+      : `${placement.node_name} (${placement.node_id}), GPU ${placement.gpus.join(', ')}`
   return [
     ['id', task.id],
     ['name', task.name],
@@ -185,7 +218,10 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
     ['on node loss', task.on_node_loss],
     ['stop grace', task.stop_grace_seconds === null ? 'of the cluster' : `${task.stop_grace_seconds} s`],
-    ['requeues', `${task.requeues} after short attempts, ${task.max_requeues === null ? 'no limit' : `at most ${task.max_requeues}`}`],
+    [
+      'requeues',
+      `${task.requeues} after short attempts, ${task.max_requeues === null ? 'no limit' : `at most ${task.max_requeues}`}`,
+    ],
     ['submitted', task.submitted_at],
     ['first started', task.first_started_at],
     ['finished', task.finished_at],

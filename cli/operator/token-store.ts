@@ -7,7 +7,13 @@ import { TOKEN_NAME_PATTERN, TOKEN_NAME_RANGE, type NewTokenBody } from '../../c
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import type { Answer, AnswerTo, Refusal } from '../../controller/engine/commands/commands.ts'
 import { Turn } from '../../controller/engine/turn.ts'
-import { NO_CHANGE, StoreFault, type Store, type StoredState, type TokenRecord } from '../../controller/ports/store.ts'
+import {
+  NO_CHANGE,
+  StoreFault,
+  type Store,
+  type StoredState,
+  type TokenRecord,
+} from '../../controller/ports/store.ts'
 import type { MadeToken, Token } from '../client/client.ts'
 import { CommandFailure, EXIT_CONFLICT, EXIT_NOT_FOUND, UsageError } from '../exit-codes.ts'
 
@@ -18,13 +24,19 @@ export interface TokenStore {
 }
 
 /** @throws StoreFault when a controller runs on it, or it cannot be written. */
-export async function withTokenStore<T>(dataDir: string, work: (store: TokenStore) => Promise<T>): Promise<T> {
+export async function withTokenStore<T>(
+  dataDir: string,
+  work: (store: TokenStore) => Promise<T>,
+): Promise<T> {
   const store = createSqliteStore({ dataDir, log: (line) => process.stderr.write(`${line}\n`) })
   try {
     return await work(tokenStore(store, await store.load()))
   } catch (error) {
     if (!(error instanceof StoreFault) || !error.message.includes('another controller')) throw error
-    throw new CommandFailure(`A controller runs on ${dataDir}: ask that one, without --data-dir.`, EXIT_CONFLICT)
+    throw new CommandFailure(
+      `A controller runs on ${dataDir}: ask that one, without --data-dir.`,
+      EXIT_CONFLICT,
+    )
   } finally {
     await store.close()
   }
@@ -32,7 +44,12 @@ export async function withTokenStore<T>(dataDir: string, work: (store: TokenStor
 
 function tokenStore(store: Store, state: StoredState): TokenStore {
   let turn = new Turn()
-  const book = new AccessBook({ turn: () => turn, whenDurable: (done) => done(), write: () => {}, fault: () => null })
+  const book = new AccessBook({
+    turn: () => turn,
+    whenDurable: (done) => done(),
+    write: () => {},
+    fault: () => null,
+  })
   book.restore(state)
   const authenticator = new Authenticator({ book, adminTokenHash: null, now: Date.now })
   const commit = async <V>(command: (answer: AnswerTo<V>) => void): Promise<V> => {
@@ -45,19 +62,35 @@ function tokenStore(store: Store, state: StoredState): TokenStore {
   return {
     list: () => [...book.tokens()].map(presentToken),
     async create({ name, role, expires_in_seconds: seconds = null }) {
-      if (!new RegExp(TOKEN_NAME_PATTERN).test(name)) throw new UsageError(`the name must be ${TOKEN_NAME_RANGE}`)
+      if (!new RegExp(TOKEN_NAME_PATTERN).test(name))
+        throw new UsageError(`the name must be ${TOKEN_NAME_RANGE}`)
       if (role !== 'admin' && !authenticator.hasAdmin(null)) {
-        throw new CommandFailure('The first token must be an admin: with any other nobody could make a second one.', EXIT_CONFLICT)
+        throw new CommandFailure(
+          'The first token must be an admin: with any other nobody could make a second one.',
+          EXIT_CONFLICT,
+        )
       }
       const { id, secret, hash } = newSecret()
       const createdAt = Date.now()
       const expiresAt = seconds === null ? null : createdAt + seconds * 1000
-      const token = { id, name, role, secretHash: hash, createdAt, createdBy: null, expiresAt, lastUsedAt: null }
+      const token = {
+        id,
+        name,
+        role,
+        secretHash: hash,
+        createdAt,
+        createdBy: null,
+        expiresAt,
+        lastUsedAt: null,
+      }
       return { ...presentToken(await commit<TokenRecord>((answer) => book.create(token, answer))), secret }
     },
     async revoke(id, force) {
       if (book.token(id)?.role === 'admin' && !force && !authenticator.hasAdmin(id)) {
-        throw new CommandFailure('It is the last token of an admin: --force revokes it all the same.', EXIT_CONFLICT)
+        throw new CommandFailure(
+          'It is the last token of an admin: --force revokes it all the same.',
+          EXIT_CONFLICT,
+        )
       }
       await commit<null>((answer) => book.revoke(id, answer))
     },
@@ -71,6 +104,10 @@ function valueOf<V>(command: (answer: AnswerTo<V>) => void): V {
   const [answer] = given
   if (answer?.ok === true) return answer.value
   const refusal: Refusal | undefined = answer?.refusal
-  if (refusal?.code === 'not_found') throw new CommandFailure(`There is no token ${JSON.stringify(refusal.id)}.`, EXIT_NOT_FOUND)
-  throw new CommandFailure(refusal !== undefined && 'detail' in refusal ? refusal.detail : 'It was not taken.', EXIT_CONFLICT)
+  if (refusal?.code === 'not_found')
+    throw new CommandFailure(`There is no token ${JSON.stringify(refusal.id)}.`, EXIT_NOT_FOUND)
+  throw new CommandFailure(
+    refusal !== undefined && 'detail' in refusal ? refusal.detail : 'It was not taken.',
+    EXIT_CONFLICT,
+  )
 }

@@ -26,13 +26,17 @@ export async function tokenCreate(name: string, options: TokenCreateOptions): Pr
   const { output, role, expires, dataDir, ...server } = options
   const wanted = { name, role, expires_in_seconds: expires === undefined ? null : Math.ceil(expires / 1000) }
   const made: MadeToken =
-    dataDir === undefined ? await openClient(server).tokens.create(wanted) : await withTokenStore(dataDir, (store) => store.create(wanted))
+    dataDir === undefined
+      ? await openClient(server).tokens.create(wanted)
+      : await withTokenStore(dataDir, (store) => store.create(wanted))
   if (output !== 'table' && output !== 'wide') {
     await printOne(made, [], output)
     return EXIT_OK
   }
   const until = made.expires_at === null ? 'never expires' : `expires at ${made.expires_at}`
-  process.stderr.write(`token ${made.id}: ${made.name}, ${made.role}, ${until}. This is its secret; it is not shown again:\n`)
+  process.stderr.write(
+    `token ${made.id}: ${made.name}, ${made.role}, ${until}. This is its secret; it is not shown again:\n`,
+  )
   process.stdout.write(`${made.secret}\n`)
   return EXIT_OK
 }
@@ -46,7 +50,10 @@ export async function tokenList({ output, dataDir, ...server }: TokenOptions): P
   return EXIT_OK
 }
 
-export async function tokenRevoke(ids: readonly string[], options: TokenOptions & { readonly force?: boolean }): Promise<number> {
+export async function tokenRevoke(
+  ids: readonly string[],
+  options: TokenOptions & { readonly force?: boolean },
+): Promise<number> {
   const { output, dataDir, force = false, ...server } = options
   const revoke = async (revokeOne: (id: string) => Promise<unknown>): Promise<void> => {
     for (const id of ids) {

@@ -38,7 +38,8 @@ export async function top({ output, interval, once, ...server }: TopOptions): Pr
   const isPainted = (output === 'table' || output === 'wide') && once !== true && process.stdout.isTTY
   if (!isPainted) {
     const look = await lookAt(client)
-    if (output === 'table' || output === 'wide') process.stdout.write(pageOf(look, output === 'wide', Infinity))
+    if (output === 'table' || output === 'wide')
+      process.stdout.write(pageOf(look, output === 'wide', Infinity))
     else await printOne(look, [], output)
     return EXIT_OK
   }

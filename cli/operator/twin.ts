@@ -14,7 +14,13 @@ export async function twinState({ output, ...server }: VerbOptions): Promise<num
   return EXIT_OK
 }
 
-function fieldsOf({ state, scores, threshold, unavailable_because: because, history }: Twin): readonly Field[] {
+function fieldsOf({
+  state,
+  scores,
+  threshold,
+  unavailable_because: because,
+  history,
+}: Twin): readonly Field[] {
   const fields: Field[] = [['twin', `${state}; a score above ${threshold} is drift`]]
   for (const metric of METRICS) fields.push([metric, [scoreOf(scores[metric]), ...latestOf(history, metric)]])
   if (because !== null) fields.push(['not foretold', because])

@@ -12,6 +12,9 @@ export function reasonLines(wait: Wait): readonly string[] {
 
 function reasonLine({ reason, node_count: nodes, have_mib: have, need_mib: need }: Reason): string {
   const where = nodes === 0 ? '' : ` on ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`
-  const figures = [have === null ? '' : `has ${size(have)}`, need === null ? '' : `needs ${size(need)}`].filter((text) => text !== '')
+  const figures = [
+    have === null ? '' : `has ${size(have)}`,
+    need === null ? '' : `needs ${size(need)}`,
+  ].filter((text) => text !== '')
   return `${reason}${where}${figures.length === 0 ? '' : `: ${figures.join(', ')}`}`
 }

@@ -17,7 +17,8 @@ export async function whyPending(id: string | undefined, options: WhyPendingOpti
   if (id !== undefined) return taskExplain(id, options)
   const { output, limit, ...server } = options
   const waiting: Task[] = []
-  for await (const task of openClient(server).tasks.each({ state: 'pending', limit: PAGE })) waiting.push(task)
+  for await (const task of openClient(server).tasks.each({ state: 'pending', limit: PAGE }))
+    waiting.push(task)
   await printList(waiting.sort(byQueuePosition).slice(0, limit), columns(Date.now()), output)
   return EXIT_OK
 }

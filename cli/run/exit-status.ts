@@ -11,7 +11,8 @@ export function codeOfSignal(name: string): number | null {
 
 /** Its own code; 128 + signal for one that a signal ended; 1 for what ended otherwise (lost, cancelled by somebody). */
 export function exitCodeOfTask(task: Pick<Task, 'state' | 'exit_code' | 'end_reason'>): number {
-  if (task.exit_code !== null) return task.exit_code & 0xff || (task.state === 'completed' ? EXIT_OK : EXIT_FAILED)
+  if (task.exit_code !== null)
+    return task.exit_code & 0xff || (task.state === 'completed' ? EXIT_OK : EXIT_FAILED)
   if (task.state === 'completed') return EXIT_OK
   const signal = /\bSIG[A-Z0-9]+\b/.exec(task.end_reason ?? '')?.[0]
   return (signal === undefined ? null : codeOfSignal(signal)) ?? EXIT_FAILED

@@ -30,13 +30,17 @@ export async function holdLease(command: readonly string[], options: LeaseOption
   let id: string | null = null
   try {
     id = (await client.tasks.submit(demandOf(options))).id
-    const placedOrNull = await held(new Lease(client, id, options.idle !== true, line), interrupted.signal, async (placed, over) => {
-      line.clear()
-      process.stdout.write(`${visible(assignmentLine(placed))}\n`)
-      if (command.length > 0) return runHere(command, placed, interrupted.signal, over)
-      await aborted(interrupted.signal)
-      return EXIT_OK
-    })
+    const placedOrNull = await held(
+      new Lease(client, id, options.idle !== true, line),
+      interrupted.signal,
+      async (placed, over) => {
+        line.clear()
+        process.stdout.write(`${visible(assignmentLine(placed))}\n`)
+        if (command.length > 0) return runHere(command, placed, interrupted.signal, over)
+        await aborted(interrupted.signal)
+        return EXIT_OK
+      },
+    )
     return placedOrNull ?? interrupts.exitCode ?? EXIT_OK
   } finally {
     line.clear()
@@ -91,16 +95,21 @@ class Lease {
   /** Until the signal; resolves null then. Throws when the controller says that the lease is over. */
   async keep(signal: AbortSignal): Promise<null> {
     while (!signal.aborted) {
-      const away = (error: Error): void => this.#line.say(`${error.message}; the lease ends unless the controller comes back`)
-      const kept = await patiently(() => this.#client.tasks.keepalive(this.#id, { busy: this.#isBusy }, { signal }), away, signal).catch(
-        (error: unknown) => {
-          if (signal.aborted) return null
-          throw error instanceof ApiError ? new CommandFailure(`the lease is over: ${error.message}`) : error
-        },
-      )
+      const away = (error: Error): void =>
+        this.#line.say(`${error.message}; the lease ends unless the controller comes back`)
+      const kept = await patiently(
+        () => this.#client.tasks.keepalive(this.#id, { busy: this.#isBusy }, { signal }),
+        away,
+        signal,
+      ).catch((error: unknown) => {
+        if (signal.aborted) return null
+        throw error instanceof ApiError ? new CommandFailure(`the lease is over: ${error.message}`) : error
+      })
       if (kept === null) break
       const leftMs = kept.expires_at === null ? Infinity : Date.parse(kept.expires_at) - Date.parse(kept.at)
-      await sleep(Math.max(MIN_KEEP_EVERY_MS, Math.min(KEEP_EVERY_MS, leftMs / 3)), undefined, { signal }).catch(() => {})
+      await sleep(Math.max(MIN_KEEP_EVERY_MS, Math.min(KEEP_EVERY_MS, leftMs / 3)), undefined, {
+        signal,
+      }).catch(() => {})
     }
     return null
   }
@@ -116,7 +125,9 @@ class Lease {
       if (task === null) break
       if (task.state === 'running' && task.residency === 'resident') return task
       if (task.finished_at !== null) {
-        throw new CommandFailure(`the lease is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`)
+        throw new CommandFailure(
+          `the lease is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`,
+        )
       }
       this.#line.show(`lease ${task.id}: ${task.wait?.sentence ?? task.state}`)
       await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
@@ -131,7 +142,12 @@ function assignmentLine(task: Task): string {
 }
 
 /** Its exit code, or 128 + signal. Who interrupts this process means the command; on a terminal Ctrl-C has reached it already. */
-function runHere(command: readonly string[], { id, placement }: Task, interrupted: AbortSignal, over: AbortSignal): Promise<number> {
+function runHere(
+  command: readonly string[],
+  { id, placement }: Task,
+  interrupted: AbortSignal,
+  over: AbortSignal,
+): Promise<number> {
   const [file = '', ...args] = command
   const env = {
     ...process.env,
@@ -145,7 +161,11 @@ function runHere(command: readonly string[], { id, placement }: Task, interrupte
     if (!process.stdin.isTTY) interrupted.addEventListener('abort', stop, { once: true })
     over.addEventListener('abort', stop, { once: true })
     child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new UsageError(`${file}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`, { cause: error })),
+      reject(
+        new UsageError(`${file}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`, {
+          cause: error,
+        }),
+      ),
     )
     child.once('exit', (code, killedBy) => resolve(code ?? codeOfSignal(killedBy ?? '') ?? 1))
   })

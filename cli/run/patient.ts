@@ -9,12 +9,18 @@ const MAX_PAUSE_MS = 5_000
  * The answer, however long it takes; what the controller refuses is thrown, and the abort when the signal comes. `onAway` hears of the
  * first failure.
  */
-export async function patiently<T>(ask: () => Promise<T>, onAway: (error: Error) => void, signal?: AbortSignal): Promise<T> {
+export async function patiently<T>(
+  ask: () => Promise<T>,
+  onAway: (error: Error) => void,
+  signal?: AbortSignal,
+): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await ask()
     } catch (error) {
-      const isPassing = error instanceof ConnectionError || (error instanceof ApiError && (error.status === 429 || error.status === 503))
+      const isPassing =
+        error instanceof ConnectionError ||
+        (error instanceof ApiError && (error.status === 429 || error.status === 503))
       if (!isPassing) throw error
       if (failures === 0) onAway(error)
       await sleep(

@@ -113,7 +113,11 @@ class Run {
   #codeOf(task: Task, interrupts: Interrupts): number {
     if (this.#isPipeBroken) return EXIT_BROKEN_PIPE
     if (task.state === 'cancelled' && interrupts.exitCode !== null) return interrupts.exitCode
-    if (task.state === 'cancelled' || task.state === 'lost' || (task.state === 'failed' && task.exit_code === null)) {
+    if (
+      task.state === 'cancelled' ||
+      task.state === 'lost' ||
+      (task.state === 'failed' && task.exit_code === null)
+    ) {
       this.#line.say(`the task is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`)
     }
     return exitCodeOfTask(task)
@@ -184,7 +188,10 @@ class Run {
 
   /** Both streams, to the streams of the same names. */
   async #output(id: string): Promise<void> {
-    const [out, err] = await Promise.allSettled([this.#copy(id, 'stdout', process.stdout), this.#copy(id, 'stderr', process.stderr)])
+    const [out, err] = await Promise.allSettled([
+      this.#copy(id, 'stdout', process.stdout),
+      this.#copy(id, 'stderr', process.stderr),
+    ])
     const failed = [out, err].find((one) => one.status === 'rejected')
     if (failed === undefined) return
     // It ended before anything of it ran, or where it ran knows nothing of it any more: its exit code still counts.
@@ -196,7 +203,10 @@ class Run {
 
   async #copy(id: string, stream: 'stdout' | 'stderr', to: NodeJS.WriteStream): Promise<void> {
     let reached = 0
-    const following = this.#client.tasks.followLog(id, { stream, onInterrupted: (error) => this.#away(error) })
+    const following = this.#client.tasks.followLog(id, {
+      stream,
+      onInterrupted: (error) => this.#away(error),
+    })
     for (;;) {
       const next = await following.next()
       if (next.done === true) {
@@ -205,7 +215,8 @@ class Run {
         return
       }
       this.#isAway = false
-      if (next.value.offset > reached) this.#line.say(`${next.value.offset - reached} bytes of ${stream} are no longer kept`)
+      if (next.value.offset > reached)
+        this.#line.say(`${next.value.offset - reached} bytes of ${stream} are no longer kept`)
       reached = next.value.offset + next.value.bytes.length
       if (!this.#isPipeBroken && !to.write(next.value.bytes)) await drained(to)
     }
@@ -242,7 +253,8 @@ class Run {
       )
     } catch (error) {
       // 409: it has just ended by itself.
-      if (!(error instanceof ApiError && error.status === 409)) this.#line.say(error instanceof Error ? error.message : String(error))
+      if (!(error instanceof ApiError && error.status === 409))
+        this.#line.say(error instanceof Error ? error.message : String(error))
     }
   }
 }

@@ -23,14 +23,19 @@ export interface DemandOptions extends ServerOption {
  * @throws UsageError when options contradict each other or a variable cannot be used.
  */
 export function demandOf(options: DemandOptions, env: NodeJS.ProcessEnv = process.env): TaskRequest {
-  if (options.noswap === true && options.swap === true) throw new UsageError('--swap and --noswap contradict each other')
+  if (options.noswap === true && options.swap === true)
+    throw new UsageError('--swap and --noswap contradict each other')
   const { request, taken } = fromEnvironment(
     {
       ...(options.vram === undefined ? {} : { vram_mib: options.vram }),
       ...(options.name === undefined ? {} : { name: options.name }),
       ...(options.gpus === undefined ? {} : { gpu_count: options.gpus }),
       ...(options.exclusive === true ? { gpu_mode: 'exclusive' as const } : {}),
-      ...(options.noswap === true ? { noswap: 1 as const } : options.swap === true ? { noswap: 0 as const } : {}),
+      ...(options.noswap === true
+        ? { noswap: 1 as const }
+        : options.swap === true
+          ? { noswap: 0 as const }
+          : {}),
       ...(options.priority === undefined ? {} : { priority: options.priority }),
       ...(options.group.length === 0 ? {} : { groups: [...new Set(options.group)] }),
       labels: Object.fromEntries(pairsOf(options.label)),
@@ -39,11 +44,15 @@ export function demandOf(options: DemandOptions, env: NodeJS.ProcessEnv = proces
   )
   if (request.vram_mib === undefined && request.gpu_mode !== 'exclusive')
     throw new UsageError('--vram is missing: how much VRAM on each GPU? (--vram 8Gi)')
-  if (taken.length > 0) process.stderr.write(`headroom: taken from the environment: ${visible(taken.join(', '))}\n`)
+  if (taken.length > 0)
+    process.stderr.write(`headroom: taken from the environment: ${visible(taken.join(', '))}\n`)
   return { gpu_count: 1, gpu_mode: 'shared', noswap: 0, priority: 2, groups: [], ...request }
 }
 
-function fromEnvironment(given: TaskRequest, env: NodeJS.ProcessEnv): ReturnType<typeof withClientVariables<TaskRequest>> {
+function fromEnvironment(
+  given: TaskRequest,
+  env: NodeJS.ProcessEnv,
+): ReturnType<typeof withClientVariables<TaskRequest>> {
   try {
     return withClientVariables(given, env)
   } catch (error) {

@@ -9,10 +9,13 @@ export async function tryOut(client: HeadroomClient, request: TaskRequest): Prom
   const lines: string[] = []
   if (placement !== null) {
     const when =
-      starts === 'now' ? 'It would start now' : `It would start once ${victims.length === 0 ? 'others have left' : 'these have left'}`
+      starts === 'now'
+        ? 'It would start now'
+        : `It would start once ${victims.length === 0 ? 'others have left' : 'these have left'}`
     lines.push(`${when} on GPU ${placement.gpus.join(', ')} of ${placement.node_name}.`)
   }
-  for (const { task_id: id, name, priority, mib } of victims) lines.push(`  swapped out: ${id} ${name} (P${priority}, ${size(mib)} a GPU)`)
+  for (const { task_id: id, name, priority, mib } of victims)
+    lines.push(`  swapped out: ${id} ${name} (P${priority}, ${size(mib)} a GPU)`)
   if (wait !== null) lines.push(`It would wait: ${wait.sentence}`)
   process.stdout.write(lines.map((line) => `${visible(line)}\n`).join(''))
   return EXIT_OK

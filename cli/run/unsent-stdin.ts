@@ -2,7 +2,10 @@
 import { fstatSync } from 'node:fs'
 
 /** @param onInput called once, when there is something that the task would have read */
-export function noticeStdin(onInput: () => void, stdin: NodeJS.ReadStream & { readonly fd: 0 } = process.stdin): { end(): void } {
+export function noticeStdin(
+  onInput: () => void,
+  stdin: NodeJS.ReadStream & { readonly fd: 0 } = process.stdin,
+): { end(): void } {
   const kind = kindOf(stdin.fd)
   if (kind === 'file') onInput()
   if (kind !== 'pipe') return { end: () => {} }

@@ -1,5 +1,9 @@
 /** The first admin token of a container: a secret in a file, named by CONTROLLER_ADMIN_TOKEN_FILE and read once, at the start. */
-import { hashOf, SECRET_MAX_CHARACTERS, SECRET_MIN_CHARACTERS } from '../../controller/api/access/token-secrets.ts'
+import {
+  hashOf,
+  SECRET_MAX_CHARACTERS,
+  SECRET_MIN_CHARACTERS,
+} from '../../controller/api/access/token-secrets.ts'
 import { ENVIRONMENT } from '../environment/env-table.ts'
 import { readSecretFile } from '../environment/secret-file.ts'
 import { SettingsError } from '../environment/settings.ts'
@@ -26,11 +30,15 @@ export function adminToken(env: Readonly<Record<string, string | undefined>>): A
   if (why !== null) throw new SettingsError(VARIABLE, path, `${RANGE} (${why})`)
   const isOpen = (mode & READABLE_BY_ALL) !== 0
   const shown = (mode & 0o777).toString(8).padStart(4, '0')
-  return { hash: hashOf(secret), warning: isOpen ? `every user of this host may read ${path} (mode ${shown}): chmod o-r ${path}` : null }
+  return {
+    hash: hashOf(secret),
+    warning: isOpen ? `every user of this host may read ${path} (mode ${shown}): chmod o-r ${path}` : null,
+  }
 }
 
 function whyNoSecret(secret: string): string | null {
-  if (!/^[\x21-\x7e]*$/.test(secret)) return 'it holds blanks, several lines, or characters that are not ASCII'
+  if (!/^[\x21-\x7e]*$/.test(secret))
+    return 'it holds blanks, several lines, or characters that are not ASCII'
   if (secret.length < SECRET_MIN_CHARACTERS) return `it holds ${secret.length} characters`
   return secret.length > SECRET_MAX_CHARACTERS ? 'it is longer' : null
 }

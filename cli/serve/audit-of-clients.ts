@@ -8,6 +8,7 @@ const NOT_BEGUN = 0
 export function auditOfClients(trail: () => AuditTrail | null): ClientAudit {
   return {
     begin: (subject) => trail()?.begin(subject) ?? NOT_BEGUN,
-    end: (begun, subject, status, code) => trail()?.end(begun === NOT_BEGUN ? null : begun, subject, status, code),
+    end: (begun, subject, status, code) =>
+      trail()?.end(begun === NOT_BEGUN ? null : begun, subject, status, code),
   }
 }

@@ -15,7 +15,13 @@ export function browserSignIn(oidc: OidcSettings): SignIn {
   const { issuer, clientId, clientSecretFile, publicUrl, scope, rules, sessionHours } = oidc
   const clientSecret = clientSecretFile === null ? null : clientSecretIn(clientSecretFile)
   return new SignIn({
-    provider: createOidcProvider({ issuer, clientId, clientSecret, redirectUrl: new URL(CALLBACK_PATH, publicUrl), scope }),
+    provider: createOidcProvider({
+      issuer,
+      clientId,
+      clientSecret,
+      redirectUrl: new URL(CALLBACK_PATH, publicUrl),
+      scope,
+    }),
     rules,
     sessions: new Sessions({ now: Date.now, lifetimeMs: sessionHours * HOUR_MS }),
     now: Date.now,

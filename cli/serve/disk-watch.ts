@@ -39,7 +39,11 @@ export function watchDisk(
       const isShort = free !== null && free < MIN_FREE_BYTES
       const known = free === null ? 'not known' : 'ok'
       // /readyz is open to all: how much is free is in the metrics.
-      return { name: 'disk', ok: !isShort, detail: isShort ? 'the disk of the data folder is short of space' : known }
+      return {
+        name: 'disk',
+        ok: !isShort,
+        detail: isShort ? 'the disk of the data folder is short of space' : known,
+      }
     },
     stop: () => clearInterval(timer),
   }

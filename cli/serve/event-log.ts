@@ -2,7 +2,13 @@
 import type { Logger } from 'pino'
 import type { Event, EventKind } from '../../controller/domain/event.ts'
 
-const NOTABLE: ReadonlySet<EventKind> = new Set(['node_registered', 'node_status', 'node_forgotten', 'config_changed', 'reserve_breached'])
+const NOTABLE: ReadonlySet<EventKind> = new Set([
+  'node_registered',
+  'node_status',
+  'node_forgotten',
+  'config_changed',
+  'reserve_breached',
+])
 const ALARMING: ReadonlySet<EventKind> = new Set([
   'requeue_freeze',
   'broker_absence',

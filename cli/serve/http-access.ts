@@ -16,7 +16,11 @@ export function isLoopback(host: string): boolean {
 }
 
 /** @throws StartFault when others than this host could reach it and nobody would have to say who he is. */
-export async function requireToken({ httpHost, oidc }: Settings, token: AdminToken | null, store: Store): Promise<void> {
+export async function requireToken(
+  { httpHost, oidc }: Settings,
+  token: AdminToken | null,
+  store: Store,
+): Promise<void> {
   if (token !== null || oidc !== null || isLoopback(httpHost)) return
   const { tokens } = await store.load()
   if (tokens.length > 0) return
@@ -27,7 +31,12 @@ export async function requireToken({ httpHost, oidc }: Settings, token: AdminTok
   )
 }
 
-export function httpAccess(settings: Settings, token: AdminToken | null, signIn: SignIn | null, { engine }: Controller): Access {
+export function httpAccess(
+  settings: Settings,
+  token: AdminToken | null,
+  signIn: SignIn | null,
+  { engine }: Controller,
+): Access {
   const { httpHost, oidc, allowedHosts, requestsPerSecond, anonymousRequestsPerSecond } = settings
   const own = isLoopback(httpHost) ? [] : [hostname(), ...(isIP(httpHost) === 0 ? [httpHost] : [])]
   return createAccess({

@@ -16,7 +16,10 @@ export async function startLiveFleet(
   nats: NatsSettings,
   store: Store,
   log: Logger,
-  options: Pick<ControllerOptions, 'initialConfig' | 'onFault' | 'onEvents' | 'series' | 'onRefused' | 'watch'>,
+  options: Pick<
+    ControllerOptions,
+    'initialConfig' | 'onFault' | 'onEvents' | 'series' | 'onRefused' | 'watch'
+  >,
 ): Promise<ServedFleet> {
   const clock = createSystemClock()
   const refusals = createRepeatedLog(log, () => clock.now())
@@ -30,8 +33,10 @@ export async function startLiveFleet(
     },
     onBadMessage: (subject, why, reason) =>
       refusals.warn(reason, { subject: subject.slice(0, MAX_SHOWN), why, reason }, 'message not understood'),
-    onSlowConsumer: (pattern) => refusals.warn('slow_consumer', { pattern }, 'messages were dropped because too many wait'),
-    onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker forbids this: check its permissions for this user'),
+    onSlowConsumer: (pattern) =>
+      refusals.warn('slow_consumer', { pattern }, 'messages were dropped because too many wait'),
+    onDenied: (operation, subject) =>
+      log.error({ operation, subject }, 'the broker forbids this: check its permissions for this user'),
   })
   const controller = createController(
     { clock, random: createSystemRandom(), bus, store },

@@ -13,7 +13,8 @@ import { packageVersion } from '../package-info.ts'
 /** Turns of the event loop that an answer may take. */
 const MAX_TURNS = 100_000
 
-export const openDesk: OpenDesk = (world, pump): Promise<OperatorDesk> => Promise.resolve(new RestDesk(world, pump))
+export const openDesk: OpenDesk = (world, pump): Promise<OperatorDesk> =>
+  Promise.resolve(new RestDesk(world, pump))
 
 type Pump = Parameters<OpenDesk>[1]
 
@@ -67,9 +68,15 @@ export class RestDesk implements OperatorDesk {
   }
 
   /** A controller that dies over it has cut the connection: the operator asks again when there is one. */
-  async ask(method: OperatorMethod, path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<DeskAnswer> {
+  async ask(
+    method: OperatorMethod,
+    path: string,
+    body: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<DeskAnswer> {
     const type = { 'content-type': 'application/json' }
-    const withBody = body === null ? { headers } : { payload: JSON.stringify(body), headers: { ...type, ...headers } }
+    const withBody =
+      body === null ? { headers } : { payload: JSON.stringify(body), headers: { ...type, ...headers } }
     for (;;) {
       await this.#untilControllerUp()
       const answer = await this.put({ method, url: path, ...withBody })
@@ -79,7 +86,9 @@ export class RestDesk implements OperatorDesk {
 
   /** Carries a request out in this instant. Null: nobody is there to answer, or no more. */
   async put(request: InjectOptions): Promise<Answered | null> {
-    return this.#world.isControllerUp ? this.#askOnce(await this.#frontOf(this.#world.controller), request) : null
+    return this.#world.isControllerUp
+      ? this.#askOnce(await this.#frontOf(this.#world.controller), request)
+      : null
   }
 
   /** The interface as it is now, for reading; null: no controller runs. */
@@ -95,7 +104,8 @@ export class RestDesk implements OperatorDesk {
     while (!this.#world.isControllerUp) {
       const from = this.#world.clock.steps
       await this.#pump(() => this.#world.isControllerUp)
-      if (this.#world.clock.steps === from) throw new Error('no controller comes up any more, and the operator has asked for it')
+      if (this.#world.clock.steps === from)
+        throw new Error('no controller comes up any more, and the operator has asked for it')
     }
   }
 
@@ -118,7 +128,10 @@ export class RestDesk implements OperatorDesk {
       answer.catch(() => {})
       return null
     }
-    if (!isAnswered) throw new Error(`${String(request.method).toUpperCase()} ${String(request.url)} is not answered in virtual time`)
+    if (!isAnswered)
+      throw new Error(
+        `${String(request.method).toUpperCase()} ${String(request.url)} is not answered in virtual time`,
+      )
     const { statusCode, headers, rawPayload } = await answer
     if (statusCode >= 500 && this.#isGone(front)) return null
     return { status: statusCode, headers, body: rawPayload, isCommand: front.isCommanded }

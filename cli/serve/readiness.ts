@@ -6,7 +6,10 @@ import type { Controller } from '../../controller/controller.ts'
 /** An event loop that was this late lets clients run into their timeouts. */
 const MAX_LOOP_DELAY_S = 5
 
-export function ownChecks({ engine }: Controller, process: Pick<ProcessMetrics, 'eventLoopDelayMaxSeconds'>): readonly ReadinessCheck[] {
+export function ownChecks(
+  { engine }: Controller,
+  process: Pick<ProcessMetrics, 'eventLoopDelayMaxSeconds'>,
+): readonly ReadinessCheck[] {
   const isRecovered = engine.epoch > 0
   const delayS = process.eventLoopDelayMaxSeconds()
   const isLate = delayS > MAX_LOOP_DELAY_S

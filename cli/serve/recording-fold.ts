@@ -15,7 +15,9 @@ export async function foldRecording(first: string, next: string): Promise<void> 
     await redecision.next(entry)
     const { difference } = redecision
     if (difference === null) continue
-    throw new Error(`${first}: input ${difference.input} is decided otherwise than it was; headroom sim redecide shows how`)
+    throw new Error(
+      `${first}: input ${difference.input} is decided otherwise than it was; headroom sim redecide shows how`,
+    )
   }
   const checkpoint = redecision.checkpoint()
   if (checkpoint === null) throw new Error(`${first}: no controller begins in it`)

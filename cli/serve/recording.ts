@@ -2,7 +2,10 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { RECORDING_FOLDER } from '../../controller/adapters/recording/format.ts'
-import { createRecordingFiles, type RecordingFiles } from '../../controller/adapters/recording/write-recording.ts'
+import {
+  createRecordingFiles,
+  type RecordingFiles,
+} from '../../controller/adapters/recording/write-recording.ts'
 import { InputRecorder } from '../../controller/recording/input-recorder.ts'
 import { foldInThread } from './recording-fold.ts'
 import { packageVersion } from '../package-info.ts'
@@ -16,7 +19,10 @@ export interface ServedRecording {
 }
 
 /** Null: it is off. */
-export function startRecording({ dataDir, recording }: Pick<Settings, 'dataDir' | 'recording'>, log: Logger): ServedRecording | null {
+export function startRecording(
+  { dataDir, recording }: Pick<Settings, 'dataDir' | 'recording'>,
+  log: Logger,
+): ServedRecording | null {
   if (recording === null) return null
   const dir = join(dataDir, RECORDING_FOLDER)
   const files = createRecordingFiles({
@@ -26,11 +32,18 @@ export function startRecording({ dataDir, recording }: Pick<Settings, 'dataDir' 
     version: packageVersion(),
     now: Date.now,
     fold: foldInThread,
-    onHeadless: (reason) => log.warn({ dir, reason }, 'the recording of this run has lost its beginning and cannot be decided again'),
+    onHeadless: (reason) =>
+      log.warn(
+        { dir, reason },
+        'the recording of this run has lost its beginning and cannot be decided again',
+      ),
     onStopped: (reason) => log.error({ dir, reason }, 'recording has stopped; the controller goes on'),
   })
   // A process that breaks down takes its last inputs along otherwise.
   process.once('exit', () => files.flushNow())
-  const onNested = (): void => log.error('broken invariant: an input came while another was taken; this recording cannot be decided again')
+  const onNested = (): void =>
+    log.error(
+      'broken invariant: an input came while another was taken; this recording cannot be decided again',
+    )
   return { files, watch: new InputRecorder(files, packageVersion(), onNested) }
 }

@@ -1,7 +1,14 @@
 /** What `headroom serve` measures of its own: decisions, commits, messages, queues, the process. */
 import { FAST_SECONDS, Histogram } from '../../controller/api/prometheus/instruments.ts'
 import { createEventMetrics } from '../../controller/api/prometheus/event-metrics.ts'
-import { byLabel, counted, counters, gauge, gauges, Metrics } from '../../controller/api/prometheus/metrics.ts'
+import {
+  byLabel,
+  counted,
+  counters,
+  gauge,
+  gauges,
+  Metrics,
+} from '../../controller/api/prometheus/metrics.ts'
 import { measureProcess, type ProcessMetrics } from '../../controller/api/prometheus/process-metrics.ts'
 import type { Controller } from '../../controller/controller.ts'
 import type { Event } from '../../controller/domain/event.ts'
@@ -79,22 +86,47 @@ function timeDecisions({ engine }: Controller, decisions: Histogram): void {
   }
 }
 
-function addQueues(metrics: Metrics, { controller, dropped, commitQueueDepth, diskFreeBytes, recording }: WatchedSources): void {
+function addQueues(
+  metrics: Metrics,
+  { controller, dropped, commitQueueDepth, diskFreeBytes, recording }: WatchedSources,
+): void {
   metrics.add(
-    gauge('headroom_store_queue_batches', 'Batches that wait for the transaction under way to end.', commitQueueDepth),
-    gauges('headroom_outbound_commands', 'Commands to nodes that are not answered yet.', ['state'], function* () {
-      const { inFlight, waiting } = controller.outboundDepth()
-      yield* byLabel({ in_flight: inFlight, waiting })
-    }),
-    counters('headroom_messages_refused_total', 'Messages that were not taken, by reason.', ['reason'], function* () {
-      const { refused, late } = controller.messages
-      yield* byLabel({ ...Object.fromEntries(dropped), ...refused, late })
-    }),
+    gauge(
+      'headroom_store_queue_batches',
+      'Batches that wait for the transaction under way to end.',
+      commitQueueDepth,
+    ),
+    gauges(
+      'headroom_outbound_commands',
+      'Commands to nodes that are not answered yet.',
+      ['state'],
+      function* () {
+        const { inFlight, waiting } = controller.outboundDepth()
+        yield* byLabel({ in_flight: inFlight, waiting })
+      },
+    ),
+    counters(
+      'headroom_messages_refused_total',
+      'Messages that were not taken, by reason.',
+      ['reason'],
+      function* () {
+        const { refused, late } = controller.messages
+        yield* byLabel({ ...Object.fromEntries(dropped), ...refused, late })
+      },
+    ),
     gauge('headroom_data_free_bytes', 'Free space on the disk of CONTROLLER_DATA_DIR.', diskFreeBytes),
     gauge('headroom_recording_active', 'Inputs are recorded (1), or recording has stopped (0).', () =>
       recording === null ? null : recording.isOpen ? 1 : 0,
     ),
-    counted('headroom_recording_entries_total', 'Entries of the recording.', () => recording?.entries ?? null),
-    counted('headroom_recording_written_bytes_total', 'What the recording has written.', () => recording?.writtenBytes ?? null),
+    counted(
+      'headroom_recording_entries_total',
+      'Entries of the recording.',
+      () => recording?.entries ?? null,
+    ),
+    counted(
+      'headroom_recording_written_bytes_total',
+      'What the recording has written.',
+      () => recording?.writtenBytes ?? null,
+    ),
   )
 }

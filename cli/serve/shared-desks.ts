@@ -20,7 +20,11 @@ export function createDesks(): Desks {
   const routes: Routes = {
     async appFor(options) {
       present = options
-      app ??= createApi({ ...options, commands: forwarded(() => here().commands), views: forwarded(() => here().views) })
+      app ??= createApi({
+        ...options,
+        commands: forwarded(() => here().commands),
+        views: forwarded(() => here().views),
+      })
       await app.ready()
       return app
     },
@@ -45,7 +49,11 @@ function forwarded<T extends object>(target: () => T): T {
       }
       if (typeof member !== 'function') return member
       return (...args: readonly unknown[]): unknown =>
-        Reflect.apply(Reflect.get(target(), key, target()) as (...all: readonly unknown[]) => unknown, target(), args)
+        Reflect.apply(
+          Reflect.get(target(), key, target()) as (...all: readonly unknown[]) => unknown,
+          target(),
+          args,
+        )
     },
   })
 }

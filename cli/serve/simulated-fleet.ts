@@ -29,10 +29,13 @@ export interface FleetScenario {
 /** @param file null: the demonstration @throws UsageError with file, line and column of what cannot be read or served. */
 export function readFleet(file: string | null): FleetScenario {
   try {
-    const { scenario } = loadScenario(file ?? DEMONSTRATION, [], ({ faults }, refuse) => refuseBeyondFleet(faults, refuse, true))
+    const { scenario } = loadScenario(file ?? DEMONSTRATION, [], ({ faults }, refuse) =>
+      refuseBeyondFleet(faults, refuse, true),
+    )
     return { scenario, file }
   } catch (error) {
-    if (error instanceof ScenarioError && file !== null) throw new UsageError(`${ENVIRONMENT.simulatedFleet.name}: ${error.message}`)
+    if (error instanceof ScenarioError && file !== null)
+      throw new UsageError(`${ENVIRONMENT.simulatedFleet.name}: ${error.message}`)
     throw error
   }
 }
@@ -52,7 +55,15 @@ export async function startSimulatedFleet(
   }
   const controller = { ...options, onRefused }
   const onFault: FaultNote = (phase, fault) => log.info({ fault }, `fault ${phase}`)
-  const fleet = createLiveFleet({ scenario, store, real: REAL_TIME, startAt, seed: randomUUID(), controller, onFault })
+  const fleet = createLiveFleet({
+    scenario,
+    store,
+    real: REAL_TIME,
+    startAt,
+    seed: randomUUID(),
+    controller,
+    onFault,
+  })
   await fleet.start()
   return {
     controller: fleet.controller,

@@ -5,6 +5,10 @@ import { gauge } from '../../controller/api/prometheus/metrics.ts'
 export function uploadMetrics(bytes: () => number | null, maxBytes: number): readonly ValueFamily[] {
   return [
     gauge('headroom_uploads_bytes', 'What traces and scenarios that were sent take on disk.', bytes),
-    gauge('headroom_uploads_limit_bytes', 'What they may take together (CONTROLLER_UPLOADS_MAX_MIB).', () => maxBytes),
+    gauge(
+      'headroom_uploads_limit_bytes',
+      'What they may take together (CONTROLLER_UPLOADS_MAX_MIB).',
+      () => maxBytes,
+    ),
   ]
 }

@@ -31,7 +31,10 @@ export interface CheckAnswer {
 /** `<name>.expected.json`: the digest decides; the rest shows a reader what changed. */
 export type ExpectedResult = Pick<RunResult, 'digest' | 'virtual_s' | 'metrics'>
 
-export async function runCheckTask({ file }: CheckTask, onProgress: (fraction: number) => void): Promise<CheckAnswer> {
+export async function runCheckTask(
+  { file }: CheckTask,
+  onProgress: (fraction: number) => void,
+): Promise<CheckAnswer> {
   const input = await readRunInput(file)
   const { result, violations } = await runChecked(file, input, onProgress)
   return { file, scenario: input.scenario.name, result, violations, expected: readExpected(file) }
@@ -62,16 +65,23 @@ async function runChecked(
       expectedTasks,
       onProgress,
       watch,
-      ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+      ...(scenario.operator.length === 0
+        ? {}
+        : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
     })
     const { checker } = seen as unknown as { readonly checker: Checker }
-    return { result: run.result, violations: [...run.operatorFaults, ...checker.finish(run.result.metrics).map(describeViolation)] }
+    return {
+      result: run.result,
+      violations: [...run.operatorFaults, ...checker.finish(run.result.metrics).map(describeViolation)],
+    }
   } catch (error) {
     if (isUsageError(error) || !(error instanceof Error)) throw error
     const world = (seen as { readonly world: World } | null)?.world
     return {
       result: null,
-      violations: [`at ${world === undefined ? 'the start' : formatDuration(world.nowMs)}: ${error.stack ?? error.message}`],
+      violations: [
+        `at ${world === undefined ? 'the start' : formatDuration(world.nowMs)}: ${error.stack ?? error.message}`,
+      ],
     }
   }
 }

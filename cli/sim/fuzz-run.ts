@@ -28,7 +28,10 @@ const AGAIN_EVERY = 50
 /** The routes are the same for all worlds of a process. */
 const desks = createDesks()
 
-export async function runFuzzTask({ from, count }: FuzzTask, onProgress: (fraction: number) => void): Promise<FuzzAnswer> {
+export async function runFuzzTask(
+  { from, count }: FuzzTask,
+  onProgress: (fraction: number) => void,
+): Promise<FuzzAnswer> {
   const digests: (string | null)[] = []
   const failures: FuzzFailure[] = []
   const counts = new Map<string, number>()
@@ -46,7 +49,10 @@ export async function runFuzzTask({ from, count }: FuzzTask, onProgress: (fracti
     if (seed % AGAIN_EVERY !== 0 || digest === null) continue
     const again = (await judge(scenarioOf(drawDocument(seed)), desks.openDesk)).digest
     if (again !== digest)
-      failures.push({ seed, findings: [{ rule: 'same_digest', sentence: `it came to ${digest}, and then to ${again}` }] })
+      failures.push({
+        seed,
+        findings: [{ rule: 'same_digest', sentence: `it came to ${digest}, and then to ${again}` }],
+      })
   }
   return { digests, failures, counts: Object.fromEntries(counts), steps }
 }

@@ -22,7 +22,10 @@ export interface RunFolder {
 export function openRunFolder(
   folder: string,
   startedAt: Instant,
-  { hasJournal = true, option = `--out ${folder}` }: { readonly hasJournal?: boolean; readonly option?: string } = {},
+  {
+    hasJournal = true,
+    option = `--out ${folder}`,
+  }: { readonly hasJournal?: boolean; readonly option?: string } = {},
 ): RunFolder {
   makeFolder(option, folder)
   const files: OutputFile[] = []

@@ -47,11 +47,18 @@ export async function identified(
     hashes.push(traceSha256)
     expectedTasks += tasks * item.sample
   }
-  return { scenario, identity: { scenarioSha256: sha256, traceSha256: combined(hashes), version: packageVersion() }, expectedTasks }
+  return {
+    scenario,
+    identity: { scenarioSha256: sha256, traceSha256: combined(hashes), version: packageVersion() },
+    expectedTasks,
+  }
 }
 
 /** Returns about how many tasks the item brings. @param withinMs no later ones are counted; Infinity: all */
-export function expectedOf(item: Exclude<WorkloadItem, { kind: 'trace' }>, withinMs: DurationMs = Infinity): number {
+export function expectedOf(
+  item: Exclude<WorkloadItem, { kind: 'trace' }>,
+  withinMs: DurationMs = Infinity,
+): number {
   if (item.kind === 'task') return 1
   const untilMs = Math.min(item.untilMs ?? Infinity, withinMs)
   const byTime = (Math.max(0, untilMs - item.fromMs) / 3_600_000) * item.ratePerHour

@@ -16,7 +16,8 @@ export function scenarioFiles(): string[] {
 /** Those that assert something or have a recorded digest: the others (a demonstration, say) are there to be looked at. */
 export function checkedScenarioFiles(): string[] {
   const files = scenarioFiles().filter((file) => existsSync(expectedFileOf(file)) || assertsSomething(file))
-  if (files.length === 0) throw new UsageError(`no ${SCENARIO_FILES} here asserts anything: name the scenarios to check`)
+  if (files.length === 0)
+    throw new UsageError(`no ${SCENARIO_FILES} here asserts anything: name the scenarios to check`)
   return files
 }
 

@@ -25,12 +25,22 @@ interface Checked extends CheckAnswer {
 export async function simCheck(files: readonly string[], options: SimCheckOptions): Promise<number> {
   const tasks = (files.length > 0 ? files : checkedScenarioFiles()).map((file): CheckTask => ({ file }))
   const answers = await withProgress('sim check', (onProgress) =>
-    runInWorkers<CheckTask, CheckAnswer>(workerUrl('sim/check-worker'), tasks, { processes: options.jobs, onProgress }),
+    runInWorkers<CheckTask, CheckAnswer>(workerUrl('sim/check-worker'), tasks, {
+      processes: options.jobs,
+      onProgress,
+    }),
   )
-  const checked = answers.map((answer): Checked => ({ ...answer, verdict: verdictOn(answer, options.update === true) }))
+  const checked = answers.map((answer): Checked => ({
+    ...answer,
+    verdict: verdictOn(answer, options.update === true),
+  }))
   for (const { verdict, file, result } of checked)
     if (verdict === 'recorded' && result !== null) writeExpected(expectedFileOf(file), expectedOf(result))
-  process.stdout.write(options.json === true ? `${JSON.stringify(checked.map(jsonOf), null, 2)}\n` : checked.map(textOf).join(''))
+  process.stdout.write(
+    options.json === true
+      ? `${JSON.stringify(checked.map(jsonOf), null, 2)}\n`
+      : checked.map(textOf).join(''),
+  )
   return exitCodeOf(checked)
 }
 
@@ -78,7 +88,15 @@ function changesOf({ expected, result }: Checked): string[] {
 }
 
 function jsonOf({ file, scenario, verdict, result, violations, expected }: Checked): unknown {
-  return { file, scenario, verdict, digest: result?.digest ?? null, expected_digest: expected?.digest ?? null, violations, result }
+  return {
+    file,
+    scenario,
+    verdict,
+    digest: result?.digest ?? null,
+    expected_digest: expected?.digest ?? null,
+    violations,
+    result,
+  }
 }
 
 function exitCodeOf(checked: readonly Checked[]): number {

@@ -12,13 +12,18 @@ export interface SimCompareOptions {
 /** Ends with 0 when they are the same, with 6 when they differ. */
 export function simCompare(a: string, b: string, { json }: SimCompareOptions): number {
   const [before, after] = [readRuns(a), readRuns(b)]
-  if (isSweep(before) !== isSweep(after)) throw new UsageError(`${a} and ${b} do not compare: one is a sweep, the other a single run`)
+  if (isSweep(before) !== isSweep(after))
+    throw new UsageError(`${a} and ${b} do not compare: one is a sweep, the other a single run`)
   const comparison = compareRuns(before, after)
   if (comparison.pairs === 0) {
-    throw new UsageError(`${a} and ${b} have no run in common: A has ${comparison.only_in_a[0]}, B has ${comparison.only_in_b[0]}, …`)
+    throw new UsageError(
+      `${a} and ${b} have no run in common: A has ${comparison.only_in_a[0]}, B has ${comparison.only_in_b[0]}, …`,
+    )
   }
   const text =
-    json === true ? `${JSON.stringify(comparison, null, 2)}\n` : `${sides([a, before], [b, after])}${formatComparison(comparison)}`
+    json === true
+      ? `${JSON.stringify(comparison, null, 2)}\n`
+      : `${sides([a, before], [b, after])}${formatComparison(comparison)}`
   process.stdout.write(text)
   return hasDifferences(comparison) ? EXIT_DIGEST_MISMATCH : EXIT_OK
 }
@@ -28,7 +33,9 @@ type Side = readonly [path: string, runs: readonly ComparableRun[]]
 function sides(...both: readonly [Side, Side]): string {
   const lines = both.map(([path, runs], i) => {
     const [first] = runs as readonly [ComparableRun]
-    const what = isSweep(runs) ? `a sweep of ${runs.length} ${runs.length === 1 ? 'run' : 'runs'}` : `a run with seed ${first.seed}`
+    const what = isSweep(runs)
+      ? `a sweep of ${runs.length} ${runs.length === 1 ? 'run' : 'runs'}`
+      : `a run with seed ${first.seed}`
     return `${'AB'[i]}  ${path}: ${what}, scenario ${first.scenario_sha256?.slice(0, 12) ?? '–'}, version ${first.version}\n`
   })
   return lines.join('')
@@ -43,7 +50,8 @@ function readRuns(path: string): readonly ComparableRun[] {
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
   const file = isFolder ? join(path, 'result.json') : path
   const content = readJson(file)
-  const runs = isRecord(content) && Array.isArray(content['runs']) ? (content['runs'] as unknown[]) : [content]
+  const runs =
+    isRecord(content) && Array.isArray(content['runs']) ? (content['runs'] as unknown[]) : [content]
   if (runs.length > 0 && runs.every(isRun)) return runs
   throw new UsageError(`${file}: is no result of a run or of a sweep`)
 }
@@ -58,11 +66,18 @@ function readJson(file: string): unknown {
 
 function unreadable({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'ENOENT') return 'no such file or folder'
-  return code === undefined ? `is no result of \`sim run\` or \`sim sweep\`: ${message}` : `cannot be read: ${message}`
+  return code === undefined
+    ? `is no result of \`sim run\` or \`sim sweep\`: ${message}`
+    : `cannot be read: ${message}`
 }
 
 function isRun(value: unknown): value is ComparableRun {
-  return isRecord(value) && isRecord(value['metrics']) && typeof value['seed'] === 'number' && typeof value['virtual_s'] === 'number'
+  return (
+    isRecord(value) &&
+    isRecord(value['metrics']) &&
+    typeof value['seed'] === 'number' &&
+    typeof value['virtual_s'] === 'number'
+  )
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -16,14 +16,20 @@ export interface CounterfactualOptions {
 const MAX_LISTED = 200
 const WIDTHS = [28, 14, 14, 12] as const
 
-export async function simCounterfactual(file: string, { decision, victim, seed, json = false }: CounterfactualOptions): Promise<number> {
+export async function simCounterfactual(
+  file: string,
+  { decision, victim, seed, json = false }: CounterfactualOptions,
+): Promise<number> {
   if ((decision === undefined) !== (victim === undefined))
     throw new UsageError('--decision and --victim go together; without both the decisions are listed')
   const { scenario, identity } = await readRunInput(file)
-  if (scenario.faults.length > 0) throw new UsageError('a scenario with faults has no counterfactual yet: leave out its faults')
+  if (scenario.faults.length > 0)
+    throw new UsageError('a scenario with faults has no counterfactual yet: leave out its faults')
   const options: RunOptions = {
     ...(seed === undefined ? {} : { seed }),
-    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+    ...(scenario.operator.length === 0
+      ? {}
+      : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
   }
   if (decision === undefined || victim === undefined) {
     const choices = await swapChoices(scenario, identity, options)
@@ -41,11 +47,13 @@ export async function simCounterfactual(file: string, { decision, victim, seed, 
 }
 
 function listed(choices: readonly SwapChoice[]): string {
-  const lines = choices.slice(0, MAX_LISTED).map(({ decision, atMs, taskId, node, victimIds, candidateIds }) => {
-    const others = candidateIds.filter((id) => !victimIds.includes(id))
-    const could = others.length === 0 ? 'nobody else could' : `could also: ${others.join(', ')}`
-    return `${decision}  at ${formatDuration(atMs)}  ${taskId} on ${node}: ${victimIds.join(', ')} left; ${could}\n`
-  })
+  const lines = choices
+    .slice(0, MAX_LISTED)
+    .map(({ decision, atMs, taskId, node, victimIds, candidateIds }) => {
+      const others = candidateIds.filter((id) => !victimIds.includes(id))
+      const could = others.length === 0 ? 'nobody else could' : `could also: ${others.join(', ')}`
+      return `${decision}  at ${formatDuration(atMs)}  ${taskId} on ${node}: ${victimIds.join(', ')} left; ${could}\n`
+    })
   if (choices.length > MAX_LISTED) lines.push(`and ${choices.length - MAX_LISTED} more; --json has all\n`)
   return lines.length === 0 ? 'The run has no swap decision.\n' : lines.join('')
 }
@@ -56,17 +64,25 @@ function told({ decision, otherVictimIds, cluster, tasks, tasksChanged }: Counte
     row('', 'as it was', 'instead', 'difference'),
     row('cluster', '', '', ''),
     ...figureRows(cluster.before, cluster.after),
-    ...tasks.flatMap((task) => [row(`${task.id} (${ROLES[task.role]})`, '', '', ''), ...figureRows(task.before, task.after)]),
+    ...tasks.flatMap((task) => [
+      row(`${task.id} (${ROLES[task.role]})`, '', '', ''),
+      ...figureRows(task.before, task.after),
+    ]),
   ]
   return `${head}${rows.join('')}${tasksChanged} ${tasksChanged === 1 ? 'task ends' : 'tasks end'} at another time or in another way.\n`
 }
 
-const ROLES: Readonly<Record<InvolvedTask['role'], string>> = { needs: 'needed the bytes', left: 'left', leaves_instead: 'leaves instead' }
+const ROLES: Readonly<Record<InvolvedTask['role'], string>> = {
+  needs: 'needed the bytes',
+  left: 'left',
+  leaves_instead: 'leaves instead',
+}
 
 function figureRows<T extends object>(before: T | null, after: T | null): string[] {
   return Object.keys(before ?? after ?? {}).map((name) => {
     const [a, b] = [before?.[name as keyof T] ?? null, after?.[name as keyof T] ?? null] as (number | null)[]
-    const difference = a === null || b === null || a === undefined || b === undefined ? '–' : shown(b - a, true)
+    const difference =
+      a === null || b === null || a === undefined || b === undefined ? '–' : shown(b - a, true)
     return row(`  ${name}`, shown(a ?? null), shown(b ?? null), difference)
   })
 }

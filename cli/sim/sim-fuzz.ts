@@ -40,7 +40,9 @@ export async function simFuzz(file: string | undefined, options: SimFuzzOptions)
 /** One scenario from a file instead of drawn ones: how a failure is repeated. */
 async function judgeFile(file: string): Promise<number> {
   const desks = createDesks()
-  const { digest, violations } = await judge(loadScenario(file).scenario, desks.openDesk).finally(() => desks.close())
+  const { digest, violations } = await judge(loadScenario(file).scenario, desks.openDesk).finally(() =>
+    desks.close(),
+  )
   for (const { sentence } of violations) process.stdout.write(`${sentence}\n`)
   if (violations.length === 0) process.stdout.write(`ok: every rule holds (digest ${digest})\n`)
   return violations.length === 0 ? EXIT_OK : EXIT_FAILED
@@ -69,7 +71,9 @@ async function fuzzSeeds(options: SimFuzzOptions): Promise<number> {
     if (options.coverage === true) for (const row of coverageRows(counts)) process.stdout.write(`${row}\n`)
     for (const failure of failures.slice(0, SHOWN_FAILURES)) process.stdout.write(textOf(failure))
     for (const path of missing) process.stdout.write(`NEVER     ${path}\n`)
-    process.stdout.write(`${options.seeds} seeds from ${options.from}: ${failures.length} failed; digest ${digest}\n`)
+    process.stdout.write(
+      `${options.seeds} seeds from ${options.from}: ${failures.length} failed; digest ${digest}\n`,
+    )
     process.stderr.write(`${took} s\n`)
   }
   const [first] = failures
@@ -108,9 +112,14 @@ async function writeShrunk({ seed, findings }: FuzzFailure, folder: string): Pro
     return shrink(drawDocument(seed), fails, MAX_TRIES)
   }).finally(() => desks.close())
   const file = join(folder, `${document.scenario}.scenario.yaml`)
-  const text = stringify({ ...document, description: `Shrunk from seed ${seed}: breaks ${rule}.` }, { flowCollectionPadding: true })
+  const text = stringify(
+    { ...document, description: `Shrunk from seed ${seed}: breaks ${rule}.` },
+    { flowCollectionPadding: true },
+  )
   writeOutput(`--out ${folder}`, file, text)
-  process.stdout.write(`seed ${seed}, made smaller in ${tries} tries: ${file}\n  repeat: headroom sim fuzz ${file}\n`)
+  process.stdout.write(
+    `seed ${seed}, made smaller in ${tries} tries: ${file}\n  repeat: headroom sim fuzz ${file}\n`,
+  )
 }
 
 async function failsBy(document: FuzzDocument, rule: string, desks: Desks): Promise<boolean> {

@@ -19,19 +19,22 @@ export interface SimRecordOptions {
 export async function simRecord({ data, name, out, ...range }: SimRecordOptions): Promise<number> {
   const [from, to] = [instantOf('--from', range.from), instantOf('--to', range.to)]
   if (from !== null && to !== null && to <= from) throw new UsageError('--to must be later than --from')
-  if (!/^[a-z0-9][a-z0-9._-]*$/.test(name)) throw new UsageError('--name must be of small letters, digits, dot, - and _')
+  if (!/^[a-z0-9][a-z0-9._-]*$/.test(name))
+    throw new UsageError('--name must be of small letters, digits, dot, - and _')
   if (out !== undefined) checkPlace(`--out ${out}`, out)
   const beside = join(data, RECORDING_FOLDER)
   const notes = newReadNotes()
-  const recorded = await recordScenario(readRecording(existsSync(beside) ? beside : data, notes), { from, to, name }).catch(
-    (error: unknown) => {
-      if (!(error instanceof OtherCourse)) throw error
-      throw new CommandFailure(
-        `this version decides otherwise than the recorded one (${error.message}); headroom sim redecide says where`,
-        EXIT_DIGEST_MISMATCH,
-      )
-    },
-  )
+  const recorded = await recordScenario(readRecording(existsSync(beside) ? beside : data, notes), {
+    from,
+    to,
+    name,
+  }).catch((error: unknown) => {
+    if (!(error instanceof OtherCourse)) throw error
+    throw new CommandFailure(
+      `this version decides otherwise than the recorded one (${error.message}); headroom sim redecide says where`,
+      EXIT_DIGEST_MISMATCH,
+    )
+  })
   for (const note of notes.notes) process.stderr.write(`note: ${note}\n`)
   if (recorded === null) throw new UsageError('no node is up in that range of the recording')
   const { text, nodes, tasks, operator, faults, leftOut } = recorded
@@ -52,6 +55,8 @@ function instantOf(option: string, text: string | undefined): number | null {
   if (text === undefined) return null
   const at = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,3})?Z$/.test(text) ? Date.parse(text) : NaN
   if (Number.isNaN(at))
-    throw new UsageError(`${option} is ${JSON.stringify(text.slice(0, 40))}; it must be an instant in UTC such as 2026-05-04T08:00:00Z`)
+    throw new UsageError(
+      `${option} is ${JSON.stringify(text.slice(0, 40))}; it must be an instant in UTC such as 2026-05-04T08:00:00Z`,
+    )
   return at
 }

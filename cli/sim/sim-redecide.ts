@@ -2,7 +2,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { RECORDING_FOLDER } from '../../controller/adapters/recording/format.ts'
-import { newReadNotes, readRecording, type ReadNotes } from '../../controller/adapters/recording/read-recording.ts'
+import {
+  newReadNotes,
+  readRecording,
+  type ReadNotes,
+} from '../../controller/adapters/recording/read-recording.ts'
 import { redecide, type Difference, type Redecided } from '../../simulator/recording/redecide.ts'
 import { decisionText } from '../decision-text.ts'
 import { EXIT_DIGEST_MISMATCH, EXIT_OK } from '../exit-codes.ts'
@@ -16,7 +20,9 @@ export async function simRedecide(path: string, { json }: SimRedecideOptions): P
   const beside = join(path, RECORDING_FOLDER)
   const again = await redecide(readRecording(existsSync(beside) ? beside : path, notes))
   for (const note of notes.notes) process.stderr.write(`note: ${note}\n`)
-  process.stdout.write(json === true ? `${JSON.stringify({ ...again, ...notes }, null, 2)}\n` : textOf(again, notes))
+  process.stdout.write(
+    json === true ? `${JSON.stringify({ ...again, ...notes }, null, 2)}\n` : textOf(again, notes),
+  )
   return again.difference === null ? EXIT_OK : EXIT_DIGEST_MISMATCH
 }
 
@@ -25,7 +31,9 @@ function textOf(again: Redecided, { files, bytes }: ReadNotes): string {
   const from = firstAt === null || lastAt === null ? '' : ` from ${instant(firstAt)} to ${instant(lastAt)}`
   const read = `${files} files, ${(bytes / 1_048_576).toFixed(1)} MiB: ${inputs} inputs of ${starts} controller starts${from}\n`
   const equal = `${decisions} decisions and ${events} events`
-  return difference === null ? `${read}identical: ${equal}\n` : `${read}${equal} are identical, then:\n${differenceText(difference)}`
+  return difference === null
+    ? `${read}identical: ${equal}\n`
+    : `${read}${equal} are identical, then:\n${differenceText(difference)}`
 }
 
 function differenceText(difference: Difference): string {

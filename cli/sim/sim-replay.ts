@@ -54,7 +54,10 @@ export async function simReplay(file: string, options: SimReplayOptions): Promis
   })
   for (const note of notesOn(header, options)) process.stderr.write(`${note}\n`)
   const identity = { scenarioSha256: null, traceSha256: sha256, version: packageVersion() }
-  const runOptions = { expectedTasks: tasks * options.sample, busMode: options.wire === true ? 'wire' : 'reference' } as const
+  const runOptions = {
+    expectedTasks: tasks * options.sample,
+    busMode: options.wire === true ? 'wire' : 'reference',
+  } as const
   return runAndReport(header.trace, plan, identity, runOptions, options)
 }
 
@@ -66,16 +69,27 @@ async function headerOf(file: string): Promise<TraceHeader> {
     return trace.header
   } catch (error) {
     if (!(error instanceof TraceError) || error.line !== 1) throw error
-    throw new UsageError(`${error.message}. A raw file has to be imported first: headroom trace import FORMAT ${file} -o OUT.trace.jsonl`, {
-      cause: error,
-    })
+    throw new UsageError(
+      `${error.message}. A raw file has to be imported first: headroom trace import FORMAT ${file} -o OUT.trace.jsonl`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 
-async function fleetOf({ nodes, gpusPerNode, vramMib, nodesFile, vramMap }: SimReplayOptions): Promise<FleetEntry[]> {
+async function fleetOf({
+  nodes,
+  gpusPerNode,
+  vramMib,
+  nodesFile,
+  vramMap,
+}: SimReplayOptions): Promise<FleetEntry[]> {
   if (nodesFile !== undefined) {
     if (nodes !== undefined || gpusPerNode !== undefined || vramMib !== undefined) {
-      throw new UsageError('--nodes-file already says what the fleet is: leave out --nodes, --gpus-per-node and --vram-mib')
+      throw new UsageError(
+        '--nodes-file already says what the fleet is: leave out --nodes, --gpus-per-node and --vram-mib',
+      )
     }
     const [{ openbFleet }, { parseVramMap }] = await Promise.all([
       import('../../simulator/trace/openb-fleet.ts'),
@@ -84,7 +98,11 @@ async function fleetOf({ nodes, gpusPerNode, vramMib, nodesFile, vramMap }: SimR
     return openbFleet(nodesFile, vramMap === undefined ? undefined : parseVramMap(vramMap))
   }
   if (vramMap !== undefined) throw new UsageError('--vram-map goes with --nodes-file')
-  const missing = [nodes === undefined && '--nodes', gpusPerNode === undefined && '--gpus-per-node', vramMib === undefined && '--vram-mib']
+  const missing = [
+    nodes === undefined && '--nodes',
+    gpusPerNode === undefined && '--gpus-per-node',
+    vramMib === undefined && '--vram-mib',
+  ]
   const names = missing.filter((name) => name !== false)
   if (nodes === undefined || gpusPerNode === undefined || vramMib === undefined) {
     throw new UsageError(`the fleet is not known: add ${names.join(', ')}, or --nodes-file`)
@@ -98,7 +116,9 @@ function notesOn({ importer }: TraceHeader, { overcommit }: SimReplayOptions): s
   const synthetic = importer?.synthetic ?? []
   if (synthetic.length > 0) notes.push(`note: made up by the importer, not measured: ${synthetic.join(', ')}`)
   if (overcommit > 0 && importer?.options['activity_model'] === 'always-busy') {
-    notes.push('note: the tasks of this trace never idle, so nothing is ever swapped out; import it with --activity-model serving')
+    notes.push(
+      'note: the tasks of this trace never idle, so nothing is ever swapped out; import it with --activity-model serving',
+    )
   }
   return notes
 }

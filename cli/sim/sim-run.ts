@@ -17,7 +17,10 @@ export interface SimRunOptions extends OutputOptions {
 }
 
 export async function simRun(file: string, options: SimRunOptions): Promise<number> {
-  if (options.overcommit !== undefined && options.set?.some(({ field }) => field === `config.${PERCENTAGE}`) === true)
+  if (
+    options.overcommit !== undefined &&
+    options.set?.some(({ field }) => field === `config.${PERCENTAGE}`) === true
+  )
     throw new UsageError(`--overcommit and --set config.${PERCENTAGE} say the same: leave out one`)
   const { scenario, identity, expectedTasks } = await readRunInput(file, options.set)
   const runOptions: RunOptions = {
@@ -27,7 +30,9 @@ export async function simRun(file: string, options: SimRunOptions): Promise<numb
     busMode: options.wire === true ? 'wire' : 'reference',
     areHeartbeatsEnacted: options.enactHeartbeats === true,
     expectedTasks,
-    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+    ...(scenario.operator.length === 0
+      ? {}
+      : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
   }
   return runAndReport(scenario.name, scenario, identity, runOptions, options)
 }

@@ -27,9 +27,14 @@ export interface SimServeOptions extends BrokerOptions {
 const LISTED = 8
 
 export async function simServe(file: string, options: SimServeOptions): Promise<number> {
-  const { scenario } = loadScenario(file, [], ({ faults }, refuse) => options.faults && refuseBeyondFleet(faults, refuse))
+  const { scenario } = loadScenario(
+    file,
+    [],
+    ({ faults }, refuse) => options.faults && refuseBeyondFleet(faults, refuse),
+  )
   const bus = connectBroker(options, `headroom sim serve ${scenario.name}`, () => fleet.reconnected())
-  const otherwise: Work = options.taskTime === undefined ? ENDLESS : { kind: 'duration', ms: options.taskTime }
+  const otherwise: Work =
+    options.taskTime === undefined ? ENDLESS : { kind: 'duration', ms: options.taskTime }
   const fleet: ServedFleet = createServedFleet({
     plan: options.faults ? scenario : { ...scenario, faults: [] },
     busFor: () => bus,
@@ -37,13 +42,17 @@ export async function simServe(file: string, options: SimServeOptions): Promise<
     speed: options.speed,
     seed: randomUUID(),
     workload: new CommandWorkload(otherwise),
-    onFault: (phase, fault) => process.stdout.write(`${new Date().toISOString()}  ${phase}  ${describeFault(fault)}\n`),
+    onFault: (phase, fault) =>
+      process.stdout.write(`${new Date().toISOString()}  ${phase}  ${describeFault(fault)}\n`),
     onRefused: (node, reason) => process.stderr.write(`headroom: ${node}: ${helloRefusal(reason)}\n`),
   })
   fleet.start()
   const gpus = scenario.nodes.reduce((sum, node) => sum + node.gpuCount, 0)
-  process.stdout.write(`${scenario.nodes.length} simulated servers with ${gpus} GPUs (Ctrl-C ends them and their tasks)\n`)
-  for (const { name } of scenario.nodes.slice(0, LISTED)) process.stdout.write(`  ${name}  ${nodeIdFromName(name)}\n`)
+  process.stdout.write(
+    `${scenario.nodes.length} simulated servers with ${gpus} GPUs (Ctrl-C ends them and their tasks)\n`,
+  )
+  for (const { name } of scenario.nodes.slice(0, LISTED))
+    process.stdout.write(`  ${name}  ${nodeIdFromName(name)}\n`)
   await untilSignal()
   fleet.stop()
   await bus.close()

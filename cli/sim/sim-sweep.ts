@@ -36,7 +36,8 @@ export async function simSweep(file: string, options: SimSweepOptions): Promise<
   const { out } = options
   const folder = out === undefined ? null : openSweepFolder(out)
   try {
-    const store = out === undefined ? null : { folder: out, commit: packageCommit(), hasJournal: options.journal }
+    const store =
+      out === undefined ? null : { folder: out, commit: packageCommit(), hasJournal: options.journal }
     const answers = new Map<number, SweepAnswer>()
     if (store !== null) takeDone(plan, store, answers)
     const stopped = await runRest(file, plan, store, options, answers)
@@ -52,7 +53,8 @@ function takeDone(plan: SweepPlan, store: SweepRunStore, answers: Map<number, Sw
     const done = findRun(store.folder, { ...plan.pointOf(job).input.identity, ...store, job })
     if (done !== null) answers.set(index, { ...done, run: sweepRunOf(job, done.result) })
   }
-  if (answers.size > 0) process.stderr.write(`${answers.size} of ${plan.jobs.length} runs are in ${store.folder} already\n`)
+  if (answers.size > 0)
+    process.stderr.write(`${answers.size} of ${plan.jobs.length} runs are in ${store.folder} already\n`)
 }
 
 /** Fills in the answers that are missing. @returns the exit code of the signal that stopped it, or null */
@@ -67,10 +69,19 @@ async function runRest(
   if (rest.length === 0) return null
   const stop = new AbortController()
   const interrupts = onInterrupt(() => stop.abort())
-  const made: Rest = { file, plan, store, indexes: rest, signal: stop.signal, onAnswer: (answer, index) => void answers.set(index, answer) }
+  const made: Rest = {
+    file,
+    plan,
+    store,
+    indexes: rest,
+    signal: stop.signal,
+    onAnswer: (answer, index) => void answers.set(index, answer),
+  }
   try {
     await withProgress(`${plan.name}, ${rest.length} runs`, (onProgress) =>
-      options.workers === undefined ? inProcesses(made, options, onProgress) : overBroker(made, options.workers, options, onProgress),
+      options.workers === undefined
+        ? inProcesses(made, options, onProgress)
+        : overBroker(made, options.workers, options, onProgress),
     )
   } catch (error) {
     if (!stop.signal.aborted) throw error
@@ -107,7 +118,12 @@ async function inProcesses(
   })
 }
 
-async function overBroker(rest: Rest, url: string, { redeliver }: SimSweepOptions, onProgress: OnProgress): Promise<void> {
+async function overBroker(
+  rest: Rest,
+  url: string,
+  { redeliver }: SimSweepOptions,
+  onProgress: OnProgress,
+): Promise<void> {
   const { runRemotely } = await import('../sweep/nats/remote-sweep.ts')
   let done = 0
   await runRemotely({
@@ -133,10 +149,15 @@ async function finish(
   const answers = [...byIndex].sort(([a], [b]) => a - b).map(([, answer]) => answer)
   const count = `${answers.length} of ${plan.jobs.length} runs`
   if (stopped !== null && out !== undefined) {
-    process.stderr.write(`stopped: ${count} are done and kept in ${out}; the same command goes on from there\n`)
+    process.stderr.write(
+      `stopped: ${count} are done and kept in ${out}; the same command goes on from there\n`,
+    )
     return stopped
   }
-  if (stopped !== null) process.stderr.write(`stopped: ${count} are done; with --out FOLDER a sweep goes on where it was stopped\n`)
+  if (stopped !== null)
+    process.stderr.write(
+      `stopped: ${count} are done; with --out FOLDER a sweep goes on where it was stopped\n`,
+    )
   if (answers.length > 0) {
     const report = await reportOn(plan, answers, objective)
     const timings = answers.map(({ timing }) => timing)
@@ -146,7 +167,8 @@ async function finish(
   if (stopped !== null) return stopped
   const faults = answers.flatMap(({ run, operatorFaults }) =>
     operatorFaults.map(
-      (fault) => `${[`${run.overcommit_percent} %`, settingsText(run.settings)].filter(Boolean).join(', ')}, seed ${run.seed}: ${fault}`,
+      (fault) =>
+        `${[`${run.overcommit_percent} %`, settingsText(run.settings)].filter(Boolean).join(', ')}, seed ${run.seed}: ${fault}`,
     ),
   )
   for (const fault of faults) process.stderr.write(`${fault}\n`)

@@ -17,7 +17,8 @@ export interface SimValidateOptions {
 /** Every file, and of each every problem; 2 when there is one. Nothing is run; of a trace the header is read. */
 export async function simValidate(files: readonly string[], { json }: SimValidateOptions): Promise<number> {
   const found: { readonly file: string; readonly error: ScenarioError | null }[] = []
-  for (const file of files.length > 0 ? files : scenarioFiles()) found.push({ file, error: await problemsOf(file) })
+  for (const file of files.length > 0 ? files : scenarioFiles())
+    found.push({ file, error: await problemsOf(file) })
   const told = found.map(({ file, error }) => ({
     file,
     is_valid: error === null,

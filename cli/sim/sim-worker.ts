@@ -47,7 +47,13 @@ export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<numbe
     const build = { version: packageVersion(), commit: packageCommit() }
     const runs = jobs ?? availableParallelism()
     process.stderr.write(`worker: headroom ${nameOf(build)}, ${runs} runs at a time\n`)
-    const bench = { stream, folder, build, signal: stop.signal, traces: new TraceShelf(join(folder, 'traces')) }
+    const bench = {
+      stream,
+      folder,
+      build,
+      signal: stop.signal,
+      traces: new TraceShelf(join(folder, 'traces')),
+    }
     await untilThereIsAQueue(bench)
     await Promise.all(Array.from({ length: runs }, () => serve(bench)))
     return EXIT_OK
@@ -107,7 +113,8 @@ async function untilThereIsAQueue({ stream, signal }: Bench): Promise<void> {
       return await stream.requireConsumer(JOBS, WORKERS)
     } catch (error) {
       if (error instanceof JetStreamError && error.code !== 404) throw error
-      if (!isTold) process.stderr.write('worker: no sweep was ever started on this broker; waiting for the first\n')
+      if (!isTold)
+        process.stderr.write('worker: no sweep was ever started on this broker; waiting for the first\n')
       isTold = true
       await wait(NO_QUEUE_MS, undefined, { signal }).catch(() => undefined)
     }
@@ -130,7 +137,10 @@ async function work(bench: Bench, maker: Maker, delivery: Delivery): Promise<voi
     if (result === null) return
     await bench.stream.publish(resultSubject(job.sweep, job.run), JSON.stringify(result))
     await delivery.ack()
-    const what = result.kind === 'done' ? `took ${result.timing.wall_s.toFixed(1)} s` : `failed: ${firstLineOf(result.message)}`
+    const what =
+      result.kind === 'done'
+        ? `took ${result.timing.wall_s.toFixed(1)} s`
+        : `failed: ${firstLineOf(result.message)}`
     process.stderr.write(`worker: ${job.sweep} ${job.run} ${what}\n`)
   } catch (error) {
     // The broker went away in the middle: it will give the job out again.
@@ -142,7 +152,9 @@ async function work(bench: Bench, maker: Maker, delivery: Delivery): Promise<voi
 
 /** No message ends the worker. The broker delivers again what it does not accept now. */
 async function noJob({ stream }: Bench, delivery: Delivery, why: string): Promise<void> {
-  process.stderr.write(`worker: ${delivery.subject}: a message that is no job (${why}): moved to headroom.sweep.dead\n`)
+  process.stderr.write(
+    `worker: ${delivery.subject}: a message that is no job (${why}): moved to headroom.sweep.dead\n`,
+  )
   await putAway(stream, delivery, why).catch(async (error: unknown) => {
     process.stderr.write(`worker: ${delivery.subject}: it could not be moved: ${(error as Error).message}\n`)
     await delivery.giveBack(GIVE_BACK_MS).catch(() => undefined)
@@ -151,7 +163,9 @@ async function noJob({ stream }: Bench, delivery: Delivery, why: string): Promis
 
 /** Other code may come to other bytes. */
 function refusalOf(job: JobMessage, build: BuildIdentity): string | null {
-  const isSame = job.version === build.version && (job.commit === null || build.commit === null || job.commit === build.commit)
+  const isSame =
+    job.version === build.version &&
+    (job.commit === null || build.commit === null || job.commit === build.commit)
   if (isSame && job.format === FORMAT) return null
   return `this worker is headroom ${nameOf(build)}, the sweep ${job.sweep} was started by ${nameOf(job)}: their results may differ, so it takes no part; run the same version on both`
 }
@@ -161,7 +175,12 @@ function nameOf({ version, commit }: BuildIdentity): string {
 }
 
 /** Null: stopped in the middle. A run that cannot be made is an outcome, too. */
-async function outcomeOf(bench: Bench, maker: Maker, job: JobMessage, deliveries: number): Promise<ResultMessage | null> {
+async function outcomeOf(
+  bench: Bench,
+  maker: Maker,
+  job: JobMessage,
+  deliveries: number,
+): Promise<ResultMessage | null> {
   const head = { format: FORMAT, run: job.run } as const
   if (deliveries > MAX_DELIVERIES) {
     const message = `run ${job.run} was given to ${MAX_DELIVERIES} workers, and none of them came back with it`
@@ -175,7 +194,14 @@ async function outcomeOf(bench: Bench, maker: Maker, job: JobMessage, deliveries
     if (answer === null) return null
     const { overcommit_percent: _percent, settings: _settings, ...result } = answer.run
     const files = await sendFiles(bench, job, task, scratch)
-    return { ...head, kind: 'done', result, timing: answer.timing, operator_faults: answer.operatorFaults, files }
+    return {
+      ...head,
+      kind: 'done',
+      result,
+      timing: answer.timing,
+      operator_faults: answer.operatorFaults,
+      files,
+    }
   } catch (error) {
     if (!(error instanceof Error) || isTransportError(error)) throw error
     return { ...head, kind: 'failed', name: error.name, message: inTheirWords(error.message, traces) }
@@ -199,7 +225,12 @@ function isTransportError({ name }: Error): boolean {
 }
 
 /** @param held learns by name, as it is where the sweep was started, which traces it holds: the caller releases them */
-async function taskOf(bench: Bench, job: JobMessage, scratch: string, held: Map<string, HeldTrace>): Promise<SweepTask> {
+async function taskOf(
+  bench: Bench,
+  job: JobMessage,
+  scratch: string,
+  held: Map<string, HeldTrace>,
+): Promise<SweepTask> {
   const point = await pointOf(bench, job)
   for (const [name, ref] of Object.entries(point.traces)) {
     held.set(name, await bench.traces.hold(ref, () => getBlob(bench.stream, job.sweep, 'blob', ref)))
@@ -209,8 +240,15 @@ async function taskOf(bench: Bench, job: JobMessage, scratch: string, held: Map<
   const input = await readRunInput(source, overridesOf(point.settings))
   if (JSON.stringify(input.identity) !== JSON.stringify(point.identity))
     throw new Error(`run ${job.run}: what came over the broker is not what was sent`)
-  const store = job.files === 'none' ? null : { folder: scratch, commit: bench.build.commit, hasJournal: job.files === 'all' }
-  return { ...input, job: { overcommitPercent: job.overcommit_percent, settings: point.settings, seed: job.seed }, store }
+  const store =
+    job.files === 'none'
+      ? null
+      : { folder: scratch, commit: bench.build.commit, hasJournal: job.files === 'all' }
+  return {
+    ...input,
+    job: { overcommitPercent: job.overcommit_percent, settings: point.settings, seed: job.seed },
+    store,
+  }
 }
 
 async function pointOf({ stream }: Bench, { sweep, run, point: ref }: JobMessage): Promise<PointBlob> {
@@ -228,7 +266,12 @@ async function sendFiles(
   const files: Record<string, BlobRef> = {}
   if (store === null) return files
   for (const name of filesOf(store))
-    files[name] = await putBlob(stream, job.sweep, 'file', readFileSync(join(runFolderOf(scratch, run), name)))
+    files[name] = await putBlob(
+      stream,
+      job.sweep,
+      'file',
+      readFileSync(join(runFolderOf(scratch, run), name)),
+    )
   return files
 }
 

@@ -31,13 +31,19 @@ export interface SweepAnswer {
   readonly operatorFaults: readonly string[]
 }
 
-export async function runSweepTask(task: SweepTask, onProgress: (fraction: number) => void): Promise<SweepAnswer> {
+export async function runSweepTask(
+  task: SweepTask,
+  onProgress: (fraction: number) => void,
+): Promise<SweepAnswer> {
   const { scenario, identity, expectedTasks, job, store } = task
   const partial = store === null ? null : partialFolder(store.folder, job)
   const folder =
     store === null || partial === null
       ? null
-      : openRunFolder(partial, scenario.clock.startMs, { hasJournal: store.hasJournal, option: `--out ${store.folder}` })
+      : openRunFolder(partial, scenario.clock.startMs, {
+          hasJournal: store.hasJournal,
+          option: `--out ${store.folder}`,
+        })
   const stopwatch = createStopwatch()
   const takeTiming = startTiming(stopwatch)
   const run = await runScenario(scenario, identity, {
@@ -47,7 +53,9 @@ export async function runSweepTask(task: SweepTask, onProgress: (fraction: numbe
     stopwatch,
     onProgress,
     ...folder?.options,
-    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+    ...(scenario.operator.length === 0
+      ? {}
+      : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
   })
   const timing = takeTiming()
   const { result, operatorFaults } = run

@@ -64,9 +64,14 @@ export class SimulationBook {
   progressed(id: string, fraction: number): void {
     const record = this.#records.get(id)
     const now = this.#now()
-    if (record === undefined || isOver(record.state) || now - (this.#toldAt.get(id) ?? 0) < PROGRESS_EVERY_MS) return
+    if (record === undefined || isOver(record.state) || now - (this.#toldAt.get(id) ?? 0) < PROGRESS_EVERY_MS)
+      return
     this.#toldAt.set(id, now)
-    this.#records.set(id, { ...record, progress: Math.max(record.progress, fraction), revision: record.revision + 1 })
+    this.#records.set(id, {
+      ...record,
+      progress: Math.max(record.progress, fraction),
+      revision: record.revision + 1,
+    })
     this.#tell(id)
   }
 

@@ -14,7 +14,11 @@ import type { Input } from './session-input.ts'
 import { injected, openStage, type RestStage } from './session-stage.ts'
 
 /** What is to be told of a session that was brought to the end of its exercise. */
-export async function debriefOf(exercise: Exercise, stage: RestStage, inputs: readonly Input[]): Promise<Debrief> {
+export async function debriefOf(
+  exercise: Exercise,
+  stage: RestStage,
+  inputs: readonly Input[],
+): Promise<Debrief> {
   const own = await outcomeOf(exercise, stage, answersIn(inputs))
   const replay = await replayOf(exercise, inputs)
   const reference = await referenceOutcome(exercise)
@@ -46,7 +50,9 @@ interface ExerciseOutcome {
 }
 
 /** The same cluster, brought to its end by who knows. */
-export async function referenceOutcome(exercise: Exercise): Promise<ExerciseOutcome & { readonly replay: RunReplay }> {
+export async function referenceOutcome(
+  exercise: Exercise,
+): Promise<ExerciseOutcome & { readonly replay: RunReplay }> {
   const plan: RunPlan = { ...exercise.scenario, operator: exercise.reference }
   const { session, replay } = await recorded(plan, [], exercise.endsAtMs)
   try {
@@ -79,13 +85,25 @@ async function recorded(plan: RunPlan, inputs: readonly Input[], endMs: Duration
 }
 
 /** What has come of it at this instant. */
-export async function outcomeOf(exercise: Exercise, stage: RestStage, answers: Evidence['answers']): Promise<ExerciseOutcome> {
+export async function outcomeOf(
+  exercise: Exercise,
+  stage: RestStage,
+  answers: Evidence['answers'],
+): Promise<ExerciseOutcome> {
   const reads = new Map<string, { readonly status: number; readonly body: unknown }>()
   const app = await stage.interface()
   for (const objective of exercise.objectives) {
     if (objective.kind !== 'state' || app === null || reads.has(objective.path)) continue
     const path = String(withIds(objective.path, ({ name }) => nodeIdIn(exercise.scenario, name)))
-    const asked = { kind: 'request', method: 'GET', path, headers: {}, body: null, by: 'exercise', role: 'admin' } as const
+    const asked = {
+      kind: 'request',
+      method: 'GET',
+      path,
+      headers: {},
+      body: null,
+      by: 'exercise',
+      role: 'admin',
+    } as const
     const { statusCode, body } = await app.inject(injected(asked))
     reads.set(objective.path, { status: statusCode, body: JSON.parse(body) as unknown })
   }
@@ -99,14 +117,24 @@ function rightAnswers({ questions }: Exercise): Readonly<Record<string, AnswerVa
 
 /** The last answer to each question counts. */
 export function answersIn(inputs: readonly Input[]): Readonly<Record<string, AnswerValue>> {
-  return Object.fromEntries(inputs.flatMap((input) => (input.kind === 'answer' ? [[input.question, input.value]] : [])))
+  return Object.fromEntries(
+    inputs.flatMap((input) => (input.kind === 'answer' ? [[input.question, input.value]] : [])),
+  )
 }
 
 export function actionsIn(inputs: readonly Input[]): readonly ExerciseAction[] {
   return inputs.flatMap((input): ExerciseAction[] => {
     if (input.kind !== 'request') return []
     const body = input.body === null ? null : Buffer.from(input.body).toString()
-    return [{ virtualMs: input.position.atMs, method: input.method, path: input.path, body: jsonOr(body), by: input.by }]
+    return [
+      {
+        virtualMs: input.position.atMs,
+        method: input.method,
+        path: input.path,
+        body: jsonOr(body),
+        by: input.by,
+      },
+    ]
   })
 }
 

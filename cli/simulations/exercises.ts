@@ -43,7 +43,11 @@ async function readAll(folder: string): Promise<readonly Known[]> {
   const all = names.map(async (name): Promise<Known> => {
     const file = join(folder, name)
     const text = await readFile(file, 'utf8')
-    return { brief: briefOf(loadExercise(text, folder, name)), file, sha256: createHash('sha256').update(text).digest('hex') }
+    return {
+      brief: briefOf(loadExercise(text, folder, name)),
+      file,
+      sha256: createHash('sha256').update(text).digest('hex'),
+    }
   })
   return (await Promise.all(all)).sort((a, b) => byCodeUnits(a.brief.name, b.brief.name))
 }

@@ -62,7 +62,8 @@ export class ScenarioLibrary {
   async put(name: string, text: string, by: Uploader, room: UploadsRoom): Promise<Outcome<null>> {
     const all = await this.#all()
     const known = all.find((entry) => entry.name === name)
-    if (known !== undefined && !known.isOwn) return conflict(`A scenario that comes with Headroom is called ${name}.`)
+    if (known !== undefined && !known.isOwn)
+      return conflict(`A scenario that comes with Headroom is called ${name}.`)
     if (known === undefined && all.filter(({ isOwn }) => isOwn).length >= LIMITS.ownScenarios) {
       return conflict(`${LIMITS.ownScenarios} scenarios are kept already; delete one.`)
     }
@@ -70,7 +71,8 @@ export class ScenarioLibrary {
     if (notTheirs !== null) return refused({ code: 'forbidden', detail: notTheirs })
     const { own } = this.#folders
     await mkdir(own, { recursive: true })
-    const full = room.whyNot(await room.usageOf(by.name), Buffer.byteLength(text)) ?? (await room.whyDiskIsShort())
+    const full =
+      room.whyNot(await room.usageOf(by.name), Buffer.byteLength(text)) ?? (await room.whyDiskIsShort())
     if (full !== null) return refused({ code: 'uploads_full', detail: full })
     // An operator who replaces a scenario does not take it over.
     const createdBy = known === undefined ? by.name : known.createdBy
@@ -119,7 +121,8 @@ export class ScenarioLibrary {
   async #traces(): Promise<Record<string, string>> {
     const found: Record<string, string> = {}
     for (const folder of [this.#folders.traces, join(this.#folders.shipped, 'traces')]) {
-      for (const name of await namesIn(folder)) if (TRACE.test(name)) found[`traces/${name}`] = join(folder, name)
+      for (const name of await namesIn(folder))
+        if (TRACE.test(name)) found[`traces/${name}`] = join(folder, name)
     }
     return found
   }
@@ -137,11 +140,16 @@ export class ScenarioLibrary {
 
   async #read(folder: string, isOwn: boolean): Promise<readonly Known[]> {
     const names = (await namesIn(folder)).filter((name) => name.endsWith(SUFFIX))
-    const files = names.map((name) => ({ file: join(folder, name), purpose: purposeOf(folder, join(folder, name)) }))
+    const files = names.map((name) => ({
+      file: join(folder, name),
+      purpose: purposeOf(folder, join(folder, name)),
+    }))
     if (files.length === 0) return []
     if (isOwn) return Promise.all(files.map(({ file }) => ownEntry(file)))
     const answer = await this.#reader.read({ kind: 'library', files })
-    return answer?.kind === 'library' ? answer.entries.map((entry) => ({ ...entry, isOwn, createdBy: null })) : []
+    return answer?.kind === 'library'
+      ? answer.entries.map((entry) => ({ ...entry, isOwn, createdBy: null }))
+      : []
   }
 }
 

@@ -1,5 +1,10 @@
 /** A simulation as it begins. */
-import type { RunChoices, ScenarioFacts, SimulationKind, SimulationRecord } from '../../controller/ports/simulation.ts'
+import type {
+  RunChoices,
+  ScenarioFacts,
+  SimulationKind,
+  SimulationRecord,
+} from '../../controller/ports/simulation.ts'
 
 export interface NewRecord {
   readonly id: string
@@ -11,7 +16,15 @@ export interface NewRecord {
   readonly now: number
 }
 
-export function newRecord({ id, kind, facts, choices, by, now, exercise = null }: NewRecord): SimulationRecord {
+export function newRecord({
+  id,
+  kind,
+  facts,
+  choices,
+  by,
+  now,
+  exercise = null,
+}: NewRecord): SimulationRecord {
   return {
     id,
     kind,

@@ -4,7 +4,10 @@ import type { SimulationBook } from './book.ts'
 import { LIMITS } from './limits.ts'
 
 /** What one does while it runs. Throws what it fails of; when `signal` aborts it ends its processes and rejects. */
-export type Work = (how: { readonly signal: AbortSignal; readonly onProgress: (fraction: number) => void }) => Promise<void>
+export type Work = (how: {
+  readonly signal: AbortSignal
+  readonly onProgress: (fraction: number) => void
+}) => Promise<void>
 
 interface Job {
   readonly id: string

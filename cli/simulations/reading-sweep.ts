@@ -16,7 +16,11 @@ export type SweepReading =
   | { readonly kind: 'invalid'; readonly field: string; readonly detail: string }
 
 /** Throws ScenarioError for what is wrong with the scenario itself. */
-export function readSweep(source: ScenarioSource, wish: SweepWish, withinMs: DurationMs | null): SweepReading {
+export function readSweep(
+  source: ScenarioSource,
+  wish: SweepWish,
+  withinMs: DurationMs | null,
+): SweepReading {
   const loaded = loadScenario(source)
   const facts = factsOf(loaded, withinMs)
   const tooLarge = whyTooLarge(facts)
@@ -39,20 +43,31 @@ function bodyProblem(refusal: GridRefusal): Refused {
         'overcommit_percents is required: the scenario has no sweep of its own, and no other field is swept',
       )
     case 'too_many_runs':
-      return refusedAt(['seeds'], `overcommit_percents, seeds and fields make ${refusal.runs} runs; allowed are ${refusal.max}`)
+      return refusedAt(
+        ['seeds'],
+        `overcommit_percents, seeds and fields make ${refusal.runs} runs; allowed are ${refusal.max}`,
+      )
   }
 }
 
 /** Null: every combination of the other fields is a scenario that may be run. */
-function whyNotTried(source: ScenarioSource, { axes }: SweepGrid, withinMs: DurationMs | null): Refused | null {
+function whyNotTried(
+  source: ScenarioSource,
+  { axes }: SweepGrid,
+  withinMs: DurationMs | null,
+): Refused | null {
   for (const { field, values } of axes) {
     const problem = overrideFieldProblem(field)
     if (problem !== null) return refusedAt(['fields', field], problem)
-    if (new Set(values.map(String)).size < values.length) return refusedAt(['fields', field], `${field} has a value twice`)
+    if (new Set(values.map(String)).size < values.length)
+      return refusedAt(['fields', field], `${field} has a value twice`)
   }
   const combinations = sweepSize([0], [0], axes)
   if (combinations > LIMITS.sweptSettings) {
-    return refusedAt(['fields'], `fields make ${combinations} combinations; allowed are ${LIMITS.sweptSettings}`)
+    return refusedAt(
+      ['fields'],
+      `fields make ${combinations} combinations; allowed are ${LIMITS.sweptSettings}`,
+    )
   }
   for (const settings of axes.length === 0 ? [] : settingsOf(axes)) {
     const refused = whyNotSet(source, settings, withinMs)
@@ -69,7 +84,9 @@ function whyNotSet(source: ScenarioSource, settings: Settings, withinMs: Duratio
     if (!(error instanceof ScenarioError)) throw error
     const [{ path, detail } = { path: '', detail: 'is not right' }] = error.problems
     const dotted = path.replaceAll(/\[(\d+)\]/g, '.$1')
-    const field = Object.keys(settings).find((each) => dotted === each || dotted.startsWith(`${each}.`) || each.startsWith(`${dotted}.`))
+    const field = Object.keys(settings).find(
+      (each) => dotted === each || dotted.startsWith(`${each}.`) || each.startsWith(`${dotted}.`),
+    )
     return refusedAt(
       field === undefined ? ['fields'] : ['fields', field],
       `with ${settingsText(settings)}: ${path === '' ? '' : `${path}: `}${detail}`,
@@ -79,5 +96,9 @@ function whyNotSet(source: ScenarioSource, settings: Settings, withinMs: Duratio
 
 /** @param way to the field in the body */
 function refusedAt(way: readonly string[], detail: string): Refused {
-  return { kind: 'invalid', field: way.map((key) => key.replaceAll('~', '~0').replaceAll('/', '~1')).join('/'), detail }
+  return {
+    kind: 'invalid',
+    field: way.map((key) => key.replaceAll('~', '~0').replaceAll('/', '~1')).join('/'),
+    detail,
+  }
 }

@@ -13,8 +13,16 @@ export type FoundScenario = Omit<LibraryEntry, 'isOwn' | 'createdBy'> & { readon
 export type ReadJob =
   /** `withinMs`: tasks that come later are not counted; null: all are. */
   | { readonly kind: 'scenario'; readonly source: ScenarioSource; readonly withinMs: DurationMs | null }
-  | { readonly kind: 'sweep'; readonly source: ScenarioSource; readonly wish: SweepWish; readonly withinMs: DurationMs | null }
-  | { readonly kind: 'library'; readonly files: ReadonlyArray<{ readonly file: string; readonly purpose: string | null }> }
+  | {
+      readonly kind: 'sweep'
+      readonly source: ScenarioSource
+      readonly wish: SweepWish
+      readonly withinMs: DurationMs | null
+    }
+  | {
+      readonly kind: 'library'
+      readonly files: ReadonlyArray<{ readonly file: string; readonly purpose: string | null }>
+    }
 
 export type ReadAnswer =
   | { readonly kind: 'facts'; readonly facts: ScenarioFacts; readonly text: string }
@@ -25,7 +33,9 @@ export type ReadAnswer =
 export async function read(job: ReadJob): Promise<ReadAnswer> {
   if (job.kind === 'library') return { kind: 'library', entries: entriesOf(job.files) }
   try {
-    return job.kind === 'scenario' ? readScenario(job.source, job.withinMs) : readSweep(job.source, job.wish, job.withinMs)
+    return job.kind === 'scenario'
+      ? readScenario(job.source, job.withinMs)
+      : readSweep(job.source, job.wish, job.withinMs)
   } catch (error) {
     if (!(error instanceof ScenarioError)) throw error
     return { kind: 'problems', problems: error.problems }
@@ -46,11 +56,17 @@ function entriesOf(files: Extract<ReadJob, { kind: 'library' }>['files']): reado
 
 function described(file: string): Pick<LibraryEntry, 'name' | 'description' | 'tooLargeBecause'> {
   const text = readFileSync(file, 'utf8')
-  const name = /^scenario:[ \t]*["']?([a-z0-9][a-z0-9._-]*)/m.exec(text)?.[1] ?? file.replace(/^.*\//, '').replace(/\.scenario\.ya?ml$/, '')
+  const name =
+    /^scenario:[ \t]*["']?([a-z0-9][a-z0-9._-]*)/m.exec(text)?.[1] ??
+    file.replace(/^.*\//, '').replace(/\.scenario\.ya?ml$/, '')
   try {
     const loaded = loadScenario(file)
     const { scenario } = loaded
-    return { name: scenario.name, description: scenario.description, tooLargeBecause: whyTooLarge(factsOf(loaded)) }
+    return {
+      name: scenario.name,
+      description: scenario.description,
+      tooLargeBecause: whyTooLarge(factsOf(loaded)),
+    }
   } catch (error) {
     if (error instanceof ScenarioError) return { name, description: null, tooLargeBecause: null }
     throw error

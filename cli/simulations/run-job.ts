@@ -69,10 +69,13 @@ export async function runJob(job: RunJob, onProgress: (fraction: number) => void
     stopwatch,
     onProgress: (fraction) => {
       beats += 1
-      if (beats * STEPS_PER_BEAT > LIMITS.steps) throw new LimitReached(`It took more than ${LIMITS.steps} events.`)
+      if (beats * STEPS_PER_BEAT > LIMITS.steps)
+        throw new LimitReached(`It took more than ${LIMITS.steps} events.`)
       onProgress(fraction)
     },
-    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+    ...(scenario.operator.length === 0
+      ? {}
+      : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
   })
   const timing = takeTiming()
   const residency = (recorder as ResidencyRecorder | null)?.finish()

@@ -7,9 +7,13 @@ import { expectedOf } from '../sim/run-input.ts'
 import { LIMITS } from './limits.ts'
 
 /** @param withinMs tasks that come later are not counted: nothing arrives after it, or it is as far as a limit looks ahead; null: all */
-export function factsOf({ scenario, sha256 }: LoadedScenario, withinMs: DurationMs | null = null): ScenarioFacts {
+export function factsOf(
+  { scenario, sha256 }: LoadedScenario,
+  withinMs: DurationMs | null = null,
+): ScenarioFacts {
   let expectedTasks = 0
-  for (const item of scenario.workload) if (item.kind !== 'trace') expectedTasks += expectedOf(item, withinMs ?? Infinity)
+  for (const item of scenario.workload)
+    if (item.kind !== 'trace') expectedTasks += expectedOf(item, withinMs ?? Infinity)
   return {
     name: scenario.name,
     description: scenario.description,
@@ -29,9 +33,14 @@ export function sessionHorizonMs(untilMs: DurationMs | null): DurationMs {
 }
 
 /** Null: it may be run. */
-export function whyTooLarge({ nodes, gpus, expectedTasks }: Pick<ScenarioFacts, 'nodes' | 'gpus' | 'expectedTasks'>): string | null {
+export function whyTooLarge({
+  nodes,
+  gpus,
+  expectedTasks,
+}: Pick<ScenarioFacts, 'nodes' | 'gpus' | 'expectedTasks'>): string | null {
   if (nodes > LIMITS.nodes) return `The fleet has ${nodes} nodes; allowed are ${LIMITS.nodes}.`
   if (gpus > LIMITS.gpus) return `The fleet has ${gpus} GPUs; allowed are ${LIMITS.gpus}.`
-  if (expectedTasks > LIMITS.tasks) return `About ${expectedTasks} tasks would come; allowed are ${LIMITS.tasks}.`
+  if (expectedTasks > LIMITS.tasks)
+    return `About ${expectedTasks} tasks would come; allowed are ${LIMITS.tasks}.`
   return null
 }

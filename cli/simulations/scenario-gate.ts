@@ -24,7 +24,11 @@ export interface ScenarioGate {
   /** @param withinMs tasks that come later do not count towards the limit; null: all do */
   readonly scenario: (scenario: ScenarioReference, withinMs: DurationMs | null) => Promise<Outcome<Found>>
   /** With every combination of what is varied in it. */
-  readonly sweep: (scenario: ScenarioReference, wish: SweepWish, withinMs: DurationMs | null) => Promise<Outcome<FoundSweep>>
+  readonly sweep: (
+    scenario: ScenarioReference,
+    wish: SweepWish,
+    withinMs: DurationMs | null,
+  ) => Promise<Outcome<FoundSweep>>
 }
 
 const BUSY = { code: 'too_many', detail: 'Too many scenarios are being read.', retryAfterSeconds: 2 } as const
@@ -36,19 +40,22 @@ export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): 
     found: (answer: ReadAnswer, source: ScenarioSource) => T | null,
   ): Promise<Outcome<T>> => {
     const source = await library.sourceOf(scenario)
-    if (source === undefined) return refused({ code: 'not_found', what: 'scenario', id: 'name' in scenario ? scenario.name : '' })
+    if (source === undefined)
+      return refused({ code: 'not_found', what: 'scenario', id: 'name' in scenario ? scenario.name : '' })
     const answering = reader.read(jobOf(source))
     if (answering === null) return refused(BUSY)
     try {
       const answer = await answering
       if (answer.kind === 'problems') return refused({ code: 'invalid_scenario', problems: answer.problems })
       if (answer.kind === 'too_large') return refused({ code: 'too_large', detail: answer.detail })
-      if (answer.kind === 'invalid') return refused({ code: 'invalid', field: answer.field, detail: answer.detail })
+      if (answer.kind === 'invalid')
+        return refused({ code: 'invalid', field: answer.field, detail: answer.detail })
       const value = found(answer, source)
       if (value === null) throw new Error('the reader answered something else')
       return { ok: true, value }
     } catch (error) {
-      if (error instanceof WorkerFault) return refused({ code: 'too_large', detail: `The scenario was not read: ${error.message}.` })
+      if (error instanceof WorkerFault)
+        return refused({ code: 'too_large', detail: `The scenario was not read: ${error.message}.` })
       throw error
     }
   }
@@ -57,13 +64,15 @@ export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): 
       read(
         scenario,
         (source) => ({ kind: 'scenario', source, withinMs }),
-        (answer, source) => (answer.kind === 'facts' ? { source, facts: answer.facts, text: answer.text } : null),
+        (answer, source) =>
+          answer.kind === 'facts' ? { source, facts: answer.facts, text: answer.text } : null,
       ),
     sweep: (scenario, wish, withinMs) =>
       read(
         scenario,
         (source) => ({ kind: 'sweep', source, wish, withinMs }),
-        (answer, source) => (answer.kind === 'sweep' ? { source, facts: answer.facts, grid: answer.grid } : null),
+        (answer, source) =>
+          answer.kind === 'sweep' ? { source, facts: answer.facts, grid: answer.grid } : null,
       ),
   }
 }

@@ -47,7 +47,10 @@ export class ScenarioReader {
     const withinMs = job.kind === 'library' ? Math.max(this.#withinMs, LIBRARY_WITHIN_MS) : this.#withinMs
     let timer: NodeJS.Timeout | undefined
     const tooLong = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new WorkerFault(`it took longer than ${withinMs / 1000} s to read`)), withinMs)
+      timer = setTimeout(
+        () => reject(new WorkerFault(`it took longer than ${withinMs / 1000} s to read`)),
+        withinMs,
+      )
     })
     try {
       return await Promise.race([process.ask(job), tooLong])
@@ -62,7 +65,9 @@ export class ScenarioReader {
   /** The time that a process takes to start is nobody's fault. */
   async #warm(): Promise<JobProcess<ReadJob, ReadAnswer>> {
     if (this.#process !== null && !this.#process.isEnded) return this.#process
-    const process = new JobProcess<ReadJob, ReadAnswer>(workerUrl('simulations/reader-worker'), { heapMib: HEAP_MIB })
+    const process = new JobProcess<ReadJob, ReadAnswer>(workerUrl('simulations/reader-worker'), {
+      heapMib: HEAP_MIB,
+    })
     this.#process = process
     await process.ask({ kind: 'library', files: [] })
     return process

@@ -106,7 +106,13 @@ export class SessionHost {
       inputs: this.#session.inputs.length,
       inputsAhead: this.#session.inputsAhead,
       stateHash: this.#session.stateHash(),
-      snapshots: this.#snapshots.map(({ id, name, virtualMs, events, stateHash }) => ({ id, name, virtualMs, events, stateHash })),
+      snapshots: this.#snapshots.map(({ id, name, virtualMs, events, stateHash }) => ({
+        id,
+        name,
+        virtualMs,
+        events,
+        stateHash,
+      })),
     }
   }
 
@@ -148,7 +154,8 @@ export class SessionHost {
   breakNow(entry: string, isHidden: boolean, by: string | null): Promise<void> {
     return this.#alone(async () => {
       const [fault] = readFaults(entry, this.#plan.nodes, 'fault')
-      if (fault === undefined || fault.kind === 'swarm') throw new SessionConflict('One fault at a time is injected, and no swarm.')
+      if (fault === undefined || fault.kind === 'swarm')
+        throw new SessionConflict('One fault at a time is injected, and no swarm.')
       await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.stage.world.nowMs }, isHidden, by })
     })
   }
@@ -165,7 +172,15 @@ export class SessionHost {
     const injected = this.#session.inputs.flatMap((input): SessionFault[] =>
       input.kind !== 'fault'
         ? []
-        : [{ atMs: input.position.atMs, isHidden: input.isHidden, origin: 'injected', by: input.by, fault: { ...input.fault } }],
+        : [
+            {
+              atMs: input.position.atMs,
+              isHidden: input.isHidden,
+              origin: 'injected',
+              by: input.by,
+              fault: { ...input.fault },
+            },
+          ],
     )
     return [...ofScenario, ...injected]
   }
@@ -244,11 +259,16 @@ export class SessionHost {
     if (this.#isPaused) return null
     const end = this.#plan.clock.untilMs ?? Infinity
     if (this.#speed !== null)
-      return Math.min(end, this.#anchor.virtualMs + Math.floor((performance.now() - this.#anchor.real) * this.#speed))
+      return Math.min(
+        end,
+        this.#anchor.virtualMs + Math.floor((performance.now() - this.#anchor.real) * this.#speed),
+      )
     // As fast as it can: to the next thing that is due, with a look at the others after each slice.
     const { clock, nowMs } = this.stage.world
     const next = clock.nextAt()
-    return next === null ? null : Math.min(end, Math.max(nowMs, next - this.#plan.clock.startMs) + FAST_STRETCH_MS)
+    return next === null
+      ? null
+      : Math.min(end, Math.max(nowMs, next - this.#plan.clock.startMs) + FAST_STRETCH_MS)
   }
 
   #setAnchor(): void {
@@ -261,7 +281,8 @@ export class SessionHost {
   }
 
   async #put(input: Unplaced): Promise<unknown> {
-    if (this.#session.inputs.length >= MAX_INPUTS) throw new SessionConflict(`A session takes at most ${MAX_INPUTS} inputs.`)
+    if (this.#session.inputs.length >= MAX_INPUTS)
+      throw new SessionConflict(`A session takes at most ${MAX_INPUTS} inputs.`)
     return this.#session.put(input)
   }
 
@@ -295,7 +316,8 @@ export class SessionHost {
       this.#seekMs = virtualMs
     })
     const until = performance.now() + SEEK_WITHIN_MS
-    while (this.#seekMs === virtualMs && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 5))
+    while (this.#seekMs === virtualMs && performance.now() < until)
+      await new Promise((resolve) => setTimeout(resolve, 5))
     return this.view()
   }
 
@@ -312,11 +334,20 @@ export class SessionHost {
   }
 
   #keep(name: string): SessionView {
-    if (this.#snapshots.length >= MAX_SNAPSHOTS) throw new SessionConflict(`A session keeps at most ${MAX_SNAPSHOTS} snapshots.`)
+    if (this.#snapshots.length >= MAX_SNAPSHOTS)
+      throw new SessionConflict(`A session keeps at most ${MAX_SNAPSHOTS} snapshots.`)
     const { position, inputs } = this.#session
     const stateHash = this.#session.stateHash()
     const id = randomUUID()
-    this.#snapshots.push({ id, name, virtualMs: position.atMs, events: position.events, stateHash, position, inputs: [...inputs] })
+    this.#snapshots.push({
+      id,
+      name,
+      virtualMs: position.atMs,
+      events: position.events,
+      stateHash,
+      position,
+      inputs: [...inputs],
+    })
     return this.view()
   }
 }

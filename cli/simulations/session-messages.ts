@@ -25,9 +25,21 @@ export type ToSession =
   | { readonly n: number; readonly kind: 'open'; readonly job: SessionJob }
   | { readonly n: number; readonly kind: 'control'; readonly command: SessionCommand }
   | { readonly n: number; readonly kind: 'branch'; readonly snapshot: string | null }
-  | { readonly n: number; readonly kind: 'break'; readonly entry: string; readonly isHidden: boolean; readonly by: string | null }
+  | {
+      readonly n: number
+      readonly kind: 'break'
+      readonly entry: string
+      readonly isHidden: boolean
+      readonly by: string | null
+    }
   | { readonly n: number; readonly kind: 'faults' | 'exercise' | 'finish' }
-  | { readonly n: number; readonly kind: 'answer'; readonly question: string; readonly value: string | number; readonly by: string | null }
+  | {
+      readonly n: number
+      readonly kind: 'answer'
+      readonly question: string
+      readonly value: string | number
+      readonly by: string | null
+    }
   | { readonly n: number; readonly kind: 'ask'; readonly request: ForwardedRequest }
   /** The reader of an answer takes one more piece, or nothing any more. */
   | { readonly n: number; readonly kind: 'more' | 'enough' }
@@ -39,8 +51,19 @@ export type FromSession =
   | { readonly n: number; readonly kind: 'exercise'; readonly view: ExerciseView }
   | { readonly n: number; readonly kind: 'debrief'; readonly debrief: Debrief }
   | { readonly n: number; readonly kind: 'problems'; readonly problems: readonly ScenarioProblem[] }
-  | { readonly n: number; readonly kind: 'failed'; readonly name: string; readonly message: string; readonly stack: string | undefined }
-  | { readonly n: number; readonly kind: 'head'; readonly status: number; readonly headers: Readonly<Record<string, string>> }
+  | {
+      readonly n: number
+      readonly kind: 'failed'
+      readonly name: string
+      readonly message: string
+      readonly stack: string | undefined
+    }
+  | {
+      readonly n: number
+      readonly kind: 'head'
+      readonly status: number
+      readonly headers: Readonly<Record<string, string>>
+    }
   | { readonly n: number; readonly kind: 'piece'; readonly bytes: Uint8Array }
   | { readonly n: number; readonly kind: 'end' }
   /** It goes on by itself; how far it is. */

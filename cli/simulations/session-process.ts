@@ -27,7 +27,10 @@ export class SessionProcess {
   #fault: WorkerFault | null = null
 
   /** @param onOver the process has ended, by itself or by `end` */
-  constructor(onPulse: (virtualMs: number, endMs: number | null) => void, onOver: (fault: WorkerFault) => void) {
+  constructor(
+    onPulse: (virtualMs: number, endMs: number | null) => void,
+    onOver: (fault: WorkerFault) => void,
+  ) {
     this.#onOver = onOver
     this.#worker = new WorkerProcess(workerUrl('simulations/session-worker'), { heapMib: LIMITS.heapMib })
     const heard = (message: FromSession): void => {
@@ -92,7 +95,8 @@ export class SessionProcess {
     const pieces = new Pieces((kind) => this.#post({ n, kind }))
     return new Promise((resolve, reject) => {
       this.#heard.set(n, (message) => {
-        if (message.kind === 'head') resolve({ status: message.status, headers: message.headers, body: pieces })
+        if (message.kind === 'head')
+          resolve({ status: message.status, headers: message.headers, body: pieces })
         else if (message.kind === 'piece') pieces.add(message.bytes)
         else {
           this.#heard.delete(n)
@@ -191,7 +195,15 @@ class Pieces implements AsyncIterable<Uint8Array> {
   }
 }
 
-function errorOf({ name, message, stack }: { readonly name: string; readonly message: string; readonly stack: string | undefined }): Error {
+function errorOf({
+  name,
+  message,
+  stack,
+}: {
+  readonly name: string
+  readonly message: string
+  readonly stack: string | undefined
+}): Error {
   if (name === 'WorkerFault') return new WorkerFault(message)
   const error = new Error(message)
   error.name = name

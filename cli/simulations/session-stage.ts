@@ -35,11 +35,17 @@ export interface SessionAnswer {
 export async function openStage(plan: RunPlan): Promise<RestStage> {
   const start = startTasksOf(plan, createSeededRandom(plan.seed))
   const retained = { retainFinished: true, retainEvents: RETAIN_EVENTS, retainDecisions: RETAIN_DECISIONS }
-  const world = new World(plan, { seed: plan.seed, store: (initial) => createMemoryStore({ ...retained, initial }), start, mayBreak: true })
+  const world = new World(plan, {
+    seed: plan.seed,
+    store: (initial) => createMemoryStore({ ...retained, initial }),
+    start,
+    mayBreak: true,
+  })
   const charts = sampleEveryController(world)
   await world.start()
   charts.of(world.controller)
-  const pump = (isAnswered: () => boolean): Promise<void> => world.runUntil(world.faults === null ? world.nowMs : null, isAnswered)
+  const pump = (isAnswered: () => boolean): Promise<void> =>
+    world.runUntil(world.faults === null ? world.nowMs : null, isAnswered)
   const desk = new RestDesk(world, pump, (controller) => ({
     series: charts.of(controller),
     events: controller.events,
@@ -86,7 +92,9 @@ export function injected({ method, path, headers, body, by, role }: Unplaced<Req
 }
 
 export function textHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])))
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+  )
 }
 
 const NOTHING: SessionAnswer = { status: 204, headers: {}, body: Buffer.alloc(0), isCommand: true }
@@ -111,9 +119,13 @@ export const NO_CONTROLLER: SessionAnswer = {
 
 /** What the scenario's own operator asks, with all rights. */
 function asOperator(desk: RestDesk) {
-  const headers = { authorization: signed({ by: 'operator', role: 'admin' }), 'content-type': 'application/json' }
+  const headers = {
+    authorization: signed({ by: 'operator', role: 'admin' }),
+    'content-type': 'application/json',
+  }
   return {
-    ask: (method: Parameters<RestDesk['ask']>[0], path: string, body: unknown) => desk.ask(method, path, body, headers),
+    ask: (method: Parameters<RestDesk['ask']>[0], path: string, body: unknown) =>
+      desk.ask(method, path, body, headers),
     close: () => Promise.resolve(),
   }
 }

@@ -65,7 +65,12 @@ async function answer(message: ToSession): Promise<void> {
   }
 }
 
-async function breakIn({ n, entry, isHidden, by }: Extract<ToSession, { readonly kind: 'break' }>): Promise<void> {
+async function breakIn({
+  n,
+  entry,
+  isHidden,
+  by,
+}: Extract<ToSession, { readonly kind: 'break' }>): Promise<void> {
   try {
     await opened().breakNow(entry, isHidden, by)
     post({ n, kind: 'faults', faults: opened().faults() })
@@ -80,13 +85,25 @@ function opened(): SessionHost {
   return host
 }
 
-async function readPlan({ source, choices }: SessionJob): Promise<Pick<SessionHostOptions, 'plan' | 'exercise'>> {
+async function readPlan({
+  source,
+  choices,
+}: SessionJob): Promise<Pick<SessionHostOptions, 'plan' | 'exercise'>> {
   if (typeof source === 'object' && 'exercise' in source) {
-    const exercise = loadExercise(readFileSync(source.exercise, 'utf8'), dirname(source.exercise), basename(source.exercise))
+    const exercise = loadExercise(
+      readFileSync(source.exercise, 'utf8'),
+      dirname(source.exercise),
+      basename(source.exercise),
+    )
     const { clock } = exercise.scenario
     return { plan: { ...exercise.scenario, clock: { ...clock, untilMs: exercise.endsAtMs } }, exercise }
   }
-  const { scenario, expectedTasks } = await readRunInput(source, [], new Map(), sessionHorizonMs(choices.untilMs))
+  const { scenario, expectedTasks } = await readRunInput(
+    source,
+    [],
+    new Map(),
+    sessionHorizonMs(choices.untilMs),
+  )
   const tooLarge = whyTooLarge({ nodes: 0, gpus: 0, expectedTasks: Math.ceil(expectedTasks) })
   if (tooLarge !== null) throw new LimitReached(tooLarge)
   const plan = planOf(scenario, {

@@ -58,13 +58,25 @@ export class Sessions {
     return this.#open.has(id)
   }
 
-  start(found: Found, { seed, untilMs, overcommitPercent, speed, isPaused, by }: SessionRequest): Promise<Outcome<SimulationRecord>> {
+  start(
+    found: Found,
+    { seed, untilMs, overcommitPercent, speed, isPaused, by }: SessionRequest,
+  ): Promise<Outcome<SimulationRecord>> {
     const choices = { seed, untilMs, overcommitPercent }
-    return this.#start({ facts: found.facts, exercise: null }, { source: found.source, choices, branch: null, speed, isPaused }, by)
+    return this.#start(
+      { facts: found.facts, exercise: null },
+      { source: found.source, choices, branch: null, speed, isPaused },
+      by,
+    )
   }
 
   /** @param file of the exercise */
-  startExercise(name: string, file: string, sha256: string, by: string | null): Promise<Outcome<SimulationRecord>> {
+  startExercise(
+    name: string,
+    file: string,
+    sha256: string,
+    by: string | null,
+  ): Promise<Outcome<SimulationRecord>> {
     const job = { source: { exercise: file }, choices: NO_CHOICES, branch: null, speed: 1, isPaused: true }
     return this.#start({ facts: { name, sha256 }, exercise: name }, job, by)
   }
@@ -73,7 +85,12 @@ export class Sessions {
     return this.#with(id, ({ process }) => process.exercise())
   }
 
-  answer(id: string, question: string, value: string | number, by: string | null): Promise<Outcome<ExerciseView>> {
+  answer(
+    id: string,
+    question: string,
+    value: string | number,
+    by: string | null,
+  ): Promise<Outcome<ExerciseView>> {
     return this.#with(id, ({ process }) => process.answer(question, value, by))
   }
 
@@ -100,7 +117,12 @@ export class Sessions {
     return this.#with(id, ({ process }) => process.control(command))
   }
 
-  async injectFault(id: string, fault: object, isHidden: boolean, by: string | null): Promise<Outcome<readonly SessionFault[]>> {
+  async injectFault(
+    id: string,
+    fault: object,
+    isHidden: boolean,
+    by: string | null,
+  ): Promise<Outcome<readonly SessionFault[]>> {
     const entry = JSON.stringify([{ at: '0s', ...fault }], null, 2)
     const answer = await this.#with(id, ({ process }) => process.breakIn(entry, isHidden, by))
     if (!answer.ok) return answer
@@ -165,7 +187,8 @@ export class Sessions {
       return { ok: true, value: await act(open) }
     } catch (error) {
       if (error instanceof WorkerFault) return refused({ code: 'conflict', detail: error.message })
-      if (error instanceof Error && error.name === 'SessionConflict') return refused({ code: 'conflict', detail: error.message })
+      if (error instanceof Error && error.name === 'SessionConflict')
+        return refused({ code: 'conflict', detail: error.message })
       throw error
     }
   }
@@ -173,7 +196,10 @@ export class Sessions {
   #closed(id: string): Outcome<never> {
     const record = this.#book.get(id)
     if (record === undefined) return refused({ code: 'not_found', what: 'simulation', id })
-    const detail = record.kind === 'session' ? `The session is ${record.state}: ${record.reason ?? ''}` : 'The simulation is no session.'
+    const detail =
+      record.kind === 'session'
+        ? `The session is ${record.state}: ${record.reason ?? ''}`
+        : 'The simulation is no session.'
     return refused({ code: 'conflict', detail })
   }
 

@@ -2,7 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { RunChoices, RunRequest, ScenarioFacts, Simulation, SimulationKind } from '../../controller/ports/simulation.ts'
+import type {
+  RunChoices,
+  RunRequest,
+  ScenarioFacts,
+  Simulation,
+  SimulationKind,
+} from '../../controller/ports/simulation.ts'
 import {
   isOver,
   type RunResidency,
@@ -14,7 +20,12 @@ import { packageRoot } from '../package-info.ts'
 import { exercisesPort } from './exercises.ts'
 import { SweepFiles } from './sweep-file.ts'
 import { sweepWork } from './sweep-work.ts'
-import { DEFAULT_OBJECTIVES, OBJECTIVE_FORMAT, parseObjective, type Objective } from '../../simulator/plan/objective.ts'
+import {
+  DEFAULT_OBJECTIVES,
+  OBJECTIVE_FORMAT,
+  parseObjective,
+  type Objective,
+} from '../../simulator/plan/objective.ts'
 import { uploadFolders } from './partial-uploads.ts'
 import { traceEntries, tracesPort } from './traces.ts'
 import { DEFAULT_UPLOAD_LIMITS, UploadsRoom, type UploadedFile, type UploadLimits } from './uploads-room.ts'
@@ -68,13 +79,22 @@ export function createSimulations(options: SimulationsOptions): Simulations {
   const { scenario: readScenario, sweep: readSweep } = scenarioGate(library, reader)
   const files = new SweepFiles()
   const store = new RecordStore(join(folder, 'runs'), now)
-  const book = new SimulationBook(store, now, (error) => log(`a simulation could not be written down: ${String(error)}`))
+  const book = new SimulationBook(store, now, (error) =>
+    log(`a simulation could not be written down: ${String(error)}`),
+  )
   const queue = new SimulationQueue(book, now)
   const sessions = new Sessions(book, store, now)
 
-  const enqueue = (kind: SimulationKind, facts: ScenarioFacts, choices: RunChoices, by: string | null, work: (id: string) => Work) => {
+  const enqueue = (
+    kind: SimulationKind,
+    facts: ScenarioFacts,
+    choices: RunChoices,
+    by: string | null,
+    work: (id: string) => Work,
+  ) => {
     const retryAfterSeconds = queue.retryAfterSeconds
-    if (retryAfterSeconds !== null) return refused({ code: 'too_many', detail: 'The queue of simulations is full.', retryAfterSeconds })
+    if (retryAfterSeconds !== null)
+      return refused({ code: 'too_many', detail: 'The queue of simulations is full.', retryAfterSeconds })
     const record = newRecord({ id: randomUUID(), kind, facts, choices, by, now: now() })
     book.add(record)
     queue.add(record.id, work(record.id))
@@ -85,7 +105,9 @@ export function createSimulations(options: SimulationsOptions): Simulations {
     open: () =>
       Promise.all([book.load(), room.usageOf(null)])
         .then(() => undefined)
-        .catch((error: unknown) => log(`simulations of before are not known, the controller goes on: ${String(error)}`)),
+        .catch((error: unknown) =>
+          log(`simulations of before are not known, the controller goes on: ${String(error)}`),
+        ),
     async close() {
       await sessions.close(STOPPED)
       await queue.close(STOPPED)
@@ -103,7 +125,8 @@ export function createSimulations(options: SimulationsOptions): Simulations {
     },
     async sweep(request) {
       const objectives = objectivesOf(request.objectives)
-      if (typeof objectives === 'string') return refused({ code: 'invalid', field: 'objectives', detail: objectives })
+      if (typeof objectives === 'string')
+        return refused({ code: 'invalid', field: 'objectives', detail: objectives })
       const { percentages, seeds, fields, untilMs } = request
       const read = await readSweep(
         request.scenario,
@@ -113,7 +136,9 @@ export function createSimulations(options: SimulationsOptions): Simulations {
       if (!read.ok) return read
       const { source, facts, grid } = read.value
       const sweep = { source, untilMs, grid, objectives }
-      return enqueue('sweep', facts, { seed: null, untilMs, overcommitPercent: null }, request.by, (id) => sweepWork(sweep, id, store))
+      return enqueue('sweep', facts, { seed: null, untilMs, overcommitPercent: null }, request.by, (id) =>
+        sweepWork(sweep, id, store),
+      )
     },
     ...sessionsPort(sessions, readScenario),
     ...exercisesPort(sessions, join(shipped, 'exercises')),
@@ -206,7 +231,11 @@ interface Running {
   readonly queue: SimulationQueue
 }
 
-async function removeRecord(id: string, reason: string, { book, sessions, queue }: Running): Promise<SimulationRecord | undefined> {
+async function removeRecord(
+  id: string,
+  reason: string,
+  { book, sessions, queue }: Running,
+): Promise<SimulationRecord | undefined> {
   const record = book.get(id)
   if (record === undefined) return undefined
   if (isOver(record.state)) {
@@ -228,7 +257,8 @@ interface Kept {
 }
 
 async function usageOf(owner: string | null, { library, room, traces }: Kept): Promise<UploadUsage> {
-  const ofOwner = (files: readonly UploadedFile[]): number => files.filter((file) => file.owner === owner).length
+  const ofOwner = (files: readonly UploadedFile[]): number =>
+    files.filter((file) => file.owner === owner).length
   const { ownBytes, totalBytes } = await room.usageOf(owner)
   const { maxBytes, maxBytesPerOwner } = room.limits
   return {
@@ -250,12 +280,18 @@ function objectivesOf(texts: readonly string[]): readonly Objective[] | string {
   return objectives
 }
 
-const FILES_BUSY = { code: 'too_many', detail: 'Too many files of sweeps are being made.', retryAfterSeconds: 2 } as const
+const FILES_BUSY = {
+  code: 'too_many',
+  detail: 'Too many files of sweeps are being made.',
+  retryAfterSeconds: 2,
+} as const
 const STOPPED = 'The controller was stopped.'
 
 function runWork(job: RunJob, id: string, store: RecordStore): Work {
   return async ({ signal, onProgress }) => {
-    const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), { heapMib: LIMITS.heapMib })
+    const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), {
+      heapMib: LIMITS.heapMib,
+    })
     const end = (): void => void process.end()
     signal.addEventListener('abort', end, { once: true })
     try {
@@ -263,7 +299,11 @@ function runWork(job: RunJob, id: string, store: RecordStore): Work {
       const { result, timing, operatorFaults } = report
       await store.writeFile(id, runFile('series', null), JSON.stringify(series))
       await store.writeFile(id, runFile('residency', null), JSON.stringify(residency))
-      await store.writeFile(id, REPORT, JSON.stringify({ ...result, timing, operator_faults: operatorFaults }))
+      await store.writeFile(
+        id,
+        REPORT,
+        JSON.stringify({ ...result, timing, operator_faults: operatorFaults }),
+      )
     } finally {
       signal.removeEventListener('abort', end)
       await process.end()

@@ -46,7 +46,9 @@ export class SweepFiles {
 }
 
 async function madeElsewhere(job: SweepFileJob): Promise<string> {
-  const process = new JobProcess<SweepFileJob, string>(workerUrl('simulations/sweep-file-worker'), { heapMib: HEAP_MIB })
+  const process = new JobProcess<SweepFileJob, string>(workerUrl('simulations/sweep-file-worker'), {
+    heapMib: HEAP_MIB,
+  })
   try {
     return await process.ask(job)
   } finally {

@@ -3,7 +3,15 @@ import type { SweepReportBody } from '../../controller/api/schema/sweep-report.t
 import type { Idleness } from '../../simulator/plan/idleness.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
-import { overridesOf, settingsText, sweepJobs, sweepRunOf, type Settings, type SweepJob, type SweepRun } from '../../simulator/sweep.ts'
+import {
+  overridesOf,
+  settingsText,
+  sweepJobs,
+  sweepRunOf,
+  type Settings,
+  type SweepJob,
+  type SweepRun,
+} from '../../simulator/sweep.ts'
 import type { SweepGrid } from '../../simulator/sweep-grid.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { sweepJson, sweepReport } from '../sweep/sweep-report.ts'
@@ -29,7 +37,10 @@ export function sweepWork(sweep: SweepWork, id: string, store: RecordStore): Wor
     const idleness = new Map<string, Idleness>()
     const keepResidency = keeperOf(id, store, 'residency', LIMITS.sweptResidencyBytes)
     const keepSeries = keeperOf(id, store, 'series', LIMITS.sweptSeriesBytes)
-    const take = async (index: number, { result, residency, series, idleness: found }: RunAnswer): Promise<void> => {
+    const take = async (
+      index: number,
+      { result, residency, series, idleness: found }: RunAnswer,
+    ): Promise<void> => {
       const job = jobs[index] as SweepJob
       runs[index] = sweepRunOf(job, result)
       if (found !== null) idleness.set(settingsText(job.settings), found)
@@ -45,7 +56,8 @@ export function sweepWork(sweep: SweepWork, id: string, store: RecordStore): Wor
       const done = runs.filter((run) => run !== undefined)
       const idlenessOf = (settings: Settings): Idleness | null => idleness.get(settingsText(settings)) ?? null
       const report = { planned: jobs.length, runs: done, objectives: sweep.objectives, idlenessOf }
-      if (done.length > 0) await store.writeFile(id, REPORT, sweepJson(sweepReport(report) satisfies SweepReportBody))
+      if (done.length > 0)
+        await store.writeFile(id, REPORT, sweepJson(sweepReport(report) satisfies SweepReportBody))
     }
     signal.throwIfAborted()
   }
@@ -63,7 +75,9 @@ async function runAll(jobs: readonly RunJob[], { signal, tell, take }: RunningAl
   const stop = AbortSignal.any([signal, failure.signal])
   let next = 0
   const takeJobs = async (): Promise<void> => {
-    const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), { heapMib: LIMITS.heapMib })
+    const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), {
+      heapMib: LIMITS.heapMib,
+    })
     const end = (): void => void process.end()
     stop.addEventListener('abort', end, { once: true })
     try {
@@ -90,13 +104,26 @@ function keeperOf(id: string, store: RecordStore, what: 'residency' | 'series', 
     const text = JSON.stringify(kept)
     characters += text.length
     if (characters > maxBytes) return
-    await store.writeFile(id, runFile(what, { overcommitPercent, seed, settings: settingsText(settings) }), text)
+    await store.writeFile(
+      id,
+      runFile(what, { overcommitPercent, seed, settings: settingsText(settings) }),
+      text,
+    )
   }
 }
 
 /** The first run of each combination of the other fields also says how idle its workload is. */
-function jobOf({ source, untilMs, grid }: SweepWork, { overcommitPercent, settings, seed }: SweepJob): RunJob {
+function jobOf(
+  { source, untilMs, grid }: SweepWork,
+  { overcommitPercent, settings, seed }: SweepJob,
+): RunJob {
   const asksIdleness = overcommitPercent === grid.percentages[0] && seed === grid.seeds[0]
   const seriesRows = LIMITS.sweptSeriesRows
-  return { source, overrides: overridesOf(settings), asksIdleness, seriesRows, choices: { seed, untilMs, overcommitPercent } }
+  return {
+    source,
+    overrides: overridesOf(settings),
+    asksIdleness,
+    seriesRows,
+    choices: { seed, untilMs, overcommitPercent },
+  }
 }

@@ -33,9 +33,12 @@ export type TraceAnswer =
 
 export async function traceJob(job: TraceJob): Promise<TraceAnswer> {
   try {
-    return isTrace(job.source) && (job.format === null || job.format === 'trace') ? await checked(job) : await imported(job)
+    return isTrace(job.source) && (job.format === null || job.format === 'trace')
+      ? await checked(job)
+      : await imported(job)
   } catch (error) {
-    if (error instanceof TraceError || error instanceof RangeError) return { problem: error.message.replaceAll(job.source, job.name) }
+    if (error instanceof TraceError || error instanceof RangeError)
+      return { problem: error.message.replaceAll(job.source, job.name) }
     throw error
   }
 }
@@ -51,7 +54,10 @@ async function checked({ source }: TraceJob): Promise<TraceAnswer> {
 async function imported({ source, target, name, format, activityModel }: TraceJob): Promise<TraceAnswer> {
   if (format === null) {
     const formats = IMPORTERS.map((importer) => importer.format).join(', ')
-    throw new TraceError({ field: 'format' }, `is needed: the file is no trace of Headroom; say which of ${formats} it is`)
+    throw new TraceError(
+      { field: 'format' },
+      `is needed: the file is no trace of Headroom; say which of ${formats} it is`,
+    )
   }
   const options = { name, spillFolder: dirname(target), ...(activityModel === null ? {} : { activityModel }) }
   const trace = await importTrace(importerOf(format), source, options)

@@ -38,7 +38,8 @@ export function tracesPort(options: TracesOptions): TracesPort {
   let isBusy = false
   return {
     async storeTrace(upload) {
-      if (isBusy) return refused({ code: 'too_many', detail: 'Another trace is being taken.', retryAfterSeconds: 5 })
+      if (isBusy)
+        return refused({ code: 'too_many', detail: 'Another trace is being taken.', retryAfterSeconds: 5 })
       isBusy = true
       try {
         return await store(options, upload)
@@ -62,7 +63,8 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
   const { folder, shippedFolder, room, now } = options
   const { name, by } = upload
   const taken = await stat(join(shippedFolder, name + SUFFIX)).catch(() => null)
-  if (taken !== null) return refused({ code: 'conflict', detail: `A trace that comes with Headroom is called ${name}.` })
+  if (taken !== null)
+    return refused({ code: 'conflict', detail: `A trace that comes with Headroom is called ${name}.` })
   const known = await traceEntries(folder)
   const before = known.find((entry) => entry.name === name)
   if (known.length >= LIMITS.traces && before === undefined) {
@@ -79,7 +81,10 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
     const received = await receive(source, upload.body, look)
     if (received !== null) return received
     const target = join(work, name + SUFFIX)
-    const answer = await check({ source, target, name, format: upload.format, activityModel: upload.activityModel }, look)
+    const answer = await check(
+      { source, target, name, format: upload.format, activityModel: upload.activityModel },
+      look,
+    )
     if ('full' in answer) return refused({ code: 'uploads_full', detail: answer.full })
     if ('problem' in answer) return refused({ code: 'invalid', field: 'body', detail: answer.problem })
     const { isWritten, ...facts } = answer
@@ -105,7 +110,11 @@ async function roomFor(room: UploadsRoom, work: string, owner: string | null): P
 }
 
 /** @returns why it was not taken; null: it was */
-async function receive(file: string, body: AsyncIterable<Uint8Array>, look: Look): Promise<Outcome<never> | null> {
+async function receive(
+  file: string,
+  body: AsyncIterable<Uint8Array>,
+  look: Look,
+): Promise<Outcome<never> | null> {
   let bytes = 0
   let lookAt = 0
   let refusal: Outcome<never> | null = null
@@ -134,7 +143,9 @@ async function receive(file: string, body: AsyncIterable<Uint8Array>, look: Look
 
 /** A trace that is made of another file grows beside it, and its sorting too. */
 async function check(job: TraceJob, look: Look): Promise<TraceAnswer | { readonly full: string }> {
-  const process = new JobProcess<TraceJob, TraceAnswer>(workerUrl('simulations/trace-worker'), { heapMib: LIMITS.heapMib })
+  const process = new JobProcess<TraceJob, TraceAnswer>(workerUrl('simulations/trace-worker'), {
+    heapMib: LIMITS.heapMib,
+  })
   let full: string | null = null
   const timer = setTimeout(() => void process.end(), LIMITS.traceWithinMs)
   const watch = setInterval(() => {

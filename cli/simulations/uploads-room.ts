@@ -29,7 +29,9 @@ export interface UploadedFile {
   readonly bytes: number
 }
 
-type StatFs = (folder: string) => Promise<{ readonly bavail: number; readonly blocks: number; readonly bsize: number }>
+type StatFs = (
+  folder: string,
+) => Promise<{ readonly bavail: number; readonly blocks: number; readonly bsize: number }>
 
 export interface UploadsRoomOptions {
   /** Of the disk that is looked at. */
@@ -75,7 +77,8 @@ export class UploadsRoom {
     if (ownBytes + bytes > maxBytesPerOwner) {
       return `Your uploads may take ${inMib(maxBytesPerOwner)} together. Delete one first (GET /usage says what they take).`
     }
-    if (totalBytes + bytes > maxBytes) return `All uploads together may take ${inMib(maxBytes)}. One has to be deleted first.`
+    if (totalBytes + bytes > maxBytes)
+      return `All uploads together may take ${inMib(maxBytes)}. One has to be deleted first.`
     return null
   }
 

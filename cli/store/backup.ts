@@ -8,17 +8,25 @@ import { BUSY_TIMEOUT_MS, storePath } from './store-path.ts'
 const NAME = /^headroom-\d{4}-\d\d-\d\dT[\d-]+Z\.db$/
 
 /** @throws UsageError, or StoreFault, each one line. */
-export async function backup(target: string, options: StoreOptions & { readonly keep?: number }): Promise<void> {
+export async function backup(
+  target: string,
+  options: StoreOptions & { readonly keep?: number },
+): Promise<void> {
   const source = storePath(options)
-  if (!existsSync(source)) throw new UsageError(`there is no store at ${source}: name its folder with --data-dir`)
+  if (!existsSync(source))
+    throw new UsageError(`there is no store at ${source}: name its folder with --data-dir`)
   const isFolder = target.endsWith('/') || (existsSync(target) && statSync(target).isDirectory())
   if (options.keep !== undefined && !isFolder) throw new UsageError('--keep goes with a folder')
-  const file = isFolder ? join(resolve(target), `headroom-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.db`) : resolve(target)
+  const file = isFolder
+    ? join(resolve(target), `headroom-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.db`)
+    : resolve(target)
   if (isFolder && !existsSync(target)) throw new UsageError(`there is no folder ${target}`)
   if (existsSync(file)) throw new UsageError(`${file} is there already: name another file`)
   backUp(source, file, BUSY_TIMEOUT_MS)
   const removed = options.keep === undefined ? 0 : removeAllBut(options.keep, resolve(target))
-  process.stdout.write(`${file} (${Math.ceil(statSync(file).size / 1024)} KiB)${removed > 0 ? `, ${removed} older removed` : ''}\n`)
+  process.stdout.write(
+    `${file} (${Math.ceil(statSync(file).size / 1024)} KiB)${removed > 0 ? `, ${removed} older removed` : ''}\n`,
+  )
 }
 
 /** Their names begin with their time. */

@@ -22,17 +22,25 @@ function storeLine(path: string, { store, unreadable }: RestorePreview): string 
 }
 
 function lastEvent({ eventSeq, lastEventAt }: RestorePreview['backup']): string {
-  return lastEventAt === null ? `last event ${eventSeq}` : `last event ${eventSeq} at ${new Date(lastEventAt).toISOString()}`
+  return lastEventAt === null
+    ? `last event ${eventSeq}`
+    : `last event ${eventSeq} at ${new Date(lastEventAt).toISOString()}`
 }
 
 function lossLines({ backup, store, mark, events, isOtherHistory, lost }: RestorePreview): readonly string[] {
-  if (store === null && mark === null) return ['lost    not known: neither a store nor a mark is there to compare with']
+  if (store === null && mark === null)
+    return ['lost    not known: neither a store nor a mark is there to compare with']
   const to = Math.max(store?.epoch ?? 0, mark?.epoch ?? 0)
   const lines = [
-    events === 0 ? 'lost    0 events' : `lost    ${events} events, ${backup.eventSeq + 1} to ${backup.eventSeq + events}`,
+    events === 0
+      ? 'lost    0 events'
+      : `lost    ${events} events, ${backup.eventSeq + 1} to ${backup.eventSeq + events}`,
     to > backup.epoch ? `lost    what was done in epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
   ]
-  if (isOtherHistory) lines.unshift('lost    the backup is of another history than the store: everything that the store alone has')
+  if (isOtherHistory)
+    lines.unshift(
+      'lost    the backup is of another history than the store: everything that the store alone has',
+    )
   return [...lines, ...(lost === null ? [] : recordLines(lost))]
 }
 

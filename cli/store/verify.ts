@@ -16,6 +16,8 @@ export async function verify(file: string | undefined, options: StoreOptions): P
     return EXIT_FAILED
   }
   const age = schema === SCHEMA_VERSION ? '' : ` (this program makes it ${SCHEMA_VERSION})`
-  process.stdout.write(`${path}: well; schema ${schema}${age}, epoch ${epoch}, ${tasks} tasks, ${nodes} nodes, ${events} events\n`)
+  process.stdout.write(
+    `${path}: well; schema ${schema}${age}, epoch ${epoch}, ${tasks} tasks, ${nodes} nodes, ${events} events\n`,
+  )
   return EXIT_OK
 }

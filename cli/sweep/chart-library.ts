@@ -9,7 +9,10 @@ export function chartLibrary(): ChartLibrary | null {
     const root = dirname(createRequire(import.meta.url).resolve('uplot/package.json'))
     const text = (name: string): string => readFileSync(join(root, name), 'utf8').replaceAll('\r\n', '\n')
     const licence = text('LICENSE').replaceAll('*/', '* /').trim()
-    return { script: `/*\n${licence}\n*/\n${text('dist/uPlot.iife.min.js')}`, style: text('dist/uPlot.min.css') }
+    return {
+      script: `/*\n${licence}\n*/\n${text('dist/uPlot.iife.min.js')}`,
+      style: text('dist/uPlot.min.css'),
+    }
   } catch {
     // The charts are in the page all the same.
     return null

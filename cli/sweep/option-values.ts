@@ -14,7 +14,8 @@ const MAX_VALUES = 1_000
 export function sweptAxes(text: string, before: readonly SweepAxis[] = []): readonly SweepAxis[] {
   const { field, written } = fieldIn(text)
   const values = written.split(',').flatMap(valuesIn)
-  if (values.length > MAX_VALUES) throw new InvalidArgumentError(`It has ${values.length} values; allowed are ${MAX_VALUES}.`)
+  if (values.length > MAX_VALUES)
+    throw new InvalidArgumentError(`It has ${values.length} values; allowed are ${MAX_VALUES}.`)
   if (new Set(values).size < values.length) throw new InvalidArgumentError('It has a value twice.')
   return [...before, { field, values }]
 }
@@ -36,7 +37,8 @@ export function objectives(text: string, before: readonly Objective[] = []): rea
 function fieldIn(text: string): { readonly field: string; readonly written: string } {
   const at = text.indexOf('=')
   const [field, written] = [text.slice(0, at), text.slice(at + 1)]
-  if (at < 1 || written === '') throw new InvalidArgumentError('It must be FIELD=VALUE, like fleet.0.count=4.')
+  if (at < 1 || written === '')
+    throw new InvalidArgumentError('It must be FIELD=VALUE, like fleet.0.count=4.')
   const problem = overrideFieldProblem(field)
   if (problem !== null) throw new InvalidArgumentError(`${problem}.`)
   return { field, written }
@@ -45,6 +47,7 @@ function fieldIn(text: string): { readonly field: string; readonly written: stri
 function valuesIn(text: string): readonly OverrideValue[] {
   const range = parseRange(text)
   if (range === null) return [overrideValue(text)]
-  if (rangeCount(range) > MAX_VALUES) throw new InvalidArgumentError(`It has ${rangeCount(range)} values; allowed are ${MAX_VALUES}.`)
+  if (rangeCount(range) > MAX_VALUES)
+    throw new InvalidArgumentError(`It has ${rangeCount(range)} values; allowed are ${MAX_VALUES}.`)
   return rangeValues(range)
 }

@@ -49,7 +49,8 @@ export function openSweepFolder(folder: string): { readonly close: () => void } 
   for (const each of [folder, join(folder, RUNS)]) makeFolder(`--out ${folder}`, each)
   const lock = join(folder, LOCK)
   const owner = existsSync(lock) ? Number(readFileSync(lock, 'utf8')) : NaN
-  if (owner !== process.pid && isAlive(owner)) throw new UsageError(`--out ${folder}: process ${owner} is writing a sweep there`)
+  if (owner !== process.pid && isAlive(owner))
+    throw new UsageError(`--out ${folder}: process ${owner} is writing a sweep there`)
   try {
     writeFileSync(lock, String(process.pid))
     removePartials(folder)
@@ -104,8 +105,15 @@ export function partialFolder(folder: string, job: SweepJob): string {
 }
 
 /** Moves a complete run to its place; what stood there goes. */
-export function keepRun(folder: string, partial: string, key: RunKey, operatorFaults: readonly string[]): void {
-  const files = Object.fromEntries(filesOf(key).map((name) => [name, sha256(readFileSync(join(partial, name)))]))
+export function keepRun(
+  folder: string,
+  partial: string,
+  key: RunKey,
+  operatorFaults: readonly string[],
+): void {
+  const files = Object.fromEntries(
+    filesOf(key).map((name) => [name, sha256(readFileSync(join(partial, name)))]),
+  )
   const done: DoneFile = { format: 1, run: writtenKey(key), operator_faults: operatorFaults, files }
   const place = runFolderOf(folder, key.job)
   try {

@@ -36,7 +36,12 @@ export async function planSweep(file: string, wish: SweepWish): Promise<SweepPla
     if (points.has(settings)) continue
     points.set(settings, { settings, input: await readRunInput(file, overridesOf(settings), fingerprints) })
   }
-  return { name: scenario.name, jobs, points: [...points.values()], pointOf: ({ settings }) => points.get(settings) as SweepPoint }
+  return {
+    name: scenario.name,
+    jobs,
+    points: [...points.values()],
+    pointOf: ({ settings }) => points.get(settings) as SweepPoint,
+  }
 }
 
 function optionProblem(refusal: GridRefusal): string {

@@ -13,7 +13,11 @@ import type { SweepPlan } from './sweep-plan.ts'
 import { sweepHtml, sweepJson, sweepReport, sweepRunsCsv, type SweepReport } from './sweep-report.ts'
 
 /** @param answers at least one */
-export async function reportOn(plan: SweepPlan, answers: readonly SweepAnswer[], objectives: readonly Objective[]): Promise<SweepReport> {
+export async function reportOn(
+  plan: SweepPlan,
+  answers: readonly SweepAnswer[],
+  objectives: readonly Objective[],
+): Promise<SweepReport> {
   const runs = answers.map(({ run }) => run)
   const done = new Set(runs.map(({ settings }) => settingsText(settings)))
   const idleness = new Map<string, Idleness>()
@@ -44,7 +48,12 @@ export function printSweep(report: SweepReport, timings: readonly Timing[], isJs
 }
 
 /** Each file is replaced whole. `result.json` comes last: where it stands, the others belong to it. @param name of the scenario */
-export function writeSweep(folder: string, name: string, report: SweepReport, timings: readonly Timing[]): void {
+export function writeSweep(
+  folder: string,
+  name: string,
+  report: SweepReport,
+  timings: readonly Timing[],
+): void {
   const write = (file: string, text: string): void => writeOutput(`--out ${folder}`, join(folder, file), text)
   write('runs.csv', sweepRunsCsv(report))
   write('summary.csv', sweepCsv(report.summary))

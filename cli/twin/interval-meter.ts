@@ -40,7 +40,8 @@ export class IntervalMeter {
     const { swapOuts, gpus } = this.#views.totals()
     let [count, waitedMs] = [this.#started, this.#waitedMs]
     for (const task of this.#views.openTasks()) {
-      if (task.firstStartedAt === null) [count, waitedMs] = [count + 1, waitedMs + now - task.spec.submittedAt]
+      if (task.firstStartedAt === null)
+        [count, waitedMs] = [count + 1, waitedMs + now - task.spec.submittedAt]
     }
     return {
       queue_wait_s: count === 0 ? null : waitedMs / count / 1000,

@@ -22,7 +22,8 @@ export class LatestStarts {
   get(isAnew: boolean): Promise<Answer> {
     const now = this.#views.now()
     const asked = this.#asked
-    const isFresh = asked !== null && now >= asked.at && (isAnew ? now === asked.at : now - asked.at <= FRESH_MS)
+    const isFresh =
+      asked !== null && now >= asked.at && (isAnew ? now === asked.at : now - asked.at <= FRESH_MS)
     if (asked !== null && isFresh) return asked.answer
     const answer = this.#make().catch((fault: unknown): NoForecast => {
       return { reason: 'FAILED', detail: fault instanceof Error ? fault.message : String(fault) }

@@ -20,7 +20,8 @@ export class RecentPastReader {
   /** Rejects with StoreFault. */
   async read(): Promise<RecentPast> {
     const to = this.#views.now()
-    if (this.#ended === null || to - this.#ended.at > FRESH_MS || to < this.#ended.at) this.#ended = { at: to, read: this.#readEnded(to) }
+    if (this.#ended === null || to - this.#ended.at > FRESH_MS || to < this.#ended.at)
+      this.#ended = { at: to, read: this.#readEnded(to) }
     const ended = await this.#ended.read.catch((fault: unknown) => {
       this.#ended = null
       throw fault

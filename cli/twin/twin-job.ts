@@ -1,6 +1,13 @@
 /** What the twin's process does: the live state, run on, within a time. */
 import { performance } from 'node:perf_hooks'
-import type { ChangeForecast, ClusterImage, NoForecast, RecentPast, SettingsChange, StartForecast } from '../../controller/ports/twin.ts'
+import type {
+  ChangeForecast,
+  ClusterImage,
+  NoForecast,
+  RecentPast,
+  SettingsChange,
+  StartForecast,
+} from '../../controller/ports/twin.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Budget } from '../../simulator/twin/budget.ts'
 import { forecastChange } from '../../simulator/twin/change-forecast.ts'

@@ -54,7 +54,10 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     await othersFirst()
     return process.ask({ ...asked, past: recent } as TwinJob)
   }
-  const drift = new DriftWatch({ views, foretell: () => ask((image) => ({ kind: 'foretell', image, ...DRIFT_BOUNDS })) })
+  const drift = new DriftWatch({
+    views,
+    foretell: () => ask((image) => ({ kind: 'foretell', image, ...DRIFT_BOUNDS })),
+  })
   const unsubscribe = events.subscribe((list) => drift.record(list))
   const timer = setInterval(() => {
     void drift.tick().catch((fault: unknown) => log(`the twin failed: ${String(fault)}`))
@@ -78,7 +81,8 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
       const withheld = withheldBecause(drift.report())
       if (withheld !== null) return withheld
       const bounds = { withinMs: CHANGE_WITHIN_MS, horizonMs: HORIZON_MS, maxRuns: MAX_CHANGE_PAIRS }
-      return (await ask((image) => ({ kind: 'change', image, change, ...bounds }))) as ChangeForecast | NoForecast
+      return (await ask((image) => ({ kind: 'change', image, change, ...bounds }))) as
+        ChangeForecast | NoForecast
     },
     drift: (): DriftReport => drift.report(),
     async close() {
@@ -111,7 +115,8 @@ class TwinProcess {
   }
 
   async ask(job: TwinJob): Promise<TwinAnswer> {
-    if (this.#waiting >= MAX_WAITING) return { reason: 'NOT_YET', detail: 'others are being answered; ask again in some seconds' }
+    if (this.#waiting >= MAX_WAITING)
+      return { reason: 'NOT_YET', detail: 'others are being answered; ask again in some seconds' }
     this.#waiting += 1
     const answered = this.#last.then(() => this.#run(job))
     this.#last = answered

@@ -5,7 +5,12 @@ import { WorkerProcess, type WorkerLimits } from './worker-process.ts'
 export type FromWorker<Answer> =
   | { readonly kind: 'progress'; readonly fraction: number }
   | { readonly kind: 'answer'; readonly answer: Answer }
-  | { readonly kind: 'failed'; readonly name: string; readonly message: string; readonly stack: string | undefined }
+  | {
+      readonly kind: 'failed'
+      readonly name: string
+      readonly message: string
+      readonly stack: string | undefined
+    }
 
 export class JobProcess<Job extends object, Answer> {
   readonly #worker: WorkerProcess
@@ -35,7 +40,10 @@ export class JobProcess<Job extends object, Answer> {
           return reject(errorOf(message))
       }
     }
-    const stopListening = worker.listen({ heard: (message) => heard(message as FromWorker<Answer>), over: reject })
+    const stopListening = worker.listen({
+      heard: (message) => heard(message as FromWorker<Answer>),
+      over: reject,
+    })
     this.#isBusy = true
     worker.post(job)
     return promise.finally(() => {

@@ -7,7 +7,9 @@ const PROGRESS_STEP = 0.002
 const PROGRESS_EVERY_MS = 50
 
 /** Answers every job that is posted to this process. */
-export function serveJobs<Job, Answer>(work: (job: Job, onProgress: (fraction: number) => void) => Promise<Answer>): void {
+export function serveJobs<Job, Answer>(
+  work: (job: Job, onProgress: (fraction: number) => void) => Promise<Answer>,
+): void {
   const parent = linkToParent()
   const post = (message: FromWorker<Answer>): void => parent.post(message)
   parent.listen((job) => {
@@ -29,6 +31,7 @@ export function serveJobs<Job, Answer>(work: (job: Job, onProgress: (fraction: n
 }
 
 function failureOf(error: unknown): FromWorker<never> {
-  if (!(error instanceof Error)) return { kind: 'failed', name: 'Error', message: String(error), stack: undefined }
+  if (!(error instanceof Error))
+    return { kind: 'failed', name: 'Error', message: String(error), stack: undefined }
   return { kind: 'failed', name: error.name, message: error.message, stack: error.stack }
 }

@@ -24,7 +24,10 @@ export async function runInWorkers<Job extends object, Answer>(
   const answers = new Array<Answer>(jobs.length)
   const report = progressOf(jobs.length, options.onProgress)
   let next = 0
-  const workers = Array.from({ length: Math.min(options.processes, jobs.length) }, () => new JobProcess<Job, Answer>(module))
+  const workers = Array.from(
+    { length: Math.min(options.processes, jobs.length) },
+    () => new JobProcess<Job, Answer>(module),
+  )
   const serve = async (worker: JobProcess<Job, Answer>): Promise<void> => {
     while (next < jobs.length) {
       const index = next++
@@ -49,7 +52,10 @@ export async function runInWorkers<Job extends object, Answer>(
 }
 
 /** How far so many jobs are together, told as each of them comes on. */
-export function progressOf(jobs: number, onProgress: (fraction: number) => void): (index: number, fraction: number) => void {
+export function progressOf(
+  jobs: number,
+  onProgress: (fraction: number) => void,
+): (index: number, fraction: number) => void {
   const fractions = new Float64Array(jobs)
   let sum = 0
   return (index, fraction) => {

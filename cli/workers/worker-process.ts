@@ -51,7 +51,10 @@ export class WorkerProcess {
       if (this.#child.pid === undefined)
         this.#leave(new WorkerFault(`its process could not be started: ${error.message}`, { cause: error }))
     })
-    this.#child.once('exit', (code, signal) => void this.#lastWords().then(() => this.#leave(this.#faultOf(code, signal))))
+    this.#child.once(
+      'exit',
+      (code, signal) => void this.#lastWords().then(() => this.#leave(this.#faultOf(code, signal))),
+    )
   }
 
   /** Why it is gone; null: it lives. */

@@ -7,7 +7,10 @@ export function tasksOf({ taskId, victimIds }: Pick<Decision, 'taskId' | 'victim
   return new Set([taskId, ...victimIds])
 }
 
-export function isDecisionWanted({ afterNumber, beforeNumber, taskId, nodeId, kind }: DecisionQuery, decision: Decision): boolean {
+export function isDecisionWanted(
+  { afterNumber, beforeNumber, taskId, nodeId, kind }: DecisionQuery,
+  decision: Decision,
+): boolean {
   if (afterNumber !== null && decision.number <= afterNumber) return false
   if (afterNumber === null && beforeNumber !== null && decision.number >= beforeNumber) return false
   if (taskId !== null && !tasksOf(decision).has(taskId)) return false

@@ -161,7 +161,9 @@ function keepEpoch({ epochs, marks }: Held, epoch: number): void {
 }
 
 function fenced(epoch: number, newest: number): StoreFault {
-  return new StoreFault(`a controller with epoch ${newest} has taken over from epoch ${epoch}: this one must stop`)
+  return new StoreFault(
+    `a controller with epoch ${newest} has taken over from epoch ${epoch}: this one must stop`,
+  )
 }
 
 function keepTask(held: Held, task: TaskRecord): void {
@@ -198,7 +200,8 @@ function keepEvent(held: Held, event: Event): void {
 
 function keepDecisions(held: Held, decisions: readonly Decision[]): void {
   held.decisions.push(...decisions)
-  if (held.decisions.length > held.decisionCapacity) held.decisions.splice(0, held.decisions.length - held.decisionCapacity)
+  if (held.decisions.length > held.decisionCapacity)
+    held.decisions.splice(0, held.decisions.length - held.decisionCapacity)
 }
 
 function decisions(held: Held, query: DecisionQuery): Decision[] {
@@ -254,7 +257,8 @@ function readsOf(held: Held): StoreReads {
     finishedTasks: (query) => Promise.resolve(finishedTasks(held, query)),
     events: (query) => Promise.resolve(events(held, query)),
     eventRange: () => Promise.resolve(eventRange(held)),
-    decision: (number) => Promise.resolve(held.decisions.find((decision) => decision.number === number) ?? null),
+    decision: (number) =>
+      Promise.resolve(held.decisions.find((decision) => decision.number === number) ?? null),
     decisions: (query) => Promise.resolve(decisions(held, query)),
     audits: (query) => Promise.resolve(audits(held, query)),
     configRevisions: ({ before, limit }) =>
@@ -271,7 +275,9 @@ function finishedTasks(held: Held, query: FinishedQuery): TaskRecord[] {
     isFinal(task.state) &&
     query.states.includes(task.state) &&
     (query.owner === null || task.owner === query.owner) &&
-    (query.nameContains === null || task.name.includes(query.nameContains) || task.id === query.nameContains) &&
+    (query.nameContains === null ||
+      task.name.includes(query.nameContains) ||
+      task.id === query.nameContains) &&
     (query.nodeId === null || task.lastNodeId === query.nodeId) &&
     (query.beforeSeq === null || task.seq < query.beforeSeq) &&
     (query.afterSeq === null || task.seq > query.afterSeq)
@@ -312,7 +318,11 @@ function audits(held: Held, query: AuditQuery): AuditRecord[] {
 
 function isWanted(query: EventQuery, event: Event): boolean {
   const { fromAt = null, untilAt = null } = query
-  return (fromAt === null || event.at >= fromAt) && (untilAt === null || event.at < untilAt) && isEventWanted(query, event)
+  return (
+    (fromAt === null || event.at >= fromAt) &&
+    (untilAt === null || event.at < untilAt) &&
+    isEventWanted(query, event)
+  )
 }
 
 function eventRange({ eventCapacity, floorEventSeq, lastEventSeq, marks }: Held): EventRange {

@@ -118,7 +118,12 @@ class TransportBus implements NatsBus {
     if (this.#state !== 'open' || !this.#send(subject, message, undefined)) this.counts.dropped += 1
   }
 
-  request(subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
+  request(
+    subject: string,
+    message: Envelope,
+    timeoutMs: DurationMs,
+    done: (outcome: RequestOutcome) => void,
+  ): void {
     this.counts.requests += 1
     if (!this.#isReady || this.#state !== 'open') return this.#fail('disconnected', done)
     if (this.#requests.count >= this.#limits.maxOutstandingRequests) return this.#fail('unsendable', done)
@@ -142,7 +147,8 @@ class TransportBus implements NatsBus {
   onConnection(listener: (isConnected: boolean) => void): () => void {
     this.#onConnection.add(listener)
     // Not from within the call, and not when it has come back before.
-    if (this.#isAway) setImmediate(() => this.#isAway && this.#onConnection.has(listener) && call(() => listener(false)))
+    if (this.#isAway)
+      setImmediate(() => this.#isAway && this.#onConnection.has(listener) && call(() => listener(false)))
     return () => this.#onConnection.delete(listener)
   }
 
@@ -150,7 +156,8 @@ class TransportBus implements NatsBus {
   async drain(): Promise<void> {
     if (this.#state !== 'open') return
     this.#state = 'draining'
-    if (this.#connection !== null && this.#isReady) await within(DRAIN_WITHIN_MS, this.#finish(this.#connection))
+    if (this.#connection !== null && this.#isReady)
+      await within(DRAIN_WITHIN_MS, this.#finish(this.#connection))
     await this.close()
   }
 
@@ -163,7 +170,9 @@ class TransportBus implements NatsBus {
   }
 
   async #finish(connection: NatsConnectionImpl): Promise<void> {
-    const subscriptions = [...this.#listening].flatMap(({ subscription }) => (subscription === null ? [] : [subscription]))
+    const subscriptions = [...this.#listening].flatMap(({ subscription }) =>
+      subscription === null ? [] : [subscription],
+    )
     await Promise.allSettled(subscriptions.map((subscription) => subscription.drain()))
     this.#arrivals.finish()
     await this.#requests.settled()
@@ -210,7 +219,8 @@ class TransportBus implements NatsBus {
       if (status.type !== 'error' || !(status.error instanceof PermissionViolationError)) continue
       const { operation, subject } = status.error
       this.counts.denied += 1
-      if (operation === 'publish') this.counts.noResponders += this.#requests.closeAll({ answered: false, why: 'no_responder' }, subject)
+      if (operation === 'publish')
+        this.counts.noResponders += this.#requests.closeAll({ answered: false, why: 'no_responder' }, subject)
       call(() => this.#o.onDenied?.(operation, subject))
     }
   }

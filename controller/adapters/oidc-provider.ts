@@ -34,17 +34,36 @@ export interface OidcOptions {
 /** The provider must answer within this. */
 const TIMEOUT_SECONDS = 10
 
-export function createOidcProvider({ issuer, clientId, clientSecret, redirectUrl, scope }: OidcOptions): IdentityProvider {
+export function createOidcProvider({
+  issuer,
+  clientId,
+  clientSecret,
+  redirectUrl,
+  scope,
+}: OidcOptions): IdentityProvider {
   let known: Promise<Configuration> | null = null
 
   const configuration = (): Promise<Configuration> => {
-    known ??= discovery(issuer, clientId, undefined, clientSecret === null ? None() : ClientSecretPost(clientSecret), {
-      timeout: TIMEOUT_SECONDS,
-      // Settings take an issuer without TLS on this host only. Signatures are checked, although the token comes from the provider itself.
-      execute: [enableNonRepudiationChecks, ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : [])],
-    }).catch((error: unknown) => {
+    known ??= discovery(
+      issuer,
+      clientId,
+      undefined,
+      clientSecret === null ? None() : ClientSecretPost(clientSecret),
+      {
+        timeout: TIMEOUT_SECONDS,
+        // Settings take an issuer without TLS on this host only. Signatures are checked, although the token comes from the provider itself.
+        execute: [
+          enableNonRepudiationChecks,
+          ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : []),
+        ],
+      },
+    ).catch((error: unknown) => {
       known = null
-      throw new ProviderFault('unreachable', `${issuer.host} does not say how it is asked: ${wordsOf(error)}`, { cause: error })
+      throw new ProviderFault(
+        'unreachable',
+        `${issuer.host} does not say how it is asked: ${wordsOf(error)}`,
+        { cause: error },
+      )
     })
     return known
   }
@@ -53,7 +72,11 @@ export function createOidcProvider({ issuer, clientId, clientSecret, redirectUrl
     name: issuer.host,
     async begin() {
       const config = await configuration()
-      const checks: SignInChecks = { state: randomState(), nonce: randomNonce(), codeVerifier: randomPKCECodeVerifier() }
+      const checks: SignInChecks = {
+        state: randomState(),
+        nonce: randomNonce(),
+        codeVerifier: randomPKCECodeVerifier(),
+      }
       const url = buildAuthorizationUrl(config, {
         redirect_uri: redirectUrl.href,
         scope,
@@ -75,20 +98,30 @@ export function createOidcProvider({ issuer, clientId, clientSecret, redirectUrl
           idTokenExpected: true,
         })
         const idToken = tokens.claims() as Claims & { readonly sub: string }
-        if (needed.every((path) => claimAt(idToken, path) !== undefined)) return { claims: idToken, lookedIn: 'the ID token' }
+        if (needed.every((path) => claimAt(idToken, path) !== undefined))
+          return { claims: idToken, lookedIn: 'the ID token' }
         return await withUserInfo(config, idToken, tokens.access_token)
       } catch (error) {
         if (error instanceof ProviderFault) throw error
-        throw new ProviderFault(isUnreachable(error) ? 'unreachable' : 'denied', `${issuer.host}: ${wordsOf(error)}`, { cause: error })
+        throw new ProviderFault(
+          isUnreachable(error) ? 'unreachable' : 'denied',
+          `${issuer.host}: ${wordsOf(error)}`,
+          { cause: error },
+        )
       }
     },
   }
 }
 
 /** @throws ProviderFault, `denied` when UserInfo speaks of another subject than the ID token */
-async function withUserInfo(config: Configuration, idToken: Claims & { readonly sub: string }, accessToken: string): Promise<SignedIn> {
+async function withUserInfo(
+  config: Configuration,
+  idToken: Claims & { readonly sub: string },
+  accessToken: string,
+): Promise<SignedIn> {
   const { issuer, userinfo_endpoint: endpoint } = config.serverMetadata()
-  if (endpoint === undefined) return { claims: idToken, lookedIn: 'the ID token: the provider has no UserInfo' }
+  if (endpoint === undefined)
+    return { claims: idToken, lookedIn: 'the ID token: the provider has no UserInfo' }
   const { host } = new URL(issuer)
   const userInfo = await fetchUserInfo(config, accessToken, idToken.sub).catch((error: unknown) => {
     const kind = isUnreachable(error) || isServerFault(error) ? 'unreachable' : 'denied'

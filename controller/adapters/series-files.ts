@@ -86,7 +86,9 @@ class SeriesFiles implements SeriesArchive {
     void this.#then(async () => {
       const { segments } = this.#logNamed(name)
       while (segments[1] !== undefined && segments[1] * 1000 <= before) {
-        await rm(this.#path(name, segments.shift() as number), { force: true }).catch((error: unknown) => this.#failed(error))
+        await rm(this.#path(name, segments.shift() as number), { force: true }).catch((error: unknown) =>
+          this.#failed(error),
+        )
       }
     })
   }
@@ -148,7 +150,10 @@ class SeriesFiles implements SeriesArchive {
 
   /** Said once, until something is written again. */
   #failed(error: unknown): void {
-    if (!this.#isTroubleTold) this.#tell(`series are not kept in ${this.#dir}: ${error instanceof Error ? error.message : String(error)}`)
+    if (!this.#isTroubleTold)
+      this.#tell(
+        `series are not kept in ${this.#dir}: ${error instanceof Error ? error.message : String(error)}`,
+      )
     this.#isTroubleTold = true
   }
 }
@@ -164,7 +169,9 @@ function headOfFrame(record: Uint8Array): Buffer {
   return head
 }
 
-async function readSegment(path: string): Promise<{ readonly records: readonly Uint8Array[]; readonly damage: string | null }> {
+async function readSegment(
+  path: string,
+): Promise<{ readonly records: readonly Uint8Array[]; readonly damage: string | null }> {
   let file: Buffer
   try {
     file = await readFile(path)
@@ -172,14 +179,16 @@ async function readSegment(path: string): Promise<{ readonly records: readonly U
     return { records: [], damage: error instanceof Error ? error.message : String(error) }
   }
   const records: Uint8Array[] = []
-  if (!file.subarray(0, HEAD.length).equals(HEAD.subarray(0, file.length))) return { records, damage: 'no series of this version' }
+  if (!file.subarray(0, HEAD.length).equals(HEAD.subarray(0, file.length)))
+    return { records, damage: 'no series of this version' }
   let at = HEAD.length
   while (at + FRAME_BYTES <= file.length) {
     const length = file.readUInt32LE(at)
     if (length === 0 || length > MAX_RECORD_BYTES) return { records, damage: `no record at byte ${at}` }
     const record = file.subarray(at + FRAME_BYTES, at + FRAME_BYTES + length)
     if (record.length < length) break
-    if (crc32(record) !== file.readUInt32LE(at + 4)) return { records, damage: `the checksum at byte ${at} is wrong` }
+    if (crc32(record) !== file.readUInt32LE(at + 4))
+      return { records, damage: `the checksum at byte ${at} is wrong` }
     records.push(record)
     at += FRAME_BYTES + length
   }

@@ -1,6 +1,12 @@
 /** What every route file is given. */
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyBaseLogger, FastifyInstance, RawReplyDefaultExpression, RawRequestDefaultExpression, RawServerDefault } from 'fastify'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from 'fastify'
 import type { Commands } from '../engine/commands/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { Simulation } from '../ports/simulation.ts'

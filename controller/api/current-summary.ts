@@ -25,7 +25,14 @@ export function createSummary({ views, fleet, series, brokerUrls, pendingReasons
   const ends = new EndsOfTheHour(views)
   const present = (recentEnds: RecentEnds | null): SummaryBody => {
     series.take()
-    return presentSummary({ views, fleet, brokerUrls, window: series.lastMinute(), pendingByReason: pendingReasons(), recentEnds })
+    return presentSummary({
+      views,
+      fleet,
+      brokerUrls,
+      window: series.lastMinute(),
+      pendingByReason: pendingReasons(),
+      recentEnds,
+    })
   }
   return { now: () => present(ends.latest()), asked: async () => present(await ends.current()) }
 }

@@ -30,5 +30,8 @@ export function readCursorParts(cursor: string): readonly unknown[] {
 }
 
 export function invalidCursor(): ApiProblem {
-  return invalidField('/cursor', 'query parameter cursor must be the next_cursor of an answer to the same query')
+  return invalidField(
+    '/cursor',
+    'query parameter cursor must be the next_cursor of an answer to the same query',
+  )
 }

@@ -26,7 +26,11 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
   request.problem = problem.code
   if (problem.status === 500 || isFileFault(problem.cause))
     request.log.error({ err: problem.cause ?? problem }, 'a request failed inside the controller')
-  void reply.code(problem.status).headers(problem.headers).type(PROBLEM_TYPE).send(presentProblem(problem, request.id))
+  void reply
+    .code(problem.status)
+    .headers(problem.headers)
+    .type(PROBLEM_TYPE)
+    .send(presentProblem(problem, request.id))
 }
 
 /** For bytes that are no HTTP request. */
@@ -47,9 +51,13 @@ export function answerBrokenRequest(error: Error & { code?: string }, socket: So
 }
 
 function brokenRequest(code: string | undefined): ApiProblem {
-  if (code === 'HPE_HEADER_OVERFLOW') return new ApiProblem('headers_too_large', 'The headers are larger than 16 KiB.')
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new ApiProblem('headers_too_large', 'The headers are larger than 16 KiB.')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return new ApiProblem('request_timeout', `The request did not arrive within ${REQUEST_TIMEOUT_MS / 1000} s.`)
+    return new ApiProblem(
+      'request_timeout',
+      `The request did not arrive within ${REQUEST_TIMEOUT_MS / 1000} s.`,
+    )
   }
   return new ApiProblem('malformed_request', 'This is not an HTTP request.')
 }
@@ -61,5 +69,9 @@ function noRoute(request: FastifyRequest, paths: KnownPaths): ApiProblem {
   if (methods.length === 0 || methods.includes(request.method))
     return new ApiProblem('route_not_found', `There is no route ${JSON.stringify(path.slice(0, 200))}.`)
   const allow = methods.join(', ')
-  return new ApiProblem('method_not_allowed', `${path.slice(0, 200)} has ${allow} and not ${request.method}.`, { headers: { allow } })
+  return new ApiProblem(
+    'method_not_allowed',
+    `${path.slice(0, 200)} has ${allow} and not ${request.method}.`,
+    { headers: { allow } },
+  )
 }

@@ -93,7 +93,10 @@ export function invalidFields(errors: readonly ProblemError[]): ApiProblem {
   return new ApiProblem('invalid_request', errors.map((error) => error.detail).join('; '), { errors })
 }
 
-export function notFound(what: 'node' | 'task' | 'group' | 'token' | 'attempt' | 'revision' | 'decision', id: string): ApiProblem {
+export function notFound(
+  what: 'node' | 'task' | 'group' | 'token' | 'attempt' | 'revision' | 'decision',
+  id: string,
+): ApiProblem {
   return new ApiProblem('not_found', `There is no ${what} ${JSON.stringify(id)}.`)
 }
 
@@ -102,14 +105,20 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
   switch (refusal.code) {
     case 'invalid':
       return invalidFields(
-        refusal.problems.map(({ field, detail }) => ({ pointer: pointerTo(field), detail: `${field} ${detail}`.trim() })),
+        refusal.problems.map(({ field, detail }) => ({
+          pointer: pointerTo(field),
+          detail: `${field} ${detail}`.trim(),
+        })),
       )
     case 'not_found':
       return notFound(refusal.what, refusal.id)
     case 'conflict':
       return new ApiProblem('conflict', refusal.detail)
     case 'key_reused':
-      return new ApiProblem('idempotency_key_reused', `This Idempotency-Key came with another body before; its task is ${refusal.taskId}.`)
+      return new ApiProblem(
+        'idempotency_key_reused',
+        `This Idempotency-Key came with another body before; its task is ${refusal.taskId}.`,
+      )
     case 'too_many_pending':
       return tryLater(
         'too_many_pending',
@@ -129,27 +138,56 @@ export function problemOf(error: unknown, bodyLimit: number = BODY_LIMIT_BYTES):
   if (error instanceof StoreFault) return tryLater('store_failed', error.message, error)
   if (isSchemaFailure(error)) return invalidFields(schemaFaults(error))
   if (isFileFault(error))
-    return tryLater('store_failed', `A file in the data folder cannot be used: ${error.code} on ${error.syscall}.`, error)
+    return tryLater(
+      'store_failed',
+      `A file in the data folder cannot be used: ${error.code} on ${error.syscall}.`,
+      error,
+    )
   return (
     frameworkProblem(error, bodyLimit) ??
-    new ApiProblem('internal_error', 'The log of the controller has more under this request_id.', { cause: error })
+    new ApiProblem('internal_error', 'The log of the controller has more under this request_id.', {
+      cause: error,
+    })
   )
 }
 
 /** JSON Pointer (RFC 6901) to a field of the body; the empty pointer is the body itself. */
 export function pointerTo(...path: readonly string[]): string {
-  return path.map((name) => (name === '' ? '' : `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)).join('')
+  return path
+    .map((name) => (name === '' ? '' : `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`))
+    .join('')
 }
 
 function tryLater(code: keyof typeof RETRY_AFTER_SECONDS, detail: string, cause?: unknown): ApiProblem {
-  return new ApiProblem(code, detail, { headers: { 'retry-after': String(RETRY_AFTER_SECONDS[code]) }, cause })
+  return new ApiProblem(code, detail, {
+    headers: { 'retry-after': String(RETRY_AFTER_SECONDS[code]) },
+    cause,
+  })
 }
 
-const FILE_FAULTS: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'EPERM', 'ENOTDIR', 'EIO', 'EMFILE', 'ENFILE'])
+const FILE_FAULTS: ReadonlySet<unknown> = new Set([
+  'ENOSPC',
+  'EDQUOT',
+  'EROFS',
+  'EACCES',
+  'EPERM',
+  'ENOTDIR',
+  'EIO',
+  'EMFILE',
+  'ENFILE',
+])
 
 /** What the file system says, and somebody can put right: a full disk, a folder that may not be written. Scenarios, traces and simulations are files. */
-export function isFileFault(error: unknown): error is Error & { readonly code: string; readonly syscall: string } {
-  return error instanceof Error && 'syscall' in error && !('address' in error) && 'code' in error && FILE_FAULTS.has(error.code)
+export function isFileFault(
+  error: unknown,
+): error is Error & { readonly code: string; readonly syscall: string } {
+  return (
+    error instanceof Error &&
+    'syscall' in error &&
+    !('address' in error) &&
+    'code' in error &&
+    FILE_FAULTS.has(error.code)
+  )
 }
 
 function isSchemaFailure(error: unknown): error is SchemaFailure {
@@ -162,11 +200,20 @@ function frameworkProblem(error: unknown, bodyLimit: number): ApiProblem | null 
   const { code, statusCode } = error as Error & { readonly code?: unknown; readonly statusCode?: unknown }
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new ApiProblem('body_too_large', `The body is larger than the limit of ${bodyLimit} bytes (${bodyLimit / 1024} KiB).`)
+      return new ApiProblem(
+        'body_too_large',
+        `The body is larger than the limit of ${bodyLimit} bytes (${bodyLimit / 1024} KiB).`,
+      )
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new ApiProblem('unsupported_media_type', 'Send the body as JSON, with the header Content-Type: application/json.')
+      return new ApiProblem(
+        'unsupported_media_type',
+        'Send the body as JSON, with the header Content-Type: application/json.',
+      )
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new ApiProblem('uri_too_long', `A part of the path is longer than ${URI_PARAMETER_LIMIT} characters.`)
+      return new ApiProblem(
+        'uri_too_long',
+        `A part of the path is longer than ${URI_PARAMETER_LIMIT} characters.`,
+      )
     case 'FST_ERR_BAD_URL':
       return new ApiProblem('malformed_request', 'The path holds a percent sign that encodes nothing.')
   }

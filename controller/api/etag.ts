@@ -4,7 +4,9 @@ import type { Node } from '../domain/node.ts'
 
 /** Revision 0 comes from the environment and may differ after a restart, so the value stands in the tag too. */
 export function configEtag(config: Config): string {
-  return config.revision === 0 ? `"0-${config.fields.default_vram_overcommit_percent}"` : `"${config.revision}"`
+  return config.revision === 0
+    ? `"0-${config.fields.default_vram_overcommit_percent}"`
+    : `"${config.revision}"`
 }
 
 /** Of a node's settings, not of its figures: `"20-default"`. */

@@ -8,7 +8,13 @@ import { isEventWanted, type Event, type EventFilter } from '../domain/event.ts'
 import type { EventSource } from '../engine/durable-events.ts'
 import type { EventRange, StoreReads } from '../ports/store.ts'
 import { ApiProblem } from './errors.ts'
-import { EventReader, LOW_WATER_BYTES, REAL_TIMERS, type ReaderTimers, type WantedEvents } from './event-reader.ts'
+import {
+  EventReader,
+  LOW_WATER_BYTES,
+  REAL_TIMERS,
+  type ReaderTimers,
+  type WantedEvents,
+} from './event-reader.ts'
 import { eventFrame, RecentEvents } from './recent-events.ts'
 import { HEARTBEAT_MS, MAX_STREAMS, sseEvent, SSE_HEARTBEAT } from './server-sent-events.ts'
 
@@ -89,7 +95,9 @@ export class EventFeed {
     this.#isClosed = true
     this.#unsubscribe()
     this.#tell()
-    const closed = [...this.#readers].map((reader) => new Promise<void>((resolve) => reader.body.once('close', resolve)))
+    const closed = [...this.#readers].map(
+      (reader) => new Promise<void>((resolve) => reader.body.once('close', resolve)),
+    )
     for (const reader of this.#readers) reader.end('the controller is stopping')
     for (const cancel of [this.#cancelHeartbeat, this.#cancelTelling, this.#cancelSummary]) cancel?.()
     let cancelWait = (): void => {}
@@ -129,7 +137,9 @@ export class EventFeed {
   }
 
   #framesOf(events: readonly Event[], filter: EventFilter): Buffer {
-    const frames = events.filter((event) => isEventWanted(filter, event)).map((event) => this.#recent.frameOf(event))
+    const frames = events
+      .filter((event) => isEventWanted(filter, event))
+      .map((event) => this.#recent.frameOf(event))
     return frames.length === 1 && frames[0] !== undefined ? frames[0] : Buffer.concat(frames)
   }
 
@@ -169,7 +179,8 @@ export class EventFeed {
 
   #forget(reader: EventReader): void {
     this.#readers.delete(reader)
-    for (const [key, { readers }] of this.#audiences) if (readers.delete(reader) && readers.size === 0) this.#audiences.delete(key)
+    for (const [key, { readers }] of this.#audiences)
+      if (readers.delete(reader) && readers.size === 0) this.#audiences.delete(key)
     if (this.#readers.size > 0) return
     this.#cancelHeartbeat?.()
     this.#cancelHeartbeat = null
@@ -221,9 +232,12 @@ function isGone(after: number, { firstSeq }: EventRange): boolean {
 }
 
 function requireKept(after: number, range: EventRange): void {
-  const detail = (why: string): string => `${why} Read the state again, and go on from event ${range.lastSeq}.`
-  if (isGone(after, range)) throw new ApiProblem('events_gone', detail(`Events before ${range.firstSeq} are no longer kept.`))
-  if (after > range.lastSeq) throw new ApiProblem('events_gone', detail(`There is no event ${after}: the log ends before it.`))
+  const detail = (why: string): string =>
+    `${why} Read the state again, and go on from event ${range.lastSeq}.`
+  if (isGone(after, range))
+    throw new ApiProblem('events_gone', detail(`Events before ${range.firstSeq} are no longer kept.`))
+  if (after > range.lastSeq)
+    throw new ApiProblem('events_gone', detail(`There is no event ${after}: the log ends before it.`))
 }
 
 function tooMany(isClosed: boolean): ApiProblem {

@@ -40,5 +40,8 @@ export function kindsOf(text: string | undefined): readonly EventKind[] | null {
   const kinds = EVENT_KINDS.filter((kind) => names.delete(kind))
   const [unknown] = names
   if (unknown === undefined) return kinds
-  throw invalidField('/kind', `query parameter kind must be one or several of ${EVENT_KINDS.join(', ')}, got ${JSON.stringify(unknown)}`)
+  throw invalidField(
+    '/kind',
+    `query parameter kind must be one or several of ${EVENT_KINDS.join(', ')}, got ${JSON.stringify(unknown)}`,
+  )
 }

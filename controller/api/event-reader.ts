@@ -57,7 +57,8 @@ export class EventReader {
   write(bytes: Buffer): void {
     if (!this.isOpen || bytes.length === 0) return
     const waitingBytes = this.body.readableLength
-    if (waitingBytes > 0 && waitingBytes + bytes.length > MAX_WAITING_BYTES) this.end(`too slow: more than ${MAX_WAITING_BYTES} bytes wait`)
+    if (waitingBytes > 0 && waitingBytes + bytes.length > MAX_WAITING_BYTES)
+      this.end(`too slow: more than ${MAX_WAITING_BYTES} bytes wait`)
     else this.body.push(bytes)
   }
 

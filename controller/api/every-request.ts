@@ -2,7 +2,13 @@
  * What happens to every request, in the order in which it happens: one hook for each stage, and none for a route that needs none. A hook costs
  * more than most of what is done in ours (docs/decisions/0062-one-hook-a-stage.md).
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  preValidationHookHandler,
+  RouteOptions,
+} from 'fastify'
 import { invalidField } from './errors.ts'
 import { requireBody, requireNoBody } from './json-body.ts'
 import { canonicalId } from './names.ts'
@@ -31,7 +37,9 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
   const { admit, requireRoute, recorder, answering, audit } = every
   app.addHook('onRequest', (request, reply, done) => {
     recorder?.came(request)
-    reply.headers(request.url.startsWith('/api/') ? DATA_HEADERS : PAGE_HEADERS).header('x-request-id', request.id)
+    reply
+      .headers(request.url.startsWith('/api/') ? DATA_HEADERS : PAGE_HEADERS)
+      .header('x-request-id', request.id)
     let isOwn: Promise<void> | null
     try {
       isOwn = admit(request)
@@ -44,7 +52,9 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
     else isOwn.then(() => done(), done)
   })
   app.addHook('onRoute', (route) => {
-    const checks = [...(route.url.includes('/:node_id') ? [readNodeId] : []), shapeCheck(route)].filter((check) => check !== null)
+    const checks = [...(route.url.includes('/:node_id') ? [readNodeId] : []), shapeCheck(route)].filter(
+      (check) => check !== null,
+    )
     if (checks.length > 0) route.preValidation = [...checks, ...[route.preValidation ?? []].flat()]
   })
   if (recorder !== null || answering !== null) {
@@ -93,7 +103,10 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
 /** How a dry run is to be answered says nothing about a change: who has forgotten the other half would have changed the cluster by it. */
 function requireDryRun({ dry_run: isDryRun, forecast }: DryRunQuery): void {
   if (typeof forecast !== 'boolean' || isDryRun === true) return
-  throw invalidField('/forecast', 'query parameter forecast says how a dry run is answered: it needs dry_run=true')
+  throw invalidField(
+    '/forecast',
+    'query parameter forecast says how a dry run is answered: it needs dry_run=true',
+  )
 }
 
 function isBodyless(method: string): boolean {

@@ -7,7 +7,8 @@ import type { ChangeForecastBody, StartForecastBody } from './schema/twin.ts'
 const NO_SIMULATOR = 'NO_SIMULATOR: this controller has no simulator to ask.'
 const NOT_ASKED = 'NOT_ASKED: with forecast=true it is simulated.'
 const NOT_YET = 'NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.'
-const NOT_NEW = 'NOT_YET: the task came after the latest forecast was begun; ask again in some seconds, or with forecast=wait.'
+const NOT_NEW =
+  'NOT_YET: the task came after the latest forecast was begun; ask again in some seconds, or with forecast=wait.'
 const NOT_WAITING = 'NOT_ASKED: the task does not wait for its first start.'
 
 export interface StartPart {
@@ -32,7 +33,8 @@ export async function startPart(
   const answer = asked === 'wait' ? await twin.starts() : twin.latestStarts()
   const part = partOf(answer, taskId)
   // One that came after the forecast was begun is in the next.
-  if (asked === 'wait' && part.forecast_unavailable_because === NOT_NEW) return partOf(await twin.starts(true), taskId)
+  if (asked === 'wait' && part.forecast_unavailable_because === NOT_NEW)
+    return partOf(await twin.starts(true), taskId)
   return part
 }
 
@@ -44,7 +46,11 @@ function partOf(answer: StartForecast | NoForecast | null, taskId: string): Star
 }
 
 /** What a change would do. */
-export async function changePart(twin: Twin | null, change: SettingsChange, isAsked: boolean): Promise<ChangePart> {
+export async function changePart(
+  twin: Twin | null,
+  change: SettingsChange,
+  isAsked: boolean,
+): Promise<ChangePart> {
   if (!isAsked) return without(NOT_ASKED)
   if (twin === null) return without(NO_SIMULATOR)
   const answer = await twin.tryChange(change)
@@ -52,6 +58,9 @@ export async function changePart(twin: Twin | null, change: SettingsChange, isAs
   return { forecast: presentChange(answer), forecast_unavailable_because: null }
 }
 
-function without(because: string): { readonly forecast: null; readonly forecast_unavailable_because: string } {
+function without(because: string): {
+  readonly forecast: null
+  readonly forecast_unavailable_because: string
+} {
   return { forecast: null, forecast_unavailable_because: because }
 }

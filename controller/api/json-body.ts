@@ -22,7 +22,8 @@ export function requireBody(body: unknown): void {
 /** A route without a body schema takes no body: what it would ignore is refused. */
 export function requireNoBody(body: unknown): void {
   const isEmpty =
-    body === undefined || (typeof body === 'object' && body !== null && !Array.isArray(body) && Object.keys(body).length === 0)
+    body === undefined ||
+    (typeof body === 'object' && body !== null && !Array.isArray(body) && Object.keys(body).length === 0)
   if (!isEmpty) throw invalidField('', 'this route takes no body')
 }
 
@@ -41,9 +42,13 @@ function readJson(request: FastifyRequest, body: Buffer): unknown {
 
 function requireReadable(request: FastifyRequest, body: Buffer): void {
   const encoding = request.headers['content-encoding'] ?? 'identity'
-  if (encoding !== 'identity') throw new ApiProblem('unsupported_media_type', 'Send the body without a Content-Encoding.')
+  if (encoding !== 'identity')
+    throw new ApiProblem('unsupported_media_type', 'Send the body without a Content-Encoding.')
   if (request.mediaType === 'application/merge-patch+json' && request.method !== 'PATCH') {
-    throw new ApiProblem('unsupported_media_type', `Only PATCH reads ${request.mediaType}; send application/json.`)
+    throw new ApiProblem(
+      'unsupported_media_type',
+      `Only PATCH reads ${request.mediaType}; send application/json.`,
+    )
   }
   if (!isUtf8(body)) throw new ApiProblem('malformed_json', 'The body is not UTF-8.')
 }

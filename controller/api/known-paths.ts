@@ -28,6 +28,8 @@ function inOrder(methods: ReadonlySet<string>): readonly string[] {
 function patternOf(url: string): RegExp {
   const parts = url
     .split('/')
-    .map((part) => (part === '*' ? '.*' : part.startsWith(':') ? '[^/]+' : part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')))
+    .map((part) =>
+      part === '*' ? '.*' : part.startsWith(':') ? '[^/]+' : part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'),
+    )
   return new RegExp(`^${parts.join('/')}$`)
 }

@@ -24,7 +24,11 @@ const GIVE_UP_MS = 30_000
 const BUSY = 'too_many_reads'
 
 /** Ends when all of the attempt's output has been sent, or the task went on to another attempt. */
-export async function* followLog(views: Views, logs: TaskLogs, follow: LogFollow): AsyncGenerator<string, void, undefined> {
+export async function* followLog(
+  views: Views,
+  logs: TaskLogs,
+  follow: LogFollow,
+): AsyncGenerator<string, void, undefined> {
   let { offset } = follow
   let source: LogSource | null = null
   let waitMs = FIRST_WAIT_MS
@@ -32,10 +36,20 @@ export async function* followLog(views: Views, logs: TaskLogs, follow: LogFollow
   let unavailableMs = 0
   for (;;) {
     const now: LogSource | null = await logSourceOf(views, follow.taskId).catch(() => source)
-    if (source !== null && now !== null && now.attempt !== source.attempt) return yield endOf(source, 'superseded')
+    if (source !== null && now !== null && now.attempt !== source.attempt)
+      return yield endOf(source, 'superseded')
     source = now ?? source
     const answer =
-      source === null ? null : await logs.read(source.nodeId, follow.taskId, source.attempt, follow.stream, offset, follow.maxBytes)
+      source === null
+        ? null
+        : await logs.read(
+            source.nodeId,
+            follow.taskId,
+            source.attempt,
+            follow.stream,
+            offset,
+            follow.maxBytes,
+          )
     if (source !== null && answer !== null && !('refused' in answer)) {
       const piece = presentLog(answer, source.nodeId)
       if (piece.next_offset > offset || piece.data !== '') {

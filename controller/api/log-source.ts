@@ -26,10 +26,12 @@ export async function logSourceOf(views: Views, id: string): Promise<LogSource |
   if (attempt > 0) {
     const nodeId = await nodeOfAttempt(views, id, attempt)
     if (nodeId !== null) return { nodeId, attempt }
-    if (isFinal(state)) throw new ApiProblem('conflict', `The task is ${state}, and it is no longer known where it ran.`)
+    if (isFinal(state))
+      throw new ApiProblem('conflict', `The task is ${state}, and it is no longer known where it ran.`)
     return null
   }
-  if (isFinal(state)) throw new ApiProblem('conflict', `The task is ${state} and never ran; it has written nothing.`)
+  if (isFinal(state))
+    throw new ApiProblem('conflict', `The task is ${state} and never ran; it has written nothing.`)
   return null
 }
 

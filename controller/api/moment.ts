@@ -7,7 +7,10 @@ export function momentOf(name: string, text: string | undefined): Instant | null
   if (text === undefined) return null
   const at = instantIn(text)
   if (at === null)
-    throw invalidField(`/${name}`, `query parameter ${name} must be a time in UTC such as 2026-01-31T08:00:00Z, got "${text}"`)
+    throw invalidField(
+      `/${name}`,
+      `query parameter ${name} must be a time in UTC such as 2026-01-31T08:00:00Z, got "${text}"`,
+    )
   return at
 }
 

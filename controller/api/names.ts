@@ -81,8 +81,19 @@ interface Named {
 async function tasksNamedLike(views: Views, text: string): Promise<readonly Named[]> {
   const found = new Map<string, Named>()
   for (const { spec } of views.openTasks()) if (spec.name.includes(text)) found.set(spec.id, spec)
-  const bounds = { owner: null, nodeId: null, beforeSeq: null, afterSeq: null, isOldestFirst: false, limit: MAX_ENDED }
-  for (const record of await views.stored.finishedTasks({ ...bounds, states: FINAL_STATES, nameContains: text })) {
+  const bounds = {
+    owner: null,
+    nodeId: null,
+    beforeSeq: null,
+    afterSeq: null,
+    isOldestFirst: false,
+    limit: MAX_ENDED,
+  }
+  for (const record of await views.stored.finishedTasks({
+    ...bounds,
+    states: FINAL_STATES,
+    nameContains: text,
+  })) {
     found.set(record.id, record)
   }
   return [...found.values()]
@@ -94,7 +105,9 @@ async function tasksNamedLike(views: Views, text: string): Promise<readonly Name
  * 2. Name, by code units.
  */
 function nearest(text: string, names: readonly string[]): readonly string[] {
-  const beginning = new Map(names.map((name) => [name, commonBeginning(text.toLowerCase(), name.toLowerCase())]))
+  const beginning = new Map(
+    names.map((name) => [name, commonBeginning(text.toLowerCase(), name.toLowerCase())]),
+  )
   return [...names].sort((a, b) => (beginning.get(b) ?? 0) - (beginning.get(a) ?? 0) || byCodeUnits(a, b))
 }
 
@@ -109,8 +122,14 @@ function ids(named: readonly { readonly id: string }[]): readonly string[] {
 }
 
 function unknown(parameter: string, what: string, text: string, names: readonly string[]): ApiProblem {
-  const candidates = names.length === 0 ? 'there is none like it' : `candidates: ${listed(names.map((name) => JSON.stringify(name)))}`
-  return invalidField(`/${parameter}`, `query parameter ${parameter} must be the id or name of ${what}, got ${shown(text)}; ${candidates}`)
+  const candidates =
+    names.length === 0
+      ? 'there is none like it'
+      : `candidates: ${listed(names.map((name) => JSON.stringify(name)))}`
+  return invalidField(
+    `/${parameter}`,
+    `query parameter ${parameter} must be the id or name of ${what}, got ${shown(text)}; ${candidates}`,
+  )
 }
 
 function ambiguous(parameter: string, what: string, text: string, candidates: readonly string[]): ApiProblem {

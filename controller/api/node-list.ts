@@ -45,10 +45,16 @@ export interface SortedNodes {
 }
 
 /** @throws ApiProblem when the cursor is invalid, or belongs to another order. */
-export function sortedNodes(views: Views, filter: Pick<NodeQuery, 'status' | 'group' | 'q'>, page: NodePageRequest): SortedNodes {
+export function sortedNodes(
+  views: Views,
+  filter: Pick<NodeQuery, 'status' | 'group' | 'q'>,
+  page: NodePageRequest,
+): SortedNodes {
   const { sort } = page
   const order = page.order ?? (sort === 'registered' || sort === 'name' ? 'asc' : 'desc')
-  const keyed = [...views.nodes()].filter((node) => matches(node, filter)).map((node) => ({ node, key: KEYS[sort](node, views) }))
+  const keyed = [...views.nodes()]
+    .filter((node) => matches(node, filter))
+    .map((node) => ({ node, key: KEYS[sort](node, views) }))
   const sign = order === 'asc' ? 1 : -1
   const compare = (a: Place, b: Place): number => sign * (byKey(a.key, b.key) || a.ordinal - b.ordinal)
   const places = keyed.map(({ node, key }) => ({ node, key, ordinal: node.ordinal })).sort(compare)
@@ -83,7 +89,10 @@ function allocatedShare({ gpus }: Node): number {
 
 function usedShare({ gpus }: Node): number {
   const physical = gpus.reduce((sum, gpu) => sum + gpu.physicalMib, 0)
-  const used = gpus.reduce((sum, gpu) => sum + gpu.noswapResidentMib + gpu.swappableResidentMib + gpu.foreignMib, 0)
+  const used = gpus.reduce(
+    (sum, gpu) => sum + gpu.noswapResidentMib + gpu.swappableResidentMib + gpu.foreignMib,
+    0,
+  )
   return physical === 0 ? 0 : used / physical
 }
 

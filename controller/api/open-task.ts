@@ -9,5 +9,8 @@ export async function openTask(views: Views, id: string): Promise<Task> {
   const record = await views.stored.task(id)
   if (record === null) throw notFound('task', id)
   // The store may be a moment behind: what is open there and not in memory is ending now.
-  throw new ApiProblem('conflict', `The task ${isFinal(record.state) ? `is ${record.state}` : 'has just ended'}; it changes no more.`)
+  throw new ApiProblem(
+    'conflict',
+    `The task ${isFinal(record.state) ? `is ${record.state}` : 'has just ended'}; it changes no more.`,
+  )
 }

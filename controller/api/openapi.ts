@@ -15,7 +15,8 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       info: {
         title: 'Headroom',
         version,
-        description: 'GPU task controller with VRAM overcommit. JSON, snake_case, RFC 3339 times in UTC, whole MiB. Errors are RFC 9457.',
+        description:
+          'GPU task controller with VRAM overcommit. JSON, snake_case, RFC 3339 times in UTC, whole MiB. Errors are RFC 9457.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
         contact: { name: 'Headroom' },
       },
@@ -55,18 +56,22 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       return document.openapiObject
     },
     refResolver: {
-      buildLocalReference: (json, _baseUri, _fragment, index) => (typeof json['$id'] === 'string' ? json['$id'] : `def-${index}`),
+      buildLocalReference: (json, _baseUri, _fragment, index) =>
+        typeof json['$id'] === 'string' ? json['$id'] : `def-${index}`,
     },
   }
 }
 
 /** Routes that hand requests on are described by the routes that answer them: no tool can make a request from a path of any length. */
 function leaveOutForwarded(document: { paths?: Record<string, unknown> }): void {
-  for (const path of Object.keys(document.paths ?? {})) if (path.endsWith('/{*}')) delete document.paths?.[path]
+  for (const path of Object.keys(document.paths ?? {}))
+    if (path.endsWith('/{*}')) delete document.paths?.[path]
 }
 
 /** The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would slow every start down. */
-function documented(schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly ProblemCode[] }): FastifySchema {
+function documented(
+  schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly ProblemCode[] },
+): FastifySchema {
   const { [PROBLEMS_OF]: codes = [], response, ...rest } = schema
   const security = roleOf({ schema }) === 'public' ? [] : [{ token: [] }]
   return { ...rest, security, response: { ...problemResponses(codes), ...successResponses(response ?? {}) } }
@@ -76,11 +81,19 @@ function successResponses(responses: object): object {
   const described = Object.entries(responses).map(([status, schema]: [string, object]) => {
     if ('type' in schema && schema.type === 'null') return [status, schema]
     const type = MEDIA_TYPE in schema ? String(schema[MEDIA_TYPE]) : 'application/json'
-    const { [OTHER_MEDIA_TYPES]: others = [], ...rest } = schema as { readonly [OTHER_MEDIA_TYPES]?: readonly string[] }
+    const { [OTHER_MEDIA_TYPES]: others = [], ...rest } = schema as {
+      readonly [OTHER_MEDIA_TYPES]?: readonly string[]
+    }
     // A schema is of one event's data, which no tool can know from OpenAPI 3.1; as the schema of the stream it would be wrong.
     if (type === 'text/event-stream') return [status, streamOf(rest)]
     const asText = others.map((other) => [other, { schema: { type: 'string' } }])
-    return [status, { description: STATUS_CODES[status] ?? status, content: { [type]: { schema: rest }, ...Object.fromEntries(asText) } }]
+    return [
+      status,
+      {
+        description: STATUS_CODES[status] ?? status,
+        content: { [type]: { schema: rest }, ...Object.fromEntries(asText) },
+      },
+    ]
   })
   return Object.fromEntries(described)
 }

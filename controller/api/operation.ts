@@ -17,7 +17,17 @@ export interface OperationSchema extends FastifySchema {
   readonly response: object
 }
 
-export type Tag = 'configuration' | 'nodes' | 'tasks' | 'groups' | 'decisions' | 'events' | 'summary' | 'simulations' | 'access' | 'service'
+export type Tag =
+  | 'configuration'
+  | 'nodes'
+  | 'tasks'
+  | 'groups'
+  | 'decisions'
+  | 'events'
+  | 'summary'
+  | 'simulations'
+  | 'access'
+  | 'service'
 
 /** `specification`: one of the three calls that the specification defines; everything else is an addition of this project. */
 export type Origin = 'specification' | 'project'
@@ -64,7 +74,11 @@ export const PROBLEMS_OF = 'x-problems'
 
 /** A route that reads the conditions of a request itself; all others refuse them. */
 export function isConditional(schema: FastifySchema | undefined): boolean {
-  return (schema as { [PROBLEMS_OF]?: readonly ProblemCode[] } | undefined)?.[PROBLEMS_OF]?.includes('precondition_failed') === true
+  return (
+    (schema as { [PROBLEMS_OF]?: readonly ProblemCode[] } | undefined)?.[PROBLEMS_OF]?.includes(
+      'precondition_failed',
+    ) === true
+  )
 }
 
 /** Where the least role stands in a route's schema, and in the OpenAPI document. */
@@ -78,12 +92,24 @@ export interface Access {
 }
 
 /** @throws Error for a route that does not say who may call it: it must not be served. */
-export function accessOf({ method, url, schema }: { readonly method: unknown; readonly url: string; readonly schema?: object }): Access {
-  const { [ROLE_OF]: role, [OWNERS_ONLY]: ownersOnly = false } = (schema ?? {}) as { [ROLE_OF]?: LeastRole; [OWNERS_ONLY]?: boolean }
+export function accessOf({
+  method,
+  url,
+  schema,
+}: {
+  readonly method: unknown
+  readonly url: string
+  readonly schema?: object
+}): Access {
+  const { [ROLE_OF]: role, [OWNERS_ONLY]: ownersOnly = false } = (schema ?? {}) as {
+    [ROLE_OF]?: LeastRole
+    [OWNERS_ONLY]?: boolean
+  }
   if (role === undefined || (role !== 'public' && !ROLES.includes(role))) {
     throw new Error(`The route ${String(method)} ${url} does not say which role may call it.`)
   }
-  if (ownersOnly && !url.includes(':task_id')) throw new Error(`The route ${String(method)} ${url} is for owners and names no task.`)
+  if (ownersOnly && !url.includes(':task_id'))
+    throw new Error(`The route ${String(method)} ${url} is for owners and names no task.`)
   return { role, ownersOnly }
 }
 

@@ -7,7 +7,12 @@
 export const MAY_BE_LEFT_OUT = { minProperties: 0 } as const
 
 export function mayBeLeftOut(body: unknown): boolean {
-  return typeof body === 'object' && body !== null && 'minProperties' in body && body.minProperties === MAY_BE_LEFT_OUT.minProperties
+  return (
+    typeof body === 'object' &&
+    body !== null &&
+    'minProperties' in body &&
+    body.minProperties === MAY_BE_LEFT_OUT.minProperties
+  )
 }
 
 interface Document {
@@ -26,7 +31,8 @@ export function markOptionalBodies(document: Document): void {
     const body = path?.post?.requestBody as RequestBody | undefined
     const schema = body?.content['application/json']?.schema
     if (body === undefined || schema === undefined) continue
-    const shared = schema.$ref === undefined ? schema : document.components?.schemas?.[schema.$ref.split('/').at(-1) ?? '']
+    const shared =
+      schema.$ref === undefined ? schema : document.components?.schemas?.[schema.$ref.split('/').at(-1) ?? '']
     if (mayBeLeftOut(shared)) body.required = false
   }
 }

@@ -26,7 +26,10 @@ export function pageOf<T, B extends object>(all: readonly T[], present: (each: T
 }
 
 /** One past what a page holds is the most that is presented: to present is work. */
-export function presentWithinBytes<T, B extends object>(all: readonly T[], present: (each: T) => B): readonly B[] {
+export function presentWithinBytes<T, B extends object>(
+  all: readonly T[],
+  present: (each: T) => B,
+): readonly B[] {
   const items: B[] = []
   for (let [at, bytes] = [0, 0]; at < all.length && (bytes <= PAGE_BYTES || at < 2); at++) {
     const item = present(all[at] as T)

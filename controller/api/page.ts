@@ -14,8 +14,14 @@ export function servePage(scope: FastifyInstance, uiDir: string): void {
   declareOpenToAll(scope)
   void scope.register(serveStatic, { root: uiDir, serve: false, preCompressed: true })
   const assets = join(uiDir, 'assets')
-  scope.get<{ Params: { readonly file: string } }>('/assets/:file', { schema: { hide: true } }, ({ params }, reply) =>
-    FILE.test(params.file) ? reply.sendFile(params.file, assets, { maxAge: YEAR_MS, immutable: true }) : reply.callNotFound(),
+  scope.get<{ Params: { readonly file: string } }>(
+    '/assets/:file',
+    { schema: { hide: true } },
+    ({ params }, reply) =>
+      FILE.test(params.file)
+        ? reply.sendFile(params.file, assets, { maxAge: YEAR_MS, immutable: true })
+        : reply.callNotFound(),
   )
-  for (const path of ['/', ...PAGE_PATHS]) scope.get(path, { schema: { hide: true } }, (_request, reply) => reply.sendFile('index.html'))
+  for (const path of ['/', ...PAGE_PATHS])
+    scope.get(path, { schema: { hide: true } }, (_request, reply) => reply.sendFile('index.html'))
 }

@@ -25,7 +25,10 @@ interface Finding {
 }
 
 /** @param elapsedMs a clock that measures how long explaining takes. */
-export function createPendingReasons(views: Views, elapsedMs: () => number = () => performance.now()): () => PendingByReason {
+export function createPendingReasons(
+  views: Views,
+  elapsedMs: () => number = () => performance.now(),
+): () => PendingByReason {
   let known: { readonly at: Instant; readonly answer: PendingByReason } | null = null
   let remembered: Finding[] = []
   let explained = 0
@@ -35,7 +38,9 @@ export function createPendingReasons(views: Views, elapsedMs: () => number = () 
     const found = explain(views, sample, now, elapsedMs)
     explained += found.length
     const isExact = found.length === pending
-    remembered = isExact ? [] : [...remembered.filter(({ at }) => at <= now && now - at < REMEMBERED_MS), ...found].slice(-MAX_SAMPLE)
+    remembered = isExact
+      ? []
+      : [...remembered.filter(({ at }) => at <= now && now - at < REMEMBERED_MS), ...found].slice(-MAX_SAMPLE)
     const counted = isExact ? found : remembered
     return { counted: counted.length, of: pending, is_estimate: !isExact, reasons: scaled(counted, pending) }
   }
@@ -77,7 +82,12 @@ const SPREAD: readonly number[] = Array.from({ length: MAX_SAMPLE }, (_, place) 
   return reversed
 })
 
-function explain(views: Views, tasks: readonly Task[], at: Instant, elapsedMs: () => number): readonly Finding[] {
+function explain(
+  views: Views,
+  tasks: readonly Task[],
+  at: Instant,
+  elapsedMs: () => number,
+): readonly Finding[] {
   const found: Finding[] = []
   const until = elapsedMs() + BUDGET_MS
   for (const task of tasks) {
@@ -98,5 +108,8 @@ function scaled(findings: readonly Finding[], total: number): PendingByReason['r
   })
   const left = total - shares.reduce((sum, { share }) => sum + Math.floor(share), 0)
   const raised = new Set(shares.toSorted((a, b) => (b.share % 1) - (a.share % 1)).slice(0, left))
-  return shares.map((each) => ({ reason: each.reason, tasks: Math.floor(each.share) + (raised.has(each) ? 1 : 0) }))
+  return shares.map((each) => ({
+    reason: each.reason,
+    tasks: Math.floor(each.share) + (raised.has(each) ? 1 : 0),
+  }))
 }

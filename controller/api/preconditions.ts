@@ -11,14 +11,23 @@ type Conditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>
  * Of something that is there and has a tag. `If-Match` compares strongly, so that a weak tag never matches, and `If-None-Match` weakly.
  * @throws ApiProblem precondition_failed when a header names another state, or this one.
  */
-export function requireTag({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions, current: string): void {
+export function requireTag(
+  { 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions,
+  current: string,
+): void {
   const headers = { etag: current }
   if (ifMatch !== undefined && !isAny(ifMatch) && !tagsOf(ifMatch).includes(current)) {
-    throw new ApiProblem('precondition_failed', `If-Match names another state; the current one is ${current}.`, { headers })
+    throw new ApiProblem(
+      'precondition_failed',
+      `If-Match names another state; the current one is ${current}.`,
+      { headers },
+    )
   }
   if (ifNoneMatch === undefined) return
   if (isAny(ifNoneMatch) || tagsOf(ifNoneMatch).some((tag) => tag.replace(/^W\//, '') === current)) {
-    throw new ApiProblem('precondition_failed', `If-None-Match excludes the current state, ${current}.`, { headers })
+    throw new ApiProblem('precondition_failed', `If-None-Match excludes the current state, ${current}.`, {
+      headers,
+    })
   }
 }
 
@@ -31,7 +40,8 @@ export function requirePresence(headers: Conditions, what: string, isThere: bool
   if (headers['if-none-match'] !== undefined && isThere) {
     throw new ApiProblem('precondition_failed', `If-None-Match: there is a ${what} already.`)
   }
-  if (headers['if-match'] !== undefined && !isThere) throw new ApiProblem('precondition_failed', `If-Match: there is no such ${what}.`)
+  if (headers['if-match'] !== undefined && !isThere)
+    throw new ApiProblem('precondition_failed', `If-Match: there is no such ${what}.`)
 }
 
 /**
@@ -47,7 +57,8 @@ export function refuseConditions(headers: Conditions): void {
 function refuseTags({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions): void {
   const why = 'nothing here has a tag that it could be compared with: leave it out'
   if (ifMatch !== undefined && !isAny(ifMatch)) throw invalidField('/If-Match', `the header If-Match: ${why}`)
-  if (ifNoneMatch !== undefined && !isAny(ifNoneMatch)) throw invalidField('/If-None-Match', `the header If-None-Match: ${why}`)
+  if (ifNoneMatch !== undefined && !isAny(ifNoneMatch))
+    throw invalidField('/If-None-Match', `the header If-None-Match: ${why}`)
 }
 
 function isAny(header: string): boolean {

@@ -11,7 +11,9 @@ const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/
 
 /** @returns null when all parameters are texts. */
 export function queryReader(schema: QuerySchema): QueryReader | null {
-  const typed = Object.entries(schema.properties ?? {}).filter(([, { type }]) => type === 'integer' || type === 'boolean')
+  const typed = Object.entries(schema.properties ?? {}).filter(
+    ([, { type }]) => type === 'integer' || type === 'boolean',
+  )
   if (typed.length === 0) return null
   return (query) => {
     for (const [name, { type }] of typed) {

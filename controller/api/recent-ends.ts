@@ -90,7 +90,12 @@ export class EndsOfTheHour {
   async #readEnds(after: number, fromAt: Instant): Promise<void> {
     let afterSeq = after
     for (;;) {
-      const page = await this.#views.stored.events({ kinds: ['task_finished'], afterSeq, fromAt, limit: PAGE })
+      const page = await this.#views.stored.events({
+        kinds: ['task_finished'],
+        afterSeq,
+        fromAt,
+        limit: PAGE,
+      })
       for (const { seq, at, data } of page) {
         const { state } = data
         if (state === 'failed' || state === 'lost') this.#ends.push({ seq, at, state })

@@ -36,9 +36,15 @@ export function recordRequests(app: ApiApp, metrics: Metrics): RequestRecorder {
   })
   metrics.add(
     durations,
-    gauge('headroom_http_requests_in_flight', 'Requests that are not answered yet, streams among them.', () => inFlight.count),
+    gauge(
+      'headroom_http_requests_in_flight',
+      'Requests that are not answered yet, streams among them.',
+      () => inFlight.count,
+    ),
     gauge('headroom_http_streams', 'Readers who follow something by server-sent events.', () => streams.size),
-    gauge('headroom_http_streams_buffered_bytes', 'What these readers have not taken yet.', () => bufferedBytes(streams)),
+    gauge('headroom_http_streams_buffered_bytes', 'What these readers have not taken yet.', () =>
+      bufferedBytes(streams),
+    ),
   )
   const observe = observersOf(durations)
   return {
@@ -105,8 +111,13 @@ function writeLine(line: Line): void {
 
 /** The route and what it names, never the query or the body: they may hold what is nobody else's business. */
 function factsOf({ request, reply, route, ms }: Line): Readonly<Record<string, unknown>> {
-  const { task_id, node_id, group_id } = (request.params ?? {}) as Readonly<Record<string, string | undefined>>
-  const madeTask = request.method === 'POST' ? /\/tasks\/([^/]+)$/.exec(String(reply.getHeader('location') ?? ''))?.[1] : undefined
+  const { task_id, node_id, group_id } = (request.params ?? {}) as Readonly<
+    Record<string, string | undefined>
+  >
+  const madeTask =
+    request.method === 'POST'
+      ? /\/tasks\/([^/]+)$/.exec(String(reply.getHeader('location') ?? ''))?.[1]
+      : undefined
   return {
     method: request.method,
     route,

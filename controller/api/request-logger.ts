@@ -1,8 +1,11 @@
 /** The logger of one request, which writes its id into each line. It is made when the first line is: most requests write none. */
 import type { FastifyBaseLogger, FastifyServerOptions } from 'fastify'
 
-export const createRequestLogger: NonNullable<FastifyServerOptions['childLoggerFactory']> = (logger, bindings, options) =>
-  new RequestLogger(() => logger.child(bindings, options))
+export const createRequestLogger: NonNullable<FastifyServerOptions['childLoggerFactory']> = (
+  logger,
+  bindings,
+  options,
+) => new RequestLogger(() => logger.child(bindings, options))
 
 class RequestLogger implements FastifyBaseLogger {
   readonly #make: () => FastifyBaseLogger

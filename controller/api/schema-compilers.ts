@@ -14,7 +14,9 @@ type Build<T> = (shared: unknown, options: unknown) => Compile<T>
  */
 export const SCHEMA_COMPILERS = {
   buildValidator: remembering(ajvCompiler() as Build<unknown>) as ReturnType<typeof ajvCompiler>,
-  buildSerializer: remembering(serializerCompiler() as Build<unknown>) as ReturnType<typeof serializerCompiler>,
+  buildSerializer: remembering(serializerCompiler() as Build<unknown>) as ReturnType<
+    typeof serializerCompiler
+  >,
 }
 
 export function remembering<T>(build: Build<T>): Build<T> {

@@ -36,28 +36,48 @@ export function schemaFaults(failure: SchemaFailure): readonly ProblemError[] {
   return [describe(fault, PART_NAMES[failure.validationContext ?? ''] ?? 'the body')]
 }
 
-const PART_NAMES: Readonly<Record<string, string>> = { body: 'the body', querystring: 'query parameter', params: 'path parameter' }
+const PART_NAMES: Readonly<Record<string, string>> = {
+  body: 'the body',
+  querystring: 'query parameter',
+  params: 'path parameter',
+}
 
 function describe(fault: VerboseError, part: string): ProblemError {
   const schema = fault.parentSchema ?? {}
-  const at = (key?: unknown) => (key === undefined ? fault.instancePath : `${fault.instancePath}/${escaped(String(key))}`)
+  const at = (key?: unknown) =>
+    key === undefined ? fault.instancePath : `${fault.instancePath}/${escaped(String(key))}`
   switch (fault.keyword) {
     case 'required':
-      return { pointer: at(fault.params['missingProperty']), detail: `${nameOf(at(fault.params['missingProperty']), part)} is required` }
+      return {
+        pointer: at(fault.params['missingProperty']),
+        detail: `${nameOf(at(fault.params['missingProperty']), part)} is required`,
+      }
     case 'additionalProperties': {
       const pointer = at(fault.params['additionalProperty'])
       return { pointer, detail: `${nameOf(pointer, part)} is not known here; ${knownFields(schema)}` }
     }
     case 'minProperties':
-      return { pointer: at(), detail: `${nameOf(at(), part)} must name at least one field; ${knownFields(schema)}` }
+      return {
+        pointer: at(),
+        detail: `${nameOf(at(), part)} must name at least one field; ${knownFields(schema)}`,
+      }
     case 'propertyNames': {
       const allowed = whatIsAllowed(schema.propertyNames ?? {})
-      return { pointer: at(), detail: `a name in ${nameOf(at(), part)} must be ${allowed}, got ${shown(fault.params['propertyName'])}` }
+      return {
+        pointer: at(),
+        detail: `a name in ${nameOf(at(), part)} must be ${allowed}, got ${shown(fault.params['propertyName'])}`,
+      }
     }
     case 'uniqueItems':
-      return { pointer: at(fault.params['i']), detail: `${nameOf(at(), part)} must not hold the same item twice` }
+      return {
+        pointer: at(fault.params['i']),
+        detail: `${nameOf(at(), part)} must not hold the same item twice`,
+      }
     default:
-      return { pointer: at(), detail: `${nameOf(at(), part)} must be ${whatIsAllowed(schema)}, got ${shown(fault.data)}` }
+      return {
+        pointer: at(),
+        detail: `${nameOf(at(), part)} must be ${whatIsAllowed(schema)}, got ${shown(fault.data)}`,
+      }
   }
 }
 
@@ -72,13 +92,19 @@ export function whatIsAllowed(schema: SchemaWords): string {
 function ofOneType(type: string, schema: SchemaWords): string {
   switch (type) {
     case 'integer':
-      return schema.minimum === undefined ? 'an integer' : `an integer from ${schema.minimum} to ${schema.maximum}`
+      return schema.minimum === undefined
+        ? 'an integer'
+        : `an integer from ${schema.minimum} to ${schema.maximum}`
     case 'string':
-      return schema.maxLength === undefined ? 'a text' : `a text of ${schema.minLength ?? 0} to ${schema.maxLength} characters`
+      return schema.maxLength === undefined
+        ? 'a text'
+        : `a text of ${schema.minLength ?? 0} to ${schema.maxLength} characters`
     case 'array':
       return schema.maxItems === undefined ? 'an array' : `an array of at most ${schema.maxItems} items`
     case 'object':
-      return schema.maxProperties === undefined ? 'an object' : `an object of at most ${schema.maxProperties} fields`
+      return schema.maxProperties === undefined
+        ? 'an object'
+        : `an object of at most ${schema.maxProperties} fields`
     case 'boolean':
       return 'true or false'
     default:

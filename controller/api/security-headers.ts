@@ -30,7 +30,10 @@ const OF_PAGES = {
 /** What a program reads is no page: it may load nothing and be shown nowhere, and what only guards pages is left out. */
 const OF_DATA = {
   ...OF_PAGES,
-  contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+  },
   xDnsPrefetchControl: false,
   xDownloadOptions: false,
   xPermittedCrossDomainPolicies: false,
@@ -41,7 +44,10 @@ const OF_DATA = {
 
 /** The same on every answer, so they are made once: made for each they cost a seventh of what a small answer costs (docs/decisions/0030). */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = headersOf(OF_PAGES)
-export const DATA_HEADERS: Readonly<Record<string, string>> = { ...headersOf(OF_DATA), 'cache-control': 'no-store' }
+export const DATA_HEADERS: Readonly<Record<string, string>> = {
+  ...headersOf(OF_DATA),
+  'cache-control': 'no-store',
+}
 
 function headersOf(options: Parameters<typeof helmet>[0]): Record<string, string> {
   const headers: Record<string, string> = {}

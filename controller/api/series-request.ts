@@ -9,7 +9,13 @@ import { instantIn } from './moment.ts'
 import { nodeIdOf } from './names.ts'
 import type { SeriesQueryParameters } from './schema/series.ts'
 
-const DEFAULTS = { names: 'utilization_percent,starvation_percent', scope: 'cluster', from: '-1h', to: 'now', max_points: 500 } as const
+const DEFAULTS = {
+  names: 'utilization_percent,starvation_percent',
+  scope: 'cluster',
+  from: '-1h',
+  to: 'now',
+  max_points: 500,
+} as const
 
 /** @throws ApiProblem for what is not understood or not there. */
 export function seriesQueryOf(sent: SeriesQueryParameters, views: Views): SeriesQuery {
@@ -23,7 +29,8 @@ export function seriesQueryOf(sent: SeriesQueryParameters, views: Views): Series
   for (const name of names) {
     const kinds = MEASURES[name].kinds
     const other = scopes.find(({ kind }) => !kinds.includes(kind))
-    if (other !== undefined) throw invalidField('/names', `${name} is kept of ${kinds.join(' and ')} only, not of ${textOf(other)}`)
+    if (other !== undefined)
+      throw invalidField('/names', `${name} is kept of ${kinds.join(' and ')} only, not of ${textOf(other)}`)
   }
   return { names, scopes, from, to, maxPoints: sent.max_points ?? DEFAULTS.max_points }
 }
@@ -37,7 +44,10 @@ function namesOf(text: string): readonly MeasureName[] {
   return unique(text.split(',')).map((name) => {
     const known = MEASURE_NAMES.find((one) => one === name)
     if (known === undefined) {
-      throw invalidField('/names', `query parameter names must be some of ${MEASURE_NAMES.join(', ')}, got ${shown(name)}`)
+      throw invalidField(
+        '/names',
+        `query parameter names must be some of ${MEASURE_NAMES.join(', ')}, got ${shown(name)}`,
+      )
     }
     return known
   })
@@ -53,8 +63,10 @@ function scopesIn(text: string, views: Views): readonly ScopeRef[] {
   if (text === 'cluster') return [CLUSTER]
   const [, kind, id = ''] = /^(group|node|gpu):(.+)$/s.exec(text) ?? []
   if (kind === 'gpu') return gpusIn(text, id, views)
-  if (kind !== 'group' && kind !== 'node') throw badScope(text, 'must be cluster, group:<id>, node:<node_id> or gpu:<node_id>/<index>')
-  if (id === '*') return [...(kind === 'group' ? views.groups() : views.nodes())].map((one) => ({ kind, key: one.id }))
+  if (kind !== 'group' && kind !== 'node')
+    throw badScope(text, 'must be cluster, group:<id>, node:<node_id> or gpu:<node_id>/<index>')
+  if (id === '*')
+    return [...(kind === 'group' ? views.groups() : views.nodes())].map((one) => ({ kind, key: one.id }))
   const found = kind === 'group' ? views.group(id) : views.node(nodeIdOf(views, 'scope', id))
   if (found === undefined) throw badScope(text, `must name a ${kind} that is known`)
   return [{ kind, key: found.id }]
@@ -67,7 +79,10 @@ function gpusIn(text: string, id: string, views: Views): readonly ScopeRef[] {
   const wanted = id.slice(slash + 1)
   const gpus = node.gpus.filter(({ index }) => wanted === '*' || wanted === String(index))
   if (gpus.length === 0)
-    throw badScope(text, `must name a GPU of that node: ${node.gpus.map(({ index }) => index).join(', ') || 'it has none'}`)
+    throw badScope(
+      text,
+      `must name a GPU of that node: ${node.gpus.map(({ index }) => index).join(', ') || 'it has none'}`,
+    )
   return gpus.map(({ index }) => ({ kind: 'gpu', key: gpuKey(node.id, index) }))
 }
 

@@ -21,7 +21,9 @@ export class EventStreams {
   /** Sends what `pieces` yields until it ends or the reader goes away, and not faster than the reader takes it. */
   send(reply: FastifyReply, pieces: () => AsyncGenerator<string, void, undefined>): FastifyReply {
     if (this.#open >= MAX_STREAMS) {
-      throw new ApiProblem('too_many_streams', `${MAX_STREAMS} readers follow something already.`, { headers: { 'retry-after': '5' } })
+      throw new ApiProblem('too_many_streams', `${MAX_STREAMS} readers follow something already.`, {
+        headers: { 'retry-after': '5' },
+      })
     }
     this.#open += 1
     const stream = Readable.from(pieces(), { objectMode: true, highWaterMark: 1 })

@@ -157,11 +157,25 @@ export function createApi(options: ApiOptions): FastifyInstance {
     simulation = null,
     twin = null,
   } = options
-  const { build = { commit: null, schema: null, storeKind: null }, metrics = new Metrics(), ownerLimits = NO_OWNER_LIMITS } = options
+  const {
+    build = { commit: null, schema: null, storeKind: null },
+    metrics = new Metrics(),
+    ownerLimits = NO_OWNER_LIMITS,
+  } = options
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
   const pendingReasons = createPendingReasons(views)
-  const summary = createSummary({ views, fleet, series, brokerUrls: options.brokerUrls ?? [], pendingReasons })
-  const feed = new EventFeed({ source: options.events ?? SILENT, stored: views.stored, summary: () => summary.now() })
+  const summary = createSummary({
+    views,
+    fleet,
+    series,
+    brokerUrls: options.brokerUrls ?? [],
+    pendingReasons,
+  })
+  const feed = new EventFeed({
+    source: options.events ?? SILENT,
+    stored: views.stored,
+    summary: () => summary.now(),
+  })
   const waits = options.inVirtualTime === true ? null : new TaskWaits(options.events ?? SILENT)
   const api: ApiContext = {
     access,
@@ -197,7 +211,9 @@ export function createApi(options: ApiOptions): FastifyInstance {
     admit: (request) => admit(request, access, views),
     requireRoute: (request) => requireRoute(request, paths),
     recorder: isInRealTime ? recordRequests(app, metrics) : null,
-    answering: isInRealTime ? endStreamsWithTheirTokens(app as unknown as FastifyInstance, access.authenticator) : null,
+    answering: isInRealTime
+      ? endStreamsWithTheirTokens(app as unknown as FastifyInstance, access.authenticator)
+      : null,
     audit: addAuditing(app as unknown as FastifyInstance, access.trail),
   })
   // Before the server waits for requests that are under way.
@@ -213,16 +229,23 @@ export function createApi(options: ApiOptions): FastifyInstance {
   void app.register(async (scope: ApiApp) => addRoutes(scope, api), { prefix: '/api/v1' })
   void app.register(async (scope: ApiApp) => healthRoutes(scope, api, 'AtRoot'))
   void app.register(async (scope: ApiApp) => metricsRoutes(scope, api, 'AtRoot'))
-  if (uiDir !== undefined) void app.register(async (scope) => servePage(scope as unknown as FastifyInstance, uiDir))
+  if (uiDir !== undefined)
+    void app.register(async (scope) => servePage(scope as unknown as FastifyInstance, uiDir))
   return app as unknown as FastifyInstance
 }
 
 const SILENT: EventSource = { subscribe: () => () => {} }
 
-function serverOptions({ logger, inVirtualTime = false, trustedProxies = [] }: ApiOptions): FastifyHttpOptions<RawServerDefault> {
+function serverOptions({
+  logger,
+  inVirtualTime = false,
+  trustedProxies = [],
+}: ApiOptions): FastifyHttpOptions<RawServerDefault> {
   let requests = 0
   return {
-    ...(logger === undefined ? { logger: false } : { loggerInstance: logger, childLoggerFactory: createRequestLogger }),
+    ...(logger === undefined
+      ? { logger: false }
+      : { loggerInstance: logger, childLoggerFactory: createRequestLogger }),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -290,7 +313,8 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
 }
 
 function connectionRefusals(refusals: ConnectionRefusals): ValueFamily {
-  const help = 'Connections that were closed at once: their address had too many (address), or all together were too many (total).'
+  const help =
+    'Connections that were closed at once: their address had too many (address), or all together were too many (total).'
   return counters('headroom_http_connections_refused_total', help, ['limit'], () => [
     { labels: ['address'], value: refusals.perAddress },
     { labels: ['total'], value: refusals.inAll },
@@ -299,5 +323,10 @@ function connectionRefusals(refusals: ConnectionRefusals): ValueFamily {
 
 function buildInfo({ version, build, fleet }: ApiContext): ValueFamily {
   const labels = [version, build.commit ?? 'unknown', process.version, fleet]
-  return gauges('headroom_build_info', 'What runs; always 1.', ['version', 'commit', 'runtime', 'fleet'], () => [{ labels, value: 1 }])
+  return gauges(
+    'headroom_build_info',
+    'What runs; always 1.',
+    ['version', 'commit', 'runtime', 'fleet'],
+    () => [{ labels, value: 1 }],
+  )
 }

@@ -4,7 +4,10 @@ import { presentSimulation } from './present/simulation.ts'
 import { HEARTBEAT_MS, SSE_HEARTBEAT, sseEvent } from './server-sent-events.ts'
 
 /** Ends when the simulation is over or gone. */
-export async function* followSimulation(simulation: Simulation, id: string): AsyncGenerator<string, void, undefined> {
+export async function* followSimulation(
+  simulation: Simulation,
+  id: string,
+): AsyncGenerator<string, void, undefined> {
   let seen = -1
   for (;;) {
     const record = simulation.get(id)

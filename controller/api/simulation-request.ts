@@ -17,7 +17,8 @@ export const SCENARIO_BODY_LIMIT_BYTES = 2 * 1024 * 1024
 
 /** @throws ApiProblem where this controller has no simulator: inside a simulation. */
 export function simulatorOf(simulation: Simulation | null): Simulation {
-  if (simulation === null) throw new ApiProblem('conflict', 'There is no simulator here: this is a simulated world itself.')
+  if (simulation === null)
+    throw new ApiProblem('conflict', 'There is no simulator here: this is a simulated world itself.')
   return simulation
 }
 
@@ -28,10 +29,17 @@ export interface ScenarioChoice {
 }
 
 /** @throws ApiProblem unless exactly one is given. */
-export function scenarioOf({ scenario, scenario_text: text, scenario_inline: inline }: ScenarioChoice): ScenarioReference {
+export function scenarioOf({
+  scenario,
+  scenario_text: text,
+  scenario_inline: inline,
+}: ScenarioChoice): ScenarioReference {
   const given = [scenario, text, inline].filter((each) => each !== undefined)
   if (given.length !== 1) {
-    throw invalidField('', `the body must have exactly one of scenario, scenario_text and scenario_inline, got ${given.length}`)
+    throw invalidField(
+      '',
+      `the body must have exactly one of scenario, scenario_text and scenario_inline, got ${given.length}`,
+    )
   }
   if (scenario !== undefined) return { name: scenario }
   // Indented, so that lines and columns in problems mean something to who reads it.
@@ -44,8 +52,16 @@ export interface ChoiceFields {
   readonly overcommit_percent?: number
 }
 
-export function choicesOf({ seed, until_seconds: untilSeconds, overcommit_percent: percent }: ChoiceFields): RunChoices {
-  return { seed: seed ?? null, untilMs: untilSeconds === undefined ? null : untilSeconds * 1000, overcommitPercent: percent ?? null }
+export function choicesOf({
+  seed,
+  until_seconds: untilSeconds,
+  overcommit_percent: percent,
+}: ChoiceFields): RunChoices {
+  return {
+    seed: seed ?? null,
+    untilMs: untilSeconds === undefined ? null : untilSeconds * 1000,
+    overcommitPercent: percent ?? null,
+  }
 }
 
 /** @throws ApiProblem for a refusal. */
@@ -62,12 +78,19 @@ export function noSimulation(id: string): ApiProblem {
  * Who asked for it, and operators, may change it.
  * @throws ApiProblem not_found, forbidden
  */
-export function ownSimulation(simulation: Simulation, id: string, request: { readonly caller: Caller | null }): SimulationRecord {
+export function ownSimulation(
+  simulation: Simulation,
+  id: string,
+  request: { readonly caller: Caller | null },
+): SimulationRecord {
   const record = simulation.get(id)
   if (record === undefined) throw noSimulation(id)
   const { name, role } = callerOf(request)
   if (!mayCall(role, 'operator') && record.createdBy !== name) {
-    throw new ApiProblem('forbidden', 'The simulation belongs to somebody else; this takes the role operator.')
+    throw new ApiProblem(
+      'forbidden',
+      'The simulation belongs to somebody else; this takes the role operator.',
+    )
   }
   return record
 }
@@ -92,14 +115,21 @@ export function problemOf(refusal: SimulationRefusal): ApiProblem {
       )
     case 'invalid_fault':
       return invalidFields(
-        refusal.problems.map(({ path, detail }) => ({ pointer: '/fault', detail: `fault${path.replace(/^\[0\]/, '')}: ${detail}` })),
+        refusal.problems.map(({ path, detail }) => ({
+          pointer: '/fault',
+          detail: `fault${path.replace(/^\[0\]/, '')}: ${detail}`,
+        })),
       )
     case 'too_large':
       return invalidField('/scenario', refusal.detail)
     case 'not_found':
       return new ApiProblem('not_found', `There is no ${refusal.what} ${JSON.stringify(refusal.id)}.`)
     case 'body_too_large':
-      return new ApiProblem('body_too_large', `The body is larger than the limit of ${refusal.limitBytes} bytes.`, UNREAD)
+      return new ApiProblem(
+        'body_too_large',
+        `The body is larger than the limit of ${refusal.limitBytes} bytes.`,
+        UNREAD,
+      )
     case 'invalid':
       return invalidField(`/${refusal.field}`, refusal.detail)
     case 'conflict':
@@ -109,6 +139,8 @@ export function problemOf(refusal: SimulationRefusal): ApiProblem {
     case 'uploads_full':
       return new ApiProblem('uploads_full', refusal.detail, UNREAD)
     case 'too_many':
-      return new ApiProblem('too_many_simulations', refusal.detail, { headers: { 'retry-after': String(refusal.retryAfterSeconds) } })
+      return new ApiProblem('too_many_simulations', refusal.detail, {
+        headers: { 'retry-after': String(refusal.retryAfterSeconds) },
+      })
   }
 }

@@ -97,7 +97,8 @@ class Reader {
     if (this.#fields > MAX_FIELDS) throw this.#flaw(`more than ${MAX_FIELDS} fields`, start)
     const key = this.#string()
     if (key === '__proto__') throw this.#flaw('the field name "__proto__" is not allowed', start)
-    if (Object.hasOwn(object, key)) throw this.#flaw(`the field ${JSON.stringify(key.slice(0, 64))} stands twice in one object`, start)
+    if (Object.hasOwn(object, key))
+      throw this.#flaw(`the field ${JSON.stringify(key.slice(0, 64))} stands twice in one object`, start)
     this.#skip(BLANK)
     return key
   }
@@ -127,7 +128,9 @@ class Reader {
       isEscaped = true
     }
     this.#at += 1
-    const text = isEscaped ? (JSON.parse(this.#text.slice(start, this.#at)) as string) : this.#text.slice(start + 1, this.#at - 1)
+    const text = isEscaped
+      ? (JSON.parse(this.#text.slice(start, this.#at)) as string)
+      : this.#text.slice(start + 1, this.#at - 1)
     if (!text.isWellFormed()) throw this.#flaw('a text holds half of a surrogate pair', start)
     return text
   }

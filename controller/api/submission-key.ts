@@ -9,12 +9,22 @@ const KEY = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
  * null when none was sent. A key is its caller's own: two callers may use the same.
  * @throws ApiProblem when the header is no key.
  */
-export function submissionKey(header: string | readonly string[] | undefined, caller: string | null, body: unknown): SubmissionKey | null {
+export function submissionKey(
+  header: string | readonly string[] | undefined,
+  caller: string | null,
+  body: unknown,
+): SubmissionKey | null {
   if (header === undefined) return null
   if (typeof header !== 'string' || !KEY.test(header)) {
-    throw invalidField('/Idempotency-Key', 'the header Idempotency-Key must be 1 to 255 printable ASCII characters')
+    throw invalidField(
+      '/Idempotency-Key',
+      'the header Idempotency-Key must be 1 to 255 printable ASCII characters',
+    )
   }
-  return { key: digestOf(caller === null ? `-\n${header}` : `=${caller}\n${header}`), body: digestOf(canonical(body)) }
+  return {
+    key: digestOf(caller === null ? `-\n${header}` : `=${caller}\n${header}`),
+    body: digestOf(canonical(body)),
+  }
 }
 
 /** The same text for the same value, in whatever order its fields were written. */

@@ -10,7 +10,10 @@ import { presentTask, presentTaskRecord } from './present/task.ts'
 import { TASK_STATES, type TaskBody, type TaskQuery } from './schema/task.ts'
 import { positionOf, TASK_ORDERS, type TaskPosition, type TaskSort } from './task-order.ts'
 
-export interface TaskFilter extends Pick<TaskQuery, 'priority' | 'node' | 'group' | 'owner' | 'q' | 'label' | 'reason'> {
+export interface TaskFilter extends Pick<
+  TaskQuery,
+  'priority' | 'node' | 'group' | 'owner' | 'q' | 'label' | 'reason'
+> {
   readonly states: readonly TaskState[]
 }
 
@@ -46,7 +49,8 @@ const OPEN_STATES: readonly TaskState[] = TASK_STATES.filter((state) => !isFinal
 /** Which exact states a `state` parameter means: a list of the specification, an exact state, or all. */
 export function statesOf(state: TaskQuery['state']): readonly TaskState[] {
   if (state === undefined || state === 'all') return TASK_STATES
-  if (state === 'running' || state === 'pending' || state === 'completed') return TASK_STATES.filter((one) => listOf(one) === state)
+  if (state === 'running' || state === 'pending' || state === 'completed')
+    return TASK_STATES.filter((one) => listOf(one) === state)
   return [state]
 }
 
@@ -58,14 +62,18 @@ export async function listTasks(
   elapsedMs: () => number = () => performance.now(),
 ): Promise<TaskPage> {
   const order = TASK_ORDERS[page.sort]
-  const open = filter.reason === undefined ? await firstOpen(views, filter, page) : await firstWaiting(views, filter, page, elapsedMs)
+  const open =
+    filter.reason === undefined
+      ? await firstOpen(views, filter, page)
+      : await firstWaiting(views, filter, page, elapsedMs)
   // What ended while others had their turn is the store's to show.
   const shownOpen = presentWithinBytes(
     open.first.filter((task) => matches(task, filter)),
     (task) => presentTask(task, views),
   )
   // What is final waits for nothing.
-  const final = filter.reason === undefined ? await firstFinal(views, filter, page) : { first: [], reach: null }
+  const final =
+    filter.reason === undefined ? await firstFinal(views, filter, page) : { first: [], reach: null }
   const reach = open.reach ?? final.reach
   const shown = merged(shownOpen, final.first.map(presentTaskRecord), order)
   const reached = reach === null ? shown : shown.filter((task) => order(task, reach) <= 0)
@@ -89,7 +97,11 @@ interface OpenTasks {
   readonly reach: TaskPosition | null
 }
 
-async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit }: PageRequest): Promise<OpenTasks> {
+async function firstOpen(
+  views: Views,
+  filter: TaskFilter,
+  { sort, after, limit }: PageRequest,
+): Promise<OpenTasks> {
   const states = filter.states.filter((state) => !isFinal(state))
   if (states.length === 0) return { first: [], total: 0, reach: null }
   const first = new FirstOf(sort, limit + 1)
@@ -108,7 +120,11 @@ async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit 
     if (after === null || order(at, after) > 0) first.add({ task, at })
     if (endsEarly && first.count > limit) break
   }
-  return { first: first.inOrder().map(({ task }) => task), total: known ?? (endsEarly ? null : total), reach: null }
+  return {
+    first: first.inOrder().map(({ task }) => task),
+    total: known ?? (endsEarly ? null : total),
+    reach: null,
+  }
 }
 
 /**
@@ -193,7 +209,12 @@ class Explaining {
 }
 
 /** Those among which the page's are: only the placed ones, or all, newest first where the page is in that order. */
-function candidates(views: Views, states: readonly TaskState[], isInOrder: boolean, beforeSeq: number): Iterable<Task> {
+function candidates(
+  views: Views,
+  states: readonly TaskState[],
+  isInOrder: boolean,
+  beforeSeq: number,
+): Iterable<Task> {
   if (!states.includes('pending')) return views.placedTasks()
   return isInOrder ? views.openTasksBefore(beforeSeq) : views.openTasks()
 }
@@ -238,7 +259,10 @@ class FirstOf {
   }
 }
 
-function matches({ state, spec, placement }: Task, { states, priority, node, group, owner, q, label }: TaskFilter): boolean {
+function matches(
+  { state, spec, placement }: Task,
+  { states, priority, node, group, owner, q, label }: TaskFilter,
+): boolean {
   return (
     states.includes(state) &&
     (priority === undefined || spec.priority === priority) &&
@@ -267,13 +291,22 @@ interface FinalTasks {
 }
 
 /** Newest or oldest first: the routes refuse other orders of final tasks. */
-async function firstFinal(views: Views, filter: TaskFilter, { sort, after, limit }: PageRequest): Promise<FinalTasks> {
+async function firstFinal(
+  views: Views,
+  filter: TaskFilter,
+  { sort, after, limit }: PageRequest,
+): Promise<FinalTasks> {
   const states = filter.states.filter(isFinal)
   if (states.length === 0) return { first: [], reach: null }
   const isOldestFirst = sort === 'oldest'
   const isSifted = filter.priority !== undefined || filter.group !== undefined || filter.label !== undefined
   const pageSize = isSifted ? STORE_PAGE_SIZE : limit + 1
-  const known = { states, owner: filter.owner ?? null, nameContains: filter.q ?? null, nodeId: filter.node ?? null }
+  const known = {
+    states,
+    owner: filter.owner ?? null,
+    nameContains: filter.q ?? null,
+    nodeId: filter.node ?? null,
+  }
   const first: TaskRecord[] = []
   let last: TaskPosition | null = after
   for (let pages = 0; pages < STORE_PAGES; pages += 1) {
@@ -284,7 +317,8 @@ async function firstFinal(views: Views, filter: TaskFilter, { sort, after, limit
     first.push(...records.filter((record) => sifts(record, filter)))
     const end = records.at(-1)
     if (end !== undefined) last = { seq: end.seq, priority: end.priority, name: end.name, starved_seconds: 0 }
-    if (records.length < pageSize || first.length > limit) return { first: first.slice(0, limit + 1), reach: null }
+    if (records.length < pageSize || first.length > limit)
+      return { first: first.slice(0, limit + 1), reach: null }
   }
   return { first, reach: last }
 }
@@ -300,7 +334,11 @@ function sifts(record: TaskRecord, { priority, group, label }: TaskFilter): bool
 // ── the page ──────────────────────────────────────────────────────────────────
 
 /** A task that became final between the two looks is in both: the store's word counts. */
-function merged(open: readonly TaskBody[], final: readonly TaskBody[], order: (a: TaskBody, b: TaskBody) => number): readonly TaskBody[] {
+function merged(
+  open: readonly TaskBody[],
+  final: readonly TaskBody[],
+  order: (a: TaskBody, b: TaskBody) => number,
+): readonly TaskBody[] {
   const finished = new Set(final.map((task) => task.id))
   return [...open.filter((task) => !finished.has(task.id)), ...final].sort(order)
 }

@@ -20,7 +20,12 @@ export interface TaskPosition {
 /** Where an open task stands in an order. */
 export function positionOf(task: Task, sort: TaskSort, views: Pick<Views, 'taskCounters'>): TaskPosition {
   const { seq, priority, name } = task.spec
-  return { seq, priority, name, starved_seconds: sort === 'starved_seconds' ? starvedSeconds(views.taskCounters(task)) : 0 }
+  return {
+    seq,
+    priority,
+    name,
+    starved_seconds: sort === 'starved_seconds' ? starvedSeconds(views.taskCounters(task)) : 0,
+  }
 }
 
 /**
@@ -44,7 +49,10 @@ export const TASK_ORDERS: Readonly<Record<TaskSort, (a: TaskPosition, b: TaskPos
   ),
 }
 
-export function writeTaskCursor(sort: TaskSort, { seq, priority, name, starved_seconds: starved }: TaskPosition): string {
+export function writeTaskCursor(
+  sort: TaskSort,
+  { seq, priority, name, starved_seconds: starved }: TaskPosition,
+): string {
   const key = sort === 'name' ? name : sort === 'starved_seconds' ? starved : ''
   return writeCursorParts([sort, seq, priority, key])
 }

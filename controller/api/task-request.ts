@@ -13,7 +13,8 @@ export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRe
       'vram_mib is required: an integer from 1 to 16777216; only a task with gpu_mode exclusive may leave it out',
     )
   }
-  if (body.command?.[0] === '') throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
+  if (body.command?.[0] === '')
+    throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
   return {
     id: null,
     name: body.name ?? null,
@@ -50,9 +51,14 @@ type Labels = Readonly<Record<string, string>>
 
 function mergeLabels(labels: Labels, patch: Readonly<Record<string, string | null>> | null): Labels {
   if (patch === null) return {}
-  const merged = Object.entries({ ...labels, ...patch }).filter((entry): entry is [string, string] => entry[1] !== null)
+  const merged = Object.entries({ ...labels, ...patch }).filter(
+    (entry): entry is [string, string] => entry[1] !== null,
+  )
   if (merged.length > TASK_LIMITS.labels) {
-    throw invalidField('/labels', `labels must be an object of at most ${TASK_LIMITS.labels} fields, would have ${merged.length}`)
+    throw invalidField(
+      '/labels',
+      `labels must be an object of at most ${TASK_LIMITS.labels} fields, would have ${merged.length}`,
+    )
   }
   return Object.fromEntries(merged)
 }

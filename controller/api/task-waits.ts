@@ -16,7 +16,10 @@ export function readWait(text: string): number {
   const [, count = '', unit] = WAIT.exec(text) ?? []
   const ms = Number(count) * (unit === 's' ? 1000 : 1)
   if (unit !== undefined && ms <= MAX_WAIT_MS) return ms
-  throw invalidField('/wait', `query parameter wait must be a time of at most ${MAX_WAIT_MS / 1000}s, such as 500ms or 30s`)
+  throw invalidField(
+    '/wait',
+    `query parameter wait must be a time of at most ${MAX_WAIT_MS / 1000}s, such as 500ms or 30s`,
+  )
 }
 
 /** Aborts when the client has gone, and when it was answered. */
@@ -58,7 +61,9 @@ export class TaskWaits {
   async wait({ taskId, isOver, ms, signal }: Waiting): Promise<void> {
     if (isOver() || ms === 0 || this.#isClosed || signal.aborted) return
     if (this.#ends.size >= MAX_WAITING) {
-      throw new ApiProblem('too_many_streams', `${MAX_WAITING} requests wait already.`, { headers: { 'retry-after': '5' } })
+      throw new ApiProblem('too_many_streams', `${MAX_WAITING} requests wait already.`, {
+        headers: { 'retry-after': '5' },
+      })
     }
     await new Promise<void>((resolve) => {
       const look = (): void => {

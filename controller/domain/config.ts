@@ -95,9 +95,12 @@ export function describeRule(rule: FieldRule): string {
 /** Checks one value against its rule; never clamps, never coerces. Answers the problem, or null when the value is fine. */
 export function checkField(field: string, rule: FieldRule, value: unknown): FieldProblem | null {
   const problem = { field, detail: `must be ${describeRule(rule)}` }
-  if (rule.kind === 'choice') return typeof value === 'string' && rule.choices.includes(value) ? null : problem
+  if (rule.kind === 'choice')
+    return typeof value === 'string' && rule.choices.includes(value) ? null : problem
   if (value === null) return rule.nullable ? null : problem
-  return typeof value === 'number' && Number.isInteger(value) && value >= rule.min && value <= rule.max ? null : problem
+  return typeof value === 'number' && Number.isInteger(value) && value >= rule.min && value <= rule.max
+    ? null
+    : problem
 }
 
 /**

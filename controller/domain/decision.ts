@@ -7,11 +7,23 @@ import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy } from './config.ts'
 import type { EventKind } from './event.ts'
 
-export const DECISION_KINDS = ['placement', 'swap_out', 'swap_in', 'growth_granted', 'growth_refused'] as const
+export const DECISION_KINDS = [
+  'placement',
+  'swap_out',
+  'swap_in',
+  'growth_granted',
+  'growth_refused',
+] as const
 export type DecisionKind = (typeof DECISION_KINDS)[number]
 
 /** Events that tell of a decision; others are not looked for one. */
-export const DECISION_EVENTS: readonly EventKind[] = ['task_placed', 'swap_decided', 'swap_in_decided', 'growth_granted', 'growth_refused']
+export const DECISION_EVENTS: readonly EventKind[] = [
+  'task_placed',
+  'swap_decided',
+  'swap_in_decided',
+  'growth_granted',
+  'growth_refused',
+]
 
 /**
  * What decided. Placement: it fitted now, or its victims had left. Swap-out: victims cover what is missing; they leave for the node's
@@ -52,7 +64,12 @@ export interface ConsideredGpu {
 }
 
 /** The levels of semantics 5, in the order in which they are used up. */
-export const VICTIM_LEVELS = ['non_p0_not_yet_swapped', 'non_p0_swapped', 'p0_not_yet_swapped', 'p0_swapped'] as const
+export const VICTIM_LEVELS = [
+  'non_p0_not_yet_swapped',
+  'non_p0_swapped',
+  'p0_not_yet_swapped',
+  'p0_swapped',
+] as const
 export type VictimLevel = (typeof VICTIM_LEVELS)[number]
 
 /** Why a candidate leaves: its whole level was needed, or it is among those longest not swapped that move the fewest bytes. */

@@ -39,7 +39,11 @@ export interface TaskEnd {
 }
 
 /** An end that the process reached by itself. */
-export function ownEnd(state: 'completed' | 'failed', exitCode: number | null, reason: string | null): TaskEnd {
+export function ownEnd(
+  state: 'completed' | 'failed',
+  exitCode: number | null,
+  reason: string | null,
+): TaskEnd {
   return { state, code: state === 'completed' ? 'completed' : ownEndCode(exitCode, reason), exitCode, reason }
 }
 
@@ -67,7 +71,8 @@ const RENAMED: ReadonlyMap<string, EndCode> = new Map([['REQUEUE_LIMIT', 'requeu
 
 /** Null: the task has not ended. Records without a code get the one that follows from what they hold. */
 export function endCodeOf({ state, exitCode, endReason, endCode }: Ended): EndCode | null {
-  if (state === 'pending' || state === 'assigned' || state === 'running' || state === 'unreachable') return null
+  if (state === 'pending' || state === 'assigned' || state === 'running' || state === 'unreachable')
+    return null
   if (endCode !== undefined && endCode !== null) return RENAMED.get(endCode) ?? endCode
   if (state === 'completed') return 'completed'
   if (endReason === 'lease_expired') return 'lease_expired'

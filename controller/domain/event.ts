@@ -62,7 +62,8 @@ export interface Event {
   readonly data: EventData
 }
 
-export type EventValue = string | number | boolean | null | readonly EventValue[] | { readonly [key: string]: EventValue }
+export type EventValue =
+  string | number | boolean | null | readonly EventValue[] | { readonly [key: string]: EventValue }
 export type EventData = Readonly<Record<string, EventValue>>
 
 /** Which events somebody wants; null or left out: all. */
@@ -72,7 +73,10 @@ export interface EventFilter {
   readonly nodeId?: string | null
 }
 
-export function isEventWanted({ kinds = null, taskId = null, nodeId = null }: EventFilter, event: Event): boolean {
+export function isEventWanted(
+  { kinds = null, taskId = null, nodeId = null }: EventFilter,
+  event: Event,
+): boolean {
   if (taskId !== null && event.taskId !== taskId) return false
   if (nodeId !== null && event.nodeId !== nodeId) return false
   return kinds === null || kinds.includes(event.kind)

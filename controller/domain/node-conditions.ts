@@ -3,7 +3,15 @@ import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from './node.ts'
 
 /** `silent`: suspect or unreachable. `quarantined`: attempts run there that the store does not know. */
-export const NODE_CONDITIONS = ['silent', 'cordoned', 'auto_cordoned', 'draining', 'reserve_breached', 'over_limit', 'quarantined'] as const
+export const NODE_CONDITIONS = [
+  'silent',
+  'cordoned',
+  'auto_cordoned',
+  'draining',
+  'reserve_breached',
+  'over_limit',
+  'quarantined',
+] as const
 export type NodeCondition = (typeof NODE_CONDITIONS)[number]
 
 const HOLDS: Readonly<Record<NodeCondition, (node: Node) => boolean>> = {
@@ -30,7 +38,16 @@ export type NodeConditionCounts = Readonly<Record<NodeCondition | 'attention', n
 
 /** A pass over all GPUs. */
 export function countConditions(nodes: Iterable<Node>): NodeConditionCounts {
-  const counts = { attention: 0, silent: 0, cordoned: 0, auto_cordoned: 0, draining: 0, reserve_breached: 0, over_limit: 0, quarantined: 0 }
+  const counts = {
+    attention: 0,
+    silent: 0,
+    cordoned: 0,
+    auto_cordoned: 0,
+    draining: 0,
+    reserve_breached: 0,
+    over_limit: 0,
+    quarantined: 0,
+  }
   for (const node of nodes) {
     const held = NODE_CONDITIONS.filter((condition) => HOLDS[condition](node))
     for (const condition of held) counts[condition] += 1

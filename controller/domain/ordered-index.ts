@@ -115,7 +115,8 @@ export class OrderedIndex<T> {
       const last = chunk.entries[chunk.entries.length - 1] as IndexEntry<T>
       if (chunk.max <= max || isBelow(last, key1, key2)) continue
       if (isFirst) {
-        for (const entry of chunk.entries) if (entry.value > max && !isBelow(entry, key1, key2)) max = entry.value
+        for (const entry of chunk.entries)
+          if (entry.value > max && !isBelow(entry, key1, key2)) max = entry.value
         isFirst = false
       } else max = chunk.max
     }
@@ -233,7 +234,8 @@ export class OrderedIndex<T> {
 
   #positionIn(chunk: Chunk<T>, entry: IndexEntry<T>): number {
     const position = this.#lowerBound(chunk, entry)
-    if (chunk.entries[position] !== entry) throw new Error('broken invariant: an index entry is not where its keys say')
+    if (chunk.entries[position] !== entry)
+      throw new Error('broken invariant: an index entry is not where its keys say')
     return position
   }
 

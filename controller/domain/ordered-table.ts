@@ -56,7 +56,8 @@ export class OrderedTable {
     this.#key1[item] = key1
     this.#key2[item] = key2
     this.#isIn[item] = 1
-    for (let lane = 0; lane < this.#lanes; lane++) this.#values[item * this.#lanes + lane] = values[lane] as number
+    for (let lane = 0; lane < this.#lanes; lane++)
+      this.#values[item * this.#lanes + lane] = values[lane] as number
     this.#insert(item)
   }
 
@@ -72,7 +73,8 @@ export class OrderedTable {
       keys[place] = keys[place + 1] as number
     }
     this.#isIn[item] = 0
-    for (let lane = 0; lane < this.#lanes; lane++) this.#lower(block, lane, this.#values[item * this.#lanes + lane] as number)
+    for (let lane = 0; lane < this.#lanes; lane++)
+      this.#lower(block, lane, this.#values[item * this.#lanes + lane] as number)
     if (block.size > 0) this.#lastKeys[blockAt] = block.keys[block.size - 1] as number
     else {
       removeAt(this.#blocks, blockAt)
@@ -113,7 +115,11 @@ export class OrderedTable {
   /** The largest value in this lane among items with at least these keys; -Infinity when there is none. */
   maxValueFrom(lane: number, key1: number, key2: number): number {
     let max = -Infinity
-    for (let at = this.#blockReaching(key1, key2), isFirst = true; at < this.#blocks.length; at++, isFirst = false) {
+    for (
+      let at = this.#blockReaching(key1, key2), isFirst = true;
+      at < this.#blocks.length;
+      at++, isFirst = false
+    ) {
       const block = this.#blocks[at] as Block
       if ((block.bounds[lane] as number) <= max) continue
       const largest = isFirst ? this.#largestFrom(block, lane, key1, key2) : this.#measure(block, lane)
@@ -130,7 +136,11 @@ export class OrderedTable {
       if ((bounds[lane] as number) < minValue) continue
       for (let place = 0; place < size; place++) {
         const item = items[place] as number
-        if ((this.#values[item * this.#lanes + lane] as number) >= minValue && !this.#isBelow(item, key1, key2)) found.push(item)
+        if (
+          (this.#values[item * this.#lanes + lane] as number) >= minValue &&
+          !this.#isBelow(item, key1, key2)
+        )
+          found.push(item)
       }
     }
     return found
@@ -169,7 +179,8 @@ export class OrderedTable {
     keys[at] = this.#key1[item] as number
     block.size += 1
     this.#lastKeys[blockAt] = block.keys[block.size - 1] as number
-    for (let lane = 0; lane < this.#lanes; lane++) this.#raise(block, lane, this.#values[item * this.#lanes + lane] as number)
+    for (let lane = 0; lane < this.#lanes; lane++)
+      this.#raise(block, lane, this.#values[item * this.#lanes + lane] as number)
     if (block.size > BLOCK_MAX) this.#split(blockAt)
   }
 
@@ -252,7 +263,11 @@ export class OrderedTable {
     while (low < high) {
       const middle = (low + high) >>> 1
       const lastKey = this.#lastKeys[middle] as number
-      if (lastKey < key1 || (lastKey === key1 && this.#comesBefore(lastOf(this.#blocks[middle] as Block), item))) low = middle + 1
+      if (
+        lastKey < key1 ||
+        (lastKey === key1 && this.#comesBefore(lastOf(this.#blocks[middle] as Block), item))
+      )
+        low = middle + 1
       else high = middle
     }
     return low

@@ -18,6 +18,10 @@ export interface QuarantinedAttempt {
   readonly stoppedBy: string | null
 }
 
-export function isAttempt(one: Pick<QuarantinedAttempt, 'taskId' | 'attempt'>, taskId: string, attempt: number): boolean {
+export function isAttempt(
+  one: Pick<QuarantinedAttempt, 'taskId' | 'attempt'>,
+  taskId: string,
+  attempt: number,
+): boolean {
   return one.taskId === taskId && one.attempt === attempt
 }

@@ -29,7 +29,10 @@ export function claimsNeeded({ nameClaim, rolesClaim, roles }: ClaimRules): read
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$/
 
 /** The highest role of all that apply. Dots in the name of a claim lead into objects, unless a claim is called so. */
-export function personOf(claims: Readonly<Record<string, unknown>>, { nameClaim, rolesClaim, roles }: ClaimRules): Person {
+export function personOf(
+  claims: Readonly<Record<string, unknown>>,
+  { nameClaim, rolesClaim, roles }: ClaimRules,
+): Person {
   const name = claimAt(claims, nameClaim)
   if (name === undefined) return { ok: false, why: `the claim ${nameClaim} is missing`, missing: nameClaim }
   if (typeof name !== 'string' || !NAME.test(name)) {
@@ -38,10 +41,17 @@ export function personOf(claims: Readonly<Record<string, unknown>>, { nameClaim,
   if (nameClaim === 'email' && claims['email_verified'] === false)
     return { ok: false, why: 'the address is not verified at the provider', missing: null }
   const values = new Set(['*', ...textsOf(claimAt(claims, rolesClaim))])
-  const role = RANKED_ROLES.findLast((each) => roles.some((rule) => rule.role === each && values.has(rule.value)))
+  const role = RANKED_ROLES.findLast((each) =>
+    roles.some((rule) => rule.role === each && values.has(rule.value)),
+  )
   if (role === undefined && claimAt(claims, rolesClaim) === undefined)
-    return { ok: false, why: `the claim ${rolesClaim} is missing, and no rule gives everybody a role`, missing: rolesClaim }
-  if (role === undefined) return { ok: false, why: `nothing in the claim ${rolesClaim} gives ${name} a role here`, missing: null }
+    return {
+      ok: false,
+      why: `the claim ${rolesClaim} is missing, and no rule gives everybody a role`,
+      missing: rolesClaim,
+    }
+  if (role === undefined)
+    return { ok: false, why: `nothing in the claim ${rolesClaim} gives ${name} a role here`, missing: null }
   return { ok: true, name, role }
 }
 

@@ -23,8 +23,13 @@ export function commitLimitMib(physicalMib: Mib, overcommitPercent: Percent, cap
 export type OvercommitSource = 'node' | 'global'
 
 /** Which percentage holds on a node: its override, 0 included, else the global default (specification 2.2). */
-export function resolveOvercommit(globalPercent: Percent, override: Percent | null): { percent: Percent; source: OvercommitSource } {
-  return override === null ? { percent: globalPercent, source: 'global' } : { percent: override, source: 'node' }
+export function resolveOvercommit(
+  globalPercent: Percent,
+  override: Percent | null,
+): { percent: Percent; source: OvercommitSource } {
+  return override === null
+    ? { percent: globalPercent, source: 'global' }
+    : { percent: override, source: 'node' }
 }
 
 /** What a GPU holds, as admission sees it. */
@@ -49,7 +54,14 @@ export interface GpuLoad {
 
 /** The arithmetic verdicts of semantics section 1; the refusals are also the reasons shown to people. */
 export type AdmissionVerdict =
-  'INVALID' | 'NEVER_FITS' | 'NEVER_RESIDENT' | 'NO_PHYSICAL_FREE' | 'WOULD_STRAND' | 'COMMIT_LIMIT' | 'FITS_AFTER_SWAP' | 'FITS'
+  | 'INVALID'
+  | 'NEVER_FITS'
+  | 'NEVER_RESIDENT'
+  | 'NO_PHYSICAL_FREE'
+  | 'WOULD_STRAND'
+  | 'COMMIT_LIMIT'
+  | 'FITS_AFTER_SWAP'
+  | 'FITS'
 
 /**
  * May a shared-mode demand be placed on this GPU, the eligibility of victims left aside? The first refusal in this order is the verdict.

@@ -85,7 +85,8 @@ function quarantined({ nodes }: Cluster): readonly Alarm[] {
 function brokerAway({ broker, policy }: Cluster, now: Instant): readonly Alarm[] {
   const { isAway, since } = broker
   if (!isAway || since === null || now - since < suspectAfterMs(policy)) return []
-  const detail = 'The controller has no connection to the broker. No node is given up until it is back, and one lease longer.'
+  const detail =
+    'The controller has no connection to the broker. No node is given up until it is back, and one lease longer.'
   return [{ code: 'BROKER_AWAY', since, nodeIds: [], detail }]
 }
 
@@ -99,17 +100,28 @@ function autoCordoned({ nodes }: Cluster): readonly Alarm[] {
   const closed = [...nodes.values()].filter(({ autoCordon }) => autoCordon !== null)
   if (closed.length === 0) return []
   const since = Math.min(...closed.map(({ autoCordon }) => autoCordon?.since ?? Infinity))
-  const detail = 'These nodes cannot start tasks and take none until a trial start works. See `headroom node show` for the reason.'
+  const detail =
+    'These nodes cannot start tasks and take none until a trial start works. See `headroom node show` for the reason.'
   return [{ code: 'AUTO_CORDONED', since, nodeIds: closed.map(({ id }) => id), detail }]
 }
 
 /** One that has refused nothing lately is no longer counted. */
 function autoCordonLimit({ nodes }: Cluster, now: Instant): readonly Alarm[] {
   const lately = (at: Instant | undefined): boolean => at !== undefined && now - at < REFUSALS_WITHIN_MS
-  const denied = [...nodes.values()].filter(({ isCordonDenied, hostRefusals }) => isCordonDenied && lately(hostRefusals.at(-1)))
+  const denied = [...nodes.values()].filter(
+    ({ isCordonDenied, hostRefusals }) => isCordonDenied && lately(hostRefusals.at(-1)),
+  )
   if (denied.length === 0) return []
-  const detail = 'These nodes cannot start tasks either, and half of all nodes are closed already. Look for a cause that they share.'
-  return [{ code: 'AUTO_CORDON_LIMIT', since: denied[0]?.hostRefusals[0] ?? null, nodeIds: denied.map(({ id }) => id), detail }]
+  const detail =
+    'These nodes cannot start tasks either, and half of all nodes are closed already. Look for a cause that they share.'
+  return [
+    {
+      code: 'AUTO_CORDON_LIMIT',
+      since: denied[0]?.hostRefusals[0] ?? null,
+      nodeIds: denied.map(({ id }) => id),
+      detail,
+    },
+  ]
 }
 
 function startsRefused({ startTimers }: Cluster): readonly Alarm[] {

@@ -20,7 +20,13 @@ export function taskNotAhead(record: TaskRecord, now: Instant): TaskRecord {
 function placementNotAhead(record: PlacementRecord, now: Instant): PlacementRecord {
   const { startedAt, heldGrowth, outSince = null, askedAt = null, backOffUntil = 0, residentSince } = record
   // The latest of what has happened to it: a wait that was to end so long after that ends so long after now.
-  const aheadMs = Math.max(0, record.idleSince - now, record.wantsSince - now, residentSince - now, (outSince ?? 0) - now)
+  const aheadMs = Math.max(
+    0,
+    record.idleSince - now,
+    record.wantsSince - now,
+    residentSince - now,
+    (outSince ?? 0) - now,
+  )
   return {
     ...record,
     assignedAt: Math.min(record.assignedAt, now),
@@ -49,5 +55,9 @@ export function nodeNotAhead(record: NodeRecord, now: Instant): NodeRecord {
 /** It moves tasks so long after it was ordered, and so long after now at the latest. */
 function drainNotAhead(drain: NodeDrain, now: Instant): NodeDrain {
   const aheadMs = Math.max(0, drain.since - now)
-  return { ...drain, since: drain.since - aheadMs, movesAt: drain.movesAt === null ? null : drain.movesAt - aheadMs }
+  return {
+    ...drain,
+    since: drain.since - aheadMs,
+    movesAt: drain.movesAt === null ? null : drain.movesAt - aheadMs,
+  }
 }

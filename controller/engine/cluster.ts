@@ -193,7 +193,8 @@ export class Cluster implements SchedulingView {
       pool.removeNode(node)
       node.pools.splice(node.pools.indexOf(pool), 1)
     }
-    for (const pool of this.pools.values()) if (!node.pools.includes(pool) && belongsTo(node.groups, pool.key)) this.#join(node, pool)
+    for (const pool of this.pools.values())
+      if (!node.pools.includes(pool) && belongsTo(node.groups, pool.key)) this.#join(node, pool)
     this.touchNode(node)
     this.eagerLooks.add(node)
     this.waiting.isFeasibilityStale = true
@@ -220,7 +221,8 @@ export class Cluster implements SchedulingView {
     rederive(gpu)
     this.#staleGpus.markBooks(gpu)
     // What one GPU is promised of the host's memory, and the last attempt that the server holds, its siblings cannot have.
-    if (gpu.node.isHostTight || isNearLimit(gpu.node)) for (const sibling of gpu.node.gpus) this.#staleGpus.markBooks(sibling)
+    if (gpu.node.isHostTight || isNearLimit(gpu.node))
+      for (const sibling of gpu.node.gpus) this.#staleGpus.markBooks(sibling)
   }
 
   /** More of its bytes may leave, or fewer. */

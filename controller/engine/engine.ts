@@ -90,7 +90,9 @@ export class Engine {
       fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
     }
     this.commands = new EngineCommands(this.cluster, options.random.stream('task-ids'), turn)
-    this.access = new AccessBook(this.#watch.access({ ...turn, turn: () => this.cluster.recorder.turn, write: () => this.#write() }))
+    this.access = new AccessBook(
+      this.#watch.access({ ...turn, turn: () => this.cluster.recorder.turn, write: () => this.#write() }),
+    )
     this.#processIds = options.random.stream('controller-process')
     this.cluster.leases.lengthMs = options.taskLeaseMs
     this.cluster.limitOwners(options.ownerLimits ?? NO_OWNER_LIMITS)
@@ -109,7 +111,11 @@ export class Engine {
 
   /** Against which marks of nodes are judged. */
   get ownMark(): OwnMark {
-    return { epoch: this.#epoch, controller: this.#process, lastEventSeq: this.cluster.recorder.nextEventSeq - 1 }
+    return {
+      epoch: this.#epoch,
+      controller: this.#process,
+      lastEventSeq: this.cluster.recorder.nextEventSeq - 1,
+    }
   }
 
   /** Sequence number of the last event that is durable. */
@@ -140,7 +146,10 @@ export class Engine {
     this.#process = processIdFrom(this.#processIds)
     this.#durableEventSeq = state.marks.nextEventSeq - 1
     this.cluster.history.restore(state.epochs)
-    this.cluster.history.begin({ epoch: this.#epoch, firstEventSeq: state.marks.nextEventSeq }, state.recovery !== null)
+    this.cluster.history.begin(
+      { epoch: this.#epoch, firstEventSeq: state.marks.nextEventSeq },
+      state.recovery !== null,
+    )
     restore(this.cluster, state, now)
     beginStartWait(this.cluster, state.nodes, now)
     if (state.recovery !== null) beginRecovery(this.cluster, state.recovery, state.nodes, now)
@@ -171,10 +180,19 @@ export class Engine {
     const now = this.#now()
     if (this.isCommitting && now - this.#committedAt > COMMIT_WITHIN_MS) {
       const seconds = Math.round((now - this.#committedAt) / 1000)
-      this.#fail(new Turn(), new StoreFault(`the store has not answered for ${seconds} s: it may have another owner by now`))
+      this.#fail(
+        new Turn(),
+        new StoreFault(`the store has not answered for ${seconds} s: it may have another owner by now`),
+      )
     }
     const { turn } = this.cluster.recorder
-    if (this.isCommitting || this.#isCyclePlanned || !turn.isEmpty() || now - this.#renewedAt < EPOCH_RENEW_MS) return
+    if (
+      this.isCommitting ||
+      this.#isCyclePlanned ||
+      !turn.isEmpty() ||
+      now - this.#renewedAt < EPOCH_RENEW_MS
+    )
+      return
     turn.renewsEpoch = true
     this.#flush()
   }
@@ -190,7 +208,10 @@ export class Engine {
       renewedAt: this.#renewedAt,
       committedAt: this.#committedAt,
       cycle: this.#isCyclePlanned ? marks.soon(this.#cycle) : null,
-      wake: this.#wakeAt === null || this.#cancelWake === null ? null : { at: this.#wakeAt, timer: marks.timer(this.#cancelWake) },
+      wake:
+        this.#wakeAt === null || this.#cancelWake === null
+          ? null
+          : { at: this.#wakeAt, timer: marks.timer(this.#cancelWake) },
       committing: this.#committing === null ? null : noteTurn(this.#committing),
       fault: this.#fault === null ? null : messageOf(this.#fault),
       cluster: noteCluster(this.cluster, marks),
@@ -216,7 +237,8 @@ export class Engine {
     this.#wakeAt = memory.wake?.at ?? null
     this.#cancelWake = memory.wake === null ? null : rearm.timer(memory.wake.timer, this.#wake)
     this.#fault = memory.fault === null ? null : new StoreFault(memory.fault)
-    if (memory.committing !== null) this.#await(recallTurn(this.cluster, memory.committing, giveLease), rearm.commit(memory.commits))
+    if (memory.committing !== null)
+      this.#await(recallTurn(this.cluster, memory.committing, giveLease), rearm.commit(memory.commits))
   }
 
   // ── what nodes say ──────────────────────────────────────────────────────────
@@ -248,7 +270,15 @@ export class Engine {
   heartbeat(node: LiveNode, heartbeat: Heartbeat, seq: number, done: (answer: SnapshotAnswer) => void): void {
     const now = this.#now()
     noteContact(this.cluster, node.id, now)
-    const answer = applySnapshot(this.cluster, node, heartbeat.gpus, heartbeat.tasks, heartbeat.finished_unacked, seq, now)
+    const answer = applySnapshot(
+      this.cluster,
+      node,
+      heartbeat.gpus,
+      heartbeat.tasks,
+      heartbeat.finished_unacked,
+      seq,
+      now,
+    )
     endRecoveryWhenAllHaveSpoken(this.cluster, now)
     this.#whenLeaseIsDurable(node.id, () => done(answer))
   }
@@ -367,7 +397,8 @@ export class Engine {
     if (at === this.#wakeAt) return
     this.#cancelWake?.()
     this.#wakeAt = at
-    this.#cancelWake = at === null ? null : this.#options.clock.at(Math.max(at, now), this.#wake, RANK_DECISION)
+    this.#cancelWake =
+      at === null ? null : this.#options.clock.at(Math.max(at, now), this.#wake, RANK_DECISION)
   }
 
   /** Nothing that is being decided now is torn apart: a planned cycle takes the turn along. */
@@ -398,7 +429,10 @@ export class Engine {
     const n = this.#commits
     committed.then(
       () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(turn)),
-      (fault: unknown) => this.#watch.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () => this.#fail(turn, fault)),
+      (fault: unknown) =>
+        this.#watch.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () =>
+          this.#fail(turn, fault),
+        ),
     )
   }
 
@@ -442,7 +476,8 @@ export class Engine {
     if (this.#fault !== null) return
     this.#fault = fault
     const detail = messageOf(fault)
-    for (const each of [turn, this.cluster.recorder.turn]) for (const answer of each.answers) answer.failed(detail)
+    for (const each of [turn, this.cluster.recorder.turn])
+      for (const answer of each.answers) answer.failed(detail)
     this.#options.onFault(fault)
   }
 }

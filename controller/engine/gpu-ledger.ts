@@ -37,7 +37,10 @@ export function addPlacement(gpu: LiveGpu, placement: LivePlacement): void {
 
 export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
   const at = gpu.placements.indexOf(placement)
-  if (at < 0) throw new Error(`broken invariant: task ${placement.task.spec.id} is not on GPU ${gpu.index} of ${gpu.node.id}`)
+  if (at < 0)
+    throw new Error(
+      `broken invariant: task ${placement.task.spec.id} is not on GPU ${gpu.index} of ${gpu.node.id}`,
+    )
   removeAt(gpu.placements, at)
   if (gpu === placement.gpus[0]) gpu.node.attemptCount -= 1
   if (isInVram(placement)) addResident(gpu, placement, -placement.demandMib)
@@ -150,7 +153,9 @@ function addResident(gpu: LiveGpu, placement: LivePlacement, mib: Mib): void {
 
 function largestSwappable(gpu: LiveGpu, changed: LivePlacement | null, changedMib: Mib): Mib {
   let largest = changed?.noswap === 0 ? changedMib : 0
-  for (const placement of gpu.placements) if (placement.noswap === 0 && placement.demandMib > largest) largest = placement.demandMib
-  for (const claim of gpu.claims) if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
+  for (const placement of gpu.placements)
+    if (placement.noswap === 0 && placement.demandMib > largest) largest = placement.demandMib
+  for (const claim of gpu.claims)
+    if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
   return largest
 }

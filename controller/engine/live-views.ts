@@ -26,7 +26,12 @@ import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
 import type { ClusterTotals, RecoveryView, TaskCounts, Views, WaitCounts } from './views.ts'
 
 /** @param areHeartbeatsElided heartbeats that change nothing are not sent: between faults a node that is up is heard at every instant */
-export function createViews(engine: Engine, clock: Clock, stored: StoreReads, areHeartbeatsElided = false): Views {
+export function createViews(
+  engine: Engine,
+  clock: Clock,
+  stored: StoreReads,
+  areHeartbeatsElided = false,
+): Views {
   const c = engine.cluster
   return {
     now: () => clock.now(),
@@ -132,18 +137,33 @@ function taskCounters(task: LiveTask, now: Instant): Counters {
 
 function countsOf(c: Cluster): TaskCounts {
   const { assigned, unreachable } = c.tasksIn
-  return { pending: c.pendingCount, assigned, running: c.tasks.size - c.pendingCount - assigned - unreachable, unreachable, ...c.finished }
+  return {
+    pending: c.pendingCount,
+    assigned,
+    running: c.tasks.size - c.pendingCount - assigned - unreachable,
+    unreachable,
+    ...c.finished,
+  }
 }
 
 /** One by one, each at the first of its GPUs. */
 function* placedTasks(c: Cluster): Generator<LiveTask> {
   for (const node of c.nodes.values()) {
-    for (const gpu of node.gpus) for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement.task
+    for (const gpu of node.gpus)
+      for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement.task
   }
 }
 
 function totalsOf(c: Cluster): ClusterTotals {
-  const sum = { nodes: 0, nodesUp: 0, gpus: 0, gpusUp: 0, physicalMib: 0, effectiveSchedulableMib: 0, commitLimitMib: 0 }
+  const sum = {
+    nodes: 0,
+    nodesUp: 0,
+    gpus: 0,
+    gpusUp: 0,
+    physicalMib: 0,
+    effectiveSchedulableMib: 0,
+    commitLimitMib: 0,
+  }
   const use = { residentMib: 0, committedMib: 0, swappedMib: 0, foreignMib: 0 }
   for (const node of c.nodes.values()) {
     const isUp = node.status === 'up'
@@ -164,5 +184,12 @@ function totalsOf(c: Cluster): ClusterTotals {
     use.swappedMib += node.hostUsedMib
   }
   const { swapOuts, swapIns, swappedOutMib, swappedInMib } = c.swapTotals
-  return { ...sum, ...use, swapOuts, swapIns, swappedOutMibTotal: swappedOutMib, swappedInMibTotal: swappedInMib }
+  return {
+    ...sum,
+    ...use,
+    swapOuts,
+    swapIns,
+    swappedOutMibTotal: swappedOutMib,
+    swappedInMibTotal: swappedInMib,
+  }
 }

@@ -258,7 +258,12 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
   }
 }
 
-export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], demandMib: Mib, now: Instant): LivePlacement {
+export function newLivePlacement(
+  task: LiveTask,
+  gpus: readonly LiveGpu[],
+  demandMib: Mib,
+  now: Instant,
+): LivePlacement {
   return {
     task,
     node: (gpus[0] as LiveGpu).node,
@@ -298,7 +303,14 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
   }
 }
 
-export function newLiveGpu(node: LiveNode, index: number, model: string, physicalMib: Mib, foreignMib: Mib, now: Instant): LiveGpu {
+export function newLiveGpu(
+  node: LiveNode,
+  index: number,
+  model: string,
+  physicalMib: Mib,
+  foreignMib: Mib,
+  now: Instant,
+): LiveGpu {
   return {
     node,
     index,

@@ -5,7 +5,10 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { LivePlacement, LiveTask, Stopping } from './live.ts'
 
 /** What a task gets between SIGTERM and SIGKILL; a lease has no process. */
-export function stopGraceOf({ spec }: Pick<LiveTask, 'spec'>, { stopGraceMs, maxStopGraceMs }: Policy): DurationMs {
+export function stopGraceOf(
+  { spec }: Pick<LiveTask, 'spec'>,
+  { stopGraceMs, maxStopGraceMs }: Policy,
+): DurationMs {
   return spec.command === null ? 0 : Math.min(spec.stopGraceMs ?? stopGraceMs, maxStopGraceMs)
 }
 
@@ -41,14 +44,22 @@ export function outstandingOrders(placement: LivePlacement, policy: Policy): Eff
   if (placement.isNoswapUntold) orders.push({ kind: 'set_noswap', ...address, noswap })
   if (stopping !== null) orders.push(stopEffect(placement, stopping))
   else if (startedAt === null) orders.push(startEffect(placement, policy))
-  else if (residency === 'swapping_out') orders.push({ kind: 'swap_out', ...address, generation, forceActive: placement.wantsGpu })
-  else if (residency === 'swapping_in') orders.push({ kind: 'swap_in', ...address, generation, forceActive: false })
+  else if (residency === 'swapping_out')
+    orders.push({ kind: 'swap_out', ...address, generation, forceActive: placement.wantsGpu })
+  else if (residency === 'swapping_in')
+    orders.push({ kind: 'swap_in', ...address, generation, forceActive: false })
   return orders
 }
 
 /** Is this still what the controller wants of the attempt that it believes in? A command that is not is given up. */
 export function isWanted(effect: Effect, placement: LivePlacement | null | undefined): boolean {
-  if (placement === null || placement === undefined || placement.attempt !== effect.attempt || placement.isInDoubt) return false
+  if (
+    placement === null ||
+    placement === undefined ||
+    placement.attempt !== effect.attempt ||
+    placement.isInDoubt
+  )
+    return false
   switch (effect.kind) {
     case 'start':
       return placement.startedAt === null
@@ -67,6 +78,10 @@ export function isWanted(effect: Effect, placement: LivePlacement | null | undef
   }
 }
 
-function addressOf(placement: LivePlacement): { readonly nodeId: string; readonly taskId: string; readonly attempt: number } {
+function addressOf(placement: LivePlacement): {
+  readonly nodeId: string
+  readonly taskId: string
+  readonly attempt: number
+} {
   return { nodeId: placement.node.id, taskId: placement.task.spec.id, attempt: placement.attempt }
 }

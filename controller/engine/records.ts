@@ -195,7 +195,11 @@ export function taskOf(record: TaskRecord): LiveTask {
   return task
 }
 
-export function placementOf(task: LiveTask, record: PlacementRecord, gpus: readonly LiveGpu[]): LivePlacement {
+export function placementOf(
+  task: LiveTask,
+  record: PlacementRecord,
+  gpus: readonly LiveGpu[],
+): LivePlacement {
   const placement = newLivePlacement(task, gpus, record.demandMib, record.assignedAt)
   placement.noswap = record.noswap
   placement.residency = record.residency

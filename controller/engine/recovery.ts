@@ -23,7 +23,14 @@ import { resumeMetering } from './transitions.ts'
 export function restore(c: Cluster, state: StoredState, now: Instant): void {
   if (state.config !== null) {
     // A field that is newer than what was persisted has its default.
-    c.applyConfig({ fields: { ...DEFAULT_CONFIG, ...state.config.fields }, source: 'persisted', revision: state.config.revision }, now)
+    c.applyConfig(
+      {
+        fields: { ...DEFAULT_CONFIG, ...state.config.fields },
+        source: 'persisted',
+        revision: state.config.revision,
+      },
+      now,
+    )
   }
   c.nextTaskSeq = Math.max(c.nextTaskSeq, state.marks.nextTaskSeq)
   c.recorder.nextEventSeq = Math.max(c.recorder.nextEventSeq, state.marks.nextEventSeq)
@@ -32,10 +39,14 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
   for (const group of state.groups) c.groups.set(group.id, group)
   for (const record of [...state.nodes].sort((a, b) => a.ordinal - b.ordinal)) {
     // It may hold the configured lease, or a longer one that was configured before (R5).
-    adoptNode(c, nodeOf({ ...nodeNotAhead(record, now), leaseMs: Math.max(record.leaseMs, c.policy.runLeaseMs) }, now))
+    adoptNode(
+      c,
+      nodeOf({ ...nodeNotAhead(record, now), leaseMs: Math.max(record.leaseMs, c.policy.runLeaseMs) }, now),
+    )
     c.nextNodeOrdinal = Math.max(c.nextNodeOrdinal, record.ordinal + 1)
   }
-  for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq)) restoreTask(c, taskNotAhead(record, now), now)
+  for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq))
+    restoreTask(c, taskNotAhead(record, now), now)
   for (const node of c.nodes.values()) {
     resumeDrain(c, node)
     resumeAutoCordon(c, node)
@@ -60,12 +71,20 @@ function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
   const gpus = record.placement.gpus.map((index) => node?.gpus[index])
   if (node === undefined || gpus.includes(undefined)) {
     const what = `the store places task ${task.spec.id} on a GPU that it does not know: node ${record.placement.nodeId}`
-    throw new StoreFault(`${what}; headroom verify says what else is wrong, headroom restore brings a backup back`)
+    throw new StoreFault(
+      `${what}; headroom verify says what else is wrong, headroom restore brings a backup back`,
+    )
   }
   restorePlacement(c, task, record, gpus as LiveGpu[], now)
 }
 
-function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: readonly LiveGpu[], now: Instant): void {
+function restorePlacement(
+  c: Cluster,
+  task: LiveTask,
+  record: TaskRecord,
+  gpus: readonly LiveGpu[],
+  now: Instant,
+): void {
   if (record.placement === null) return
   const placement = placementOf(task, record.placement, gpus)
   task.placement = placement

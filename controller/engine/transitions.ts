@@ -15,7 +15,14 @@ import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
 import type { Considered } from './explain/decision-log.ts'
 import { noteGrowth, notePlacement } from './explain/decision-log.ts'
-import { addPlacement, changeNoswap, changeResidency, growPlacement, refreshLargestSwappable, removePlacement } from './gpu-ledger.ts'
+import {
+  addPlacement,
+  changeNoswap,
+  changeResidency,
+  growPlacement,
+  refreshLargestSwappable,
+  removePlacement,
+} from './gpu-ledger.ts'
 import type { LiveGpu, LivePlacement, LiveTask, SwapTotals } from './live.ts'
 import { newLivePlacement } from './live.ts'
 import { askForSwapIn, dropEntry, resumeGrowth } from './node/entries.ts'
@@ -44,7 +51,8 @@ export function assign(
   c.enterState(task, 'assigned')
   forgetTries(c, task)
   task.attempt += 1
-  const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
+  const demandMib =
+    task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
   const placement = newLivePlacement(task, gpus, demandMib, now)
   task.placement = placement
   task.lastNodeId = placement.node.id
@@ -56,7 +64,12 @@ export function assign(
   const node = placement.node
   const indexes = gpus.map((gpu) => gpu.index)
   const causedBy = task.lastEventSeq
-  c.recorder.taskEvent(now, 'task_placed', task, node.id, { attempt: task.attempt, gpus: indexes, demand_mib: demandMib, when })
+  c.recorder.taskEvent(now, 'task_placed', task, node.id, {
+    attempt: task.attempt,
+    gpus: indexes,
+    demand_mib: demandMib,
+    when,
+  })
   notePlacement(c, placement, considered, when, causedBy)
   c.recorder.turn.effects.push(startEffect(placement, c.policy))
 }
@@ -89,7 +102,13 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
 }
 
 /** assigned or running → pending again: the node refused it, never saw it, or is lost and the task may be requeued. */
-export function returnToPending(c: Cluster, placement: LivePlacement, reason: string, now: Instant, more: EventData = {}): void {
+export function returnToPending(
+  c: Cluster,
+  placement: LivePlacement,
+  reason: string,
+  now: Instant,
+  more: EventData = {},
+): void {
   const task = placement.task
   const nodeId = placement.node.id
   unplace(c, placement, now)
@@ -109,7 +128,10 @@ export function loseSight(c: Cluster, placement: LivePlacement, now: Instant): v
   beginMeterChange(placement, now)
   c.enterState(task, 'unreachable')
   endMeterChange(placement, now)
-  c.recorder.taskEvent(now, 'task_unreachable', task, node.id, { attempt, on_node_loss: task.spec.onNodeLoss })
+  c.recorder.taskEvent(now, 'task_unreachable', task, node.id, {
+    attempt,
+    on_node_loss: task.spec.onNodeLoss,
+  })
 }
 
 /** unreachable → running: its server says that it is there. */
@@ -168,7 +190,13 @@ function noteEndedUnheard({ endedUnheard }: Cluster, { task, node, attempt }: Li
 const MAX_ENDED_UNHEARD = 4_096
 
 /** The task wants the GPU, or has run dry. `idleMs`: how long ago its last use was, when it wants nothing. */
-export function changeWants(c: Cluster, placement: LivePlacement, wantsGpu: boolean, idleMs: number, now: Instant): void {
+export function changeWants(
+  c: Cluster,
+  placement: LivePlacement,
+  wantsGpu: boolean,
+  idleMs: number,
+  now: Instant,
+): void {
   if (placement.wantsGpu !== wantsGpu) {
     c.activity.ended(placement, now)
     beginMeterChange(placement, now)
@@ -251,7 +279,10 @@ export function grow(c: Cluster, placement: LivePlacement, mib: Mib, now: Instan
   placement.demandMib = mib
   if (wasRipe) setRipe(c, placement, true)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
-  c.recorder.taskEvent(now, 'growth_granted', placement.task, placement.node.id, { attempt: placement.attempt, demand_mib: mib })
+  c.recorder.taskEvent(now, 'growth_granted', placement.task, placement.node.id, {
+    attempt: placement.attempt,
+    demand_mib: mib,
+  })
 }
 
 /** The placement is accounted under the other side of noswap from now on. */

@@ -21,7 +21,11 @@ export class Turn {
   readonly decisions: Decision[] = []
   readonly effects: Effect[] = []
   /** Tokens and audit; null as long as there is nothing of them. */
-  access: { readonly tokens: TokenRecord[]; readonly revokedTokenIds: string[]; readonly audits: AuditRecord[] } | null = null
+  access: {
+    readonly tokens: TokenRecord[]
+    readonly revokedTokenIds: string[]
+    readonly audits: AuditRecord[]
+  } | null = null
   /** The store's `recovery` ends with this batch. */
   endsRecovery = false
   /** The epoch is written again although nothing else is (R9). */
@@ -94,13 +98,27 @@ export class Recorder {
   /** Whose command is being carried out; null: nobody's. */
   by: string | null = null
 
-  emit(at: Instant, kind: EventKind, taskId: string | null, nodeId: string | null, causedBy: number | null, data: EventData): number {
+  emit(
+    at: Instant,
+    kind: EventKind,
+    taskId: string | null,
+    nodeId: string | null,
+    causedBy: number | null,
+    data: EventData,
+  ): number {
     const seq = this.nextEventSeq++
     this.turn.events.push({ seq, at, kind, taskId, nodeId, causedBy, by: this.by, data })
     return seq
   }
 
-  taskEvent(at: Instant, kind: EventKind, task: LiveTask, nodeId: string | null, data: EventData, causedBy = task.lastEventSeq): void {
+  taskEvent(
+    at: Instant,
+    kind: EventKind,
+    task: LiveTask,
+    nodeId: string | null,
+    data: EventData,
+    causedBy = task.lastEventSeq,
+  ): void {
     task.lastEventSeq = this.emit(at, kind, task.spec.id, nodeId, causedBy, data)
     this.dirtyTask(task)
   }

@@ -3,7 +3,9 @@ import type { Envelope } from '../../protocol/messages.ts'
 
 /** Why a request got no answer. `disconnected`: nobody knows whether it arrived. `unsendable`: it is too large, or too much waits to be sent. */
 export type NoAnswer = 'timeout' | 'no_responder' | 'disconnected' | 'unsendable'
-export type RequestOutcome = { readonly answered: true; readonly answer: Envelope } | { readonly answered: false; readonly why: NoAnswer }
+export type RequestOutcome =
+  | { readonly answered: true; readonly answer: Envelope }
+  | { readonly answered: false; readonly why: NoAnswer }
 
 /** Answers a request; harmless when called twice or for a message that was published. */
 export type Reply = (answer: Envelope) => void
@@ -16,7 +18,12 @@ export type Handler = (message: Envelope, subject: string, reply: Reply) => void
  */
 export interface Bus {
   publish(subject: string, message: Envelope): void
-  request(subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void
+  request(
+    subject: string,
+    message: Envelope,
+    timeoutMs: DurationMs,
+    done: (outcome: RequestOutcome) => void,
+  ): void
   /** @returns a function that ends the subscription. */
   subscribe(pattern: string, handler: Handler): () => void
   /**

@@ -42,7 +42,12 @@ export type InputEntry =
   /** A timer ran that had been asked for `due` (not before the instant at which it was asked for). */
   | (Taken & { readonly k: 'timer'; readonly due: Instant; readonly rank: TimerRank })
   /** A node's message, on the subscription of this pattern. */
-  | (Taken & { readonly k: 'message'; readonly pattern: string; readonly subject: string; readonly message: Envelope })
+  | (Taken & {
+      readonly k: 'message'
+      readonly pattern: string
+      readonly subject: string
+      readonly message: Envelope
+    })
   /** Of request `n` to a node, counted from 1. */
   | (Taken & { readonly k: 'outcome'; readonly n: number; readonly outcome: RequestOutcome })
   /** The connection to the broker was lost, or holds again. */

@@ -98,7 +98,8 @@ export type SimulationRefusal =
   | { readonly code: 'uploads_full'; readonly detail: string }
   | { readonly code: 'too_many'; readonly detail: string; readonly retryAfterSeconds: number }
 
-export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: SimulationRefusal }
+export type Outcome<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: SimulationRefusal }
 
 /** What a scenario would be, once it was found right. */
 export interface ScenarioFacts {
@@ -384,7 +385,12 @@ export interface Simulation {
   startExercise(name: string, by: string | null): Promise<Outcome<SimulationRecord>>
   exercise(id: string): Promise<Outcome<ExerciseView>>
   /** The last answer to a question counts. */
-  answer(id: string, question: string, value: string | number, by: string | null): Promise<Outcome<ExerciseView>>
+  answer(
+    id: string,
+    question: string,
+    value: string | number,
+    by: string | null,
+  ): Promise<Outcome<ExerciseView>>
   /** Brings it to its end and scores it; the session is over then, and the debrief its report. */
   finish(id: string): Promise<Outcome<Debrief>>
   /** The hidden ones, too. */

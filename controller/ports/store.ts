@@ -1,6 +1,15 @@
 import type { EndCode } from '../domain/end-reason.ts'
 import type { DeviceKind, TaskIdentityKind } from '../../protocol/messages.ts'
-import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
+import type {
+  DurationMs,
+  GpuMode,
+  Instant,
+  Mib,
+  NoSwap,
+  OnNodeLoss,
+  Percent,
+  Priority,
+} from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
 import type { Decision, DecisionKind } from '../domain/decision.ts'
 import type { Event, EventFilter } from '../domain/event.ts'
@@ -46,7 +55,11 @@ export interface TaskRecord {
   /** The node of its last attempt; null when it was never placed. Absent in records of ended tasks that are older than the field. */
   readonly lastNodeId?: string | null
   /** Attempts whose result may still arrive (R8). Absent: there are none. */
-  readonly givenUp?: readonly { readonly attempt: number; readonly nodeId: string; readonly isOvertaken: boolean }[]
+  readonly givenUp?: readonly {
+    readonly attempt: number
+    readonly nodeId: string
+    readonly isOvertaken: boolean
+  }[]
   /** The five counters of semantics 6, microseconds, as of the last transition. */
   readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
   /** Of a lease: what its client said last about wanting the GPU. */

@@ -65,13 +65,22 @@ export interface TaskStartForecast {
   readonly notWithinHorizon: number
 }
 
-export const TWIN_METRICS = ['queue_wait_s', 'starvation_percent', 'utilization_percent', 'swap_outs_per_hour'] as const
+export const TWIN_METRICS = [
+  'queue_wait_s',
+  'starvation_percent',
+  'utilization_percent',
+  'swap_outs_per_hour',
+] as const
 export type TwinMetric = (typeof TWIN_METRICS)[number]
 
 /** A change of the settings, as it would be tried. */
 export interface SettingsChange {
   readonly config?: Partial<ConfigFields>
-  readonly node?: { readonly id: string; readonly overcommitPercent?: number | null; readonly reserveMib?: number | null }
+  readonly node?: {
+    readonly id: string
+    readonly overcommitPercent?: number | null
+    readonly reserveMib?: number | null
+  }
 }
 
 /** The same draws with the settings as they are and as they would be. */
@@ -84,7 +93,9 @@ export interface ChangeForecast extends ForecastBasis {
 export interface ForecastCourses {
   /** Ends of the intervals since `at`, rising, the last is the horizon; the first begins at 0. */
   readonly endsMs: readonly DurationMs[]
-  readonly metrics: Readonly<Record<TwinMetric, { readonly before: ForecastBand; readonly after: ForecastBand }>>
+  readonly metrics: Readonly<
+    Record<TwinMetric, { readonly before: ForecastBand; readonly after: ForecastBand }>
+  >
 }
 
 /** One for each interval; null: in no run there was anything to measure. */

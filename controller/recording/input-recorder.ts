@@ -11,7 +11,13 @@ import type { Draw, RecordingLog, StartEntry } from '../ports/recording-log.ts'
 import type { Batch } from '../ports/store.ts'
 import type { Input, InputSink } from './input-sink.ts'
 import { recordedCommands } from './recorded-commands.ts'
-import { recordedBus, recordedClock, recordedRandom, recordedStore, type RecordablePorts } from './recorded-ports.ts'
+import {
+  recordedBus,
+  recordedClock,
+  recordedRandom,
+  recordedStore,
+  type RecordablePorts,
+} from './recorded-ports.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
 /** Who sees everything that enters a controller: a recording, or what repeats one. One for each controller. */
@@ -68,7 +74,8 @@ export class InputRecorder implements ControllerWatch, InputSink {
         if (now.access === null) this.take({ k: 'access', what: 'touch' }, () => {})
         return now
       },
-      whenDurable: (done, failed) => this.take({ k: 'access', what: 'answer' }, () => turn.whenDurable(done, failed)),
+      whenDurable: (done, failed) =>
+        this.take({ k: 'access', what: 'answer' }, () => turn.whenDurable(done, failed)),
       write: () => this.take({ k: 'access', what: 'write' }, () => turn.write()),
       fault: () => turn.fault(),
     }

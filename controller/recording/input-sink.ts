@@ -3,7 +3,11 @@ import type { InputEntry } from '../ports/recording-log.ts'
 import type { Batch } from '../ports/store.ts'
 
 /** An input, without the instant and the numbers that are drawn while it is taken. */
-export type Input = InputEntry extends infer E ? (E extends InputEntry ? Omit<E, 'at' | 'draws'> : never) : never
+export type Input = InputEntry extends infer E
+  ? E extends InputEntry
+    ? Omit<E, 'at' | 'draws'>
+    : never
+  : never
 
 /** Takes what enters a controller through its ports and commands. */
 export interface InputSink {

@@ -40,7 +40,9 @@ export function recordedCommands(commands: Commands, recorder: InputSink): Comma
   const entries = COMMAND_NAMES.map((name) => {
     const call = (commands[name] as AnyCommand).bind(commands)
     const noted: AnyCommand = (...args) =>
-      recorder.take({ k: 'command', name, args: args.slice(0, -1).map(withoutCommandLine) }, () => call(...args))
+      recorder.take({ k: 'command', name, args: args.slice(0, -1).map(withoutCommandLine) }, () =>
+        call(...args),
+      )
     return [name, noted] as const
   })
   return ALL && (Object.fromEntries(entries) as unknown as Commands)

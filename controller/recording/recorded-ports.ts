@@ -47,14 +47,18 @@ export function recordedBus(bus: Bus, recorder: InputSink): Bus {
     publish: (subject, message) => bus.publish(subject, message),
     request(subject, message, timeoutMs, done) {
       const n = (requests += 1)
-      bus.request(subject, message, timeoutMs, (outcome) => recorder.take({ k: 'outcome', n, outcome }, () => done(outcome)))
+      bus.request(subject, message, timeoutMs, (outcome) =>
+        recorder.take({ k: 'outcome', n, outcome }, () => done(outcome)),
+      )
     },
     subscribe: (pattern, handler) =>
       bus.subscribe(pattern, (message, subject, reply) =>
         recorder.take({ k: 'message', pattern, subject, message }, () => handler(message, subject, reply)),
       ),
     onConnection: (listener) =>
-      bus.onConnection?.((isConnected) => recorder.take({ k: 'broker', isConnected }, () => listener(isConnected))) ?? (() => {}),
+      bus.onConnection?.((isConnected) =>
+        recorder.take({ k: 'broker', isConnected }, () => listener(isConnected)),
+      ) ?? (() => {}),
     drain: () => bus.drain(),
   }
 }

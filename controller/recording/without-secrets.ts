@@ -12,6 +12,7 @@ export function withoutSecrets(state: StoredState): StoredState {
 
 /** The same value, but for a `command` that is not null. */
 export function withoutCommandLine<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || !('command' in value) || value.command === null) return value
+  if (typeof value !== 'object' || value === null || !('command' in value) || value.command === null)
+    return value
   return { ...value, command: NOT_RECORDED }
 }

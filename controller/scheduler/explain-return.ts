@@ -42,7 +42,13 @@ export function explainReturn(facts: EntryFacts): WaitExplanation {
 /** Placed, and its node has not said yet that it runs. */
 export function explainAssigned(placement: Placement): WaitExplanation {
   const { node } = placement
-  const ack: ReasonDetail = { reason: 'AWAITING_NODE_ACK', nodeIds: [node.id], nodeCount: 1, haveMib: null, needMib: null }
+  const ack: ReasonDetail = {
+    reason: 'AWAITING_NODE_ACK',
+    nodeIds: [node.id],
+    nodeCount: 1,
+    haveMib: null,
+    needMib: null,
+  }
   const isOffline = node.status !== 'up'
   return {
     primary: isOffline ? { ...ack, reason: 'NODES_OFFLINE' } : ack,
@@ -62,7 +68,8 @@ function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
   // The bytes stay with entries that owned them before: nobody has to leave for this one, those have to be done.
   const isKeptAway = isShort && facts.reachMib + facts.keptMib >= needMib
   const details: EntryDetail[] = []
-  const add = (reason: EntryReason, haveMib: Mib) => details.push(about(reason, entry.node, Math.max(0, haveMib), needMib))
+  const add = (reason: EntryReason, haveMib: Mib) =>
+    details.push(about(reason, entry.node, Math.max(0, haveMib), needMib))
   if (entry.node.status !== 'up') details.push(about('NODES_OFFLINE', entry.node, null, null))
   if (facts.lacksHostMemory) details.push(about('SWAP_SPACE_EXHAUSTED', entry.node, null, null))
   if (standing === 'impossible') add('RESIDENCY_IMPOSSIBLE', facts.besideOthersMib)
@@ -72,7 +79,9 @@ function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
   if (facts.backsOffUntil !== null) details.push(about('AWAITING_NODE_ACK', entry.node, null, null))
   if (isKeptAway) add('RESERVED_FOR_ANOTHER', facts.reachMib)
   const [first, ...rest] = details
-  return first === undefined ? [about('QUEUED_BEHIND', entry.node, Math.max(0, facts.reachMib), needMib)] : [first, ...rest]
+  return first === undefined
+    ? [about('QUEUED_BEHIND', entry.node, Math.max(0, facts.reachMib), needMib)]
+    : [first, ...rest]
 }
 
 function about(reason: EntryReason, node: Node, haveMib: Mib | null, needMib: Mib | null): EntryDetail {

@@ -10,7 +10,12 @@ import { mayDisplace } from './feasible.ts'
 /** So many names stand in a sentence; the others are counted. */
 const MAX_NAMES = 3
 
-export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: PendingFacts, retryAt: Instant | null): string {
+export function sentenceOfPending(
+  reason: WaitReason,
+  tally: Tally,
+  facts: PendingFacts,
+  retryAt: Instant | null,
+): string {
   const { spec } = facts.queued.task
   const needs = `needs ${needInWords(facts)}`
   const best = bestInWords(tally)
@@ -124,10 +129,17 @@ export function nextVictimInWords(
 
 function servedBeforeInWords(servedBefore: number): string {
   if (servedBefore === 0) return ''
-  return servedBefore === 1 ? ' Another task is served there before it.' : ` ${servedBefore} other tasks are served there before it.`
+  return servedBefore === 1
+    ? ' Another task is served there before it.'
+    : ` ${servedBefore} other tasks are served there before it.`
 }
 
-function whoLeavesInWords(gpus: readonly Gpu[], requester: Task, now: Instant, retryAt: Instant | null): string {
+function whoLeavesInWords(
+  gpus: readonly Gpu[],
+  requester: Task,
+  now: Instant,
+  retryAt: Instant | null,
+): string {
   if (retryAt !== null) return ` The next one may leave in ${Math.ceil((retryAt - now) / 1000)} s.`
   const holder = largestProtected(gpus, requester)
   if (holder === null) return ' No other may leave as things are.'
@@ -140,17 +152,23 @@ function largestProtected(gpus: readonly Gpu[], requester: Task): Placement | nu
   let largest: Placement | null = null
   for (const gpu of gpus) {
     for (const placement of gpu.placements) {
-      const isProtected = placement.task.spec.priority === 0 && placement.noswap === 0 && placement.residency === 'resident'
+      const isProtected =
+        placement.task.spec.priority === 0 && placement.noswap === 0 && placement.residency === 'resident'
       if (isProtected && placement.demandMib > (largest?.demandMib ?? 0)) largest = placement
     }
   }
   return largest
 }
 
-function victimsInWords(tally: Tally, { queued, shape, now, servedBeforeOn }: PendingFacts, retryAt: Instant | null): string {
+function victimsInWords(
+  tally: Tally,
+  { queued, shape, now, servedBeforeOn }: PendingFacts,
+  retryAt: Instant | null,
+): string {
   const node = tally.nearest[0]?.node
   if (node === undefined) return nextVictimInWords([], queued.task, now, retryAt, 0)
-  if (!node.gpus.every((gpu) => mayDisplace(gpu, shape.kind))) return ' Overcommit is off there: no task is swapped out for it.'
+  if (!node.gpus.every((gpu) => mayDisplace(gpu, shape.kind)))
+    return ' Overcommit is off there: no task is swapped out for it.'
   return nextVictimInWords(node.gpus, queued.task, now, retryAt, servedBeforeOn(node))
 }
 
@@ -190,7 +208,8 @@ function hostMemoryInWords(tally: Tally, needs: string, best: string, have: stri
 }
 
 function limitInWords(tally: Tally): string {
-  const hold = tally.nodeCount === 1 ? 'holds as many tasks as its server' : 'hold as many tasks as their servers'
+  const hold =
+    tally.nodeCount === 1 ? 'holds as many tasks as its server' : 'hold as many tasks as their servers'
   return `Waits for a task to end: ${nodesInWords(tally)} ${hold} can.`
 }
 

@@ -58,7 +58,8 @@ export function surveyPool(nodes: Iterable<Node>, request: Request): Survey {
     let isFirst = true
     for (const { reason, haveMib, needMib, nearness } of found) {
       addObstacle(tallies, reason, { node, haveMib, needMib, nearness, isFirst })
-      if (isFirst && reason !== latest && (latest === null || rankOf(reason) > rankOf(latest))) latest = reason
+      if (isFirst && reason !== latest && (latest === null || rankOf(reason) > rankOf(latest)))
+        latest = reason
       isFirst = false
     }
     if (isFirst) passing.push(node)
@@ -111,21 +112,33 @@ function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
   })
   const whereItStays: WaitReason = noswap === 1 ? 'WAITING_PHYSICAL_VRAM' : 'NEVER_RESIDENT'
   const attemptMib = (gpu: Gpu) => (hasAttemptRoom(gpu.node) ? Infinity : NOTHING)
-  const ofNode: Rule = { reason: 'NODE_TASK_LIMIT', roomMib: attemptMib, isAboutBytes: false, isSummed: false }
+  const ofNode: Rule = {
+    reason: 'NODE_TASK_LIMIT',
+    roomMib: attemptMib,
+    isAboutBytes: false,
+    isSummed: false,
+  }
   if (shape.kind === 'exclusive') return [ofNode, rule(whereItStays, (gpu) => gpu.capacityMib)]
-  const seatMib = (gpu: Gpu) => (gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu ? Infinity : NOTHING)
+  const seatMib = (gpu: Gpu) =>
+    gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu ? Infinity : NOTHING
   const shared: readonly Rule[] = [
     { reason: 'MAX_TASKS_PER_GPU', roomMib: seatMib, isAboutBytes: false, isSummed: false },
     rule('SWAP_SPACE_EXHAUSTED', (gpu) => hostRoomMib(gpu, shape.kind)),
     ofNode,
   ]
   // The commit limit does not apply to noswap tasks.
-  if (shape.kind === 'noswap') return [...shared, rule(whereItStays, besideNoswapMib), rule('WOULD_STRAND', strandedRoomMib)]
+  if (shape.kind === 'noswap')
+    return [...shared, rule(whereItStays, besideNoswapMib), rule('WOULD_STRAND', strandedRoomMib)]
   return [...shared, rule('WAITING_VRAM', commitRoomMib, true), rule(whereItStays, besideNoswapMib)]
 }
 
 /** In order of precedence; none when the node takes the demand, holds and refusals aside. */
-function obstaclesOn(node: Node, request: Request, rules: readonly Rule[], scratch: Scratch): readonly Found[] {
+function obstaclesOn(
+  node: Node,
+  request: Request,
+  rules: readonly Rule[],
+  scratch: Scratch,
+): readonly Found[] {
   const never = neverThere(node, request)
   if (never.length > 0) return never
   if (node.status !== 'up') return [notAboutBytes('NODES_OFFLINE')]
@@ -145,7 +158,8 @@ function neverThere({ gpus }: Node, { shape, demandMib }: Request): readonly Fou
   const found: Found[] = []
   const most = Math.min(k, gpus.length)
   if (suitable < most) found.push(bytes('NEVER_FITS', kthLargest(gpus.map(largestEverMib), most), demandMib))
-  if (gpus.length < k) found.push({ reason: 'EXCEEDS_NODE_GPU_COUNT', haveMib: null, needMib: null, nearness: gpus.length })
+  if (gpus.length < k)
+    found.push({ reason: 'EXCEEDS_NODE_GPU_COUNT', haveMib: null, needMib: null, nearness: gpus.length })
   return found
 }
 
@@ -164,7 +178,12 @@ function lookAtGpus(gpus: readonly Gpu[], rules: readonly Rule[], { roomsMib, jo
 }
 
 /** The rules that fewer GPUs pass than are asked for; FRAGMENTED when each could be met, but not on so many GPUs at once. */
-function fallenRules(gpus: readonly Gpu[], { shape, demandMib }: Request, rules: readonly Rule[], scratch: Scratch): readonly Found[] {
+function fallenRules(
+  gpus: readonly Gpu[],
+  { shape, demandMib }: Request,
+  rules: readonly Rule[],
+  scratch: Scratch,
+): readonly Found[] {
   const jointMib = kthLargest(scratch.jointMib, shape.gpuCount)
   if (jointMib >= demandMib) return NONE
   const found: Found[] = []
@@ -182,10 +201,17 @@ function fallenRules(gpus: readonly Gpu[], { shape, demandMib }: Request, rules:
 }
 
 /** Where the rules leave enough GPUs: others hold them, whole, or in bytes that may not leave yet. */
-function occupied(gpus: readonly Gpu[], { shape, demandMib }: Request, { jointMib }: Scratch): readonly Found[] {
+function occupied(
+  gpus: readonly Gpu[],
+  { shape, demandMib }: Request,
+  { jointMib }: Scratch,
+): readonly Found[] {
   const k = shape.gpuCount
   const isExclusive = shape.kind === 'exclusive'
-  const open = gpus.filter((gpu, i) => (jointMib[i] as Mib) >= demandMib && (isExclusive ? isEmpty(gpu) : gpu.exclusiveTask === null))
+  const open = gpus.filter(
+    (gpu, i) =>
+      (jointMib[i] as Mib) >= demandMib && (isExclusive ? isEmpty(gpu) : gpu.exclusiveTask === null),
+  )
   if (open.length < k) {
     const suitable = gpus.filter((_, i) => (jointMib[i] as Mib) >= demandMib)
     return [isExclusive ? nearestToEmpty(suitable, k) : bytes('WAITING_EXCLUSIVE_GPU', 0, demandMib)]

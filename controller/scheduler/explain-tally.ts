@@ -63,7 +63,9 @@ export function addObstacle(tallies: Tallies, reason: WaitReason, obstacle: Obst
 
 /** The same counts, to add to without changing the original. */
 export function copyOfTallies(tallies: Tallies): Tallies {
-  return new Map([...tallies].map(([reason, { nodeCount, nearest }]) => [reason, { nodeCount, nearest: [...nearest] }]))
+  return new Map(
+    [...tallies].map(([reason, { nodeCount, nearest }]) => [reason, { nodeCount, nearest: [...nearest] }]),
+  )
 }
 
 /** Every counted reason but the primary, in order of precedence. */

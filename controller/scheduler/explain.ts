@@ -46,7 +46,11 @@ export function explainPending(facts: PendingFacts): WaitExplanation {
 }
 
 /** Counted where the next victim is looked for. */
-function servedBeforeIn(primary: WaitReason, { nearest }: Tally, { servedBeforeOn }: PendingFacts): number | null {
+function servedBeforeIn(
+  primary: WaitReason,
+  { nearest }: Tally,
+  { servedBeforeOn }: PendingFacts,
+): number | null {
   const [first] = nearest
   return primary === 'NO_ELIGIBLE_VICTIM' && first !== undefined ? servedBeforeOn(first.node) : null
 }
@@ -59,7 +63,8 @@ function reasonOfTheTask(facts: PendingFacts, tallies: Tallies): WaitReason | nu
   if (facts.pause !== null) tallyOf(tallies, facts.pause)
   if (missingGroups.length > 0) tallyOf(tallies, 'GROUP_NOT_FOUND')
   if (emptyGroups.length > 0) tallyOf(tallies, 'GROUP_EMPTY')
-  const isLost = task.spec.groups.length > 0 && missingGroups.length + emptyGroups.length === task.spec.groups.length
+  const isLost =
+    task.spec.groups.length > 0 && missingGroups.length + emptyGroups.length === task.spec.groups.length
   const hasNoNodes = facts.survey.nodeCount === 0 && !isLost
   if (hasNoNodes) tallyOf(tallies, 'NO_NODES')
   if (task.isHeld) return 'HELD'
@@ -69,7 +74,11 @@ function reasonOfTheTask(facts: PendingFacts, tallies: Tallies): WaitReason | nu
 }
 
 /** Its owner's limit is in its way on every node: it holds unless an earlier reason keeps it out of all of them. */
-function reasonOfTheOwner({ ownerLimit }: PendingFacts, tallies: Tallies, ofNodes: WaitReason | null): WaitReason {
+function reasonOfTheOwner(
+  { ownerLimit }: PendingFacts,
+  tallies: Tallies,
+  ofNodes: WaitReason | null,
+): WaitReason {
   if (ownerLimit === null) return ofNodes ?? 'QUEUED_BEHIND'
   tallyOf(tallies, 'OWNER_LIMIT')
   return ofNodes !== null && rankOf(ofNodes) < rankOf('OWNER_LIMIT') ? ofNodes : 'OWNER_LIMIT'
@@ -86,7 +95,8 @@ function reasonOfThePause({ queued }: PendingFacts, tallies: Tallies, ofOthers: 
 /** The reason at which no node is left; QUEUED_BEHIND when the task fits; null when there is no node. */
 function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | null {
   const { survey, plan, policy, queuePosition } = facts
-  if (policy.strategy === 'fifo' && queuePosition !== null && queuePosition > 1) tallyOf(tallies, 'QUEUED_BEHIND')
+  if (policy.strategy === 'fifo' && queuePosition !== null && queuePosition > 1)
+    tallyOf(tallies, 'QUEUED_BEHIND')
   if (plan !== null && facts.isPlanCovered) {
     addLate(facts, tallies, 'QUEUED_BEHIND', plan.node, admittedOn(plan.node, facts, false))
     return 'QUEUED_BEHIND'
@@ -96,7 +106,13 @@ function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | n
     const reason = lateReason(node, facts)
     if (reason === null) continue
     // A plan that is not covered asked for a swap that would not make room beside what is kept.
-    addLate(facts, tallies, reason, node, reason === 'RESERVED_FOR_ANOTHER' ? admittedOn(node, facts, plan !== null) : null)
+    addLate(
+      facts,
+      tallies,
+      reason,
+      node,
+      reason === 'RESERVED_FOR_ANOTHER' ? admittedOn(node, facts, plan !== null) : null,
+    )
     if (latest === null || rankOf(reason) > rankOf(latest)) latest = reason
   }
   return latest
@@ -117,7 +133,13 @@ export function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
   return shape.gpuCount > 1 ? 'SWAP_SPACE_EXHAUSTED' : 'QUEUED_BEHIND'
 }
 
-function addLate(facts: PendingFacts, tallies: Tallies, reason: WaitReason, node: Node, haveMib: Mib | null): void {
+function addLate(
+  facts: PendingFacts,
+  tallies: Tallies,
+  reason: WaitReason,
+  node: Node,
+  haveMib: Mib | null,
+): void {
   const needMib = haveMib === null ? null : searchDemandMib(facts.queued.task.spec)
   addObstacle(tallies, reason, { node, haveMib, needMib, nearness: haveMib ?? 0, isFirst: true })
 }

@@ -162,7 +162,9 @@ export function mayRunOn(task: Task, node: Node): boolean {
 
 /** A node that refused the task is no choice before a later snapshot (R3), or for longer (safety 3); one that may not run it never is. */
 export function isClosedTo(task: Task, node: Node): boolean {
-  return !mayRunOn(task, node) || (task.refusedBy?.has(node.id) ?? false) || hasRefusedStart(task.trouble, node.id)
+  return (
+    !mayRunOn(task, node) || (task.refusedBy?.has(node.id) ?? false) || hasRefusedStart(task.trouble, node.id)
+  )
 }
 
 /** The same, and for the rest of the cycle nodes where it was tried in vain: it waits for bytes there, and may hold or collect them. */

@@ -12,7 +12,10 @@ export function queueClass(task: Task, policy: Policy, now: Instant): number {
 /** When it is lifted next; null when it never will be. */
 export function nextLiftAt(task: Task, policy: Policy, now: Instant): Instant | null {
   if (policy.queueAgingMs === null || queueClass(task, policy, now) === 0) return null
-  return task.pendingSince + (Math.floor((now - task.pendingSince) / policy.queueAgingMs) + 1) * policy.queueAgingMs
+  return (
+    task.pendingSince +
+    (Math.floor((now - task.pendingSince) / policy.queueAgingMs) + 1) * policy.queueAgingMs
+  )
 }
 
 /** A task with the class it is queued under. */
@@ -28,5 +31,9 @@ export interface Queued {
  * 3. Task id, so that the order is total.
  */
 export function byQueueOrder(a: Queued, b: Queued): number {
-  return a.queueClass - b.queueClass || a.task.spec.seq - b.task.spec.seq || byCodeUnits(a.task.spec.id, b.task.spec.id)
+  return (
+    a.queueClass - b.queueClass ||
+    a.task.spec.seq - b.task.spec.seq ||
+    byCodeUnits(a.task.spec.id, b.task.spec.id)
+  )
 }

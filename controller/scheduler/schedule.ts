@@ -6,7 +6,15 @@ import type { Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy, Policy } from '../domain/config.ts'
 import type { Gpu, Hold, Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
-import { commitRoomMib, isClosedTo, isRefusedBy, largestAfterSwapMib, largestButForBytesMib, largestNowMib, NOTHING } from './feasible.ts'
+import {
+  commitRoomMib,
+  isClosedTo,
+  isRefusedBy,
+  largestAfterSwapMib,
+  largestButForBytesMib,
+  largestNowMib,
+  NOTHING,
+} from './feasible.ts'
 import type { Queued } from './queue.ts'
 import { byQueueOrder } from './queue.ts'
 import type { When } from './score.ts'
@@ -115,12 +123,15 @@ function nextInFifo(view: SchedulingView): Plan | null {
 }
 
 /** The first task in order of each pool that could ever be placed there. */
-export function poolHeads<Q extends ShapeQueue>(queues: Iterable<Q>): ReadonlyMap<PoolView, { readonly head: Queued; readonly queue: Q }> {
+export function poolHeads<Q extends ShapeQueue>(
+  queues: Iterable<Q>,
+): ReadonlyMap<PoolView, { readonly head: Queued; readonly queue: Q }> {
   const heads = new Map<PoolView, { readonly head: Queued; readonly queue: Q }>()
   for (const queue of queues) {
     const head = queue.headWithin(queue.pool.largestEverMib(queue.shape))
     const other = heads.get(queue.pool)
-    if (head !== null && (other === undefined || byQueueOrder(head, other.head) < 0)) heads.set(queue.pool, { head, queue })
+    if (head !== null && (other === undefined || byQueueOrder(head, other.head) < 0))
+      heads.set(queue.pool, { head, queue })
   }
   return heads
 }
@@ -139,7 +150,8 @@ function fittingMib(queue: ShapeQueue): Mib {
 function firstFitting(queue: ShapeQueue): Queued | null {
   const head = queue.firstWithin(Infinity)
   // The usual case: the head fits somewhere now, and what would fit after a swap need not be known.
-  if (head === null || searchDemandMib(head.task.spec) <= queue.pool.largestMib(queue.shape, 'now')) return head
+  if (head === null || searchDemandMib(head.task.spec) <= queue.pool.largestMib(queue.shape, 'now'))
+    return head
   const free = queue.firstWithin(fittingMib(queue))
   const held = queue.pool.holds(queue.shape)
   if (held.isEmpty) return free
@@ -156,7 +168,10 @@ function firstFitting(queue: ShapeQueue): Queued | null {
 /** The GPUs for one task: where it fits now, else where it fits after a swap. */
 export function placeFor(queued: Queued, queue: ShapeQueue, policy: Policy): Plan | null {
   for (const when of ['now', 'after_swap'] as const) {
-    const place = queue.shape.gpuCount === 1 ? oneGpu(queued, queue, when, policy) : severalGpus(queued, queue, when, policy)
+    const place =
+      queue.shape.gpuCount === 1
+        ? oneGpu(queued, queue, when, policy)
+        : severalGpus(queued, queue, when, policy)
     if (place !== null) return { task: queued.task, queue, node: place.node, gpus: place.gpus, when }
   }
   return null
@@ -187,9 +202,16 @@ function severalGpus(queued: Queued, queue: ShapeQueue, when: When, policy: Poli
 }
 
 /** Nodes that admit it without touching a hold, and nodes with held GPUs that offer it enough, merged by score. */
-function* nodesInOrder(queued: Queued, queue: ShapeQueue, when: When, strategy: PlacementStrategy): Generator<Node> {
+function* nodesInOrder(
+  queued: Queued,
+  queue: ShapeQueue,
+  when: When,
+  strategy: PlacementStrategy,
+): Generator<Node> {
   const demand = searchDemandMib(queued.task.spec)
-  const held = [...queue.pool.heldNodesFor(queue.shape, when, queued, demand)].sort((a, b) => byNodeScore(a, b, when, strategy))
+  const held = [...queue.pool.heldNodesFor(queue.shape, when, queued, demand)].sort((a, b) =>
+    byNodeScore(a, b, when, strategy),
+  )
   let nextHeld = 0
   for (const node of queue.pool.nodesFor(queue.shape, when, demand)) {
     for (; nextHeld < held.length; nextHeld++) {
@@ -203,12 +225,22 @@ function* nodesInOrder(queued: Queued, queue: ShapeQueue, when: When, strategy: 
 }
 
 /** The GPUs of one node for a task: those where it fits now first, then by score; null when there are too few. */
-export function gpusOnNode(node: Node, queued: Queued, shape: Shape, when: When, policy: Policy): readonly Gpu[] | null {
+export function gpusOnNode(
+  node: Node,
+  queued: Queued,
+  shape: Shape,
+  when: When,
+  policy: Policy,
+): readonly Gpu[] | null {
   const demand = searchDemandMib(queued.task.spec)
-  const fitting = (w: When) => node.gpus.filter((gpu) => admissibleMib(gpu, queued, shape, w, policy) >= demand)
+  const fitting = (w: When) =>
+    node.gpus.filter((gpu) => admissibleMib(gpu, queued, shape, w, policy) >= demand)
   const now = fitting('now').sort((a, b) => byScore(a, b, 'now', policy.strategy, demand))
   const later = when === 'now' ? [] : fitting('after_swap').filter((gpu) => !now.includes(gpu))
-  const chosen = [...now, ...later.sort((a, b) => byScore(a, b, when, policy.strategy, demand))].slice(0, shape.gpuCount)
+  const chosen = [...now, ...later.sort((a, b) => byScore(a, b, when, policy.strategy, demand))].slice(
+    0,
+    shape.gpuCount,
+  )
   return chosen.length === shape.gpuCount && hasHostRoom(chosen, demand, shape.kind) ? chosen : null
 }
 
@@ -218,7 +250,10 @@ export function missesOnlyBytes(task: Task, gpus: readonly Gpu[], maxTasksPerGpu
   const demand = searchDemandMib(task.spec)
   const [first] = gpus
   if (first === undefined || isClosedTo(task, first.node)) return false
-  return gpus.every((gpu) => largestButForBytesMib(gpu, kind, maxTasksPerGpu) >= demand) && hasHostRoom(gpus, demand, kind)
+  return (
+    gpus.every((gpu) => largestButForBytesMib(gpu, kind, maxTasksPerGpu) >= demand) &&
+    hasHostRoom(gpus, demand, kind)
+  )
 }
 
 /** Several GPUs of one node draw on the same host memory: their promises count together (SWAP_SPACE_EXHAUSTED). */
@@ -257,7 +292,13 @@ export function keepsCommitRoom({ by, task }: Hold): boolean {
 }
 
 /** What holds leave of `largestMib`; a noswap task also leaves the commit room that is kept. */
-export function leftBesideHoldsMib(gpu: Gpu, kind: RequestKind, largestMib: Mib, keptMib: Mib, keptRoomMib: Mib): Mib {
+export function leftBesideHoldsMib(
+  gpu: Gpu,
+  kind: RequestKind,
+  largestMib: Mib,
+  keptMib: Mib,
+  keptRoomMib: Mib,
+): Mib {
   const leftMib = largestMib - keptMib
   return kind === 'noswap' && keptRoomMib > 0 ? Math.min(leftMib, commitRoomMib(gpu) - keptRoomMib) : leftMib
 }

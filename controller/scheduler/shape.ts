@@ -33,7 +33,8 @@ export function shapeOf(spec: TaskSpec): Shape {
   const kind = kindOf(spec)
   const { gpuCount, groups } = spec
   const isP0 = spec.priority === 0
-  if (groups.length > 0 || gpuCount >= USUAL_GPU_COUNTS) return newShape(kind, gpuCount, isP0, poolKeyOf(groups))
+  if (groups.length > 0 || gpuCount >= USUAL_GPU_COUNTS)
+    return newShape(kind, gpuCount, isP0, poolKeyOf(groups))
   return USUAL_SHAPES[kind][2 * gpuCount + (isP0 ? 1 : 0)] as Shape
 }
 
@@ -52,7 +53,9 @@ const USUAL_SHAPES: Readonly<Record<RequestKind, readonly Shape[]>> = {
 }
 
 function usualShapes(kind: RequestKind): readonly Shape[] {
-  return Array.from({ length: 2 * USUAL_GPU_COUNTS }, (_, place) => newShape(kind, place >>> 1, place % 2 === 1, COMMON_POOL))
+  return Array.from({ length: 2 * USUAL_GPU_COUNTS }, (_, place) =>
+    newShape(kind, place >>> 1, place % 2 === 1, COMMON_POOL),
+  )
 }
 
 /** What a search compares with a GPU's largest admissible demand; an exclusive task without a figure takes whatever is there. */

@@ -15,7 +15,11 @@ export function newInterval(): Interval {
 /** One GPU more: what was demanded of it is what it served and what it owed. Who waits is counted elsewhere. */
 export function addTo(interval: Interval, later: Counters, earlier: Counters, forMs: DurationMs): void {
   const sum = interval.counters
-  const [served, swap, compute] = [later.served - earlier.served, later.swap - earlier.swap, later.compute - earlier.compute]
+  const [served, swap, compute] = [
+    later.served - earlier.served,
+    later.swap - earlier.swap,
+    later.compute - earlier.compute,
+  ]
   sum.busy += later.busy - earlier.busy
   sum.served += served
   sum.swap += swap
@@ -26,9 +30,13 @@ export function addTo(interval: Interval, later: Counters, earlier: Counters, fo
 
 /** The columns of a row, in microseconds. */
 export function intervalOf(row: Float64Array): Interval {
-  const us = (name: 'busy' | 'known' | 'served' | 'queue' | 'swap' | 'compute') => 1000 * (row[COLUMN[name]] as number)
+  const us = (name: 'busy' | 'known' | 'served' | 'queue' | 'swap' | 'compute') =>
+    1000 * (row[COLUMN[name]] as number)
   const [served, queue, swap, compute] = [us('served'), us('queue'), us('swap'), us('compute')]
-  return { counters: { demand: served + queue + swap + compute, served, queue, swap, compute, busy: us('busy') }, knownUs: us('known') }
+  return {
+    counters: { demand: served + queue + swap + compute, served, queue, swap, compute, busy: us('busy') },
+    knownUs: us('known'),
+  }
 }
 
 export function sumOfIntervals(...intervals: readonly Interval[]): Interval {
@@ -40,4 +48,11 @@ export function sumOfIntervals(...intervals: readonly Interval[]): Interval {
   return sum
 }
 
-const NAMES = ['demand', 'served', 'queue', 'swap', 'compute', 'busy'] as const satisfies readonly (keyof Counters)[]
+const NAMES = [
+  'demand',
+  'served',
+  'queue',
+  'swap',
+  'compute',
+  'busy',
+] as const satisfies readonly (keyof Counters)[]

@@ -36,22 +36,31 @@ export const MEASURES = {
     'The part of demand that has not started; 0 of a node or GPU, where nobody queues for a start',
   ),
   starvation_swap_percent: starvation('swap', 'The part of demand that has started and is not resident'),
-  starvation_compute_percent: starvation('compute', 'The part of demand that is resident and shares the GPU; an estimate on real GPUs'),
+  starvation_compute_percent: starvation(
+    'compute',
+    'The part of demand that is resident and shares the GPU; an estimate on real GPUs',
+  ),
   vram_physical_mib: vram('What the GPUs of nodes that are up have', ['physical']),
   vram_used_mib: vram('Resident and foreign together', ['resident', 'foreign']),
   vram_resident_mib: vram('Held by tasks', ['resident']),
   vram_foreign_mib: vram('Held by processes that no GPU server started', ['foreign']),
   vram_committed_mib: vram('Promised to placed tasks, resident or swapped out', ['committed']),
-  vram_effective_schedulable_mib: vram('Physical VRAM × (1 + overcommit percentage / 100), GPU by GPU', ['effective']),
+  vram_effective_schedulable_mib: vram('Physical VRAM × (1 + overcommit percentage / 100), GPU by GPU', [
+    'effective',
+  ]),
   vram_commit_limit_mib: vram('What may be promised in all', ['limit']),
   vram_swapped_mib: vram('Demand of the tasks that are swapped out', ['swapped']),
   tasks_pending: level('Pending tasks', 'pending', WITH_A_QUEUE),
-  tasks_waiting: level('Tasks that wait for their start and could be placed: what queue starvation is about', 'waiting', WITH_A_QUEUE),
-  vram_queue_length: level('Returns, growths and placements that wait for bytes in the queues of nodes', 'entries', [
-    'cluster',
-    'group',
-    'node',
-  ]),
+  tasks_waiting: level(
+    'Tasks that wait for their start and could be placed: what queue starvation is about',
+    'waiting',
+    WITH_A_QUEUE,
+  ),
+  vram_queue_length: level(
+    'Returns, growths and placements that wait for bytes in the queues of nodes',
+    'entries',
+    ['cluster', 'group', 'node'],
+  ),
   swap_outs: moved('swaps', 'Swap-outs that ended in the interval', 'swapOuts'),
   swap_ins: moved('swaps', 'Swap-ins that ended in the interval', 'swapIns'),
   swap_out_mib: moved('MiB', 'What they moved out', 'outMib'),
@@ -70,7 +79,14 @@ function starvation(part: 'total' | 'queue' | 'swap' | 'compute', meaning: strin
     of: (sums) => {
       if (sums('known') === 0) return null
       const [served, queue, swap, compute] = [sums('served'), sums('queue'), sums('swap'), sums('compute')]
-      return starvationPercent({ demand: served + queue + swap + compute, served, queue, swap, compute, busy: 0 })[part]
+      return starvationPercent({
+        demand: served + queue + swap + compute,
+        served,
+        queue,
+        swap,
+        compute,
+        busy: 0,
+      })[part]
     },
   }
 }
@@ -82,7 +98,10 @@ function vram(meaning: string, columns: readonly ColumnName[]): Measure {
     meaning,
     columns: ['vramReadings', ...columns],
     kinds: EVERYWHERE,
-    of: (sums) => (sums('vramReadings') === 0 ? null : columns.reduce((sum, column) => sum + sums(column), 0) / sums('vramReadings')),
+    of: (sums) =>
+      sums('vramReadings') === 0
+        ? null
+        : columns.reduce((sum, column) => sum + sums(column), 0) / sums('vramReadings'),
   }
 }
 
@@ -106,4 +125,5 @@ function moved(unit: Unit, meaning: string, column: ColumnName): Measure {
   }
 }
 
-export const placesOf = (columns: Iterable<ColumnName>): readonly number[] => [...columns].map((column) => COLUMN[column])
+export const placesOf = (columns: Iterable<ColumnName>): readonly number[] =>
+  [...columns].map((column) => COLUMN[column])

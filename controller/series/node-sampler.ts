@@ -75,7 +75,10 @@ export class NodeSampler {
     seen.isUp = isUp
     seen.at = now
     const row = this.#nodeRow.fill(0)
-    const { percent } = resolveOvercommit(this.#views.config().fields.default_vram_overcommit_percent, node.overcommitOverride)
+    const { percent } = resolveOvercommit(
+      this.#views.config().fields.default_vram_overcommit_percent,
+      node.overcommitOverride,
+    )
     for (const gpu of seen.gpus) {
       this.#readCounters(gpu, knownMs, row)
       if (isUp) this.#readGpu(gpu, percent, row)
@@ -116,7 +119,8 @@ export class NodeSampler {
     this.#put(index, COLUMN.effective, effectiveSchedulableMib(gpu.physicalMib, percent), nodeRow)
     this.#put(index, COLUMN.limit, gpu.limitMib, nodeRow)
     let swappedMib = 0
-    for (const { residency, demandMib } of gpu.placements) if (residency === 'swapped_out') swappedMib += demandMib
+    for (const { residency, demandMib } of gpu.placements)
+      if (residency === 'swapped_out') swappedMib += demandMib
     this.#put(index, COLUMN.swapped, swappedMib, nodeRow)
     if (index === null) return
     const { values, capacity } = this.#tables.gpu
@@ -143,7 +147,8 @@ export class NodeSampler {
     if (before !== undefined && before.node === node && hasSameGpus(before, node)) return before
     if (before !== undefined) {
       for (const { gpu } of before.gpus) {
-        if (!node.gpus.some(({ index }) => index === gpu.index)) this.#tables.gpu.forget(gpuKey(node.id, gpu.index))
+        if (!node.gpus.some(({ index }) => index === gpu.index))
+          this.#tables.gpu.forget(gpuKey(node.id, gpu.index))
       }
     }
     const seen: SeenNode = {

@@ -91,7 +91,11 @@ export function readSeries(tables: Tables, query: SeriesQuery, grid: Grid): read
   const sums = new Map<ScopeRef, ScopeSums>()
   for (const [kind, scopes] of byKind) sumScopes(tables[kind], scopes, columns, grid, sums)
   return query.scopes.flatMap((scope) =>
-    query.names.map((name) => ({ scope, name, values: valuesOf(MEASURES[name], sums.get(scope) as ScopeSums, grid.points) })),
+    query.names.map((name) => ({
+      scope,
+      name,
+      values: valuesOf(MEASURES[name], sums.get(scope) as ScopeSums, grid.points),
+    })),
   )
 }
 
@@ -126,7 +130,8 @@ function sumScopes(
   for (const row of rowsOf(table, tier, from, from + points * stepMs)) {
     const end = row.at + slotMs
     // Somebody else may have had the index before.
-    const own = end > youngest ? indexes : indexes.map((index, i) => (end > (known[i]?.since ?? 0) ? index : -1))
+    const own =
+      end > youngest ? indexes : indexes.map((index, i) => (end > (known[i]?.since ?? 0) ? index : -1))
     const offset = Math.floor((row.at - from) / stepMs) * pointStride
     for (const column of columns) addColumn(row, column, own, sums, offset + (columnStart[column] as number))
   }
@@ -141,7 +146,11 @@ function* rowsOf(table: SeriesTable, tier: number, from: Instant, to: Instant): 
   if (open !== null) yield open
 }
 
-function valuesOf(measure: Measure, { sums, start, pointStride, columnStart }: ScopeSums, points: number): (number | null)[] {
+function valuesOf(
+  measure: Measure,
+  { sums, start, pointStride, columnStart }: ScopeSums,
+  points: number,
+): (number | null)[] {
   const values: (number | null)[] = []
   let base = start
   const read = (column: ColumnName): number => sums[base + (columnStart[COLUMN[column]] as number)] as number

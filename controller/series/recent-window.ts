@@ -48,7 +48,10 @@ export class RecentWindow {
     this.#forget(to)
     const [start, last] = [this.#kept[0], this.#kept.at(-1)]
     if (start === undefined || last === undefined || to - start.at < SHORTEST_MS) return null
-    const kept = { counters: differenceOf(last.counters, start.counters), knownUs: last.knownUs - start.knownUs }
+    const kept = {
+      counters: differenceOf(last.counters, start.counters),
+      knownUs: last.knownUs - start.knownUs,
+    }
     return { from: start.at, to, ...sumOfIntervals(kept, this.#sampler.sinceLast()) }
   }
 

@@ -30,7 +30,12 @@ const BUDGETS_MIB: Readonly<Record<TableKind, readonly number[]>> = {
 }
 
 /** Scopes past these are not sampled. */
-export const MAX_SCOPES: Readonly<Record<TableKind, number>> = { cluster: 1, group: 128, node: 4_096, gpu: 32_768 }
+export const MAX_SCOPES: Readonly<Record<TableKind, number>> = {
+  cluster: 1,
+  group: 128,
+  node: 4_096,
+  gpu: 32_768,
+}
 
 export function limitsOf(kind: TableKind): readonly TierLimits[] {
   return RESOLUTIONS.map(({ slotMs, keptMs }, place) => ({

@@ -26,7 +26,13 @@ const ROW_BYTES = 120
 const ARRAY_BYTES = 120
 
 /** @param values column by column, `stride` numbers each */
-export function packRow(at: Instant, values: Float64Array, stride: number, count: number, before: Row | undefined): Row {
+export function packRow(
+  at: Instant,
+  values: Float64Array,
+  stride: number,
+  count: number,
+  before: Row | undefined,
+): Row {
   if (count <= DENSE_SCOPES) {
     const dense = new Float64Array(COLUMNS * count)
     for (let column = 0; column < COLUMNS; column++) {
@@ -36,7 +42,9 @@ export function packRow(at: Instant, values: Float64Array, stride: number, count
   }
   const columns: Column[] = []
   for (let column = 0; column < COLUMNS; column++) {
-    columns.push(packColumn(values.subarray(column * stride, column * stride + count), before?.columns[column]))
+    columns.push(
+      packColumn(values.subarray(column * stride, column * stride + count), before?.columns[column]),
+    )
   }
   return { at, count, dense: null, columns, bytes: bytesOf(columns, before) }
 }
@@ -65,7 +73,9 @@ function narrowest(values: Float64Array, min: number, max: number): Column {
 /** A row that was read back, its columns shared with the row before where they are equal. */
 export function rowOf(at: Instant, count: number, columns: readonly Column[], before: Row | undefined): Row {
   if (count > DENSE_SCOPES) {
-    const shared = columns.map((column, place) => (isEqual(column, before?.columns[place]) ? (before?.columns[place] as Column) : column))
+    const shared = columns.map((column, place) =>
+      isEqual(column, before?.columns[place]) ? (before?.columns[place] as Column) : column,
+    )
     return { at, count, dense: null, columns: shared, bytes: bytesOf(shared, before) }
   }
   const dense = new Float64Array(COLUMNS * count)
@@ -85,26 +95,36 @@ function isEqual(column: Column, other: Column | undefined): boolean {
 function bytesOf(columns: readonly Column[], before: Row | undefined): number {
   let bytes = ROW_BYTES + 8 * COLUMNS
   columns.forEach((column, place) => {
-    if (typeof column === 'object' && column !== before?.columns[place]) bytes += ARRAY_BYTES + column.byteLength
+    if (typeof column === 'object' && column !== before?.columns[place])
+      bytes += ARRAY_BYTES + column.byteLength
   })
   return bytes
 }
 
 export function columnOf(row: Row, column: number): Column {
   const { dense, count } = row
-  return dense === null ? (row.columns[column] as Column) : dense.subarray(column * count, (column + 1) * count)
+  return dense === null
+    ? (row.columns[column] as Column)
+    : dense.subarray(column * count, (column + 1) * count)
 }
 
 /**
  * Adds one column of the scopes at `indexes` to `sums`, from `offset` on; an index of -1 is left out.
  */
-export function addColumn(row: Row, column: number, indexes: Int32Array, sums: Float64Array, offset: number): void {
+export function addColumn(
+  row: Row,
+  column: number,
+  indexes: Int32Array,
+  sums: Float64Array,
+  offset: number,
+): void {
   const { count, dense } = row
   const packed = dense ?? (row.columns[column] as Column)
   const start = dense === null ? 0 : column * count
   for (let i = 0; i < indexes.length; i++) {
     const index = indexes[i] as number
     if (index < 0 || index >= count) continue
-    sums[offset + i] = (sums[offset + i] as number) + (typeof packed === 'number' ? packed : (packed[start + index] as number))
+    sums[offset + i] =
+      (sums[offset + i] as number) + (typeof packed === 'number' ? packed : (packed[start + index] as number))
   }
 }

@@ -70,7 +70,11 @@ export class Sampler {
     if (this.#at === null) return newInterval()
     const queueUs = this.#queue.sinceReadUs
     const queue = { counters: { ...newInterval().counters, demand: queueUs, queue: queueUs }, knownUs: 0 }
-    return sumOfIntervals(queue, this.#nodes.sinceRead(), ...(this.#isReading ? [intervalOf(this.#clusterRow)] : []))
+    return sumOfIntervals(
+      queue,
+      this.#nodes.sinceRead(),
+      ...(this.#isReading ? [intervalOf(this.#clusterRow)] : []),
+    )
   }
 
   *#read(slotAt: Instant): Generator<void, void> {
@@ -107,7 +111,8 @@ export class Sampler {
     for (const name of group.scopes.keys()) if (this.#views.group(name) === undefined) group.forget(name)
     for (const id of node.scopes.keys()) if (this.#views.node(id) === undefined) node.forget(id)
     const gpus = new Set<string>()
-    for (const { id, gpus: own } of this.#views.nodes()) for (const { index } of own) gpus.add(gpuKey(id, index))
+    for (const { id, gpus: own } of this.#views.nodes())
+      for (const { index } of own) gpus.add(gpuKey(id, index))
     for (const key of gpu.scopes.keys()) if (!gpus.has(key)) gpu.forget(key)
   }
 }

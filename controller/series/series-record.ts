@@ -6,7 +6,8 @@ import { columnOf, rowOf, type Column, type Row } from './row.ts'
 /** Key and index of each scope. */
 export type ScopeIndexes = readonly (readonly [string, number])[]
 
-export type SeriesRecord = { readonly kind: 'row'; readonly row: Row } | { readonly kind: 'scopes'; readonly scopes: ScopeIndexes }
+export type SeriesRecord =
+  { readonly kind: 'row'; readonly row: Row } | { readonly kind: 'scopes'; readonly scopes: ScopeIndexes }
 
 const ROW = 1
 const SCOPES = 2
@@ -18,7 +19,10 @@ const ARRAYS = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: Float64Array 
 /** kind, begin of the interval (f64), scopes (u32), columns (u8); then each column: its width in bytes or 0, and its numbers or the one. Little-endian. */
 export function encodeRow(row: Row): Uint8Array<ArrayBuffer> {
   const columns = Array.from({ length: COLUMNS }, (_, column) => columnOf(row, column))
-  const size = columns.reduce<number>((sum, column) => sum + 1 + (typeof column === 'number' ? 8 : column.byteLength), HEAD_BYTES)
+  const size = columns.reduce<number>(
+    (sum, column) => sum + 1 + (typeof column === 'number' ? 8 : column.byteLength),
+    HEAD_BYTES,
+  )
   const bytes = new Uint8Array(size)
   const view = new DataView(bytes.buffer)
   bytes[0] = ROW
@@ -75,7 +79,9 @@ function decodeColumns(bytes: Uint8Array, view: DataView, count: number): readon
     const end = at + 1 + width * count
     if (end > bytes.length) return null
     // A copy: numbers wider than a byte need not be aligned here. The slice of a Buffer would be none.
-    columns.push(new ARRAYS[width](bytes.buffer.slice(bytes.byteOffset + at + 1, bytes.byteOffset + end) as ArrayBuffer))
+    columns.push(
+      new ARRAYS[width](bytes.buffer.slice(bytes.byteOffset + at + 1, bytes.byteOffset + end) as ArrayBuffer),
+    )
     at = end
   }
   return at === bytes.length ? columns : null
@@ -94,7 +100,12 @@ function isScopes(value: unknown): value is ScopeIndexes {
   return (
     Array.isArray(value) &&
     value.every(
-      (pair) => Array.isArray(pair) && pair.length === 2 && typeof pair[0] === 'string' && Number.isInteger(pair[1]) && pair[1] >= 0,
+      (pair) =>
+        Array.isArray(pair) &&
+        pair.length === 2 &&
+        typeof pair[0] === 'string' &&
+        Number.isInteger(pair[1]) &&
+        pair[1] >= 0,
     )
   )
 }

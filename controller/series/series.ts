@@ -97,7 +97,10 @@ export class Series {
 
   /** What all rows take of memory, about; bytes. */
   get bytes(): number {
-    return TABLE_KINDS.reduce((sum, kind) => sum + this.tables[kind].tiers.reduce((own, tier) => own + tier.bytes, 0), 0)
+    return TABLE_KINDS.reduce(
+      (sum, kind) => sum + this.tables[kind].tiers.reduce((own, tier) => own + tier.bytes, 0),
+      0,
+    )
   }
 
   #plan(clock: Clock): void {

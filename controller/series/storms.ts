@@ -23,7 +23,12 @@ const FINEST_TIER = 1
 /** The latest are told. */
 export const MAX_STORMS = 100
 
-export function swapStorms(cluster: SeriesTable, tier: number, from: Instant, to: Instant): readonly SwapStorm[] {
+export function swapStorms(
+  cluster: SeriesTable,
+  tier: number,
+  from: Instant,
+  to: Instant,
+): readonly SwapStorm[] {
   const place = Math.max(FINEST_TIER, tier)
   const slotMs = SLOT_MS[place] as number
   const storms: SwapStorm[] = []
@@ -31,7 +36,8 @@ export function swapStorms(cluster: SeriesTable, tier: number, from: Instant, to
     const swaps = sumOf(row, COLUMN.swapOuts) + sumOf(row, COLUMN.swapIns)
     if (!isStorm(swaps, sumOf(row, COLUMN.known), slotMs)) continue
     const last = storms.at(-1)
-    if (last?.to === row.at) storms[storms.length - 1] = { from: last.from, to: row.at + slotMs, swaps: last.swaps + swaps }
+    if (last?.to === row.at)
+      storms[storms.length - 1] = { from: last.from, to: row.at + slotMs, swaps: last.swaps + swaps }
     else storms.push({ from: row.at, to: row.at + slotMs, swaps })
   }
   return storms.slice(-MAX_STORMS)

@@ -54,7 +54,8 @@ export class SeriesTable {
     if (this.#scopes.size >= MAX_SCOPES[this.kind]) return null
     const index = this.#free.pop() ?? this.#count++
     while (this.#count > this.capacity) this.#grow()
-    for (const { values } of this.#open) for (let c = 0; c < COLUMNS; c++) values[c * this.capacity + index] = 0
+    for (const { values } of this.#open)
+      for (let c = 0; c < COLUMNS; c++) values[c * this.capacity + index] = 0
     this.#scopes.set(key, { index, since })
     this.scopeVersion += 1
     return index
@@ -76,7 +77,8 @@ export class SeriesTable {
 
   add(index: number, row: Float64Array): void {
     const { values, capacity } = this
-    for (let c = 0, at = index; c < COLUMNS; c++, at += capacity) values[at] = (values[at] as number) + (row[c] as number)
+    for (let c = 0, at = index; c < COLUMNS; c++, at += capacity)
+      values[at] = (values[at] as number) + (row[c] as number)
   }
 
   /** What was written is about the base interval that begins at `at`; false when there is a later one already. */
@@ -142,7 +144,8 @@ export class SeriesTable {
     const slotAt = Math.floor(at / slotMs) * slotMs
     if (open.at !== null && open.at !== slotAt) this.#closeOpen(place)
     open.at = slotAt
-    for (let i = 0; i < values.length; i++) open.values[i] = (open.values[i] as number) + (values[i] as number)
+    for (let i = 0; i < values.length; i++)
+      open.values[i] = (open.values[i] as number) + (values[i] as number)
     if (at + finerMs >= slotAt + slotMs) this.#closeOpen(place)
   }
 

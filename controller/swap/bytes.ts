@@ -24,7 +24,10 @@ export function shortMib(gpu: Gpu, entry: QueueEntry): Mib {
     if (owner === entry) break
     owned += owner.needMib
   }
-  return entry.needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
+  return (
+    entry.needMib -
+    (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
+  )
 }
 
 /** out_o: bytes on this GPU still moving out for an owner. */

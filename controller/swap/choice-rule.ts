@@ -8,7 +8,10 @@ import type { Shortage, Victim } from './victims.ts'
 export type ChoiceRule = 'whole_level' | 'oldest_then_fewest_bytes'
 
 /** By task id. */
-export function choiceRules(shortages: readonly Shortage[], victims: readonly Victim[]): ReadonlyMap<string, ChoiceRule> {
+export function choiceRules(
+  shortages: readonly Shortage[],
+  victims: readonly Victim[],
+): ReadonlyMap<string, ChoiceRule> {
   const rules = new Map<string, ChoiceRule>()
   for (const shortage of [...shortages].sort((a, b) => a.gpu - b.gpu)) {
     const ofEarlier = (candidate: Candidate) => rules.has(candidate.id)

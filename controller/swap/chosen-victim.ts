@@ -8,13 +8,18 @@ import { chooseVictims } from './victims.ts'
  * The given victim leaves for the first GPU, by index, that it is a candidate on; for what is still missing the rules choose among the others. Null: it is no
  * candidate anywhere, or the shortages are not covered.
  */
-export function chooseWithVictim(shortages: readonly Shortage[], victimId: string): Extract<VictimChoice, { covered: true }> | null {
+export function chooseWithVictim(
+  shortages: readonly Shortage[],
+  victimId: string,
+): Extract<VictimChoice, { covered: true }> | null {
   const byIndex = [...shortages].sort((a, b) => a.gpu - b.gpu)
   const isGiven = (candidate: Candidate): boolean => candidate.id === victimId
   const first = byIndex.find(({ candidates }) => candidates.some(isGiven))
   const given = first?.candidates.find(isGiven)
   if (first === undefined || given === undefined) return null
-  const rest = byIndex.map((shortage) => withoutGiven(shortage, victimId)).filter(({ missingMib }) => missingMib > 0)
+  const rest = byIndex
+    .map((shortage) => withoutGiven(shortage, victimId))
+    .filter(({ missingMib }) => missingMib > 0)
   const choice = chooseVictims(rest)
   if (!choice.covered) return null
   const victim: Victim = { id: victimId, gpu: first.gpu, class: classOf(given) }
@@ -23,12 +28,18 @@ export function chooseWithVictim(shortages: readonly Shortage[], victimId: strin
   return {
     covered: true,
     victims: [victim, ...choice.victims],
-    closedRounds: isClosing ? [{ gpu: victim.gpu, class: victim.class }, ...choice.closedRounds] : choice.closedRounds,
+    closedRounds: isClosing
+      ? [{ gpu: victim.gpu, class: victim.class }, ...choice.closedRounds]
+      : choice.closedRounds,
   }
 }
 
 /** What is missing once it has left, and who else there is. */
 function withoutGiven({ gpu, missingMib, candidates }: Shortage, victimId: string): Shortage {
   const given = candidates.find(({ id }) => id === victimId)
-  return { gpu, missingMib: missingMib - (given?.mib ?? 0), candidates: candidates.filter(({ id }) => id !== victimId) }
+  return {
+    gpu,
+    missingMib: missingMib - (given?.mib ?? 0),
+    candidates: candidates.filter(({ id }) => id !== victimId),
+  }
 }

@@ -60,16 +60,26 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
 /** What they hold together. */
 export function eligibleMib(gpu: Gpu, requester: Task, hostFreeMib: Mib): Mib {
   let mib = 0
-  for (const placement of gpu.placements) if (isEligible(placement, requester, hostFreeMib)) mib += placement.demandMib
+  for (const placement of gpu.placements)
+    if (isEligible(placement, requester, hostFreeMib)) mib += placement.demandMib
   return mib
 }
 
 function isEligible(placement: Placement, requester: Task, hostFreeMib: Mib): boolean {
-  return placement.isRipe && mayTake(requester, placement) && placement.demandMib * placement.gpus.length <= hostFreeMib
+  return (
+    placement.isRipe &&
+    mayTake(requester, placement) &&
+    placement.demandMib * placement.gpus.length <= hostFreeMib
+  )
 }
 
 /** The earliest instant after `now` at which one more task on these GPUs becomes eligible; null when none ever will as things are. */
-export function nextEligibleAt(gpus: readonly Gpu[], requester: Task, policy: Policy, now: Instant): Instant | null {
+export function nextEligibleAt(
+  gpus: readonly Gpu[],
+  requester: Task,
+  policy: Policy,
+  now: Instant,
+): Instant | null {
   let earliest: Instant | null = null
   for (const gpu of gpus) {
     for (const placement of gpu.placements) {
@@ -85,7 +95,8 @@ export function nextEligibleAt(gpus: readonly Gpu[], requester: Task, policy: Po
 export function couldLeaveMib(gpu: Gpu, requester: Task): Mib {
   let mib = 0
   for (const placement of gpu.placements) {
-    if (placement.noswap === 0 && placement.residency === 'resident' && mayTake(requester, placement)) mib += placement.demandMib
+    if (placement.noswap === 0 && placement.residency === 'resident' && mayTake(requester, placement))
+      mib += placement.demandMib
   }
   return mib
 }

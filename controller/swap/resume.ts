@@ -25,16 +25,25 @@ export function hasAged(entry: Turn, policy: Policy, now: Instant): boolean {
  * 3. Task id, so that the order is total.
  */
 export function byReturnOrder(a: Turn, b: Turn, policy: Policy, now: Instant): number {
-  return rankOf(a, policy, now) - rankOf(b, policy, now) || a.askedAt - b.askedAt || byCodeUnits(a.task.spec.id, b.task.spec.id)
+  return (
+    rankOf(a, policy, now) - rankOf(b, policy, now) ||
+    a.askedAt - b.askedAt ||
+    byCodeUnits(a.task.spec.id, b.task.spec.id)
+  )
 }
 
 /** A queue is nearly in this order as it stands, so each entry moves up only a little. */
-export function inReturnOrder<E extends QueueEntry>(queue: readonly E[], policy: Policy, now: Instant): readonly E[] {
+export function inReturnOrder<E extends QueueEntry>(
+  queue: readonly E[],
+  policy: Policy,
+  now: Instant,
+): readonly E[] {
   const inOrder = [...queue]
   for (let place = 1; place < inOrder.length; place++) {
     const entry = inOrder[place] as E
     let at = place
-    for (; at > 0 && byReturnOrder(entry, inOrder[at - 1] as E, policy, now) < 0; at--) inOrder[at] = inOrder[at - 1] as E
+    for (; at > 0 && byReturnOrder(entry, inOrder[at - 1] as E, policy, now) < 0; at--)
+      inOrder[at] = inOrder[at - 1] as E
     inOrder[at] = entry
   }
   return inOrder
@@ -73,5 +82,8 @@ export function couldEverBeResident(entry: QueueEntry): boolean {
 }
 
 function couldBeCovered(entry: QueueEntry): boolean {
-  return couldEverBeResident(entry) && entry.gpus.every((gpu) => shortMib(gpu, entry) <= couldLeaveMib(gpu, entry.task))
+  return (
+    couldEverBeResident(entry) &&
+    entry.gpus.every((gpu) => shortMib(gpu, entry) <= couldLeaveMib(gpu, entry.task))
+  )
 }

@@ -50,7 +50,9 @@ export function enactRound(gpus: readonly GpuRounds[], choice: RoundChoice, deci
     const state = roundOf(gpus, victim.gpu, victim.class)
     const isSwapped = markOf(state, victim.id).round === state.round
     if (isSwapped && !closes(choice, victim.gpu, victim.class)) {
-      throw new Error(`broken invariant: ${victim.id} was swapped twice in round ${state.round} of GPU ${victim.gpu}`)
+      throw new Error(
+        `broken invariant: ${victim.id} was swapped twice in round ${state.round} of GPU ${victim.gpu}`,
+      )
     }
     state.marks.set(victim.id, { round: isSwapped ? state.round + 1 : state.round, lastSwapOut: decision })
   }

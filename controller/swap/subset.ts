@@ -15,7 +15,8 @@ export const EXACT_SUBSET_TASKS = 12
  */
 export function fewestBytesCovering(tasks: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
   const totalMib = totalOf(tasks)
-  if (totalMib < missingMib) throw new Error(`broken invariant: a subset of ${totalMib} MiB shall cover ${missingMib} MiB`)
+  if (totalMib < missingMib)
+    throw new Error(`broken invariant: a subset of ${totalMib} MiB shall cover ${missingMib} MiB`)
   if (tasks.length === 1 || totalMib === missingMib) return tasks
   const largestFirst = [...tasks].sort(byLargestFirst)
   return tasks.length <= EXACT_SUBSET_TASKS
@@ -57,16 +58,37 @@ class ExactSearch {
   }
 
   /** `restMib` is what the tasks from `index` on hold together, `skippedMib` the size of the task before if that was skipped. */
-  #visit(index: number, restMib: Mib, takenMib: Mib, count: number, idleMs: DurationMs, mask: number, skippedMib: Mib): void {
+  #visit(
+    index: number,
+    restMib: Mib,
+    takenMib: Mib,
+    count: number,
+    idleMs: DurationMs,
+    mask: number,
+    skippedMib: Mib,
+  ): void {
     if (takenMib >= this.#missingMib) {
       if (this.#isBetter(takenMib, count, idleMs, mask)) this.#keep(takenMib, count, idleMs, mask)
       return
     }
     const task = this.#tasks[index]
-    if (task === undefined || takenMib + restMib < this.#missingMib || this.#isTooDear(takenMib, count, task.mib)) return
+    if (
+      task === undefined ||
+      takenMib + restMib < this.#missingMib ||
+      this.#isTooDear(takenMib, count, task.mib)
+    )
+      return
     const restAfterMib = restMib - task.mib
     if (task.mib !== skippedMib) {
-      this.#visit(index + 1, restAfterMib, takenMib + task.mib, count + 1, idleMs + task.idleMs, mask | (1 << index), 0)
+      this.#visit(
+        index + 1,
+        restAfterMib,
+        takenMib + task.mib,
+        count + 1,
+        idleMs + task.idleMs,
+        mask | (1 << index),
+        0,
+      )
     }
     this.#visit(index + 1, restAfterMib, takenMib, count, idleMs, mask, task.mib)
   }

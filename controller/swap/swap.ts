@@ -18,7 +18,11 @@ export type EntryDecision =
   | { readonly kind: 'ready' }
   /** Enough is on its way out. */
   | { readonly kind: 'wait' }
-  | { readonly kind: 'swap_out'; readonly choice: Extract<VictimChoice, { covered: true }>; readonly shortages: readonly Shortage[] }
+  | {
+      readonly kind: 'swap_out'
+      readonly choice: Extract<VictimChoice, { covered: true }>
+      readonly shortages: readonly Shortage[]
+    }
   /** All who may leave now together are not enough on some GPU. */
   | { readonly kind: 'not_covered' }
   /** RESIDENCY_IMPOSSIBLE: noswap tasks and foreign memory leave it too little. */
@@ -33,7 +37,12 @@ const IMPOSSIBLE: EntryDecision = { kind: 'impossible' }
  * @param gpus the entry's GPUs with their rounds, by index
  * @param isCollecting victims leave although they do not cover the shortage yet
  */
-export function decideEntry(entry: QueueEntry, gpus: readonly SwapGpu[], now: Instant, isCollecting: boolean): EntryDecision {
+export function decideEntry(
+  entry: QueueEntry,
+  gpus: readonly SwapGpu[],
+  now: Instant,
+  isCollecting: boolean,
+): EntryDecision {
   if (!couldEverBeResident(entry)) return IMPOSSIBLE
   if (isFree(entry, gpus)) return READY
   if (isOnItsWayOut(entry, gpus)) return WAIT
@@ -45,7 +54,12 @@ export function decideEntry(entry: QueueEntry, gpus: readonly SwapGpu[], now: In
   const shortages: Shortage[] = []
   for (const gpu of gpus) {
     const missingMib = shortMib(gpu, entry)
-    if (missingMib > 0) shortages.push({ gpu: gpu.index, missingMib, candidates: eligibleOn(gpu, entry.task, now, hostFreeMib) })
+    if (missingMib > 0)
+      shortages.push({
+        gpu: gpu.index,
+        missingMib,
+        candidates: eligibleOn(gpu, entry.task, now, hostFreeMib),
+      })
   }
   const choice = chooseVictims(shortages, isCollecting ? 'collect' : 'cover')
   if (!choice.covered) return NOT_COVERED

@@ -27,7 +27,11 @@ export interface ClosedRound {
 
 /** `covered: false` names the first GPU, by index, whose candidates together do not cover its shortage: nothing is swapped out. */
 export type VictimChoice =
-  | { readonly covered: true; readonly victims: readonly Victim[]; readonly closedRounds: readonly ClosedRound[] }
+  | {
+      readonly covered: true
+      readonly victims: readonly Victim[]
+      readonly closedRounds: readonly ClosedRound[]
+    }
   | { readonly covered: false; readonly gpu: number; readonly haveMib: Mib; readonly needMib: Mib }
 
 /**
@@ -42,7 +46,10 @@ export type VictimChoice =
  * `collect` is for the node's collector: rule 1 does not apply, and `covered` is always true; the victims, possibly none, are those to take
  * now. They cover unless everyone eligible is among them.
  */
-export function chooseVictims(shortages: readonly Shortage[], mode: 'cover' | 'collect' = 'cover'): VictimChoice {
+export function chooseVictims(
+  shortages: readonly Shortage[],
+  mode: 'cover' | 'collect' = 'cover',
+): VictimChoice {
   const byIndex = shortages.length > 1 ? [...shortages].sort((a, b) => a.gpu - b.gpu) : shortages
   if (mode === 'cover') {
     for (const { gpu, missingMib, candidates } of byIndex) {
@@ -60,9 +67,12 @@ export function chooseVictims(shortages: readonly Shortage[], mode: 'cover' | 'c
 function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: ClosedRound[]): void {
   const leaving = victims.length === 0 ? null : new Set(victims.map((victim) => victim.id))
   let missingMib = shortage.missingMib
-  if (leaving !== null) for (const candidate of shortage.candidates) if (leaving.has(candidate.id)) missingMib -= candidate.mib
+  if (leaving !== null)
+    for (const candidate of shortage.candidates) if (leaving.has(candidate.id)) missingMib -= candidate.mib
   for (let level = 0; level < LEVELS && missingMib > 0; level++) {
-    const offered = shortage.candidates.filter((candidate) => levelOf(candidate) === level && leaving?.has(candidate.id) !== true)
+    const offered = shortage.candidates.filter(
+      (candidate) => levelOf(candidate) === level && leaving?.has(candidate.id) !== true,
+    )
     const taken = takeFromLevel(offered, missingMib)
     for (const candidate of taken) {
       missingMib -= candidate.mib
@@ -76,7 +86,9 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
 /** Rules 2 and 3. */
 function takeFromLevel(level: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
   const isTakenWhole = totalOf(level) <= missingMib
-  const taken = isTakenWhole ? level : fewestBytesCovering(oldestBlocksCovering(level, missingMib), missingMib)
+  const taken = isTakenWhole
+    ? level
+    : fewestBytesCovering(oldestBlocksCovering(level, missingMib), missingMib)
   return taken.length > 1 ? [...taken].sort(byOldestSwapOut) : taken
 }
 

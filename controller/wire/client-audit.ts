@@ -23,10 +23,23 @@ export interface ClientAudit {
   end(begun: number | null, subject: ClientAuditSubject, status: number, code: string | null): void
 }
 
-export function auditSubjectOf(op: 'submit' | 'cancel', clientId: string, messageId: string, subject: string): ClientAuditSubject {
+export function auditSubjectOf(
+  op: 'submit' | 'cancel',
+  clientId: string,
+  messageId: string,
+  subject: string,
+): ClientAuditSubject {
   const action = op === 'submit' ? 'submitTask' : 'cancelTask'
   const nobody = { tokenId: null, address: null } as const
-  return { ...nobody, kind: 'work', actor: busOwner(clientId), role: 'submitter', requestId: messageId, action, target: subject }
+  return {
+    ...nobody,
+    kind: 'work',
+    actor: busOwner(clientId),
+    role: 'submitter',
+    requestId: messageId,
+    action,
+    target: subject,
+  }
 }
 
 /** The status that REST answers the same with. */

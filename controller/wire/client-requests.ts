@@ -39,7 +39,9 @@ export interface ClientRequestsOptions {
 export function listenToClients(options: ClientRequestsOptions): () => void {
   const requests = new ClientRequests(options)
   const ends = (['submit', 'cancel', 'get', 'keepalive'] as const).map((op) =>
-    options.bus.subscribe(everyClient(op), (message, subject, reply) => requests.receive(op, message, subject, reply)),
+    options.bus.subscribe(everyClient(op), (message, subject, reply) =>
+      requests.receive(op, message, subject, reply),
+    ),
   )
   return () => ends.forEach((end) => end())
 }
@@ -69,14 +71,19 @@ class ClientRequests {
       reply(this.#o.envelope({ op: 'refused', reason: 'too_many_requests: ask again after a second' }))
       return
     }
-    const answer: Tell = (told) => reply(this.#o.envelope('op' in told ? told : { op: 'refused', reason: reasonOf(told) }))
+    const answer: Tell = (told) =>
+      reply(this.#o.envelope('op' in told ? told : { op: 'refused', reason: reasonOf(told) }))
     const changes = body.op === 'submit' || body.op === 'cancel'
-    const tell = changes ? audited(this.#o.audit, auditSubjectOf(body.op, clientId, id, subject), answer) : answer
+    const tell = changes
+      ? audited(this.#o.audit, auditSubjectOf(body.op, clientId, id, subject), answer)
+      : answer
     switch (body.op) {
       case 'submit':
         return this.#submit(clientId, id, body, tell)
       case 'cancel':
-        return this.#find(clientId, body.task_id, tell, (task) => this.#cancel(clientId, task, body.now === true, tell))
+        return this.#find(clientId, body.task_id, tell, (task) =>
+          this.#cancel(clientId, task, body.now === true, tell),
+        )
       case 'get':
         return this.#find(clientId, body.task_id, tell, (task) => tell(this.#answerOf(task)))
       case 'keepalive':
@@ -162,7 +169,9 @@ class ClientRequests {
       node_id: placement?.node.id ?? null,
       gpus: placement?.gpus.map((gpu) => gpu.index) ?? [],
       exit_code: task.exitCode,
-      reason: cut(isFinal(task.state) ? endSentenceOf(task) : (this.#o.views.explain(task)?.sentence ?? null)),
+      reason: cut(
+        isFinal(task.state) ? endSentenceOf(task) : (this.#o.views.explain(task)?.sentence ?? null),
+      ),
       expires_in_ms: null,
     }
   }
@@ -170,7 +179,15 @@ class ClientRequests {
 
 function answerOfRecord(record: TaskRecord): TaskAnswer {
   const { id, name, state, attempt, swapOuts, exitCode } = record
-  const course = { task_id: id, name, state, attempt, swap_outs: swapOuts, exit_code: exitCode, reason: cut(endSentenceOf(record)) }
+  const course = {
+    task_id: id,
+    name,
+    state,
+    attempt,
+    swap_outs: swapOuts,
+    exit_code: exitCode,
+    reason: cut(endSentenceOf(record)),
+  }
   return { op: 'task', ...course, residency: 'none', node_id: null, gpus: [], expires_in_ms: null }
 }
 
@@ -178,7 +195,8 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
 function problemOf({ groups, labels }: SubmitTask): Refusal | null {
   if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
-  if (new Set(labels.map(({ name }) => name)).size < labels.length) return invalid('labels', 'must not hold a name twice')
+  if (new Set(labels.map(({ name }) => name)).size < labels.length)
+    return invalid('labels', 'must not hold a name twice')
   return null
 }
 
@@ -236,7 +254,10 @@ const MAX_REFUSAL_LENGTH = 200
 function reasonOf(refusal: Refusal): string {
   switch (refusal.code) {
     case 'invalid':
-      return `invalid: ${refusal.problems.map(({ field, detail }) => `${field} ${detail}`).join('; ')}`.slice(0, MAX_REFUSAL_LENGTH)
+      return `invalid: ${refusal.problems.map(({ field, detail }) => `${field} ${detail}`).join('; ')}`.slice(
+        0,
+        MAX_REFUSAL_LENGTH,
+      )
     case 'not_found':
     case 'key_reused':
       return refusal.code

@@ -38,7 +38,11 @@ export class Freshness {
   }
 
   /** What a command to the node of this word must carry. */
-  commandLimits(word: SentWord, runLeaseMs: DurationMs, now: Instant): { boot: Boot; validUntilMono: number } {
+  commandLimits(
+    word: SentWord,
+    runLeaseMs: DurationMs,
+    now: Instant,
+  ): { boot: Boot; validUntilMono: number } {
     const sentMono = this.#isElided ? word.sentMono + (now - word.receivedAt) : word.sentMono
     return { boot: word.boot, validUntilMono: sentMono + Math.min(COMMAND_TTL_MS, runLeaseMs) }
   }

@@ -1,5 +1,12 @@
 /** Messages of nodes become calls of the engine; the answers go out once what they say is durable. */
-import type { ControllerBody, Envelope, Heartbeat, Hello, NodeEvents, NodeSettings } from '../../protocol/messages.ts'
+import type {
+  ControllerBody,
+  Envelope,
+  Heartbeat,
+  Hello,
+  NodeEvents,
+  NodeSettings,
+} from '../../protocol/messages.ts'
 import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import { refusedDevice, type StoreKind } from '../domain/store-kind.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -32,35 +39,59 @@ export interface InboundOptions {
 /** @returns a function that stops listening. */
 export function listenToNodes(o: InboundOptions): () => void {
   const ends = [
-    o.bus.subscribe(everyNode('hello'), (message, subject, reply) => receive(o, 'hello', message, subject, reply)),
-    o.bus.subscribe(everyNode('heartbeat'), (message, subject, reply) => receive(o, 'heartbeat', message, subject, reply)),
-    o.bus.subscribe(everyNode('event'), (message, subject, reply) => receive(o, 'events', message, subject, reply)),
+    o.bus.subscribe(everyNode('hello'), (message, subject, reply) =>
+      receive(o, 'hello', message, subject, reply),
+    ),
+    o.bus.subscribe(everyNode('heartbeat'), (message, subject, reply) =>
+      receive(o, 'heartbeat', message, subject, reply),
+    ),
+    o.bus.subscribe(everyNode('event'), (message, subject, reply) =>
+      receive(o, 'events', message, subject, reply),
+    ),
   ]
   return () => ends.forEach((end) => end())
 }
 
-function receive(o: InboundOptions, op: 'hello' | 'heartbeat' | 'events', message: Envelope, subject: string, reply: Reply): void {
+function receive(
+  o: InboundOptions,
+  op: 'hello' | 'heartbeat' | 'events',
+  message: Envelope,
+  subject: string,
+  reply: Reply,
+): void {
   const { body } = message
-  if (body.op !== op || !speaksFor(subject, body.node_id)) return refuse(o, nodeIdOf(subject), 'wrong_sender', reply)
+  if (body.op !== op || !speaksFor(subject, body.node_id))
+    return refuse(o, nodeIdOf(subject), 'wrong_sender', reply)
   const nodeId = body.node_id
   const verdict = o.engine.judge(message)
   // Not even a refusal: the node would take its epoch for the newest, and what it has heard of would be forgotten.
-  if (verdict !== 'known' && verdict !== 'accepted_loss') return o.engine.heardAhead(contactOf(body), verdict, message)
+  if (verdict !== 'known' && verdict !== 'accepted_loss')
+    return o.engine.heardAhead(contactOf(body), verdict, message)
   if (verdict === 'accepted_loss') o.engine.heardOfLoss(nodeId)
   const node = o.engine.cluster.nodes.get(nodeId)
   if (body.op === 'hello') return receiveHello(o, node, message as Envelope<Hello>, reply)
-  if (node === undefined || bootStanding(node, message.boot) !== 'known') return refuse(o, nodeId, 'unknown_node', reply)
+  if (node === undefined || bootStanding(node, message.boot) !== 'known')
+    return refuse(o, nodeId, 'unknown_node', reply)
   noteWord(o, node, message)
   if (body.op === 'events') {
     const upTo = body.entries.at(-1)?.n ?? 0
-    o.engine.nodeEvents(node, body.entries, message.seq, () => reply(o.envelope({ op: 'events_ack', up_to: upTo })))
+    o.engine.nodeEvents(node, body.entries, message.seq, () =>
+      reply(o.envelope({ op: 'events_ack', up_to: upTo })),
+    )
   } else if (message.seq > node.snapshotSeq) {
-    o.engine.heartbeat(node, body, message.seq, (answer) => reply(o.envelope(leaseFor(o, 'lease', node.id, answer))))
+    o.engine.heartbeat(node, body, message.seq, (answer) =>
+      reply(o.envelope(leaseFor(o, 'lease', node.id, answer))),
+    )
   } else o.onLate()
 }
 
 /** A hello that was overtaken by a later word of its boot is not answered: nobody waits for that any more (R6). */
-function receiveHello(o: InboundOptions, node: LiveNode | undefined, message: Envelope<Hello>, reply: Reply): void {
+function receiveHello(
+  o: InboundOptions,
+  node: LiveNode | undefined,
+  message: Envelope<Hello>,
+  reply: Reply,
+): void {
   const { body, boot, seq } = message
   const mismatch = o.storeKind === null ? null : refusedDevice(o.storeKind, body.device)
   if (mismatch !== null) return refuse(o, body.node_id, mismatch, reply)
@@ -77,7 +108,11 @@ function receiveHello(o: InboundOptions, node: LiveNode | undefined, message: En
 }
 
 function contactOf(body: NodeMessage): Contact {
-  return { nodeId: body.node_id, name: body.op === 'hello' ? body.name : null, tasks: body.op === 'events' ? null : body.tasks }
+  return {
+    nodeId: body.node_id,
+    name: body.op === 'hello' ? body.name : null,
+    tasks: body.op === 'events' ? null : body.tasks,
+  }
 }
 
 type NodeMessage = Hello | Heartbeat | NodeEvents
@@ -100,7 +135,12 @@ function speaksFor(subject: string, nodeId: string): boolean {
 const DOT = 46
 
 /** The lease counts from when the node sent what this answers: before now (R5). The engine has noted it. */
-function leaseFor(o: InboundOptions, op: 'welcome' | 'lease', nodeId: string, { stop, unknown }: SnapshotAnswer): ControllerBody {
+function leaseFor(
+  o: InboundOptions,
+  op: 'welcome' | 'lease',
+  nodeId: string,
+  { stop, unknown }: SnapshotAnswer,
+): ControllerBody {
   const { policy, nodes } = o.engine.cluster
   const node = nodes.get(nodeId)
   const settings: NodeSettings = {

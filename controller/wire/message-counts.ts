@@ -1,7 +1,13 @@
 import type { RefusedDevice } from '../domain/store-kind.ts'
 
 /** Messages that the codec has passed and the controller did not take, since it began, by reason. What the codec refused is counted by the bus. */
-export type RefusedReason = 'wrong_sender' | 'unknown_node' | 'contradictory_boot' | 'wrong_subject' | 'too_many_requests' | RefusedDevice
+export type RefusedReason =
+  | 'wrong_sender'
+  | 'unknown_node'
+  | 'contradictory_boot'
+  | 'wrong_subject'
+  | 'too_many_requests'
+  | RefusedDevice
 
 export interface MessageCounts {
   /** Answered with a refusal, and audited. */

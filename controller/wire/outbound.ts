@@ -2,7 +2,14 @@
  * Effects become commands: requests that are repeated with the same id until they are answered, one in flight per task and a bounded number
  * per node (R11). What the node was not in a position to obey is ordered again.
  */
-import type { Command, CommandResult, ControllerBody, Envelope, RefusalReason, StartCommand } from '../../protocol/messages.ts'
+import type {
+  Command,
+  CommandResult,
+  ControllerBody,
+  Envelope,
+  RefusalReason,
+  StartCommand,
+} from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Effect, StartEffect } from '../domain/effect.ts'
@@ -179,9 +186,17 @@ export class Outbound {
     }
     for (const [taskId, effects] of behind) this.#behind.set(taskId, [...effects])
     for (const { effect, messageId, retryMs, request, timer } of underWay) {
-      const command: UnderWay = { line: this.#lineOf(effect.nodeId), effect, messageId, retryMs, done: null, cancel: null }
+      const command: UnderWay = {
+        line: this.#lineOf(effect.nodeId),
+        effect,
+        messageId,
+        retryMs,
+        done: null,
+        cancel: null,
+      }
       this.#underWay.add(command)
-      if (request !== null) rearm.request(request, (command.done = (outcome) => this.#answered(command, outcome)))
+      if (request !== null)
+        rearm.request(request, (command.done = (outcome) => this.#answered(command, outcome)))
       if (timer !== null) command.cancel = rearm.timer(timer, () => this.#again(command))
     }
   }
@@ -196,7 +211,11 @@ export class Outbound {
     if (!this.#o.mayLeave(effect)) {
       line.postponed.push(effect)
       this.#waitingCount += 1
-    } else if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 && this.#wordOf(line) !== null) {
+    } else if (
+      line.inFlight < MAX_IN_FLIGHT_PER_NODE &&
+      line.waiting.length === 0 &&
+      this.#wordOf(line) !== null
+    ) {
       this.#begin(line, effect)
     } else {
       line.waiting.push(effect)
@@ -233,7 +252,14 @@ export class Outbound {
 
   #begin(line: Line, effect: Effect): void {
     line.inFlight += 1
-    const command: UnderWay = { line, effect, messageId: null, retryMs: RETRY_FIRST_MS, done: null, cancel: null }
+    const command: UnderWay = {
+      line,
+      effect,
+      messageId: null,
+      retryMs: RETRY_FIRST_MS,
+      done: null,
+      cancel: null,
+    }
     this.#underWay.add(command)
     this.#request(command)
   }
@@ -262,8 +288,10 @@ export class Outbound {
     const { effect, messageId } = command
     if (!outcome.answered) return this.#later(command, messageId)
     const { body: answer, seq } = outcome.answer
-    if (answer.op !== 'result' || answer.task_id !== effect.taskId || answer.attempt !== effect.attempt) return this.#later(command, null)
-    if (answer.outcome === 'refused' && isTransient(effect.kind, answer.reason)) return this.#later(command, null)
+    if (answer.op !== 'result' || answer.task_id !== effect.taskId || answer.attempt !== effect.attempt)
+      return this.#later(command, null)
+    if (answer.outcome === 'refused' && isTransient(effect.kind, answer.reason))
+      return this.#later(command, null)
     this.#o.onResult(effect.nodeId, effect.kind, answer, seq)
     this.#done(command)
   }
@@ -304,7 +332,15 @@ export class Outbound {
   #lineOf(nodeId: string): Line {
     let line = this.#lines.get(nodeId)
     if (line === undefined) {
-      line = { nodeId, subject: nodeSubject(nodeId, 'command'), word: null, inFlight: 0, waiting: [], taken: 0, postponed: [] }
+      line = {
+        nodeId,
+        subject: nodeSubject(nodeId, 'command'),
+        word: null,
+        inFlight: 0,
+        waiting: [],
+        taken: 0,
+        postponed: [],
+      }
       this.#lines.set(nodeId, line)
     }
     return line
@@ -338,7 +374,12 @@ function commandOf(effect: Effect, terms: Terms): Command {
   const base = { task_id: effect.taskId, attempt: effect.attempt, ...terms }
   switch (effect.kind) {
     case 'stop':
-      return { op: 'stop', ...base, reason: effect.reason, ...(effect.graceMs === 0 ? {} : { grace_ms: effect.graceMs }) }
+      return {
+        op: 'stop',
+        ...base,
+        reason: effect.reason,
+        ...(effect.graceMs === 0 ? {} : { grace_ms: effect.graceMs }),
+      }
     case 'swap_out':
     case 'swap_in':
       return { op: effect.kind, ...base, generation: effect.generation, force_active: effect.forceActive }

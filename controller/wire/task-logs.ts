@@ -10,7 +10,11 @@ const ANSWER_WITHIN_MS: DurationMs = 3_000
 const MAX_READS_PER_NODE = 8
 
 /** @param mayAsk false for a node that has heard of more than the store has: nothing is sent to it */
-export function createTaskLogs(bus: Bus, envelope: (body: ControllerBody) => Envelope, mayAsk: (nodeId: string) => boolean): TaskLogs {
+export function createTaskLogs(
+  bus: Bus,
+  envelope: (body: ControllerBody) => Envelope,
+  mayAsk: (nodeId: string) => boolean,
+): TaskLogs {
   const underWay = new Map<string, number>()
   const count = (nodeId: string, by: number): void => {
     const reads = (underWay.get(nodeId) ?? 0) + by
@@ -20,7 +24,8 @@ export function createTaskLogs(bus: Bus, envelope: (body: ControllerBody) => Env
   return {
     read(nodeId, taskId, attempt, stream, offset, maxBytes) {
       if (!mayAsk(nodeId)) return Promise.resolve(null)
-      if ((underWay.get(nodeId) ?? 0) >= MAX_READS_PER_NODE) return Promise.resolve({ refused: 'too_many_reads' })
+      if ((underWay.get(nodeId) ?? 0) >= MAX_READS_PER_NODE)
+        return Promise.resolve({ refused: 'too_many_reads' })
       const asked: ReadLog = { op: 'read_log', task_id: taskId, attempt, stream, offset, max_bytes: maxBytes }
       count(nodeId, 1)
       return new Promise((resolve) => {
@@ -46,6 +51,7 @@ export function createTaskLogs(bus: Bus, envelope: (body: ControllerBody) => Env
 }
 
 function isAnswerTo(asked: ReadLog, answer: LogChunk): boolean {
-  const isOfTask = answer.task_id === asked.task_id && answer.attempt === asked.attempt && answer.stream === asked.stream
+  const isOfTask =
+    answer.task_id === asked.task_id && answer.attempt === asked.attempt && answer.stream === asked.stream
   return isOfTask && answer.offset >= asked.offset && answer.data.length <= 4 * Math.ceil(asked.max_bytes / 3)
 }

@@ -30,7 +30,11 @@ export function adopt(parts: Parts, growths: Growths): void {
   for (const attempt of tasks.all()) if (attempt.heldMib !== null) growths.adopted(attempt)
 }
 
-function takeOver({ clock, device, durable, ledger, tasks, emit }: Parts, survivor: Living, before: KeptAttempt | null): void {
+function takeOver(
+  { clock, device, durable, ledger, tasks, emit }: Parts,
+  survivor: Living,
+  before: KeptAttempt | null,
+): void {
   const attempt = adoptedFrom(survivor, before, clock.now())
   const { taskId } = attempt
   tasks.add(attempt)
@@ -47,7 +51,10 @@ function takeOver({ clock, device, durable, ledger, tasks, emit }: Parts, surviv
 function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant): Attempt {
   const { start, isFrozen, wantsGpu, idleMs, vramMib, heldMib } = survivor
   const attempt = newAttempt(before ?? start, now)
-  const isOut = survivor.residency === 'unknown' ? before?.residency === 'swapped_out' : survivor.residency === 'swapped_out'
+  const isOut =
+    survivor.residency === 'unknown'
+      ? before?.residency === 'swapped_out'
+      : survivor.residency === 'swapped_out'
   attempt.residency = isOut ? 'swapped_out' : 'resident'
   attempt.generation = (before?.generation ?? 0) + 1
   attempt.isStartAcknowledged = before?.isStartAcknowledged ?? false
@@ -62,7 +69,13 @@ function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant)
 }
 
 /** It ended while nobody was here to see it. One that was told before needs no second word. */
-function end({ device, durable }: Parts, taskId: string, attempt: number, before: KeptAttempt | null, how: AttemptEnd): void {
+function end(
+  { device, durable }: Parts,
+  taskId: string,
+  attempt: number,
+  before: KeptAttempt | null,
+  how: AttemptEnd,
+): void {
   const outcome = finishedBy(how)
   const isUntold = before !== null || attempt > durable.seen.highest(taskId)
   const isDurable =

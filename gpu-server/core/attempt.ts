@@ -1,4 +1,13 @@
-import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from '../../protocol/units.ts'
+import type {
+  DurationMs,
+  GpuMode,
+  Instant,
+  Mib,
+  NoSwap,
+  OnNodeLoss,
+  Priority,
+  WireResidency,
+} from '../../protocol/units.ts'
 import type { AttemptRecord, StartCommand, SwapCommand, TaskReport } from '../../protocol/messages.ts'
 import type { AttemptStart } from './attempt-start.ts'
 import type { EndsAs } from './finished.ts'
@@ -88,7 +97,13 @@ export function startOf(command: StartCommand): AttemptStart {
 }
 
 /** Null: the controller is older than these fields. */
-export function descriptionOf({ task_id, attempt, name, owner = null, command }: StartCommand): AttemptDescription | null {
+export function descriptionOf({
+  task_id,
+  attempt,
+  name,
+  owner = null,
+  command,
+}: StartCommand): AttemptDescription | null {
   return name === undefined ? null : { taskId: task_id, attempt, name, owner, command }
 }
 

@@ -47,7 +47,8 @@ export class Commands {
     const { durable, envelopes } = this.#parts
     const { boot } = durable
     if (durable.isOfOtherController(mark)) return 'stale_epoch'
-    if (command.node_boot.counter !== boot.counter || command.node_boot.random !== boot.random) return 'other_boot'
+    if (command.node_boot.counter !== boot.counter || command.node_boot.random !== boot.random)
+      return 'other_boot'
     if (envelopes.mono() > command.valid_until_mono) return 'expired'
     return durable.accepts(mark) ? null : 'disk_failed'
   }
@@ -58,7 +59,8 @@ export class Commands {
    */
   #refuse(command: Command, reason: RefusalReason): CommandResult {
     if (command.op !== 'start') return this.#result(command, 'refused', reason)
-    if (command.attempt <= this.#parts.durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)
+    if (command.attempt <= this.#parts.durable.seen.highest(command.task_id))
+      return this.#whatIsKnown(command)
     return this.#burn(command, reason)
   }
 
@@ -132,7 +134,9 @@ export class Commands {
     const isBurned = durable.seen.isBurned(task_id, attempt)
     if (!isBurned && attempt <= durable.seen.highest(task_id)) return this.#result(command, 'gone', null)
     const isDurable = isBurned ? durable.persist() : durable.burn(task_id, attempt)
-    return isDurable ? this.#result(command, 'never_seen', null) : this.#result(command, 'refused', 'disk_failed')
+    return isDurable
+      ? this.#result(command, 'never_seen', null)
+      : this.#result(command, 'refused', 'disk_failed')
   }
 
   #burn(command: StartCommand, reason: RefusalReason): CommandResult {
@@ -142,7 +146,10 @@ export class Commands {
 
   /** No task can start here while the server cannot write down that it did. */
   #diskFailed(command: StartCommand): CommandResult {
-    return { ...this.#result(command, 'refused', 'disk_failed'), start_refused: { cause: 'host', code: 'state_folder' } }
+    return {
+      ...this.#result(command, 'refused', 'disk_failed'),
+      start_refused: { cause: 'host', code: 'state_folder' },
+    }
   }
 
   #result(

@@ -17,10 +17,12 @@ export type UseReport = (wantsGpu: boolean, idleMs: DurationMs) => void
 
 /** How a launch ended: an error in words and whose fault it is (left out: not known), or null and whether the task wants the GPU right away. */
 export type Launched =
-  { readonly error: string; readonly refused?: StartRefused | undefined } | { readonly error: null; readonly wantsGpu: boolean }
+  | { readonly error: string; readonly refused?: StartRefused | undefined }
+  | { readonly error: null; readonly wantsGpu: boolean }
 
 /** `done`: as ordered. The others leave the task where it was; `not_swappable`: it never will leave. */
-export type SwapOutcome = 'done' | 'woke_while_locked' | 'copy_failed' | 'no_vram' | 'no_host_memory' | 'not_swappable'
+export type SwapOutcome =
+  'done' | 'woke_while_locked' | 'copy_failed' | 'no_vram' | 'no_host_memory' | 'not_swappable'
 
 /** How an attempt ended on the device. */
 export interface AttemptEnd {

@@ -71,7 +71,8 @@ export class EventSender {
     if (!this.#isOpen || durable.outbox.isEmpty) return
     this.#isSending = true
     this.#retryMs = retryMs
-    if (durable.persist()) this.#request(envelopes.seal({ op: 'events', node_id: nodeId, entries: durable.outbox.head() }))
+    if (durable.persist())
+      this.#request(envelopes.seal({ op: 'events', node_id: nodeId, entries: durable.outbox.head() }))
     else this.#later(() => this.#send(this.#retryMs))
   }
 

@@ -7,7 +7,10 @@ import type { AttemptEnd } from './device.ts'
 export type EndsAs = 'stopped' | 'lease_ended' | null
 
 /** What the process reached by itself counts, whatever was ordered meanwhile. */
-export function finishedBy({ exitCode, didEndItself, didLeaseEnd }: AttemptEnd, endsAs: EndsAs = null): FinishedEvent['outcome'] {
+export function finishedBy(
+  { exitCode, didEndItself, didLeaseEnd }: AttemptEnd,
+  endsAs: EndsAs = null,
+): FinishedEvent['outcome'] {
   if (!didEndItself && endsAs !== null) return endsAs
   if (!didEndItself && didLeaseEnd) return 'lease_ended'
   if (exitCode === null) return 'lost'
@@ -18,9 +21,15 @@ export function finishedBy({ exitCode, didEndItself, didLeaseEnd }: AttemptEnd, 
 export const NEVER_RAN = 'it could not run within the stop grace, and ended without handling SIGTERM'
 
 /** What is said of the end beside its outcome. A signal of the guard says nothing about the task. */
-export function detailOf(outcome: FinishedEvent['outcome'], detail: string | null, isStartAcknowledged: boolean): string | null {
+export function detailOf(
+  outcome: FinishedEvent['outcome'],
+  detail: string | null,
+  isStartAcknowledged: boolean,
+): string | null {
   if (outcome !== 'lease_ended') return wireText(detail)
-  return isStartAcknowledged ? 'the run lease was over' : 'the run lease was over before the start was confirmed'
+  return isStartAcknowledged
+    ? 'the run lease was over'
+    : 'the run lease was over before the start was confirmed'
 }
 
 /** What a device says may be of any length, the message may not. */

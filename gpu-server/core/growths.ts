@@ -102,7 +102,13 @@ export class Growths {
   }
 
   #ask(attempt: Attempt, mib: Mib): void {
-    this.#parts.emit({ n: 0, kind: 'allocation_wanted', task_id: attempt.taskId, attempt: attempt.attempt, mib })
+    this.#parts.emit({
+      n: 0,
+      kind: 'allocation_wanted',
+      task_id: attempt.taskId,
+      attempt: attempt.attempt,
+      mib,
+    })
   }
 
   /** Not inside the device's own report. */

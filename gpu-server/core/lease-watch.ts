@@ -49,6 +49,8 @@ export class LeaseWatch {
   }
 
   #impatient(): Attempt[] {
-    return [...this.#parts.tasks.all()].filter((attempt) => attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged)
+    return [...this.#parts.tasks.all()].filter(
+      (attempt) => attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged,
+    )
   }
 }

@@ -71,19 +71,24 @@ export class Outbox {
 
   hasFinished(taskId: string, attempt: number): boolean {
     if (this.#finishedCount === 0) return false
-    return this.#entries.some((entry) => entry.kind === 'finished' && entry.task_id === taskId && entry.attempt === attempt)
+    return this.#entries.some(
+      (entry) => entry.kind === 'finished' && entry.task_id === taskId && entry.attempt === attempt,
+    )
   }
 
   /** An attempt of this task has ended by itself, and the controller has not acknowledged it. */
   hasOwnEnd(taskId: string): boolean {
     if (this.#finishedCount === 0) return false
-    return this.#entries.some((entry) => entry.kind === 'finished' && entry.task_id === taskId && isOwnEnd(entry))
+    return this.#entries.some(
+      (entry) => entry.kind === 'finished' && entry.task_id === taskId && isOwnEnd(entry),
+    )
   }
 
   finished(): AttemptRef[] {
     const refs: AttemptRef[] = []
     if (this.#finishedCount === 0) return refs
-    for (const entry of this.#entries) if (entry.kind === 'finished') refs.push({ task_id: entry.task_id, attempt: entry.attempt })
+    for (const entry of this.#entries)
+      if (entry.kind === 'finished') refs.push({ task_id: entry.task_id, attempt: entry.attempt })
     return refs
   }
 
@@ -103,7 +108,8 @@ export class Outbox {
       return
     }
     let count = 0
-    while (count < entries.length && (entries[count] as NodeEvent).n <= n) gone.push(entries[count++] as NodeEvent)
+    while (count < entries.length && (entries[count] as NodeEvent).n <= n)
+      gone.push(entries[count++] as NodeEvent)
     entries.splice(0, count)
   }
 
@@ -147,5 +153,7 @@ function isOwnEnd({ outcome }: FinishedEvent): boolean {
 
 function likelyBytes(entry: NodeEvent): number {
   const detailLength = entry.kind === 'finished' && entry.detail !== null ? entry.detail.length : 0
-  return ENTRY_BYTES + BYTES_PER_ID_CHARACTER * entry.task_id.length + BYTES_PER_DETAIL_CHARACTER * detailLength
+  return (
+    ENTRY_BYTES + BYTES_PER_ID_CHARACTER * entry.task_id.length + BYTES_PER_DETAIL_CHARACTER * detailLength
+  )
 }

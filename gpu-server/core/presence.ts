@@ -1,5 +1,13 @@
 /** Hello and heartbeats: what this server says of itself, and the run lease it gets for that (R4, R6). */
-import type { AttemptRef, DeviceKind, Envelope, Heartbeat, Lease, TaskIdentityKind, Welcome } from '../../protocol/messages.ts'
+import type {
+  AttemptRef,
+  DeviceKind,
+  Envelope,
+  Heartbeat,
+  Lease,
+  TaskIdentityKind,
+  Welcome,
+} from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -235,7 +243,11 @@ export class Presence {
 
   #snapshot(): Pick<Heartbeat, 'gpus' | 'tasks' | 'finished_unacked'> {
     const { clock, device, durable, tasks } = this.#parts
-    return { gpus: device.gpus(), tasks: tasks.reports(clock.now()), finished_unacked: durable.outbox.finished() }
+    return {
+      gpus: device.gpus(),
+      tasks: tasks.reports(clock.now()),
+      finished_unacked: durable.outbox.finished(),
+    }
   }
 }
 

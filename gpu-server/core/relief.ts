@@ -48,6 +48,13 @@ export class Relief {
     const isQuiet = this.#parts.clock.now() < (this.#toldAt.get(gpu) ?? -Infinity) + TELL_AGAIN_MS
     if (named === undefined || (leaving === null && isQuiet)) return
     this.#toldAt.set(gpu, this.#parts.clock.now())
-    this.#parts.emit({ n: 0, kind: 'reserve_breached', task_id: named.taskId, attempt: named.attempt, gpu, free_mib: freeMib })
+    this.#parts.emit({
+      n: 0,
+      kind: 'reserve_breached',
+      task_id: named.taskId,
+      attempt: named.attempt,
+      gpu,
+      free_mib: freeMib,
+    })
   }
 }

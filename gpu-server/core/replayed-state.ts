@@ -22,7 +22,8 @@ export class ReplayedState {
     this.#seen = new SeenAttempts(from.attempts, from.burned)
     this.#living = new Map(from.living)
     this.#described = new Map(from.described)
-    for (const event of from.outbox) if (event.kind === 'finished') this.#finished.set(keyOf(event.task_id, event.attempt), event)
+    for (const event of from.outbox)
+      if (event.kind === 'finished') this.#finished.set(keyOf(event.task_id, event.attempt), event)
   }
 
   apply(change: NodeChange): void {

@@ -73,13 +73,20 @@ export class Runs {
     attempt.wantsGpu = wantsGpu
     attempt.lastUseAt = usedAt
     if (attempt.residency !== 'resident') durable.keep(attempt)
-    emit({ n: 0, kind: wantsGpu ? 'gpu_wanted' : 'gpu_used', task_id: attempt.taskId, attempt: attempt.attempt, idle_ms: idleMs })
+    emit({
+      n: 0,
+      kind: wantsGpu ? 'gpu_wanted' : 'gpu_used',
+      task_id: attempt.taskId,
+      attempt: attempt.attempt,
+      idle_ms: idleMs,
+    })
   }
 
   #launched(attempt: Attempt, launched: Launched): void {
     const { clock, device, durable, emit } = this.#parts
     if (!attempt.isHere || attempt.residency !== 'none') return
-    if (launched.error !== null) return this.#end(attempt, attempt.endsAs ?? 'failed', null, launched.error, launched.refused)
+    if (launched.error !== null)
+      return this.#end(attempt, attempt.endsAs ?? 'failed', null, launched.error, launched.refused)
     attempt.residency = 'resident'
     attempt.generation = 1
     attempt.wantsGpu = launched.wantsGpu
@@ -88,11 +95,23 @@ export class Runs {
     durable.persist()
     // The lease ended while it was being launched, and there was nothing to freeze yet.
     if (attempt.isFrozen) device.freeze(attempt.taskId, attempt.attempt)
-    emit({ n: 0, kind: 'started', task_id: attempt.taskId, attempt: attempt.attempt, wants_gpu: launched.wantsGpu })
+    emit({
+      n: 0,
+      kind: 'started',
+      task_id: attempt.taskId,
+      attempt: attempt.attempt,
+      wants_gpu: launched.wantsGpu,
+    })
     this.#growths.settle(attempt)
   }
 
-  #end(attempt: Attempt, outcome: Outcome, exitCode: number | null, detail: string | null, refused?: StartRefused): void {
+  #end(
+    attempt: Attempt,
+    outcome: Outcome,
+    exitCode: number | null,
+    detail: string | null,
+    refused?: StartRefused,
+  ): void {
     const { device, durable, ledger, tasks } = this.#parts
     tasks.remove(attempt)
     ledger.leaveVram(attempt)
@@ -101,7 +120,14 @@ export class Runs {
     this.#growths.vramFreed()
     const { taskId, attempt: number, isStartAcknowledged } = attempt
     const said = detailOf(outcome, detail, isStartAcknowledged)
-    const end = { kind: 'finished', task_id: taskId, attempt: number, outcome, exit_code: exitCode, detail: said } as const
+    const end = {
+      kind: 'finished',
+      task_id: taskId,
+      attempt: number,
+      outcome,
+      exit_code: exitCode,
+      detail: said,
+    } as const
     // One that was told to end before it began has ended so, whatever else was in its way.
     const finished = refused === undefined || outcome !== 'failed' ? end : { ...end, start_refused: refused }
     if (durable.addFinished(finished)) device.forget(taskId, number)

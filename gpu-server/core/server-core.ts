@@ -2,7 +2,15 @@
  * The core of a GPU server: the same state machine on a GPU host and in the simulator. Commands and device reports come in, device calls
  * and messages go out; protocol rules R1 to R12 are kept here (docs/protocol.md).
  */
-import type { AttemptRef, DeviceKind, Envelope, NodeEvent, ReadAttempt, ReadLog, TaskIdentityKind } from '../../protocol/messages.ts'
+import type {
+  AttemptRef,
+  DeviceKind,
+  Envelope,
+  NodeEvent,
+  ReadAttempt,
+  ReadLog,
+  TaskIdentityKind,
+} from '../../protocol/messages.ts'
 import { MAX_ATTEMPTS_PER_NODE, MAX_LOG_BYTES } from '../../protocol/schema.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -118,7 +126,9 @@ export class ServerCore {
   /** Listens for commands and says hello until it is welcome. */
   start(): void {
     const subject = nodeSubject(this.#o.nodeId, 'command')
-    this.#unsubscribe = this.#o.bus.subscribe(subject, (message, _subject, reply) => this.#command(message, reply))
+    this.#unsubscribe = this.#o.bus.subscribe(subject, (message, _subject, reply) =>
+      this.#command(message, reply),
+    )
     this.#presence.greet()
   }
 
@@ -129,7 +139,8 @@ export class ServerCore {
 
   /** Ends every task here, each with its own grace; it is told as stopped. */
   endTasks(): void {
-    for (const attempt of [...this.#parts.tasks.all()]) this.#runs.stop(attempt, 'stopped', attempt.stopGraceMs)
+    for (const attempt of [...this.#parts.tasks.all()])
+      this.#runs.stop(attempt, 'stopped', attempt.stopGraceMs)
   }
 
   /** Nothing lives here, and the controller knows of every end. */
@@ -165,7 +176,17 @@ export class ServerCore {
       if (this.#isStopped) return
       if (part === null) return reply(envelopes.seal({ op: 'refused', reason: 'unknown_attempt' }))
       const { base64, isEnded } = part
-      reply(envelopes.seal({ op: 'log', task_id, attempt, stream, offset: part.offset, data: base64, is_ended: isEnded }))
+      reply(
+        envelopes.seal({
+          op: 'log',
+          task_id,
+          attempt,
+          stream,
+          offset: part.offset,
+          data: base64,
+          is_ended: isEnded,
+        }),
+      )
     })
   }
 

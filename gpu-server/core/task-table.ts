@@ -28,12 +28,14 @@ export class TaskTable {
   add(attempt: Attempt): void {
     const size = this.#byTask.size
     this.#byTask.set(attempt.taskId, attempt)
-    if (this.#byTask.size === size) throw new Error(`broken invariant: task ${attempt.taskId} would live here twice`)
+    if (this.#byTask.size === size)
+      throw new Error(`broken invariant: task ${attempt.taskId} would live here twice`)
     attempt.isHere = true
   }
 
   remove(attempt: Attempt): void {
-    if (!this.#byTask.delete(attempt.taskId)) throw new Error(`broken invariant: task ${attempt.taskId} would end twice`)
+    if (!this.#byTask.delete(attempt.taskId))
+      throw new Error(`broken invariant: task ${attempt.taskId} would end twice`)
     attempt.isHere = false
   }
 

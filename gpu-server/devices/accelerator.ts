@@ -52,6 +52,9 @@ export interface Accelerator {
   /** Once a second. `freeMib` by GPU index; null: unknown. */
   sample(
     tasks: readonly AcceleratedTask[],
-  ): Promise<{ readonly uses: ReadonlyMap<AcceleratedTask, TaskUse>; readonly freeMib: readonly (Mib | null)[] }>
+  ): Promise<{
+    readonly uses: ReadonlyMap<AcceleratedTask, TaskUse>
+    readonly freeMib: readonly (Mib | null)[]
+  }>
   close(): Promise<void>
 }

@@ -119,12 +119,15 @@ function parse(line: string): Said | string {
   } catch {
     return 'no JSON'
   }
-  const entries = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []
+  const entries =
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []
   const [[name, said] = ['', undefined], second] = entries
-  if (second !== undefined || name === '') return 'one of {"busy": true or false}, {"want": true}, {"allocate_mib": N} in a line'
+  if (second !== undefined || name === '')
+    return 'one of {"busy": true or false}, {"want": true}, {"allocate_mib": N} in a line'
   if (name === 'busy') return typeof said === 'boolean' ? { busy: said } : 'busy: must be true or false'
   if (name === 'want') return said === true ? { want: true } : 'want: must be true'
-  if (name !== 'allocate_mib') return `${JSON.stringify(name.slice(0, 40))}: is not known; busy, want and allocate_mib are`
+  if (name !== 'allocate_mib')
+    return `${JSON.stringify(name.slice(0, 40))}: is not known; busy, want and allocate_mib are`
   const isMib = typeof said === 'number' && Number.isSafeInteger(said) && said >= 1 && said <= MAX_MIB
   return isMib ? { allocate_mib: said } : `allocate_mib: must be an integer from 1 to ${MAX_MIB}`
 }

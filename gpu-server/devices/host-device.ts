@@ -7,7 +7,16 @@ import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
-import type { AttemptEnd, Device, DeviceListener, LaunchRequest, Launched, OutputPart, Survivor, SwapOutcome } from '../core/device.ts'
+import type {
+  AttemptEnd,
+  Device,
+  DeviceListener,
+  LaunchRequest,
+  Launched,
+  OutputPart,
+  Survivor,
+  SwapOutcome,
+} from '../core/device.ts'
 import type { AttemptStart } from '../core/attempt-start.ts'
 import { NEVER_RAN } from '../core/finished.ts'
 import type { KeptAttempt } from '../core/storage.ts'
@@ -51,7 +60,10 @@ export class HostDevice implements Device {
   /** Until they are forgotten, by task. */
   readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
   /** Where the accelerator says the bytes of adopted tasks are. */
-  readonly #found = new Map<string, { readonly task: GuardedTask; readonly residency: 'resident' | 'swapped_out' | 'unknown' }>()
+  readonly #found = new Map<
+    string,
+    { readonly task: GuardedTask; readonly residency: 'resident' | 'swapped_out' | 'unknown' }
+  >()
   #listener: DeviceListener | null = null
   #leaseUntil: Instant = -1
   #cancelSample: () => void = () => {}
@@ -61,10 +73,14 @@ export class HostDevice implements Device {
   constructor(options: HostDeviceOptions) {
     this.#o = options
     this.#uses = new UseWatch(options.clock, options.idleAfterMs, () => this.#listener)
-    this.#sockets = new TaskSockets(options.socketFolder, (taskId, attempt) => options.places.socketGroupOf(taskId, attempt), {
-      busy: (taskId, attempt, isBusy) => this.#told(taskId, attempt, isBusy),
-      allocationWanted: (taskId, attempt, mib) => this.#listener?.allocationWanted(taskId, attempt, mib),
-    })
+    this.#sockets = new TaskSockets(
+      options.socketFolder,
+      (taskId, attempt) => options.places.socketGroupOf(taskId, attempt),
+      {
+        busy: (taskId, attempt, isBusy) => this.#told(taskId, attempt, isBusy),
+        allocationWanted: (taskId, attempt, mib) => this.#listener?.allocationWanted(taskId, attempt, mib),
+      },
+    )
   }
 
   /** Finds what an earlier process left; before a core is made of this device. Rejects with AcceleratorFault or what the guards say. */
@@ -76,11 +92,19 @@ export class HostDevice implements Device {
       places.adopt(task)
       const start = startIn(task)
       if (start === null) {
-        this.#o.onNote(`attempt ${task.attempt} of task ${task.taskId}: its guard holds no record of it; it is ended`)
+        this.#o.onNote(
+          `attempt ${task.attempt} of task ${task.taskId}: its guard holds no record of it; it is ended`,
+        )
         guards.kill(task.taskId, task.attempt)
       } else if (task.state === 'ended') this.#ended.set(task.taskId, { start, end: endOf(task) })
       else {
-        const probe = new HostTask(start, 0, guards, { isStopped: task.state === 'suspended', isHeld: false }, () => {})
+        const probe = new HostTask(
+          start,
+          0,
+          guards,
+          { isStopped: task.state === 'suspended', isHeld: false },
+          () => {},
+        )
         this.#found.set(task.taskId, { task, residency: await accelerator.residencyOf(probe) })
       }
     }
@@ -113,10 +137,15 @@ export class HostDevice implements Device {
       const start = startIn(task)
       if (start === null || this.#ended.has(task.taskId)) continue
       const before = kept?.attempt === task.attempt ? kept : null
-      const isOut = residency === 'unknown' ? before?.residency === 'swapped_out' : residency === 'swapped_out'
-      survivors.push({ ...this.#adopt(start, before, isOut, task.state === 'suspended'), isStopping: task.isStopping === true })
+      const isOut =
+        residency === 'unknown' ? before?.residency === 'swapped_out' : residency === 'swapped_out'
+      survivors.push({
+        ...this.#adopt(start, before, isOut, task.state === 'suspended'),
+        isStopping: task.isStopping === true,
+      })
     }
-    for (const kept of known) if (kept.isLease) survivors.push(this.#adopt(kept, kept, kept.residency === 'swapped_out', false))
+    for (const kept of known)
+      if (kept.isLease) survivors.push(this.#adopt(kept, kept, kept.residency === 'swapped_out', false))
     this.#found.clear()
     return survivors
   }
@@ -126,7 +155,8 @@ export class HostDevice implements Device {
     this.#tasks.set(start.taskId, task)
     // Whether a lease is in use its client tells the controller; nobody tells this server.
     task.wantsGpu = command !== null
-    const begun: Promise<LaunchAnswer> = command === null ? Promise.resolve({ error: null }) : this.#run(task, command)
+    const begun: Promise<LaunchAnswer> =
+      command === null ? Promise.resolve({ error: null }) : this.#run(task, command)
     void begun.then((answer) => {
       if (answer.error !== null) this.#forgetTask(task)
       if (this.#isClosed || (answer.error === null && task.isEnded)) return
@@ -178,7 +208,11 @@ export class HostDevice implements Device {
     if (task === null) return
     if (!task.start.isLease) return this.#o.guards.stop(taskId, attempt, graceMs)
     const { clock } = this.#o
-    clock.at(clock.now(), () => this.#end(task, { exitCode: null, detail: null, didEndItself: false, didLeaseEnd: false }), RANK_DEVICE)
+    clock.at(
+      clock.now(),
+      () => this.#end(task, { exitCode: null, detail: null, didEndItself: false, didLeaseEnd: false }),
+      RANK_DEVICE,
+    )
   }
 
   forget(taskId: string, attempt: number): void {
@@ -201,7 +235,12 @@ export class HostDevice implements Device {
     done: (part: OutputPart | null) => void,
   ): void {
     this.#o.guards.readOutput(taskId, attempt, stream, offset, maxBytes).then(
-      (chunk) => done(chunk === null ? null : { offset: chunk.offset, base64: chunk.data.toString('base64'), isEnded: chunk.isEnded }),
+      (chunk) =>
+        done(
+          chunk === null
+            ? null
+            : { offset: chunk.offset, base64: chunk.data.toString('base64'), isEnded: chunk.isEnded },
+        ),
       () => done(null),
     )
   }
@@ -242,7 +281,10 @@ export class HostDevice implements Device {
       return launched
     } catch (error) {
       await places.drop(taskId, attempt).catch(() => {})
-      return { error: error instanceof Error ? error.message : String(error), refused: refusalOfFault(error, code) }
+      return {
+        error: error instanceof Error ? error.message : String(error),
+        refused: refusalOfFault(error, code),
+      }
     }
   }
 
@@ -252,7 +294,8 @@ export class HostDevice implements Device {
     // Whoever runs, works until it has been seen not to.
     task.wantsGpu = !isOut && !isStopped && !start.isLease
     this.#tasks.set(task.taskId, task)
-    if (isOut && !isStopped && !start.isLease) this.#note(task, 'it ran, and its bytes are in host memory: it is stopped')
+    if (isOut && !isStopped && !start.isLease)
+      this.#note(task, 'it ran, and its bytes are in host memory: it is stopped')
     if (isOut && !isStopped) void task.suspend().catch(() => {})
     if (!start.isLease) this.#listen(task)
     return {
@@ -270,15 +313,25 @@ export class HostDevice implements Device {
 
   #listen(task: HostTask): void {
     this.#sockets.open(task.taskId, task.attempt).catch((error: unknown) => {
-      this.#note(task, `its socket cannot be opened: ${error instanceof Error ? error.message : String(error)}`)
+      this.#note(
+        task,
+        `its socket cannot be opened: ${error instanceof Error ? error.message : String(error)}`,
+      )
     })
   }
 
   #newTask(start: AttemptStart, found: { readonly isStopped: boolean; readonly isHeld: boolean }): HostTask {
-    return new HostTask(start, this.#o.clock.now(), this.#o.guards, found, (task, why) => this.#note(task, why))
+    return new HostTask(start, this.#o.clock.now(), this.#o.guards, found, (task, why) =>
+      this.#note(task, why),
+    )
   }
 
-  #swap(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void, move: (task: HostTask) => Promise<SwapOutcome>): void {
+  #swap(
+    taskId: string,
+    attempt: number,
+    done: (outcome: SwapOutcome) => void,
+    move: (task: HostTask) => Promise<SwapOutcome>,
+  ): void {
     const task = this.#find(taskId, attempt)
     if (task === null) return void Promise.resolve().then(() => done('copy_failed'))
     task.isMoving = true
@@ -348,7 +401,9 @@ export class HostDevice implements Device {
       for (const [task, { isBusy }] of uses) if (task instanceof HostTask) this.#uses.seen(task, isBusy)
       freeMib.forEach((mib, gpu) => mib !== null && this.#listener?.freeMeasured(gpu, mib))
     } catch (error) {
-      this.#o.onNote(`the accelerator cannot be sampled: ${error instanceof Error ? error.message : String(error)}`)
+      this.#o.onNote(
+        `the accelerator cannot be sampled: ${error instanceof Error ? error.message : String(error)}`,
+      )
     }
     if (!this.#isClosed) this.#planSample()
   }
@@ -369,7 +424,12 @@ const SIGNAL_EXIT = 128
 
 function endOf({ exit, didLeaseEnd, wasOrdered, neverRan }: GuardedTask): AttemptEnd {
   if (exit === null || (exit.code === null && exit.signal === null)) {
-    return { exitCode: null, detail: didLeaseEnd ? 'the run lease had ended' : 'its guard is gone', didEndItself: false, didLeaseEnd }
+    return {
+      exitCode: null,
+      detail: didLeaseEnd ? 'the run lease had ended' : 'its guard is gone',
+      didEndItself: false,
+      didLeaseEnd,
+    }
   }
   const didEndItself = wasOrdered !== true
   if (exit.signal === null) return { exitCode: exit.code, detail: null, didEndItself, didLeaseEnd }

@@ -46,7 +46,12 @@ export class ProcessAccelerator implements Accelerator {
 
   constructor(options: ProcessAcceleratorOptions) {
     this.#o = options
-    this.#reports = options.gpus.map(({ model, physicalMib }, index) => ({ index, model, physical_mib: physicalMib, foreign_mib: 0 }))
+    this.#reports = options.gpus.map(({ model, physicalMib }, index) => ({
+      index,
+      model,
+      physical_mib: physicalMib,
+      foreign_mib: 0,
+    }))
     this.#cpuMsOf = options.cpuMsOf ?? cpuMsOf
     this.#transfers = options.gpus.map(() => Promise.resolve())
   }
@@ -94,12 +99,17 @@ export class ProcessAccelerator implements Accelerator {
   /** What runs is in. What stands still may be out, or frozen because its lease ended: declared memory leaves no trace. */
   residencyOf(task: AcceleratedTask): Promise<'resident' | 'unknown'> {
     const states = task.processIds().map(stateOf)
-    return Promise.resolve(states.some((state) => state !== STOPPED && state !== null) ? 'resident' : 'unknown')
+    return Promise.resolve(
+      states.some((state) => state !== STOPPED && state !== null) ? 'resident' : 'unknown',
+    )
   }
 
   sample(
     tasks: readonly AcceleratedTask[],
-  ): Promise<{ readonly uses: ReadonlyMap<AcceleratedTask, TaskUse>; readonly freeMib: readonly (Mib | null)[] }> {
+  ): Promise<{
+    readonly uses: ReadonlyMap<AcceleratedTask, TaskUse>
+    readonly freeMib: readonly (Mib | null)[]
+  }> {
     const uses = new Map<AcceleratedTask, TaskUse>()
     for (const task of tasks) {
       const mib = this.#away.has(keyOf(task)) ? 0 : task.vramMib
@@ -117,7 +127,10 @@ export class ProcessAccelerator implements Accelerator {
   /** Its bytes on all its GPUs move at once, each over its own link; a link carries one transfer at a time. */
   #transfer(task: AcceleratedTask, direction: 'out' | 'in'): Promise<void> {
     const before = Promise.all(task.gpus.map((gpu) => this.#transfers[gpu] ?? Promise.resolve()))
-    const takesMs = Math.max(0, ...task.gpus.map((gpu) => this.#o.gpus[gpu]?.swapMs(direction, task.vramMib) ?? 0))
+    const takesMs = Math.max(
+      0,
+      ...task.gpus.map((gpu) => this.#o.gpus[gpu]?.swapMs(direction, task.vramMib) ?? 0),
+    )
     const over = before.then(() => this.#o.wait(takesMs))
     for (const gpu of task.gpus) this.#transfers[gpu] = over
     return over

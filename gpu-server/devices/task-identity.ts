@@ -10,7 +10,13 @@ export type TaskIdentity =
   /** Each attempt has a user id of its own from the range. */
   | { readonly kind: 'uid_per_attempt'; readonly ids: IdRange }
   /** All tasks share one user; a group id from the range keeps their control sockets apart. */
-  | { readonly kind: 'task_user'; readonly uid: number; readonly gid: number; readonly home: string; readonly ids: IdRange }
+  | {
+      readonly kind: 'task_user'
+      readonly uid: number
+      readonly gid: number
+      readonly home: string
+      readonly ids: IdRange
+    }
   /** `--task-user root`: tasks are root. */
   | { readonly kind: 'root' }
   /** `--tasks-as-me`: tasks run as the user of the server, who is not root. */

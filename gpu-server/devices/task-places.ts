@@ -1,5 +1,14 @@
 /** What an attempt has for itself on this host: its user, the group of its control socket, and the folder in which it begins. */
-import { chmodSync, closeSync, constants, fchmodSync, lchownSync, mkdirSync, openSync, rmdirSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  lchownSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { folderNameOf } from '../guard/guard-folder.ts'
 import type { GuardedTask, TaskPlace, TaskUser } from '../guard/guards.ts'
@@ -84,9 +93,13 @@ export class TaskPlaces {
     const id = this.#pool.take(key)
     if (id === null) {
       const { from, to } = identity.ids
-      throw new Error(`no id of --task-uids ${from}-${to} is free: every one belongs to an attempt or a process`)
+      throw new Error(
+        `no id of --task-uids ${from}-${to} is free: every one belongs to an attempt or a process`,
+      )
     }
-    return identity.kind === 'task_user' ? { uid: identity.uid, gid: identity.gid, ownGroup: id } : { uid: id, gid: id, ownGroup: id }
+    return identity.kind === 'task_user'
+      ? { uid: identity.uid, gid: identity.gid, ownGroup: id }
+      : { uid: id, gid: id, ownGroup: id }
   }
 }
 

@@ -31,7 +31,11 @@ export class TaskSockets {
    * @param groupOf the group whose members may connect to the socket of an attempt; null: the user of the server alone
    * Throws when the folder cannot be used.
    */
-  constructor(folder: string, groupOf: (taskId: string, attempt: number) => number | null, listener: TaskSocketsListener) {
+  constructor(
+    folder: string,
+    groupOf: (taskId: string, attempt: number) => number | null,
+    listener: TaskSocketsListener,
+  ) {
     const longest = Buffer.byteLength(join(folder, `${'0'.repeat(NAME_LENGTH)}.sock`))
     if (longest > MAX_PATH_BYTES) {
       throw new Error(
@@ -84,7 +88,8 @@ export class TaskSockets {
       if (isGranted && each.mib > mib) waiting.push(each)
       else each.answer(isGranted)
     }
-    if (waiting.length > 0) this.#listener.allocationWanted(taskId, attempt, Math.min(...waiting.map((each) => each.mib)))
+    if (waiting.length > 0)
+      this.#listener.allocationWanted(taskId, attempt, Math.min(...waiting.map((each) => each.mib)))
   }
 
   close(taskId: string, attempt: number): void {

@@ -14,7 +14,10 @@ const SWEEP_LIMIT_MS = 30_000
  * @returns null for a folder in which nothing ran, which is then gone
  * Rejects with GuardFault when something of the task cannot be killed.
  */
-export async function adoptFolder(folder: string, hold: (task: FolderTask) => HeldGuard): Promise<HeldGuard | null> {
+export async function adoptFolder(
+  folder: string,
+  hold: (task: FolderTask) => HeldGuard,
+): Promise<HeldGuard | null> {
   const task = await readTask(folder)
   if (task === null) {
     await removeFolder(folder) // its server died before it asked for a guard

@@ -27,7 +27,11 @@ export class EndedOutputs {
   /** Those that an earlier process forgot, by the time of their end. */
   async adopt(folders: readonly string[]): Promise<void> {
     const found = await Promise.all(
-      folders.map(async (folder) => ({ folder, bytes: await bytesIn(folder), at: (await stat(`${folder}/exit`)).mtimeMs })),
+      folders.map(async (folder) => ({
+        folder,
+        bytes: await bytesIn(folder),
+        at: (await stat(`${folder}/exit`)).mtimeMs,
+      })),
     )
     this.#kept = found.toSorted((a, b) => a.at - b.at || (a.folder < b.folder ? -1 : 1))
     await this.#trim()
@@ -45,7 +49,10 @@ export class EndedOutputs {
 
   async #trim(): Promise<void> {
     let bytes = this.#kept.reduce((sum, kept) => sum + kept.bytes, 0)
-    while (this.#kept.length > this.#limits.maxTasks || (bytes > this.#limits.maxBytes && this.#kept.length > 1)) {
+    while (
+      this.#kept.length > this.#limits.maxTasks ||
+      (bytes > this.#limits.maxBytes && this.#kept.length > 1)
+    ) {
       const oldest = this.#kept.shift()!
       bytes -= oldest.bytes
       const place = (await readTask(oldest.folder))?.place
@@ -54,7 +61,12 @@ export class EndedOutputs {
     }
     const [last] = this.#kept
     if (last !== undefined && bytes > this.#limits.maxBytes)
-      this.#kept = [{ folder: last.folder, bytes: bytes - (await dropOldestOutput(last.folder, bytes - this.#limits.maxBytes)) }]
+      this.#kept = [
+        {
+          folder: last.folder,
+          bytes: bytes - (await dropOldestOutput(last.folder, bytes - this.#limits.maxBytes)),
+        },
+      ]
   }
 }
 

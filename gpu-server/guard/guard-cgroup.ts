@@ -15,7 +15,8 @@ export function findCgroupRoot(): string | null {
     if (own === undefined || mount === undefined || own.includes('..')) return null
     const root = `${mount}${own === '/' ? '' : own}/headroom`
     mkdirSync(root, { recursive: true })
-    for (const file of ['cgroup.kill', 'cgroup.freeze', 'cgroup.procs']) accessSync(`${root}/${file}`, constants.W_OK)
+    for (const file of ['cgroup.kill', 'cgroup.freeze', 'cgroup.procs'])
+      accessSync(`${root}/${file}`, constants.W_OK)
     return root
   } catch {
     return null

@@ -51,7 +51,8 @@ export function folderNameOf(taskId: string, attempt: number): string {
 /** Durable once the guard has synchronised it, before the command runs. Rejects with GuardFault when there is one of that name, and with the file system's error. */
 export async function createFolder(parent: string, task: FolderTask): Promise<string> {
   const name = folderNameOf(task.taskId, task.attempt)
-  if (Buffer.byteLength(name) > NAME_BYTES) throw new GuardFault(`task id ${task.taskId.slice(0, 40)}…: too long for a folder`)
+  if (Buffer.byteLength(name) > NAME_BYTES)
+    throw new GuardFault(`task id ${task.taskId.slice(0, 40)}…: too long for a folder`)
   const path = `${parent}/${name}`
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
     throw codeOf(error) === 'EEXIST' ? new GuardFault(`attempt ${name} has been launched before`) : error
@@ -95,9 +96,15 @@ export async function readExit(path: string): Promise<FolderExit | null> {
 
 /** `ended code 3 lease=0 order=0 ran=1`, the guard's last word on its socket; that of an earlier guard ends after `lease`. */
 export function exitOfWord(line: string): FolderExit | null {
-  const [, kind, value, lease, order, ran] = /^ended (code|signal) (\d+) lease=([01])(?: order=([01]) ran=([01]))?$/.exec(line) ?? []
+  const [, kind, value, lease, order, ran] =
+    /^ended (code|signal) (\d+) lease=([01])(?: order=([01]) ran=([01]))?$/.exec(line) ?? []
   if (kind === undefined || value === undefined) return null
-  return { exit: exitIn(new Map([[kind, value]])), byLease: lease === '1', byOrder: order === '1', neverRan: ran === '0' }
+  return {
+    exit: exitIn(new Map([[kind, value]])),
+    byLease: lease === '1',
+    byOrder: order === '1',
+    neverRan: ran === '0',
+  }
 }
 
 /** Nobody knows how it ended. */
@@ -187,7 +194,10 @@ function keyIn(fields: ReadonlyMap<string, string>, name: string): ProcessKey {
 function exitIn(fields: ReadonlyMap<string, string>): GuardExit {
   const code = fields.get('code')
   const signal = fields.get('signal')
-  return { code: code === undefined ? null : Number(code), signal: signal === undefined ? null : signalName(Number(signal)) }
+  return {
+    code: code === undefined ? null : Number(code),
+    signal: signal === undefined ? null : signalName(Number(signal)),
+  }
 }
 
 function signalName(number: number): string {

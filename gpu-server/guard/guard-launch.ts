@@ -32,7 +32,9 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
       child.unref()
       resolve(launched)
     }
-    child.once('error', (error) => settle({ error: `guard ${start.program}: ${textOf(error)}`, refused: refusalOfFault(error) }))
+    child.once('error', (error) =>
+      settle({ error: `guard ${start.program}: ${textOf(error)}`, refused: refusalOfFault(error) }),
+    )
     child.stdin.on('error', () => undefined) // a refusal comes before it has read everything
     child.stdin.end(encodeSpec(start, spec, isLeased))
     child.stdout.setEncoding('utf8')
@@ -48,14 +50,22 @@ function answerIn(answer: string): LaunchAnswer {
   if (why !== undefined) return { error: why, refused: refusalAtStep(Number(step), Number(errno)) }
   const [, kind, words] = /^(task|lease|error) (.*)\n$/.exec(answer) ?? []
   if (words === undefined) {
-    return { error: `guard: it died, or did not start the command within ${ANSWER_LIMIT_MS / 1000} s`, refused: GUARD_FAILED }
+    return {
+      error: `guard: it died, or did not start the command within ${ANSWER_LIMIT_MS / 1000} s`,
+      refused: GUARD_FAILED,
+    }
   }
-  return { error: words, refused: kind === 'task' ? BAD_COMMAND : kind === 'lease' ? LEASE_OVER : GUARD_FAILED }
+  return {
+    error: words,
+    refused: kind === 'task' ? BAD_COMMAND : kind === 'lease' ? LEASE_OVER : GUARD_FAILED,
+  }
 }
 
 /** The fields of spec.c, each ended by NUL. */
 function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): string {
-  const env = Object.entries({ ...spec.env, HEADROOM_ATTEMPT: start.mark }).map(([name, value]) => `${name}=${value}`)
+  const env = Object.entries({ ...spec.env, HEADROOM_ATTEMPT: start.mark }).map(
+    ([name, value]) => `${name}=${value}`,
+  )
   const fields = [
     encodeURIComponent(spec.taskId),
     spec.attempt,
@@ -79,9 +89,14 @@ function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): str
 export function whyNotLaunchable(spec: LaunchSpec): string | null {
   if (spec.command.length === 0 || spec.command[0] === '') return 'command: it is empty'
   if (spec.command.some((part) => part.includes('\0'))) return 'command: it holds a NUL character'
-  const bad = Object.entries(spec.env).find(([name, value]) => name === '' || /[=\0]/.test(name) || value.includes('\0'))
-  if (bad !== undefined) return `environment variable ${JSON.stringify(bad[0])}: not a name and a value without NUL`
-  if (!spec.workingDirectory.startsWith('/') || spec.workingDirectory.includes('\0')) return 'working directory: not an absolute path'
-  if (!Number.isSafeInteger(spec.maxOutputBytes) || spec.maxOutputBytes < 0) return 'maxOutputBytes: not a whole number of bytes'
+  const bad = Object.entries(spec.env).find(
+    ([name, value]) => name === '' || /[=\0]/.test(name) || value.includes('\0'),
+  )
+  if (bad !== undefined)
+    return `environment variable ${JSON.stringify(bad[0])}: not a name and a value without NUL`
+  if (!spec.workingDirectory.startsWith('/') || spec.workingDirectory.includes('\0'))
+    return 'working directory: not an absolute path'
+  if (!Number.isSafeInteger(spec.maxOutputBytes) || spec.maxOutputBytes < 0)
+    return 'maxOutputBytes: not a whole number of bytes'
   return null
 }

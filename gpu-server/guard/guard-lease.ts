@@ -1,4 +1,13 @@
-import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, readdirSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 
 const CHECK = 0x48454144524f4f4dn
 const BYTES = 24
@@ -13,7 +22,8 @@ export class LeaseFile {
 
   constructor(folder: string) {
     const name = `lease.${bootId()}`
-    for (const old of readdirSync(folder)) if (old.startsWith('lease.') && old !== name) rmSync(`${folder}/${old}`, { force: true })
+    for (const old of readdirSync(folder))
+      if (old.startsWith('lease.') && old !== name) rmSync(`${folder}/${old}`, { force: true })
     this.path = `${folder}/${name}`
     const isNew = !existsSync(this.path)
     this.#file = openSync(this.path, isNew ? 'w+' : 'r+', 0o600)

@@ -99,7 +99,8 @@ export class GuardLink {
 
 /** A socket's path has 108 bytes at most; a longer folder is named by an open file. */
 function shortPathOf(folder: string): { path: string; release: () => void } {
-  if (Buffer.byteLength(folder) < SOCKET_PATH_BYTES) return { path: `${folder}/socket`, release: () => undefined }
+  if (Buffer.byteLength(folder) < SOCKET_PATH_BYTES)
+    return { path: `${folder}/socket`, release: () => undefined }
   const file = openSync(folder, 'r')
   return { path: `/proc/self/fd/${file}/socket`, release: () => closeSync(file) }
 }

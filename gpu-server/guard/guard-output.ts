@@ -28,7 +28,12 @@ export async function readGuardOutput(
   }
 }
 
-async function readOnce(folder: string, stream: string, offset: number, maxBytes: number): Promise<OutputChunk> {
+async function readOnce(
+  folder: string,
+  stream: string,
+  offset: number,
+  maxBytes: number,
+): Promise<OutputChunk> {
   const isOver = (await readExit(folder)) !== null // before the data, so that nothing can follow what is read now
   const segments = await segmentsIn(folder, stream)
   const last = segments.at(-1)

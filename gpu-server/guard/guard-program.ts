@@ -14,7 +14,9 @@ export async function guardProgram(folder = fileURLToPath(new URL('.', import.me
   const program = `${folder}build/headroom-guard`
   const sources = await sourcesIn(folder)
   const builtAt = await changedAt(program)
-  const isFresh = builtAt !== null && Math.max(...(await Promise.all(sources.map(changedAt))).map((at) => at ?? 0), 0) <= builtAt
+  const isFresh =
+    builtAt !== null &&
+    Math.max(...(await Promise.all(sources.map(changedAt))).map((at) => at ?? 0), 0) <= builtAt
   if (!isFresh) await compile(folder, sources, program)
   return program
 }
@@ -33,7 +35,8 @@ async function changedAt(path: string): Promise<number | null> {
 async function compile(folder: string, sources: readonly string[], program: string): Promise<void> {
   const made = `${program}.${process.pid}.${process.hrtime.bigint()}`
   const files = sources.filter((path) => path.endsWith('.c'))
-  if (files.length === 0) throw new GuardFault(`the guard program ${program} is missing, and so are its sources`)
+  if (files.length === 0)
+    throw new GuardFault(`the guard program ${program} is missing, and so are its sources`)
   const flags = [`@${folder}cc-flags`, '-o', made, ...files]
   try {
     await mkdir(`${folder}build`, { recursive: true })
@@ -49,7 +52,8 @@ async function compile(folder: string, sources: readonly string[], program: stri
 }
 
 function whyNot(error: unknown): string {
-  if (codeOf(error) === 'ENOENT') return 'there is no C compiler (cc); install gcc, or run `make guard` where there is one'
+  if (codeOf(error) === 'ENOENT')
+    return 'there is no C compiler (cc); install gcc, or run `make guard` where there is one'
   const text = error instanceof Error ? error.message : String(error)
   return text.split('\n').find((line) => /error|EACCES|EROFS/.test(line)) ?? text.split('\n')[0] ?? ''
 }

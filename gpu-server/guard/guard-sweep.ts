@@ -2,7 +2,16 @@ import { writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GuardFault, codeOf } from './guard-fault.ts'
 import type { FolderStarted, FolderTask } from './guard-folder.ts'
-import { descendantsOf, isAlive, pidsIn, isRunnable, processesOf, processesWith, startTimeOf, type ProcessKey } from './process-table.ts'
+import {
+  descendantsOf,
+  isAlive,
+  pidsIn,
+  isRunnable,
+  processesOf,
+  processesWith,
+  startTimeOf,
+  type ProcessKey,
+} from './process-table.ts'
 
 const AGAIN_MS = 20
 
@@ -19,7 +28,9 @@ export async function sweep(task: FolderTask, started: FolderStarted | null, lim
     if (left.length === 0) return
     for (const pid of left) killQuietly(pid)
     if (performance.now() > deadline)
-      throw new GuardFault(`task ${task.taskId}: process ${left[0]} of attempt ${task.attempt} cannot be killed`)
+      throw new GuardFault(
+        `task ${task.taskId}: process ${left[0]} of attempt ${task.attempt} cannot be killed`,
+      )
     await delay(AGAIN_MS)
   }
 }
@@ -29,7 +40,8 @@ function leftOf(task: FolderTask, started: FolderStarted | null): number[] {
   const user = task.place?.user ?? null
   if (user !== null && user.uid === user.ownGroup) for (const pid of processesOf(user.uid)) found.add(pid)
   if (started !== null) {
-    for (const root of [started.guard, started.keeper, started.command].filter(isAlive)) for (const pid of treeOf(root)) found.add(pid)
+    for (const root of [started.guard, started.keeper, started.command].filter(isAlive))
+      for (const pid of treeOf(root)) found.add(pid)
     if (started.cgroup !== null) for (const pid of pidsIn(`${started.cgroup}/cgroup.procs`)) found.add(pid)
   }
   return [...found].filter(isRunnable)

@@ -67,7 +67,8 @@ export interface OutputChunk {
 }
 
 /** An error in words when nothing of the attempt is left, and whose fault it is. */
-export type LaunchAnswer = { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
+export type LaunchAnswer =
+  { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
 
 /**
  * Every task of a GPU server runs under a guard, a small process of its own that outlives the server and holds the run lease's
@@ -100,7 +101,13 @@ export interface Guards {
   /** Reports go to every listener, once for each attempt, when nothing of it is left. */
   onExit(listener: (task: GuardedTask) => void): void
   processIds(taskId: string, attempt: number): readonly number[]
-  readOutput(taskId: string, attempt: number, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<OutputChunk | null>
+  readOutput(
+    taskId: string,
+    attempt: number,
+    stream: 'stdout' | 'stderr',
+    offset: number,
+    maxBytes: number,
+  ): Promise<OutputChunk | null>
   /** The record of an ended attempt is no longer needed. Its output is kept, bounded by count and bytes. */
   forget(taskId: string, attempt: number): void
   /** Lets go of the sockets; guards live on. */

@@ -15,7 +15,12 @@ import { sweep } from './guard-sweep.ts'
 import { descendantsOf, isRunnable } from './process-table.ts'
 
 const SWEEP_ROUND_MS = 10_000
-const UNKNOWN_EXIT: FolderExit = { exit: { code: null, signal: null }, byLease: false, byOrder: false, neverRan: false }
+const UNKNOWN_EXIT: FolderExit = {
+  exit: { code: null, signal: null },
+  byLease: false,
+  byOrder: false,
+  neverRan: false,
+}
 
 /** One attempt and the guard it has, or had. */
 export class HeldGuard {
@@ -144,7 +149,8 @@ export class HeldGuard {
   }
 
   #ask(text: string): Promise<string> {
-    if (this.#link === null || this.isEnded) return Promise.reject(new GuardFault(`guard: ${text}: the task has ended`))
+    if (this.#link === null || this.isEnded)
+      return Promise.reject(new GuardFault(`guard: ${text}: the task has ended`))
     return this.#link.ask(text)
   }
 

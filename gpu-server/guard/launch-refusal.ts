@@ -7,9 +7,21 @@ import { codeOf } from './guard-fault.ts'
 const STEP_FOLDER = 4
 const STEP_COMMAND = 5
 
-const { E2BIG, EACCES, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOEXEC, ENOTDIR, EPERM, ETXTBSY } = constants.errno
+const { E2BIG, EACCES, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOEXEC, ENOTDIR, EPERM, ETXTBSY } =
+  constants.errno
 /** What is wrong with a command itself. Any other error at this step is the host's: no process, memory, file or disk for it. */
-const OF_THE_COMMAND: ReadonlySet<number> = new Set([E2BIG, EACCES, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOEXEC, ENOTDIR, EPERM, ETXTBSY])
+const OF_THE_COMMAND: ReadonlySet<number> = new Set([
+  E2BIG,
+  EACCES,
+  EISDIR,
+  ELOOP,
+  ENAMETOOLONG,
+  ENOENT,
+  ENOEXEC,
+  ENOTDIR,
+  EPERM,
+  ETXTBSY,
+])
 
 /** @param step of keeper.c, with the `errno` that it met */
 export function refusalAtStep(step: number, errno: number): StartRefused {

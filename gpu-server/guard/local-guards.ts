@@ -5,7 +5,15 @@ import { adoptFolder } from './adopt-folder.ts'
 import { EndedOutputs, isEndedAndForgotten, type OutputLimits } from './ended-outputs.ts'
 import { findCgroupRoot, makeCgroup, removeCgroup } from './guard-cgroup.ts'
 import { GuardFault, textOf } from './guard-fault.ts'
-import { createFolder, folderNameOf, foldersIn, readGuard, readStarted, removeFolder, type FolderTask } from './guard-folder.ts'
+import {
+  createFolder,
+  folderNameOf,
+  foldersIn,
+  readGuard,
+  readStarted,
+  removeFolder,
+  type FolderTask,
+} from './guard-folder.ts'
 import { startGuard, whyNotLaunchable } from './guard-launch.ts'
 import { LeaseFile } from './guard-lease.ts'
 import { readGuardOutput } from './guard-output.ts'
@@ -41,7 +49,10 @@ export async function openGuards(options: GuardsOptions): Promise<Guards> {
 
 /** The server has asked for it twice: it says nothing about the host or the task. */
 function launchedBefore(key: string): LaunchAnswer {
-  return { error: `attempt ${key} has been launched before`, refused: { cause: 'passing', code: 'launched_before' } }
+  return {
+    error: `attempt ${key} has been launched before`,
+    refused: { cause: 'passing', code: 'launched_before' },
+  }
 }
 
 class LocalGuards implements Guards {
@@ -68,7 +79,9 @@ class LocalGuards implements Guards {
     const areForgotten = await Promise.all(folders.map(isEndedAndForgotten))
     await this.#outputs.adopt(folders.filter((_, i) => areForgotten[i]))
     const open = folders.filter((_, i) => !areForgotten[i])
-    const found = await Promise.all(open.map((folder) => adoptFolder(folder, (task) => this.#hold(task, folder))))
+    const found = await Promise.all(
+      open.map((folder) => adoptFolder(folder, (task) => this.#hold(task, folder))),
+    )
     const held = found.filter((one) => one !== null)
     for (const one of held) this.#held.set(folderNameOf(one.task.taskId, one.task.attempt), one)
     return held.map((one) => one.view())

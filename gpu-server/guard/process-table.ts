@@ -47,7 +47,9 @@ export function descendantsOf(pid: number): number[] {
 export function processesWith(assignment: string): number[] {
   return namesIn('/proc')
     .map(Number)
-    .filter((pid) => Number.isInteger(pid) && `\0${read(`/proc/${pid}/environ`)}`.includes(`\0${assignment}\0`))
+    .filter(
+      (pid) => Number.isInteger(pid) && `\0${read(`/proc/${pid}/environ`)}`.includes(`\0${assignment}\0`),
+    )
 }
 
 /** All that run as this user. */

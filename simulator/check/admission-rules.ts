@@ -48,10 +48,13 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
       if (closed.has(node.id)) tell('it is placed on a node that takes no new task')
       if (away.has(node.id)) tell('it is placed on a node that was not heard lately')
       if (event.data['when'] === 'after_swap' && task.submittedAt <= changedAt) return
-      for (const gpu of placed.placement.gpus) for (const problem of problemsOn(gpu, placed, shadow)) tell(`GPU ${gpu}: ${problem}`)
+      for (const gpu of placed.placement.gpus)
+        for (const problem of problemsOn(gpu, placed, shadow)) tell(`GPU ${gpu}: ${problem}`)
       const promised = promisedMib(shadow, node)
       if (promised > promisedBefore && promised > node.hostSwapMib)
-        tell(`its swappable tasks would need ${promised} MiB of host memory, there are ${node.hostSwapMib} MiB`)
+        tell(
+          `its swappable tasks would need ${promised} MiB of host memory, there are ${node.hostSwapMib} MiB`,
+        )
     },
   }
 }
@@ -62,13 +65,20 @@ function isForNoswapAtZero({ kind, requester, node }: SwapDecision, shadow: Shad
 
 /** What an operator may change under the feet of somebody who waits for victims. */
 function isChange({ kind }: Event): boolean {
-  return kind === 'config_changed' || kind === 'node_config_changed' || kind === 'task_updated' || kind === 'growth_granted'
+  return (
+    kind === 'config_changed' ||
+    kind === 'node_config_changed' ||
+    kind === 'task_updated' ||
+    kind === 'growth_granted'
+  )
 }
 
 function noteNode({ kind, nodeId, data }: Event, closed: Set<string>, away: Set<string>): void {
   if (nodeId === null) return
-  const set = (members: Set<string>, isIn: boolean): void => void (isIn ? members.add(nodeId) : members.delete(nodeId))
-  if (kind === 'node_config_changed' && typeof data['is_cordoned'] === 'boolean') set(closed, data['is_cordoned'])
+  const set = (members: Set<string>, isIn: boolean): void =>
+    void (isIn ? members.add(nodeId) : members.delete(nodeId))
+  if (kind === 'node_config_changed' && typeof data['is_cordoned'] === 'boolean')
+    set(closed, data['is_cordoned'])
   if (kind === 'node_status') set(away, data['status'] !== 'up')
   if (kind === 'node_registered' || kind === 'node_forgotten') {
     closed.delete(nodeId)
@@ -89,13 +99,19 @@ function problemsOn(gpu: number, { task, placement, node }: Placed, shadow: Shad
   const mostTasks = shadow.config.max_tasks_per_gpu
   if (tasks.length > mostTasks) problems.push(`it has ${tasks.length} tasks, ${mostTasks} are allowed`)
   const owner = tasks.find(({ request }) => request.gpuMode === 'exclusive')
-  if (owner !== undefined && tasks.length > 1) problems.push(`${owner.id} has it for itself, and ${tasks.length} tasks are there`)
+  if (owner !== undefined && tasks.length > 1)
+    problems.push(`${owner.id} has it for itself, and ${tasks.length} tasks are there`)
   const besideMib = shadow.capacityMib(node) - sum(tasks.filter(({ request }) => request.noswap === 1))
   if (task.request.noswap === 0 && task.request.gpuMode === 'shared' && placement.demandMib > besideMib)
     problems.push(`it asks for ${placement.demandMib} MiB, and noswap tasks leave ${besideMib} MiB`)
   if (task.request.noswap === 0) return problems
-  const stranded = tasks.filter(({ request, placement: other }) => request.noswap === 0 && (other?.demandMib ?? 0) > besideMib)
-  if (stranded.length > 0) problems.push(`it strands ${stranded.map(({ id }) => id).join(', ')}: ${besideMib} MiB are left beside it`)
+  const stranded = tasks.filter(
+    ({ request, placement: other }) => request.noswap === 0 && (other?.demandMib ?? 0) > besideMib,
+  )
+  if (stranded.length > 0)
+    problems.push(
+      `it strands ${stranded.map(({ id }) => id).join(', ')}: ${besideMib} MiB are left beside it`,
+    )
   return problems
 }
 
@@ -103,7 +119,8 @@ function problemsOn(gpu: number, { task, placement, node }: Placed, shadow: Shad
 function promisedMib(shadow: Shadow, node: ShadowNode): Mib {
   let mib = 0
   for (const [gpu, tasks] of node.tasks.entries()) {
-    if (shadow.placedMib(node, gpu) > shadow.capacityMib(node)) mib += sum([...tasks].filter(({ request }) => request.noswap === 0))
+    if (shadow.placedMib(node, gpu) > shadow.capacityMib(node))
+      mib += sum([...tasks].filter(({ request }) => request.noswap === 0))
   }
   return mib
 }

@@ -87,11 +87,19 @@ export class AssertionChecker implements Checker {
     this.#assertions = assertions
     const shadow = new Shadow(observed)
     this.#shadow = shadow
-    const contextOf = (assertion: string): RuleContext => ({ shadow, observed, report: this.#reportAs(assertion) })
+    const contextOf = (assertion: string): RuleContext => ({
+      shadow,
+      observed,
+      report: this.#reportAs(assertion),
+    })
     this.#always = assertions.always.map((name) => ALWAYS_RULES[name](contextOf(name)))
-    this.#everyStep = this.#always.filter((rule) => rule.afterEveryStep !== undefined && observed.faults !== null)
+    this.#everyStep = this.#always.filter(
+      (rule) => rule.afterEveryStep !== undefined && observed.faults !== null,
+    )
     this.#occurrences = assertions.sometimes.map((name) => new Occurrence(name, contextOf(name)))
-    this.#liveness = assertions.eventually.map((assertion) => new Liveness(assertion, contextOf(assertion.that)))
+    this.#liveness = assertions.eventually.map(
+      (assertion) => new Liveness(assertion, contextOf(assertion.that)),
+    )
   }
 
   afterEvents(events: readonly Event[]): void {
@@ -120,9 +128,11 @@ export class AssertionChecker implements Checker {
     const now = this.#observed.now()
     for (const occurrence of this.#occurrences) occurrence.finish(now)
     for (const liveness of this.#liveness) liveness.finish(now)
-    for (const assertion of this.#assertions.final) checkFinal(assertion, metrics, this.#reportAs(assertion.metric))
+    for (const assertion of this.#assertions.final)
+      checkFinal(assertion, metrics, this.#reportAs(assertion.metric))
     for (const [assertion, found] of this.#found) {
-      if (found > MAX_VIOLATIONS_EACH) this.violations.push({ assertion, at: now, detail: `and ${found - MAX_VIOLATIONS_EACH} more times` })
+      if (found > MAX_VIOLATIONS_EACH)
+        this.violations.push({ assertion, at: now, detail: `and ${found - MAX_VIOLATIONS_EACH} more times` })
     }
     return this.violations
   }
@@ -131,7 +141,8 @@ export class AssertionChecker implements Checker {
     return (detail, place = {}) => {
       const found = (this.#found.get(assertion) ?? 0) + 1
       this.#found.set(assertion, found)
-      if (found <= MAX_VIOLATIONS_EACH) this.violations.push({ assertion, at: this.#observed.now(), detail, ...place })
+      if (found <= MAX_VIOLATIONS_EACH)
+        this.violations.push({ assertion, at: this.#observed.now(), detail, ...place })
     }
   }
 }

@@ -8,7 +8,8 @@ export function acknowledgedNeverLost({ observed: { faults }, report }: RuleCont
   if (faults === null) return {}
   const look = (): void => {
     for (const taskId of faults.acknowledged) {
-      if (!faults.hasOpenTask(taskId)) report('its submission was acknowledged, and the controller does not know it', { taskId })
+      if (!faults.hasOpenTask(taskId))
+        report('its submission was acknowledged, and the controller does not know it', { taskId })
     }
   }
   faults.onControllerBegun(look)
@@ -22,7 +23,8 @@ export function configurationKept({ observed: { faults }, shadow, report }: Rule
     const config = faults.config()
     for (const field of Object.keys(CONFIG_RULES) as (keyof ConfigFields)[]) {
       const [is, was] = [config[field], shadow.config[field]]
-      if (is !== was) report(`a controller begins with ${field} ${String(is)}, made durable was ${String(was)}`)
+      if (is !== was)
+        report(`a controller begins with ${field} ${String(is)}, made durable was ${String(was)}`)
     }
   }
   faults.onControllerBegun(look)

@@ -59,7 +59,12 @@ export class FairnessBook {
     const member: Member = { id, count: 0, atRoundStart: 0, atLastClosing: 0, isSwapped, pairs: new Map() }
     for (const other of this.#members.values()) {
       const atStart = -other.atRoundStart
-      const run = { least: -other.count, most: -other.atLastClosing, leastAtStart: atStart, mostAtStart: atStart }
+      const run = {
+        least: -other.count,
+        most: -other.atLastClosing,
+        leastAtStart: atStart,
+        mostAtStart: atStart,
+      }
       member.pairs.set(other, run)
     }
     this.#members.set(id, member)
@@ -77,7 +82,8 @@ export class FairnessBook {
     for (const id of [...victims, ...available]) this.join(id)
     const members = victims.map((id) => this.#members.get(id) as Member)
     const swapped = members.filter((member) => member.isSwapped)
-    for (const member of members) if (!member.isSwapped) [member.count, member.isSwapped] = [member.count + 1, true]
+    for (const member of members)
+      if (!member.isSwapped) [member.count, member.isSwapped] = [member.count + 1, true]
     const isClosing = swapped.length > 0
     if (isClosing) this.#beginRound(available)
     for (const member of swapped) [member.count, member.isSwapped] = [member.count + 1, true]
@@ -110,8 +116,10 @@ export class FairnessBook {
         const inWindow = run.most - run.least
         const fromStart = Math.max(difference - run.leastAtStart, run.mostAtStart - difference)
         const ids = [other.id, member.id] as const
-        if (inWindow > BOUND_IN_ANY_WINDOW) breach ??= { ids, difference: inWindow, bound: BOUND_IN_ANY_WINDOW }
-        else if (fromStart > BOUND_FROM_ROUND_START) breach ??= { ids, difference: fromStart, bound: BOUND_FROM_ROUND_START }
+        if (inWindow > BOUND_IN_ANY_WINDOW)
+          breach ??= { ids, difference: inWindow, bound: BOUND_IN_ANY_WINDOW }
+        else if (fromStart > BOUND_FROM_ROUND_START)
+          breach ??= { ids, difference: fromStart, bound: BOUND_FROM_ROUND_START }
       }
     }
     return breach

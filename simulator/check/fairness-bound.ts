@@ -24,7 +24,8 @@ export function fairnessBound(context: RuleContext): AlwaysRule {
   }
   const leave = ({ id, placement }: ShadowTask): void => {
     if (placement === null) return
-    for (const gpu of placement.gpus) for (const victimClass of CLASSES) bookOf(placement.nodeId, gpu, victimClass).leave(id)
+    for (const gpu of placement.gpus)
+      for (const victimClass of CLASSES) bookOf(placement.nodeId, gpu, victimClass).leave(id)
   }
   for (const { id, priority, placement } of context.observed.start?.openTasks ?? []) {
     for (const [index, gpu] of (placement?.gpus ?? []).entries()) {
@@ -35,17 +36,20 @@ export function fairnessBound(context: RuleContext): AlwaysRule {
   return {
     before(event) {
       const task = shadow.tasks.get(event.taskId ?? '')
-      if (task !== undefined && (event.kind === 'task_finished' || event.kind === 'task_returned')) leave(task)
+      if (task !== undefined && (event.kind === 'task_finished' || event.kind === 'task_returned'))
+        leave(task)
       const decision = swapDecisionOf(event, shadow)
       if (decision === null) return
       for (const { gpu } of decision.missing) {
-        for (const victimClass of CLASSES) enter(context, decision, gpu, victimClass, bookOf(decision.node.id, gpu, victimClass))
+        for (const victimClass of CLASSES)
+          enter(context, decision, gpu, victimClass, bookOf(decision.node.id, gpu, victimClass))
       }
     },
     after({ kind, taskId }) {
       const task = shadow.tasks.get(taskId ?? '')
       const placement = task?.placement ?? null
-      if (task === undefined || placement === null || (kind !== 'task_placed' && kind !== 'task_updated')) return
+      if (task === undefined || placement === null || (kind !== 'task_placed' && kind !== 'task_updated'))
+        return
       // A newcomer, or one that has changed its class: a newcomer there.
       for (const gpu of placement.gpus) bookOf(placement.nodeId, gpu, classOf(task)).join(task.id)
     },
@@ -59,8 +63,11 @@ function enter(
   victimClass: VictimClass,
   book: FairnessBook,
 ): void {
-  const chosenBefore = new Set(decision.victims.filter((victim) => victim.gpu < gpu).map((victim) => victim.id))
-  const isEligible = (task: ShadowTask): boolean => classOf(task) === victimClass && !chosenBefore.has(task.id)
+  const chosenBefore = new Set(
+    decision.victims.filter((victim) => victim.gpu < gpu).map((victim) => victim.id),
+  )
+  const isEligible = (task: ShadowTask): boolean =>
+    classOf(task) === victimClass && !chosenBefore.has(task.id)
   // Who was eligible by what the controller knew nobody can tell then; whom it chose was.
   const isDisturbed = observed.faults?.isDisturbed(decision.node.id) === true
   const available = isDisturbed
@@ -68,15 +75,24 @@ function enter(
     : eligibleOn(gpu, decision, shadow, observed)
         .filter(isEligible)
         .map((task) => task.id)
-  const victims = decision.victims.filter((victim) => victim.gpu === gpu && victim.class === victimClass).map((victim) => victim.id)
+  const victims = decision.victims
+    .filter((victim) => victim.gpu === gpu && victim.class === victimClass)
+    .map((victim) => victim.id)
   const where = `${victimClass === 'p0' ? 'P0' : 'non-P0'} tasks of GPU ${gpu}`
   const closes = victims.some((id) => book.isSwappedThisRound(id))
-  const isSaidToClose = decision.closedRounds.some((closed) => closed.gpu === gpu && closed.class === victimClass)
+  const isSaidToClose = decision.closedRounds.some(
+    (closed) => closed.gpu === gpu && closed.class === victimClass,
+  )
   const nodeId = decision.node.id
   if (closes !== isSaidToClose)
-    report(`the round of the ${where} ${closes ? 'closes, but is not said to' : 'is said to close, but does not'}`, { nodeId })
+    report(
+      `the round of the ${where} ${closes ? 'closes, but is not said to' : 'is said to close, but does not'}`,
+      { nodeId },
+    )
   const breach = book.decide({ victims, available: new Set(isDisturbed ? victims : available) })
   if (breach === null) return
   const { ids, difference, bound } = breach
-  report(`swap-outs of ${ids.join(' and ')}, ${where}, differ by ${difference} where ${bound} is the bound`, { nodeId })
+  report(`swap-outs of ${ids.join(' and ')}, ${where}, differ by ${difference} where ${bound} is the bound`, {
+    nodeId,
+  })
 }

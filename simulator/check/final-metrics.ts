@@ -10,11 +10,17 @@ export function requireMetricPaths(assertions: readonly FinalAssertion[]): void 
   for (const { metric } of assertions) {
     if (METRIC_PATHS.includes(metric)) continue
     const near = nearestName(metric, METRIC_PATHS)
-    throw new RangeError(`assert.final: the result has no number ${metric}${near === null ? '' : `; did you mean ${near}?`}`)
+    throw new RangeError(
+      `assert.final: the result has no number ${metric}${near === null ? '' : `; did you mean ${near}?`}`,
+    )
   }
 }
 
-export function checkFinal({ metric, min, max, equals }: FinalAssertion, metrics: Metrics, report: Report): void {
+export function checkFinal(
+  { metric, min, max, equals }: FinalAssertion,
+  metrics: Metrics,
+  report: Report,
+): void {
   const value = numberAt(metrics, metric)
   if (value === null) return report('the result has no such number: nothing happened that it counts')
   if (min !== null && value < min) report(`it is ${value}, the least allowed is ${min}`)
@@ -24,6 +30,7 @@ export function checkFinal({ metric, min, max, equals }: FinalAssertion, metrics
 
 function numberAt(metrics: Metrics, path: string): number | null {
   let value: unknown = metrics
-  for (const key of path.split('.')) value = (value as Readonly<Record<string, unknown>> | null)?.[key] ?? null
+  for (const key of path.split('.'))
+    value = (value as Readonly<Record<string, unknown>> | null)?.[key] ?? null
   return value as number | null
 }

@@ -9,7 +9,10 @@ export function groupIsolation({ shadow, report }: RuleContext): AlwaysRule {
       const request = shadow.tasks.get(taskId)?.request
       if (node === undefined || request === undefined || shadow.isOpenTo(node, request)) return
       const groups = [...shadow.groups].filter(([, members]) => members.has(nodeId)).map(([group]) => group)
-      report(`it targets ${namesOf(request.groups)}, the node belongs to ${namesOf(groups)}`, { taskId, nodeId })
+      report(`it targets ${namesOf(request.groups)}, the node belongs to ${namesOf(groups)}`, {
+        taskId,
+        nodeId,
+      })
     },
   }
 }

@@ -23,17 +23,25 @@ export class Liveness {
   before({ kind, taskId, at }: Event): void {
     const task = this.#context.shadow.tasks.get(taskId ?? '')
     if (task === undefined) return
-    if (this.#that === 'all_tasks_finish' ? kind === 'task_finished' : kind === 'task_started' && isAwaited(task)) this.#reached(task, at)
+    if (
+      this.#that === 'all_tasks_finish'
+        ? kind === 'task_finished'
+        : kind === 'task_started' && isAwaited(task)
+    )
+      this.#reached(task, at)
     // A task that is cancelled while it waits is waited for no longer, but it may have waited too long already.
-    if (this.#that === 'every_feasible_task_runs' && kind === 'task_finished' && isAwaited(task)) this.#reached(task, at)
+    if (this.#that === 'every_feasible_task_runs' && kind === 'task_finished' && isAwaited(task))
+      this.#reached(task, at)
   }
 
   /** The run is over. */
   finish(now: Instant): void {
     for (const task of this.#context.shadow.tasks.values()) {
       const isReached =
-        this.#that === 'every_feasible_task_runs' && (!isAwaited(task) || task.pendingSince > now || !this.#context.shadow.isFeasible(task))
-      if (!isReached && (this.#withinMs === null || now > this.#deadline(task))) this.#report(task, `it has not ${this.#what()}`)
+        this.#that === 'every_feasible_task_runs' &&
+        (!isAwaited(task) || task.pendingSince > now || !this.#context.shadow.isFeasible(task))
+      if (!isReached && (this.#withinMs === null || now > this.#deadline(task)))
+        this.#report(task, `it has not ${this.#what()}`)
     }
   }
 
@@ -56,7 +64,10 @@ export class Liveness {
   }
 
   #report(task: ShadowTask, detail: string): void {
-    this.#context.report(detail, { taskId: task.id, ...(task.placement === null ? {} : { nodeId: task.placement.nodeId }) })
+    this.#context.report(detail, {
+      taskId: task.id,
+      ...(task.placement === null ? {} : { nodeId: task.placement.nodeId }),
+    })
   }
 }
 

@@ -113,7 +113,9 @@ function attemptsOn({ servers, faults }: World, nodeId: string): ReadonlyMap<str
   if (server === undefined) return NOBODY
   const aheadMs = faults?.aheadMs(nodeId) ?? 0
   if (aheadMs === 0) return server.attempts
-  return new Map([...server.attempts].map(([id, attempt]) => [id, { ...attempt, lastUseAt: attempt.lastUseAt - aheadMs }]))
+  return new Map(
+    [...server.attempts].map(([id, attempt]) => [id, { ...attempt, lastUseAt: attempt.lastUseAt - aheadMs }]),
+  )
 }
 
 function observeFaults(world: World, faults: FaultStage): ObservedFaults {

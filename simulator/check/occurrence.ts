@@ -24,7 +24,8 @@ export class Occurrence {
   /** The run is over. */
   finish(now: Instant): void {
     const { shadow, report } = this.#context
-    if (this.#name === 'controller_restarted') this.#hasHappened = (this.#context.observed.faults?.controllersBegun() ?? 1) > 1
+    if (this.#name === 'controller_restarted')
+      this.#hasHappened = (this.#context.observed.faults?.controllersBegun() ?? 1) > 1
     const waits = (task: ShadowTask): boolean => isWaiting(this.#name, task, shadow, now)
     if (!this.#hasHappened && ![...shadow.tasks.values()].some(waits)) report('it has never happened')
   }
@@ -35,12 +36,24 @@ function happensIn(name: SometimesName, event: Event, shadow: Shadow): boolean {
   const task = shadow.tasks.get(taskId ?? '')
   switch (name) {
     case 'swap_out':
-      return kind === 'task_residency' && data['residency'] === 'swapped_out' && task?.placement?.residency === 'swapping_out'
+      return (
+        kind === 'task_residency' &&
+        data['residency'] === 'swapped_out' &&
+        task?.placement?.residency === 'swapping_out'
+      )
     case 'swap_in':
-      return kind === 'task_residency' && data['residency'] === 'resident' && task?.placement?.residency === 'swapping_in'
+      return (
+        kind === 'task_residency' &&
+        data['residency'] === 'resident' &&
+        task?.placement?.residency === 'swapping_in'
+      )
     case 'p0_preempts_p0': {
       const decision = swapDecisionOf(event, shadow)
-      return decision !== null && decision.requester.request.priority === 0 && decision.victims.some((victim) => victim.class === 'p0')
+      return (
+        decision !== null &&
+        decision.requester.request.priority === 0 &&
+        decision.victims.some((victim) => victim.class === 'p0')
+      )
     }
     case 'multi_gpu_placed':
       return kind === 'task_placed' && (data['gpus'] as readonly number[]).length > 1
@@ -72,7 +85,11 @@ function happensIn(name: SometimesName, event: Event, shadow: Shadow): boolean {
       return false
     case 'task_waits':
     case 'reservation':
-      return (kind === 'task_placed' || kind === 'task_finished') && task !== undefined && isWaiting(name, task, shadow, at)
+      return (
+        (kind === 'task_placed' || kind === 'task_finished') &&
+        task !== undefined &&
+        isWaiting(name, task, shadow, at)
+      )
   }
 }
 

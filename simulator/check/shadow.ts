@@ -80,7 +80,8 @@ export class Shadow {
   #begin({ nodes, groups, openTasks }: StoredState): void {
     for (const { id, overcommitOverride, reserveOverrideMib } of nodes) {
       const node = this.nodes.get(id)
-      if (node !== undefined) [node.overcommitPercent, node.reserveMib] = [overcommitOverride, reserveOverrideMib]
+      if (node !== undefined)
+        [node.overcommitPercent, node.reserveMib] = [overcommitOverride, reserveOverrideMib]
     }
     for (const { id, nodeIds } of groups) this.groups.set(id, new Set(nodeIds))
     for (const record of openTasks) this.#beginWith(record)
@@ -98,7 +99,11 @@ export class Shadow {
     }
     this.tasks.set(id, task)
     if (placement === null) return
-    this.#place(task, placement.nodeId, { gpus: placement.gpus, attempt: record.attempt, demand_mib: placement.demandMib })
+    this.#place(task, placement.nodeId, {
+      gpus: placement.gpus,
+      attempt: record.attempt,
+      demand_mib: placement.demandMib,
+    })
     if (task.placement !== null) {
       task.placement.residency = placement.residency
       task.placement.residentSince = placement.residentSince
@@ -126,7 +131,8 @@ export class Shadow {
   /** L */
   limitMib(node: ShadowNode): Mib {
     const percent = this.percentOn(node)
-    const effectiveMib = (node.physicalMib * (100 + percent) - ((node.physicalMib * (100 + percent)) % 100)) / 100
+    const effectiveMib =
+      (node.physicalMib * (100 + percent) - ((node.physicalMib * (100 + percent)) % 100)) / 100
     return percent === 0 ? Math.min(effectiveMib, this.capacityMib(node)) : effectiveMib
   }
 
@@ -159,14 +165,17 @@ export class Shadow {
   /** A node of no group is for tasks that target none; others take those that target one of their groups. */
   isOpenTo(node: ShadowNode, request: ObservedRequest): boolean {
     const groups = [...this.groups].filter(([, members]) => members.has(node.id)).map(([group]) => group)
-    return groups.length === 0 ? request.groups.length === 0 : groups.some((group) => request.groups.includes(group))
+    return groups.length === 0
+      ? request.groups.length === 0
+      : groups.some((group) => request.groups.includes(group))
   }
 
   /** Some node that it may use, empty, would take it. */
   isFeasible({ request }: ShadowTask): boolean {
     for (const node of this.nodes.values()) {
       const isLargeEnough = Math.max(1, request.vramMib) <= node.physicalMib - this.reserveMib(node)
-      if (isLargeEnough && this.#usableGpus(node) >= request.gpuCount && this.isOpenTo(node, request)) return true
+      if (isLargeEnough && this.#usableGpus(node) >= request.gpuCount && this.isOpenTo(node, request))
+        return true
     }
     return false
   }
@@ -207,7 +216,8 @@ export class Shadow {
       case 'task_placed':
         return this.#place(task, nodeId, data)
       case 'task_started':
-        if (task.placement !== null) Object.assign(task.placement, { residency: 'resident', residentSince: at, idleFrom: at })
+        if (task.placement !== null)
+          Object.assign(task.placement, { residency: 'resident', residentSince: at, idleFrom: at })
         return
       case 'task_returned':
         this.#unplace(task)
@@ -294,7 +304,8 @@ export class Shadow {
     if (kind === 'config_changed') {
       const { revision: _revision, ...fields } = data
       this.config = { ...this.config, ...(fields as Partial<ConfigFields>) }
-    } else if (kind === 'group_changed') this.groups.set(data['group'] as string, new Set(data['nodes'] as readonly string[]))
+    } else if (kind === 'group_changed')
+      this.groups.set(data['group'] as string, new Set(data['nodes'] as readonly string[]))
     else if (kind === 'group_deleted') this.groups.delete(data['group'] as string)
     else if (kind === 'node_status') {
       if (data['status'] === 'up') this.silentNodes.delete(nodeId ?? '')
@@ -302,7 +313,8 @@ export class Shadow {
     } else if (kind === 'node_config_changed') {
       const node = this.nodes.get(nodeId ?? '')
       if (node === undefined) return
-      if ('overcommit_vram_percent' in data) node.overcommitPercent = data['overcommit_vram_percent'] as Percent | null
+      if ('overcommit_vram_percent' in data)
+        node.overcommitPercent = data['overcommit_vram_percent'] as Percent | null
       if ('safety_reserve_mib' in data) node.reserveMib = data['safety_reserve_mib'] as Mib | null
     }
   }

@@ -11,8 +11,10 @@ export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule
   const fenced = new Map<string, Set<string>>()
   const isFenced = (taskId: string, node: string): boolean => fenced.get(taskId)?.has(node) === true
   const livesOn = (taskId: string): readonly string[] =>
-    faults?.runsOn(taskId) ?? observed.nodes.filter((node) => observed.attemptsOn(node.id).has(taskId)).map((node) => node.name)
-  const aliveOn = (taskId: string): readonly string[] => livesOn(taskId).filter((node) => !isFenced(taskId, node))
+    faults?.runsOn(taskId) ??
+    observed.nodes.filter((node) => observed.attemptsOn(node.id).has(taskId)).map((node) => node.name)
+  const aliveOn = (taskId: string): readonly string[] =>
+    livesOn(taskId).filter((node) => !isFenced(taskId, node))
   return {
     before({ kind, taskId, nodeId, data }) {
       if (kind === 'task_returned' && taskId !== null && String(data['reason']).endsWith('fenced')) {
@@ -22,7 +24,10 @@ export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule
       if (kind !== 'task_placed' || taskId === null) return
       const placement = shadow.tasks.get(taskId)?.placement ?? null
       if (placement !== null)
-        report(`it is placed again while attempt ${placement.attempt} has its place`, { taskId, nodeId: placement.nodeId })
+        report(`it is placed again while attempt ${placement.attempt} has its place`, {
+          taskId,
+          nodeId: placement.nodeId,
+        })
       const alive = aliveOn(taskId)
       if (alive.length > 0 && nodeId !== null)
         report(`it is placed while an attempt of it lives on ${alive.join(' and ')}`, { taskId, nodeId })
@@ -36,7 +41,8 @@ export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule
     },
     afterEveryStep() {
       for (const { taskId, nodes } of faults?.takeDoubles() ?? []) {
-        if (nodes.filter((node) => !isFenced(taskId, node)).length > 1) report(`it runs on ${nodes.join(' and ')} at once`, { taskId })
+        if (nodes.filter((node) => !isFenced(taskId, node)).length > 1)
+          report(`it runs on ${nodes.join(' and ')} at once`, { taskId })
       }
     },
   }

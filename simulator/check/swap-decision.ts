@@ -18,7 +18,10 @@ export interface SwapDecision {
 }
 
 /** Null for any other event, and for one of somebody the books do not know. */
-export function swapDecisionOf({ kind, at, taskId, nodeId, data }: Event, shadow: Shadow): SwapDecision | null {
+export function swapDecisionOf(
+  { kind, at, taskId, nodeId, data }: Event,
+  shadow: Shadow,
+): SwapDecision | null {
   if (kind !== 'swap_decided') return null
   const node = shadow.nodes.get(nodeId ?? '')
   const requester = shadow.tasks.get(taskId ?? '')
@@ -43,18 +46,31 @@ export function classOf({ request }: ShadowTask): VictimClass {
  * Why the task may not be swapped out at this decision, class rules left aside; null when it may. Idleness is the server's own count: since the later
  * of the last GPU use and the last start or swap-in.
  */
-export function ineligibility(task: ShadowTask, { at, node, requester }: SwapDecision, shadow: Shadow, observed: Observed): string | null {
+export function ineligibility(
+  task: ShadowTask,
+  { at, node, requester }: SwapDecision,
+  shadow: Shadow,
+  observed: Observed,
+): string | null {
   const { placement, request } = task
   if (task === requester) return 'it is the one that asks'
   if (placement === null || placement.nodeId !== node.id) return 'it is not on that node'
   if (request.noswap === 1) return 'it is noswap'
-  if (placement.residency !== 'resident' || placement.residentSince === null) return `it is ${placement.residency}, not resident`
+  if (placement.residency !== 'resident' || placement.residentSince === null)
+    return `it is ${placement.residency}, not resident`
   if (placement.isStopping) return 'it is being stopped'
   if (at < task.backOffUntil) return 'its last swap failed a moment ago'
-  if (placement.demandMib * placement.gpus.length > shadow.hostFreeMib(node)) return 'host memory is not there for it'
+  if (placement.demandMib * placement.gpus.length > shadow.hostFreeMib(node))
+    return 'host memory is not there for it'
   const attempt = observed.attemptsOn(node.id).get(task.id)
   if (attempt === undefined) return 'it does not live on that node'
-  return activity(task, attempt, { residentSince: placement.residentSince, idleFrom: placement.idleFrom ?? at }, at, shadow)
+  return activity(
+    task,
+    attempt,
+    { residentSince: placement.residentSince, idleFrom: placement.idleFrom ?? at },
+    at,
+    shadow,
+  )
 }
 
 /** Neither idle for the idle period nor, unless it is P0, resident for `max_residency_seconds`. */
@@ -65,7 +81,10 @@ function activity(
   at: Instant,
   { config }: Shadow,
 ): string | null {
-  const maxMs = config.max_residency_seconds === null || request.priority === 0 ? Infinity : config.max_residency_seconds * 1000
+  const maxMs =
+    config.max_residency_seconds === null || request.priority === 0
+      ? Infinity
+      : config.max_residency_seconds * 1000
   if (at - residentSince >= maxMs) return null
   if (wantsGpu) return 'it wants the GPU'
   const idleMs = at - Math.max(lastUseAt, idleFrom)
@@ -74,9 +93,15 @@ function activity(
 }
 
 /** The eligible tasks on one of the node's GPUs. A P0 task is one only for a P0 requester. */
-export function eligibleOn(gpu: number, decision: SwapDecision, shadow: Shadow, observed: Observed): ShadowTask[] {
+export function eligibleOn(
+  gpu: number,
+  decision: SwapDecision,
+  shadow: Shadow,
+  observed: Observed,
+): ShadowTask[] {
   const isForP0 = decision.requester.request.priority === 0
   return [...(decision.node.tasks[gpu] ?? [])].filter(
-    (task) => (isForP0 || task.request.priority !== 0) && ineligibility(task, decision, shadow, observed) === null,
+    (task) =>
+      (isForP0 || task.request.priority !== 0) && ineligibility(task, decision, shadow, observed) === null,
   )
 }

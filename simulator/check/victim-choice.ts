@@ -34,12 +34,16 @@ export function victimChoice({ shadow, observed, report }: RuleContext): AlwaysR
       const task = shadow.tasks.get(event.taskId ?? '')
       if (task?.placement && (event.kind === 'task_finished' || event.kind === 'task_returned'))
         for (const gpu of task.placement.gpus)
-          for (const victimClass of ['non_p0', 'p0'] as const) marksOf(task.placement.nodeId, gpu, victimClass).delete(task.id)
+          for (const victimClass of ['non_p0', 'p0'] as const)
+            marksOf(task.placement.nodeId, gpu, victimClass).delete(task.id)
       const decision = swapDecisionOf(event, shadow)
       if (decision === null) return
       const [only] = decision.missing
       const marks = (task: ShadowTask): Mark =>
-        marksOf(decision.node.id, only?.gpu ?? 0, classOf(task)).get(task.id) ?? { isSwapped: false, lastDecision: NEVER }
+        marksOf(decision.node.id, only?.gpu ?? 0, classOf(task)).get(task.id) ?? {
+          isSwapped: false,
+          lastDecision: NEVER,
+        }
       // Who was eligible by what the controller knew nobody can tell while something is broken there.
       const isDisturbed = observed.faults?.isDisturbed(decision.node.id) === true
       if (only !== undefined && decision.missing.length === 1 && !isDisturbed) {
@@ -67,11 +71,13 @@ function problemOf(
   for (const level of levels) {
     const leaving = level.filter(({ id }) => chosen.has(id))
     if (leftMib <= 0) {
-      if (leaving.length > 0) return `${idsOf(leaving)} leave GPU ${gpu} although those before cover what is missing`
+      if (leaving.length > 0)
+        return `${idsOf(leaving)} leave GPU ${gpu} although those before cover what is missing`
       continue
     }
     if (total(level) <= leftMib) {
-      if (leaving.length < level.length) return `not all of ${idsOf(level)} leave GPU ${gpu}, and they are needed first`
+      if (leaving.length < level.length)
+        return `not all of ${idsOf(level)} leave GPU ${gpu}, and they are needed first`
     } else {
       const least = leastOf(level, leftMib, markOf)
       if (total(leaving) < leftMib) return `of ${idsOf(level)} too few leave GPU ${gpu} before others do`
@@ -84,7 +90,11 @@ function problemOf(
 }
 
 /** The fewest bytes that cover, among as few whole blocks of the oldest swap-outs as cover; null when there are too many to try. */
-function leastOf(level: readonly ShadowTask[], missingMib: Mib, markOf: (task: ShadowTask) => Mark): Mib | null {
+function leastOf(
+  level: readonly ShadowTask[],
+  missingMib: Mib,
+  markOf: (task: ShadowTask) => Mark,
+): Mib | null {
   const ages = [...new Set(level.map((task) => markOf(task).lastDecision))].sort((a, b) => a - b)
   let blocks: readonly ShadowTask[] = []
   for (const age of ages) {
@@ -111,12 +121,15 @@ function enter(
   marksOf: (nodeId: string, gpu: number, victimClass: VictimClass) => Marks,
 ): void {
   const lastDecision = event.data['decision'] as number
-  for (const { gpu, class: victimClass } of victims.filter((victim, index) => victims.findIndex(isBeside(victim)) === index)) {
+  for (const { gpu, class: victimClass } of victims.filter(
+    (victim, index) => victims.findIndex(isBeside(victim)) === index,
+  )) {
     const marks = marksOf(node.id, gpu, victimClass)
     const here = victims.filter(isBeside({ gpu, class: victimClass })).map(({ id }) => id)
     const again = here.filter((id) => marks.get(id)?.isSwapped === true)
     if (again.length > 0) for (const mark of marks.values()) mark.isSwapped = false
-    for (const id of here) marks.set(id, { isSwapped: again.length === 0 || again.includes(id), lastDecision })
+    for (const id of here)
+      marks.set(id, { isSwapped: again.length === 0 || again.includes(id), lastDecision })
   }
 }
 

@@ -7,14 +7,22 @@ export function noswapNeverSwapped({ shadow, observed, report }: RuleContext): A
   return {
     before({ kind, taskId, nodeId, data }) {
       const residency = data['residency']
-      if (kind !== 'task_residency' || taskId === null || (residency !== 'swapping_out' && residency !== 'swapped_out')) return
-      if (shadow.tasks.get(taskId)?.request.noswap === 1) report(`it is noswap, and ${residency}`, { taskId, nodeId: nodeId ?? '' })
+      if (
+        kind !== 'task_residency' ||
+        taskId === null ||
+        (residency !== 'swapping_out' && residency !== 'swapped_out')
+      )
+        return
+      if (shadow.tasks.get(taskId)?.request.noswap === 1)
+        report(`it is noswap, and ${residency}`, { taskId, nodeId: nodeId ?? '' })
     },
     afterStep(nodeIds) {
       for (const nodeId of nodeIds) {
         for (const [taskId, { noswap, residency }] of observed.attemptsOn(nodeId)) {
-          const isAway = residency === 'swapping_out' || residency === 'swapped_out' || residency === 'swapping_in'
-          if (noswap === 1 && isAway) report(`on its server it is noswap, and ${residency}`, { taskId, nodeId })
+          const isAway =
+            residency === 'swapping_out' || residency === 'swapped_out' || residency === 'swapping_in'
+          if (noswap === 1 && isAway)
+            report(`on its server it is noswap, and ${residency}`, { taskId, nodeId })
         }
       }
     },
@@ -34,12 +42,21 @@ export function idleRule({ shadow, observed, report }: RuleContext): AlwaysRule 
           announced.add(id)
           if (!isJudged) continue
           const victim = shadow.tasks.get(id)
-          const why = victim === undefined ? 'nobody knows it' : ineligibility(victim, decision, shadow, observed)
-          if (why !== null) report(`it is swapped out for ${decision.requester.id}, but ${why}`, { taskId: id, nodeId: decision.node.id })
+          const why =
+            victim === undefined ? 'nobody knows it' : ineligibility(victim, decision, shadow, observed)
+          if (why !== null)
+            report(`it is swapped out for ${decision.requester.id}, but ${why}`, {
+              taskId: id,
+              nodeId: decision.node.id,
+            })
         }
       }
-      const isForAnother = kind === 'task_residency' && data['residency'] === 'swapping_out' && String(data['because']).startsWith('for ')
-      if (isForAnother && taskId !== null && !announced.has(taskId)) report('no decision swaps it out', { taskId, nodeId: nodeId ?? '' })
+      const isForAnother =
+        kind === 'task_residency' &&
+        data['residency'] === 'swapping_out' &&
+        String(data['because']).startsWith('for ')
+      if (isForAnother && taskId !== null && !announced.has(taskId))
+        report('no decision swaps it out', { taskId, nodeId: nodeId ?? '' })
     },
     afterStep() {
       announced = new Set()
@@ -57,10 +74,17 @@ export function p0Rule({ shadow, observed, report }: RuleContext): AlwaysRule {
       for (const { id, gpu } of decision.victims) {
         if (shadow.tasks.get(id)?.request.priority !== 0) continue
         const place = { taskId: id, nodeId: decision.node.id }
-        if (decision.requester.request.priority !== 0) report(`it is P0, and swapped out for ${decision.requester.id}, which is not`, place)
+        if (decision.requester.request.priority !== 0)
+          report(`it is P0, and swapped out for ${decision.requester.id}, which is not`, place)
         if (observed.faults?.isDisturbed(decision.node.id) === true) continue
-        const left = eligibleOn(gpu, decision, shadow, observed).filter((task) => task.request.priority !== 0 && !chosen.has(task.id))
-        if (left.length > 0) report(`it is P0, and swapped out before ${left.map((task) => task.id).join(', ')} of GPU ${gpu}`, place)
+        const left = eligibleOn(gpu, decision, shadow, observed).filter(
+          (task) => task.request.priority !== 0 && !chosen.has(task.id),
+        )
+        if (left.length > 0)
+          report(
+            `it is P0, and swapped out before ${left.map((task) => task.id).join(', ')} of GPU ${gpu}`,
+            place,
+          )
       }
     },
   }

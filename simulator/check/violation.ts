@@ -15,6 +15,8 @@ export interface Violation {
 export type Report = (detail: string, place?: { readonly nodeId?: string; readonly taskId?: string }) => void
 
 export function describeViolation({ assertion, at, detail, nodeId, taskId }: Violation): string {
-  const place = [taskId === undefined ? [] : `task ${taskId}`, nodeId === undefined ? [] : `node ${nodeId}`].flat().join(', ')
+  const place = [taskId === undefined ? [] : `task ${taskId}`, nodeId === undefined ? [] : `node ${nodeId}`]
+    .flat()
+    .join(', ')
   return `${assertion} at ${new Date(at).toISOString()}${place === '' ? '' : ` (${place})`}: ${detail}`
 }

@@ -20,7 +20,8 @@ export function residentWithinCapacity({ shadow, report }: RuleContext): AlwaysR
       for (const gpu of placement.gpus) {
         const mib = shadow.residentMib(node, gpu)
         const capacityMib = shadow.capacityMib(node)
-        if (mib > capacityMib) report(`GPU ${gpu} has ${mib} MiB resident, ${capacityMib} MiB may be`, { taskId, nodeId: node.id })
+        if (mib > capacityMib)
+          report(`GPU ${gpu} has ${mib} MiB resident, ${capacityMib} MiB may be`, { taskId, nodeId: node.id })
       }
     },
   }
@@ -109,14 +110,20 @@ export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
       const placement = task?.placement ?? null
       const node = shadow.nodes.get(placement?.nodeId ?? '')
       if (task === undefined || placement === null || node === undefined) return
-      if (task.request.noswap === 1 && task.request.gpuMode === 'shared') return noteBeyond(at, placement.demandMib, placement)
+      if (task.request.noswap === 1 && task.request.gpuMode === 'shared')
+        return noteBeyond(at, placement.demandMib, placement)
       const isAfterSwap = data['when'] === 'after_swap'
-      const limitMib = isAfterSwap ? highestSince(limits.get(node) ?? [], task.submittedAt) : shadow.limitMib(node)
+      const limitMib = isAfterSwap
+        ? highestSince(limits.get(node) ?? [], task.submittedAt)
+        : shadow.limitMib(node)
       for (const gpu of placement.gpus) {
         const grantedMib = isAfterSwap ? sumSince(beyond.get(`${node.id}/${gpu}`) ?? [], task.submittedAt) : 0
         const mib = shadow.placedMib(node, gpu)
         if (mib - grantedMib > limitMib)
-          report(`${mib} MiB are committed on GPU ${gpu}, the limit is ${limitMib} MiB`, { taskId, nodeId: node.id })
+          report(`${mib} MiB are committed on GPU ${gpu}, the limit is ${limitMib} MiB`, {
+            taskId,
+            nodeId: node.id,
+          })
       }
     },
   }

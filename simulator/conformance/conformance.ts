@@ -19,13 +19,23 @@ export interface RuleReport {
 }
 
 /** In this order: each rule leaves the server empty and with a lease. */
-export const RULES: readonly Rule[] = [...PRESENCE_RULES, ...COMMAND_RULES, ...STOP_RULES, ...LIFE_RULES, ...FAULT_RULES]
+export const RULES: readonly Rule[] = [
+  ...PRESENCE_RULES,
+  ...COMMAND_RULES,
+  ...STOP_RULES,
+  ...LIFE_RULES,
+  ...FAULT_RULES,
+]
 
 /** How long a server that runs may take to be heard. */
 const HEARD_WITHIN_MS: DurationMs = 90_000
 
 /** @param onReport one line at a time, as they come */
-export async function examineServer(e: Examiner, onReport: (report: RuleReport) => void, rules = RULES): Promise<readonly RuleReport[]> {
+export async function examineServer(
+  e: Examiner,
+  onReport: (report: RuleReport) => void,
+  rules = RULES,
+): Promise<readonly RuleReport[]> {
   const reports: RuleReport[] = []
   const add = (report: RuleReport): void => {
     reports.push(report)
@@ -34,7 +44,12 @@ export async function examineServer(e: Examiner, onReport: (report: RuleReport) 
   e.begin()
   const isThere = await e.until(() => e.hellos + e.heartbeats > 0, HEARD_WITHIN_MS)
   if (!isThere) {
-    add({ rule: 'R6', claim: 'the server is heard', verdict: 'broken', detail: `nothing was heard of it in ${HEARD_WITHIN_MS / 1000} s` })
+    add({
+      rule: 'R6',
+      claim: 'the server is heard',
+      verdict: 'broken',
+      detail: `nothing was heard of it in ${HEARD_WITHIN_MS / 1000} s`,
+    })
   } else {
     for (const { rule, claim, examine } of rules) {
       const before = e.violations.length

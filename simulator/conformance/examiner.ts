@@ -97,7 +97,9 @@ export class Examiner {
   begin(): void {
     const { bus, nodeId } = this.#o
     for (const verb of ['hello', 'heartbeat', 'event'] as const) {
-      this.#ends.push(bus.subscribe(nodeSubject(nodeId, verb), (message, _subject, reply) => this.#receive(message, reply)))
+      this.#ends.push(
+        bus.subscribe(nodeSubject(nodeId, verb), (message, _subject, reply) => this.#receive(message, reply)),
+      )
     }
   }
 
@@ -171,7 +173,8 @@ export class Examiner {
 
   #answerTo(body: Envelope['body']): ControllerBody | null {
     const { settings } = this.#o
-    if (body.op === 'events') return this.answers.events ? { op: 'events_ack', up_to: body.entries.at(-1)?.n ?? 0 } : null
+    if (body.op === 'events')
+      return this.answers.events ? { op: 'events_ack', up_to: body.entries.at(-1)?.n ?? 0 } : null
     if (body.op !== 'hello' && body.op !== 'heartbeat') return null
     if (!this.answers[body.op]) return null
     const special = this.nextAnswer
@@ -184,10 +187,14 @@ export class Examiner {
     if (body.op === 'hello') this.hellos += 1
     else this.heartbeats += 1
     if (before !== null) this.#compareBoots(before, boot, seq)
-    if (body.gpus.some((gpu, place) => gpu.index !== place)) this.violations.push('a snapshot lists its GPUs out of order')
+    if (body.gpus.some((gpu, place) => gpu.index !== place))
+      this.violations.push('a snapshot lists its GPUs out of order')
     const attempts = new Set(body.tasks.map((task) => task.task_id))
     if (attempts.size < body.tasks.length) this.violations.push('R3: two attempts of one task live at once')
-    const isNewer = before === null || boot.counter > before.boot.counter || (boot.counter === before.boot.counter && seq > before.seq)
+    const isNewer =
+      before === null ||
+      boot.counter > before.boot.counter ||
+      (boot.counter === before.boot.counter && seq > before.seq)
     if (isNewer) this.snapshot = { boot, seq, sentMono: sent_mono, receivedAt: this.#o.clock.now(), body }
   }
 
@@ -196,20 +203,24 @@ export class Examiner {
     if (boot.counter === before.boot.counter && boot.random !== before.boot.random)
       this.violations.push('R6: two boots with the same counter')
     if (this.faults !== NO_FAULTS) return
-    if (boot.counter < before.boot.counter) this.violations.push(`R6: the boot counter fell from ${before.boot.counter} to ${boot.counter}`)
-    if (boot.counter === before.boot.counter && seq < before.seq) this.violations.push(`R6: snapshot number ${seq} after ${before.seq}`)
+    if (boot.counter < before.boot.counter)
+      this.violations.push(`R6: the boot counter fell from ${before.boot.counter} to ${boot.counter}`)
+    if (boot.counter === before.boot.counter && seq < before.seq)
+      this.violations.push(`R6: snapshot number ${seq} after ${before.seq}`)
   }
 
   /** R1, R8: oldest first, numbers that grow, and nothing dropped before it was acknowledged. */
   #takeEvents({ boot }: Envelope, entries: readonly NodeEvent[]): void {
     for (const [i, entry] of entries.entries()) {
       const before = entries[i - 1]
-      if (before !== undefined && entry.n <= before.n) this.violations.push(`R8: entry ${entry.n} after ${before.n} in one message`)
+      if (before !== undefined && entry.n <= before.n)
+        this.violations.push(`R8: entry ${entry.n} after ${before.n} in one message`)
     }
     if (!this.answers.events && boot.counter === this.snapshot?.boot.counter) {
       const now = new Set(entries.map((entry) => entry.n))
       const lost = this.#lastEvents.find((entry) => isKept(entry) && !now.has(entry.n))
-      if (lost !== undefined) this.violations.push(`R1: '${lost.kind}' of ${lost.task_id} was not acknowledged and is not resent`)
+      if (lost !== undefined)
+        this.violations.push(`R1: '${lost.kind}' of ${lost.task_id} was not acknowledged and is not resent`)
     }
     this.#lastEvents = this.answers.events ? [] : entries
     this.heard.push(...entries)
@@ -218,7 +229,14 @@ export class Examiner {
   #envelope(body: ControllerBody, epoch = this.#o.epoch, id?: string): Envelope {
     this.#seq += 1
     const seq = this.#seq
-    const base = { v: PROTOCOL_VERSION, sent_mono: this.#o.clock.now(), boot: this.#boot, seq, epoch, body } as const
+    const base = {
+      v: PROTOCOL_VERSION,
+      sent_mono: this.#o.clock.now(),
+      boot: this.#boot,
+      seq,
+      epoch,
+      body,
+    } as const
     return { ...base, id: id ?? `x${this.#o.epoch}.${seq}` }
   }
 

@@ -36,7 +36,12 @@ export function start(
   return e.order(order, forged)
 }
 
-export function stop(e: Examiner, taskId: string, attempt: number, forged: Forged = {}): Promise<CommandResult | null> {
+export function stop(
+  e: Examiner,
+  taskId: string,
+  attempt: number,
+  forged: Forged = {},
+): Promise<CommandResult | null> {
   return e.order({ op: 'stop', task_id: taskId, attempt, reason: 'conformance' }, forged)
 }
 
@@ -56,12 +61,20 @@ export function swap(
 }
 
 /** Started, and the start reported. A string says what came instead. */
-export async function running(e: Examiner, fields: Parameters<typeof start>[3] = {}): Promise<{ readonly taskId: string } | string> {
+export async function running(
+  e: Examiner,
+  fields: Parameters<typeof start>[3] = {},
+): Promise<{ readonly taskId: string } | string> {
   const taskId = newTask(e)
   const result = await start(e, taskId, 1, fields)
   if (result?.outcome !== 'accepted') return `a start that fits was answered ${said(result)}`
-  const isStarted = await e.until(() => e.eventsOf(taskId, 1).some((event) => event.kind === 'started'), SOON_MS)
-  return isStarted ? { taskId } : `a task that was accepted was not reported as started within ${SOON_MS / 1000} s`
+  const isStarted = await e.until(
+    () => e.eventsOf(taskId, 1).some((event) => event.kind === 'started'),
+    SOON_MS,
+  )
+  return isStarted
+    ? { taskId }
+    : `a task that was accepted was not reported as started within ${SOON_MS / 1000} s`
 }
 
 /** Stopped, and its end reported. */
@@ -78,5 +91,9 @@ export function hasFinished(e: Examiner, taskId: string, attempt: number): boole
 }
 
 export function said(result: CommandResult | null): string {
-  return result === null ? 'nothing' : result.reason === null ? `'${result.outcome}'` : `'${result.outcome}: ${result.reason}'`
+  return result === null
+    ? 'nothing'
+    : result.reason === null
+      ? `'${result.outcome}'`
+      : `'${result.outcome}: ${result.reason}'`
 }

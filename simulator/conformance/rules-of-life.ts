@@ -15,14 +15,16 @@ export const LIFE_RULES: readonly Rule[] = [
       if (typeof task === 'string') return task
       e.answers.events = false
       await stop(e, task.taskId, 1)
-      const count = (): number => e.heard.filter((event) => event.kind === 'finished' && event.task_id === task.taskId).length
+      const count = (): number =>
+        e.heard.filter((event) => event.kind === 'finished' && event.task_id === task.taskId).length
       const isResent = await e.until(() => count() >= 3, 2 * SOON_MS)
       const isListed = await e.until(
         () => e.snapshot?.body.finished_unacked.some((ref) => ref.task_id === task.taskId) === true,
         3 * e.settings.heartbeat_ms,
       )
       e.answers.events = true
-      if (!isResent) return `an end that nobody acknowledged came ${count()} times in ${(2 * SOON_MS) / 1000} s`
+      if (!isResent)
+        return `an end that nobody acknowledged came ${count()} times in ${(2 * SOON_MS) / 1000} s`
       if (!isListed) return 'an end that nobody acknowledged is missing from its snapshots'
       return null
     },
@@ -51,7 +53,9 @@ export const LIFE_RULES: readonly Rule[] = [
       const result = await swap(e, 'swap_out', task.taskId, 1, 1)
       const failure = await ended(e, task.taskId)
       if (failure !== null) return failure
-      return result?.outcome === 'refused' && result.reason === 'noswap' ? null : `the swap-out was answered ${said(result)}`
+      return result?.outcome === 'refused' && result.reason === 'noswap'
+        ? null
+        : `the swap-out was answered ${said(result)}`
     },
   },
   {
@@ -63,10 +67,16 @@ export const LIFE_RULES: readonly Rule[] = [
       const result = await swap(e, 'swap_out', task.taskId, 1, 7)
       const failure = await ended(e, task.taskId)
       if (failure !== null) return failure
-      return result?.outcome === 'refused' && result.reason === 'stale_generation' ? null : `it was answered ${said(result)}`
+      return result?.outcome === 'refused' && result.reason === 'stale_generation'
+        ? null
+        : `it was answered ${said(result)}`
     },
   },
-  { rule: 'R12', claim: 'an idle task leaves VRAM and returns, each reported with its generation', examine: outAndIn },
+  {
+    rule: 'R12',
+    claim: 'an idle task leaves VRAM and returns, each reported with its generation',
+    examine: outAndIn,
+  },
   {
     rule: 'R3',
     claim: 'no start without a run lease',
@@ -76,14 +86,20 @@ export const LIFE_RULES: readonly Rule[] = [
       const result = await start(e, newTask(e), 1)
       e.answers.heartbeat = true
       await leaseAgain(e)
-      return result?.outcome === 'refused' && result.reason === 'no_lease' ? null : `a start after the lease was answered ${said(result)}`
+      return result?.outcome === 'refused' && result.reason === 'no_lease'
+        ? null
+        : `a start after the lease was answered ${said(result)}`
     },
   },
   {
     rule: 'R4',
-    claim: 'when two leases have passed without a word, tasks that may be requeued have ended, and those that wait have not',
+    claim:
+      'when two leases have passed without a word, tasks that may be requeued have ended, and those that wait have not',
     async examine(e) {
-      const [ending, waiting] = [await running(e, { on_node_loss: 'requeue' }), await running(e, { on_node_loss: 'wait' })]
+      const [ending, waiting] = [
+        await running(e, { on_node_loss: 'requeue' }),
+        await running(e, { on_node_loss: 'wait' }),
+      ]
       if (typeof ending === 'string') return ending
       if (typeof waiting === 'string') return waiting
       // Acknowledged: only then does the policy count.
@@ -120,7 +136,9 @@ async function outAndIn(e: Examiner): ReturnType<Rule['examine']> {
   const task = await running(e)
   if (typeof task === 'string') return task
   const residencies = (): string[] =>
-    e.eventsOf(task.taskId, 1).flatMap((event) => (event.kind === 'residency' ? [`${event.residency} ${event.generation}`] : []))
+    e
+      .eventsOf(task.taskId, 1)
+      .flatMap((event) => (event.kind === 'residency' ? [`${event.residency} ${event.generation}`] : []))
   const out = await swap(e, 'swap_out', task.taskId, 1, 1)
   if (out?.outcome !== 'accepted') {
     const failure = await ended(e, task.taskId)
@@ -134,7 +152,8 @@ async function outAndIn(e: Examiner): ReturnType<Rule['examine']> {
   if (failure !== null) return failure
   if (!isOut) return `a swap-out that was accepted was not reported within ${SOON_MS / 1000} s`
   // The same order once more is a duplicate, or stale by then; it must not move anything.
-  if (back?.outcome !== 'accepted') return `the swap-in was answered ${said(back)}, after a duplicate swap-out was answered ${said(again)}`
+  if (back?.outcome !== 'accepted')
+    return `the swap-in was answered ${said(back)}, after a duplicate swap-out was answered ${said(again)}`
   const reported = residencies().join(', ')
   return isBack && reported === 'swapped_out 2, resident 3' ? null : `reported was: ${reported || 'nothing'}`
 }

@@ -9,7 +9,8 @@ export const PRESENCE_RULES: readonly Rule[] = [
     async examine(e) {
       const before = e.hellos
       e.nextAnswer = { op: 'refused', reason: 'unknown_node' }
-      if (!(await e.until(() => e.hellos > before, SOON_MS))) return `no hello within ${SOON_MS / 1000} s of 'unknown_node'`
+      if (!(await e.until(() => e.hellos > before, SOON_MS)))
+        return `no hello within ${SOON_MS / 1000} s of 'unknown_node'`
       return null
     },
   },
@@ -32,7 +33,9 @@ export const PRESENCE_RULES: readonly Rule[] = [
       const counter = (e.snapshot?.boot.counter ?? 0) + 10
       e.nextAnswer = { op: 'state_reset', counter_above: counter }
       const isAbove = await e.until(() => (e.snapshot?.boot.counter ?? 0) > counter, SOON_MS)
-      return isAbove ? null : `its boot counter is ${e.snapshot?.boot.counter ?? 'unknown'}, not above ${counter}`
+      return isAbove
+        ? null
+        : `its boot counter is ${e.snapshot?.boot.counter ?? 'unknown'}, not above ${counter}`
     },
   },
 ]

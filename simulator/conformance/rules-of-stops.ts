@@ -10,7 +10,8 @@ const LONG_GRACE_MS: DurationMs = 3_600_000
 export const STOP_RULES: readonly Rule[] = [
   {
     rule: 'Stop',
-    claim: 'a stop ends with its grace, a longer grace afterwards does not prolong it, and the end is reported as stopped',
+    claim:
+      'a stop ends with its grace, a longer grace afterwards does not prolong it, and the end is reported as stopped',
     async examine(e) {
       const task = await running(e)
       if (typeof task === 'string') return task
@@ -44,6 +45,10 @@ async function endedAsStopped(e: Examiner, taskId: string, withinMs: DurationMs)
     await stop(e, taskId, 1)
     return `it was not reported as finished within ${withinMs / 1000} s`
   }
-  const outcomes = e.eventsOf(taskId, 1).flatMap((event) => (event.kind === 'finished' ? [event.outcome] : []))
-  return outcomes.every((outcome) => outcome === 'stopped') ? null : `its end was reported as ${outcomes.join(', ')}`
+  const outcomes = e
+    .eventsOf(taskId, 1)
+    .flatMap((event) => (event.kind === 'finished' ? [event.outcome] : []))
+  return outcomes.every((outcome) => outcome === 'stopped')
+    ? null
+    : `its end was reported as ${outcomes.join(', ')}`
 }

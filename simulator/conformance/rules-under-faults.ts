@@ -55,8 +55,10 @@ async function settle(e: Examiner, tasks: readonly string[]): Promise<string | n
     const events = e.eventsOf(taskId, 1)
     const starts = events.filter((event) => event.kind === 'started').length
     const ends = events.filter((event) => event.kind === 'finished').length
-    if (starts > 1 || ends > 1) return `${taskId} was reported as started ${starts} times and as finished ${ends} times`
-    if (starts === 1 && !hasFinished(e, taskId, 1)) return `${taskId} was started and its end was never reported`
+    if (starts > 1 || ends > 1)
+      return `${taskId} was reported as started ${starts} times and as finished ${ends} times`
+    if (starts === 1 && !hasFinished(e, taskId, 1))
+      return `${taskId} was started and its end was never reported`
   }
   return null
 }

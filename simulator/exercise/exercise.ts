@@ -42,7 +42,12 @@ interface Worth {
 /** What holds when it is over. Bounds include themselves; null: none. */
 export type Objective = Worth &
   (
-    | { readonly kind: 'metric'; readonly metric: string; readonly min: number | null; readonly max: number | null }
+    | {
+        readonly kind: 'metric'
+        readonly metric: string
+        readonly min: number | null
+        readonly max: number | null
+      }
     /** What the REST interface answers, at a JSON Pointer (RFC 6901). */
     | {
         readonly kind: 'state'

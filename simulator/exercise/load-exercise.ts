@@ -13,15 +13,18 @@ export function loadExercise(text: string, baseDir: string, file: string): Exerc
   const document = check(root, exerciseRule, problems)
   problems.throwIfAny(file)
   const refuse = refuseIn(root, problems)
-  if (document.scenario.operator.length > 0) refuse(['scenario', 'operator'], 'must be empty: whoever learns is the operator')
-  if (document.scenario.faults.length > 0) refuse(['scenario', 'faults'], 'must be empty: what breaks stands in hidden_faults')
+  if (document.scenario.operator.length > 0)
+    refuse(['scenario', 'operator'], 'must be empty: whoever learns is the operator')
+  if (document.scenario.faults.length > 0)
+    refuse(['scenario', 'faults'], 'must be empty: what breaks stands in hidden_faults')
   if (document.ends_at <= document.begins_at) refuse(['ends_at'], 'must be after begins_at')
   const whole = { ...document.scenario, faults: document.hidden_faults, operator: document.reference }
   const scenario = buildScenario(whole, baseDir, (keys, detail) => refuse(inExercise(keys), detail))
   const questions = document.questions.map((entry, index) => questionOf(entry, index, refuse))
   const objectives = document.objectives.map((entry, index) => objectiveOf(entry, index, refuse))
   refuseSameIds([...questions.map(({ id }) => id), ...objectives.map(({ id }) => id)], refuse)
-  if (questions.length + objectives.length === 0) refuse(['objectives'], 'are none, and there are no questions: nothing could be scored')
+  if (questions.length + objectives.length === 0)
+    refuse(['objectives'], 'are none, and there are no questions: nothing could be scored')
   problems.throwIfAny(file)
   return {
     name: document.exercise,
@@ -46,12 +49,18 @@ function inExercise([first = '', ...rest]: readonly (string | number)[]): readon
 function questionOf(entry: ExerciseDocument['questions'][number], index: number, refuse: Refuse): Question {
   const { id, ask, points, choices, tolerance, answer, number } = entry
   const place = (field: string) => ['questions', index, field]
-  if ((answer === undefined) === (number === undefined)) refuse(place('answer'), 'is needed, or number, and not both')
-  if (choices !== null && !choices.includes(answer ?? '')) refuse(place('answer'), `must be one of the choices: ${choices.join(', ')}`)
+  if ((answer === undefined) === (number === undefined))
+    refuse(place('answer'), 'is needed, or number, and not both')
+  if (choices !== null && !choices.includes(answer ?? ''))
+    refuse(place('answer'), `must be one of the choices: ${choices.join(', ')}`)
   return { id, ask, points, choices, tolerance, answer: answer ?? number ?? '' }
 }
 
-function objectiveOf(entry: ExerciseDocument['objectives'][number], index: number, refuse: Refuse): Objective {
+function objectiveOf(
+  entry: ExerciseDocument['objectives'][number],
+  index: number,
+  refuse: Refuse,
+): Objective {
   const { id, text, points, min, max } = entry
   const place = (field: string) => ['objectives', index, field]
   if ('metric' in entry) {
@@ -60,7 +69,13 @@ function objectiveOf(entry: ExerciseDocument['objectives'][number], index: numbe
   }
   const { get: path, pointer, is, is_true: isTrue } = entry
   const oneOf =
-    isTrue !== undefined ? [isTrue] : is === undefined ? null : Array.isArray(is) ? (is as readonly string[]) : [is as string | null]
+    isTrue !== undefined
+      ? [isTrue]
+      : is === undefined
+        ? null
+        : Array.isArray(is)
+          ? (is as readonly string[])
+          : [is as string | null]
   if (oneOf === null && min === null && max === null) refuse(place('is'), 'is needed, or is_true, min or max')
   return { id, text, points, kind: 'state', path, pointer, oneOf, min, max }
 }
@@ -68,7 +83,8 @@ function objectiveOf(entry: ExerciseDocument['objectives'][number], index: numbe
 function refuseSameIds(ids: readonly string[], refuse: Refuse): void {
   const seen = new Set<string>()
   for (const id of ids) {
-    if (seen.has(id)) refuse(['objectives'], `${id} is the id of two questions or objectives; each needs its own`)
+    if (seen.has(id))
+      refuse(['objectives'], `${id} is the id of two questions or objectives; each needs its own`)
     seen.add(id)
   }
 }

@@ -38,7 +38,13 @@ function markAnswer(question: Question, answers: Evidence['answers']): Mark {
   if (!Object.hasOwn(answers, id)) return { id, text, points: 0, of, reason: 'It was not answered.' }
   const given = answers[id] as AnswerValue
   const isRight = isRightAnswer(question, given)
-  return { id, text, points: isRight ? of : 0, of, reason: isRight ? `${given} is right.` : `${given} is not right.` }
+  return {
+    id,
+    text,
+    points: isRight ? of : 0,
+    of,
+    reason: isRight ? `${given} is right.` : `${given} is not right.`,
+  }
 }
 
 /** Texts are compared without regard to case and blanks around them, numbers within the tolerance. */
@@ -50,7 +56,8 @@ function isRightAnswer({ answer, tolerance }: Question, given: AnswerValue): boo
 
 function markObjective(objective: Objective, evidence: Evidence): Mark {
   const { id, text, points: of } = objective
-  const { isMet, reason } = objective.kind === 'metric' ? metricMet(objective, evidence) : stateMet(objective, evidence)
+  const { isMet, reason } =
+    objective.kind === 'metric' ? metricMet(objective, evidence) : stateMet(objective, evidence)
   return { id, text, points: isMet ? of : 0, of, reason }
 }
 
@@ -59,7 +66,10 @@ interface Verdict {
   readonly reason: string
 }
 
-function metricMet({ metric, min, max }: Extract<Objective, { readonly kind: 'metric' }>, { metrics }: Evidence): Verdict {
+function metricMet(
+  { metric, min, max }: Extract<Objective, { readonly kind: 'metric' }>,
+  { metrics }: Evidence,
+): Verdict {
   const value = valueAt(metrics, metric.split('.'))
   return within(metric, value, min, max)
 }
@@ -67,17 +77,23 @@ function metricMet({ metric, min, max }: Extract<Objective, { readonly kind: 'me
 function stateMet(objective: Extract<Objective, { readonly kind: 'state' }>, { reads }: Evidence): Verdict {
   const { path, pointer, oneOf, min, max } = objective
   const read = reads.get(path)
-  if (read === undefined || read.status !== 200) return { isMet: false, reason: `${path} was answered ${read?.status ?? 'by nobody'}.` }
+  if (read === undefined || read.status !== 200)
+    return { isMet: false, reason: `${path} was answered ${read?.status ?? 'by nobody'}.` }
   const value = valueAt(read.body, partsOf(pointer))
   if (oneOf === null) return within(`${path} ${pointer}`, value, min, max)
   const isMet = oneOf.some((allowed) => allowed === value)
-  return { isMet, reason: `${path} ${pointer} is ${shown(value)}${isMet ? '' : `, wanted is ${oneOf.map(shown).join(' or ')}`}.` }
+  return {
+    isMet,
+    reason: `${path} ${pointer} is ${shown(value)}${isMet ? '' : `, wanted is ${oneOf.map(shown).join(' or ')}`}.`,
+  }
 }
 
 function within(what: string, value: unknown, min: number | null, max: number | null): Verdict {
   if (typeof value !== 'number') return { isMet: false, reason: `${what} is no number: ${shown(value)}.` }
-  if (min !== null && value < min) return { isMet: false, reason: `${what} is ${rounded(value)}, at least ${min} is wanted.` }
-  if (max !== null && value > max) return { isMet: false, reason: `${what} is ${rounded(value)}, at most ${max} is wanted.` }
+  if (min !== null && value < min)
+    return { isMet: false, reason: `${what} is ${rounded(value)}, at least ${min} is wanted.` }
+  if (max !== null && value > max)
+    return { isMet: false, reason: `${what} is ${rounded(value)}, at most ${max} is wanted.` }
   return { isMet: true, reason: `${what} is ${rounded(value)}.` }
 }
 

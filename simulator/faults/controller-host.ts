@@ -97,7 +97,11 @@ export class ControllerHost {
 
   /** None is to be started again, and none is missing. */
   get isSettled(): boolean {
-    return this.isUp && (this.#second === null || this.#first.isClosed) && this.#places().every(({ absences }) => absences === 0)
+    return (
+      this.isUp &&
+      (this.#second === null || this.#first.isClosed) &&
+      this.#places().every(({ absences }) => absences === 0)
+    )
   }
 
   start(): void {
@@ -152,7 +156,9 @@ export class ControllerHost {
 
   /** Of all controllers so far; while none is up nothing is counted. */
   counters(): Counters {
-    return this.isUp ? sumOf([this.#countersBefore, this.controller.views.clusterCounters()]) : this.#countersBefore
+    return this.isUp
+      ? sumOf([this.#countersBefore, this.controller.views.clusterCounters()])
+      : this.#countersBefore
   }
 
   swapTotals(): SwapTotals {

@@ -47,7 +47,9 @@ export class ControllerProcess implements Committer {
   constructor(options: ControllerProcessOptions) {
     this.#o = options
     this.#clock = new ProcessClock(options.clock)
-    this.#endpoint = options.bus.endpoint(null, (_subject, message) => this.#mayLeave('valid_until_mono' in message.body))
+    this.#endpoint = options.bus.endpoint(null, (_subject, message) =>
+      this.#mayLeave('valid_until_mono' in message.body),
+    )
     const { clock, random } = { clock: this.#clock, random: options.random }
     const { watch } = options
     this.controller = createController(

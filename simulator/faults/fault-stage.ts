@@ -89,7 +89,11 @@ export class FaultStage implements FaultStageHand {
     const tally = this.#tally
     const links = new LinkFaults(random.stream('faults/links'), tally)
     this.bus = new FaultyBus({ clock, mode: options.busMode, weather: links })
-    this.#disturbances = new Disturbances(clock, SETTLE_HEARTBEATS * heartbeatMsOf(options.config), runLeaseMsOf(options.config))
+    this.#disturbances = new Disturbances(
+      clock,
+      SETTLE_HEARTBEATS * heartbeatMsOf(options.config),
+      runLeaseMsOf(options.config),
+    )
     const initial = options.start === null ? {} : { initial: options.start.stored }
     const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, ...initial })
     for (const { id } of options.start?.stored.openTasks ?? []) this.acknowledged.add(id)
@@ -104,7 +108,8 @@ export class FaultStage implements FaultStageHand {
         random: random.stream('faults/store'),
         tally,
         onDurable: (events) => {
-          for (const { kind, taskId } of events) if (kind === 'task_finished' && taskId !== null) this.#ended(taskId)
+          for (const { kind, taskId } of events)
+            if (kind === 'task_finished' && taskId !== null) this.#ended(taskId)
           options.onDurable(events)
         },
         onPromise: () => {
@@ -215,7 +220,8 @@ export class FaultStage implements FaultStageHand {
     this.#agenda.plan()
     const { clock, faults } = this.#o
     const startedAt = clock.now()
-    for (const item of faults) if (item.kind === 'swarm') clock.at(startedAt + item.healAtMs, () => this.#disarm(), RANK_DEVICE)
+    for (const item of faults)
+      if (item.kind === 'swarm') clock.at(startedAt + item.healAtMs, () => this.#disarm(), RANK_DEVICE)
   }
 
   /** Calls with every controller that has read what is durable. */

@@ -28,7 +28,10 @@ export class FaultTally {
   }
 
   counts(): FaultCounts {
-    const entries = FAULT_KINDS.map((kind) => [kind, { begun: this.#begun.get(kind) ?? 0, fired: this.fired(kind) }])
+    const entries = FAULT_KINDS.map((kind) => [
+      kind,
+      { begun: this.#begun.get(kind) ?? 0, fired: this.fired(kind) },
+    ])
     return Object.fromEntries(entries) as FaultCounts
   }
 }

@@ -80,13 +80,18 @@ export class FaultyBus {
   }
 
   /** @param beforeSending called with every request before it leaves; false: it does not leave. Its sender may die there. */
-  endpoint(node: string | null, beforeSending: (subject: string, message: Envelope) => boolean = () => true): Endpoint {
+  endpoint(
+    node: string | null,
+    beforeSending: (subject: string, message: Envelope) => boolean = () => true,
+  ): Endpoint {
     const process: Process = { node, isAlive: true }
     const mine: Subscription[] = []
     return {
-      publish: (subject, message) => void (process.isAlive && this.#send(process, subject, message, () => {})),
+      publish: (subject, message) =>
+        void (process.isAlive && this.#send(process, subject, message, () => {})),
       request: (subject, message, timeoutMs, done) => {
-        if (process.isAlive && beforeSending(subject, message)) this.#request(process, subject, message, timeoutMs, done)
+        if (process.isAlive && beforeSending(subject, message))
+          this.#request(process, subject, message, timeoutMs, done)
       },
       subscribe: (pattern, handler) => {
         const [head = '', tail = null] = pattern.split('*')
@@ -98,7 +103,8 @@ export class FaultyBus {
       onConnection: (listener) => {
         const tell = (isConnected: boolean): void => void (process.isAlive && listener(isConnected))
         this.#onConnection.add(tell)
-        if (this.#brokerAbsences > 0) this.#o.clock.soon(() => this.#brokerAbsences > 0 && tell(false), RANK_MESSAGE)
+        if (this.#brokerAbsences > 0)
+          this.#o.clock.soon(() => this.#brokerAbsences > 0 && tell(false), RANK_MESSAGE)
         return () => this.#onConnection.delete(tell)
       },
       drain: () => Promise.resolve(),
@@ -128,7 +134,13 @@ export class FaultyBus {
     for (const deliver of held) this.#o.clock.soon(deliver, RANK_MESSAGE)
   }
 
-  #request(process: Process, subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
+  #request(
+    process: Process,
+    subject: string,
+    message: Envelope,
+    timeoutMs: DurationMs,
+    done: (outcome: RequestOutcome) => void,
+  ): void {
     const { clock } = this.#o
     let isOver = false
     let cancel = (): void => {}
@@ -142,7 +154,8 @@ export class FaultyBus {
       this.#leg(from, process, () => end({ answered: true, answer: this.#carried(answer) }))
     const failure = this.#send(process, subject, message, answered)
     if (isOver) return
-    if (failure === null) cancel = clock.at(clock.now() + timeoutMs, () => end({ answered: false, why: 'timeout' }), RANK_MESSAGE)
+    if (failure === null)
+      cancel = clock.at(clock.now() + timeoutMs, () => end({ answered: false, why: 'timeout' }), RANK_MESSAGE)
     else clock.soon(() => end({ answered: false, why: failure }), RANK_MESSAGE)
   }
 
@@ -192,7 +205,8 @@ export class FaultyBus {
     }
     for (let copy = 0; copy < copies; copy++) {
       const delayMs = delaysMs[copy] as DurationMs
-      if (hold !== null) hold(delayMs === 0 ? arriveLate : () => clock.at(clock.now() + delayMs, arriveLate, RANK_MESSAGE))
+      if (hold !== null)
+        hold(delayMs === 0 ? arriveLate : () => clock.at(clock.now() + delayMs, arriveLate, RANK_MESSAGE))
       else if (delayMs > 0) clock.at(clock.now() + delayMs, arriveLate, RANK_MESSAGE)
       else if (this.#depth >= MAX_DEPTH) clock.soon(arrive, RANK_MESSAGE)
       else this.#arriveNow(arrive)
@@ -240,5 +254,10 @@ export class FaultyBus {
 function isFor({ head, tail }: Subscription, subject: string): boolean {
   if (tail === null) return subject === head
   const end = subject.length - tail.length
-  return end > head.length && subject.startsWith(head) && subject.endsWith(tail) && !subject.slice(head.length, end).includes('.')
+  return (
+    end > head.length &&
+    subject.startsWith(head) &&
+    subject.endsWith(tail) &&
+    !subject.slice(head.length, end).includes('.')
+  )
 }

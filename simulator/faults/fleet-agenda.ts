@@ -24,7 +24,8 @@ export interface FleetFaultsOptions {
 export function planFleetFaults({ plan, clock, stage, tally, note, broker }: FleetFaultsOptions): void {
   const begin = (fault: Fault): void => {
     if (isFleetFault(fault)) return stage.begin(fault)
-    if (fault.kind !== 'restart_broker' || broker === undefined) throw new Error(`broken invariant: ${fault.kind} is beyond the fleet`)
+    if (fault.kind !== 'restart_broker' || broker === undefined)
+      throw new Error(`broken invariant: ${fault.kind} is beyond the fleet`)
     broker.stopBroker()
     tally.fires(fault.kind)
   }
@@ -32,5 +33,12 @@ export function planFleetFaults({ plan, clock, stage, tally, note, broker }: Fle
     if (isFleetFault(fault)) stage.end(fault)
     else if (broker?.startBroker() === true) stage.reconnected()
   }
-  new FaultAgenda({ clock, startedAt: clock.now(), faults: faultsDrawn(plan), stage: { begin, end }, tally, note }).plan()
+  new FaultAgenda({
+    clock,
+    startedAt: clock.now(),
+    faults: faultsDrawn(plan),
+    stage: { begin, end },
+    tally,
+    note,
+  }).plan()
 }

@@ -39,13 +39,16 @@ export function isFleetFault(fault: Fault): fault is FleetFault {
 
 /** @param hasBroker the broker is the fleet's own, and may be restarted */
 export function refuseBeyondFleet(faults: readonly FaultItem[], refuse: Refuse, hasBroker = false): void {
-  const isBeyond = (kind: FaultKind): boolean => BREAKS[kind] === 'controller' || (BREAKS[kind] === 'broker' && !hasBroker)
+  const isBeyond = (kind: FaultKind): boolean =>
+    BREAKS[kind] === 'controller' || (BREAKS[kind] === 'broker' && !hasBroker)
   for (const [index, fault] of faults.entries()) {
     if (fault.kind === 'swarm') {
       // The full disk that it draws may be the controller's.
       const beyond = fault.kinds.filter((kind) => isBeyond(kind) || kind === 'disk_full')
-      if (beyond.length > 0) refuse(['faults', index, 'swarm', 'kinds'], `must leave out ${beyond.join(', ')}: ${WHY}`)
-    } else if (isBeyond(fault.kind) || isOfController(fault)) refuse(['faults', index], `${fault.kind}: ${WHY}`)
+      if (beyond.length > 0)
+        refuse(['faults', index, 'swarm', 'kinds'], `must leave out ${beyond.join(', ')}: ${WHY}`)
+    } else if (isBeyond(fault.kind) || isOfController(fault))
+      refuse(['faults', index], `${fault.kind}: ${WHY}`)
   }
 }
 

@@ -51,7 +51,10 @@ export class LinkFaults implements Weather {
         else if (fault.kind === 'reorder') spreadMs += fault.ms
       }
     }
-    const delaysMs = Array.from({ length: copies }, () => delayMs + (spreadMs === 0 ? 0 : Math.floor(this.#random() * (spreadMs + 1))))
+    const delaysMs = Array.from(
+      { length: copies },
+      () => delayMs + (spreadMs === 0 ? 0 : Math.floor(this.#random() * (spreadMs + 1))),
+    )
     return { isLost: false, copies, delaysMs, hold }
   }
 

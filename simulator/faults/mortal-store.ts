@@ -60,7 +60,8 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
     return Promise.reject(new StoreFault(why))
   }
   const keep = (batch: Batch): Promise<void> | undefined => {
-    if (disk.owner !== process) return refuse('another controller has taken over the store: this one must stop')
+    if (disk.owner !== process)
+      return refuse('another controller has taken over the store: this one must stop')
     const kept = inner.commit(batch)
     if (kept !== undefined) o.onPromise()
     else if (batch.events.length > 0) o.onDurable(batch.events)

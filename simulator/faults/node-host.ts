@@ -47,7 +47,13 @@ interface ServerProcess {
 
 /** Faults that last on a machine. */
 export type MachineFault =
-  | Extract<Fault, { readonly kind: 'gpu_lost' | 'slow_swap' | 'host_memory_short' | 'clock_drift' | 'crash' | 'node_disk_lost' }>
+  | Extract<
+      Fault,
+      {
+        readonly kind:
+          'gpu_lost' | 'slow_swap' | 'host_memory_short' | 'clock_drift' | 'crash' | 'node_disk_lost'
+      }
+    >
   | (Extract<Fault, { readonly kind: 'disk_full' }> & { readonly on: { readonly node: string } })
 
 export class NodeHost {
@@ -112,8 +118,18 @@ export class NodeHost {
     const endpoint = bus.endpoint(node.name)
     try {
       const onRefused = (reason: string): void => this.#o.onRefused?.(node.name, reason)
-      const ground = { clock, bus: endpoint, device: this.#device, storage: this.#storage, areHeartbeatsElided: false, onRefused }
-      const core = simulatedServer(node, { ...ground, random: random.stream(serverStream(node, this.#starts)) })
+      const ground = {
+        clock,
+        bus: endpoint,
+        device: this.#device,
+        storage: this.#storage,
+        areHeartbeatsElided: false,
+        onRefused,
+      }
+      const core = simulatedServer(node, {
+        ...ground,
+        random: random.stream(serverStream(node, this.#starts)),
+      })
       this.#process = { core, endpoint, clock }
       this.#o.onServer(this.id, core)
       core.start()

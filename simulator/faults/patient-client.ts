@@ -38,7 +38,8 @@ export class PatientClient {
       commands.submitOnce(request, key, (answer) => {
         if (answer.ok) {
           if (done()) this.#o.onAcknowledged(request.id)
-        } else if (answer.refusal.code !== 'store_failed') throw new SubmissionRefused(request.id, answer.refusal)
+        } else if (answer.refusal.code !== 'store_failed')
+          throw new SubmissionRefused(request.id, answer.refusal)
       }),
     )
   }

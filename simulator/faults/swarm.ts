@@ -25,11 +25,15 @@ export type FaultPlan = Pick<Scenario, 'faults' | 'nodes' | 'config' | 'seed'>
 export function faultsDrawn({ faults, nodes, config, seed }: FaultPlan): readonly Fault[] {
   const runLeaseMs = runLeaseMsOf(config)
   return faults.flatMap((item, index) =>
-    item.kind === 'swarm' ? drawSwarm(item, { nodes, runLeaseMs }, seededStream(seed, `faults/swarm ${index}`)) : [item],
+    item.kind === 'swarm'
+      ? drawSwarm(item, { nodes, runLeaseMs }, seededStream(seed, `faults/swarm ${index}`))
+      : [item],
   )
 }
 
-export function runLeaseMsOf({ run_lease_seconds: seconds = DEFAULT_CONFIG.run_lease_seconds }: Scenario['config']): DurationMs {
+export function runLeaseMsOf({
+  run_lease_seconds: seconds = DEFAULT_CONFIG.run_lease_seconds,
+}: Scenario['config']): DurationMs {
   return seconds * 1000
 }
 
@@ -125,7 +129,8 @@ class Draw {
     const direction = oneOf(DIRECTIONS, this.#random)
     const how = this.#below(4)
     if (how === 0) return { nodes: null, direction }
-    if (how === 1) return { nodes: nodes.filter(() => this.#below(2) === 0).map((node) => node.name), direction }
+    if (how === 1)
+      return { nodes: nodes.filter(() => this.#below(2) === 0).map((node) => node.name), direction }
     return { nodes: [this.#node().name], direction }
   }
 

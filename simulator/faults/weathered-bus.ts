@@ -39,13 +39,18 @@ export class WeatheredBus implements FleetBus {
         if (!isAlive) return
         const end = this.#once(timeoutMs, (outcome) => isAlive && done(outcome))
         toController(() =>
-          bus.request(subject, message, timeoutMs, (outcome) => (outcome.answered ? toServer(() => end(outcome)) : end(outcome))),
+          bus.request(subject, message, timeoutMs, (outcome) =>
+            outcome.answered ? toServer(() => end(outcome)) : end(outcome),
+          ),
         )
       },
       subscribe: (pattern, handler) => {
         let isOpen = true
         const unsubscribe = bus.subscribe(pattern, (message, subject, reply) =>
-          toServer(() => isOpen && handler(message, subject, (answer) => isAlive && toController(() => reply(answer)))),
+          toServer(
+            () =>
+              isOpen && handler(message, subject, (answer) => isAlive && toController(() => reply(answer))),
+          ),
         )
         const end = (): void => {
           isOpen = false
@@ -77,7 +82,11 @@ export class WeatheredBus implements FleetBus {
       cancel()
       done(outcome)
     }
-    const cancel = clock.at(clock.now() + timeoutMs, () => end({ answered: false, why: 'timeout' }), RANK_MESSAGE)
+    const cancel = clock.at(
+      clock.now() + timeoutMs,
+      () => end({ answered: false, why: 'timeout' }),
+      RANK_MESSAGE,
+    )
     return end
   }
 

@@ -4,7 +4,13 @@
  */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import { type Distribution, exponential, lognormal, quantileTable, type RunLengthDistribution } from '../distributions.ts'
+import {
+  type Distribution,
+  exponential,
+  lognormal,
+  quantileTable,
+  type RunLengthDistribution,
+} from '../distributions.ts'
 import type { Work } from '../trace/trace-format.ts'
 
 /**
@@ -32,7 +38,9 @@ export function activityModel(name: string): ActivityModel {
     case 'training':
       return training
   }
-  throw new RangeError(`no activity model ${JSON.stringify(name)}: there are ${ACTIVITY_MODEL_NAMES.join(', ')}`)
+  throw new RangeError(
+    `no activity model ${JSON.stringify(name)}: there are ${ACTIVITY_MODEL_NAMES.join(', ')}`,
+  )
 }
 
 /** The GPU works from start to end. */
@@ -67,7 +75,9 @@ export const SERVING_IDLE_RUNS: RunLengthDistribution = quantileTable([
 ])
 
 /** Busy runs of `serving`, in ms. Only their share of time is published; that they have no memory is our own assumption. */
-export const SERVING_BUSY_RUNS: RunLengthDistribution = exponential((SERVING_IDLE_RUNS.mean * (1 - GENTD26.idleShare)) / GENTD26.idleShare)
+export const SERVING_BUSY_RUNS: RunLengthDistribution = exponential(
+  (SERVING_IDLE_RUNS.mean * (1 - GENTD26.idleShare)) / GENTD26.idleShare,
+)
 
 /**
  * Inference servers as in GENTD26. The residence is a window cut out of an endless alternation (it begins in the middle of a run), so that
@@ -88,7 +98,8 @@ export const training: ActivityModel = onOff(lognormal(1_800_000, 0.6), lognorma
 /** Busy and idle runs in turn, in ms from the given distributions, busy first unless `startsIdle`, until the residence is over. */
 export function onOff(busyRuns: Distribution, idleRuns: Distribution, startsIdle = false): ActivityModel {
   const first = startsIdle ? idleRuns : busyRuns
-  return (residenceMs, random) => alternate(residenceMs, startsIdle, first.sample(random), busyRuns, idleRuns, random)
+  return (residenceMs, random) =>
+    alternate(residenceMs, startsIdle, first.sample(random), busyRuns, idleRuns, random)
 }
 
 /** Bound on the phases of one task: 27 years of `serving`. */
@@ -113,7 +124,8 @@ function alternate(
   const firstIdleMs = take(startsIdle ? firstRunMs : idleRuns.sample(random))
   const phases: Array<readonly [DurationMs, DurationMs]> = [[firstBusyMs, firstIdleMs]]
   while (leftMs > 0) {
-    if (phases.length === MAX_PHASES) throw new RangeError(`residence of ${residenceMs} ms has more than ${MAX_PHASES} phases`)
+    if (phases.length === MAX_PHASES)
+      throw new RangeError(`residence of ${residenceMs} ms has more than ${MAX_PHASES} phases`)
     const busyMs = take(busyRuns.sample(random))
     phases.push([busyMs, take(idleRuns.sample(random))])
   }

@@ -18,7 +18,8 @@ export const WORK_FORMAT = `busy=TIME and idle=TIME in any order, ${MAX_PHASES} 
 
 /** The phases in order; a string says what is wrong. */
 export function parseWork(steps: readonly string[]): readonly WorkPhase[] | string {
-  if (steps.length === 0 || steps.length > MAX_PHASES) return `${steps.length} phases; it must be ${WORK_FORMAT}`
+  if (steps.length === 0 || steps.length > MAX_PHASES)
+    return `${steps.length} phases; it must be ${WORK_FORMAT}`
   const phases: WorkPhase[] = []
   for (const step of steps) {
     const match = /^(busy|idle)=(.*)$/.exec(step)
@@ -34,7 +35,9 @@ export function workOfCommand(command: readonly string[] | null): Work | null {
   const at = command?.indexOf(VERB) ?? -1
   if (command === null || at < 0) return null
   const phases = parseWork(command.slice(at + 1))
-  return typeof phases === 'string' ? null : { kind: 'phases', phases: phases.map(({ kind, ms }) => (kind === 'busy' ? [ms, 0] : [0, ms])) }
+  return typeof phases === 'string'
+    ? null
+    : { kind: 'phases', phases: phases.map(({ kind, ms }) => (kind === 'busy' ? [ms, 0] : [0, ms])) }
 }
 
 /** Holds its bytes and asks for nothing, for longer than any run. */

@@ -49,7 +49,12 @@ export class ComputeSharing<T extends Runner> {
    * @param efficiencyPermille η(k) in thousandths: [k - 1], the last for all above
    * @param onDone its work is done, and it shares no more
    */
-  constructor(clock: SimClock, gpuCount: number, efficiencyPermille: readonly number[], onDone: (runner: T) => void) {
+  constructor(
+    clock: SimClock,
+    gpuCount: number,
+    efficiencyPermille: readonly number[],
+    onDone: (runner: T) => void,
+  ) {
     this.#clock = clock
     this.#onDone = onDone
     this.#efficiencyPermille = efficiencyPermille
@@ -87,10 +92,15 @@ export class ComputeSharing<T extends Runner> {
     if (gpu === null) {
       if (!(this.#gpus[runner.gpus[0] ?? 0] as SharedGpu<T>).spanning.includes(runner)) return runner.leftUs
       const count = this.#slowestCount(runner)
-      return Math.max(0, runner.leftUs - Math.floor(((this.#clock.now() - runner.mark) * this.#efficiency(count)) / count))
+      return Math.max(
+        0,
+        runner.leftUs - Math.floor(((this.#clock.now() - runner.mark) * this.#efficiency(count)) / count),
+      )
     }
     if (!gpu.single.includes(runner)) return runner.leftUs
-    const sinceUs = Math.floor(((this.#clock.now() - gpu.settledAt) * this.#efficiency(gpu.count)) / gpu.count)
+    const sinceUs = Math.floor(
+      ((this.#clock.now() - gpu.settledAt) * this.#efficiency(gpu.count)) / gpu.count,
+    )
     return Math.max(0, runner.mark - gpu.doneUs - sinceUs)
   }
 
@@ -159,7 +169,8 @@ export class ComputeSharing<T extends Runner> {
   #settleGpu(gpu: SharedGpu<T>): void {
     const now = this.#clock.now()
     if (now === gpu.settledAt) return
-    if (gpu.single.length > 0) gpu.doneUs += Math.floor(((now - gpu.settledAt) * this.#efficiency(gpu.count)) / gpu.count)
+    if (gpu.single.length > 0)
+      gpu.doneUs += Math.floor(((now - gpu.settledAt) * this.#efficiency(gpu.count)) / gpu.count)
     gpu.settledAt = now
   }
 
@@ -177,7 +188,10 @@ export class ComputeSharing<T extends Runner> {
     const now = this.#clock.now()
     if (now === runner.mark) return
     const count = this.#slowestCount(runner)
-    runner.leftUs = Math.max(0, runner.leftUs - Math.floor(((now - runner.mark) * this.#efficiency(count)) / count))
+    runner.leftUs = Math.max(
+      0,
+      runner.leftUs - Math.floor(((now - runner.mark) * this.#efficiency(count)) / count),
+    )
     runner.mark = now
   }
 
@@ -204,7 +218,8 @@ export class ComputeSharing<T extends Runner> {
     let slowest = 0
     for (const index of runner.gpus) {
       const { count } = this.#gpus[index] as SharedGpu<T>
-      if (slowest === 0 || this.#efficiency(count) * slowest < this.#efficiency(slowest) * count) slowest = count
+      if (slowest === 0 || this.#efficiency(count) * slowest < this.#efficiency(slowest) * count)
+        slowest = count
     }
     return slowest
   }

@@ -40,7 +40,11 @@ export class DeviceTroubles {
   }
 
   /** Whether it may be swapped out, with what is in host memory beside it. */
-  hasHostRoom({ vramMib, gpus }: HostedProcess, beside: Iterable<HostedProcess>, { hostSwapMib }: { readonly hostSwapMib: Mib }): boolean {
+  hasHostRoom(
+    { vramMib, gpus }: HostedProcess,
+    beside: Iterable<HostedProcess>,
+    { hostSwapMib }: { readonly hostSwapMib: Mib },
+  ): boolean {
     if (this.hostShortMib === 0) return true
     let freeMib = hostSwapMib - this.hostShortMib
     for (const other of beside) if (!other.isResident) freeMib -= other.vramMib * other.gpus.length

@@ -39,7 +39,8 @@ export interface ForeignServer {
 /** Plans what the scenario says of all its nodes. The clock stands at the start. */
 export function planForeignMemory(nodes: readonly ScenarioNode[], clock: Clock, cast: ForeignCast): void {
   for (const node of nodes) {
-    if (node.foreign !== undefined) void new ForeignMemory(clock, clock.now(), node.foreign, hostOf(node, cast))
+    if (node.foreign !== undefined)
+      void new ForeignMemory(clock, clock.now(), node.foreign, hostOf(node, cast))
   }
 }
 
@@ -54,7 +55,8 @@ function hostOf(node: ScenarioNode, cast: ForeignCast): ForeignHost {
     physicalMib: vramMib,
     residentMib(gpu) {
       let mib = 0
-      for (const { gpus, residentMib } of cast.serverOf(id)?.attempts.values() ?? []) if (gpus.includes(gpu)) mib += residentMib
+      for (const { gpus, residentMib } of cast.serverOf(id)?.attempts.values() ?? [])
+        if (gpus.includes(gpu)) mib += residentMib
       return mib
     },
     reserveMib: () => cast.reserveMib(id),

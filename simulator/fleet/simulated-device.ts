@@ -6,7 +6,14 @@ import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
-import type { Device, DeviceListener, Launched, LaunchRequest, Survivor, SwapOutcome } from '../../gpu-server/core/device.ts'
+import type {
+  Device,
+  DeviceListener,
+  Launched,
+  LaunchRequest,
+  Survivor,
+  SwapOutcome,
+} from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import type { SimClock } from '../virtual-clock.ts'
@@ -52,14 +59,22 @@ export class SimulatedDevice implements Device {
     this.#growIfDue(process)
   }
 
-  constructor(clock: SimClock, node: ScenarioNode, workload: Workload, leaseClock: Clock = clock, runWatcher: RunWatcher | null = null) {
+  constructor(
+    clock: SimClock,
+    node: ScenarioNode,
+    workload: Workload,
+    leaseClock: Clock = clock,
+    runWatcher: RunWatcher | null = null,
+  ) {
     this.#clock = clock
     this.#runWatcher = runWatcher
     this.#leaseClock = leaseClock
     this.#node = node
     this.#workload = workload
     this.#gpus = gpuReports(this.#node, this.#foreignMib)
-    this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille, (process) => this.#stepDone(process))
+    this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille, (process) =>
+      this.#stepDone(process),
+    )
     this.#copies = new CopyEngines(node.gpuCount, node.hostLinkMibPerS ?? null)
   }
 
@@ -137,7 +152,9 @@ export class SimulatedDevice implements Device {
   /** What the task has left to do, and from when on; null: it is not here. */
   workLeftOf(taskId: string): WorkLeft | null {
     const process = this.#processes.get(taskId)
-    return process === undefined ? null : workLeftOf(process, this.#clock.now(), process.isBusy ? this.#sharing.leftUs(process) : 0)
+    return process === undefined
+      ? null
+      : workLeftOf(process, this.#clock.now(), process.isBusy ? this.#sharing.leftUs(process) : 0)
   }
 
   launch({ start, command, onUse }: LaunchRequest, done: (launched: Launched) => void): void {
@@ -158,7 +175,8 @@ export class SimulatedDevice implements Device {
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return this.#soon(() => done('copy_failed'))
-    if (!this.troubles.hasHostRoom(process, this.#processes.values(), this.#node)) return this.#soon(() => done('no_host_memory'))
+    if (!this.troubles.hasHostRoom(process, this.#processes.values(), this.#node))
+      return this.#soon(() => done('no_host_memory'))
     // Locked: it does not run from here on. The copy begins when the copy engine is free.
     const beginsAt = this.#copies.freeAt(process.gpus, this.#clock.now())
     const wasBusy = process.isBusy
@@ -213,14 +231,16 @@ export class SimulatedDevice implements Device {
   lease(until: Instant, lengthMs: DurationMs): void {
     this.#cancelLease()
     const leased = (): Process[] => [...this.#processes.values()].filter((process) => process.isLeased)
-    const end = (): void => leased().forEach((process) => this.#exit(process, null, 'its lease had ended', true))
+    const end = (): void =>
+      leased().forEach((process) => this.#exit(process, null, 'its lease had ended', true))
     const freeze = (): void => {
       for (const process of leased()) this.#hold(process, process.isFrozen, true)
       this.#cancelLease = this.#leaseClock.at(until + lengthMs, end, RANK_DEVICE)
     }
     this.#cancelLease = this.#leaseClock.at(until, freeze, RANK_DEVICE)
     if (until <= this.#leaseClock.now()) return
-    for (const process of this.#processes.values()) if (process.isSuspended) this.#hold(process, process.isFrozen, false)
+    for (const process of this.#processes.values())
+      if (process.isSuspended) this.#hold(process, process.isFrozen, false)
   }
 
   setLeased(taskId: string, attempt: number, isLeased: boolean): void {
@@ -380,7 +400,10 @@ export class SimulatedDevice implements Device {
 
   #planGrowth(process: Process): void {
     const steps = this.#workload.allocStepsOf(process.taskId)
-    while (process.nextGrowth < steps.length && (steps[process.nextGrowth] as readonly [DurationMs, Mib])[1] <= process.vramMib) {
+    while (
+      process.nextGrowth < steps.length &&
+      (steps[process.nextGrowth] as readonly [DurationMs, Mib])[1] <= process.vramMib
+    ) {
       process.nextGrowth += 1
     }
     const step = steps[process.nextGrowth]

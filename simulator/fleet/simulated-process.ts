@@ -79,7 +79,11 @@ export interface WorkLeft {
 }
 
 /** Resident, and about to begin. What every step of its work looks at comes first: it lies together. */
-export function newSimulatedProcess(start: AttemptStart, plan: WorkPlan, startedAt: Instant): SimulatedProcess {
+export function newSimulatedProcess(
+  start: AttemptStart,
+  plan: WorkPlan,
+  startedAt: Instant,
+): SimulatedProcess {
   return {
     cursor: new WorkCursor(plan, startedAt),
     isBusy: false,
@@ -118,7 +122,11 @@ export function newSimulatedProcess(start: AttemptStart, plan: WorkPlan, started
 }
 
 /** What it has left to do. @param leftUs of GPU work of its present step, when it is busy */
-export function workLeftOf({ isBusy, cursor, stepEndsAt }: SimulatedProcess, now: Instant, leftUs: number): WorkLeft {
+export function workLeftOf(
+  { isBusy, cursor, stepEndsAt }: SimulatedProcess,
+  now: Instant,
+  leftUs: number,
+): WorkLeft {
   if (!isBusy) return { work: cursor.workLeft(0, Math.max(0, stepEndsAt - now), now), doneUs: 0 }
   const leftMs = Math.ceil(leftUs / 1000)
   return { work: cursor.workLeft(leftMs, 0, now), doneUs: leftMs * 1000 - leftUs }

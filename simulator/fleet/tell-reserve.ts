@@ -15,6 +15,7 @@ export function tellReserve(
 ): void {
   for (const { kind, nodeId } of events) {
     if (kind !== 'config_changed' && kind !== 'node_config_changed') continue
-    for (const node of nodes()) if (nodeId === null || nodeId === node.id) serverOf(node.id)?.keepReserve(node.gpus[0]?.reserveMib ?? 0)
+    for (const node of nodes())
+      if (nodeId === null || nodeId === node.id) serverOf(node.id)?.keepReserve(node.gpus[0]?.reserveMib ?? 0)
   }
 }

@@ -49,7 +49,11 @@ export class WorkCursor {
       case 'bursts': {
         const later = plan.at.slice(this.#next)
         const sinceStartMs = now - this.#startedAt
-        return { ...plan, at: busyMs > 0 ? [[Math.min(sinceStartMs, later[0]?.[0] ?? sinceStartMs), busyMs], ...later] : later }
+        return {
+          ...plan,
+          at:
+            busyMs > 0 ? [[Math.min(sinceStartMs, later[0]?.[0] ?? sinceStartMs), busyMs], ...later] : later,
+        }
       }
     }
   }
@@ -72,7 +76,8 @@ export class WorkCursor {
   /** Requests that came while it was busy follow at once, first in, first out. */
   #burst(work: Bursts, sinceStartMs: DurationMs): boolean {
     const request = work.at[this.#next]
-    if (request === undefined) return sinceStartMs < work.stayMs && this.#take(false, work.stayMs - sinceStartMs)
+    if (request === undefined)
+      return sinceStartMs < work.stayMs && this.#take(false, work.stayMs - sinceStartMs)
     const [offsetMs, busyMs] = request
     if (offsetMs > sinceStartMs) return this.#take(false, offsetMs - sinceStartMs)
     this.#next += 1

@@ -5,7 +5,8 @@ import type { Work } from '../trace/trace-format.ts'
 type Phased = Extract<Work, { kind: 'phases' }>
 
 /** As `Work`; phases are one list, GPU work and none in turn, which is kept as long as the task and so takes little room. */
-export type WorkPlan = Exclude<Work, Phased> | { readonly kind: 'steps'; readonly steps: readonly DurationMs[] }
+export type WorkPlan =
+  Exclude<Work, Phased> | { readonly kind: 'steps'; readonly steps: readonly DurationMs[] }
 
 export function planOf(work: Work): WorkPlan {
   if (work.kind !== 'phases') return work
@@ -26,6 +27,7 @@ export function workOf(plan: WorkPlan): Work {
 /** The phases from that step on, one of GPU work. */
 export function phasesFrom(steps: readonly DurationMs[], from: number): [DurationMs, DurationMs][] {
   const phases: [DurationMs, DurationMs][] = []
-  for (let at = from; at < steps.length; at += 2) phases.push([steps[at] as DurationMs, steps[at + 1] as DurationMs])
+  for (let at = from; at < steps.length; at += 2)
+    phases.push([steps[at] as DurationMs, steps[at + 1] as DurationMs])
   return phases
 }

@@ -17,12 +17,16 @@ export function checkBooks(world: World, nodeIds: Iterable<string>, report: Repo
     if (node === undefined) continue
     for (const gpu of node.gpus) checkGpu(gpu, report)
     const collecting = node.queue.filter(({ isCollector }) => isCollector).length
-    if (collecting !== (node.collector === null ? 0 : 1)) report(`${collecting} collect there, one at most may`, { nodeId })
+    if (collecting !== (node.collector === null ? 0 : 1))
+      report(`${collecting} collect there, one at most may`, { nodeId })
     const inHost = hostMib(node)
-    if (node.hostUsedMib !== inHost) report(`its books have ${node.hostUsedMib} MiB in host memory, a count finds ${inHost}`, { nodeId })
+    if (node.hostUsedMib !== inHost)
+      report(`its books have ${node.hostUsedMib} MiB in host memory, a count finds ${inHost}`, { nodeId })
     const promised = node.gpus.reduce((sum, gpu) => sum + promisedMib(gpu), 0)
     if (node.hostPromisedMib !== promised)
-      report(`its books promise ${node.hostPromisedMib} MiB of host memory, a count finds ${promised}`, { nodeId })
+      report(`its books promise ${node.hostPromisedMib} MiB of host memory, a count finds ${promised}`, {
+        nodeId,
+      })
   }
 }
 
@@ -30,19 +34,30 @@ function checkGpu(gpu: LiveGpu, report: Report): void {
   const counted = countOf(gpu)
   for (const [name, mib] of Object.entries(counted)) {
     const booked = gpu[name as keyof typeof counted]
-    if (booked !== mib) report(`GPU ${gpu.index}: ${name} is ${booked} in the books, a count finds ${mib}`, { nodeId: gpu.node.id })
+    if (booked !== mib)
+      report(`GPU ${gpu.index}: ${name} is ${booked} in the books, a count finds ${mib}`, {
+        nodeId: gpu.node.id,
+      })
   }
 }
 
 function countOf(gpu: LiveGpu) {
-  const counted = { noswapMib: 0, swappableMib: 0, noswapResidentMib: 0, swappableResidentMib: 0, movingOutMib: 0, largestSwappableMib: 0 }
+  const counted = {
+    noswapMib: 0,
+    swappableMib: 0,
+    noswapResidentMib: 0,
+    swappableResidentMib: 0,
+    movingOutMib: 0,
+    largestSwappableMib: 0,
+  }
   const commit = (mib: Mib, isNoswap: boolean): void => {
     counted[isNoswap ? 'noswapMib' : 'swappableMib'] += mib
     if (!isNoswap) counted.largestSwappableMib = Math.max(counted.largestSwappableMib, mib)
   }
   for (const { demandMib, noswap, residency } of gpu.placements) {
     commit(demandMib, noswap === 1)
-    if (residency !== 'swapped_out') counted[noswap === 1 ? 'noswapResidentMib' : 'swappableResidentMib'] += demandMib
+    if (residency !== 'swapped_out')
+      counted[noswap === 1 ? 'noswapResidentMib' : 'swappableResidentMib'] += demandMib
     if (residency === 'swapping_out') counted.movingOutMib += demandMib
   }
   for (const { needMib, task } of gpu.claims) commit(needMib, task.spec.noswap === 1)
@@ -67,9 +82,16 @@ export function checkAgreement(world: World, report: Report): void {
   for (const { spec, placement } of world.controller.views.openTasks()) {
     if (placement === null || placement.startedAt === null) continue
     const attempt = world.servers.get(placement.node.id)?.attempts.get(spec.id)
-    const theirs = attempt === undefined ? 'nothing' : `${attempt.residency}, ${attempt.vramMib} MiB${attempt.wantsGpu ? ', wants' : ''}`
+    const theirs =
+      attempt === undefined
+        ? 'nothing'
+        : `${attempt.residency}, ${attempt.vramMib} MiB${attempt.wantsGpu ? ', wants' : ''}`
     const ours = `${placement.residency}, ${placement.demandMib} MiB${placement.wantsGpu ? ', wants' : ''}`
-    if (theirs !== ours) report(`the controller has it as ${ours}; its server as ${theirs}`, { taskId: spec.id, nodeId: placement.node.id })
+    if (theirs !== ours)
+      report(`the controller has it as ${ours}; its server as ${theirs}`, {
+        taskId: spec.id,
+        nodeId: placement.node.id,
+      })
   }
 }
 
@@ -84,13 +106,21 @@ export function checkLeftovers(world: World, report: Report): void {
     for (const { taskId, attempt } of server.attempts.values()) {
       const placement = tasks.get(taskId)?.placement ?? null
       if (placement === null || placement.node.id !== nodeId || placement.attempt !== attempt)
-        report(`attempt ${attempt} of it still lives there, and the controller knows nothing of it`, { taskId, nodeId })
+        report(`attempt ${attempt} of it still lives there, and the controller knows nothing of it`, {
+          taskId,
+          nodeId,
+        })
     }
   }
   for (const node of nodes.values()) {
     const isEmpty = node.gpus.every((gpu) => gpu.placements.length === 0 && gpu.claims.length === 0)
-    const left = { queue: node.queue.length, owners: node.gpus.reduce((sum, gpu) => sum + gpu.owners.length, 0) }
+    const left = {
+      queue: node.queue.length,
+      owners: node.gpus.reduce((sum, gpu) => sum + gpu.owners.length, 0),
+    }
     if (isEmpty && (left.queue > 0 || left.owners > 0))
-      report(`nobody is placed there, and ${left.queue} wait in its queue, ${left.owners} own bytes`, { nodeId: node.id })
+      report(`nobody is placed there, and ${left.queue} wait in its queue, ${left.owners} own bytes`, {
+        nodeId: node.id,
+      })
   }
 }

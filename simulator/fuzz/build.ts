@@ -21,14 +21,29 @@ export function scenarioOf(document: FuzzDocument): Scenario {
 
 /** It has no text, so that nothing in it has a place. */
 function nodeOf(value: Value): DocNode {
-  if (value === null || typeof value !== 'object') return { kind: 'scalar', value, offset: 0, size: 1, height: 0 }
+  if (value === null || typeof value !== 'object')
+    return { kind: 'scalar', value, offset: 0, size: 1, height: 0 }
   if (isList(value)) {
     const items = value.map(nodeOf)
-    return { kind: 'list', items, offset: 0, size: 1 + sum(items.map(({ size }) => size)), height: 1 + most(items) }
+    return {
+      kind: 'list',
+      items,
+      offset: 0,
+      size: 1 + sum(items.map(({ size }) => size)),
+      height: 1 + most(items),
+    }
   }
-  const entries = Object.entries(value).map(([key, each]) => [key, { keyOffset: 0, value: nodeOf(each) }] as const)
+  const entries = Object.entries(value).map(
+    ([key, each]) => [key, { keyOffset: 0, value: nodeOf(each) }] as const,
+  )
   const nodes = entries.map(([, entry]) => entry.value)
-  return { kind: 'map', entries: new Map(entries), offset: 0, size: 1 + sum(nodes.map(({ size }) => size)), height: 1 + most(nodes) }
+  return {
+    kind: 'map',
+    entries: new Map(entries),
+    offset: 0,
+    size: 1 + sum(nodes.map(({ size }) => size)),
+    height: 1 + most(nodes),
+  }
 }
 
 function isList(value: object): value is readonly Value[] {

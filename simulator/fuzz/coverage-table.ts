@@ -144,5 +144,7 @@ export function missingPaths(counts: ReadonlyMap<string, number>, seeds: number)
 /** Every path that was taken or should be, by name, with how often. */
 export function coverageRows(counts: ReadonlyMap<string, number>): string[] {
   const names = new Set([...counts.keys(), ...USUAL, ...RARE])
-  return [...names].sort((a, b) => (a < b ? -1 : 1)).map((name) => `${String(counts.get(name) ?? 0).padStart(10)}  ${name}`)
+  return [...names]
+    .sort((a, b) => (a < b ? -1 : 1))
+    .map((name) => `${String(counts.get(name) ?? 0).padStart(10)}  ${name}`)
 }

@@ -27,7 +27,8 @@ export class Coverage {
     world.listen((events) => {
       this.#batches += 1
       for (const event of events)
-        for (const path of [...pathsOf(event), ...this.#noswapPaths(event), ...this.#probes.of(event)]) this.#count(path)
+        for (const path of [...pathsOf(event), ...this.#noswapPaths(event), ...this.#probes.of(event)])
+          this.#count(path)
     })
   }
 
@@ -40,21 +41,25 @@ export class Coverage {
     const { cluster } = this.#world.controller.engine
     if (this.#batches < this.#lookedAt + LOOK_EVERY || cluster.hasWork()) return
     this.#lookedAt = this.#batches
-    for (const node of cluster.nodes.values()) if (node.collector !== null) this.#count(`collector ${node.collector.kind}`)
+    for (const node of cluster.nodes.values())
+      if (node.collector !== null) this.#count(`collector ${node.collector.kind}`)
     if (cluster.poolHolds.size > 0) this.#count('reservation of the head')
     this.#countWaits()
   }
 
   counts(): Counts {
     const faults = this.#world.faults?.faultCounts() ?? null
-    if (faults !== null) for (const kind of FAULT_KINDS) if (faults[kind].fired > 0) this.#counts.set(`fault ${kind}`, faults[kind].fired)
+    if (faults !== null)
+      for (const kind of FAULT_KINDS)
+        if (faults[kind].fired > 0) this.#counts.set(`fault ${kind}`, faults[kind].fired)
     return Object.fromEntries([...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
   #countWaits(): void {
     const { views } = this.#world.controller
     for (const task of views.openTasks()) {
-      const isWaiting = task.placement === null || (task.placement.residency === 'swapped_out' && task.placement.wantsGpu)
+      const isWaiting =
+        task.placement === null || (task.placement.residency === 'swapped_out' && task.placement.wantsGpu)
       if (!isWaiting) continue
       const explanation = views.explain(task)
       if (explanation === null) continue
@@ -62,7 +67,8 @@ export class Coverage {
       this.#count(`waits ${reason}`)
       const node = this.#world.controller.engine.cluster.nodes.get(nodeIds[0] ?? '')
       const isAtZero = node?.gpus[0]?.overcommitPercent === 0
-      if (isAtZero && task.placement === null && reason === 'WAITING_PHYSICAL_VRAM') this.#count('noswap waits at 0%')
+      if (isAtZero && task.placement === null && reason === 'WAITING_PHYSICAL_VRAM')
+        this.#count('noswap waits at 0%')
     }
   }
 
@@ -84,7 +90,8 @@ export class Coverage {
 
 /** What a command was answered, why a message was refused, and what a node was told to end or to begin anew. */
 function answerPaths({ body: asked }: Envelope, { body: answer }: Envelope): string[] {
-  if (answer.op === 'result') return [`${asked.op} ${answer.outcome}${answer.reason === null ? '' : ` ${answer.reason}`}`]
+  if (answer.op === 'result')
+    return [`${asked.op} ${answer.outcome}${answer.reason === null ? '' : ` ${answer.reason}`}`]
   if (answer.op === 'refused') return [`${asked.op} refused ${answer.reason}`]
   if (answer.op === 'state_reset') return [answer.op]
   return (answer.op === 'lease' || answer.op === 'welcome') && answer.stop.length > 0 ? ['told to stop'] : []
@@ -103,9 +110,15 @@ function pathsOf(event: Event): string[] {
     case 'task_returned':
       return [`returned ${wordOf(data['reason'])}`]
     case 'task_finished':
-      return [`ended ${String(data['state'])}`, ...(data['state'] === 'lost' ? [`lost because ${wordOf(data['code'])}`] : [])]
+      return [
+        `ended ${String(data['state'])}`,
+        ...(data['state'] === 'lost' ? [`lost because ${wordOf(data['code'])}`] : []),
+      ]
     case 'task_residency':
-      return [`residency ${String(data['residency'])}`, ...(data['because'] === null ? [] : [`moved because ${wordOf(data['because'])}`])]
+      return [
+        `residency ${String(data['residency'])}`,
+        ...(data['because'] === null ? [] : [`moved because ${wordOf(data['because'])}`]),
+      ]
     case 'swap_decided':
       return swapPaths(data)
     case 'swap_failed':
@@ -115,7 +128,13 @@ function pathsOf(event: Event): string[] {
     case 'node_status':
       return [`node ${String(data['status'])}`]
     case 'requeue_freeze':
-      return [data['is_frozen'] === true ? 'freeze begins' : data['by'] === null ? 'freeze is lifted' : 'freeze is released']
+      return [
+        data['is_frozen'] === true
+          ? 'freeze begins'
+          : data['by'] === null
+            ? 'freeze is lifted'
+            : 'freeze is released',
+      ]
     case 'broker_absence':
       return [data['is_away'] === true ? 'broker away' : 'broker back']
     case 'task_late_result':
@@ -131,7 +150,9 @@ function pathsOf(event: Event): string[] {
     case 'task_resumed':
       return [`resumed ${String(data['because'])}`]
     case 'store_behind':
-      return [data['is_behind'] === true ? `store behind ${wordOf(data['reason'])}` : 'store no longer behind']
+      return [
+        data['is_behind'] === true ? `store behind ${wordOf(data['reason'])}` : 'store no longer behind',
+      ]
     case 'recovery':
       return [data['is_on'] === true ? 'recovery begins' : 'recovery ends']
     case 'attempt_settled':

@@ -47,13 +47,21 @@ class Draw {
 
   /** A moment, about a lease, or longer than everything. */
   lasting(): string {
-    const ms = this.dice.oneOf([1 + this.dice.below(2_000), 1 + this.dice.below(40_000), 1 + this.dice.below(150_000)])
+    const ms = this.dice.oneOf([
+      1 + this.dice.below(2_000),
+      1 + this.dice.below(40_000),
+      1 + this.dice.below(150_000),
+    ])
     return `${Math.min(ms, this.#mostMs)}ms`
   }
 
   link(): Entry {
     const { dice } = this
-    const others: Value = dice.chance(40) ? 'all' : dice.chance(25) ? dice.some(this.#nodes, 60).map(({ name }) => name) : this.name()
+    const others: Value = dice.chance(40)
+      ? 'all'
+      : dice.chance(25)
+        ? dice.some(this.#nodes, 60).map(({ name }) => name)
+        : this.name()
     const end: Value = Array.isArray(others) && others.length === 0 ? 'all' : others
     if (dice.chance(50)) return { link: ['controller', end] }
     return { link: dice.chance(50) ? ['controller', end] : [end, 'controller'], one_way: true }
@@ -92,7 +100,11 @@ function drawFault(draw: Draw, kind: FaultKind): Entry {
     case 'restart_controller':
       return dice.chance(50) ? { restart: 'controller' } : { restart: 'controller', for: draw.lasting() }
     case 'crash_controller':
-      return { crash: 'controller', for: draw.lasting(), ...(dice.chance(75) ? { at_point: dice.oneOf(PERSIST_POINTS) } : {}) }
+      return {
+        crash: 'controller',
+        for: draw.lasting(),
+        ...(dice.chance(75) ? { at_point: dice.oneOf(PERSIST_POINTS) } : {}),
+      }
     case 'second_controller':
       return { second_controller: true, for: draw.lasting() }
     case 'slow_disk':
@@ -111,7 +123,11 @@ function drawFault(draw: Draw, kind: FaultKind): Entry {
       return { host_memory_short: draw.name(), mib: dice.oneOf([200, 1000, 5000]), for: draw.lasting() }
     case 'clock_drift':
       // The protocol allows for 5 %.
-      return { clock_drift: draw.name(), ppm: dice.oneOf([-45_000, -5_000, 5_000, 45_000]), for: draw.lasting() }
+      return {
+        clock_drift: draw.name(),
+        ppm: dice.oneOf([-45_000, -5_000, 5_000, 45_000]),
+        for: draw.lasting(),
+      }
   }
 }
 

@@ -5,5 +5,7 @@ import type { Features } from './features.ts'
 
 export function drawLimits(dice: Dice, fleet: readonly Entry[], { on }: Features): readonly Entry[] {
   if (!on.has('few_attempts')) return fleet
-  return fleet.map((entry) => (dice.chance(60) ? { ...entry, max_attempts: dice.oneOf([1, 2, 3, 5]) } : entry))
+  return fleet.map((entry) =>
+    dice.chance(60) ? { ...entry, max_attempts: dice.oneOf([1, 2, 3, 5]) } : entry,
+  )
 }

@@ -22,7 +22,12 @@ interface Ask {
   readonly shape: OperatorShape
 }
 
-export function drawOperator(dice: Dice, nodes: readonly DrawnNode[], { on }: Features, shape: OperatorShape): Entry[] {
+export function drawOperator(
+  dice: Dice,
+  nodes: readonly DrawnNode[],
+  { on }: Features,
+  shape: OperatorShape,
+): Entry[] {
   const ask: Ask = { dice, nodes, shape }
   const deeds: ((ask: Ask) => Entry[])[] = []
   if (on.has('settings')) deeds.push(setConfig, setNode)
@@ -92,7 +97,9 @@ function drain({ dice, nodes, shape }: Ask): Entry[] {
 function regroup({ dice, nodes, shape }: Ask): Entry[] {
   const group = dice.oneOf(GROUPS)
   const put = `/api/v1/groups/${group}`
-  const members = (names: readonly DrawnNode[]): Value => ({ node_ids: names.map(({ name }) => nodeIdFromName(name)) })
+  const members = (names: readonly DrawnNode[]): Value => ({
+    node_ids: names.map(({ name }) => nodeIdFromName(name)),
+  })
   const before = nodes.filter(({ groups }) => groups.includes(group))
   return [
     { at: first(dice, shape), put, body: members(dice.some(nodes, 50)), ...MAY_BE_REFUSED },
@@ -101,8 +108,14 @@ function regroup({ dice, nodes, shape }: Ask): Entry[] {
 }
 
 function update({ dice, shape }: Ask): Entry[] {
-  const body = dice.oneOf<Entry>([{ priority: dice.oneOf([0, 1, 3]) }, { noswap: dice.oneOf([0, 1]) }, { vram_mib: dice.between(50, 800) }])
-  return [{ at: first(dice, shape), patch: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`, body, ...MAY_BE_REFUSED }]
+  const body = dice.oneOf<Entry>([
+    { priority: dice.oneOf([0, 1, 3]) },
+    { noswap: dice.oneOf([0, 1]) },
+    { vram_mib: dice.between(50, 800) },
+  ])
+  return [
+    { at: first(dice, shape), patch: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`, body, ...MAY_BE_REFUSED },
+  ]
 }
 
 function hold({ dice, shape }: Ask): Entry[] {
@@ -115,12 +128,21 @@ function hold({ dice, shape }: Ask): Entry[] {
 
 function swapByHand({ dice, shape }: Ask): Entry[] {
   const deed = dice.oneOf(['swap-out', 'swap-in'])
-  return [{ at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/${deed}`, ...MAY_BE_REFUSED }]
+  return [
+    { at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/${deed}`, ...MAY_BE_REFUSED },
+  ]
 }
 
 function requeue({ dice, shape }: Ask): Entry[] {
   const body = dice.chance(40) ? { confirm_fenced: true } : {}
-  return [{ at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/requeue`, body, ...MAY_BE_REFUSED }]
+  return [
+    {
+      at: first(dice, shape),
+      post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/requeue`,
+      body,
+      ...MAY_BE_REFUSED,
+    },
+  ]
 }
 
 function releaseFreeze({ dice, shape }: Ask): Entry[] {

@@ -10,7 +10,12 @@ import type { Features } from './features.ts'
 type Drawn = Pick<FuzzDocument, 'fleet' | 'config' | 'workload'>
 
 /** @param arrivalsMs the last task arrives by then */
-export function drawSignals(dice: Dice, drawn: Drawn, { on, faults }: Features, arrivalsMs: DurationMs): Drawn {
+export function drawSignals(
+  dice: Dice,
+  drawn: Drawn,
+  { on, faults }: Features,
+  arrivalsMs: DurationMs,
+): Drawn {
   if (!on.has('no_signals')) return drawn
   const isCalm = faults.length === 0
   const percent = dice.oneOf([50, 100])
@@ -20,14 +25,20 @@ export function drawSignals(dice: Dice, drawn: Drawn, { on, faults }: Features, 
   }))
   return {
     fleet: drawn.fleet.map((entry) => (dice.chance(percent) ? { ...entry, signals_wanted: false } : entry)),
-    config: { ...drawn.config, swap_in_probe_seconds: dice.oneOf(isCalm ? [5, 20, 60, 300] : [2, 5, 15, 30]) },
+    config: {
+      ...drawn.config,
+      swap_in_probe_seconds: dice.oneOf(isCalm ? [5, 20, 60, 300] : [2, 5, 15, 30]),
+    },
     workload: [...drawn.workload, ...sleepers],
   }
 }
 
 /** Works, is idle for several idle periods, and works again. */
 function drawSleeper(dice: Dice, id: string, idlePeriodMs: DurationMs, at: DurationMs): Entry {
-  const sleeps = [idlePeriodMs * dice.between(2, 8) + dice.below(idlePeriodMs), dice.below(2) * idlePeriodMs * dice.between(1, 4)]
+  const sleeps = [
+    idlePeriodMs * dice.between(2, 8) + dice.below(idlePeriodMs),
+    dice.below(2) * idlePeriodMs * dice.between(1, 4),
+  ]
   const phases = sleeps.map((idleMs) => [1 + dice.below(2_000), idleMs])
   return { id, at: `${at}ms`, vram_mib: dice.between(300, 800), work: { kind: 'phases', phases } }
 }

@@ -18,11 +18,20 @@ const CALM: Spans = { graces: [0, 1, 5, 15, 40], takesMs: [1, 700, 3_000, 12_000
 const FAULTY: Spans = { graces: [0, 1, 3], takesMs: [1, 700, 2_000, 5_000] }
 
 /** @param arrivalsMs the last task arrives by then */
-export function drawStops(dice: Dice, { config, workload }: Drawn, { on, faults }: Features, arrivalsMs: DurationMs): Drawn {
+export function drawStops(
+  dice: Dice,
+  { config, workload }: Drawn,
+  { on, faults }: Features,
+  arrivalsMs: DurationMs,
+): Drawn {
   if (!on.has('stop_graces')) return { config, workload }
   const spans = faults.length === 0 ? CALM : FAULTY
   return {
-    config: { ...config, stop_grace_seconds: dice.oneOf(spans.graces), max_stop_grace_seconds: dice.oneOf([2, 20, 300]) },
+    config: {
+      ...config,
+      stop_grace_seconds: dice.oneOf(spans.graces),
+      max_stop_grace_seconds: dice.oneOf([2, 20, 300]),
+    },
     workload: workload.map(({ task }) => ({ task: withStop(dice, task as Entry, spans, arrivalsMs) })),
   }
 }

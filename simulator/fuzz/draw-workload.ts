@@ -14,12 +14,21 @@ export interface WorkloadShape {
 }
 
 /** Entries by time of arrival; ids are t0, t1, … in that order. */
-export function drawWorkload(dice: Dice, nodes: readonly DrawnNode[], features: Features, shape: WorkloadShape): Entry[] {
+export function drawWorkload(
+  dice: Dice,
+  nodes: readonly DrawnNode[],
+  features: Features,
+  shape: WorkloadShape,
+): Entry[] {
   const isCrowd = features.on.has('crowd') && dice.chance(40)
   const count = isCrowd ? CROWD : dice.between(3, 14)
-  const ats = Array.from({ length: count }, () => (dice.chance(30) ? 0 : dice.below(isCrowd ? 5_000 : shape.arrivalsMs)))
+  const ats = Array.from({ length: count }, () =>
+    dice.chance(30) ? 0 : dice.below(isCrowd ? 5_000 : shape.arrivalsMs),
+  )
   ats.sort((a, b) => a - b)
-  return ats.map((at, index) => ({ task: drawTask(dice, nodes, features, shape, { id: `t${index}`, at, isCrowd }) }))
+  return ats.map((at, index) => ({
+    task: drawTask(dice, nodes, features, shape, { id: `t${index}`, at, isCrowd }),
+  }))
 }
 
 interface Arrival {
@@ -28,7 +37,13 @@ interface Arrival {
   readonly isCrowd: boolean
 }
 
-function drawTask(dice: Dice, nodes: readonly DrawnNode[], { on, faults }: Features, shape: WorkloadShape, arrival: Arrival): Entry {
+function drawTask(
+  dice: Dice,
+  nodes: readonly DrawnNode[],
+  { on, faults }: Features,
+  shape: WorkloadShape,
+  arrival: Arrival,
+): Entry {
   const { id, at, isCrowd } = arrival
   const mostGpus = nodes.reduce((most, { gpus }) => Math.max(most, gpus), 1)
   const isExclusive = on.has('exclusive') && dice.chance(20)
@@ -40,13 +55,17 @@ function drawTask(dice: Dice, nodes: readonly DrawnNode[], { on, faults }: Featu
   if (on.has('noswap') && dice.chance(30)) task['noswap'] = 1
   if (on.has('priorities')) task['priority'] = dice.oneOf([0, 0, 1, 2, 4])
   // Now and then a group that nobody is in.
-  const there = dice.chance(8) ? GROUPS : GROUPS.filter((group) => nodes.some(({ groups: names }) => names.includes(group)))
+  const there = dice.chance(8)
+    ? GROUPS
+    : GROUPS.filter((group) => nodes.some(({ groups: names }) => names.includes(group)))
   const groups = on.has('target_groups') && dice.chance(50) ? dice.some(there, 70) : []
   if (groups.length > 0) task['groups'] = groups
-  if (on.has('policies') || faults.length > 0) task['on_node_loss'] = dice.oneOf(['wait', 'fail', 'requeue', 'requeue'])
+  if (on.has('policies') || faults.length > 0)
+    task['on_node_loss'] = dice.oneOf(['wait', 'fail', 'requeue', 'requeue'])
   if (on.has('runtimes') && dice.chance(25)) task['max_runtime_seconds'] = dice.oneOf([5, 30, 120])
   task['work'] = drawWork(dice, on, faults.length > 0, shape.idlePeriodMs)
-  if (on.has('growth') && !isExclusive && dice.chance(40)) task['alloc'] = drawGrowth(dice, vramMib, faults.length > 0)
+  if (on.has('growth') && !isExclusive && dice.chance(40))
+    task['alloc'] = drawGrowth(dice, vramMib, faults.length > 0)
   if (on.has('cancels') && dice.chance(25)) task['cancel_at'] = `${at + dice.below(shape.arrivalsMs)}ms`
   return task
 }
@@ -62,15 +81,27 @@ function drawWork(dice: Dice, on: Features['on'], isShort: boolean, idlePeriodMs
   if (on.has('bursts') && dice.chance(30)) return drawBursts(dice, longest)
   const spells = dice.between(1, isShort ? 3 : 6)
   const phases = Array.from({ length: spells }, () => {
-    const idleMs = dice.oneOf([0, idlePeriodMs - 1, idlePeriodMs, idlePeriodMs + 1_000, 1 + dice.below(2 * idlePeriodMs)])
+    const idleMs = dice.oneOf([
+      0,
+      idlePeriodMs - 1,
+      idlePeriodMs,
+      idlePeriodMs + 1_000,
+      1 + dice.below(2 * idlePeriodMs),
+    ])
     return [1 + dice.below(dice.oneOf([10, 2_000, longest])), idleMs]
   })
   return { kind: 'phases', phases }
 }
 
 function drawBursts(dice: Dice, longest: DurationMs): Entry {
-  const offsets = Array.from({ length: dice.between(1, 4) }, () => dice.below(2 * longest)).sort((a, b) => a - b)
-  return { kind: 'bursts', at: offsets.map((at) => [at, 1 + dice.below(5_000)]), stayMs: dice.below(2 * longest) }
+  const offsets = Array.from({ length: dice.between(1, 4) }, () => dice.below(2 * longest)).sort(
+    (a, b) => a - b,
+  )
+  return {
+    kind: 'bursts',
+    at: offsets.map((at) => [at, 1 + dice.below(5_000)]),
+    stayMs: dice.below(2 * longest),
+  }
 }
 
 function drawGrowth(dice: Dice, vramMib: Mib, isShort: boolean): Value {

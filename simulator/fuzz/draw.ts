@@ -46,8 +46,16 @@ export function drawDocument(seed: number): FuzzDocument {
   )
   const drawnConfig = drawConfig(dice('config'), features)
   const idlePeriodMs = Number(drawnConfig['idle_swap_out_seconds']) * 1000
-  const drawnTasks = drawWorkload(dice('workload'), nodes, features, { arrivalsMs: times.arrivalsMs, idlePeriodMs })
-  const { config, workload } = drawStops(dice('stops/tasks'), { config: drawnConfig, workload: drawnTasks }, features, times.arrivalsMs)
+  const drawnTasks = drawWorkload(dice('workload'), nodes, features, {
+    arrivalsMs: times.arrivalsMs,
+    idlePeriodMs,
+  })
+  const { config, workload } = drawStops(
+    dice('stops/tasks'),
+    { config: drawnConfig, workload: drawnTasks },
+    features,
+    times.arrivalsMs,
+  )
   const drawn = { fleet: limited, config, workload }
   const taskIds = workload.map(({ task }) => String((task as Entry)['id']))
   return {
@@ -57,10 +65,22 @@ export function drawDocument(seed: number): FuzzDocument {
     seed,
     clock: { until: `${times.overMs}ms` },
     ...drawEager(dice('eager'), drawSignals(dice('signals/nodes'), drawn, features, times.arrivalsMs)),
-    operator: drawOperator(dice('operator'), nodes, features, { untilMs: times.untilMs, overMs: times.overMs, taskIds }),
-    faults: drawFaults(dice('faults'), nodes, { kinds: features.faults, fromMs: 1_000, untilMs: times.untilMs, overMs: times.overMs }),
+    operator: drawOperator(dice('operator'), nodes, features, {
+      untilMs: times.untilMs,
+      overMs: times.overMs,
+      taskIds,
+    }),
+    faults: drawFaults(dice('faults'), nodes, {
+      kinds: features.faults,
+      fromMs: 1_000,
+      untilMs: times.untilMs,
+      overMs: times.overMs,
+    }),
     assert: {
-      always: features.faults.length === 0 ? ALWAYS_NAMES : ALWAYS_NAMES.filter((name) => !TO_THE_LETTER.includes(name)),
+      always:
+        features.faults.length === 0
+          ? ALWAYS_NAMES
+          : ALWAYS_NAMES.filter((name) => !TO_THE_LETTER.includes(name)),
       eventually: [{ that: 'every_feasible_task_runs' }],
     },
   }

@@ -48,14 +48,22 @@ export class EagerWatch {
     for (const { spec, placement } of cluster.tasks.values()) {
       if (placement === null || placement.residency !== 'swapped_out' || placement.outSince === null) continue
       const awayMs = now - Math.max(placement.outSince + eagerMs, placement.backOffUntil)
-      if (awayMs > 0 && this.#isLeftAlone(placement)) this.#report(`it should have returned ${awayMs} ms ago`, { taskId: spec.id })
+      if (awayMs > 0 && this.#isLeftAlone(placement))
+        this.#report(`it should have returned ${awayMs} ms ago`, { taskId: spec.id })
     }
   }
 
   /** Nothing asks for it, nothing keeps it away, and no other task is resident where it belongs. */
   #isLeftAlone(placement: LivePlacement): boolean {
     const { entry, stopping, isOver, gpus, demandMib, task } = placement
-    if (entry !== null || stopping !== null || isOver || task.state !== 'running' || this.#sentAway.has(task.spec.id)) return false
+    if (
+      entry !== null ||
+      stopping !== null ||
+      isOver ||
+      task.state !== 'running' ||
+      this.#sentAway.has(task.spec.id)
+    )
+      return false
     if (isClosed(placement) || waitsThere(placement).length > 0) return false
     return gpus.every((gpu) => isDeserted(gpu) && gpu.capacityMib >= demandMib)
   }
@@ -63,7 +71,8 @@ export class EagerWatch {
   #judge(taskId: string): void {
     const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
     if (placement === null) return
-    const tell = (what: string): void => this.#report(`it returns eagerly ${what}`, { taskId, nodeId: placement.node.id })
+    const tell = (what: string): void =>
+      this.#report(`it returns eagerly ${what}`, { taskId, nodeId: placement.node.id })
     const [waiting] = waitsThere(placement)
     if (waiting !== undefined) tell(`while ${waiting} waits for VRAM there`)
     const { eagerSwapInMs } = this.#world.controller.engine.cluster.policy
@@ -72,7 +81,11 @@ export class EagerWatch {
     if (this.#sentAway.has(taskId)) tell('although an operator swapped it out')
     if (isClosed(placement)) tell('to a closed node')
     if (!leavesEnough(placement)) tell('and leaves too little VRAM free')
-    if (placement.gpus.some((gpu) => gpu.placements.filter(({ residency }) => residency === 'swapping_in').length > 1))
+    if (
+      placement.gpus.some(
+        (gpu) => gpu.placements.filter(({ residency }) => residency === 'swapping_in').length > 1,
+      )
+    )
       tell('while another task returns there')
     const earlier = absentLonger(placement, this.#sentAway, this.#world.clock.now())
     if (earlier !== null) tell(`before ${earlier}, which has been out for longer`)
@@ -85,13 +98,19 @@ function isClosed({ node }: LivePlacement): boolean {
 
 /** Ids of tasks that wait in the queue of the node on one of its GPUs. */
 function waitsThere({ node, gpus }: LivePlacement): readonly string[] {
-  return node.queue.filter((entry) => entry.gpus.some((gpu) => gpus.includes(gpu))).map(({ task }) => task.spec.id)
+  return node.queue
+    .filter((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))
+    .map(({ task }) => task.spec.id)
 }
 
 /** Its own bytes are counted as resident by now. */
 function leavesEnough(placement: LivePlacement): boolean {
-  const isRoomy = placement.gpus.every((gpu) => freeMib(gpu) >= Math.max(LEAST_LEFT_MIB, Math.floor(gpu.physicalMib / 10)))
-  const isAlone = placement.gpus.every((gpu) => gpu.placements.every((one) => one === placement || one.residency === 'swapped_out'))
+  const isRoomy = placement.gpus.every(
+    (gpu) => freeMib(gpu) >= Math.max(LEAST_LEFT_MIB, Math.floor(gpu.physicalMib / 10)),
+  )
+  const isAlone = placement.gpus.every((gpu) =>
+    gpu.placements.every((one) => one === placement || one.residency === 'swapped_out'),
+  )
   return isRoomy || (isAlone && placement.gpus.every((gpu) => freeMib(gpu) >= 0))
 }
 
@@ -104,10 +123,19 @@ function isDeserted({ placements, claims }: LiveGpu): boolean {
 }
 
 /** A task on the same GPUs that needs no more, has been out for longer, and that nothing else keeps away. */
-function absentLonger({ node, gpus, demandMib, outSince }: LivePlacement, sentAway: ReadonlySet<string>, now: Instant): string | null {
+function absentLonger(
+  { node, gpus, demandMib, outSince }: LivePlacement,
+  sentAway: ReadonlySet<string>,
+  now: Instant,
+): string | null {
   for (const other of new Set(node.gpus.flatMap((gpu) => [...gpu.placements]))) {
     const { task, residency, entry, stopping, backOffUntil, isOver } = other
-    const isFree = residency === 'swapped_out' && entry === null && stopping === null && !isOver && task.state === 'running'
+    const isFree =
+      residency === 'swapped_out' &&
+      entry === null &&
+      stopping === null &&
+      !isOver &&
+      task.state === 'running'
     if (!isFree || backOffUntil > now || sentAway.has(task.spec.id) || other.demandMib > demandMib) continue
     const isSame = other.gpus.length === gpus.length && other.gpus.every((gpu) => gpus.includes(gpu))
     if (isSame && (other.outSince ?? Infinity) < (outSince ?? 0)) return task.spec.id

@@ -13,7 +13,14 @@ export const FLEET_FEATURES = [
   'little_host_memory',
   'slow_copies',
 ] as const
-export const CONFIG_FEATURES = ['max_residency', 'queue_aging', 'strategy', 'few_seats', 'quick_waits', 'reserve'] as const
+export const CONFIG_FEATURES = [
+  'max_residency',
+  'queue_aging',
+  'strategy',
+  'few_seats',
+  'quick_waits',
+  'reserve',
+] as const
 export const WORKLOAD_FEATURES = [
   'priorities',
   'noswap',
@@ -27,7 +34,15 @@ export const WORKLOAD_FEATURES = [
   'bursts',
   'crowd',
 ] as const
-export const OPERATOR_FEATURES = ['settings', 'closing', 'groups', 'updates', 'hands', 'requeues', 'cancelling'] as const
+export const OPERATOR_FEATURES = [
+  'settings',
+  'closing',
+  'groups',
+  'updates',
+  'hands',
+  'requeues',
+  'cancelling',
+] as const
 
 /** From a random stream of its own: the other draws of a seed are the same with it and without. */
 export const SIGNAL_FEATURE = 'no_signals'
@@ -65,7 +80,10 @@ export function drawFeatures(dice: Dice, signalDice: Dice, stopDice: Dice, limit
   const isCalm = dice.chance(CALM_PERCENT)
   const isOperated = dice.chance(OPERATED_PERCENT)
   const percent = dice.oneOf([25, 50, 75])
-  const on = new Set<Feature>([...dice.some(ALL, percent), ...(isOperated ? dice.some(OPERATOR_FEATURES, 50) : [])])
+  const on = new Set<Feature>([
+    ...dice.some(ALL, percent),
+    ...(isOperated ? dice.some(OPERATOR_FEATURES, 50) : []),
+  ])
   if (signalDice.chance(NO_SIGNALS_PERCENT)) on.add(SIGNAL_FEATURE)
   if (stopDice.chance(STOP_GRACES_PERCENT)) on.add(STOP_FEATURE)
   if (limitDice.chance(FEW_ATTEMPTS_PERCENT)) on.add(LIMIT_FEATURE)

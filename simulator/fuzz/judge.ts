@@ -36,7 +36,11 @@ interface Seen {
 }
 
 /** @param bounds in place of the usual ones */
-export async function judge(scenario: Scenario, openDesk: OpenDesk, bounds: Bounds = boundsOf(scenario)): Promise<Verdict> {
+export async function judge(
+  scenario: Scenario,
+  openDesk: OpenDesk,
+  bounds: Bounds = boundsOf(scenario),
+): Promise<Verdict> {
   const isCalm = scenario.faults.length === 0
   let seen: Seen | null = null
   const watch = (world: World) => {
@@ -90,7 +94,10 @@ function openTasks(seen: Seen | null): string {
   if (seen === null) return ''
   const open = [...seen.world.controller.views.openTasks()].slice(0, 5)
   return open
-    .map(({ spec, state, placement }) => `; ${spec.id} is ${state}${placement === null ? '' : ` and ${placement.residency}`}`)
+    .map(
+      ({ spec, state, placement }) =>
+        `; ${spec.id} is ${state}${placement === null ? '' : ` and ${placement.residency}`}`,
+    )
     .join('')
 }
 
@@ -99,8 +106,14 @@ function verdictOf(seen: Seen | null, broken: readonly Violation[], digest: stri
   const { world, checker, soundness, coverage } = seen
   const found = [...checker.violations, ...soundness.violations].toSorted((a, b) => a.at - b.at)
   const firsts = new Map<string, Violation>()
-  for (const violation of [...found, ...broken]) if (!firsts.has(violation.assertion)) firsts.set(violation.assertion, violation)
-  return { digest, violations: [...firsts.values()].map(findingOf), counts: coverage.counts(), steps: world.clock.steps }
+  for (const violation of [...found, ...broken])
+    if (!firsts.has(violation.assertion)) firsts.set(violation.assertion, violation)
+  return {
+    digest,
+    violations: [...firsts.values()].map(findingOf),
+    counts: coverage.counts(),
+    steps: world.clock.steps,
+  }
 }
 
 function findingOf(violation: Violation): Finding {

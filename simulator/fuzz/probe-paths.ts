@@ -15,14 +15,17 @@ export class ProbePaths {
     if (taskId === null) return []
     if (kind === 'swap_in_decided') this.#ask(taskId)
     else if (kind === 'task_finished' || kind === 'task_returned') this.#probed.delete(taskId)
-    else if (kind === 'task_residency' && data['residency'] === 'resident' && this.#probed.has(taskId)) return ['probe brought one back']
-    else if (kind === 'task_residency' && data['residency'] === 'swapping_out' && this.#probed.delete(taskId)) return this.#leave(taskId)
+    else if (kind === 'task_residency' && data['residency'] === 'resident' && this.#probed.has(taskId))
+      return ['probe brought one back']
+    else if (kind === 'task_residency' && data['residency'] === 'swapping_out' && this.#probed.delete(taskId))
+      return this.#leave(taskId)
     return []
   }
 
   #ask(taskId: string): void {
     const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
-    if (placement !== null && placement.isProbed && !placement.wantsGpu && !placement.isCalledBack) this.#probed.add(taskId)
+    if (placement !== null && placement.isProbed && !placement.wantsGpu && !placement.isCalledBack)
+      this.#probed.add(taskId)
   }
 
   /** It has not wanted the GPU once since it came back. */

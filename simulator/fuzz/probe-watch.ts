@@ -24,7 +24,8 @@ export class ProbeWatch {
 
   /** One that moved, or was told to, may be away again in the same instant: that is another absence. */
   heard(events: readonly Event[]): void {
-    for (const { kind, taskId } of events) if (kind === 'task_residency' && taskId !== null) this.#dueAt.delete(taskId)
+    for (const { kind, taskId } of events)
+      if (kind === 'task_residency' && taskId !== null) this.#dueAt.delete(taskId)
   }
 
   afterInstant(): void {
@@ -35,21 +36,29 @@ export class ProbeWatch {
     if (!this.#world.isControllerUp) return
     const now = this.#world.clock.now()
     for (const { spec, placement } of this.#world.controller.views.openTasks()) {
-      const isForgotten = placement !== null && placement.residency === 'swapped_out' && placement.entry === null
+      const isForgotten =
+        placement !== null && placement.residency === 'swapped_out' && placement.entry === null
       if (!isForgotten || placement.isOver || placement.node.signalsWanted) this.#dueAt.delete(spec.id)
-      else if (cluster.tasks.get(spec.id)?.placement?.isProbed === true) this.#reportGivenUp(spec.id, placement.node.id)
+      else if (cluster.tasks.get(spec.id)?.placement?.isProbed === true)
+        this.#reportGivenUp(spec.id, placement.node.id)
       else this.#look(spec.id, placement.node.id, now + cluster.policy.swapInProbeMs, now)
     }
   }
 
   #reportGivenUp(taskId: string, nodeId: string): void {
-    this.#report('its probe has asked for it, it has not been back since, and nothing asks any more', { taskId, nodeId })
+    this.#report('its probe has asked for it, it has not been back since, and nothing asks any more', {
+      taskId,
+      nodeId,
+    })
   }
 
   #look(taskId: string, nodeId: string, latest: Instant, now: Instant): void {
     const dueAt = this.#dueAt.get(taskId)
     if (dueAt === undefined) this.#dueAt.set(taskId, latest)
     else if (now >= dueAt)
-      this.#report(`it is away, should have asked to return ${now - dueAt} ms ago, and nothing has asked for it`, { taskId, nodeId })
+      this.#report(
+        `it is away, should have asked to return ${now - dueAt} ms ago, and nothing has asked for it`,
+        { taskId, nodeId },
+      )
   }
 }

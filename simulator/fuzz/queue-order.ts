@@ -24,13 +24,17 @@ export class QueueOrder {
   /** A turn is over. */
   heard(events: readonly Event[]): void {
     const { cluster } = this.#world.controller.engine
-    const owning = [...cluster.nodes.values()].flatMap(({ queue }) => queue.filter(({ kind, owns }) => owns && kind === 'placement'))
+    const owning = [...cluster.nodes.values()].flatMap(({ queue }) =>
+      queue.filter(({ kind, owns }) => owns && kind === 'placement'),
+    )
     const before = this.#owners
     this.#owners = new Set(owning.map(({ task }) => task.spec.id))
     if (cluster.policy.queueAgingMs !== null) return
-    for (const { task, isCollector } of owning) if (!isCollector && !before.has(task.spec.id)) this.#judge(task, false)
+    for (const { task, isCollector } of owning)
+      if (!isCollector && !before.has(task.spec.id)) this.#judge(task, false)
     for (const { kind, taskId, data } of events) {
-      const task = kind === 'task_placed' && !before.has(taskId ?? '') ? cluster.tasks.get(taskId ?? '') : undefined
+      const task =
+        kind === 'task_placed' && !before.has(taskId ?? '') ? cluster.tasks.get(taskId ?? '') : undefined
       if (task !== undefined) this.#judge(task, data['when'] === 'now')
     }
   }
@@ -38,9 +42,21 @@ export class QueueOrder {
   #judge(task: LiveTask, isNow: boolean): void {
     const { cluster } = this.#world.controller.engine
     for (const waiting of cluster.tasks.values()) {
-      if (waiting.queue === null || waiting.refusedBy !== null || waiting.trouble.refusals.length > 0 || !isAhead(waiting, task)) continue
-      const isOvertaken = cluster.policy.strategy === 'fifo' ? cluster.isFeasible(waiting) : isNow && fitsWherever(waiting, task)
-      if (isOvertaken) this.#report(`it is placed while ${waiting.spec.id}, which is ahead of it, waits`, { taskId: task.spec.id })
+      if (
+        waiting.queue === null ||
+        waiting.refusedBy !== null ||
+        waiting.trouble.refusals.length > 0 ||
+        !isAhead(waiting, task)
+      )
+        continue
+      const isOvertaken =
+        cluster.policy.strategy === 'fifo'
+          ? cluster.isFeasible(waiting)
+          : isNow && fitsWherever(waiting, task)
+      if (isOvertaken)
+        this.#report(`it is placed while ${waiting.spec.id}, which is ahead of it, waits`, {
+          taskId: task.spec.id,
+        })
     }
   }
 }
@@ -52,7 +68,8 @@ function isAhead({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
 
 /** Alike but for the demand, which is no larger. */
 function fitsWherever({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
-  const isAlike = spec.gpuCount === other.gpuCount && spec.gpuMode === other.gpuMode && spec.noswap === other.noswap
+  const isAlike =
+    spec.gpuCount === other.gpuCount && spec.gpuMode === other.gpuMode && spec.noswap === other.noswap
   return isAlike && spec.vramMib <= other.vramMib && (spec.command === null) === (other.command === null)
 }
 

@@ -44,7 +44,8 @@ export class ReturnOrder {
       const before = this.#owners.get(node.id) ?? NO_OWNERS
       const owners = node.queue.filter(({ owns }) => owns)
       this.#owners.set(node.id, new Set(owners.map(({ task }) => task.spec.id)))
-      for (const entry of owners) if (!entry.isCollector && !before.has(entry.task.spec.id)) this.#judge(servedBy(entry), before)
+      for (const entry of owners)
+        if (!entry.isCollector && !before.has(entry.task.spec.id)) this.#judge(servedBy(entry), before)
       for (const event of events) {
         const served = event.nodeId === node.id ? servedIn(event, cluster) : null
         if (served !== null && !before.has(served.task.spec.id)) this.#judge(served, before)
@@ -58,17 +59,21 @@ export class ReturnOrder {
     for (const entry of served.node.queue) {
       // A growth has conditions of its own. A collector that has let go for a P0 entry is behind that one.
       const isWaiting = entry.kind === 'swap_in' && !entry.owns && !ownersBefore.has(entry.task.spec.id)
-      if (isWaiting && isServable(entry, served, now) && isAhead(entry, served, cluster, now)) this.#tell(served, entry.task)
+      if (isWaiting && isServable(entry, served, now) && isAhead(entry, served, cluster, now))
+        this.#tell(served, entry.task)
     }
     if (served.isPlacement) return
     const pending = firstThere(served, cluster)
     if (pending === null || isKeptOut(pending, served, cluster, now)) return
-    if (isAhead({ task: pending, askedAt: pending.spec.submittedAt }, served, cluster, now)) this.#tell(served, pending)
+    if (isAhead({ task: pending, askedAt: pending.spec.submittedAt }, served, cluster, now))
+      this.#tell(served, pending)
   }
 
   #tell({ task, isPlacement }: Served, waiting: LiveTask): void {
     const gets = isPlacement ? 'it is placed' : 'it returns'
-    this.#report(`${gets} while ${waiting.spec.id}, which is ahead of it in the queue of the node, waits`, { taskId: task.spec.id })
+    this.#report(`${gets} while ${waiting.spec.id}, which is ahead of it in the queue of the node, waits`, {
+      taskId: task.spec.id,
+    })
   }
 }
 
@@ -85,14 +90,26 @@ function servedIn({ kind, taskId, at, data }: Event, cluster: Cluster): Served |
   const placement = task?.placement ?? null
   if ((!isReturn && kind !== 'task_placed') || task === undefined || placement === null) return null
   const askedAt = isReturn ? at - (data['waited_ms'] as number) : task.spec.submittedAt
-  return { task, node: placement.node, gpus: placement.gpus, mib: placement.demandMib, askedAt, isPlacement: !isReturn }
+  return {
+    task,
+    node: placement.node,
+    gpus: placement.gpus,
+    mib: placement.demandMib,
+    askedAt,
+    isPlacement: !isReturn,
+  }
 }
 
 /** It asks for no more on the same GPUs, and what let the one be served lets the other: P0 victims leave for P0 alone. */
 function isServable({ task, gpus, needMib }: LiveEntry, served: Served, now: Instant): boolean {
-  if ((task.placement?.backOffUntil ?? 0) > now || task === served.task || served.task.spec.noswap === 1) return false
+  if ((task.placement?.backOffUntil ?? 0) > now || task === served.task || served.task.spec.noswap === 1)
+    return false
   if (served.task.spec.priority === 0 && task.spec.priority !== 0) return false
-  return needMib <= served.mib && gpus.length === served.gpus.length && gpus.every((gpu) => served.gpus.includes(gpu))
+  return (
+    needMib <= served.mib &&
+    gpus.length === served.gpus.length &&
+    gpus.every((gpu) => served.gpus.includes(gpu))
+  )
 }
 
 function isAhead(
@@ -101,7 +118,8 @@ function isAhead(
   { policy }: Cluster,
   now: Instant,
 ): boolean {
-  const rank = ({ task, askedAt }: typeof waiting) => (task.spec.priority === 0 || now - askedAt >= policy.swapInAgingMs ? 0 : 1)
+  const rank = ({ task, askedAt }: typeof waiting) =>
+    task.spec.priority === 0 || now - askedAt >= policy.swapInAgingMs ? 0 : 1
   const difference = rank(waiting) - rank(served)
   return difference < 0 || (difference === 0 && waiting.askedAt < served.askedAt)
 }
@@ -112,15 +130,29 @@ function isAhead(
  */
 function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTask | null {
   const [gpu] = gpus
-  if (gpu === undefined || node.gpus.length > 1 || gpu.holds.length > 0 || gpu.exclusiveTask !== null) return null
-  if (cluster.policy.strategy === 'fifo' || cluster.policy.queueAgingMs !== null || !takesTasks(node)) return null
+  if (gpu === undefined || node.gpus.length > 1 || gpu.holds.length > 0 || gpu.exclusiveTask !== null)
+    return null
+  if (cluster.policy.strategy === 'fifo' || cluster.policy.queueAgingMs !== null || !takesTasks(node))
+    return null
   const seats = cluster.policy.maxTasksPerGpu - gpu.placements.length - gpu.claims.length
-  const roomMib = Math.min(mib, gpu.limitMib - gpu.noswapMib - gpu.swappableMib, gpu.capacityMib - gpu.noswapMib, hostRoomMib(gpu))
+  const roomMib = Math.min(
+    mib,
+    gpu.limitMib - gpu.noswapMib - gpu.swappableMib,
+    gpu.capacityMib - gpu.noswapMib,
+    hostRoomMib(gpu),
+  )
   if (seats <= 0 || roomMib <= 0) return null
   let first: LiveTask | null = null
   for (const pending of cluster.tasks.values()) {
     const { spec, queue, refusedBy, trouble } = pending
-    if (queue === null || spec.gpuCount > 1 || spec.noswap === 1 || spec.gpuMode !== 'shared' || spec.vramMib > roomMib) continue
+    if (
+      queue === null ||
+      spec.gpuCount > 1 ||
+      spec.noswap === 1 ||
+      spec.gpuMode !== 'shared' ||
+      spec.vramMib > roomMib
+    )
+      continue
     if (!node.pools.some(({ key }) => key === spec.groups.join('\n'))) continue
     if (refusedBy !== null || trouble.refusals.length > 0) return null
     if (first === null || spec.priority < first.spec.priority) first = pending
@@ -129,8 +161,14 @@ function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTa
 }
 
 /** An entry that has waited long reserves its GPUs against tasks that come later in the order of the pending queue (second exception). */
-function isKeptOut({ spec }: LiveTask, { task, askedAt }: Served, { policy }: Cluster, now: Instant): boolean {
-  const isLater = spec.priority === task.spec.priority ? spec.seq > task.spec.seq : spec.priority > task.spec.priority
+function isKeptOut(
+  { spec }: LiveTask,
+  { task, askedAt }: Served,
+  { policy }: Cluster,
+  now: Instant,
+): boolean {
+  const isLater =
+    spec.priority === task.spec.priority ? spec.seq > task.spec.seq : spec.priority > task.spec.priority
   return isLater && now - askedAt >= policy.reservationAfterMs
 }
 
@@ -152,19 +190,29 @@ export function checkCollector(world: World, nodeIds: Iterable<string>, report: 
     const node = cluster.nodes.get(nodeId)
     if (node === undefined || node.collector !== null) continue
     const entry = node.queue.find((one) => shouldCollect(one, cluster, now))
-    if (entry !== undefined) report('it has waited long, could be covered, and nobody collects', { nodeId, taskId: entry.task.spec.id })
+    if (entry !== undefined)
+      report('it has waited long, could be covered, and nobody collects', {
+        nodeId,
+        taskId: entry.task.spec.id,
+      })
   }
 }
 
 function shouldCollect(entry: LiveEntry, cluster: Cluster, now: Instant): boolean {
-  if (entry.kind !== 'swap_in' || entry.owns || now - entry.askedAt < cluster.policy.swapInAgingMs) return false
+  if (entry.kind !== 'swap_in' || entry.owns || now - entry.askedAt < cluster.policy.swapInAgingMs)
+    return false
   if ((entry.task.placement?.backOffUntil ?? 0) > now) return false
-  return entry.gpus.every((gpu) => entry.needMib <= gpu.capacityMib - gpu.noswapMib && missingMib(gpu, entry) <= couldLeaveMib(gpu, entry))
+  return entry.gpus.every(
+    (gpu) =>
+      entry.needMib <= gpu.capacityMib - gpu.noswapMib && missingMib(gpu, entry) <= couldLeaveMib(gpu, entry),
+  )
 }
 
 function missingMib(gpu: LiveGpu, { needMib }: LiveEntry): Mib {
   const owned = gpu.owners.reduce((mib, owner) => mib + owner.needMib, 0)
-  return needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
+  return (
+    needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
+  )
 }
 
 function couldLeaveMib(gpu: LiveGpu, { task }: LiveEntry): Mib {

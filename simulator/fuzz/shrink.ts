@@ -12,7 +12,11 @@ export interface Shrunk {
 }
 
 /** @param fails whether this document still fails in the way that matters; of one that no file could hold: false. */
-export async function shrink(document: FuzzDocument, fails: (one: FuzzDocument) => Promise<boolean>, maxTries: number): Promise<Shrunk> {
+export async function shrink(
+  document: FuzzDocument,
+  fails: (one: FuzzDocument) => Promise<boolean>,
+  maxTries: number,
+): Promise<Shrunk> {
   const search = new Search(document, fails, maxTries)
   for (let size = Infinity; sizeOf(search.best) < size && !search.isOver;) {
     size = sizeOf(search.best)
@@ -46,7 +50,11 @@ class Search {
 
   /** Chunk by chunk, from halves down to single entries. */
   async dropEntries(list: ListName): Promise<void> {
-    for (let chunk = Math.ceil(this.best[list].length / 2); chunk >= 1; chunk = chunk === 1 ? 0 : Math.ceil(chunk / 2)) {
+    for (
+      let chunk = Math.ceil(this.best[list].length / 2);
+      chunk >= 1;
+      chunk = chunk === 1 ? 0 : Math.ceil(chunk / 2)
+    ) {
       for (let from = 0; from < this.best[list].length;) {
         const kept = this.best[list].filter((_, index) => index < from || index >= from + chunk)
         if (!(await this.#take(withoutStrays({ ...this.best, [list]: kept })))) from += chunk
@@ -55,7 +63,8 @@ class Search {
   }
 
   async dropSettings(): Promise<void> {
-    for (const key of Object.keys(this.best.config)) await this.#take({ ...this.best, config: without(this.best.config, key) })
+    for (const key of Object.keys(this.best.config))
+      await this.#take({ ...this.best, config: without(this.best.config, key) })
   }
 
   async dropFields(list: ListName): Promise<void> {
@@ -78,7 +87,10 @@ class Search {
     const entries = [...this.best[list]]
     const before = entries[index] as Entry
     entries[index] = change(before)
-    return JSON.stringify(entries[index]) !== JSON.stringify(before) && (await this.#take({ ...this.best, [list]: entries }))
+    return (
+      JSON.stringify(entries[index]) !== JSON.stringify(before) &&
+      (await this.#take({ ...this.best, [list]: entries }))
+    )
   }
 
   async #take(document: FuzzDocument): Promise<boolean> {
@@ -93,7 +105,8 @@ class Search {
 /** What names a node that is no longer there goes with it. */
 function withoutStrays(document: FuzzDocument): FuzzDocument {
   const names = new Set(document.fleet.map(({ name }) => name))
-  const isStray = (entry: Entry): boolean => nodesNamedIn(JSON.stringify(entry)).some((name) => !names.has(name))
+  const isStray = (entry: Entry): boolean =>
+    nodesNamedIn(JSON.stringify(entry)).some((name) => !names.has(name))
   return {
     ...document,
     operator: document.operator.filter((entry) => !isStray(entry)),
@@ -134,7 +147,10 @@ function valueAt(entry: Entry, [key, inner]: FieldPath): Value | undefined {
 
 function halved(entry: Entry, path: FieldPath): Entry {
   const value = valueAt(entry, path)
-  const half = typeof value === 'number' ? Math.floor(value / 2) : `${Math.floor(Number(String(value).replace('ms', '')) / 2)}ms`
+  const half =
+    typeof value === 'number'
+      ? Math.floor(value / 2)
+      : `${Math.floor(Number(String(value).replace('ms', '')) / 2)}ms`
   return withValue(entry, path, half)
 }
 

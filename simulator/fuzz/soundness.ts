@@ -85,7 +85,8 @@ export class Soundness {
   #checkInFlight(): void {
     const { inFlight } = this.#world.controller.outboundDepth()
     const most = MOST_IN_FLIGHT_PER_NODE * this.#world.plan.nodes.length
-    if (inFlight > most) this.#reportAs('commands_in_flight')(`${inFlight} commands are under way, ${most} may be`)
+    if (inFlight > most)
+      this.#reportAs('commands_in_flight')(`${inFlight} commands are under way, ${most} may be`)
   }
 
   finish(): void {
@@ -108,7 +109,8 @@ export class Soundness {
 
   #reportAs(assertion: string): Report {
     return (detail, place = {}) => {
-      if (this.violations.length < MAX_VIOLATIONS) this.violations.push({ assertion, at: this.#world.clock.now(), detail, ...place })
+      if (this.violations.length < MAX_VIOLATIONS)
+        this.violations.push({ assertion, at: this.#world.clock.now(), detail, ...place })
     }
   }
 }

@@ -89,8 +89,11 @@ export class StopRules {
     const leastMs = Math.min(takesMs, graceUntil - orderedAt)
     if (at - orderedAt >= leastMs * share) return
     const graceMs = graceUntil - orderedAt
-    this.#report(`killed ${at - orderedAt} ms after its stop was ordered; its grace is ${graceMs} ms and it takes ${takesMs} ms`, {
-      taskId,
-    })
+    this.#report(
+      `killed ${at - orderedAt} ms after its stop was ordered; its grace is ${graceMs} ms and it takes ${takesMs} ms`,
+      {
+        taskId,
+      },
+    )
   }
 }

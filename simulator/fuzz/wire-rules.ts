@@ -74,7 +74,8 @@ export class WireRules {
     else if ((body.op === 'lease' || body.op === 'welcome') && 'node_id' in asked.body) {
       this.#notReplaced(answer.epoch)
       this.#leases(asked, asked.body.node_id ?? '', body.settings.run_lease_ms, answer.epoch)
-    } else if (body.op === 'state_reset' && 'node_id' in asked.body) this.#viewOf(asked.body.node_id ?? '').isReset = true
+    } else if (body.op === 'state_reset' && 'node_id' in asked.body)
+      this.#viewOf(asked.body.node_id ?? '').isReset = true
   }
 
   // ── servers ─────────────────────────────────────────────────────────────────
@@ -84,9 +85,11 @@ export class WireRules {
     const tell = (detail: string): void =>
       this.#report(`${command.op} of attempt ${command.attempt}: ${detail}`, { taskId: command.task_id })
     if (result.outcome === 'accepted') {
-      if (asked.epoch < answer.epoch) tell(`accepted from epoch ${asked.epoch}, the server has heard of ${answer.epoch} (R3)`)
+      if (asked.epoch < answer.epoch)
+        tell(`accepted from epoch ${asked.epoch}, the server has heard of ${answer.epoch} (R3)`)
       if (keyOf(command.node_boot) !== keyOf(answer.boot)) tell('accepted, and it was for another boot (R3)')
-      if (answer.sent_mono > command.valid_until_mono) tell(`accepted ${answer.sent_mono - command.valid_until_mono} ms too late (R3)`)
+      if (answer.sent_mono > command.valid_until_mono)
+        tell(`accepted ${answer.sent_mono - command.valid_until_mono} ms too late (R3)`)
     }
     if (command.op === 'start') this.#starts(node, command, answer, result, tell)
     if (command.op === 'swap_out' || command.op === 'swap_in') this.#swaps(command, result, tell)
@@ -104,22 +107,37 @@ export class WireRules {
     const key = `${node}/${command.task_id}`
     const before = this.#attempts.get(key) ?? 0
     if (outcome === 'accepted') {
-      if (command.attempt <= before && !this.#mayForget) tell(`starts, after an answer about attempt ${before} (R3)`)
-      const isPast = view !== undefined && view.leaseBoot === keyOf(answer.boot) && answer.sent_mono >= view.leaseUntilMono + ROUNDING_MS
-      if (isPast) tell(`starts ${answer.sent_mono - view.leaseUntilMono} ms after the end of the run lease (R3, R4)`)
+      if (command.attempt <= before && !this.#mayForget)
+        tell(`starts, after an answer about attempt ${before} (R3)`)
+      const isPast =
+        view !== undefined &&
+        view.leaseBoot === keyOf(answer.boot) &&
+        answer.sent_mono >= view.leaseUntilMono + ROUNDING_MS
+      if (isPast)
+        tell(`starts ${answer.sent_mono - view.leaseUntilMono} ms after the end of the run lease (R3, R4)`)
     }
-    const isSettled = outcome === 'accepted' || outcome === 'never_seen' || (outcome === 'refused' && reason !== 'disk_failed')
+    const isSettled =
+      outcome === 'accepted' ||
+      outcome === 'never_seen' ||
+      (outcome === 'refused' && reason !== 'disk_failed')
     if (isSettled) this.#attempts.set(key, Math.max(before, command.attempt))
     if (outcome !== 'gone') return
-    const living = [...this.#world.servers.values()].some(({ attempts }) => attempts.get(command.task_id)?.attempt === command.attempt)
+    const living = [...this.#world.servers.values()].some(
+      ({ attempts }) => attempts.get(command.task_id)?.attempt === command.attempt,
+    )
     if (living) tell('gone, and it lives (R7)')
   }
 
-  #swaps(command: Extract<Command, { op: 'swap_out' | 'swap_in' }>, result: CommandResult, tell: (detail: string) => void): void {
+  #swaps(
+    command: Extract<Command, { op: 'swap_out' | 'swap_in' }>,
+    result: CommandResult,
+    tell: (detail: string) => void,
+  ): void {
     const key = `${command.op}/${command.task_id}/${command.attempt}/${command.generation}`
     if (result.outcome !== 'accepted' || this.#obeyed.has(key)) return
     this.#obeyed.add(key)
-    if (command.generation !== result.generation) tell(`of generation ${command.generation}, the server is at ${result.generation} (R12)`)
+    if (command.generation !== result.generation)
+      tell(`of generation ${command.generation}, the server is at ${result.generation} (R12)`)
     const attempt = [...this.#world.servers.values()]
       .map(({ attempts }) => attempts.get(command.task_id))
       .find((each) => each?.attempt === command.attempt)
@@ -130,16 +148,23 @@ export class WireRules {
 
   /** Of the server that runs under this boot. */
   #nodeOfBoot(boot: Boot): string | null {
-    for (const [nodeId, view] of this.#nodes) if (view.boot !== null && keyOf(view.boot) === keyOf(boot)) return nodeId
+    for (const [nodeId, view] of this.#nodes)
+      if (view.boot !== null && keyOf(view.boot) === keyOf(boot)) return nodeId
     return null
   }
 
   // ── controllers ─────────────────────────────────────────────────────────────
 
-  #leases({ boot, seq, sent_mono: sentMono }: Envelope, nodeId: string, leaseMs: DurationMs, epoch: number): void {
+  #leases(
+    { boot, seq, sent_mono: sentMono }: Envelope,
+    nodeId: string,
+    leaseMs: DurationMs,
+    epoch: number,
+  ): void {
     const view = this.#viewOf(nodeId)
     const tell = (detail: string): void => this.#report(`a lease is given ${detail}`, { nodeId })
-    if (view.boot !== null && boot.counter < view.boot.counter) tell(`to boot ${boot.counter}, after boot ${view.boot.counter} (R6)`)
+    if (view.boot !== null && boot.counter < view.boot.counter)
+      tell(`to boot ${boot.counter}, after boot ${view.boot.counter} (R6)`)
     if (view.boot !== null && boot.counter === view.boot.counter && boot.random !== view.boot.random)
       tell(`to another server with boot ${boot.counter} (R6)`)
     const isSame = view.boot !== null && keyOf(view.boot) === keyOf(boot) && view.snapshotEpoch === epoch
@@ -193,7 +218,8 @@ export class WireRules {
     const isInDoubt = (this.#placedAt.get(taskId ?? '') ?? at) < view.anewAt
     const earlyMs = (isLost ? view.overAt : isInDoubt ? view.doubtEndedAt : view.endedAt) - at
     const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
-    if (leases > 0 && earlyMs > 0) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
+    if (leases > 0 && earlyMs > 0)
+      this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
   }
 
   /** Who has no connection to the broker cannot say that a node is gone, nor for one lease after it is back (safety 3). */
@@ -204,14 +230,19 @@ export class WireRules {
     const longestMs = this.#nodes.get(nodeId)?.longestMs ?? leaseMs
     const earlyMs = overAfter(broker.since, Math.min(leaseMs, longestMs), 1) - at
     if (broker.isAway) this.#report('given up while the broker is away (R5)', { nodeId })
-    else if (earlyMs > 0) this.#report(`given up ${earlyMs} ms before one lease has passed since the broker is back (R5)`, { nodeId })
+    else if (earlyMs > 0)
+      this.#report(`given up ${earlyMs} ms before one lease has passed since the broker is back (R5)`, {
+        nodeId,
+      })
   }
 
   #notReplaced(epoch: number): void {
     const now = this.#world.clock.now()
     if (epoch > this.#epoch) [this.#epoch, this.#epochSince] = [epoch, now]
     else if (epoch < this.#epoch && now > this.#epochSince + REPLACED_WITHIN_MS)
-      this.#report(`a controller of epoch ${epoch} answers, ${now - this.#epochSince} ms after one of epoch ${this.#epoch} (R9)`)
+      this.#report(
+        `a controller of epoch ${epoch} answers, ${now - this.#epochSince} ms after one of epoch ${this.#epoch} (R9)`,
+      )
   }
 
   #viewOf(nodeId: string): NodeView {

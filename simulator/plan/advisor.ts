@@ -41,7 +41,12 @@ export type Caveat =
   /** More than half of the GPU-hours are tasks that take whole GPUs, which overcommit does not change. */
   | { readonly kind: 'mostly_exclusive'; readonly exclusive_percent: number }
   /** No percentage keeps the objectives; the one that comes nearest, and its worst objective. */
-  | { readonly kind: 'none_keeps'; readonly nearest_percent: Percent; readonly objective: string; readonly p95: number | null }
+  | {
+      readonly kind: 'none_keeps'
+      readonly nearest_percent: Percent
+      readonly objective: string
+      readonly p95: number | null
+    }
   /** Fewer than two seeds, or percentages that the seeds do not tell apart. */
   | { readonly kind: 'too_few_seeds'; readonly seeds: number; readonly ties: readonly Tie[] }
   /** No task is ever idle for the idle period. */
@@ -105,17 +110,29 @@ export function advise({ runs, objectives, idleness }: AdvisorInput): Advice {
             over_percent: lowest.overcommit_percent,
             difference: utilizationDifference(runs, lowest.overcommit_percent, best.overcommit_percent),
           },
-    changes: best === null || best === lowest ? [] : changesBetween(runs, lowest.overcommit_percent, best.overcommit_percent),
+    changes:
+      best === null || best === lowest
+        ? []
+        : changesBetween(runs, lowest.overcommit_percent, best.overcommit_percent),
     caveats: caveatsOf({ runs, candidates, best, ties, idleness, unplaceable }),
     candidates,
   }
 }
 
-function candidateOf(percent: Percent, runs: readonly SweepRun[], objectives: readonly Objective[]): Candidate {
+function candidateOf(
+  percent: Percent,
+  runs: readonly SweepRun[],
+  objectives: readonly Objective[],
+): Candidate {
   const judged = objectives.map((objective): JudgedObjective => {
     const values = runs.map(({ metrics }) => valueOfObjective(objective, metrics))
     const p95 = values.includes(null) ? null : (bandOf(values)?.p95 ?? null)
-    return { objective: objectiveText(objective), p95, max: objective.max, keeps: p95 !== null && p95 <= objective.max }
+    return {
+      objective: objectiveText(objective),
+      p95,
+      max: objective.max,
+      keeps: p95 !== null && p95 <= objective.max,
+    }
   })
   return {
     overcommit_percent: percent,
@@ -148,7 +165,9 @@ const LEAST_KNEE_RISE_POINTS = 1
 
 /** The knee of mean utilization, if the curve rises by more than the seeds differ among themselves (p10 to p90); else null. */
 function kneeBeyondSpread(candidates: readonly Candidate[]): Percent | null {
-  const bands = candidates.flatMap(({ overcommit_percent: x, utilization_percent: y }) => (y === null ? [] : [{ x, y }]))
+  const bands = candidates.flatMap(({ overcommit_percent: x, utilization_percent: y }) =>
+    y === null ? [] : [{ x, y }],
+  )
   const knee = kneeOf(bands.map(({ x, y }) => ({ x, y: y.mean })))
   if (knee === null) return null
   const means = bands.map(({ y }) => y.mean)
@@ -213,9 +232,18 @@ function caveatsOf(judged: Judged): Caveat[] {
 function nearestOf(candidates: readonly Candidate[]): Caveat {
   const [nearest] = candidates
     .map((candidate) => ({ candidate, worst: worstOf(candidate.objectives) }))
-    .sort((a, b) => excessOf(a.worst) - excessOf(b.worst) || a.candidate.overcommit_percent - b.candidate.overcommit_percent)
+    .sort(
+      (a, b) =>
+        excessOf(a.worst) - excessOf(b.worst) ||
+        a.candidate.overcommit_percent - b.candidate.overcommit_percent,
+    )
   const { candidate, worst } = nearest as { readonly candidate: Candidate; readonly worst: JudgedObjective }
-  return { kind: 'none_keeps', nearest_percent: candidate.overcommit_percent, objective: worst.objective, p95: worst.p95 }
+  return {
+    kind: 'none_keeps',
+    nearest_percent: candidate.overcommit_percent,
+    objective: worst.objective,
+    p95: worst.p95,
+  }
 }
 
 function worstOf(objectives: readonly JudgedObjective[]): JudgedObjective {
@@ -240,11 +268,22 @@ function mostThatFitNowhere(runs: readonly SweepRun[]): Caveat | null {
 /** A claim about all tasks needs tasks, all of them, and no run that contradicts it. */
 function whyNothingIsSwapped({ runs, idleness }: Judged): Caveat | null {
   const isNothingSwapped = runs.every(({ metrics }) => metrics.swaps_per_hour === 0)
-  if (idleness !== null && idleness.isComplete && idleness.tasks > 0 && idleness.swappable === 0 && isNothingSwapped) {
-    return { kind: 'no_idleness', idle_period_s: idleness.idlePeriodMs / 1000, idle_percent: idleness.idlePercent }
+  if (
+    idleness !== null &&
+    idleness.isComplete &&
+    idleness.tasks > 0 &&
+    idleness.swappable === 0 &&
+    isNothingSwapped
+  ) {
+    return {
+      kind: 'no_idleness',
+      idle_period_s: idleness.idlePeriodMs / 1000,
+      idle_percent: idleness.idlePercent,
+    }
   }
   const overcommitted = runs.filter(({ overcommit_percent }) => overcommit_percent > 0)
-  const isStill = overcommitted.length > 0 && overcommitted.every(({ metrics }) => metrics.swaps_per_hour === 0)
+  const isStill =
+    overcommitted.length > 0 && overcommitted.every(({ metrics }) => metrics.swaps_per_hour === 0)
   return isStill ? { kind: 'never_swapped' } : null
 }
 
@@ -268,6 +307,8 @@ function areAlikeBy(runs: readonly SweepRun[], keyOf: (run: SweepRun) => number)
 }
 
 function seedsOf(runs: readonly SweepRun[], percent: Percent): string {
-  const seeds = runs.filter(({ overcommit_percent }) => overcommit_percent === percent).map(({ seed }) => seed)
+  const seeds = runs
+    .filter(({ overcommit_percent }) => overcommit_percent === percent)
+    .map(({ seed }) => seed)
   return seeds.sort((a, b) => a - b).join()
 }

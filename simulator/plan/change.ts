@@ -28,9 +28,21 @@ const LEAST_WAIT_S = 10
 const LEAST_POINTS = 1
 
 const FIGURES: Readonly<Record<ChangedFigure, Figure>> = {
-  'queue_wait.p95': { valueOf: ({ queue_wait_s }) => queue_wait_s?.p95 ?? null, isHigherBetter: false, least: LEAST_WAIT_S },
-  'starvation.total': { valueOf: ({ starvation_percent }) => starvation_percent.total, isHigherBetter: false, least: LEAST_POINTS },
-  utilization: { valueOf: ({ utilization_percent }) => utilization_percent, isHigherBetter: true, least: LEAST_POINTS },
+  'queue_wait.p95': {
+    valueOf: ({ queue_wait_s }) => queue_wait_s?.p95 ?? null,
+    isHigherBetter: false,
+    least: LEAST_WAIT_S,
+  },
+  'starvation.total': {
+    valueOf: ({ starvation_percent }) => starvation_percent.total,
+    isHigherBetter: false,
+    least: LEAST_POINTS,
+  },
+  utilization: {
+    valueOf: ({ utilization_percent }) => utilization_percent,
+    isHigherBetter: true,
+    least: LEAST_POINTS,
+  },
 }
 
 /**
@@ -44,12 +56,23 @@ export function changesBetween(runs: readonly SweepRun[], from: Percent, to: Per
   const names = Object.keys(FIGURES) as ChangedFigure[]
   return names
     .flatMap((figure) => changeOf(figure, runs, from, to) ?? [])
-    .sort((a, b) => rankOf(a) - rankOf(b) || descending(factorOf(a), factorOf(b)) || names.indexOf(a.figure) - names.indexOf(b.figure))
+    .sort(
+      (a, b) =>
+        rankOf(a) - rankOf(b) ||
+        descending(factorOf(a), factorOf(b)) ||
+        names.indexOf(a.figure) - names.indexOf(b.figure),
+    )
 }
 
 /** In points of utilization, `to` minus `from`, one pair for each seed that both ran. */
-export function utilizationDifference(runs: readonly SweepRun[], from: Percent, to: Percent): PairedDifference {
-  return pairedDifference(pairsOf(FIGURES.utilization, runs, from, to).map(([before, after]) => after - before))
+export function utilizationDifference(
+  runs: readonly SweepRun[],
+  from: Percent,
+  to: Percent,
+): PairedDifference {
+  return pairedDifference(
+    pairsOf(FIGURES.utilization, runs, from, to).map(([before, after]) => after - before),
+  )
 }
 
 function changeOf(name: ChangedFigure, runs: readonly SweepRun[], from: Percent, to: Percent): Change | null {
@@ -66,9 +89,18 @@ function changeOf(name: ChangedFigure, runs: readonly SweepRun[], from: Percent,
   }
 }
 
-function pairsOf({ valueOf }: Figure, runs: readonly SweepRun[], from: Percent, to: Percent): (readonly [number, number])[] {
+function pairsOf(
+  { valueOf }: Figure,
+  runs: readonly SweepRun[],
+  from: Percent,
+  to: Percent,
+): (readonly [number, number])[] {
   const at = (percent: Percent): ReadonlyMap<number, number | null> =>
-    new Map(runs.filter((run) => run.overcommit_percent === percent).map(({ seed, metrics }) => [seed, valueOf(metrics)]))
+    new Map(
+      runs
+        .filter((run) => run.overcommit_percent === percent)
+        .map(({ seed, metrics }) => [seed, valueOf(metrics)]),
+    )
   const befores = at(from)
   const bySeed = [...at(to)].sort(([a], [b]) => a - b)
   return bySeed.flatMap(([seed, after]) => {

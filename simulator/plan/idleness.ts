@@ -30,7 +30,11 @@ export const MAX_TASKS = 100_000
  * Takes the tasks out of the source and closes it. Throws what reading throws (TraceError).
  * @param present the tasks that are there at the start: a snapshot of a cluster has all of its tasks there
  */
-export async function idlenessOf(source: ArrivalSource, idlePeriodMs: DurationMs, present: readonly StartTask[] = []): Promise<Idleness> {
+export async function idlenessOf(
+  source: ArrivalSource,
+  idlePeriodMs: DurationMs,
+  present: readonly StartTask[] = [],
+): Promise<Idleness> {
   let [tasks, swappable, busyMs, aloneMs, exclusiveMs] = [0, 0, 0, 0, 0]
   const take = ({ work, request }: SimTask, idleForMs: DurationMs): void => {
     tasks += 1

@@ -23,7 +23,9 @@ export function kneeOf(points: readonly CurvePoint[]): number | null {
   const [first, last] = [rising[0], rising.at(-1)]
   if (rising.length < LEAST_POINTS || first === undefined || last === undefined) return null
   const lowest = Math.min(...rising.map(({ y }) => y))
-  const differences = rising.map(({ x, y }) => (y - lowest) / (last.y - lowest) - (x - first.x) / (last.x - first.x))
+  const differences = rising.map(
+    ({ x, y }) => (y - lowest) / (last.y - lowest) - (x - first.x) / (last.x - first.x),
+  )
   return rising[firstKnee(differences)]?.x ?? null
 }
 
@@ -32,7 +34,11 @@ function firstKnee(differences: readonly number[]): number {
   const drop = SENSITIVITY / (differences.length - 1)
   let candidate = -1
   for (let i = 1; i < differences.length; i++) {
-    const [before, here, after] = [differences[i - 1], differences[i], differences[i + 1]] as [number, number, number | undefined]
+    const [before, here, after] = [differences[i - 1], differences[i], differences[i + 1]] as [
+      number,
+      number,
+      number | undefined,
+    ]
     if (candidate >= 0 && here < (differences[candidate] as number) - drop) return candidate
     if (after !== undefined && before < here && here >= after) candidate = i
   }

@@ -20,10 +20,26 @@ interface Figure {
 
 const FIGURES = {
   'starvation.total': { unit: 'percent', title: 'starvation', valueOf: (m) => m.starvation_percent.total },
-  'starvation.queue': { unit: 'percent', title: 'starvation in the queue', valueOf: (m) => m.starvation_percent.queue },
-  'starvation.swap': { unit: 'percent', title: 'starvation by swaps', valueOf: (m) => m.starvation_percent.swap },
-  'starvation.compute': { unit: 'percent', title: 'starvation by sharing', valueOf: (m) => m.starvation_percent.compute },
-  'queue_wait.mean': { unit: 'seconds', title: 'mean queue wait', valueOf: (m) => m.queue_wait_s?.mean ?? null },
+  'starvation.queue': {
+    unit: 'percent',
+    title: 'starvation in the queue',
+    valueOf: (m) => m.starvation_percent.queue,
+  },
+  'starvation.swap': {
+    unit: 'percent',
+    title: 'starvation by swaps',
+    valueOf: (m) => m.starvation_percent.swap,
+  },
+  'starvation.compute': {
+    unit: 'percent',
+    title: 'starvation by sharing',
+    valueOf: (m) => m.starvation_percent.compute,
+  },
+  'queue_wait.mean': {
+    unit: 'seconds',
+    title: 'mean queue wait',
+    valueOf: (m) => m.queue_wait_s?.mean ?? null,
+  },
   'queue_wait.p50': { unit: 'seconds', title: 'queue wait p50', valueOf: (m) => m.queue_wait_s?.p50 ?? null },
   'queue_wait.p95': { unit: 'seconds', title: 'queue wait p95', valueOf: (m) => m.queue_wait_s?.p95 ?? null },
   'queue_wait.p99': { unit: 'seconds', title: 'queue wait p99', valueOf: (m) => m.queue_wait_s?.p99 ?? null },
@@ -44,7 +60,9 @@ export const DEFAULT_OBJECTIVES: readonly Objective[] = [{ figure: 'starvation.t
 /** Null: not one. */
 export function parseObjective(text: string): Objective | null {
   const match = /^([a-z0-9_.]{1,40})\s*<=\s*([0-9.]{1,20}|[0-9]{1,15}[a-z]{1,2})$/.exec(text.trim())
-  const figure = OBJECTIVE_FIGURES.find((each) => each === (match?.[1] === 'starvation' ? 'starvation.total' : match?.[1]))
+  const figure = OBJECTIVE_FIGURES.find(
+    (each) => each === (match?.[1] === 'starvation' ? 'starvation.total' : match?.[1]),
+  )
   if (match === null || figure === undefined) return null
   const written = match[2] as string
   if (/^\d+(\.\d+)?$/.test(written)) return { figure, max: Number(written) }

@@ -16,8 +16,8 @@ export interface PairedDifference {
 
 /** Two-sided 95 % points of Student's t for 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2). */
 const T_95 = [
-  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093, 2.086,
-  2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
+  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
+  2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
 ]
 const NORMAL_95 = 1.96
 
@@ -30,7 +30,13 @@ export function pairedDifference(differences: readonly number[]): PairedDifferen
   const deviation = Math.sqrt(squares / (pairs - 1))
   const half_width = ((T_95[pairs - 2] ?? NORMAL_95) * deviation) / Math.sqrt(pairs)
   const told_apart = Math.abs(mean) > half_width
-  return { pairs, mean, half_width, told_apart, pairs_needed: told_apart || mean === 0 ? null : pairsNeeded(mean, deviation) }
+  return {
+    pairs,
+    mean,
+    half_width,
+    told_apart,
+    pairs_needed: told_apart || mean === 0 ? null : pairsNeeded(mean, deviation),
+  }
 }
 
 /** From the n at which the interval of the normal distribution is as wide as the difference. */

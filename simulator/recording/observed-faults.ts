@@ -21,7 +21,8 @@ export class ObservedFaults {
 
   /** The node is believed silent since then. */
   silent(nodeId: string, since: Instant): void {
-    if (!this.#silences.has(nodeId)) this.#silences.set(nodeId, { from: since, bootCounter: this.#boots.get(nodeId) ?? 0 })
+    if (!this.#silences.has(nodeId))
+      this.#silences.set(nodeId, { from: since, bootCounter: this.#boots.get(nodeId) ?? 0 })
   }
 
   /** A word of the node, before it is taken. */
@@ -43,12 +44,17 @@ export class ObservedFaults {
 
   /** A controller began; the one before was heard of last at `before`. */
   restarted(before: Instant, at: Instant): void {
-    this.#entries.push({ at: before, node: null, fault: { crash: 'controller', for: time(Math.max(1, at - before)) } })
+    this.#entries.push({
+      at: before,
+      node: null,
+      fault: { crash: 'controller', for: time(Math.max(1, at - before)) },
+    })
   }
 
   /** In the scenario's words, by time; of nodes that it has. Who is silent at the end is for the rest of the range. */
   entries(names: ReadonlyMap<string, string>, to: Instant): readonly object[] {
-    for (const [nodeId, { from }] of this.#silences) this.#add(from, nodeId, 'partition', Math.max(1, to - from))
+    for (const [nodeId, { from }] of this.#silences)
+      this.#add(from, nodeId, 'partition', Math.max(1, to - from))
     this.#silences.clear()
     return this.#entries
       .toSorted((a, b) => a.at - b.at)
@@ -68,7 +74,10 @@ const NODE = '{node}'
 
 function named(fault: object, name: string): object {
   return Object.fromEntries(
-    Object.entries(fault).map(([key, value]) => [key, value !== NODE ? value : key === 'partition' ? ['controller', name] : name]),
+    Object.entries(fault).map(([key, value]) => [
+      key,
+      value !== NODE ? value : key === 'partition' ? ['controller', name] : name,
+    ]),
   )
 }
 

@@ -29,7 +29,8 @@ export class ObservedSwaps {
   profile(): SwapProfile | null {
     const { out, in: back } = this.#sums
     if (out.ms === 0 || back.ms === 0) return null
-    const rate = ({ mib, ms }: { readonly mib: number; readonly ms: number }): number => Math.max(1, Math.round((1000 * mib) / ms))
+    const rate = ({ mib, ms }: { readonly mib: number; readonly ms: number }): number =>
+      Math.max(1, Math.round((1000 * mib) / ms))
     return { outMibPerS: rate(out), inMibPerS: rate(back), outFixedMs: 0, inFixedMs: 0 }
   }
 }

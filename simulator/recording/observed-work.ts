@@ -34,9 +34,12 @@ export class ObservedWork {
 
   /** @param isOver it has ended of itself; else it goes on with what it did last. */
   work(isOver: boolean): Work {
-    const phases = this.#phases.map(({ busyUs, idleMs }) => [Math.round(busyUs / 1000), idleMs] as [DurationMs, DurationMs])
+    const phases = this.#phases.map(
+      ({ busyUs, idleMs }) => [Math.round(busyUs / 1000), idleMs] as [DurationMs, DurationMs],
+    )
     if (!isOver) {
-      if (this.#last?.wantsGpu === false && phases.length > 0) (phases.at(-1) as [number, number])[1] += ON_AND_ON_MS
+      if (this.#last?.wantsGpu === false && phases.length > 0)
+        (phases.at(-1) as [number, number])[1] += ON_AND_ON_MS
       else phases.push([ON_AND_ON_MS, 0])
     }
     const some = phases.filter(([busyMs, idleMs]) => busyMs + idleMs > 0)

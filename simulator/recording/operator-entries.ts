@@ -3,12 +3,18 @@ import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Group } from '../../controller/domain/group.ts'
 
 /** Method and path with body, as a scenario writes them; null: a scenario has no word for it. @param nodeName null: it is not in the fleet. */
-export function operatorEntry(name: string, args: readonly unknown[], nodeName: (id: string) => string | undefined): object | null {
+export function operatorEntry(
+  name: string,
+  args: readonly unknown[],
+  nodeName: (id: string) => string | undefined,
+): object | null {
   const onNode = (id: unknown, verb: string): string | null => {
     const known = nodeName(String(id))
     return known === undefined ? null : `/api/v1/nodes/{node:${known}}/${verb}`
   }
-  const onTask = (verb: string): object => ({ post: `/api/v1/tasks/${encodeURIComponent(String(args[0]))}/${verb}` })
+  const onTask = (verb: string): object => ({
+    post: `/api/v1/tasks/${encodeURIComponent(String(args[0]))}/${verb}`,
+  })
   switch (name) {
     case 'putConfig':
       return { put: '/api/v1/config', body: args[0] as Partial<ConfigFields> }
@@ -27,15 +33,27 @@ export function operatorEntry(name: string, args: readonly unknown[], nodeName: 
     case 'setCordon':
       return post(onNode(args[0], args[1] === true ? 'cordon' : 'uncordon'))
     case 'drainNode':
-      return post(onNode(args[0], args[1] === null ? 'drain' : `drain?requeue=true&after_seconds=${Math.round(Number(args[1]) / 1000)}`))
+      return post(
+        onNode(
+          args[0],
+          args[1] === null
+            ? 'drain'
+            : `drain?requeue=true&after_seconds=${Math.round(Number(args[1]) / 1000)}`,
+        ),
+      )
     case 'putGroup': {
       const { id, nodeIds } = args[0] as Group
       const members = nodeIds.map(nodeName)
       if (members.includes(undefined)) return null
-      return { put: `/api/v1/groups/${encodeURIComponent(id)}`, body: { node_ids: members.map((member) => `{node:${member}}`) } }
+      return {
+        put: `/api/v1/groups/${encodeURIComponent(id)}`,
+        body: { node_ids: members.map((member) => `{node:${member}}`) },
+      }
     }
     case 'deleteGroup':
-      return { delete: `/api/v1/groups/${encodeURIComponent(String(args[0]))}${args[1] === true ? '?force=true' : ''}` }
+      return {
+        delete: `/api/v1/groups/${encodeURIComponent(String(args[0]))}${args[1] === true ? '?force=true' : ''}`,
+      }
     case 'updateTask':
       return taskPatch(String(args[0]), args[1] as Readonly<Record<string, unknown>>)
     case 'holdTask':
@@ -62,7 +80,10 @@ const PATCH_FIELDS: Readonly<Record<string, string>> = {
 }
 
 /** Labels play no part in decisions, and may say more than a file should; null: nothing else was changed. */
-function taskPatch(id: string, { labels: _left, ...change }: Readonly<Record<string, unknown>>): object | null {
+function taskPatch(
+  id: string,
+  { labels: _left, ...change }: Readonly<Record<string, unknown>>,
+): object | null {
   if (Object.keys(change).length === 0) return null
   return {
     patch: `/api/v1/tasks/${encodeURIComponent(id)}`,

@@ -69,7 +69,8 @@ class RangeTaker {
   /** Nodes that came up later, each as it was then. */
   readonly #later = new Map<string, ImageNode>()
   readonly #tasks = new Map<string, SeenTask>()
-  readonly #operator: { readonly at: Instant; readonly name: string; readonly args: readonly unknown[] }[] = []
+  readonly #operator: { readonly at: Instant; readonly name: string; readonly args: readonly unknown[] }[] =
+    []
   readonly #swaps = new ObservedSwaps()
   #faults: ObservedFaults | null = null
   #lastAt: Instant = 0
@@ -91,7 +92,8 @@ class RangeTaker {
   async #recall(checkpoint: Checkpoint): Promise<void> {
     await this.#run.recall(checkpoint)
     this.#lastAt = checkpoint.at
-    if (this.#o.from === null && [...(this.#views?.nodes() ?? [])].some(({ status }) => status === 'up')) this.#takeImage(checkpoint.at)
+    if (this.#o.from === null && [...(this.#views?.nodes() ?? [])].some(({ status }) => status === 'up'))
+      this.#takeImage(checkpoint.at)
   }
 
   get #views(): ReplayedController['controller']['views'] | undefined {
@@ -108,7 +110,10 @@ class RangeTaker {
     if (taken.course !== null) throw new OtherCourse(taken.course)
     const events = taken.recorded.flatMap((commit) => commit.events)
     this.#lastAt = entry.at
-    if (this.#o.from === null && events.some(({ kind, data }) => kind === 'node_status' && data['status'] === 'up'))
+    if (
+      this.#o.from === null &&
+      events.some(({ kind, data }) => kind === 'node_status' && data['status'] === 'up')
+    )
       this.#takeImage(entry.at)
     if (this.#image !== null) this.#look(entry.at, events)
   }
@@ -161,7 +166,9 @@ class RangeTaker {
       const { placement } = task
       if (placement === null || placement.startedAt === null) continue
       const servedUs = views.taskCounters(task).served / task.spec.gpuCount
-      this.#tasks.get(task.spec.id)?.work.see({ attempt: task.attempt, wantsGpu: placement.wantsGpu, servedUs }, at)
+      this.#tasks
+        .get(task.spec.id)
+        ?.work.see({ attempt: task.attempt, wantsGpu: placement.wantsGpu, servedUs }, at)
     }
   }
 
@@ -175,28 +182,34 @@ class RangeTaker {
     if (!fleet.some(({ status }) => status === 'up')) return null
     const swap = this.#swaps.profile() ?? this.#o.swap ?? SWAP_PROFILES['stock-driver']
     const since = (at: Instant): DurationMs => Math.max(0, at - image.at)
-    const cancelAt = (at: Instant | null | undefined): DurationMs | null => (at === null || at === undefined ? null : since(at))
+    const cancelAt = (at: Instant | null | undefined): DurationMs | null =>
+      at === null || at === undefined ? null : since(at)
     const snapshot = snapshotOf(
       { ...image, nodes: fleet },
       {
-        workLeftOf: ({ id }) => ({ work: this.#tasks.get(id)?.work.work(this.#tasks.get(id)?.isOver === true) ?? NO_WORK, doneUs: 0 }),
+        workLeftOf: ({ id }) => ({
+          work: this.#tasks.get(id)?.work.work(this.#tasks.get(id)?.isOver === true) ?? NO_WORK,
+          doneUs: 0,
+        }),
         cancelAtOf: ({ id }) => cancelAt(this.#tasks.get(id)?.cancelledAt),
         gpuModelOf: () => ({ swap, efficiencyPermille: [1000] }),
       },
     )
     const names = nodeNames(fleet.filter(({ status }) => status === 'up'))
-    const later = [...this.#tasks.values()].flatMap(({ submittedAt, request, work, cancelledAt, isOver }): SimTask[] => {
-      if (submittedAt === null) return []
-      return [
-        {
-          at: since(submittedAt),
-          request,
-          work: work.work(isOver),
-          allocSteps: [],
-          cancelAt: cancelAt(cancelledAt),
-        },
-      ]
-    })
+    const later = [...this.#tasks.values()].flatMap(
+      ({ submittedAt, request, work, cancelledAt, isOver }): SimTask[] => {
+        if (submittedAt === null) return []
+        return [
+          {
+            at: since(submittedAt),
+            request,
+            work: work.work(isOver),
+            allocSteps: [],
+            cancelAt: cancelAt(cancelledAt),
+          },
+        ]
+      },
+    )
     const operator = this.#operator.flatMap(({ at, name, args }) => {
       const entry = operatorEntry(name, args, (id) => names.get(id))
       // The recording does not say how it was answered, and a refused request is a part of what happened.
@@ -206,7 +219,9 @@ class RangeTaker {
     const { name } = this.#o
     const description = `Recorded from ${new Date(image.at).toISOString()} to ${new Date(this.#lastAt).toISOString()}; work as it was observed.`
     const untilMs = Math.max(1, since(this.#lastAt))
-    const text = [...snapshotText(snapshot, { name, description, untilMs, isCutOff: true, later, operator, faults })].join('')
+    const text = [
+      ...snapshotText(snapshot, { name, description, untilMs, isCutOff: true, later, operator, faults }),
+    ].join('')
     const counts = {
       nodes: snapshot.nodes.length,
       tasks: snapshot.tasks.length + later.length,
@@ -220,7 +235,20 @@ class RangeTaker {
 const NO_WORK = { kind: 'phases', phases: [[1, 0]] } as const
 
 function seenTask({ spec }: Task, submittedAt: Instant | null): SeenTask {
-  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, maxRuntimeMs, onNodeLoss, maxRequeues } = spec
+  const {
+    id,
+    name,
+    vramMib,
+    gpuCount,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    owner,
+    maxRuntimeMs,
+    onNodeLoss,
+    maxRequeues,
+  } = spec
   const request: SimTask['request'] = {
     id,
     name: name === id ? null : name,
@@ -235,7 +263,9 @@ function seenTask({ spec }: Task, submittedAt: Instant | null): SeenTask {
     command: null,
     owner,
     maxRuntimeSeconds: maxRuntimeMs === null ? null : Math.round(maxRuntimeMs / 1000),
-    ...(spec.stopGraceMs === undefined || spec.stopGraceMs === null ? {} : { stopGraceSeconds: spec.stopGraceMs / 1000 }),
+    ...(spec.stopGraceMs === undefined || spec.stopGraceMs === null
+      ? {}
+      : { stopGraceSeconds: spec.stopGraceMs / 1000 }),
     onNodeLoss,
     maxRequeues,
   }

@@ -93,12 +93,18 @@ export class Redecision {
 
 type Committed = Pick<CommitEntry, 'events' | 'decisions'>
 
-function bothSides<T>(sides: readonly [readonly Committed[], readonly Committed[]], of: (one: Committed) => readonly T[]): [T[], T[]] {
+function bothSides<T>(
+  sides: readonly [readonly Committed[], readonly Committed[]],
+  of: (one: Committed) => readonly T[],
+): [T[], T[]] {
   return [sides[0].flatMap(of), sides[1].flatMap(of)]
 }
 
 /** Both are JSON values with their keys in the same order. */
-function firstDifferent<T>(recorded: readonly T[], redecided: readonly T[]): { equal: number; pair: [T | null, T | null] | null } {
+function firstDifferent<T>(
+  recorded: readonly T[],
+  redecided: readonly T[],
+): { equal: number; pair: [T | null, T | null] | null } {
   const length = Math.max(recorded.length, redecided.length)
   for (let i = 0; i < length; i++) {
     const [a, b] = [recorded[i], redecided[i]]

@@ -36,7 +36,13 @@ export class ReplayedController {
     }
     this.controller = createController(
       { clock: this.#clock, random: this.#random, bus: this.#bus, store: this.#store },
-      { initialConfig, ownerLimits, areHeartbeatsElided, watch, ...(storeKind === undefined ? {} : { storeKind }) },
+      {
+        initialConfig,
+        ownerLimits,
+        areHeartbeatsElided,
+        watch,
+        ...(storeKind === undefined ? {} : { storeKind }),
+      },
     )
   }
 
@@ -50,7 +56,11 @@ export class ReplayedController {
   }
 
   /** One that goes on from a checkpoint with a memory. */
-  static recalled({ start, at, requests }: Checkpoint, memory: ControllerMemory, onCommit: OnCommit): ReplayedController {
+  static recalled(
+    { start, at, requests }: Checkpoint,
+    memory: ControllerMemory,
+    onCommit: OnCommit,
+  ): ReplayedController {
     const replayed = new ReplayedController(start, NOTHING_LOADED, onCommit)
     const [clock, bus, store] = [replayed.#clock, replayed.#bus, replayed.#store]
     clock.setNow(at)
@@ -110,9 +120,11 @@ export class ReplayedController {
   }
 
   async #afterStore(): Promise<void> {
-    for (let turn = 0; turn < SETTLED_AFTER_TURNS && this.#waiting.length === 0; turn++) await Promise.resolve()
+    for (let turn = 0; turn < SETTLED_AFTER_TURNS && this.#waiting.length === 0; turn++)
+      await Promise.resolve()
     const act = this.#waiting.shift()
-    if (act === undefined) throw this.#fault instanceof Error ? this.#fault : new OtherCourse('it does not wait for the store')
+    if (act === undefined)
+      throw this.#fault instanceof Error ? this.#fault : new OtherCourse('it does not wait for the store')
     act()
   }
 

@@ -45,7 +45,8 @@ export class ReplayedClock implements Clock {
   /** One that waits still, by what takes it back or by what it runs. */
   mark(known: () => void): TimerMark {
     const timer = this.#known.get(known)
-    if (timer === undefined || timer.fn === null) throw new Error('broken invariant: a timer that does not wait')
+    if (timer === undefined || timer.fn === null)
+      throw new Error('broken invariant: a timer that does not wait')
     return { due: timer.due, rank: timer.rank, number: timer.number }
   }
 
@@ -110,7 +111,8 @@ export class ReplayedRandom implements Random {
   stream(name: string): RandomStream {
     return () => {
       const value = this.#drawn.get(name)?.shift()
-      if (value === undefined) throw new OtherCourse(`it draws a random number of the stream ${JSON.stringify(name)}`)
+      if (value === undefined)
+        throw new OtherCourse(`it draws a random number of the stream ${JSON.stringify(name)}`)
       return value
     }
   }
@@ -155,7 +157,12 @@ export class ReplayedBus implements Bus {
 
   publish(): void {}
 
-  request(_subject: string, _message: unknown, _timeoutMs: number, done: (outcome: RequestOutcome) => void): void {
+  request(
+    _subject: string,
+    _message: unknown,
+    _timeoutMs: number,
+    done: (outcome: RequestOutcome) => void,
+  ): void {
     this.#requests.set((this.#requested += 1), done)
   }
 

@@ -66,8 +66,15 @@ export class ReplayedRun {
   checkpoint(): Checkpoint | null {
     const start = this.#start
     if (start === null) return null
-    const head = { k: 'checkpoint', format: CHECKPOINT_FORMAT, at: this.#at, start, pending: this.#recorded } as const
-    if (!this.#hasBegun || this.controller === null) return { ...head, memory: null, requests: 0, sinceStart: this.#sinceStart }
+    const head = {
+      k: 'checkpoint',
+      format: CHECKPOINT_FORMAT,
+      at: this.#at,
+      start,
+      pending: this.#recorded,
+    } as const
+    if (!this.#hasBegun || this.controller === null)
+      return { ...head, memory: null, requests: 0, sinceStart: this.#sinceStart }
     return { ...head, ...this.controller.note(), sinceStart: [] }
   }
 
@@ -102,7 +109,8 @@ export class ReplayedRun {
 
   /** A controller has begun once its first commit is durable. */
   #noteStart(input: InputEntry): void {
-    this.#hasBegun = input.k === 'durable' ? input.n === 1 : input.k === 'loaded' && this.#recorded[0]?.isDurable === true
+    this.#hasBegun =
+      input.k === 'durable' ? input.n === 1 : input.k === 'loaded' && this.#recorded[0]?.isDurable === true
     if (this.#hasBegun) this.#sinceStart = []
     else this.#sinceStart.push(input)
   }

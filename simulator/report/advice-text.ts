@@ -17,7 +17,8 @@ function recommendation(advice: Advice): string {
   if (unplaceable !== undefined)
     return `No recommendation: ${unplaceable.tasks} of ${unplaceable.submitted} tasks fit on no node that is up, even when it is empty. Add nodes or GPUs that are large enough, or leave these tasks out.`
   const chosen = candidates.find(({ overcommit_percent }) => overcommit_percent === percent)
-  if (chosen === undefined || utilization === null) return `No overcommit percentage that was tried keeps ${wished(advice.objectives)}.`
+  if (chosen === undefined || utilization === null)
+    return `No overcommit percentage that was tried keeps ${wished(advice.objectives)}.`
   const band = `${points(utilization.mean)} % utilization (p10–p90 over ${seeds(chosen.seeds)}: ${points(utilization.p10)}–${points(utilization.p90)} %)`
   const choice = `the highest utilization that keeps ${wished(advice.objectives)}: ${band}, with ${measured(chosen)}`
   if (advice.gain === null || advice.changes.length === 0) return `Overcommit ${percent} %: ${choice}.`
@@ -35,10 +36,14 @@ export function adviceTable({ candidates, objectives, recommended_percent, knee_
   const head = ['overcommit', 'utilization', 'p10', 'p90', ...objectives.map((each) => `p95 of ${each}`), '']
   const rows = candidates.map((candidate) => [
     `${candidate.overcommit_percent} %`,
-    ...[candidate.utilization_percent?.mean, candidate.utilization_percent?.p10, candidate.utilization_percent?.p90].map((value) =>
-      value === undefined ? '–' : `${points(value)} %`,
+    ...[
+      candidate.utilization_percent?.mean,
+      candidate.utilization_percent?.p10,
+      candidate.utilization_percent?.p90,
+    ].map((value) => (value === undefined ? '–' : `${points(value)} %`)),
+    ...candidate.objectives.map(
+      ({ objective, p95, keeps }) => `${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}`,
     ),
-    ...candidate.objectives.map(({ objective, p95, keeps }) => `${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}`),
     [
       ...(candidate.overcommit_percent === recommended_percent ? ['← recommended'] : []),
       ...(candidate.overcommit_percent === knee_percent ? ['knee'] : []),
@@ -62,8 +67,11 @@ export function shownFigure(figure: ObjectiveFigure, value: number | null): stri
 
 /** Over the advice on several combinations, of which none has a percentage to recommend. */
 export function noneSentence(combinations: readonly Pick<Advice, 'caveats' | 'objectives'>[]): string {
-  const blocked = combinations.filter(({ caveats }) => caveats.some(({ kind }) => kind === 'fit_nowhere')).length
-  if (blocked > 0) return `No recommendation: in ${blocked} of the ${combinations.length} combinations tasks fit on no node.`
+  const blocked = combinations.filter(({ caveats }) =>
+    caveats.some(({ kind }) => kind === 'fit_nowhere'),
+  ).length
+  if (blocked > 0)
+    return `No recommendation: in ${blocked} of the ${combinations.length} combinations tasks fit on no node.`
   const objectives = combinations[0]?.objectives ?? []
   return `None of the ${combinations.length} combinations keeps ${objectives.join(' and ')} at any percentage.`
 }
@@ -78,16 +86,25 @@ function wished(objectives: readonly string[]): string {
 
 function measured({ objectives }: Candidate): string {
   return objectives
-    .map(({ objective, p95 }) => `${titleOf(figureOf(objective))} of ${shownFigure(figureOf(objective), p95)} at the 95th percentile`)
+    .map(
+      ({ objective, p95 }) =>
+        `${titleOf(figureOf(objective))} of ${shownFigure(figureOf(objective), p95)} at the 95th percentile`,
+    )
     .join(' and ')
 }
 
 /** `queue wait p95 falls from 6.6 h to 11.2 min`, `utilization stays at 31.5 % (+0.04 ± 0.04 points)`. */
 function changeText({ figure, before, after, difference, verdict }: Change): string {
-  const show = (value: number): string => (figure === 'queue_wait.p95' ? shownSeconds(value) : `${points(value)} %`)
+  const show = (value: number): string =>
+    figure === 'queue_wait.p95' ? shownSeconds(value) : `${points(value)} %`
   const title = figure === 'utilization' ? 'utilization' : titleOf(figure)
   if (verdict === 'same') {
-    const detail = figure === 'utilization' ? signed(difference) : show(before) === show(after) ? null : `${show(before)} before`
+    const detail =
+      figure === 'utilization'
+        ? signed(difference)
+        : show(before) === show(after)
+          ? null
+          : `${show(before)} before`
     return `${title} stays at ${show(after)}${detail === null ? '' : ` (${detail})`}`
   }
   return `${title} ${after < before ? 'falls' : 'rises'} from ${show(before)} to ${show(after)}`
@@ -100,7 +117,8 @@ function exclusiveSentence(advice: Advice): string {
 }
 
 function kneeSentence({ knee_percent, recommended_percent }: Advice): string {
-  if (knee_percent === null) return 'Second opinion: mean utilization has no knee (Kneedle) among the percentages tried.'
+  if (knee_percent === null)
+    return 'Second opinion: mean utilization has no knee (Kneedle) among the percentages tried.'
   const agrees = knee_percent === recommended_percent ? ', the same' : ''
   return `Second opinion: the knee of mean utilization (Kneedle) is at ${knee_percent} %${agrees}.`
 }
@@ -132,7 +150,10 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
 
 function fewSeedsSentence(seedCount: number, ties: readonly Tie[], { recommended_percent }: Advice): string {
   if (seedCount < 2) return 'One seed says nothing about chance: run at least two, better ten.'
-  const each = ties.map(({ overcommit_percent, difference }) => `${overcommit_percent} % (${signed(difference)}${needed(difference)})`)
+  const each = ties.map(
+    ({ overcommit_percent, difference }) =>
+      `${overcommit_percent} % (${signed(difference)}${needed(difference)})`,
+  )
   return `${seeds(seedCount)} are too few to tell the utilization of ${recommended_percent} % from that of ${each.join(', ')}.`
 }
 

@@ -70,7 +70,8 @@ export class Collector {
     for (const event of events) {
       if (event.taskId === null) continue
       if (event.kind === 'task_started') this.#started(event.taskId, event.at)
-      else if (event.kind === 'task_finished') this.#finished(event.taskId, event.at, String(event.data['state']))
+      else if (event.kind === 'task_finished')
+        this.#finished(event.taskId, event.at, String(event.data['state']))
     }
   }
 

@@ -7,7 +7,10 @@ import { tableOf } from './plain-text.ts'
 import type { RunResult } from './result.ts'
 
 /** A run, alone or of a sweep. */
-export type ComparableRun = RunResult & { readonly overcommit_percent?: Percent; readonly settings?: Settings }
+export type ComparableRun = RunResult & {
+  readonly overcommit_percent?: Percent
+  readonly settings?: Settings
+}
 
 export interface Comparison {
   readonly pairs: number
@@ -82,14 +85,21 @@ export function hasDifferences({ groups, only_in_a, only_in_b }: Comparison): bo
 
 /** Digest and figures; the rest of a result says where it comes from. */
 function isSame({ a, b }: Pair): boolean {
-  return a.digest === b.digest && a.virtual_s === b.virtual_s && JSON.stringify(a.metrics) === JSON.stringify(b.metrics)
+  return (
+    a.digest === b.digest &&
+    a.virtual_s === b.virtual_s &&
+    JSON.stringify(a.metrics) === JSON.stringify(b.metrics)
+  )
 }
 
 function namer(a: readonly ComparableRun[], b: readonly ComparableRun[]): (run: ComparableRun) => string {
   const areSingle = [...a, ...b].every(({ overcommit_percent }) => overcommit_percent === undefined)
   if (areSingle && a.length === 1 && b.length === 1) return () => ''
-  const hasOneSetting = [a, b].every((runs) => new Set(runs.map(({ settings }) => settingsText(settings ?? {}))).size === 1)
-  return (run) => [...(hasOneSetting ? [percentText(run)] : [titleOf(run)]), `seed ${run.seed}`].filter(Boolean).join(', ')
+  const hasOneSetting = [a, b].every(
+    (runs) => new Set(runs.map(({ settings }) => settingsText(settings ?? {}))).size === 1,
+  )
+  return (run) =>
+    [...(hasOneSetting ? [percentText(run)] : [titleOf(run)]), `seed ${run.seed}`].filter(Boolean).join(', ')
 }
 
 function titleOf(run: ComparableRun): string {
@@ -125,9 +135,12 @@ function comparedFigure(
   figure: string,
   values: ReadonlyArray<readonly [number | null | undefined, number | null | undefined]>,
 ): ComparedFigure {
-  const known = values.filter((pair): pair is readonly [number, number] => pair.every((value) => typeof value === 'number'))
+  const known = values.filter((pair): pair is readonly [number, number] =>
+    pair.every((value) => typeof value === 'number'),
+  )
   const differences = known.map(([a, b]) => b - a)
-  const mean = (side: 0 | 1): number | null => (known.length === 0 ? null : known.reduce((sum, pair) => sum + pair[side], 0) / known.length)
+  const mean = (side: 0 | 1): number | null =>
+    known.length === 0 ? null : known.reduce((sum, pair) => sum + pair[side], 0) / known.length
   return {
     figure,
     a: mean(0),
@@ -145,7 +158,9 @@ const MOST_NAMES = 10
 
 export function formatComparison(comparison: Comparison): string {
   const { pairs, same, groups } = comparison
-  const lines = [`${pairs} ${pairs === 1 ? 'pair' : 'pairs'} of runs: ${same} the same, ${pairs - same} different\n`]
+  const lines = [
+    `${pairs} ${pairs === 1 ? 'pair' : 'pairs'} of runs: ${same} the same, ${pairs - same} different\n`,
+  ]
   lines.push(onlyIn('A', comparison.only_in_a), onlyIn('B', comparison.only_in_b))
   for (const group of groups) lines.push(`\n${formatGroup(group)}`)
   return lines.join('')
@@ -159,7 +174,8 @@ function onlyIn(side: string, names: readonly string[]): string {
 
 function formatGroup({ title, pairs, digests, figures }: ComparedGroup): string {
   const head = title === '' ? '' : `overcommit ${title}\n`
-  if (figures.length === 0) return `${head}every figure is the same; the journals of ${digests} of ${pairs} differ\n`
+  if (figures.length === 0)
+    return `${head}every figure is the same; the journals of ${digests} of ${pairs} differ\n`
   const rows = figures.map(({ figure, a, b, difference, higher, lower, one_sided }) => [
     figure,
     shown(a),
@@ -168,7 +184,11 @@ function formatGroup({ title, pairs, digests, figures }: ComparedGroup): string 
     pairs === 1 ? '' : difference.told_apart ? 'told apart' : 'not told apart',
     pairs === 1
       ? ''
-      : [`higher in ${higher}`, `lower in ${lower}`, ...(one_sided > 0 ? [`only one has it in ${one_sided}`] : [])].join(', '),
+      : [
+          `higher in ${higher}`,
+          `lower in ${lower}`,
+          ...(one_sided > 0 ? [`only one has it in ${one_sided}`] : []),
+        ].join(', '),
   ])
   return `${head}${tableOf([['', 'A', 'B', 'B − A', '', ''], ...rows])}`
 }

@@ -14,7 +14,11 @@ export function differencesOf(before: Compared | null, after: Compared | null): 
 }
 
 /** Every number in it, by its dotted path. Null is left out. */
-export function figuresOf(value: object, prefix = '', figures = new Map<string, number | null>()): Map<string, number | null> {
+export function figuresOf(
+  value: object,
+  prefix = '',
+  figures = new Map<string, number | null>(),
+): Map<string, number | null> {
   for (const [key, member] of Object.entries(value) as [string, unknown][]) {
     if (typeof member === 'number') figures.set(`${prefix}${key}`, member)
     else if (typeof member === 'object' && member !== null) figuresOf(member, `${prefix}${key}.`, figures)

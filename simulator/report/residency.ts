@@ -146,7 +146,9 @@ export class ResidencyRecorder {
   }
 }
 
-function nodesOf({ plan }: World): readonly { readonly id: string; readonly name: string; readonly gpus: number }[] {
+function nodesOf({
+  plan,
+}: World): readonly { readonly id: string; readonly name: string; readonly gpus: number }[] {
   return plan.nodes.map((node) => ({ id: idOfNode(node), name: node.name, gpus: node.gpuCount }))
 }
 

@@ -16,7 +16,12 @@ export interface Metrics {
   /** First submission to last end. */
   readonly makespan_s: number | null
   readonly utilization_percent: number | null
-  readonly starvation_percent: { readonly total: number; readonly queue: number; readonly swap: number; readonly compute: number }
+  readonly starvation_percent: {
+    readonly total: number
+    readonly queue: number
+    readonly swap: number
+    readonly compute: number
+  }
   /** Only where servers cannot signal that a task wants the GPU: what swapped-out tasks waited with work that nothing told of, beside demand. */
   readonly unheard_percent?: number
   /** Swap-outs completed. */
@@ -59,7 +64,16 @@ export interface MetricsInput {
   readonly fitNowhere: number
 }
 
-export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain, unheardMs, fitNowhere }: MetricsInput): Metrics {
+export function metricsOf({
+  collector,
+  counters,
+  windowMs,
+  gpus,
+  swaps,
+  jain,
+  unheardMs,
+  fitNowhere,
+}: MetricsInput): Metrics {
   const hours = windowMs / 3_600_000
   const perHour = (amount: number) => (hours > 0 ? amount / hours : 0)
   const { firstSubmittedAt, lastFinishedAt, ended } = collector
@@ -67,7 +81,10 @@ export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain, un
     jct_s: collector.jctMs.distribution(1000),
     queue_wait_s: collector.queueWaitMs.distribution(1000),
     slowdown: collector.slowdown.distribution(1),
-    makespan_s: firstSubmittedAt === null || lastFinishedAt === null ? null : (lastFinishedAt - firstSubmittedAt) / 1000,
+    makespan_s:
+      firstSubmittedAt === null || lastFinishedAt === null
+        ? null
+        : (lastFinishedAt - firstSubmittedAt) / 1000,
     utilization_percent: utilizationPercent(counters, windowMs, gpus),
     starvation_percent: starvationPercent(counters),
     ...(unheardMs === null ? {} : { unheard_percent: unheardPercent(unheardMs, counters) }),

@@ -38,7 +38,10 @@ const OPTIONAL: readonly Column[] = [
 /** A figure that a run does not have is an empty cell. One column for each field that is swept beside the percentage, named by its path. */
 export function runsCsv(runs: readonly SweepRun[]): string {
   const fields = Object.keys(runs[0]?.settings ?? {})
-  const columns = [...COLUMNS, ...OPTIONAL.filter(([, valueOf]) => runs.some((run) => valueOf(run) !== undefined))]
+  const columns = [
+    ...COLUMNS,
+    ...OPTIONAL.filter(([, valueOf]) => runs.some((run) => valueOf(run) !== undefined)),
+  ]
   return csvOf(
     ['overcommit_percent', ...fields, ...columns.map(([name]) => name)],
     runs.map((run): Cell[] => [

@@ -37,7 +37,8 @@ export class Samples {
     if (this.#count === 0) return null
     // eslint-disable-next-line no-restricted-syntax -- numbers of a typed array have one order, and it needs no function for each comparison
     const sorted = this.#values.slice(0, this.#count).sort()
-    const at = (permille: number) => (sorted[Math.max(0, Math.ceil((permille * this.#count) / 1000) - 1)] as number) / divisor
+    const at = (permille: number) =>
+      (sorted[Math.max(0, Math.ceil((permille * this.#count) / 1000) - 1)] as number) / divisor
     return { mean: this.#sum / this.#count / divisor, p50: at(500), p95: at(950), p99: at(990) }
   }
 }

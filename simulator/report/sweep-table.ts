@@ -14,19 +14,59 @@ interface Column {
 }
 
 const COLUMNS: readonly Column[] = [
-  { title: 'utilization', name: 'utilization_percent', valueOf: (s) => s.utilization_percent, show: shownPercent },
-  { title: 'starvation', name: 'starvation_percent', valueOf: (s) => s.starvation_percent.total, show: shownPercent },
-  { title: 'queue', name: 'starvation_queue_percent', valueOf: (s) => s.starvation_percent.queue, show: shownPercent },
-  { title: 'swap', name: 'starvation_swap_percent', valueOf: (s) => s.starvation_percent.swap, show: shownPercent },
-  { title: 'compute', name: 'starvation_compute_percent', valueOf: (s) => s.starvation_percent.compute, show: shownPercent },
+  {
+    title: 'utilization',
+    name: 'utilization_percent',
+    valueOf: (s) => s.utilization_percent,
+    show: shownPercent,
+  },
+  {
+    title: 'starvation',
+    name: 'starvation_percent',
+    valueOf: (s) => s.starvation_percent.total,
+    show: shownPercent,
+  },
+  {
+    title: 'queue',
+    name: 'starvation_queue_percent',
+    valueOf: (s) => s.starvation_percent.queue,
+    show: shownPercent,
+  },
+  {
+    title: 'swap',
+    name: 'starvation_swap_percent',
+    valueOf: (s) => s.starvation_percent.swap,
+    show: shownPercent,
+  },
+  {
+    title: 'compute',
+    name: 'starvation_compute_percent',
+    valueOf: (s) => s.starvation_percent.compute,
+    show: shownPercent,
+  },
   { title: 'wait p50', name: 'queue_wait_p50_s', valueOf: (s) => s.queue_wait_s.p50, show: shownSeconds },
   { title: 'wait p95', name: 'queue_wait_p95_s', valueOf: (s) => s.queue_wait_s.p95, show: shownSeconds },
-  { title: 'swaps/h', name: 'swaps_per_hour', valueOf: (s) => s.swaps_per_hour, show: (mean) => mean.toFixed(1) },
-  { title: 'GiB/h', name: 'swapped_gib_per_hour', valueOf: (s) => s.swapped_gib_per_hour, show: (mean) => mean.toFixed(1) },
+  {
+    title: 'swaps/h',
+    name: 'swaps_per_hour',
+    valueOf: (s) => s.swaps_per_hour,
+    show: (mean) => mean.toFixed(1),
+  },
+  {
+    title: 'GiB/h',
+    name: 'swapped_gib_per_hour',
+    valueOf: (s) => s.swapped_gib_per_hour,
+    show: (mean) => mean.toFixed(1),
+  },
   { title: 'Jain', name: 'swap_jain', valueOf: (s) => s.swap_jain, show: (mean) => shownNumber(mean, 3) },
 ]
 const AFTER_STARVATION = 5
-const UNHEARD: Column = { title: 'unheard', name: 'unheard_percent', valueOf: (s) => s.unheard_percent ?? null, show: shownPercent }
+const UNHEARD: Column = {
+  title: 'unheard',
+  name: 'unheard_percent',
+  valueOf: (s) => s.unheard_percent ?? null,
+  show: shownPercent,
+}
 
 export function formatSweep(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
@@ -45,7 +85,9 @@ export function formatSweep(summaries: readonly SweepSummary[]): string {
 
 export function sweepCsv(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
-  const figures = summaries.some(({ unheard_percent }) => unheard_percent !== undefined) ? [...COLUMNS, UNHEARD] : COLUMNS
+  const figures = summaries.some(({ unheard_percent }) => unheard_percent !== undefined)
+    ? [...COLUMNS, UNHEARD]
+    : COLUMNS
   const columns = [
     'overcommit_percent',
     ...fields,
@@ -60,7 +102,9 @@ export function sweepCsv(summaries: readonly SweepSummary[]): string {
       summary.seeds,
       ...figures.flatMap((column) => {
         const band = column.valueOf(summary)
-        return band === null ? ['', '', '', ''] : [band.mean, band.p10, band.p90, band.p95].map((value) => value.toFixed(6))
+        return band === null
+          ? ['', '', '', '']
+          : [band.mean, band.p10, band.p90, band.p95].map((value) => value.toFixed(6))
       }),
     ]),
   )

@@ -3,12 +3,24 @@ import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { OpenOutcome, TaskOutcome } from './collector.ts'
 import { csvLine, seconds } from './csv.ts'
 
-export const TASK_COLUMNS = ['id', 'state', 'submitted_s', 'started_s', 'finished_s', 'queue_wait_s', 'jct_s', 'slowdown']
+export const TASK_COLUMNS = [
+  'id',
+  'state',
+  'submitted_s',
+  'started_s',
+  'finished_s',
+  'queue_wait_s',
+  'jct_s',
+  'slowdown',
+]
 
 /** @param startedAt when the run began: times are seconds since. */
 export function finishedTaskLine(task: TaskOutcome, startedAt: Instant): string {
   const jctMs = task.finishedAt - task.submittedAt
-  const slowdown = task.state === 'completed' && task.aloneMs !== null && task.aloneMs > 0 ? (jctMs / task.aloneMs).toFixed(6) : ''
+  const slowdown =
+    task.state === 'completed' && task.aloneMs !== null && task.aloneMs > 0
+      ? (jctMs / task.aloneMs).toFixed(6)
+      : ''
   return csvLine([
     task.id,
     task.state,

@@ -4,7 +4,19 @@
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { METRIC_PATHS } from '../report/metric-paths.ts'
-import { choice, choiceOf, duration, list, nullable, numberFrom, optional, record, required, scalarOr, type ValueOf } from './rule.ts'
+import {
+  choice,
+  choiceOf,
+  duration,
+  list,
+  nullable,
+  numberFrom,
+  optional,
+  record,
+  required,
+  scalarOr,
+  type ValueOf,
+} from './rule.ts'
 
 /** Each is a rule that a checker of its own keeps books for, from the events and from what the servers hold. */
 const ALWAYS = {
@@ -12,19 +24,25 @@ const ALWAYS = {
   resident_within_capacity:
     'What is resident on a GPU, or on its way in or out, fits into its physical VRAM; what is swapped out fits into host memory.',
   noswap_never_swapped: 'No task with noswap 1 is ever swapped out.',
-  fairness_bound: 'Swap-outs of comparable tasks differ by at most 2 over any window, and by at most 1 from the start of a round.',
+  fairness_bound:
+    'Swap-outs of comparable tasks differ by at most 2 over any window, and by at most 1 from the start of a round.',
   victim_choice:
     'Who leaves is whom the order of swap-outs names: whole levels first, then the longest not swapped that move the fewest bytes.',
   commit_limit: 'No placement takes a GPU beyond its commit limit, except that of a noswap task.',
-  idle_rule: 'Whoever is swapped out was idle for the idle period, or resident for longer than max_residency_seconds allows.',
+  idle_rule:
+    'Whoever is swapped out was idle for the idle period, or resident for longer than max_residency_seconds allows.',
   p0_rule: 'A P0 task leaves only for a P0 task.',
-  group_isolation: 'A task comes only to nodes of a group that it targets; one that targets none only to nodes of none.',
+  group_isolation:
+    'A task comes only to nodes of a group that it targets; one that targets none only to nodes of none.',
   reserve_kept: 'Nothing is added into the safety reserve of a GPU.',
   admission_rules:
     'A placement finds as many GPUs as it asks for, an open node, a seat, its GPUs for itself if it asks for that, and strands nobody.',
-  event_chain: 'Events are numbered without a gap, time never falls, and a cause comes before what it caused.',
-  finals_never_change: 'Of a task that has ended nothing more is told, and the numbers of attempts only grow.',
-  acknowledged_never_lost: 'A task whose submission was acknowledged is known to every later controller until it has ended.',
+  event_chain:
+    'Events are numbered without a gap, time never falls, and a cause comes before what it caused.',
+  finals_never_change:
+    'Of a task that has ended nothing more is told, and the numbers of attempts only grow.',
+  acknowledged_never_lost:
+    'A task whose submission was acknowledged is known to every later controller until it has ended.',
   configuration_kept: 'A controller that begins has the configuration that was last made durable.',
 } as const satisfies Readonly<Record<string, string>>
 
@@ -94,20 +112,28 @@ const LARGEST = Number.MAX_SAFE_INTEGER
 const eventuallyRule = record({
   that: required(choiceOf(EVENTUALLY), 'What has to become true.'),
   after: optional(choice('heal'), 'heal', 'heal: when the last fault is over; without faults, the start.'),
-  within: optional(nullable(duration(0, ONE_YEAR_MS)), null, 'How long it may take; null is until the end of the run.'),
+  within: optional(
+    nullable(duration(0, ONE_YEAR_MS)),
+    null,
+    'How long it may take; null is until the end of the run.',
+  ),
 })
 
 const bound = nullable(numberFrom(-LARGEST, LARGEST))
 const finalRule = record(
   {
-    metric: required(choice(...METRIC_PATHS), 'Which number of the result (docs/simulation-model.md defines each).'),
+    metric: required(
+      choice(...METRIC_PATHS),
+      'Which number of the result (docs/simulation-model.md defines each).',
+    ),
     min: optional(bound, null, 'It must not be below.'),
     max: optional(bound, null, 'It must not be above.'),
     equals: optional(bound, null, 'It must be exactly this.'),
   },
   {
     check: ({ min, max, equals }, refuse) => {
-      if (min === null && max === null && equals === null) refuse(null, 'needs at least one of min, max, equals')
+      if (min === null && max === null && equals === null)
+        refuse(null, 'needs at least one of min, max, equals')
       if (min !== null && max !== null && max < min) refuse('max', 'must not be below min')
     },
   },
@@ -124,7 +150,12 @@ export const assertRule = record({
   final: optional(list(finalRule, 0, MAX_ASSERTIONS), [], 'Bounds on the result.'),
 })
 
-export function assertionsOf({ always, eventually, sometimes, final }: ValueOf<typeof assertRule>): Assertions {
+export function assertionsOf({
+  always,
+  eventually,
+  sometimes,
+  final,
+}: ValueOf<typeof assertRule>): Assertions {
   return {
     always: always === 'all' ? ALWAYS_NAMES : always,
     sometimes,

@@ -18,17 +18,31 @@ const BROKER_AWAY_MS: DurationMs = 1000
 const RESERVED = ['controller', 'all']
 
 /** In the order of the file. */
-export function faultsOf(entries: ScenarioDocument['faults'], nodes: readonly ScenarioNode[], refuse: Refuse): FaultItem[] {
+export function faultsOf(
+  entries: ScenarioDocument['faults'],
+  nodes: readonly ScenarioNode[],
+  refuse: Refuse,
+): FaultItem[] {
   const names = new Map(nodes.map((node) => [node.name, node]))
   const taken = entries.length > 0 ? RESERVED.find((name) => names.has(name)) : undefined
-  if (taken !== undefined) refuse(['faults'], `a fleet with a node called ${taken} can have no faults: the name means something else there`)
+  if (taken !== undefined)
+    refuse(
+      ['faults'],
+      `a fleet with a node called ${taken} can have no faults: the name means something else there`,
+    )
   return entries.map((entry, index) => {
     const refuseAt: RefuseAt = (keys, detail) => refuse(['faults', index, ...keys], detail)
     return 'swarm' in entry ? swarmOf(entry.swarm) : new Builder(names, refuseAt).fault(entry)
   })
 }
 
-function swarmOf({ from, until, heal_at, kinds, rate_per_hour }: Extract<Entry, { readonly swarm: unknown }>['swarm']): Swarm {
+function swarmOf({
+  from,
+  until,
+  heal_at,
+  kinds,
+  rate_per_hour,
+}: Extract<Entry, { readonly swarm: unknown }>['swarm']): Swarm {
   return {
     kind: 'swarm',
     fromMs: from,
@@ -72,11 +86,21 @@ class Builder {
     atMs: DurationMs,
   ): Fault {
     const forMs = entry.for
-    if ('node_disk_lost' in entry) return { kind: 'node_disk_lost', atMs, forMs, node: this.#node(entry.node_disk_lost, 'node_disk_lost') }
-    if ('partition' in entry) return { kind: 'partition', atMs, forMs, link: this.#link(entry.partition, entry.one_way, 'partition') }
-    if ('hold' in entry) return { kind: 'hold', atMs, forMs, link: this.#link(entry.hold, entry.one_way, 'hold') }
+    if ('node_disk_lost' in entry)
+      return { kind: 'node_disk_lost', atMs, forMs, node: this.#node(entry.node_disk_lost, 'node_disk_lost') }
+    if ('partition' in entry)
+      return { kind: 'partition', atMs, forMs, link: this.#link(entry.partition, entry.one_way, 'partition') }
+    if ('hold' in entry)
+      return { kind: 'hold', atMs, forMs, link: this.#link(entry.hold, entry.one_way, 'hold') }
     if ('delay' in entry)
-      return { kind: 'delay', atMs, forMs, ms: entry.ms, permille: shareOf(entry), link: this.#link(entry.delay, entry.one_way, 'delay') }
+      return {
+        kind: 'delay',
+        atMs,
+        forMs,
+        ms: entry.ms,
+        permille: shareOf(entry),
+        link: this.#link(entry.delay, entry.one_way, 'delay'),
+      }
     if ('reorder' in entry)
       return {
         kind: 'reorder',
@@ -86,11 +110,25 @@ class Builder {
         permille: shareOf(entry),
         link: this.#link(entry.reorder, entry.one_way, 'reorder'),
       }
-    if ('drop' in entry) return { kind: 'drop', atMs, forMs, permille: shareOf(entry), link: this.#link(entry.drop, entry.one_way, 'drop') }
+    if ('drop' in entry)
+      return {
+        kind: 'drop',
+        atMs,
+        forMs,
+        permille: shareOf(entry),
+        link: this.#link(entry.drop, entry.one_way, 'drop'),
+      }
     if ('duplicate' in entry)
-      return { kind: 'duplicate', atMs, forMs, permille: shareOf(entry), link: this.#link(entry.duplicate, entry.one_way, 'duplicate') }
+      return {
+        kind: 'duplicate',
+        atMs,
+        forMs,
+        permille: shareOf(entry),
+        link: this.#link(entry.duplicate, entry.one_way, 'duplicate'),
+      }
     if ('slow_disk' in entry) return { kind: 'slow_disk', atMs, forMs, ms: entry.ms }
-    if ('disk_full' in entry) return { kind: 'disk_full', atMs, forMs, on: this.#machine(entry.disk_full, 'disk_full') }
+    if ('disk_full' in entry)
+      return { kind: 'disk_full', atMs, forMs, on: this.#machine(entry.disk_full, 'disk_full') }
     if ('slow_swap' in entry)
       return {
         kind: 'slow_swap',
@@ -100,8 +138,20 @@ class Builder {
         factorPermille: permilleOf(entry.factor) ?? 0,
       }
     if ('clock_drift' in entry)
-      return { kind: 'clock_drift', atMs, forMs, node: this.#node(entry.clock_drift, 'clock_drift'), ppm: entry.ppm }
-    return { kind: 'host_memory_short', atMs, forMs, node: this.#node(entry.host_memory_short, 'host_memory_short'), mib: entry.mib }
+      return {
+        kind: 'clock_drift',
+        atMs,
+        forMs,
+        node: this.#node(entry.clock_drift, 'clock_drift'),
+        ppm: entry.ppm,
+      }
+    return {
+      kind: 'host_memory_short',
+      atMs,
+      forMs,
+      node: this.#node(entry.host_memory_short, 'host_memory_short'),
+      mib: entry.mib,
+    }
   }
 
   #crash({ at: atMs, crash, for: forMs, at_point }: Extract<Written, { crash: unknown }>): Fault {
@@ -109,10 +159,18 @@ class Builder {
     return { kind: 'crash', atMs, forMs, node: this.#node(crash, 'crash', ['controller']) }
   }
 
-  #gpuLost({ at: atMs, for: forMs, gpu_lost: { node, gpu } }: Extract<Written, { gpu_lost: unknown }>): Fault {
+  #gpuLost({
+    at: atMs,
+    for: forMs,
+    gpu_lost: { node, gpu },
+  }: Extract<Written, { gpu_lost: unknown }>): Fault {
     this.#node(node, ['gpu_lost', 'node'])
     const gpuCount = this.#nodes.get(node)?.gpuCount ?? Infinity
-    if (gpu >= gpuCount) this.#refuse(['gpu_lost', 'gpu'], `node ${node} has ${gpuCount} GPUs: indexes go from 0 to ${gpuCount - 1}`)
+    if (gpu >= gpuCount)
+      this.#refuse(
+        ['gpu_lost', 'gpu'],
+        `node ${node} has ${gpuCount} GPUs: indexes go from 0 to ${gpuCount - 1}`,
+      )
     return { kind: 'gpu_lost', atMs, forMs, node, gpu }
   }
 
@@ -121,9 +179,17 @@ class Builder {
   }
 
   /** `all`, one node, or two ends of which one is the controller. */
-  #link(written: string | readonly [string | readonly string[], string | readonly string[]], oneWay: boolean, field: string): Link {
+  #link(
+    written: string | readonly [string | readonly string[], string | readonly string[]],
+    oneWay: boolean,
+    field: string,
+  ): Link {
     if (typeof written === 'string') {
-      if (oneWay) this.#refuse(['one_way'], `needs to know which way: write ${field}: [controller, ${written}] or [${written}, controller]`)
+      if (oneWay)
+        this.#refuse(
+          ['one_way'],
+          `needs to know which way: write ${field}: [controller, ${written}] or [${written}, controller]`,
+        )
       return { nodes: written === 'all' ? null : [this.#node(written, field, ['all'])], direction: 'both' }
     }
     const at = written.indexOf('controller')
@@ -133,11 +199,16 @@ class Builder {
     }
     const other = written[1 - at] as string | readonly string[]
     const direction = !oneWay ? 'both' : at === 0 ? 'from_controller' : 'to_controller'
-    if (typeof other === 'string') return { nodes: other === 'all' ? null : [this.#node(other, [field, 1 - at], ['all'])], direction }
+    if (typeof other === 'string')
+      return { nodes: other === 'all' ? null : [this.#node(other, [field, 1 - at], ['all'])], direction }
     return { nodes: other.map((name, i) => this.#node(name, [field, 1 - at, i])), direction }
   }
 
-  #node(name: string, field: string | readonly (string | number)[], alsoAllowed: readonly string[] = []): string {
+  #node(
+    name: string,
+    field: string | readonly (string | number)[],
+    alsoAllowed: readonly string[] = [],
+  ): string {
     if (this.#nodes.has(name)) return name
     const near = nearestName(name, [...[...this.#nodes.keys()].slice(0, 1000), ...alsoAllowed])
     const detail = `the fleet has no node ${name}${near === null ? '' : `; did you mean ${near}?`}`

@@ -14,7 +14,10 @@ export function nodesOf(fleet: ScenarioDocument['fleet'], refuse: Refuse): Scena
   const entryOf = new Map<string, number>()
   for (const [index, entry] of fleet.entries()) {
     if (nodes.length + entry.count > MAX_NODES) {
-      refuse(['fleet', index, 'count'], `makes ${nodes.length + entry.count} nodes with those above; allowed are ${MAX_NODES} in all`)
+      refuse(
+        ['fleet', index, 'count'],
+        `makes ${nodes.length + entry.count} nodes with those above; allowed are ${MAX_NODES} in all`,
+      )
       return nodes
     }
     const gpu = gpuModelOf(entry)
@@ -22,7 +25,10 @@ export function nodesOf(fleet: ScenarioDocument['fleet'], refuse: Refuse): Scena
       const node = nodeOf(entry, gpu, i)
       const earlier = entryOf.get(node.name)
       if (earlier !== undefined) {
-        refuse(['fleet', index, 'name'], `makes a second node ${node.name}; the first is of fleet[${earlier}]`)
+        refuse(
+          ['fleet', index, 'name'],
+          `makes a second node ${node.name}; the first is of fleet[${earlier}]`,
+        )
         break
       }
       entryOf.set(node.name, index)
@@ -68,5 +74,10 @@ function gpuModelOf({ gpu }: NodesEntry): GpuModel {
 /** A profile by name, or its numbers. */
 export function swapProfileOf(swap: NodesEntry['gpu']['swap']): SwapProfile {
   if (typeof swap === 'string') return SWAP_PROFILES[swap]
-  return { outMibPerS: swap.out_mib_per_s, inMibPerS: swap.in_mib_per_s, outFixedMs: swap.out_fixed_ms, inFixedMs: swap.in_fixed_ms }
+  return {
+    outMibPerS: swap.out_mib_per_s,
+    inMibPerS: swap.in_mib_per_s,
+    outFixedMs: swap.out_fixed_ms,
+    inFixedMs: swap.in_fixed_ms,
+  }
 }

@@ -10,7 +10,11 @@ type ActionFields = ScenarioDocument['operator'][number]
 /** A fleet of thousands is not searched for the nearest name. */
 const MAX_SEARCHED_NAMES = 1000
 
-export function operatorOf(actions: readonly ActionFields[], nodes: readonly ScenarioNode[], refuse: Refuse): OperatorAction[] {
+export function operatorOf(
+  actions: readonly ActionFields[],
+  nodes: readonly ScenarioNode[],
+  refuse: Refuse,
+): OperatorAction[] {
   // A stable sort: at one instant the order of the file stays.
   const inOrder = actions
     .map((fields, index) => ({ fields, index, action: actionOf(fields) }))
@@ -27,7 +31,10 @@ export function operatorOf(actions: readonly ActionFields[], nodes: readonly Sce
     }
     if (action.as === undefined) continue
     if (taskNames.has(action.as))
-      refuse(['operator', index, 'as'], `${action.as} is the name of an earlier action's task, too; each needs its own`)
+      refuse(
+        ['operator', index, 'as'],
+        `${action.as} is the name of an earlier action's task, too; each needs its own`,
+      )
     taskNames.add(action.as)
   }
   return inOrder.map(({ action }) => action)
@@ -59,11 +66,15 @@ function methodAndPath(action: ActionFields): readonly [OperatorMethod, string] 
 function headersOf(fields: ActionFields): Readonly<Record<string, string>> {
   const ifMatch = 'if_match' in fields ? fields.if_match : null
   const key = 'idempotency_key' in fields ? fields.idempotency_key : null
-  return { ...(ifMatch === null ? {} : { 'if-match': ifMatch }), ...(key === null ? {} : { 'idempotency-key': key }) }
+  return {
+    ...(ifMatch === null ? {} : { 'if-match': ifMatch }),
+    ...(key === null ? {} : { 'idempotency-key': key }),
+  }
 }
 
 function unknownDetail(kind: 'node' | 'task', name: string, known: ReadonlySet<string>): string {
   const near = nearestName(name, [...known].slice(0, MAX_SEARCHED_NAMES))
-  const what = kind === 'node' ? `the fleet has no node ${name}` : `no earlier action names a task ${name} with as`
+  const what =
+    kind === 'node' ? `the fleet has no node ${name}` : `no earlier action names a task ${name} with as`
   return `${what}${near === null ? '' : `; did you mean ${near}?`}`
 }

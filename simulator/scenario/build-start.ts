@@ -46,7 +46,8 @@ function placedOf(placed: PlacedFields, request: StartRequest): PlacedStart {
     isCalledBack: placed.called_back,
     outForMs: placed.out_for,
     isSentAway: placed.sent_away,
-    growth: placed.growth === null ? null : { mib: placed.growth.vram_mib, askedAgoMs: placed.growth.asked_ago },
+    growth:
+      placed.growth === null ? null : { mib: placed.growth.vram_mib, askedAgoMs: placed.growth.asked_ago },
     backOffMs: placed.back_off,
     marks: placed.gpus.map((_, index) => {
       const mark = placed.marks[index] ?? null
@@ -57,7 +58,11 @@ function placedOf(placed: PlacedFields, request: StartRequest): PlacedStart {
 }
 
 /** Nodes and GPUs exist, nothing is placed over what is there in VRAM, numbers are used once. */
-export function refuseImpossibleStarts(items: readonly WorkloadItem[], nodes: readonly ScenarioNode[], refuse: Refuse): void {
+export function refuseImpossibleStarts(
+  items: readonly WorkloadItem[],
+  nodes: readonly ScenarioNode[],
+  refuse: Refuse,
+): void {
   const byName = new Map(nodes.map((node) => [node.name, node]))
   const itemOfNumber = new Map<number, number>()
   const vram = new Map<string, Mib>()
@@ -67,7 +72,8 @@ export function refuseImpossibleStarts(items: readonly WorkloadItem[], nodes: re
     const { number, placed } = item.state
     if (item.atMs !== 0) refuse(place, 'is of a task that is there at the start; at must be 0')
     const earlier = number === null ? undefined : itemOfNumber.get(number)
-    if (earlier !== undefined) refuse([...place, 'number'], `${number} is the number of workload[${earlier}], too`)
+    if (earlier !== undefined)
+      refuse([...place, 'number'], `${number} is the number of workload[${earlier}], too`)
     if (number !== null) itemOfNumber.set(number, index)
     if (placed !== null) refuseImpossiblePlace(item, placed, [...place, 'placed'], { byName, vram, refuse })
   }
@@ -89,16 +95,26 @@ function refuseImpossiblePlace(
   const node = byName.get(placed.node)
   if (node === undefined) {
     const near = nearestName(placed.node, [...byName.keys()].slice(0, 1000))
-    return refuse([...place, 'node'], `the fleet has no node ${placed.node}${near === null ? '' : `; did you mean ${near}?`}`)
+    return refuse(
+      [...place, 'node'],
+      `the fleet has no node ${placed.node}${near === null ? '' : `; did you mean ${near}?`}`,
+    )
   }
-  if (placed.gpus.length !== request.gpuCount) refuse([...place, 'gpus'], `are ${placed.gpus.length}; the task has ${request.gpuCount}`)
-  if (placed.residency === 'swapped_out' && placed.noswap === 1) refuse([...place, 'residency'], 'a noswap task is never swapped out')
+  if (placed.gpus.length !== request.gpuCount)
+    refuse([...place, 'gpus'], `are ${placed.gpus.length}; the task has ${request.gpuCount}`)
+  if (placed.residency === 'swapped_out' && placed.noswap === 1)
+    refuse([...place, 'residency'], 'a noswap task is never swapped out')
   for (const gpu of placed.gpus) {
-    if (gpu >= node.gpuCount) return refuse([...place, 'gpus'], `${placed.node} has GPUs 0 to ${node.gpuCount - 1}, none of number ${gpu}`)
+    if (gpu >= node.gpuCount)
+      return refuse(
+        [...place, 'gpus'],
+        `${placed.node} has GPUs 0 to ${node.gpuCount - 1}, none of number ${gpu}`,
+      )
     if (placed.residency !== 'resident') continue
     const key = `${placed.node}/${gpu}`
     const mib = (vram.get(key) ?? 0) + placed.demandMib
     vram.set(key, mib)
-    if (mib > node.gpu.vramMib) refuse([...place, 'gpus'], `GPU ${gpu} of ${placed.node} would hold ${mib} MiB of ${node.gpu.vramMib}`)
+    if (mib > node.gpu.vramMib)
+      refuse([...place, 'gpus'], `GPU ${gpu} of ${placed.node} would hold ${mib} MiB of ${node.gpu.vramMib}`)
   }
 }

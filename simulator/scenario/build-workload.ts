@@ -4,7 +4,16 @@ import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { startOf } from './build-start.ts'
 import { parseDuration } from './quantity.ts'
 import type { Refuse } from './refusal.ts'
-import type { ActivitySpec, DurationSpec, GenerateItem, TaskItem, TraceItem, VramSpec, Weights, WorkloadItem } from './scenario.ts'
+import type {
+  ActivitySpec,
+  DurationSpec,
+  GenerateItem,
+  TaskItem,
+  TraceItem,
+  VramSpec,
+  Weights,
+  WorkloadItem,
+} from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 import { DEFAULT_RUN_MS, MAX_GENERATED_TASKS, permilleOf } from './schema-workload.ts'
 
@@ -25,7 +34,11 @@ type TraceFields = Extract<Item, { trace: string }>
 type GenerateFields = Extract<Item, { generate: string }>
 type TaskFields = Extract<Item, { task: unknown }>['task']
 
-export function workloadItemsOf(workload: readonly Item[], context: WorkloadContext, refuse: Refuse): WorkloadItem[] {
+export function workloadItemsOf(
+  workload: readonly Item[],
+  context: WorkloadContext,
+  refuse: Refuse,
+): WorkloadItem[] {
   const hasSeveralTraces = workload.filter((item) => 'trace' in item).length > 1
   const items = workload.map((item, index): WorkloadItem => {
     if ('trace' in item) return traceItemOf(item, index, context, hasSeveralTraces)
@@ -39,7 +52,12 @@ export function workloadItemsOf(workload: readonly Item[], context: WorkloadCont
 
 // ── items ────────────────────────────────────────────────────────────────────
 
-function traceItemOf(item: TraceFields, index: number, { baseDir }: WorkloadContext, isPrefixed: boolean): TraceItem {
+function traceItemOf(
+  item: TraceFields,
+  index: number,
+  { baseDir }: WorkloadContext,
+  isPrefixed: boolean,
+): TraceItem {
   const name = item.name ?? `t${index}`
   return {
     kind: 'trace',
@@ -101,12 +119,19 @@ function vramSpecOf(vram: NonNullable<GenerateFields['vram_mib']>, largestFitMib
   if ('uniform' in vram) return { kind: 'uniform', minMib: vram.uniform.min, maxMib: vram.uniform.max }
   if ('choice' in vram) return { kind: 'choice', weights: weightsOf(vram.choice) }
   const { median, sigma, min, max } = vram.lognormal
-  return { kind: 'lognormal', medianMib: median, sigma, minMib: min, maxMib: max ?? Math.max(min, largestFitMib) }
+  return {
+    kind: 'lognormal',
+    medianMib: median,
+    sigma,
+    minMib: min,
+    maxMib: max ?? Math.max(min, largestFitMib),
+  }
 }
 
 function durationSpecOf(duration: GenerateFields['duration']): DurationSpec {
   if (typeof duration === 'number') return { kind: 'constant', ms: duration }
-  if ('uniform' in duration) return { kind: 'uniform', minMs: duration.uniform.min, maxMs: duration.uniform.max }
+  if ('uniform' in duration)
+    return { kind: 'uniform', minMs: duration.uniform.min, maxMs: duration.uniform.max }
   if ('choice' in duration) return { kind: 'choice', weights: timeWeightsOf(duration.choice) }
   if ('exponential' in duration) return { kind: 'exponential', meanMs: duration.exponential.mean }
   return { kind: 'lognormal', medianMs: duration.lognormal.median, sigma: duration.lognormal.sigma }
@@ -119,7 +144,11 @@ function timeWeightsOf(weights: Readonly<Record<string, number>>): Weights {
 
 function activitySpecOf(activity: GenerateFields['activity']): ActivitySpec {
   if (typeof activity === 'string') return activity
-  return { busy: durationSpecOf(activity.busy), idle: durationSpecOf(activity.idle), startsIdle: activity.first === 'idle' }
+  return {
+    busy: durationSpecOf(activity.busy),
+    idle: durationSpecOf(activity.idle),
+    startsIdle: activity.first === 'idle',
+  }
 }
 
 function taskItemOf(task: TaskFields): TaskItem {
@@ -143,11 +172,17 @@ function taskItemOf(task: TaskFields): TaskItem {
       onNodeLoss: task.on_node_loss,
       ...maxRequeuesOf(task.max_requeues),
     },
-    work: task.work ?? { kind: 'residence', ms: task.run ?? DEFAULT_RUN_MS, activity: activitySpecOf(task.activity) },
+    work: task.work ?? {
+      kind: 'residence',
+      ms: task.run ?? DEFAULT_RUN_MS,
+      activity: activitySpecOf(task.activity),
+    },
     allocSteps: task.alloc,
     cancelAtMs: task.cancel_at,
     ...(task.stop_takes === 0 ? {} : { stopTakesMs: task.stop_takes }),
-    ...(task.state === null ? {} : { state: startOf(task.state, { vramMib: task.vram_mib, noswap: task.noswap }) }),
+    ...(task.state === null
+      ? {}
+      : { state: startOf(task.state, { vramMib: task.vram_mib, noswap: task.noswap }) }),
   }
 }
 
@@ -159,7 +194,11 @@ function refuseSameNames(items: readonly WorkloadItem[], refuse: Refuse): void {
     if (item.kind === 'task') continue
     const earlier = indexOf.get(item.name)
     if (earlier === undefined) indexOf.set(item.name, index)
-    else refuse(['workload', index, 'name'], `${item.name} is the name of workload[${earlier}], too; each needs its own`)
+    else
+      refuse(
+        ['workload', index, 'name'],
+        `${item.name} is the name of workload[${earlier}], too; each needs its own`,
+      )
   }
 }
 
@@ -196,8 +235,10 @@ function refuseTooMany(items: readonly WorkloadItem[], refuse: Refuse): void {
       refuse(['workload', index, 'until'], 'is needed here, or count, or until in clock: it would never end')
       continue
     }
-    const ratePerHour = item.ratePerHour * item.batch * (item.daily === null ? 1 : Math.max(...item.daily.factors))
-    const byTime = untilMs === null ? Infinity : Math.ceil((Math.max(0, untilMs - fromMs) * ratePerHour) / 3_600_000)
+    const ratePerHour =
+      item.ratePerHour * item.batch * (item.daily === null ? 1 : Math.max(...item.daily.factors))
+    const byTime =
+      untilMs === null ? Infinity : Math.ceil((Math.max(0, untilMs - fromMs) * ratePerHour) / 3_600_000)
     total += Math.min(byTime, count ?? Infinity)
     if (total > MAX_GENERATED_TASKS) {
       return refuse(

@@ -45,7 +45,8 @@ export function buildScenario(document: ScenarioDocument, baseDir: string, refus
 function largestFitMib(nodes: readonly ScenarioNode[], config: Partial<ConfigFields>): Mib {
   const reserveMib = config.safety_reserve_mib ?? DEFAULT_CONFIG.safety_reserve_mib
   let largest = 1
-  for (const node of nodes) largest = Math.max(largest, node.gpu.vramMib - (node.safetyReserveMib ?? reserveMib))
+  for (const node of nodes)
+    largest = Math.max(largest, node.gpu.vramMib - (node.safetyReserveMib ?? reserveMib))
   return largest
 }
 

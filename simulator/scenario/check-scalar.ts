@@ -5,13 +5,17 @@ import { parseDuration, parseInstant, parseSizeMib } from './quantity.ts'
 import type { Rule, ScalarData } from './rule.ts'
 
 export type Scalar = string | number | boolean | null
-export type Checked = { readonly ok: true; readonly value: Scalar } | { readonly ok: false; readonly detail: string }
+export type Checked =
+  { readonly ok: true; readonly value: Scalar } | { readonly ok: false; readonly detail: string }
 
 /** @param allowed what the message says is allowed, when that is more than the rule: null, say. */
 export function checkScalar(value: Scalar, rule: ScalarData, allowed: Rule = rule): Checked {
   const checked = read(value, rule)
   if (checked !== undefined) return { ok: true, value: checked }
-  return { ok: false, detail: `must be ${describeRule(allowed)}; is ${shownScalar(value)}${hint(value, rule)}` }
+  return {
+    ok: false,
+    detail: `must be ${describeRule(allowed)}; is ${shownScalar(value)}${hint(value, rule)}`,
+  }
 }
 
 /** In the unit the code computes with; undefined when it is refused. */
@@ -24,7 +28,9 @@ function read(value: Scalar, rule: ScalarData): Scalar | undefined {
     case 'text':
       return isText(value, rule) ? value : undefined
     case 'choice':
-      return (typeof value === 'string' || typeof value === 'number') && rule.choices.includes(value) ? value : undefined
+      return (typeof value === 'string' || typeof value === 'number') && rule.choices.includes(value)
+        ? value
+        : undefined
     case 'boolean':
       return typeof value === 'boolean' ? value : undefined
     case 'duration':
@@ -44,22 +50,39 @@ function within(value: Scalar, min: number, max: number): number | undefined {
   return isWhole(value, min, max) ? value : undefined
 }
 
-function isNumber(value: Scalar, { min, above, max }: Extract<ScalarData, { kind: 'number' }>): value is number {
-  return typeof value === 'number' && value >= (min ?? -Infinity) && value > (above ?? -Infinity) && value <= max
+function isNumber(
+  value: Scalar,
+  { min, above, max }: Extract<ScalarData, { kind: 'number' }>,
+): value is number {
+  return (
+    typeof value === 'number' && value >= (min ?? -Infinity) && value > (above ?? -Infinity) && value <= max
+  )
 }
 
-function isText(value: Scalar, { maxLength, pattern }: Extract<ScalarData, { kind: 'text' }>): value is string {
-  return typeof value === 'string' && value.length > 0 && value.length <= maxLength && (pattern?.test(value) ?? true)
+function isText(
+  value: Scalar,
+  { maxLength, pattern }: Extract<ScalarData, { kind: 'text' }>,
+): value is string {
+  return (
+    typeof value === 'string' &&
+    value.length > 0 &&
+    value.length <= maxLength &&
+    (pattern?.test(value) ?? true)
+  )
 }
 
-function readDuration(value: Scalar, { min, max, bareMs }: Extract<ScalarData, { kind: 'duration' }>): number | undefined {
+function readDuration(
+  value: Scalar,
+  { min, max, bareMs }: Extract<ScalarData, { kind: 'duration' }>,
+): number | undefined {
   if (typeof value === 'string') return within(parseDuration(value), min, max)
   return value === 0 || bareMs ? within(value, min, max) : undefined
 }
 
 function hint(value: Scalar, rule: ScalarData): string {
   if (rule.kind === 'duration' && typeof value === 'number') return ', without a unit'
-  if (rule.kind === 'text' && value !== null && typeof value !== 'string') return ', not text: put it in quotes'
+  if (rule.kind === 'text' && value !== null && typeof value !== 'string')
+    return ', not text: put it in quotes'
   if (rule.kind !== 'choice' || typeof value !== 'string') return ''
   const near = nearestName(value, rule.choices.map(String))
   return near === null ? '' : `; did you mean ${near}?`

@@ -80,7 +80,11 @@ class Checker {
     if (node.kind !== 'list') return this.#wrongKind(node, rule, path)
     const { length } = node.items
     if (length < rule.minItems || length > rule.maxItems) {
-      return this.#problems.add(node.offset, path, `has ${length} items; allowed are ${rule.minItems} to ${rule.maxItems}`)
+      return this.#problems.add(
+        node.offset,
+        path,
+        `has ${length} items; allowed are ${rule.minItems} to ${rule.maxItems}`,
+      )
     }
     return node.items.map((item, key) => this.value(item, rule.item, { parent: path, key }))
   }
@@ -88,8 +92,12 @@ class Checker {
   #pair(node: DocNode, rule: Extract<RuleData, { kind: 'pair' }>, path: Path | null): unknown {
     if (node.kind !== 'list') return this.#wrongKind(node, rule, path)
     const [first, second] = node.items
-    if (node.items.length !== 2) return this.#problems.add(node.offset, path, `must be a list of two values, has ${node.items.length}`)
-    return [this.value(first!, rule.first, { parent: path, key: 0 }), this.value(second!, rule.second, { parent: path, key: 1 })]
+    if (node.items.length !== 2)
+      return this.#problems.add(node.offset, path, `must be a list of two values, has ${node.items.length}`)
+    return [
+      this.value(first!, rule.first, { parent: path, key: 0 }),
+      this.value(second!, rule.second, { parent: path, key: 1 }),
+    ]
   }
 
   #integers(node: DocNode, rule: Extract<RuleData, { kind: 'integers' }>, path: Path | null): unknown {
@@ -98,9 +106,15 @@ class Checker {
       return this.#list(node, { kind: 'list', item, minItems: 1, maxItems: rule.maxCount }, path)
     }
     const range = node.kind === 'scalar' && typeof node.value === 'string' ? parseRange(node.value) : null
-    if (range === null || range.from < rule.min || range.to > rule.max) return this.#wrongKind(node, rule, path)
+    if (range === null || range.from < rule.min || range.to > rule.max)
+      return this.#wrongKind(node, rule, path)
     const count = rangeCount(range)
-    if (count > rule.maxCount) return this.#problems.add(node.offset, path, `has ${count} values; allowed are at most ${rule.maxCount}`)
+    if (count > rule.maxCount)
+      return this.#problems.add(
+        node.offset,
+        path,
+        `has ${count} values; allowed are at most ${rule.maxCount}`,
+      )
     return rangeValues(range)
   }
 
@@ -108,7 +122,11 @@ class Checker {
     if (node.kind !== 'map') return this.#wrongKind(node, rule, path)
     const { size } = node.entries
     if (size < rule.minKeys || size > rule.maxKeys) {
-      return this.#problems.add(node.offset, path, `has ${size} keys; allowed are ${rule.minKeys} to ${rule.maxKeys}`)
+      return this.#problems.add(
+        node.offset,
+        path,
+        `has ${size} keys; allowed are ${rule.minKeys} to ${rule.maxKeys}`,
+      )
     }
     const checked: Record<string, unknown> = {}
     for (const [key, { keyOffset, value }] of node.entries) {
@@ -130,7 +148,11 @@ class Checker {
       else if (field.presence === 'optional') {
         if (field.fallback !== undefined) checked[key] = field.fallback
       } else if (!misspelt.has(key)) {
-        this.#problems.add(node.offset, { parent: path, key }, () => `is missing; must be ${describeRule(field.rule)}`)
+        this.#problems.add(
+          node.offset,
+          { parent: path, key },
+          () => `is missing; must be ${describeRule(field.rule)}`,
+        )
       }
     }
     if (this.#problems.count === before) this.#spanningFields(checked, rule, path, node)
@@ -141,7 +163,11 @@ class Checker {
     const spanning = rule.check as RecordCheck<Record<string, unknown>> | null
     spanning?.(checked, (field, detail) => {
       const entry = field === null ? undefined : map.entries.get(field)
-      this.#problems.add(entry?.value.offset ?? map.offset, field === null ? path : { parent: path, key: field }, detail)
+      this.#problems.add(
+        entry?.value.offset ?? map.offset,
+        field === null ? path : { parent: path, key: field },
+        detail,
+      )
     })
   }
 
@@ -154,7 +180,9 @@ class Checker {
         const near = meantField(key, rule)
         if (near !== null) meant.add(near)
         const allowed = `allowed are ${Object.keys(rule.fields).join(', ')}`
-        return near === null ? `is not a known key; ${allowed}` : `is not a known key; did you mean ${near}? (${allowed})`
+        return near === null
+          ? `is not a known key; ${allowed}`
+          : `is not a known key; did you mean ${near}? (${allowed})`
       })
     }
     return meant
@@ -186,7 +214,8 @@ class Checker {
     const choices = Object.keys(rule.records)
     const keyPath = { parent: path, key: rule.key }
     const told = node.entries.get(rule.key)?.value
-    if (told === undefined) return this.#problems.add(node.offset, keyPath, `is missing; must be one of ${choices.join(', ')}`)
+    if (told === undefined)
+      return this.#problems.add(node.offset, keyPath, `is missing; must be one of ${choices.join(', ')}`)
     const value = this.value(told, { kind: 'choice', choices }, keyPath)
     return typeof value === 'string' ? this.value(node, rule.records[value]!, path) : undefined
   }
@@ -204,10 +233,16 @@ function meantField(key: string, rule: RecordData): string | null {
   return nearestName(key, Object.keys(rule.fields))
 }
 
-const SCALAR_KINDS = { integer: 1, number: 1, text: 1, choice: 1, boolean: 1, duration: 1, size: 1, instant: 1 } as const satisfies Record<
-  ScalarData['kind'],
-  1
->
+const SCALAR_KINDS = {
+  integer: 1,
+  number: 1,
+  text: 1,
+  choice: 1,
+  boolean: 1,
+  duration: 1,
+  size: 1,
+  instant: 1,
+} as const satisfies Record<ScalarData['kind'], 1>
 
 function isScalarRule(rule: RuleData): rule is ScalarData {
   return Object.hasOwn(SCALAR_KINDS, rule.kind)

@@ -8,7 +8,9 @@ export function describeRule(rule: Rule): string {
     case 'integer':
       return rule.min === rule.max ? `${rule.min}` : `a whole number from ${rule.min} to ${rule.max}`
     case 'number':
-      return rule.above === undefined ? `a number from ${rule.min} to ${rule.max}` : `a number above ${rule.above}, at most ${rule.max}`
+      return rule.above === undefined
+        ? `a number from ${rule.min} to ${rule.max}`
+        : `a number above ${rule.above}, at most ${rule.max}`
     case 'text':
       return rule.what ?? `text of 1 to ${rule.maxLength} characters`
     case 'choice':

@@ -18,7 +18,10 @@ const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor',
  * The root, or null when the text is not YAML. Problems found beyond that leave a root, so that a schema can go on and find the others; it must
  * not be used for anything else. An empty text is a null scalar.
  */
-export function parseDocument(text: string): { readonly root: DocNode | null; readonly problems: ProblemList } {
+export function parseDocument(text: string): {
+  readonly root: DocNode | null
+  readonly problems: ProblemList
+} {
   if (text.length > MAX_TEXT_BYTES && isJsonText(text)) return parseJsonDocument(text)
   const { document, problems } = parseYaml(text)
   if (document === null) return { root: null, problems }
@@ -63,7 +66,12 @@ class DocumentReader {
     if (isMap(node)) return this.#readMap(node, path, depth)
     const offset = node.range[0]
     const value: unknown = node.value
-    if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+    if (
+      value === null ||
+      typeof value === 'string' ||
+      typeof value === 'number' ||
+      typeof value === 'boolean'
+    ) {
       return { kind: 'scalar', value, offset, size: 1, height: 0 }
     }
     this.#problems.add(offset, path, 'is a kind of value that a scenario has no use for')
@@ -76,13 +84,15 @@ class DocumentReader {
       this.#problems.add(offset, path, detail)
       return brokenAt(offset)
     }
-    if (this.#unfinished.has(alias.source)) return refuse(`*${alias.source} lies inside of what it stands for`)
+    if (this.#unfinished.has(alias.source))
+      return refuse(`*${alias.source} lies inside of what it stands for`)
     const target = this.#anchors.get(alias.source)
     if (target === undefined) return refuse(`no anchor &${alias.source} stands before *${alias.source}`)
     this.#aliases++
     this.#aliasedValues += target.size
     if (this.#aliases > MAX_ALIASES) return refuse(`a scenario may have at most ${MAX_ALIASES} aliases`)
-    if (this.#aliasedValues > MAX_ALIASED_VALUES) return refuse(`aliases may stand for at most ${MAX_ALIASED_VALUES} values in all`)
+    if (this.#aliasedValues > MAX_ALIASED_VALUES)
+      return refuse(`aliases may stand for at most ${MAX_ALIASED_VALUES} values in all`)
     if (depth - 1 + target.height > MAX_DEPTH)
       return refuse(`lists and maps may lie at most ${MAX_DEPTH} deep in each other, aliases included`)
     return target
@@ -104,7 +114,12 @@ class DocumentReader {
       const value = pair.value === null ? emptyAt(keyOffset) : this.read(pair.value, keyPath, depth + 1)
       if (problem === null) entries.set(key!, { keyOffset, value })
     }
-    return { kind: 'map', entries, offset: map.range[0], ...extentOf([...entries.values()].map((entry) => entry.value)) }
+    return {
+      kind: 'map',
+      entries,
+      offset: map.range[0],
+      ...extentOf([...entries.values()].map((entry) => entry.value)),
+    }
   }
 }
 

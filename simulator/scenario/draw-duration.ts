@@ -1,7 +1,14 @@
 /** What a scenario says of times and of activity, as something to draw from. */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import { constant, type Distribution, exponential, lognormal, uniform, weightedChoice } from '../distributions.ts'
+import {
+  constant,
+  type Distribution,
+  exponential,
+  lognormal,
+  uniform,
+  weightedChoice,
+} from '../distributions.ts'
 import { type ActivityModel, activityModel, onOff } from '../fleet/activity.ts'
 import type { ActivitySpec, DurationSpec } from './scenario.ts'
 import { MAX_WORK_MS } from './schema-workload.ts'

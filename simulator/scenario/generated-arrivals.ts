@@ -49,7 +49,10 @@ function after(fromMs: number, gapMs: number, daily: DailyRate | null): number {
   }
 }
 
-function taskMaker(item: GenerateItem, stream: (purpose: string) => RandomStream): (number: number, at: DurationMs) => SimTask {
+function taskMaker(
+  item: GenerateItem,
+  stream: (purpose: string) => RandomStream,
+): (number: number, at: DurationMs) => SimTask {
   const gpuCount = drawFrom(weightedChoice(item.gpus), item.gpus, stream('gpus'))
   const vramMib = item.vram === null ? () => null : vramDraw(item.vram, stream('vram'))
   const residenceMs = durationDraw(item.duration, stream('duration'))
@@ -84,7 +87,11 @@ function taskMaker(item: GenerateItem, stream: (purpose: string) => RandomStream
 }
 
 /** A single value takes no random number. */
-function drawFrom(choose: (random: RandomStream) => number, weights: Weights, random: RandomStream): () => number {
+function drawFrom(
+  choose: (random: RandomStream) => number,
+  weights: Weights,
+  random: RandomStream,
+): () => number {
   const only = weights.length === 1 ? weights[0]![0] : null
   return only === null ? () => choose(random) : () => only
 }

@@ -18,7 +18,10 @@ export function isJsonText(text: string): boolean {
 }
 
 /** The root, or null when the text is not JSON or too large. A key that comes twice in a map has its last value. */
-export function parseJsonDocument(text: string): { readonly root: DocNode | null; readonly problems: ProblemList } {
+export function parseJsonDocument(text: string): {
+  readonly root: DocNode | null
+  readonly problems: ProblemList
+} {
   const problems = new ProblemList(() => ({ line: 1, column: 1 }))
   const refuse = (detail: string): { readonly root: null; readonly problems: ProblemList } => {
     problems.add(0, null, detail)
@@ -60,13 +63,21 @@ function nodeOf(value: unknown, path: Path | null, depth: number, problems: Prob
     return { kind: 'broken', ...NOWHERE }
   }
   if (Array.isArray(value)) {
-    return { kind: 'list', items: value.map((item, key) => nodeOf(item, { parent: path, key }, depth + 1, problems)), ...NOWHERE }
+    return {
+      kind: 'list',
+      items: value.map((item, key) => nodeOf(item, { parent: path, key }, depth + 1, problems)),
+      ...NOWHERE,
+    }
   }
   const entries = new Map<string, DocEntry>()
   for (const key of Object.keys(value)) {
     const keyPath = { parent: path, key }
     if (FORBIDDEN_KEYS.has(key)) problems.add(0, keyPath, 'is no name that a key may have')
-    else entries.set(key, { keyOffset: 0, value: nodeOf((value as Record<string, unknown>)[key], keyPath, depth + 1, problems) })
+    else
+      entries.set(key, {
+        keyOffset: 0,
+        value: nodeOf((value as Record<string, unknown>)[key], keyPath, depth + 1, problems),
+      })
   }
   return { kind: 'map', entries, ...NOWHERE }
 }

@@ -15,7 +15,8 @@ export function scenarioJsonSchema(): JsonSchema {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: `urn:headroom:scenario:${SCENARIO_VERSION}`,
     title: 'Headroom scenario',
-    description: 'A simulated experiment: a fleet, a configuration, a workload, what an operator does, what breaks, and what must hold.',
+    description:
+      'A simulated experiment: a fleet, a configuration, a workload, what an operator does, what breaks, and what must hold.',
     ...jsonSchemaOf(scenarioRule),
   }
 }
@@ -25,7 +26,11 @@ export function jsonSchemaOf(rule: Rule): JsonSchema {
     case 'integer':
       return { type: 'integer', minimum: rule.min, maximum: rule.max }
     case 'number':
-      return { type: 'number', ...(rule.above === undefined ? { minimum: rule.min } : { exclusiveMinimum: rule.above }), maximum: rule.max }
+      return {
+        type: 'number',
+        ...(rule.above === undefined ? { minimum: rule.min } : { exclusiveMinimum: rule.above }),
+        maximum: rule.max,
+      }
     case 'text':
       return {
         type: 'string',
@@ -47,7 +52,10 @@ export function jsonSchemaOf(rule: Rule): JsonSchema {
         ],
       }
     case 'instant':
-      return { type: 'string', pattern: '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?([Zz]|[+-]\\d{2}:\\d{2})$' }
+      return {
+        type: 'string',
+        pattern: '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?([Zz]|[+-]\\d{2}:\\d{2})$',
+      }
     case 'integers':
       return integersSchema(rule)
     case 'json':
@@ -57,9 +65,20 @@ export function jsonSchemaOf(rule: Rule): JsonSchema {
     case 'nullable':
       return nullableSchema(jsonSchemaOf(rule.rule))
     case 'list':
-      return { type: 'array', items: jsonSchemaOf(rule.item), minItems: rule.minItems, maxItems: rule.maxItems }
+      return {
+        type: 'array',
+        items: jsonSchemaOf(rule.item),
+        minItems: rule.minItems,
+        maxItems: rule.maxItems,
+      }
     case 'pair':
-      return { type: 'array', prefixItems: [jsonSchemaOf(rule.first), jsonSchemaOf(rule.second)], items: false, minItems: 2, maxItems: 2 }
+      return {
+        type: 'array',
+        prefixItems: [jsonSchemaOf(rule.first), jsonSchemaOf(rule.second)],
+        items: false,
+        minItems: 2,
+        maxItems: 2,
+      }
     case 'dictionary':
       return {
         type: 'object',
@@ -111,15 +130,25 @@ function choiceSchema({ choices, meanings }: Extract<RuleData, { kind: 'choice' 
 }
 
 function durationSchema({ min, max, bareMs }: Extract<RuleData, { kind: 'duration' }>): JsonSchema {
-  const text = { type: 'string', pattern: '^\\d{1,15}(ms|s|m|h|d)$', description: `At most ${formatDuration(max)}` }
-  if (bareMs) return { anyOf: [text, { type: 'integer', minimum: min, maximum: max, description: 'Milliseconds' }] }
+  const text = {
+    type: 'string',
+    pattern: '^\\d{1,15}(ms|s|m|h|d)$',
+    description: `At most ${formatDuration(max)}`,
+  }
+  if (bareMs)
+    return { anyOf: [text, { type: 'integer', minimum: min, maximum: max, description: 'Milliseconds' }] }
   return min === 0 ? { anyOf: [text, { const: 0 }] } : text
 }
 
 function integersSchema({ min, max, maxCount }: Extract<RuleData, { kind: 'integers' }>): JsonSchema {
   return {
     anyOf: [
-      { type: 'array', items: { type: 'integer', minimum: min, maximum: max }, minItems: 1, maxItems: maxCount },
+      {
+        type: 'array',
+        items: { type: 'integer', minimum: min, maximum: max },
+        minItems: 1,
+        maxItems: maxCount,
+      },
       { type: 'string', pattern: '^\\d{1,10}\\.\\.\\d{1,10}(:\\d{1,10})?$' },
     ],
   }

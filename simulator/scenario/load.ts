@@ -39,9 +39,21 @@ export interface LoadedScenario {
  * @param overrides take the place of what the file says; `sha256` and `text` stay those of the file
  * @param demand what else must be right for whoever asks
  */
-export function loadScenario(source: ScenarioSource, overrides: readonly Override[] = [], demand?: Demand): LoadedScenario {
-  const { text, baseDir, file: name, traces = null } = typeof source === 'string' ? readText(source) : { file: '(text)', ...source }
-  const file = overrides.length === 0 ? name : `${name} with ${overrides.map(({ field, value }) => `${field}=${value}`).join(' ')}`
+export function loadScenario(
+  source: ScenarioSource,
+  overrides: readonly Override[] = [],
+  demand?: Demand,
+): LoadedScenario {
+  const {
+    text,
+    baseDir,
+    file: name,
+    traces = null,
+  } = typeof source === 'string' ? readText(source) : { file: '(text)', ...source }
+  const file =
+    overrides.length === 0
+      ? name
+      : `${name} with ${overrides.map(({ field, value }) => `${field}=${value}`).join(' ')}`
   const { root: asWritten, problems } = parseDocument(text)
   if (asWritten === null) throw problems.toError(file)
   const root = overridden(asWritten, overrides, problems)
@@ -65,7 +77,8 @@ function readText(file: string): ScenarioText & { readonly file: string } {
   let bytes: Buffer
   try {
     const stats = statSync(file)
-    if (TRACE.test(file)) throw refuse('is a trace and no scenario: `headroom sim replay` runs it on a fleet that is given there')
+    if (TRACE.test(file))
+      throw refuse('is a trace and no scenario: `headroom sim replay` runs it on a fleet that is given there')
     // A device has no size and no end.
     if (!stats.isFile()) throw refuse('is not a file')
     if (stats.size > MAX_JSON_BYTES) throw refuse(`is larger than ${MAX_JSON_BYTES} bytes`)
@@ -88,7 +101,12 @@ function unreadableDetail(error: unknown): string {
 }
 
 /** Nothing is said of files that are nobody's business. */
-function withTraces(scenario: Scenario, traces: Readonly<Record<string, string>>, baseDir: string, refuse: Refuse): Scenario {
+function withTraces(
+  scenario: Scenario,
+  traces: Readonly<Record<string, string>>,
+  baseDir: string,
+  refuse: Refuse,
+): Scenario {
   const workload = scenario.workload.map((item, index) => {
     if (item.kind !== 'trace') return item
     const name = relative(baseDir, item.file)

@@ -34,7 +34,8 @@ export function overrideValue(text: string): OverrideValue {
 /** Null: a path that may be changed. Else what is wrong with it. */
 export function overrideFieldProblem(field: string): string | null {
   const keys = field.split('.')
-  if (!PARTS.some((part) => part === keys[0])) return `${field} is no field that may be set: fields of ${PARTS.join(', ')} may be`
+  if (!PARTS.some((part) => part === keys[0]))
+    return `${field} is no field that may be set: fields of ${PARTS.join(', ')} may be`
   if (keys.length < 2 || keys.some((key) => key === ''))
     return `${field} names no field: write it like fleet.0.count or config.idle_swap_out_seconds`
   return keys.length > MAX_DEPTH ? `${field} is deeper than any field` : null
@@ -47,13 +48,26 @@ function withOverride(root: DocNode, { field, value }: Override, problems: Probl
   return root
 }
 
-function put(node: DocNode, keys: readonly string[], value: OverrideValue, path: Path | null, problems: ProblemList): DocNode {
+function put(
+  node: DocNode,
+  keys: readonly string[],
+  value: OverrideValue,
+  path: Path | null,
+  problems: ProblemList,
+): DocNode {
   const [key, ...rest] = keys
   if (key === undefined) return scalar(value, node.offset)
   if (node.kind === 'map') return putIntoMap(node, key, rest, value, path, problems)
   if (node.kind === 'list') return putIntoList(node, key, rest, value, path, problems)
   // What stood there was a single value, or nothing: a field below it makes a record of it.
-  return putIntoMap({ kind: 'map', entries: new Map(), offset: node.offset, size: 1, height: 1 }, key, rest, value, path, problems)
+  return putIntoMap(
+    { kind: 'map', entries: new Map(), offset: node.offset, size: 1, height: 1 },
+    key,
+    rest,
+    value,
+    path,
+    problems,
+  )
 }
 
 function putIntoMap(

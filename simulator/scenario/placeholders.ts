@@ -10,7 +10,10 @@ export interface Placeholder {
 /** All of a text, or of the texts in a JSON value. */
 export function namesIn(value: unknown): Placeholder[] {
   if (typeof value === 'string')
-    return [...value.matchAll(PLACEHOLDER)].map(([, kind, name]) => ({ kind: kind as Placeholder['kind'], name: name! }))
+    return [...value.matchAll(PLACEHOLDER)].map(([, kind, name]) => ({
+      kind: kind as Placeholder['kind'],
+      name: name!,
+    }))
   if (typeof value !== 'object' || value === null) return []
   return Object.values(value).flatMap(namesIn)
 }

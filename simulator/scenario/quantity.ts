@@ -28,13 +28,21 @@ export function parseSizeMib(text: string): Mib | null {
   return Number(match[1]) * (match[2] === 'Gi' ? 1024 : 1)
 }
 
-const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,3}))?(?:([Zz])|([+-])(\d{2}):(\d{2}))$/
+const RFC_3339 =
+  /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,3}))?(?:([Zz])|([+-])(\d{2}):(\d{2}))$/
 
 /** `2026-01-01T00:00:00Z`, with any offset and up to milliseconds; years 1970 to 9999. No leap seconds. */
 export function parseInstant(text: string): Instant | null {
   const match = RFC_3339.exec(text)
   if (match === null) return null
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [number, number, number, number, number, number]
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
   const ms = Number((match[7] ?? '').padEnd(3, '0'))
   const local = Date.UTC(year, month - 1, day, hour, minute, second, ms)
   // Date.UTC carries the 31st of February over into March; what does not come back as it was is no date.

@@ -22,10 +22,19 @@ export type ScalarData =
   /** `what` describes the pattern. */
   | { readonly kind: 'text'; readonly maxLength: number; readonly pattern?: RegExp; readonly what?: string }
   /** `meanings`: what each of them says, where the name alone does not. */
-  | { readonly kind: 'choice'; readonly choices: readonly (string | number)[]; readonly meanings?: Readonly<Record<string, string>> }
+  | {
+      readonly kind: 'choice'
+      readonly choices: readonly (string | number)[]
+      readonly meanings?: Readonly<Record<string, string>>
+    }
   | { readonly kind: 'boolean' }
   /** Milliseconds out of `10m`; with `bareMs` also a whole number of ms, as in a trace. */
-  | { readonly kind: 'duration'; readonly min: DurationMs; readonly max: DurationMs; readonly bareMs: boolean }
+  | {
+      readonly kind: 'duration'
+      readonly min: DurationMs
+      readonly max: DurationMs
+      readonly bareMs: boolean
+    }
   /** MiB: a whole number, or text with Mi or Gi. */
   | { readonly kind: 'size'; readonly min: Mib; readonly max: Mib }
   | { readonly kind: 'instant' }
@@ -90,15 +99,35 @@ export const integer = (min: number, max: number): Rule<number> => ({ kind: 'int
 export const numberFrom = (min: number, max: number): Rule<number> => ({ kind: 'number', min, max })
 export const numberAbove = (above: number, max: number): Rule<number> => ({ kind: 'number', above, max })
 export const text = (maxLength: number): Rule<string> => ({ kind: 'text', maxLength })
-export const textLike = (pattern: RegExp, what: string, maxLength: number): Rule<string> => ({ kind: 'text', pattern, what, maxLength })
+export const textLike = (pattern: RegExp, what: string, maxLength: number): Rule<string> => ({
+  kind: 'text',
+  pattern,
+  what,
+  maxLength,
+})
 export const boolean: Rule<boolean> = { kind: 'boolean' }
 export const instant: Rule<Instant> = { kind: 'instant' }
 export const json: Rule<unknown> = { kind: 'json' }
 export const refused = (detail: string): Rule<never> => ({ kind: 'refused', detail })
 export const size = (min: Mib, max: Mib): Rule<Mib> => ({ kind: 'size', min, max })
-export const duration = (min: DurationMs, max: DurationMs): Rule<DurationMs> => ({ kind: 'duration', min, max, bareMs: false })
-export const durationOrMs = (min: DurationMs, max: DurationMs): Rule<DurationMs> => ({ kind: 'duration', min, max, bareMs: true })
-export const integers = (min: number, max: number, maxCount: number): Rule<readonly number[]> => ({ kind: 'integers', min, max, maxCount })
+export const duration = (min: DurationMs, max: DurationMs): Rule<DurationMs> => ({
+  kind: 'duration',
+  min,
+  max,
+  bareMs: false,
+})
+export const durationOrMs = (min: DurationMs, max: DurationMs): Rule<DurationMs> => ({
+  kind: 'duration',
+  min,
+  max,
+  bareMs: true,
+})
+export const integers = (min: number, max: number, maxCount: number): Rule<readonly number[]> => ({
+  kind: 'integers',
+  min,
+  max,
+  maxCount,
+})
 
 export function choice<const T extends string | number>(...choices: readonly T[]): Rule<T> {
   return { kind: 'choice', choices }
@@ -112,7 +141,11 @@ export function choiceOf<const T extends string>(meanings: Readonly<Record<T, st
 // ── composed ─────────────────────────────────────────────────────────────────
 
 export const nullable = <T>(rule: Rule<T>): Rule<T | null> => ({ kind: 'nullable', rule })
-export const pair = <A, B>(first: Rule<A>, second: Rule<B>): Rule<readonly [A, B]> => ({ kind: 'pair', first, second })
+export const pair = <A, B>(first: Rule<A>, second: Rule<B>): Rule<readonly [A, B]> => ({
+  kind: 'pair',
+  first,
+  second,
+})
 
 export function list<T>(item: Rule<T>, minItems: number, maxItems: number): Rule<readonly T[]> {
   return { kind: 'list', item, minItems, maxItems }
@@ -130,12 +163,17 @@ export function dictionary<T>(
 
 export function record<F extends Fields>(
   fields: F,
-  options: { readonly otherNames?: Readonly<Record<string, string>>; readonly check?: RecordCheck<RecordOf<F>> } = {},
+  options: {
+    readonly otherNames?: Readonly<Record<string, string>>
+    readonly check?: RecordCheck<RecordOf<F>>
+  } = {},
 ): Rule<RecordOf<F>> {
   return { kind: 'record', fields, otherNames: options.otherNames ?? {}, check: options.check ?? null }
 }
 
-export function byKey<R extends Readonly<Record<string, Rule>>>(records: R): Rule<{ [K in keyof R]: ValueOf<R[K]> }[keyof R]> {
+export function byKey<R extends Readonly<Record<string, Rule>>>(
+  records: R,
+): Rule<{ [K in keyof R]: ValueOf<R[K]> }[keyof R]> {
   return { kind: 'by_key', records }
 }
 

@@ -161,7 +161,13 @@ export type Weights = ReadonlyArray<readonly [value: number, weight: number]>
 export type VramSpec =
   | { readonly kind: 'constant'; readonly mib: Mib }
   | { readonly kind: 'uniform'; readonly minMib: Mib; readonly maxMib: Mib }
-  | { readonly kind: 'lognormal'; readonly medianMib: Mib; readonly sigma: number; readonly minMib: Mib; readonly maxMib: Mib }
+  | {
+      readonly kind: 'lognormal'
+      readonly medianMib: Mib
+      readonly sigma: number
+      readonly minMib: Mib
+      readonly maxMib: Mib
+    }
   | { readonly kind: 'choice'; readonly weights: Weights }
 
 export type DurationSpec =
@@ -176,7 +182,8 @@ export interface TaskItem {
   readonly atMs: DurationMs
   readonly request: SimTaskRequest
   /** As stated, or a residence that an activity model makes phases of. */
-  readonly work: Work | { readonly kind: 'residence'; readonly ms: DurationMs; readonly activity: ActivitySpec }
+  readonly work:
+    Work | { readonly kind: 'residence'; readonly ms: DurationMs; readonly activity: ActivitySpec }
   readonly allocSteps: AllocSteps
   readonly cancelAtMs: DurationMs | null
   /** After SIGTERM; left out: it ends at once. */

@@ -37,13 +37,21 @@ const nodeName = textLike(/^[A-Za-z0-9][A-Za-z0-9_-]*$/, 'the name of a node', 8
 const endpoint = textLike(/^[A-Za-z0-9][A-Za-z0-9_-]*$/, 'controller or the name of a node', 80)
 const endpoints = scalarOr(endpoint, list(nodeName, 1, MAX_NODES))
 const linkRule = scalarOr(
-  textLike(/^[A-Za-z0-9][A-Za-z0-9_-]*$/, 'all, the name of a node, or a list of two: controller and a node', 80),
+  textLike(
+    /^[A-Za-z0-9][A-Za-z0-9_-]*$/,
+    'all, the name of a node, or a list of two: controller and a node',
+    80,
+  ),
   pair(endpoints, endpoints),
 )
 
 const at = required(duration(0, MAX_TIME_MS), 'When it begins.')
 const lasting = required(duration(1, MAX_TIME_MS), 'How long it lasts.')
-const healing = optional(nullable(duration(1, MAX_TIME_MS)), null, 'How long it lasts; null: it is never healed.')
+const healing = optional(
+  nullable(duration(1, MAX_TIME_MS)),
+  null,
+  'How long it lasts; null: it is never healed.',
+)
 const absence = optional(
   nullable(duration(1, MAX_TIME_MS)),
   null,
@@ -54,7 +62,10 @@ const probability = required(numberAbove(0, 1), 'Share of the messages, in steps
 const always = optional(numberAbove(0, 1), 1, 'Share of the messages, in steps of 0.001.')
 const messageMs = durationOrMs(1, MAX_MESSAGE_MS)
 
-const refuseUnevenProbability = ({ probability: share }: { readonly probability: number }, refuse: Refuse): void => {
+const refuseUnevenProbability = (
+  { probability: share }: { readonly probability: number },
+  refuse: Refuse,
+): void => {
   if (permilleOf(share) === null) refuse('probability', 'must be a probability in steps of 0.001')
 }
 
@@ -63,7 +74,10 @@ const otherNames = { duration: 'for', until: 'for', time: 'at', p: 'probability'
 const crash = record(
   {
     at,
-    crash: required(endpoint, 'The machine loses power: what ran there is gone, its disk is kept. controller: its process is killed.'),
+    crash: required(
+      endpoint,
+      'The machine loses power: what ran there is gone, its disk is kept. controller: its process is killed.',
+    ),
     for: absence,
     at_point: optional(
       nullable(choice(...PERSIST_POINTS)),
@@ -102,15 +116,27 @@ const secondController = record(
     ),
     for: healing,
   },
-  { otherNames, check: ({ second_controller: isOn }, refuse) => (isOn ? undefined : refuse('second_controller', 'must be true')) },
+  {
+    otherNames,
+    check: ({ second_controller: isOn }, refuse) =>
+      isOn ? undefined : refuse('second_controller', 'must be true'),
+  },
 )
 
 const swarmRule = record(
   {
     from: optional(duration(0, MAX_TIME_MS), 0, 'No fault begins before.'),
     until: required(duration(1, MAX_TIME_MS), 'No fault begins then or later.'),
-    heal_at: optional(nullable(duration(1, MAX_TIME_MS)), null, 'What still holds then is healed; null is until.'),
-    kinds: optional(nullable(list(choice(...FAULT_KINDS), 1, FAULT_KINDS.length)), null, 'Which kinds; null is all of them.'),
+    heal_at: optional(
+      nullable(duration(1, MAX_TIME_MS)),
+      null,
+      'What still holds then is healed; null is until.',
+    ),
+    kinds: optional(
+      nullable(list(choice(...FAULT_KINDS), 1, FAULT_KINDS.length)),
+      null,
+      'Which kinds; null is all of them.',
+    ),
     rate_per_hour: optional(numberAbove(0, MAX_SWARM_RATE), 60, 'Faults per hour on average.'),
   },
   {
@@ -124,7 +150,10 @@ const swarmRule = record(
 
 export const faultRule = byKey({
   crash,
-  bounce: record({ at, bounce: required(nodeName, 'The server process dies and is back at once; its tasks live on.') }, { otherNames }),
+  bounce: record(
+    { at, bounce: required(nodeName, 'The server process dies and is back at once; its tasks live on.') },
+    { otherNames },
+  ),
   node_disk_lost: record(
     {
       at,
@@ -134,11 +163,21 @@ export const faultRule = byKey({
     { otherNames },
   ),
   partition: record(
-    { at, partition: required(linkRule, 'Messages between the two are lost.'), one_way: oneWay, for: lasting },
+    {
+      at,
+      partition: required(linkRule, 'Messages between the two are lost.'),
+      one_way: oneWay,
+      for: lasting,
+    },
     { otherNames },
   ),
   hold: record(
-    { at, hold: required(linkRule, 'Messages between the two are kept and delivered at the end.'), one_way: oneWay, for: lasting },
+    {
+      at,
+      hold: required(linkRule, 'Messages between the two are kept and delivered at the end.'),
+      one_way: oneWay,
+      for: lasting,
+    },
     { otherNames },
   ),
   delay: record(
@@ -153,11 +192,23 @@ export const faultRule = byKey({
     { otherNames, check: refuseUnevenProbability },
   ),
   drop: record(
-    { at, drop: required(linkRule, 'Some messages between the two are lost.'), probability, one_way: oneWay, for: lasting },
+    {
+      at,
+      drop: required(linkRule, 'Some messages between the two are lost.'),
+      probability,
+      one_way: oneWay,
+      for: lasting,
+    },
     { otherNames, check: refuseUnevenProbability },
   ),
   duplicate: record(
-    { at, duplicate: required(linkRule, 'Some messages between the two arrive twice.'), probability, one_way: oneWay, for: lasting },
+    {
+      at,
+      duplicate: required(linkRule, 'Some messages between the two arrive twice.'),
+      probability,
+      one_way: oneWay,
+      for: lasting,
+    },
     { otherNames, check: refuseUnevenProbability },
   ),
   reorder: record(
@@ -177,21 +228,36 @@ export const faultRule = byKey({
     {
       at,
       slow_disk: required(choice('controller'), 'A commit takes its time; the next turn fills meanwhile.'),
-      ms: required(durationOrMs(1, MAX_SLOW_DISK_MS), 'It is durable after a random time up to this, and known to be after as much again.'),
+      ms: required(
+        durationOrMs(1, MAX_SLOW_DISK_MS),
+        'It is durable after a random time up to this, and known to be after as much again.',
+      ),
       for: lasting,
     },
     { otherNames },
   ),
-  disk_full: record({ at, disk_full: required(endpoint, 'Nothing can be made durable there.'), for: lasting }, { otherNames }),
+  disk_full: record(
+    { at, disk_full: required(endpoint, 'Nothing can be made durable there.'), for: lasting },
+    { otherNames },
+  ),
   fsync_error: record(
-    { at, fsync_error: required(choice('controller'), 'The next commit fails, and nobody knows whether it is durable; the process ends.') },
+    {
+      at,
+      fsync_error: required(
+        choice('controller'),
+        'The next commit fails, and nobody knows whether it is durable; the process ends.',
+      ),
+    },
     { otherNames },
   ),
   gpu_lost: record(
     {
       at,
       gpu_lost: required(
-        record({ node: required(nodeName, 'Its node.'), gpu: required(integer(0, MAX_GPUS_PER_NODE - 1), 'Its index, from 0.') }),
+        record({
+          node: required(nodeName, 'Its node.'),
+          gpu: required(integer(0, MAX_GPUS_PER_NODE - 1), 'Its index, from 0.'),
+        }),
         'It falls off the bus: tasks on it end with an error, nothing is placed there.',
       ),
       for: healing,
@@ -207,13 +273,17 @@ export const faultRule = byKey({
     },
     {
       otherNames,
-      check: ({ factor }, refuse) => (permilleOf(factor) === null ? refuse('factor', 'must be in steps of 0.001') : undefined),
+      check: ({ factor }, refuse) =>
+        permilleOf(factor) === null ? refuse('factor', 'must be in steps of 0.001') : undefined,
     },
   ),
   host_memory_short: record(
     {
       at,
-      host_memory_short: required(nodeName, 'Others take host memory there: swap-outs that find too little fail.'),
+      host_memory_short: required(
+        nodeName,
+        'Others take host memory there: swap-outs that find too little fail.',
+      ),
       mib: required(size(1, MAX_HOST_MIB), 'So much of it.'),
       for: lasting,
     },
@@ -223,7 +293,10 @@ export const faultRule = byKey({
     {
       at,
       clock_drift: required(nodeName, 'Its own clock goes at another speed.'),
-      ppm: required(integer(-MAX_PPM, MAX_PPM), 'Millionths by which it is fast; negative: slow. The protocol allows for 50000.'),
+      ppm: required(
+        integer(-MAX_PPM, MAX_PPM),
+        'Millionths by which it is fast; negative: slow. The protocol allows for 50000.',
+      ),
       for: lasting,
     },
     { otherNames, check: ({ ppm }, refuse) => (ppm === 0 ? refuse('ppm', 'must not be 0') : undefined) },

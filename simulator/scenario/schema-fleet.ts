@@ -2,7 +2,21 @@
 import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import { GROUP_ID_MAX_LENGTH, GROUP_ID_PATTERN } from '../../controller/domain/group.ts'
-import { boolean, choice, duration, integer, list, nullable, optional, record, required, scalarOr, size, text, textLike } from './rule.ts'
+import {
+  boolean,
+  choice,
+  duration,
+  integer,
+  list,
+  nullable,
+  optional,
+  record,
+  required,
+  scalarOr,
+  size,
+  text,
+  textLike,
+} from './rule.ts'
 
 export const MAX_NODES = 20_000
 export const MAX_GPUS_PER_NODE = 16
@@ -41,14 +55,25 @@ export const swapRule = scalarOr(
   record({
     out_mib_per_s: required(integer(1, MAX_MIB_PER_S), 'Device to host memory.'),
     in_mib_per_s: required(integer(1, MAX_MIB_PER_S), 'Host memory to device.'),
-    out_fixed_ms: optional(integer(0, MAX_FIXED_MS), 0, 'What every swap-out costs before the first byte moves.'),
-    in_fixed_ms: optional(integer(0, MAX_FIXED_MS), 0, 'What every swap-in costs before the first byte moves.'),
+    out_fixed_ms: optional(
+      integer(0, MAX_FIXED_MS),
+      0,
+      'What every swap-out costs before the first byte moves.',
+    ),
+    in_fixed_ms: optional(
+      integer(0, MAX_FIXED_MS),
+      0,
+      'What every swap-in costs before the first byte moves.',
+    ),
   }),
 )
 
 const gpuRule = record({
   model: optional(text(200), 'generic', 'Shown to people; plays no part in decisions.'),
-  vram_mib: required(size(1, MAX_VRAM_MIB), 'Physical VRAM: the total minus what the driver itself reserves.'),
+  vram_mib: required(
+    size(1, MAX_VRAM_MIB),
+    'Physical VRAM: the total minus what the driver itself reserves.',
+  ),
   swap: optional(swapRule, 'stock-driver', 'How long swaps take: a profile by name, or its numbers.'),
   start_ms: optional(
     integer(0, MAX_START_MS),
@@ -64,7 +89,10 @@ const gpuRule = record({
 
 const foreignRule = record({
   at: required(duration(0, MAX_FOREIGN_MS), 'From when on.'),
-  mib: required(size(0, MAX_VRAM_MIB), 'How much of each GPU; they get what is free in that instant, and ask no more.'),
+  mib: required(
+    size(0, MAX_VRAM_MIB),
+    'How much of each GPU; they get what is free in that instant, and ask no more.',
+  ),
   gpus: optional(
     nullable(list(integer(0, MAX_GPUS_PER_NODE - 1), 1, MAX_GPUS_PER_NODE)),
     null,
@@ -74,12 +102,23 @@ const foreignRule = record({
 
 export const nodesRule = record(
   {
-    name: required(nodeNamePattern, 'Name and id. {i} stands for the number of the node in this entry, from 0.'),
+    name: required(
+      nodeNamePattern,
+      'Name and id. {i} stands for the number of the node in this entry, from 0.',
+    ),
     count: optional(integer(1, MAX_NODES), 1, 'How many of them.'),
     gpus: optional(integer(1, MAX_GPUS_PER_NODE), 1, 'GPUs of each node.'),
     gpu: required(gpuRule, 'What each GPU is like.'),
-    groups: optional(list(groupName, 0, MAX_GROUPS), [], 'Groups the node belongs to; without any it is in the common pool.'),
-    safety_reserve_mib: optional(nullable(size(0, MAX_RESERVE_MIB)), null, 'Override of the cluster default, for each GPU.'),
+    groups: optional(
+      list(groupName, 0, MAX_GROUPS),
+      [],
+      'Groups the node belongs to; without any it is in the common pool.',
+    ),
+    safety_reserve_mib: optional(
+      nullable(size(0, MAX_RESERVE_MIB)),
+      null,
+      'Override of the cluster default, for each GPU.',
+    ),
     overcommit_vram_percent: optional(
       nullable(integer(0, MAX_OVERCOMMIT_PERCENT)),
       null,
@@ -107,10 +146,19 @@ export const nodesRule = record(
       MAX_ATTEMPTS_PER_NODE,
       'Attempts that the server holds at once: tasks that run there, and ended ones that are not acknowledged.',
     ),
-    foreign: optional(list(foreignRule, 0, MAX_FOREIGN_STEPS), [], 'VRAM that others take, from one time to the next.'),
+    foreign: optional(
+      list(foreignRule, 0, MAX_FOREIGN_STEPS),
+      [],
+      'VRAM that others take, from one time to the next.',
+    ),
   },
   {
-    otherNames: { gpu_count: 'gpus', node: 'name', overcommit: 'overcommit_vram_percent', reserve: 'safety_reserve_mib' },
+    otherNames: {
+      gpu_count: 'gpus',
+      node: 'name',
+      overcommit: 'overcommit_vram_percent',
+      reserve: 'safety_reserve_mib',
+    },
     check: ({ name, count, id, gpus, foreign }, refuse) => {
       if (count > 1 && id !== null) refuse('id', `names one node, and count is ${count}`)
       if (foreign.some((step) => step.gpus?.some((gpu) => gpu >= gpus) === true))

@@ -1,5 +1,17 @@
 /** Table of `operator`: requests to the REST interface, each in its instant. */
-import { byKey, duration, integer, json, list, nullable, optional, optionalAbsent, record, required, textLike } from './rule.ts'
+import {
+  byKey,
+  duration,
+  integer,
+  json,
+  list,
+  nullable,
+  optional,
+  optionalAbsent,
+  record,
+  required,
+  textLike,
+} from './rule.ts'
 import { MAX_TIME_MS } from './schema-workload.ts'
 
 const MAX_ACTIONS = 10_000
@@ -18,7 +30,11 @@ const asked = {
     'What the answer must contain: of maps these keys, of lists item by item, all else the same. Left out: anything.',
   ),
 }
-const ifMatch = optional(headerValue, null, 'The If-Match header: the ETag that an answer had before, in its own quotes.')
+const ifMatch = optional(
+  headerValue,
+  null,
+  'The If-Match header: the ETag that an answer had before, in its own quotes.',
+)
 const sent = required(json, 'The body.')
 
 export const operatorRule = list(
@@ -29,9 +45,19 @@ export const operatorRule = list(
       post: required(apiPath, 'Creates, or does.'),
       body: optional(json, null, 'The body; null sends none.'),
       if_match: ifMatch,
-      idempotency_key: optional(headerValue, null, 'The Idempotency-Key header: the same key makes one task.'),
+      idempotency_key: optional(
+        headerValue,
+        null,
+        'The Idempotency-Key header: the same key makes one task.',
+      ),
       as: optional(
-        nullable(textLike(/^[A-Za-z][A-Za-z0-9_-]*$/, 'a name of letters, digits, - and _ that begins with a letter', 63)),
+        nullable(
+          textLike(
+            /^[A-Za-z][A-Za-z0-9_-]*$/,
+            'a name of letters, digits, - and _ that begins with a letter',
+            63,
+          ),
+        ),
         null,
         'Name of the task that is made, for {task:NAME} in later actions.',
       ),

@@ -63,23 +63,38 @@ const maxRequeues = nullable(integer(0, 1000))
 const stopGrace = nullable(integer(0, 3_600))
 const stopTakes = duration(0, 3_600_000)
 const onNodeLoss = choice('wait', 'fail', 'requeue')
-const itemName = textLike(/^[A-Za-z][A-Za-z0-9_-]*$/, 'a name of letters, digits, - and _ that begins with a letter', 63)
+const itemName = textLike(
+  /^[A-Za-z][A-Za-z0-9_-]*$/,
+  'a name of letters, digits, - and _ that begins with a letter',
+  63,
+)
 const itemNameDoc =
   'Names its random streams and begins the ids of its tasks. null: g or t and the position in the list, which shifts with it.'
 
 // ── times, activity ──────────────────────────────────────────────────────────
 
-const uniformTime = record({ min: required(workTime, 'The least.'), max: required(workTime, 'The most.') }, { check: refuseFallingBounds })
+const uniformTime = record(
+  { min: required(workTime, 'The least.'), max: required(workTime, 'The most.') },
+  { check: refuseFallingBounds },
+)
 const lognormalTime = record({
   median: required(workTime, 'Half of the tasks take less.'),
   sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
 })
-const timeWeights = dictionary(/^[1-9]\d{0,11}(ms|s|m|h|d)$/, 'a time from 1ms on, with its unit', weight, 1, 1000)
+const timeWeights = dictionary(
+  /^[1-9]\d{0,11}(ms|s|m|h|d)$/,
+  'a time from 1ms on, with its unit',
+  weight,
+  1,
+  1000,
+)
 const durationRule = scalarOr(
   workTime,
   byKey({
     uniform: record({ uniform: required(uniformTime, 'Evenly between the two.') }),
-    exponential: record({ exponential: required(record({ mean: required(workTime, 'On average.') }), 'Without memory.') }),
+    exponential: record({
+      exponential: required(record({ mean: required(workTime, 'On average.') }), 'Without memory.'),
+    }),
     lognormal: record({ lognormal: required(lognormalTime, 'The logarithm is normal.') }),
     choice: record({ choice: required(timeWeights, 'In proportion to its weight each.') }),
   }),
@@ -90,7 +105,11 @@ const activity = scalarOr(
   record({
     busy: required(durationRule, 'How long it works without a pause.'),
     idle: required(durationRule, 'How long it leaves the GPU alone in between.'),
-    first: optional(choice('busy', 'idle'), 'busy', 'What it begins with; one that begins idle touches its GPU for 1 ms.'),
+    first: optional(
+      choice('busy', 'idle'),
+      'busy',
+      'What it begins with; one that begins idle touches its GPU for 1 ms.',
+    ),
   }),
 )
 
@@ -100,9 +119,17 @@ export const traceItemRule = record(
   {
     trace: required(text(1024), 'File of the trace, from the folder of the scenario.'),
     name: optional(nullable(itemName), null, itemNameDoc),
-    time_scale: optional(numberAbove(0, 1_000_000), 1, 'Arrivals lie this many times as far apart; how long tasks run stays as it is.'),
+    time_scale: optional(
+      numberAbove(0, 1_000_000),
+      1,
+      'Arrivals lie this many times as far apart; how long tasks run stays as it is.',
+    ),
     sample: optional(numberAbove(0, 1), 1, 'Takes each task with this probability.'),
-    from: optional(time, 0, "Leaves out what arrives before, in the trace's own time; becomes the start of the scenario."),
+    from: optional(
+      time,
+      0,
+      "Leaves out what arrives before, in the trace's own time; becomes the start of the scenario.",
+    ),
     to: optional(nullable(time), null, "Leaves out what arrives then or later, in the trace's own time."),
     max_gpus: optional(nullable(integer(1, MAX_GPUS)), null, 'Leaves out tasks of more GPUs.'),
     activity: optional(
@@ -128,7 +155,11 @@ const lognormalVram = record(
     median: required(vram, 'Half of the tasks take less.'),
     sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
     min: optional(vram, 1, 'What falls below takes this.'),
-    max: optional(nullable(vram), null, 'What lies above takes this; null is the most that fits any GPU of the fleet beside its reserve.'),
+    max: optional(
+      nullable(vram),
+      null,
+      'What lies above takes this; null is the most that fits any GPU of the fleet beside its reserve.',
+    ),
   },
   { check: refuseFallingBounds },
 )
@@ -137,11 +168,22 @@ const vramRule = scalarOr(
   byKey({
     uniform: record({ uniform: required(uniformVram, 'Evenly between the two.') }),
     lognormal: record({ lognormal: required(lognormalVram, 'The logarithm is normal.') }),
-    choice: record({ choice: required(dictionary(/^[1-9]\d{0,6}$/, 'whole MiB', weight, 1, 1000), 'In proportion to its weight each.') }),
+    choice: record({
+      choice: required(
+        dictionary(/^[1-9]\d{0,6}$/, 'whole MiB', weight, 1, 1000),
+        'In proportion to its weight each.',
+      ),
+    }),
   }),
 )
 
-const gpuWeights = dictionary(/^([1-9]\d{0,2}|10[01]\d|102[0-4])$/, `a number of GPUs from 1 to ${MAX_GPUS}`, weight, 1, 64)
+const gpuWeights = dictionary(
+  /^([1-9]\d{0,2}|10[01]\d|102[0-4])$/,
+  `a number of GPUs from 1 to ${MAX_GPUS}`,
+  weight,
+  1,
+  64,
+)
 const priorityWeights = dictionary(/^[0-4]$/, 'a priority from 0 to 4', weight, 1, 5)
 
 export const generateItemRule = record(
@@ -158,20 +200,48 @@ export const generateItemRule = record(
     from: optional(time, 0, 'No arrival before.'),
     until: optional(nullable(time), null, "No arrival then or later; null is the clock's until."),
     count: optional(nullable(integer(1, MAX_GENERATED_TASKS)), null, 'Ends after so many tasks.'),
-    gpus: optional(scalarOr(integer(1, MAX_GPUS), gpuWeights), 1, 'GPUs of a task, or weights by number of GPUs.'),
-    vram_mib: optional(nullable(vramRule), null, 'Per GPU. Only tasks that take whole GPUs may leave it out.'),
-    duration: optional(durationRule, { exponential: { mean: DEFAULT_RUN_MS } }, 'From start to end when the task runs alone on idle GPUs.'),
+    gpus: optional(
+      scalarOr(integer(1, MAX_GPUS), gpuWeights),
+      1,
+      'GPUs of a task, or weights by number of GPUs.',
+    ),
+    vram_mib: optional(
+      nullable(vramRule),
+      null,
+      'Per GPU. Only tasks that take whole GPUs may leave it out.',
+    ),
+    duration: optional(
+      durationRule,
+      { exponential: { mean: DEFAULT_RUN_MS } },
+      'From start to end when the task runs alone on idle GPUs.',
+    ),
     activity: optional(activity, 'always-busy', 'How much of that the GPU works.'),
-    priority: optional(scalarOr(choice(0, 1, 2, 3, 4), priorityWeights), TASK_DEFAULTS.priority, 'Class, or weights by class.'),
-    noswap: optional(numberFrom(0, 1), 0, 'Probability that a task may not be swapped out, in steps of 0.001.'),
+    priority: optional(
+      scalarOr(choice(0, 1, 2, 3, 4), priorityWeights),
+      TASK_DEFAULTS.priority,
+      'Class, or weights by class.',
+    ),
+    noswap: optional(
+      numberFrom(0, 1),
+      0,
+      'Probability that a task may not be swapped out, in steps of 0.001.',
+    ),
     groups: optional(groups, [], 'Groups it targets, any of which will do; none is the common pool.'),
     gpu_mode: optional(gpuMode, TASK_DEFAULTS.gpuMode, 'Whether tasks share GPUs.'),
     owner: optional(owner, null, 'Who submits them.'),
     labels: optional(labels, {}, 'For people and queries.'),
     max_runtime_seconds: optional(maxRuntime, null, 'They are stopped after this.'),
-    stop_grace_seconds: optional(stopGrace, null, 'Between SIGTERM and SIGKILL when they are stopped; null: what the cluster gives.'),
+    stop_grace_seconds: optional(
+      stopGrace,
+      null,
+      'Between SIGTERM and SIGKILL when they are stopped; null: what the cluster gives.',
+    ),
     stop_takes: optional(stopTakes, 0, 'How long they take to end after SIGTERM.'),
-    on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'What happens when their node falls silent.'),
+    on_node_loss: optional(
+      onNodeLoss,
+      TASK_DEFAULTS.onNodeLoss,
+      'What happens when their node falls silent.',
+    ),
     max_requeues: optionalAbsent(
       maxRequeues,
       'Requeues after attempts that ended within 10 minutes; null is no limit. Left out: what the configuration says at submission.',
@@ -193,9 +263,11 @@ export const generateItemRule = record(
       daily: 'hourly',
     },
     check: ({ from, until, gpu_mode, vram_mib, noswap, hourly }, refuse) => {
-      if (hourly?.every((factor) => factor === 0) === true) refuse('hourly', 'must be above 0 in one hour at least')
+      if (hourly?.every((factor) => factor === 0) === true)
+        refuse('hourly', 'must be above 0 in one hour at least')
       if (until !== null && until <= from) refuse('until', 'must be after from')
-      if (vram_mib === null && gpu_mode === 'shared') refuse('vram_mib', 'is needed unless gpu_mode is exclusive')
+      if (vram_mib === null && gpu_mode === 'shared')
+        refuse('vram_mib', 'is needed unless gpu_mode is exclusive')
       if (permilleOf(noswap) === null) refuse('noswap', 'must be a probability in steps of 0.001')
     },
   },
@@ -221,28 +293,39 @@ const phasesWork = record(
   },
   {
     check: ({ phases }, refuse) => {
-      if (phases.every(([busyMs, idleMs]) => busyMs + idleMs === 0)) refuse('phases', 'must last 1 ms or longer in all')
+      if (phases.every(([busyMs, idleMs]) => busyMs + idleMs === 0))
+        refuse('phases', 'must last 1 ms or longer in all')
     },
   },
 )
 const burstsWork = record(
   {
     kind: required(choice('bursts'), 'Requests that arrive whether or not earlier ones are done.'),
-    at: required(list(pair(workMs, durationOrMs(1, MAX_WORK_MS)), 0, MAX_PHASES), 'Pairs of arrival since the start and GPU work.'),
+    at: required(
+      list(pair(workMs, durationOrMs(1, MAX_WORK_MS)), 0, MAX_PHASES),
+      'Pairs of arrival since the start and GPU work.',
+    ),
     stayMs: required(workMs, 'Does not end before this time since its start.'),
   },
   {
     check: ({ at, stayMs }, refuse) => {
       if (at.length === 0 && stayMs === 0) refuse('stayMs', 'must be 1 or more when there are no bursts')
       const fallsAt = at.findIndex(([offsetMs], i) => i > 0 && offsetMs < at[i - 1]![0])
-      if (fallsAt !== -1) refuse('at', `falls from ${at[fallsAt - 1]![0]} to ${at[fallsAt]![0]} ms; bursts stand in the order of arrival`)
+      if (fallsAt !== -1)
+        refuse(
+          'at',
+          `falls from ${at[fallsAt - 1]![0]} to ${at[fallsAt]![0]} ms; bursts stand in the order of arrival`,
+        )
     },
   },
 )
 
 export const taskRule = record(
   {
-    id: required(textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'an id of letters, digits, dot, - and _', 128), 'Its id in all results.'),
+    id: required(
+      textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'an id of letters, digits, dot, - and _', 128),
+      'Its id in all results.',
+    ),
     at: optional(time, 0, 'When it is submitted.'),
     name: optional(nullable(text(256)), null, 'Shown to people.'),
     gpus: optional(integer(1, MAX_GPUS), TASK_DEFAULTS.gpuCount, 'GPUs, all on one node.'),
@@ -253,23 +336,39 @@ export const taskRule = record(
     groups: optional(groups, [], 'Groups it targets, any of which will do; none is the common pool.'),
     labels: optional(labels, {}, 'For people and queries.'),
     owner: optional(owner, null, 'Who submits it.'),
-    command: optional(nullable(list(text(4096), 1, 256)), null, 'What the server runs; plays no part in a simulation.'),
+    command: optional(
+      nullable(list(text(4096), 1, 256)),
+      null,
+      'What the server runs; plays no part in a simulation.',
+    ),
     max_runtime_seconds: optional(maxRuntime, null, 'It is stopped after this.'),
-    stop_grace_seconds: optional(stopGrace, null, 'Between SIGTERM and SIGKILL when it is stopped; null: what the cluster gives.'),
+    stop_grace_seconds: optional(
+      stopGrace,
+      null,
+      'Between SIGTERM and SIGKILL when it is stopped; null: what the cluster gives.',
+    ),
     stop_takes: optional(stopTakes, 0, 'How long it takes to end after SIGTERM.'),
     on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'What happens when its node falls silent.'),
     max_requeues: optionalAbsent(
       maxRequeues,
       'Requeues after attempts that ended within 10 minutes; null is no limit. Left out: what the configuration says at submission.',
     ),
-    run: optional(nullable(workTime), null, 'From start to end when it runs alone. Without run and work: 1h.'),
+    run: optional(
+      nullable(workTime),
+      null,
+      'From start to end when it runs alone. Without run and work: 1h.',
+    ),
     activity: optional(activity, 'always-busy', 'How much of run the GPU works.'),
     work: optional(
       nullable(byValue('kind', { duration: durationWork, phases: phasesWork, bursts: burstsWork })),
       null,
       'What it does in detail, as in a trace.',
     ),
-    alloc: optional(list(pair(workMs, vram), 0, 10_000), [], 'Growth: pairs of time since the start and MiB per GPU from then on.'),
+    alloc: optional(
+      list(pair(workMs, vram), 0, 10_000),
+      [],
+      'Growth: pairs of time since the start and MiB per GPU from then on.',
+    ),
     cancel_at: optional(nullable(time), null, 'When its owner cancels it.'),
     state: optional(
       nullable(startRule),
@@ -282,7 +381,11 @@ export const taskRule = record(
 
 export const taskItemRule = record({ task: required(taskRule, 'One task.') })
 
-export const workloadRule = list(byKey({ trace: traceItemRule, generate: generateItemRule, task: taskItemRule }), 0, MAX_ITEMS)
+export const workloadRule = list(
+  byKey({ trace: traceItemRule, generate: generateItemRule, task: taskItemRule }),
+  0,
+  MAX_ITEMS,
+)
 
 type Refuse = (field: string | null, detail: string) => void
 
@@ -298,9 +401,12 @@ interface TaskFields {
 }
 
 function checkTask(task: TaskFields, refuse: Refuse): void {
-  if (task.vram_mib === null && task.gpu_mode === 'shared') refuse('vram_mib', 'is needed unless gpu_mode is exclusive')
-  if (task.work !== null && task.run !== null) refuse('run', 'says the same as work; only one of them may stand here')
-  if (task.work !== null && task.activity !== 'always-busy') refuse('activity', 'goes with run; work already says when the GPU works')
+  if (task.vram_mib === null && task.gpu_mode === 'shared')
+    refuse('vram_mib', 'is needed unless gpu_mode is exclusive')
+  if (task.work !== null && task.run !== null)
+    refuse('run', 'says the same as work; only one of them may stand here')
+  if (task.work !== null && task.activity !== 'always-busy')
+    refuse('activity', 'goes with run; work already says when the GPU works')
   if (task.cancel_at !== null && task.cancel_at < task.at) refuse('cancel_at', 'must not be before at')
   let [latestMs, mostMib] = [-1, task.vram_mib ?? 0]
   for (const [i, [atMs, mib]] of task.alloc.entries()) {
@@ -310,6 +416,9 @@ function checkTask(task: TaskFields, refuse: Refuse): void {
   }
 }
 
-function refuseFallingBounds({ min, max }: { readonly min: number; readonly max: number | null }, refuse: Refuse): void {
+function refuseFallingBounds(
+  { min, max }: { readonly min: number; readonly max: number | null },
+  refuse: Refuse,
+): void {
   if (max !== null && max < min) refuse('max', 'must not be below min')
 }

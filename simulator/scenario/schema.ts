@@ -2,7 +2,13 @@
  * The whole of a scenario file as one table. From it come the checker's errors, and later the documentation and the published JSON Schema.
  * Source: design "The simulator", section Scenario.
  */
-import { checkConfig, CONFIG_RULES, type ConfigFields, DEFAULT_CONFIG, type FieldRule } from '../../controller/domain/config.ts'
+import {
+  checkConfig,
+  CONFIG_RULES,
+  type ConfigFields,
+  DEFAULT_CONFIG,
+  type FieldRule,
+} from '../../controller/domain/config.ts'
 import { CONFIG_MEANINGS } from '../../controller/domain/config-meanings.ts'
 import { assertRule } from './assertions.ts'
 import {
@@ -47,16 +53,23 @@ function configValueRule(rule: FieldRule): Rule<number | string | null> {
 }
 
 const configRule = record(
-  mapFields((key, rule) => optionalAbsent(configValueRule(rule), `${CONFIG_MEANINGS[key]}.`, DEFAULT_CONFIG[key])),
+  mapFields((key, rule) =>
+    optionalAbsent(configValueRule(rule), `${CONFIG_MEANINGS[key]}.`, DEFAULT_CONFIG[key]),
+  ),
   {
-    otherNames: { overcommit_vram_percent: 'default_vram_overcommit_percent', strategy: 'placement_strategy' },
+    otherNames: {
+      overcommit_vram_percent: 'default_vram_overcommit_percent',
+      strategy: 'placement_strategy',
+    },
     check: (config, refuse) => {
       for (const { field, detail } of checkConfig({ ...DEFAULT_CONFIG, ...config })) refuse(field, detail)
     },
   },
 ) as Rule<Partial<ConfigFields>>
 
-function mapFields<F extends Field>(fieldOf: (key: keyof ConfigFields, rule: FieldRule) => F): Readonly<Record<string, F>> {
+function mapFields<F extends Field>(
+  fieldOf: (key: keyof ConfigFields, rule: FieldRule) => F,
+): Readonly<Record<string, F>> {
   const keys = Object.keys(CONFIG_RULES) as Array<keyof ConfigFields>
   return Object.fromEntries(keys.map((key) => [key, fieldOf(key, CONFIG_RULES[key])]))
 }
@@ -82,21 +95,32 @@ function sweptValuesRule(rule: FieldRule): Rule<readonly (number | string | null
 }
 
 const sweptFields: Record<string, Field<readonly (number | string | null)[] | undefined>> = {}
-for (const [key, field] of Object.entries(mapFields((_, rule) => optionalAbsent(sweptValuesRule(rule), 'The values that are tried.')))) {
+for (const [key, field] of Object.entries(
+  mapFields((_, rule) => optionalAbsent(sweptValuesRule(rule), 'The values that are tried.')),
+)) {
   sweptFields[`config.${key}`] = field
 }
 
 const sweepRule = record(
   {
     ...sweptFields,
-    seeds: optional(nullable(integers(0, MAX_SEED, MAX_SWEPT_SEEDS)), null, "The seeds tried; null is the scenario's own."),
+    seeds: optional(
+      nullable(integers(0, MAX_SEED, MAX_SWEPT_SEEDS)),
+      null,
+      "The seeds tried; null is the scenario's own.",
+    ),
   },
   { otherNames: mapOtherNames() },
-) as Rule<Readonly<Record<string, readonly (number | string | null)[]>> & { readonly seeds: readonly number[] | null }>
+) as Rule<
+  Readonly<Record<string, readonly (number | string | null)[]>> & { readonly seeds: readonly number[] | null }
+>
 
 /** `idle_swap_out_seconds` is meant to be `config.idle_swap_out_seconds`. */
 function mapOtherNames(): Readonly<Record<string, string>> {
-  return Object.fromEntries([...Object.keys(CONFIG_RULES).map((key) => [key, `config.${key}`]), ['seed', 'seeds']])
+  return Object.fromEntries([
+    ...Object.keys(CONFIG_RULES).map((key) => [key, `config.${key}`]),
+    ['seed', 'seeds'],
+  ])
 }
 
 // ── the file ─────────────────────────────────────────────────────────────────
@@ -104,8 +128,16 @@ function mapOtherNames(): Readonly<Record<string, string>> {
 const clockRule = record(
   {
     start: optional(instant, DEFAULT_START_MS, 'What the clock says at the start.'),
-    until: optional(nullable(duration(1, MAX_TIME_MS)), null, 'No arrival after; null is when the workload is over.'),
-    drain: optional(boolean, true, 'Whether the run goes on after until, to the end of every task that can end.'),
+    until: optional(
+      nullable(duration(1, MAX_TIME_MS)),
+      null,
+      'No arrival after; null is when the workload is over.',
+    ),
+    drain: optional(
+      boolean,
+      true,
+      'Whether the run goes on after until, to the end of every task that can end.',
+    ),
   },
   {
     otherNames: { end: 'until' },
@@ -117,25 +149,48 @@ const clockRule = record(
 
 export const scenarioRule = record(
   {
-    scenario: required(textLike(/^[a-z0-9][a-z0-9._-]*$/, 'a name of small letters, digits, dot, - and _', 128), 'Its name.'),
+    scenario: required(
+      textLike(/^[a-z0-9][a-z0-9._-]*$/, 'a name of small letters, digits, dot, - and _', 128),
+      'Its name.',
+    ),
     description: optional(nullable(text(4096)), null, 'What it shows, for people.'),
     version: required(choice(SCENARIO_VERSION), 'Of the format.'),
     seed: optional(integer(0, MAX_SEED), 1, 'Of all random numbers.'),
-    clock: optional(clockRule, { start: DEFAULT_START_MS, until: null, drain: true }, 'When it begins and ends.'),
+    clock: optional(
+      clockRule,
+      { start: DEFAULT_START_MS, until: null, drain: true },
+      'When it begins and ends.',
+    ),
     fleet: required(fleetRule, 'The nodes.'),
-    config: optional(configRule, {}, 'The live configuration it begins with; what is left out has its default.'),
+    config: optional(
+      configRule,
+      {},
+      'The live configuration it begins with; what is left out has its default.',
+    ),
     workload: optional(workloadRule, [], 'What is submitted. At one instant, in the order of this list.'),
     operator: optional(
       operatorRule,
       [],
       'What an operator does, through the REST routes, in virtual time. In paths, and in texts of a body or an expected answer, {node:NAME} stands for the id of that node, {task:NAME} for that of a task that an earlier action named with `as`.',
     ),
-    limits: optional(limitsRule, { placed_gpus_per_owner: null }, 'What one owner may take, as the environment of a controller limits it.'),
+    limits: optional(
+      limitsRule,
+      { placed_gpus_per_owner: null },
+      'What one owner may take, as the environment of a controller limits it.',
+    ),
     faults: optional(faultsRule, [], 'What breaks.'),
     assert: optional(assertRule, { always: [], eventually: [], sometimes: [], final: [] }, 'What must hold.'),
     sweep: optional(nullable(sweepRule), null, 'Which values `sim sweep` tries.'),
   },
-  { otherNames: { name: 'scenario', nodes: 'fleet', tasks: 'workload', asserts: 'assert', configuration: 'config' } },
+  {
+    otherNames: {
+      name: 'scenario',
+      nodes: 'fleet',
+      tasks: 'workload',
+      asserts: 'assert',
+      configuration: 'config',
+    },
+  },
 )
 
 export type ScenarioDocument = ValueOf<typeof scenarioRule>

@@ -25,7 +25,10 @@ export type IdTaken = (id: string) => string | null
  */
 export function traceArrivals(item: TraceItem, random: Random, isTaken: IdTaken): ArrivalSource {
   const sampleSeed = random.stream(`workload/${item.name}/sample`)()
-  const workOf = item.activity === null ? null : drawnWork(item.activity, random.stream(`workload/${item.name}/activity`)())
+  const workOf =
+    item.activity === null
+      ? null
+      : drawnWork(item.activity, random.stream(`workload/${item.name}/activity`)())
   return new TraceArrivals(item, sampleSeed, workOf, isTaken)
 }
 
@@ -99,7 +102,11 @@ class TraceArrivals implements ArrivalSource {
     if (typeof selected === 'string') return
     const id = `${this.#item.idPrefix}${task.id}`
     const taken = this.#isTaken(id)
-    if (taken !== null) throw new TraceError({ file: this.#item.file, field: 'id' }, `${id} is ${taken}: give that item another name or id`)
+    if (taken !== null)
+      throw new TraceError(
+        { file: this.#item.file, field: 'id' },
+        `${id} is ${taken}: give that item another name or id`,
+      )
     this.#tasks.push(simTaskOf(selected, id, this.#workOf?.(task) ?? task.work))
   }
 }

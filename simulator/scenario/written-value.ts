@@ -27,7 +27,10 @@ export function writtenValue(rule: Rule, value: unknown): unknown {
       return key === undefined ? value : writtenValue(rule.records[key]!, value)
     }
     case 'by_value':
-      return writtenValue(rule.records[String((value as Readonly<Record<string, unknown>>)[rule.key])]!, value)
+      return writtenValue(
+        rule.records[String((value as Readonly<Record<string, unknown>>)[rule.key])]!,
+        value,
+      )
     case 'scalar_or':
       return writtenValue(typeof value === 'object' ? rule.collection : rule.scalar, value)
     case 'integer':
@@ -62,5 +65,7 @@ function writtenRecord({ fields }: RecordData, value: unknown): unknown {
 }
 
 function mapped(value: unknown, ruleOf: (key: string) => Rule): unknown {
-  return Object.fromEntries(Object.entries(value as object).map(([key, member]) => [key, writtenValue(ruleOf(key), member)]))
+  return Object.fromEntries(
+    Object.entries(value as object).map(([key, member]) => [key, writtenValue(ruleOf(key), member)]),
+  )
 }

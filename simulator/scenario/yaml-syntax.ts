@@ -25,7 +25,8 @@ export function parseYaml(text: string): Syntax {
   const lines = new LineCounter()
   lines.addNewLine(0)
   const problems = new ProblemList((offset) => positionOf(lines, offset))
-  const tokens = Buffer.byteLength(text) > MAX_TEXT_BYTES ? tooLarge(problems) : tokensOf(text, lines, problems)
+  const tokens =
+    Buffer.byteLength(text) > MAX_TEXT_BYTES ? tooLarge(problems) : tokensOf(text, lines, problems)
   const document = problems.count > 0 ? null : compose(tokens, text.length, problems)
   return { document: problems.count > 0 ? null : document, problems }
 }
@@ -84,12 +85,14 @@ const DEPTH_DETAIL = `lists and maps may lie at most ${MAX_DEPTH} deep in each o
 
 function refuseSecondDocument(tokens: readonly CST.Token[], problems: ProblemList): void {
   const second = tokens.filter((token) => token.type === 'document')[1]
-  if (second !== undefined) problems.add(second.offset, null, 'a scenario is one YAML document; here a second one begins')
+  if (second !== undefined)
+    problems.add(second.offset, null, 'a scenario is one YAML document; here a second one begins')
 }
 
 function refuseDepth(tokens: readonly CST.Token[], problems: ProblemList): void {
   const open: Array<{ readonly token: CST.Token; readonly depth: number }> = []
-  for (const token of tokens) if (token.type === 'document' && token.value !== undefined) open.push({ token: token.value, depth: 1 })
+  for (const token of tokens)
+    if (token.type === 'document' && token.value !== undefined) open.push({ token: token.value, depth: 1 })
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { token, depth } = next
     if (!('items' in token)) continue
@@ -101,7 +104,11 @@ function refuseDepth(tokens: readonly CST.Token[], problems: ProblemList): void 
   }
 }
 
-function compose(tokens: Iterable<CST.Token>, length: number, problems: ProblemList): Document.Parsed<ParsedNode> | null {
+function compose(
+  tokens: Iterable<CST.Token>,
+  length: number,
+  problems: ProblemList,
+): Document.Parsed<ParsedNode> | null {
   // uniqueKeys compares every key with every other; `document.ts` refuses duplicates in one pass.
   const composer = new Composer<ParsedNode>({
     version: '1.2',
@@ -114,7 +121,8 @@ function compose(tokens: Iterable<CST.Token>, length: number, problems: ProblemL
   let first: Document.Parsed<ParsedNode> | null = null
   for (const document of composer.compose(tokens, true, length)) {
     first ??= document
-    for (const { pos, message } of [...document.errors, ...document.warnings]) problems.add(pos[0], null, firstLine(message))
+    for (const { pos, message } of [...document.errors, ...document.warnings])
+      problems.add(pos[0], null, firstLine(message))
     const { explicit, version } = document.directives.yaml
     if (explicit === true && version !== '1.2') problems.add(0, null, `must be YAML 1.2, is ${version}`)
   }

@@ -26,7 +26,10 @@ export interface SnapshotTextOptions {
 }
 
 /** A line for each node and task. Ends with a line break. */
-export function* snapshotText(snapshot: Snapshot<Iterable<TaskItem>>, options: SnapshotTextOptions): Generator<string, void> {
+export function* snapshotText(
+  snapshot: Snapshot<Iterable<TaskItem>>,
+  options: SnapshotTextOptions,
+): Generator<string, void> {
   const { name, description, seed = 1, untilMs = null, later = [], isCutOff = false } = options
   const until = untilMs === null ? {} : { until: time(untilMs), ...(isCutOff ? { drain: false } : {}) }
   const clock = { start: new Date(snapshot.startMs).toISOString(), ...until }
@@ -50,7 +53,8 @@ export function* snapshotText(snapshot: Snapshot<Iterable<TaskItem>>, options: S
   yield '\n  ]'
   for (const list of ['operator', 'faults'] as const) {
     const entries = options[list] ?? []
-    if (entries.length > 0) yield `,\n  "${list}": [\n    ${entries.map((entry) => JSON.stringify(entry)).join(',\n    ')}\n  ]`
+    if (entries.length > 0)
+      yield `,\n  "${list}": [\n    ${entries.map((entry) => JSON.stringify(entry)).join(',\n    ')}\n  ]`
   }
   yield '\n}\n'
 }
@@ -73,7 +77,9 @@ function nodeEntry(node: ScenarioNode): object {
         out_fixed_ms: swap.outFixedMs,
         in_fixed_ms: swap.inFixedMs,
       },
-      ...(efficiencyPermille.length === 1 && efficiencyPermille[0] === 1000 ? {} : { efficiency: efficiencyPermille }),
+      ...(efficiencyPermille.length === 1 && efficiencyPermille[0] === 1000
+        ? {}
+        : { efficiency: efficiencyPermille }),
       ...(startMs === 0 ? {} : { start_ms: startMs }),
     },
     ...(node.groups.length === 0 ? {} : { groups: node.groups }),
@@ -84,7 +90,9 @@ function nodeEntry(node: ScenarioNode): object {
     ...(node.maxAttempts === undefined ? {} : { max_attempts: node.maxAttempts }),
     ...(node.signalsWanted === false ? { signals_wanted: false } : {}),
     ...(node.isCordoned === true ? { cordoned: true } : {}),
-    ...(node.foreign === undefined ? {} : { foreign: node.foreign.map(({ atMs, mib, gpus }) => ({ at: time(atMs), mib, gpus })) }),
+    ...(node.foreign === undefined
+      ? {}
+      : { foreign: node.foreign.map(({ atMs, mib, gpus }) => ({ at: time(atMs), mib, gpus })) }),
   }
 }
 
@@ -93,7 +101,9 @@ function nodeEntry(node: ScenarioNode): object {
 function taskEntry({ request, work, allocSteps, cancelAtMs, state, stopTakesMs }: TaskItem): object {
   return {
     ...requestEntry(request),
-    ...(work.kind === 'residence' ? { run: time(work.ms), activity: work.activity } : { work: workEntry(work) }),
+    ...(work.kind === 'residence'
+      ? { run: time(work.ms), activity: work.activity }
+      : { work: workEntry(work) }),
     ...(allocSteps.length === 0 ? {} : { alloc: allocSteps }),
     ...(stopTakesMs === undefined ? {} : { stop_takes: time(stopTakesMs) }),
     ...(cancelAtMs === null ? {} : { cancel_at: time(cancelAtMs) }),
@@ -106,8 +116,21 @@ function laterEntry({ at, cancelAt, ...task }: SimTask): object {
 }
 
 function requestEntry(request: SimTaskRequest): object {
-  const { id, name, gpuCount, vramMib, gpuMode, noswap, priority, groups, labels, owner, maxRuntimeSeconds, onNodeLoss, maxRequeues } =
-    request
+  const {
+    id,
+    name,
+    gpuCount,
+    vramMib,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    labels,
+    owner,
+    maxRuntimeSeconds,
+    onNodeLoss,
+    maxRequeues,
+  } = request
   const { stopGraceSeconds = null } = request
   return {
     id,
@@ -141,7 +164,9 @@ function stateEntry(state: TaskStart, request: SimTaskRequest): object {
     ...(isHeld ? { held: true } : {}),
     ...(attempt === (placed === null ? 0 : 1) ? {} : { attempt }),
     ...(swapOuts === 0 ? {} : { swap_outs: swapOuts }),
-    ...(firstStartedAgoMs === usualFirstStart || firstStartedAgoMs === null ? {} : { first_started_ago: time(firstStartedAgoMs) }),
+    ...(firstStartedAgoMs === usualFirstStart || firstStartedAgoMs === null
+      ? {}
+      : { first_started_ago: time(firstStartedAgoMs) }),
     ...(placed === null ? {} : { placed: placedEntry(placed, request) }),
   }
 }
@@ -161,7 +186,9 @@ function placedEntry(p: PlacedStart, { vramMib, noswap }: SimTaskRequest): objec
     ...(p.isCalledBack ? { called_back: true } : {}),
     ...(p.outForMs === null ? {} : { out_for: time(p.outForMs) }),
     ...(p.isSentAway ? { sent_away: true } : {}),
-    ...(p.growth === null ? {} : { growth: { vram_mib: p.growth.mib, asked_ago: time(p.growth.askedAgoMs) } }),
+    ...(p.growth === null
+      ? {}
+      : { growth: { vram_mib: p.growth.mib, asked_ago: time(p.growth.askedAgoMs) } }),
     ...(p.backOffMs === 0 ? {} : { back_off: time(p.backOffMs) }),
     ...(p.marks.every((mark) => mark === null) ? {} : { marks: p.marks.map(markEntry) }),
     ...(p.doneUs === 0 ? {} : { done_us: p.doneUs }),
@@ -169,7 +196,9 @@ function placedEntry(p: PlacedStart, { vramMib, noswap }: SimTaskRequest): objec
 }
 
 function markEntry(mark: PlacedStart['marks'][number]): object | null {
-  return mark === null ? null : { this_round: mark.isThisRound, ...(mark.decision === null ? {} : { decision: mark.decision }) }
+  return mark === null
+    ? null
+    : { this_round: mark.isThisRound, ...(mark.decision === null ? {} : { decision: mark.decision }) }
 }
 
 function time(ms: DurationMs): string {

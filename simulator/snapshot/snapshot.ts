@@ -8,7 +8,14 @@ import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { SWAP_PROFILES } from '../fleet/swap-profiles.ts'
 import type { WorkLeft } from '../fleet/simulated-process.ts'
-import type { AllocSteps, GpuModel, PlacedStart, ScenarioNode, TaskItem, TaskStart } from '../scenario/scenario.ts'
+import type {
+  AllocSteps,
+  GpuModel,
+  PlacedStart,
+  ScenarioNode,
+  TaskItem,
+  TaskStart,
+} from '../scenario/scenario.ts'
 import { nodeNames } from './node-names.ts'
 
 /** What an image does not say. */
@@ -69,7 +76,10 @@ function* itemsOf({ tasks }: ClusterImage, model: SnapshotModel, place: Place): 
 }
 
 function isIn({ placement, state }: TaskRecord, names: ReadonlyMap<string, string>): boolean {
-  return placement === null || (names.has(placement.nodeId) && placement.stopping === null && state !== 'unreachable')
+  return (
+    placement === null ||
+    (names.has(placement.nodeId) && placement.stopping === null && state !== 'unreachable')
+  )
 }
 
 interface Place {
@@ -113,7 +123,10 @@ function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: 
   }
 }
 
-const STOCK: Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'> = { swap: SWAP_PROFILES['stock-driver'], efficiencyPermille: [1000] }
+const STOCK: Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'> = {
+  swap: SWAP_PROFILES['stock-driver'],
+  efficiencyPermille: [1000],
+}
 
 /** 0: it has no GPU that a scenario could have. */
 function largestMib({ gpus }: ImageNode): Mib {
@@ -124,7 +137,20 @@ function largestMib({ gpus }: ImageNode): Mib {
 
 function itemOf(task: TaskRecord, model: SnapshotModel, place: Place): TaskItem {
   const { work, doneUs } = model.workLeftOf(task)
-  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, maxRuntimeMs, onNodeLoss, maxRequeues } = task
+  const {
+    id,
+    name,
+    vramMib,
+    gpuCount,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    owner,
+    maxRuntimeMs,
+    onNodeLoss,
+    maxRequeues,
+  } = task
   return {
     kind: 'task',
     atMs: 0,
@@ -167,12 +193,18 @@ function stateOf(task: TaskRecord, doneUs: number, place: Place): TaskStart {
     isHeld: task.isHeld,
     attempt: task.attempt,
     swapOuts: task.swapOuts,
-    firstStartedAgoMs: task.firstStartedAt === null ? (placement === null ? null : 0) : since(at, task.firstStartedAt),
+    firstStartedAgoMs:
+      task.firstStartedAt === null ? (placement === null ? null : 0) : since(at, task.firstStartedAt),
     placed: placement === null ? null : placedOf(placement, task, doneUs, place),
   }
 }
 
-function placedOf(p: PlacementRecord, task: TaskRecord, doneUs: number, { at, names, rounds }: Place): PlacedStart {
+function placedOf(
+  p: PlacementRecord,
+  task: TaskRecord,
+  doneUs: number,
+  { at, names, rounds }: Place,
+): PlacedStart {
   const isOut = p.residency === 'swapped_out' || p.residency === 'swapping_out'
   const gpus = rounds.get(p.nodeId) ?? []
   const startedAgoMs = since(at, p.startedAt ?? at)
@@ -188,9 +220,13 @@ function placedOf(p: PlacementRecord, task: TaskRecord, doneUs: number, { at, na
     wantsForMs: p.startedAt === null ? 0 : since(at, p.wantsSince),
     askedAgoMs: isOut && (p.askedAt ?? null) !== null ? since(at, p.askedAt as Instant) : null,
     isCalledBack: p.isCalledBack,
-    outForMs: p.residency === 'swapped_out' && (p.outSince ?? null) !== null ? since(at, p.outSince as Instant) : null,
+    outForMs:
+      p.residency === 'swapped_out' && (p.outSince ?? null) !== null
+        ? since(at, p.outSince as Instant)
+        : null,
     isSentAway: isOut && p.isSentAway === true,
-    growth: p.heldGrowth === null ? null : { mib: p.heldGrowth.mib, askedAgoMs: since(at, p.heldGrowth.askedAt) },
+    growth:
+      p.heldGrowth === null ? null : { mib: p.heldGrowth.mib, askedAgoMs: since(at, p.heldGrowth.askedAt) },
     backOffMs: Math.max(0, (p.backOffUntil ?? 0) - at),
     marks: p.marks.map((mark, index) => {
       const gpu = gpus[p.gpus[index] ?? -1]

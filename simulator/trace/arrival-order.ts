@@ -77,13 +77,39 @@ type Fields = readonly [
   cancelAt: number | null,
 ]
 
-function textOf({ id, gpus, vram_mib, gpu_mode, priority, noswap, groups, owner, work, alloc, cancel_at }: ImportedTask): string {
-  const fields: Fields = [id, gpus, vram_mib, gpu_mode, priority, noswap, groups, owner, work, alloc, cancel_at]
+function textOf({
+  id,
+  gpus,
+  vram_mib,
+  gpu_mode,
+  priority,
+  noswap,
+  groups,
+  owner,
+  work,
+  alloc,
+  cancel_at,
+}: ImportedTask): string {
+  const fields: Fields = [
+    id,
+    gpus,
+    vram_mib,
+    gpu_mode,
+    priority,
+    noswap,
+    groups,
+    owner,
+    work,
+    alloc,
+    cancel_at,
+  ]
   return JSON.stringify(fields)
 }
 
 function taskOf(at: number, text: string): ImportedTask {
-  const [id, gpus, vram_mib, gpu_mode, priority, noswap, groups, owner, work, alloc, cancel_at] = JSON.parse(text) as Fields
+  const [id, gpus, vram_mib, gpu_mode, priority, noswap, groups, owner, work, alloc, cancel_at] = JSON.parse(
+    text,
+  ) as Fields
   return { id, at, gpus, vram_mib, gpu_mode, priority, noswap, groups, owner, work, alloc, cancel_at }
 }
 

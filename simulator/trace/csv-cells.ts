@@ -6,7 +6,11 @@ import { dateTimeOf, isNothing, numberOf, unitsToMs } from './source-values.ts'
 type DropLog = Pick<ImportLog, 'drop'>
 
 /** Null and the row dropped when the cell holds nothing. */
-export function textCell<Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): string | null {
+export function textCell<Column extends string>(
+  row: CsvRow<Column>,
+  column: Column,
+  log: DropLog,
+): string | null {
   const text = row.cells[column]
   if (!isNothing(text)) return text
   log.drop(`no_${column}`)
@@ -14,7 +18,11 @@ export function textCell<Column extends string>(row: CsvRow<Column>, column: Col
 }
 
 /** A finite number, or null and the row dropped. */
-export function numberCell<Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): number | null {
+export function numberCell<Column extends string>(
+  row: CsvRow<Column>,
+  column: Column,
+  log: DropLog,
+): number | null {
   return cell(row, column, numberOf, log)
 }
 
@@ -30,16 +38,29 @@ export function wholeCell<Column extends string>(
 }
 
 /** Seconds as whole ms, or null and the row dropped. May be negative. */
-export function secondsCell<Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): number | null {
+export function secondsCell<Column extends string>(
+  row: CsvRow<Column>,
+  column: Column,
+  log: DropLog,
+): number | null {
   return cell(row, column, secondsOf, log)
 }
 
 /** A date and time, or seconds since any zero, as whole ms; or null and the row dropped. */
-export function instantCell<Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): number | null {
+export function instantCell<Column extends string>(
+  row: CsvRow<Column>,
+  column: Column,
+  log: DropLog,
+): number | null {
   return cell(row, column, (text) => secondsOf(text) ?? dateTimeOf(text), log)
 }
 
-function cell<Column extends string, T>(row: CsvRow<Column>, column: Column, read: (text: string) => T | null, log: DropLog): T | null {
+function cell<Column extends string, T>(
+  row: CsvRow<Column>,
+  column: Column,
+  read: (text: string) => T | null,
+  log: DropLog,
+): T | null {
   const text = row.cells[column]
   const value = read(text)
   if (value === null) log.drop(isNothing(text) ? `no_${column}` : `bad_${column}`)

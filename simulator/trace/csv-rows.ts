@@ -69,7 +69,10 @@ interface NumberedRecord {
   readonly record: readonly string[]
 }
 
-async function* records(source: FileBytes, { delimiter = ',', hasQuotes = true }: CsvDialect): AsyncGenerator<NumberedRecord> {
+async function* records(
+  source: FileBytes,
+  { delimiter = ',', hasQuotes = true }: CsvDialect,
+): AsyncGenerator<NumberedRecord> {
   const parser = parse({
     bom: true,
     trim: true,
@@ -79,7 +82,10 @@ async function* records(source: FileBytes, { delimiter = ',', hasQuotes = true }
     relax_column_count: true,
     max_record_size: MAX_ROW_BYTES,
     // Its type says string[] for what may be anything.
-    on_record: ((record: string[], { lines }: InfoRecord): NumberedRecord => ({ line: lines, record })) as never,
+    on_record: ((record: string[], { lines }: InfoRecord): NumberedRecord => ({
+      line: lines,
+      record,
+    })) as never,
   })
   // Its errors arrive at the reader of the parser.
   pipeline(Readable.from(source.chunks, { objectMode: true }), parser, () => {})
@@ -88,9 +94,13 @@ async function* records(source: FileBytes, { delimiter = ',', hasQuotes = true }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     const line = (error as { lines?: unknown }).lines
-    throw new TraceError(typeof line === 'number' ? { file: source.file, line } : { file: source.file }, `is not CSV: ${error.message}`, {
-      cause: error,
-    })
+    throw new TraceError(
+      typeof line === 'number' ? { file: source.file, line } : { file: source.file },
+      `is not CSV: ${error.message}`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 
@@ -103,10 +113,15 @@ function columnPlaces<Required extends string, Optional extends string>(
 ): ReadonlyArray<readonly [Required | Optional, number]> {
   const missing = [
     ...required.filter((column) => !header.includes(column)).map(labelOf),
-    ...anyOf.filter((group) => !group.some((column) => header.includes(column))).map((group) => group.join(' or ')),
+    ...anyOf
+      .filter((group) => !group.some((column) => header.includes(column)))
+      .map((group) => group.join(' or ')),
   ]
   if (missing.length > 0) {
-    throw new TraceError({ file, line: 1 }, `has no column ${missing.join(', ')} (its columns: ${shownHeader(written)})`)
+    throw new TraceError(
+      { file, line: 1 },
+      `has no column ${missing.join(', ')} (its columns: ${shownHeader(written)})`,
+    )
   }
   const places = [...required, ...optional].map((column) => [column, header.indexOf(column)] as const)
   const twice = places.find(([column, place]) => place !== -1 && header.lastIndexOf(column) !== place)

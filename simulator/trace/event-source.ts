@@ -74,7 +74,12 @@ function parsed(text: string, file: string, line: number): unknown {
 function eventOf(value: unknown): SourceEvent | null {
   if (!isObject(value)) return null
   const { seq, at, kind, by, data } = value
-  if (typeof seq !== 'number' || typeof kind !== 'string' || (typeof at !== 'number' && typeof at !== 'string')) return null
+  if (
+    typeof seq !== 'number' ||
+    typeof kind !== 'string' ||
+    (typeof at !== 'number' && typeof at !== 'string')
+  )
+    return null
   return {
     seq,
     at,

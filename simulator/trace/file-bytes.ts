@@ -40,7 +40,8 @@ export async function openBytes(file: string): Promise<FileBytes> {
       digest = hash.digest('hex')
     })(),
     sha256() {
-      if (digest === undefined) throw new Error(`${file} was not read to its end: its sha256 is not known yet`)
+      if (digest === undefined)
+        throw new Error(`${file} was not read to its end: its sha256 is not known yet`)
       return digest
     },
     readFraction,
@@ -59,7 +60,10 @@ async function openStream(file: string): Promise<OpenStream> {
     handle = await open(file)
     const found = await handle.stat()
     const magic = await firstBytes(handle, GZIP_MAGIC.length)
-    const rest = handle.createReadStream({ ...(found.isFile() ? { start: 0 } : {}), highWaterMark: READ_BYTES })
+    const rest = handle.createReadStream({
+      ...(found.isFile() ? { start: 0 } : {}),
+      highWaterMark: READ_BYTES,
+    })
     const stored = found.isFile() ? rest : Readable.from(chunksOf(magic, rest), { objectMode: false })
     const readFraction = (): number => (found.size === 0 ? 0 : Math.min(1, rest.bytesRead / found.size))
     if (!magic.equals(GZIP_MAGIC)) return { stream: stored, readFraction }
@@ -99,7 +103,9 @@ function unreadable(file: string, error: unknown): Error {
       return new TraceError({ file }, 'may not be read', { cause: error })
     case 'Z_DATA_ERROR':
     case 'Z_BUF_ERROR':
-      return new TraceError({ file }, `is broken or cut off gzip (${(error as Error).message})`, { cause: error })
+      return new TraceError({ file }, `is broken or cut off gzip (${(error as Error).message})`, {
+        cause: error,
+      })
     default:
       return error as Error
   }

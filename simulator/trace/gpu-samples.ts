@@ -26,7 +26,9 @@ export const SAMPLE_REASONS = {
   too_many_gpus_in_file: 'of more than 65,536 different GPUs',
 } as const
 
-export const SAMPLE_ADJUSTMENTS = { cut_after_100000_phases: 'a task with more phases goes on as another one' } as const
+export const SAMPLE_ADJUSTMENTS = {
+  cut_after_100000_phases: 'a task with more phases goes on as another one',
+} as const
 
 /**
  * 1. A sample holds until the next one of its GPU; the last as long as the one before it.
@@ -54,7 +56,8 @@ export class SampledGpus {
   *take({ gpu: name, at, busyPercent, usedMib }: GpuSample): Generator<ImportedTask> {
     const gpu = this.#gpuNamed(name)
     if (gpu === null) return this.#log.drop('too_many_gpus_in_file')
-    if (gpu.lastAt !== null && at <= gpu.lastAt) return this.#log.drop(at === gpu.lastAt ? 'duplicate_sample' : 'out_of_order')
+    if (gpu.lastAt !== null && at <= gpu.lastAt)
+      return this.#log.drop(at === gpu.lastAt ? 'duplicate_sample' : 'out_of_order')
     if (gpu.lastAt !== null && at - gpu.lastAt > this.#gapMs) yield* this.#finish(gpu, false)
     else gpu.hold(at)
     gpu.lastAt = at
@@ -80,7 +83,10 @@ export class SampledGpus {
     const task = gpu.over()
     if (task === null) return
     const vram = task.mostMib === 0 ? {} : { vram_mib: task.mostMib }
-    yield plainTask({ id: task.id, at: task.at, gpus: 1, ...vram, work: { kind: 'phases', phases: task.phases } }, this.#options)
+    yield plainTask(
+      { id: task.id, at: task.at, gpus: 1, ...vram, work: { kind: 'phases', phases: task.phases } },
+      this.#options,
+    )
   }
 
   #gpuNamed(name: string): SampledGpu | null {
@@ -130,11 +136,21 @@ class SampledGpu {
   }
 
   /** The task that was there, and is no more. */
-  over(): { readonly id: string; readonly at: Instant; readonly phases: Phases; readonly mostMib: Mib } | null {
+  over(): {
+    readonly id: string
+    readonly at: Instant
+    readonly phases: Phases
+    readonly mostMib: Mib
+  } | null {
     if (this.#startAt === null) return null
     this.#closePhase()
     this.#tasks += 1
-    const task = { id: `${this.#name}.${this.#tasks}`, at: this.#startAt, phases: this.phases, mostMib: this.#mostMib }
+    const task = {
+      id: `${this.#name}.${this.#tasks}`,
+      at: this.#startAt,
+      phases: this.phases,
+      mostMib: this.#mostMib,
+    }
     this.phases = []
     this.#startAt = null
     this.#mostMib = 0

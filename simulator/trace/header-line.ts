@@ -1,17 +1,42 @@
 /** The header line of a trace: text to header and back. */
-import { integer, LineProblem, object, optionalText, parseObject, refuseUnknownKeys, shown, textOf } from './json-fields.ts'
+import {
+  integer,
+  LineProblem,
+  object,
+  optionalText,
+  parseObject,
+  refuseUnknownKeys,
+  shown,
+  textOf,
+} from './json-fields.ts'
 import { TRACE_VERSION, type TraceHeader, type TraceImporter, type TraceSource } from './trace-format.ts'
 
-const HEADER_KEYS: ReadonlySet<string> = new Set<keyof TraceHeader>(['trace', 'version', 't_unit', 'source', 'importer', 'rows', 'dropped'])
+const HEADER_KEYS: ReadonlySet<string> = new Set<keyof TraceHeader>([
+  'trace',
+  'version',
+  't_unit',
+  'source',
+  'importer',
+  'rows',
+  'dropped',
+])
 const SOURCE_KEYS: ReadonlySet<string> = new Set<keyof TraceSource>(['file', 'sha256', 'licence', 'origin'])
-const IMPORTER_KEYS: ReadonlySet<string> = new Set<keyof TraceImporter>(['format', 'options', 'synthetic', 'ignored', 'adjusted'])
+const IMPORTER_KEYS: ReadonlySet<string> = new Set<keyof TraceImporter>([
+  'format',
+  'options',
+  'synthetic',
+  'ignored',
+  'adjusted',
+])
 
 /** Throws LineProblem. Only `trace`, `version` and `t_unit` must be there. */
 export function parseHeader(text: string): TraceHeader {
   const line = parseObject(text)
-  if (line['trace'] === undefined) throw new LineProblem('trace', 'is missing: a trace begins with a header line')
+  if (line['trace'] === undefined)
+    throw new LineProblem('trace', 'is missing: a trace begins with a header line')
   refuseUnknownKeys(line, HEADER_KEYS, '')
-  if (line['version'] !== TRACE_VERSION) throw new LineProblem('version', `must be ${TRACE_VERSION}, is ${shown(line['version'])}`)
+  if (line['version'] !== TRACE_VERSION)
+    throw new LineProblem('version', `must be ${TRACE_VERSION}, is ${shown(line['version'])}`)
   if (line['t_unit'] !== 'ms') throw new LineProblem('t_unit', `must be "ms", is ${shown(line['t_unit'])}`)
   return {
     trace: textOf(line['trace'], 'trace'),
@@ -46,7 +71,8 @@ function importerOf(value: unknown): TraceImporter | null {
   const importer = object(value, 'importer')
   refuseUnknownKeys(importer, IMPORTER_KEYS, 'importer.')
   const synthetic = importer['synthetic'] ?? []
-  if (!Array.isArray(synthetic)) throw new LineProblem('importer.synthetic', `must be a list of names, is ${shown(synthetic)}`)
+  if (!Array.isArray(synthetic))
+    throw new LineProblem('importer.synthetic', `must be a list of names, is ${shown(synthetic)}`)
   return {
     format: textOf(importer['format'], 'importer.format'),
     options: importer['options'] === undefined ? {} : object(importer['options'], 'importer.options'),
@@ -58,5 +84,7 @@ function importerOf(value: unknown): TraceImporter | null {
 
 function countsOf(value: unknown, field: string): Readonly<Record<string, number>> {
   if (value === undefined) return {}
-  return Object.fromEntries(Object.entries(object(value, field)).map(([key, count]) => [key, integer(count, `${field}.${key}`, 0)]))
+  return Object.fromEntries(
+    Object.entries(object(value, field)).map(([key, count]) => [key, integer(count, `${field}.${key}`, 0)]),
+  )
 }

@@ -3,7 +3,13 @@ import { type ActivityModel, activityModel } from '../fleet/activity.ts'
 import { type Seed, seededStream } from '../seeded-random.ts'
 import { inArrivalOrder } from './arrival-order.ts'
 import { openBytes, type FileBytes } from './file-bytes.ts'
-import { DEFAULT_TASK_VRAM_MIB, type ImportedTask, type Importer, type ImportLog, type ImportOptions } from './importer.ts'
+import {
+  DEFAULT_TASK_VRAM_MIB,
+  type ImportedTask,
+  type Importer,
+  type ImportLog,
+  type ImportOptions,
+} from './importer.ts'
 import { createSelection, DEFAULT_SELECTION_SEED, type UnselectedReason } from './select.ts'
 import { openSpillFile } from './spill-file.ts'
 import { TraceError } from './trace-error.ts'
@@ -30,16 +36,23 @@ const MAX_ID_LENGTH = 256
  * 5. work made by the activity model, from a stream of its own for each task, so that one task more or less changes no other.
  * Throws TraceError, also when no task is left: a plan for an empty trace would be advice about nothing.
  */
-export async function importTrace(importer: Importer, file: string, options: ImportOptions): Promise<ImportedTrace> {
+export async function importTrace(
+  importer: Importer,
+  file: string,
+  options: ImportOptions,
+): Promise<ImportedTrace> {
   const seed = options.seed ?? DEFAULT_SELECTION_SEED
   const model = activityModel(options.activityModel ?? 'always-busy')
   const select = createSelection(options)
   const source = await openBytes(file)
   const log = createLog(source, options)
   const tasks = withUsableIds(importer.read(source, options, log), log)
-  const order = await inArrivalOrder(tasks, () => openSpillFile(options.spillFolder)).finally(() => source.close())
+  const order = await inArrivalOrder(tasks, () => openSpillFile(options.spillFolder)).finally(() =>
+    source.close(),
+  )
   for (let i = 0; i < order.duplicates; i++) log.drop('duplicate_id')
-  const selected = (): AsyncGenerator<ImportedTask | UnselectedReason> => selectedFrom(order.tasks(), select, options.keepOffset === true)
+  const selected = (): AsyncGenerator<ImportedTask | UnselectedReason> =>
+    selectedFrom(order.tasks(), select, options.keepOffset === true)
   const kept = await countSelected(selected(), log).catch(async (error: unknown) => {
     await order.close()
     throw error
@@ -53,7 +66,12 @@ export async function importTrace(importer: Importer, file: string, options: Imp
       trace: options.name ?? basename(file),
       version: TRACE_VERSION,
       t_unit: 'ms',
-      source: { file: basename(file), sha256: source.sha256(), licence: options.licence ?? importer.licence, origin: importer.origin },
+      source: {
+        file: basename(file),
+        sha256: source.sha256(),
+        licence: options.licence ?? importer.licence,
+        origin: importer.origin,
+      },
       importer: {
         format: importer.format,
         options: { ...recordedOptions(options, kept.hasResidence), seed, ...log.notes },
@@ -76,7 +94,10 @@ export async function importTrace(importer: Importer, file: string, options: Imp
   }
 }
 
-async function* withUsableIds(tasks: AsyncIterable<ImportedTask>, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* withUsableIds(
+  tasks: AsyncIterable<ImportedTask>,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   for await (const task of tasks) {
     if (task.id.length <= MAX_ID_LENGTH) yield task
     else log.drop('long_id')
@@ -93,10 +114,19 @@ async function* selectedFrom(
     if (zeroMs === null) {
       zeroMs = keepsOffset ? 0 : task.at
       if (task.at < zeroMs)
-        throw new TraceError({ field: 'keep_offset' }, `cannot be kept: task ${task.id} arrives before the source's zero`)
+        throw new TraceError(
+          { field: 'keep_offset' },
+          `cannot be kept: task ${task.id} arrives before the source's zero`,
+        )
     }
     yield select(
-      zeroMs === 0 ? task : { ...task, at: task.at - zeroMs, cancel_at: task.cancel_at === null ? null : task.cancel_at - zeroMs },
+      zeroMs === 0
+        ? task
+        : {
+            ...task,
+            at: task.at - zeroMs,
+            cancel_at: task.cancel_at === null ? null : task.cancel_at - zeroMs,
+          },
     )
   }
 }
@@ -110,7 +140,10 @@ interface KeptTasks {
 }
 
 /** The header stands before the tasks and has to know what became of all of them: the order is gone through once for it. */
-async function countSelected(selected: AsyncIterable<ImportedTask | UnselectedReason>, log: ImportLog): Promise<KeptTasks> {
+async function countSelected(
+  selected: AsyncIterable<ImportedTask | UnselectedReason>,
+  log: ImportLog,
+): Promise<KeptTasks> {
   let tasks = 0
   let [hasResidence, hasVram, hasUnknownVram] = [false, false, false]
   for await (const task of selected) {
@@ -133,10 +166,18 @@ function nothingKept(log: CountingLog): string {
 }
 
 function finished(task: ImportedTask, options: ImportOptions, model: ActivityModel, seed: Seed): TraceTask {
-  const work = task.work.kind === 'residence' ? model(task.work.ms, seededStream(seed, `activity/${task.id}`)) : task.work
+  const work =
+    task.work.kind === 'residence'
+      ? model(task.work.ms, seededStream(seed, `activity/${task.id}`))
+      : task.work
   if (options.exclusive === true) return { ...task, work, gpu_mode: 'exclusive', vram_mib: 0, alloc: [] }
   if (options.shared !== true || task.gpu_mode === 'shared') return { ...task, work }
-  return { ...task, work, gpu_mode: 'shared', vram_mib: task.vram_mib || (options.vramMib ?? DEFAULT_TASK_VRAM_MIB) }
+  return {
+    ...task,
+    work,
+    gpu_mode: 'shared',
+    vram_mib: task.vram_mib || (options.vramMib ?? DEFAULT_TASK_VRAM_MIB),
+  }
 }
 
 /** A source that knows no VRAM has either the VRAM of its tasks made up, or that they take whole GPUs, or both by turns. */
@@ -198,8 +239,15 @@ const ROWS_BETWEEN_NEWS = 4096
 
 function createLog(source: FileBytes, { onProgress }: ImportOptions): CountingLog {
   let rows = 0
-  const log = { dropped: {}, ignored: {}, adjusted: {}, synthetic: [] as string[], notes: {} as Record<string, string | number> }
-  const count = (counts: Record<string, number>, key: string): void => void (counts[key] = (counts[key] ?? 0) + 1)
+  const log = {
+    dropped: {},
+    ignored: {},
+    adjusted: {},
+    synthetic: [] as string[],
+    notes: {} as Record<string, string | number>,
+  }
+  const count = (counts: Record<string, number>, key: string): void =>
+    void (counts[key] = (counts[key] ?? 0) + 1)
   return {
     ...log,
     rows: () => rows,

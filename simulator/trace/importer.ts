@@ -172,7 +172,11 @@ export function plainTask(given: Given, options: ImportOptions): ImportedTask {
 }
 
 /** The priority of the first of these words that the map knows, or that one. */
-export function priorityOf(words: readonly string[], { priorityMap }: ImportOptions, otherwise: Priority = 2): Priority {
+export function priorityOf(
+  words: readonly string[],
+  { priorityMap }: ImportOptions,
+  otherwise: Priority = 2,
+): Priority {
   if (priorityMap === undefined) return otherwise
   for (const word of words) {
     const priority = priorityMap.get(word)

@@ -15,7 +15,20 @@ import type { Importer } from './importer.ts'
 import { TraceError } from './trace-error.ts'
 
 /** Every format that can be imported. A new one is a file of its own and a line here. */
-export const IMPORTERS: readonly Importer[] = [headroom, csv, slurm, openb, philly, helios, swf, tiresias, gavel, azureLlm, nvidiaSmi, dcgm]
+export const IMPORTERS: readonly Importer[] = [
+  headroom,
+  csv,
+  slurm,
+  openb,
+  philly,
+  helios,
+  swf,
+  tiresias,
+  gavel,
+  azureLlm,
+  nvidiaSmi,
+  dcgm,
+]
 
 /** Throws TraceError naming the formats there are, the nearest first. */
 export function importerOf(format: string): Importer {

@@ -28,7 +28,11 @@ export interface TraceSummary {
   /** Of tasks that state their VRAM. */
   readonly vram_mib: { readonly p50: number | null; readonly p95: number | null; readonly max: number | null }
   /** Wall time when run alone. */
-  readonly duration_s: { readonly p50: number | null; readonly p95: number | null; readonly max: number | null }
+  readonly duration_s: {
+    readonly p50: number | null
+    readonly p95: number | null
+    readonly max: number | null
+  }
   /** GPU work, counted on every GPU of a task. */
   readonly busy_gpu_hours: number
   /** Part of the GPU time of tasks run alone in which they do no GPU work. */
@@ -38,7 +42,10 @@ export interface TraceSummary {
 }
 
 /** Reads the whole trace; memory is 16 bytes a task. Throws TraceError. @param onTasks hears how many there were so far */
-export async function inspectTrace(trace: TraceFile, onTasks: (tasks: number) => void = () => {}): Promise<TraceSummary> {
+export async function inspectTrace(
+  trace: TraceFile,
+  onTasks: (tasks: number) => void = () => {},
+): Promise<TraceSummary> {
   const totals = createTotals()
   for await (const batch of trace.batches()) {
     for (const task of batch) add(totals, task)
@@ -79,7 +86,11 @@ export function formatSummary(summary: TraceSummary): string {
     ['dropped', counts(summary.dropped)],
     ['adjusted', counts(summary.adjusted)],
     ['ignored', counts(summary.ignored)],
-    ['from', [summary.format, summary.source, summary.licence].filter((text) => text !== null).join(', ') || 'unknown'],
+    [
+      'from',
+      [summary.format, summary.source, summary.licence].filter((text) => text !== null).join(', ') ||
+        'unknown',
+    ],
     ['arrivals', `over ${hours(summary.arrival_span_s)}`],
     ['GPUs', counts(summary.gpus)],
     ['priorities', counts(summary.priorities)],
@@ -89,7 +100,10 @@ export function formatSummary(summary: TraceSummary): string {
     ['VRAM, MiB', three(summary.vram_mib, String)],
     ['duration', three(summary.duration_s, hours)],
     ['GPU work', `${summary.busy_gpu_hours.toFixed(1)} GPU-hours`],
-    ['idle', summary.idle_share === null ? 'unknown' : `${(100 * summary.idle_share).toFixed(1)} % of GPU time`],
+    [
+      'idle',
+      summary.idle_share === null ? 'unknown' : `${(100 * summary.idle_share).toFixed(1)} % of GPU time`,
+    ],
     ['synthetic', summary.synthetic === null ? 'unknown' : summary.synthetic.join(', ') || 'nothing'],
   ]
   const width = Math.max(...facts.map(([name]) => name.length))
@@ -146,7 +160,8 @@ function add(totals: Totals, task: TraceTask): void {
 
 function percentiles(values: number[]): { p50: number | null; p95: number | null; max: number | null } {
   const sorted = values.sort((a, b) => a - b)
-  const rank = (percent: number): number | null => sorted[Math.ceil((percent * sorted.length) / 100) - 1] ?? null
+  const rank = (percent: number): number | null =>
+    sorted[Math.ceil((percent * sorted.length) / 100) - 1] ?? null
   return { p50: rank(50), p95: rank(95), max: rank(100) }
 }
 
@@ -155,7 +170,10 @@ function counts(record: Readonly<Record<string, number>>): string {
   return parts.length === 0 ? 'none' : parts.map(([key, count]) => `${key}: ${count}`).join(', ')
 }
 
-function three(values: { p50: number | null; p95: number | null; max: number | null }, format: (value: number) => string): string {
+function three(
+  values: { p50: number | null; p95: number | null; max: number | null },
+  format: (value: number) => string,
+): string {
   const show = (value: number | null): string => (value === null ? 'none' : format(value))
   return `p50 ${show(values.p50)}, p95 ${show(values.p95)}, max ${show(values.max)}`
 }

@@ -77,7 +77,10 @@ class ArraySplitter {
         this.#keep(chunk.subarray(from, i))
         if (this.#hasContent) yield this.#element()
         else if (byte === BYTE.comma)
-          throw new TraceError({ file: this.#file, line: this.#line }, 'is not JSON: a comma without a value before it')
+          throw new TraceError(
+            { file: this.#file, line: this.#line },
+            'is not JSON: a comma without a value before it',
+          )
         from = i + 1
         if (byte === BYTE.comma) continue
         this.#depth = 0
@@ -104,8 +107,10 @@ class ArraySplitter {
   }
 
   #open(byte: number): void {
-    if (this.#hasEnded) throw new TraceError({ file: this.#file, line: this.#line }, 'goes on behind its array')
-    if (byte !== BYTE.openBracket) throw new TraceError({ file: this.#file, line: this.#line }, 'is not a JSON array')
+    if (this.#hasEnded)
+      throw new TraceError({ file: this.#file, line: this.#line }, 'goes on behind its array')
+    if (byte !== BYTE.openBracket)
+      throw new TraceError({ file: this.#file, line: this.#line }, 'is not a JSON array')
     this.#hasBegun = true
     this.#depth = 1
   }
@@ -116,7 +121,10 @@ class ArraySplitter {
     this.#parts.push(Buffer.from(part))
     this.#bytes += part.length
     if (this.#bytes <= MAX_ELEMENT_BYTES) return
-    throw new TraceError({ file: this.#file, line: this.#elementLine }, `an element is longer than ${MAX_ELEMENT_BYTES} bytes`)
+    throw new TraceError(
+      { file: this.#file, line: this.#elementLine },
+      `an element is longer than ${MAX_ELEMENT_BYTES} bytes`,
+    )
   }
 
   #element(): JsonElement {

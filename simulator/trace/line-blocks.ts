@@ -19,7 +19,8 @@ export async function* lineBlocks(source: FileBytes): AsyncGenerator<readonly st
     if (end === -1) {
       rest.push(chunk)
       restBytes += chunk.length
-      if (restBytes > MAX_LINE_BYTES) throw new TraceError({ file, line: lines + 1 }, `is longer than ${MAX_LINE_BYTES} bytes`)
+      if (restBytes > MAX_LINE_BYTES)
+        throw new TraceError({ file, line: lines + 1 }, `is longer than ${MAX_LINE_BYTES} bytes`)
       continue
     }
     rest.push(chunk.subarray(0, end))
@@ -35,7 +36,11 @@ const BYTE_ORDER_MARK = '\u{feff}'
 /** 64 MiB: a task of 5 million phases. */
 const MAX_LINE_BYTES = 67_108_864
 
-function decode(decoder: InstanceType<typeof TextDecoder>, bytes: Buffer, where: { file: string; line: number }): string {
+function decode(
+  decoder: InstanceType<typeof TextDecoder>,
+  bytes: Buffer,
+  where: { file: string; line: number },
+): string {
   try {
     return decoder.decode(bytes)
   } catch (error) {

@@ -39,9 +39,16 @@ export async function readOpenbNodes(nodesFile: string): Promise<OpenbNodes> {
   const source = await openBytes(nodesFile)
   const groups = new Map<string, { model: string; gpus: number; count: number }>()
   const refuse = (reason: string, line?: number): never => {
-    throw new TraceError(line === undefined ? { file: nodesFile } : { file: nodesFile, line }, `cannot be used: ${reason}`)
+    throw new TraceError(
+      line === undefined ? { file: nodesFile } : { file: nodesFile, line },
+      `cannot be used: ${reason}`,
+    )
   }
-  for await (const row of readCsv(source, { required: ['sn', 'gpu', 'model'] }, { row: () => {}, drop: (reason) => refuse(reason) })) {
+  for await (const row of readCsv(
+    source,
+    { required: ['sn', 'gpu', 'model'] },
+    { row: () => {}, drop: (reason) => refuse(reason) },
+  )) {
     const gpus = wholeCell(row, 'gpu', 0, MAX_GPUS_PER_NODE, { drop: (reason) => refuse(reason, row.line) })
     if (gpus === null || gpus === 0) continue
     const model = row.cells.model === '' ? refuse('no_model', row.line) : row.cells.model

@@ -98,7 +98,10 @@ function byKey(a: SortRecord, b: SortRecord): number {
 
 async function* merged(spill: SpillFile, runs: readonly Run[]): AsyncGenerator<readonly SortRecord[]> {
   const heap: RunCursor[] = []
-  const chunkBytes = Math.max(MIN_CHUNK_BYTES, Math.min(MAX_CHUNK_BYTES, Math.floor(MERGE_BYTES / runs.length)))
+  const chunkBytes = Math.max(
+    MIN_CHUNK_BYTES,
+    Math.min(MAX_CHUNK_BYTES, Math.floor(MERGE_BYTES / runs.length)),
+  )
   for (const run of runs) {
     const cursor = new RunCursor(spill, run, chunkBytes)
     await cursor.load()
@@ -184,5 +187,9 @@ class RunCursor {
 function recordOf(line: string): SortRecord {
   const first = line.indexOf('\t')
   const second = line.indexOf('\t', first + 1)
-  return { key: Number(line.slice(0, first)), tie: Number(line.slice(first + 1, second)), text: line.slice(second + 1) }
+  return {
+    key: Number(line.slice(0, first)),
+    tie: Number(line.slice(first + 1, second)),
+    text: line.slice(second + 1),
+  }
 }

@@ -13,7 +13,11 @@ export const RESIDENCE_REASONS = {
 } as const
 
 /** Null and the row dropped when it is no time that a job can take. */
-export function residenceBetween(startMs: Instant, endMs: Instant, log: Pick<ImportLog, 'drop'>): DurationMs | null {
+export function residenceBetween(
+  startMs: Instant,
+  endMs: Instant,
+  log: Pick<ImportLog, 'drop'>,
+): DurationMs | null {
   return residenceOf(endMs - startMs, log)
 }
 

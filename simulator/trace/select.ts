@@ -41,7 +41,9 @@ interface Selectable {
  * The selection as a function: the task with its new times (the same object where nothing changes), or why it is not taken.
  * `at` becomes round((at - fromMs) * timeScale); `cancel_at` keeps its distance from it. Throws TraceError when an option is out of range.
  */
-export function createSelection(options: TraceSelection): <T extends Selectable>(task: T) => T | UnselectedReason {
+export function createSelection(
+  options: TraceSelection,
+): <T extends Selectable>(task: T) => T | UnselectedReason {
   checkOptions(options)
   const {
     fromMs = 0,
@@ -61,7 +63,10 @@ export function createSelection(options: TraceSelection): <T extends Selectable>
     if (keepsTimes) return task
     const at = Math.round((task.at - zeroMs) * timeScale)
     if (!Number.isSafeInteger(at))
-      throw new TraceError({ field: 'time_scale' }, `${timeScale} puts task ${task.id} later than can be counted in ms`)
+      throw new TraceError(
+        { field: 'time_scale' },
+        `${timeScale} puts task ${task.id} later than can be counted in ms`,
+      )
     return { ...task, at, cancel_at: task.cancel_at === null ? null : at + (task.cancel_at - task.at) }
   }
 }

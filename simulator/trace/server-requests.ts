@@ -36,7 +36,10 @@ const MAX_LIVES = 1_000_000
  * The tasks of all servers, whether or not there was a request for them, in no order. Requests come in the order of their arrival. Those that arrive
  * while the server still works on earlier ones join them in one burst: alone on its GPU it works at the same times.
  */
-export async function* dealRequests(requests: AsyncIterable<Request>, dealing: Dealing): AsyncGenerator<ServerTask> {
+export async function* dealRequests(
+  requests: AsyncIterable<Request>,
+  dealing: Dealing,
+): AsyncGenerator<ServerTask> {
   const choose = chooser(dealing)
   let servers: Server[] | null = null
   let endsAt = 0
@@ -49,7 +52,8 @@ export async function* dealRequests(requests: AsyncIterable<Request>, dealing: D
         `is too short: until a request at ${at} ms servers live and die more than ${MAX_LIVES} times`,
       )
     }
-    for (; at >= servers[0]!.bornAt + dealing.lifeMs;) for (const server of servers) yield server.end(server.bornAt + dealing.lifeMs)
+    for (; at >= servers[0]!.bornAt + dealing.lifeMs;)
+      for (const server of servers) yield server.end(server.bornAt + dealing.lifeMs)
     const server = servers[choose()]!
     if (server.isFull) yield server.cut(at)
     if (server.take(at, busyMs) === 'joined') dealing.onJoined?.()
@@ -64,7 +68,9 @@ function chooser({ servers, skew, seed }: Dealing): () => number {
     return () => turn++ % servers
   }
   const random = seededStream(seed, 'servers')
-  const choose = weightedChoice(Array.from({ length: servers }, (_, i) => [i, exp(-skew * naturalLog(i + 1))] as const))
+  const choose = weightedChoice(
+    Array.from({ length: servers }, (_, i) => [i, exp(-skew * naturalLog(i + 1))] as const),
+  )
   return () => choose(random)
 }
 
@@ -115,7 +121,11 @@ class Server {
     const task: ServerTask = {
       id: `${this.#name}.${this.#tasks}`,
       at: this.startAt,
-      work: { kind: 'bursts', at: this.#bursts, stayMs: this.#bursts.length === 0 ? Math.max(1, stayMs) : stayMs },
+      work: {
+        kind: 'bursts',
+        at: this.#bursts,
+        stayMs: this.#bursts.length === 0 ? Math.max(1, stayMs) : stayMs,
+      },
     }
     this.#bursts = []
     this.startAt = at

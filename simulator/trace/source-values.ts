@@ -40,7 +40,8 @@ export function unitsToMs(value: number, perSecond: number): DurationMs | null {
   return seconds >= -MAX_SECONDS && seconds <= MAX_SECONDS ? Math.round(seconds * 1000) : null
 }
 
-const DATE_TIME = /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ](\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?$/i
+const DATE_TIME =
+  /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ](\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?$/i
 
 /**
  * A date and time, with a zone or without. Without one it is taken as if it were UTC: within one file times keep their distance, except over a
@@ -49,7 +50,14 @@ const DATE_TIME = /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ](\d{1,2}):(\d{2}):(\d{2
 export function dateTimeOf(text: string): Instant | null {
   const match = DATE_TIME.exec(text)
   if (match === null) return null
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [number, number, number, number, number, number]
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
   if (month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 60 || year < 1) return null
   const midnight = Date.UTC(year, month - 1, day)
   // The 31st of April is the 1st of May to Date.UTC.

@@ -21,7 +21,9 @@ export async function openSpillFile(folder: string = tmpdir()): Promise<SpillFil
       const bytes = Buffer.from(block)
       const offset = end
       for (let done = 0; done < bytes.length;) {
-        done += (await handle.write(bytes, done, bytes.length - done, offset + done).catch(unwritable(folder))).bytesWritten
+        done += (
+          await handle.write(bytes, done, bytes.length - done, offset + done).catch(unwritable(folder))
+        ).bytesWritten
       }
       end += bytes.length
       return { offset, bytes: bytes.length }
@@ -47,6 +49,8 @@ async function openUnnamed(folder: string): Promise<FileHandle> {
 /** Out of room, or not allowed: somebody has to name another folder. */
 function unwritable(folder: string): (error: unknown) => never {
   return (error) => {
-    throw new TraceError({ file: folder }, `cannot hold what is sorted there: ${(error as Error).message}`, { cause: error })
+    throw new TraceError({ file: folder }, `cannot hold what is sorted there: ${(error as Error).message}`, {
+      cause: error,
+    })
   }
 }

@@ -1,6 +1,16 @@
 /** The line of a task: text to task and back. */
 import type { GpuMode, Mib, NoSwap, Priority } from '../../protocol/units.ts'
-import { integer, type Json, LineProblem, object, pairs, parseObject, refuseUnknownKeys, shown, textOf } from './json-fields.ts'
+import {
+  integer,
+  type Json,
+  LineProblem,
+  object,
+  pairs,
+  parseObject,
+  refuseUnknownKeys,
+  shown,
+  textOf,
+} from './json-fields.ts'
 import type { TraceTask, Work } from './trace-format.ts'
 
 const MAX_GPUS = 1024
@@ -38,13 +48,19 @@ export function parseTask(text: string): TraceTask {
     gpus: integer(line['gpus'], 'gpus', 1, MAX_GPUS),
     vram_mib: vramMib,
     gpu_mode: gpuMode,
-    priority: line['priority'] === undefined ? DEFAULT_PRIORITY : (integer(line['priority'], 'priority', 0, 4) as Priority),
+    priority:
+      line['priority'] === undefined
+        ? DEFAULT_PRIORITY
+        : (integer(line['priority'], 'priority', 0, 4) as Priority),
     noswap: line['noswap'] === undefined ? 0 : (integer(line['noswap'], 'noswap', 0, 1) as NoSwap),
     groups: groupsOf(line['groups']),
     owner: line['owner'] === undefined || line['owner'] === null ? null : textOf(line['owner'], 'owner'),
     work: parseWork(line['work'], 'work'),
     alloc: allocOf(line['alloc']),
-    cancel_at: line['cancel_at'] === undefined || line['cancel_at'] === null ? null : integer(line['cancel_at'], 'cancel_at', at),
+    cancel_at:
+      line['cancel_at'] === undefined || line['cancel_at'] === null
+        ? null
+        : integer(line['cancel_at'], 'cancel_at', at),
   }
 }
 
@@ -74,7 +90,10 @@ export function parseWork(value: unknown, field: string): Work {
       refuseUnknownKeys(work, BURSTS_KEYS, `${field}.`)
       return burstsOf(work, field)
     default:
-      throw new LineProblem(`${field}.kind`, `must be "duration", "phases" or "bursts", is ${shown(work['kind'])}`)
+      throw new LineProblem(
+        `${field}.kind`,
+        `must be "duration", "phases" or "bursts", is ${shown(work['kind'])}`,
+      )
   }
 }
 
@@ -95,7 +114,8 @@ function burstsOf(work: Json, field: string): Work {
   const at = pairs(work['at'], `${field}.at`, 1)
   const stayMs = integer(work['stayMs'], `${field}.stayMs`, at.length === 0 ? 1 : 0)
   for (let i = 1; i < at.length; i++) {
-    if (at[i]![0] < at[i - 1]![0]) throw new LineProblem(`${field}.at[${i}][0]`, `falls from ${at[i - 1]![0]} to ${at[i]![0]}`)
+    if (at[i]![0] < at[i - 1]![0])
+      throw new LineProblem(`${field}.at[${i}][0]`, `falls from ${at[i - 1]![0]} to ${at[i]![0]}`)
   }
   return { kind: 'bursts', at, stayMs }
 }
@@ -127,6 +147,7 @@ function vramOf(value: unknown, gpuMode: GpuMode): Mib {
 function groupsOf(value: unknown): readonly string[] {
   if (value === undefined) return NO_GROUPS
   if (!Array.isArray(value)) throw new LineProblem('groups', `must be a list of names, is ${shown(value)}`)
-  if (value.length > MAX_GROUPS) throw new LineProblem('groups', `has ${value.length} names, more than ${MAX_GROUPS}`)
+  if (value.length > MAX_GROUPS)
+    throw new LineProblem('groups', `has ${value.length} names, more than ${MAX_GROUPS}`)
   return value.length === 0 ? NO_GROUPS : value.map((name, i) => textOf(name, `groups[${i}]`))
 }

@@ -7,8 +7,13 @@ export class TraceError extends Error {
   readonly line: number | null
   readonly field: string | null
 
-  constructor(where: { file?: string; line?: number; field?: string }, problem: string, options?: ErrorOptions) {
-    const place = where.file === undefined ? '' : `${where.file}${where.line === undefined ? '' : `:${where.line}`}: `
+  constructor(
+    where: { file?: string; line?: number; field?: string },
+    problem: string,
+    options?: ErrorOptions,
+  ) {
+    const place =
+      where.file === undefined ? '' : `${where.file}${where.line === undefined ? '' : `:${where.line}`}: `
     super(`${place}${where.field === undefined ? '' : `${where.field}: `}${problem}`, options)
     this.name = 'TraceError'
     this.file = where.file ?? null

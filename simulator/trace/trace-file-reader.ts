@@ -33,7 +33,8 @@ export async function openTrace(file: string, options: TraceReadOptions = {}): P
   const source = await openBytes(file)
   const blocks = lineBlocks(source)
   const { header, firstBlock } = await readHeader(source, blocks)
-  const batches = (): AsyncIterable<readonly TraceTask[]> => taskBatches(file, firstBlock, blocks, options.order ?? 'by-arrival')
+  const batches = (): AsyncIterable<readonly TraceTask[]> =>
+    taskBatches(file, firstBlock, blocks, options.order ?? 'by-arrival')
   return {
     header,
     batches,
@@ -51,7 +52,8 @@ async function readHeader(
   const { file } = source
   try {
     const first = await blocks.next()
-    if (first.done === true) throw new TraceError({ file, line: 1 }, 'is empty: a trace begins with a header line')
+    if (first.done === true)
+      throw new TraceError({ file, line: 1 }, 'is empty: a trace begins with a header line')
     return { header: parseLine(file, 1, first.value[0]!, parseHeader), firstBlock: first.value }
   } catch (error) {
     source.close()
@@ -76,7 +78,10 @@ async function* taskBatches(
         if (line === 1 || isBlank(text)) continue
         const task = parseLine(file, line, text, parseTask)
         if (task.at < latestAt && order === 'by-arrival') {
-          throw new TraceError({ file, line, field: 'at' }, `falls from ${latestAt} to ${task.at}: tasks stand in the order of arrival`)
+          throw new TraceError(
+            { file, line, field: 'at' },
+            `falls from ${latestAt} to ${task.at}: tasks stand in the order of arrival`,
+          )
         }
         latestAt = task.at
         tasks.push(task)
@@ -101,7 +106,11 @@ function parseLine<T>(file: string, line: number, text: string, parse: (text: st
     return parse(text)
   } catch (error) {
     if (error instanceof LineProblem) {
-      throw new TraceError(error.field === undefined ? { file, line } : { file, line, field: error.field }, error.message, { cause: error })
+      throw new TraceError(
+        error.field === undefined ? { file, line } : { file, line, field: error.field },
+        error.message,
+        { cause: error },
+      )
     }
     throw error
   }

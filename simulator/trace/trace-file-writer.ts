@@ -24,12 +24,18 @@ export async function writeTrace(
   tasks: AsyncIterable<TraceTask> | Iterable<TraceTask>,
 ): Promise<WrittenTrace> {
   const found = await stat(file).catch(() => null)
-  if (found !== null && !found.isFile()) return writeInto(createWriteStream(file), file.endsWith('.gz'), header, tasks)
+  if (found !== null && !found.isFile())
+    return writeInto(createWriteStream(file), file.endsWith('.gz'), header, tasks)
   const place = found === null ? file : await realpath(file)
   const folder = await mkdtemp(join(dirname(place), `.${basename(place)}-`))
   const partial = join(folder, basename(place))
   try {
-    const written = await writeInto(createWriteStream(partial, { flush: true }), file.endsWith('.gz'), header, tasks)
+    const written = await writeInto(
+      createWriteStream(partial, { flush: true }),
+      file.endsWith('.gz'),
+      header,
+      tasks,
+    )
     await rename(partial, place)
     return written
   } finally {
@@ -63,7 +69,9 @@ async function* textBlocks(
   let latestAt = 0
   for await (const task of tasks) {
     if (task.at < latestAt)
-      throw new RangeError(`task ${task.id} arrives at ${task.at}, before ${latestAt}: tasks are written in the order of arrival`)
+      throw new RangeError(
+        `task ${task.id} arrives at ${task.at}, before ${latestAt}: tasks are written in the order of arrival`,
+      )
     latestAt = task.at
     block += `${formatTask(task)}\n`
     written.tasks++

@@ -19,7 +19,10 @@ export const TRACE_VERSION = 1
  */
 export type Work =
   | { readonly kind: 'duration'; readonly ms: DurationMs }
-  | { readonly kind: 'phases'; readonly phases: ReadonlyArray<readonly [busyMs: DurationMs, idleMs: DurationMs]> }
+  | {
+      readonly kind: 'phases'
+      readonly phases: ReadonlyArray<readonly [busyMs: DurationMs, idleMs: DurationMs]>
+    }
   | {
       readonly kind: 'bursts'
       readonly at: ReadonlyArray<readonly [offsetMs: DurationMs, busyMs: DurationMs]>

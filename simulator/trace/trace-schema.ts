@@ -44,12 +44,18 @@ export const workRule = byValue('kind', {
     ),
   }),
   bursts: record({
-    kind: required(choice('bursts'), 'Requests that come when they come. The task ends when all are done and it has stayed long enough.'),
+    kind: required(
+      choice('bursts'),
+      'Requests that come when they come. The task ends when all are done and it has stayed long enough.',
+    ),
     at: required(
       list(pair(ms(0), ms(1)), 0, MAX_ITEMS),
       'Pairs [offset, busy]: ms of wall time since its first start, never falling, and GPU work in ms. First in, first out.',
     ),
-    stayMs: required(ms(0), 'It does not end before this wall time since its first start. 1 or more when there are no bursts.'),
+    stayMs: required(
+      ms(0),
+      'It does not end before this wall time since its first start. 1 or more when there are no bursts.',
+    ),
   }),
 })
 
@@ -65,7 +71,11 @@ export const traceTaskRule = record({
   gpu_mode: optional(choice('shared', 'exclusive'), 'shared', 'Whether it shares its GPUs.'),
   priority: optional(choice(0, 1, 2, 3, 4), 2, '0 is highest.'),
   noswap: optional(choice(0, 1), 0, '1: it stays in VRAM.'),
-  groups: optional(list(name, 0, MAX_GROUPS), [], 'Groups it targets, any of which will do; none is the common pool.'),
+  groups: optional(
+    list(name, 0, MAX_GROUPS),
+    [],
+    'Groups it targets, any of which will do; none is the common pool.',
+  ),
   owner: optional(nullable(name), null, 'Who submits it.'),
   work: required(workRule, 'What it does with its GPUs.'),
   alloc: optional(
@@ -96,21 +106,37 @@ export const traceHeaderRule = record({
     nullable(
       record({
         format: required(name, 'The word for it on the command line.'),
-        options: optional(dictionary(/^/, 'a name', json, 0, Number.MAX_SAFE_INTEGER), {}, 'Whoever repeats the import gives the same.'),
-        synthetic: optional(list(name, 0, MAX_ITEMS), [], 'What the source does not know and was made up: activity, vram_mib.'),
+        options: optional(
+          dictionary(/^/, 'a name', json, 0, Number.MAX_SAFE_INTEGER),
+          {},
+          'Whoever repeats the import gives the same.',
+        ),
+        synthetic: optional(
+          list(name, 0, MAX_ITEMS),
+          [],
+          'What the source does not know and was made up: activity, vram_mib.',
+        ),
         ignored: optional(
           counts,
           {},
           'Rows that became tasks with a constraint that Headroom has no word for, by constraint, before --from, --to, --sample and --max-gpus chose among them.',
         ),
-        adjusted: optional(counts, {}, 'Rows that became tasks with a corrected value, by correction, before options chose among them.'),
+        adjusted: optional(
+          counts,
+          {},
+          'Rows that became tasks with a corrected value, by correction, before options chose among them.',
+        ),
       }),
     ),
     null,
     'How rows became tasks.',
   ),
   rows: optional(integer(0, Number.MAX_SAFE_INTEGER), 0, 'Rows read from the source.'),
-  dropped: optional(counts, {}, 'Rows that were not kept, by reason. Where a row is a task, this and the tasks make up the rows.'),
+  dropped: optional(
+    counts,
+    {},
+    'Rows that were not kept, by reason. Where a row is a task, this and the tasks make up the rows.',
+  ),
 })
 
 /** Of one line: the first is a header, all others are tasks. */

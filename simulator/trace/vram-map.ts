@@ -18,11 +18,18 @@ export function withDefaultVram(vramMap: VramMap | undefined): VramMap {
 }
 
 /** The smallest VRAM among models. Throws TraceError naming every model whose VRAM is not known. */
-export function smallestVramMib(models: readonly string[], vramMap: VramMap, where: { file: string; line?: number; field: string }): Mib {
+export function smallestVramMib(
+  models: readonly string[],
+  vramMap: VramMap,
+  where: { file: string; line?: number; field: string },
+): Mib {
   const unknown = models.filter((model) => !vramMap.has(model))
   if (unknown.length > 0) {
     const given = unknown.map((model) => `${model}=MIB`).join(',')
-    throw new TraceError(where, `the VRAM of model ${unknown.join(' and ')} is not known: add --vram-map ${given}`)
+    throw new TraceError(
+      where,
+      `the VRAM of model ${unknown.join(' and ')} is not known: add --vram-map ${given}`,
+    )
   }
   return Math.min(...models.map((model) => vramMap.get(model)!))
 }
@@ -31,7 +38,8 @@ export function smallestVramMib(models: readonly string[], vramMap: VramMap, whe
 export function parseVramMap(text: string): Map<string, Mib> {
   return parsePairs(text, 'vram_map', (value, pair) => {
     const mib = /^[0-9]{1,8}$/.test(value) ? Number(value) : 0
-    if (mib < 1) throw new TraceError({ field: 'vram_map' }, `${pair} must be MODEL=MIB with a whole number of MiB`)
+    if (mib < 1)
+      throw new TraceError({ field: 'vram_map' }, `${pair} must be MODEL=MIB with a whole number of MiB`)
     return mib
   })
 }
@@ -40,7 +48,8 @@ export function parseVramMap(text: string): Map<string, Mib> {
 export function parsePriorityMap(text: string): Map<string, Priority> {
   return parsePairs(text, 'priority_map', (value, pair) => {
     const digit = /^P?([0-4])$/.exec(value)?.[1]
-    if (digit === undefined) throw new TraceError({ field: 'priority_map' }, `${pair} must be WORD=P0 to WORD=P4`)
+    if (digit === undefined)
+      throw new TraceError({ field: 'priority_map' }, `${pair} must be WORD=P0 to WORD=P4`)
     return Number(digit) as Priority
   })
 }

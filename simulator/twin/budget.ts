@@ -18,7 +18,11 @@ export const LEAST_HORIZON_MS = 600_000
 const ROUND_MS = 60_000
 
 /** How far a run comes in its share of the time, in whole minutes; null: not far enough to be of use. */
-export async function affordableHorizon(image: ClusterImage, model: WorkloadModel, budget: Budget): Promise<DurationMs | null> {
+export async function affordableHorizon(
+  image: ClusterImage,
+  model: WorkloadModel,
+  budget: Budget,
+): Promise<DurationMs | null> {
   const { horizonMs } = budget
   const limit = budget.spent() + TRIAL_SHARE
   const { reachedMs } = await runFork(drawFuture(image, model, 1, horizonMs), {

@@ -61,10 +61,14 @@ export async function forecastChange(
     runs: pairs.length,
     assumes: model.assumes,
     metrics: mapMetrics((metric) =>
-      changeOf(pairs.map(([before, after]) => [figureOf(before.figures, metric), figureOf(after.figures, metric)])),
+      changeOf(
+        pairs.map(([before, after]) => [figureOf(before.figures, metric), figureOf(after.figures, metric)]),
+      ),
     ),
     courses: {
-      endsMs: Array.from({ length: intervals }, (_, part) => Math.round((horizonMs * (part + 1)) / intervals)),
+      endsMs: Array.from({ length: intervals }, (_, part) =>
+        Math.round((horizonMs * (part + 1)) / intervals),
+      ),
       metrics: mapMetrics((metric) => ({
         before: bandOver(
           pairs.map(([{ course }]) => course),
@@ -82,7 +86,11 @@ export async function forecastChange(
 }
 
 /** Interval by interval, over the runs in which there was something to measure. */
-function bandOver(courses: readonly (readonly ForkFigures[])[], metric: TwinMetric, intervals: number): ForecastBand {
+function bandOver(
+  courses: readonly (readonly ForkFigures[])[],
+  metric: TwinMetric,
+  intervals: number,
+): ForecastBand {
   const rising = Array.from({ length: intervals }, (_, at) =>
     risingOf(
       courses.flatMap((course) => {
@@ -110,14 +118,20 @@ export function mapMetrics<T>(of: (metric: TwinMetric) => T): Readonly<Record<Tw
 }
 
 /** Of pairs in which both were measured; null: there is none. */
-export function changeOf(pairs: readonly (readonly [before: number | null, after: number | null])[]): MetricChange | null {
-  const measured = pairs.filter((pair): pair is readonly [number, number] => pair[0] !== null && pair[1] !== null)
+export function changeOf(
+  pairs: readonly (readonly [before: number | null, after: number | null])[],
+): MetricChange | null {
+  const measured = pairs.filter(
+    (pair): pair is readonly [number, number] => pair[0] !== null && pair[1] !== null,
+  )
   if (measured.length === 0) return null
-  const at = (values: readonly number[], percent: number): number => quantileOf(risingOf(values), percent) ?? 0
+  const at = (values: readonly number[], percent: number): number =>
+    quantileOf(risingOf(values), percent) ?? 0
   const differences = measured.map(([before, after]) => after - before)
   const median = at(differences, 50)
   const difference = { p10: at(differences, 10), p50: median, p90: at(differences, 90) }
-  const agreement = differences.filter((each) => Math.sign(each) === Math.sign(median)).length / differences.length
+  const agreement =
+    differences.filter((each) => Math.sign(each) === Math.sign(median)).length / differences.length
   return {
     before: at(
       measured.map(([before]) => before),
@@ -134,7 +148,10 @@ export function changeOf(pairs: readonly (readonly [before: number | null, after
 }
 
 /** A direction is claimed only where the band of the differences leaves zero out. */
-function verdictOf(differences: readonly number[], { p10, p90 }: MetricChange['difference']): MetricChange['verdict'] {
+function verdictOf(
+  differences: readonly number[],
+  { p10, p90 }: MetricChange['difference'],
+): MetricChange['verdict'] {
   if (differences.every((each) => each === 0)) return 'stays'
   if (differences.length < LEAST_PAIRS_FOR_A_SIGN || (p10 <= 0 && p90 >= 0)) return 'unclear'
   return p10 > 0 ? 'rises' : 'falls'

@@ -24,7 +24,13 @@ export function drawArrivals(model: WorkloadModel, untilMs: DurationMs, random: 
     const { record, wantsShare } = seen[Math.floor(random() * seen.length)] as (typeof seen)[number]
     const stayMs = residenceOf(model, record.gpuCount).drawLeft(0, random)
     const work = drawActivity(model, stayMs, wantsShare ?? drawShare(model, random), null, random)
-    tasks.push({ at, request: requestOf(record, `twin-${tasks.length}`), work, allocSteps: [], cancelAt: null })
+    tasks.push({
+      at,
+      request: requestOf(record, `twin-${tasks.length}`),
+      work,
+      allocSteps: [],
+      cancelAt: null,
+    })
   }
 }
 

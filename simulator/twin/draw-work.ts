@@ -12,15 +12,39 @@ const MAX_STRETCHES = 1_000
 const ALWAYS = 0.97
 const NEVER = 0.01
 
-export function drawWorkLeft(model: WorkloadModel, record: TaskRecord, at: Instant, random: RandomStream): Work {
+export function drawWorkLeft(
+  model: WorkloadModel,
+  record: TaskRecord,
+  at: Instant,
+  random: RandomStream,
+): Work {
   const leftMs = residenceOf(model, record.gpuCount).drawLeft(aloneMsSoFar(record, at), random)
-  return drawActivity(model, leftMs, wantsShareOf(record, at) ?? drawShare(model, random), doingOf(record, at), random)
+  return drawActivity(
+    model,
+    leftMs,
+    wantsShareOf(record, at) ?? drawShare(model, random),
+    doingOf(record, at),
+    random,
+  )
 }
 
 /** One guess for all: it stays as long as half of those stay that have been there so long. */
-export function guessWorkLeft(model: WorkloadModel, record: TaskRecord, at: Instant, random: RandomStream, maxStretches: number): Work {
+export function guessWorkLeft(
+  model: WorkloadModel,
+  record: TaskRecord,
+  at: Instant,
+  random: RandomStream,
+  maxStretches: number,
+): Work {
   const leftMs = residenceOf(model, record.gpuCount).medianLeft(aloneMsSoFar(record, at))
-  return drawActivity(model, leftMs, wantsShareOf(record, at) ?? drawShare(model, random), doingOf(record, at), random, maxStretches)
+  return drawActivity(
+    model,
+    leftMs,
+    wantsShareOf(record, at) ?? drawShare(model, random),
+    doingOf(record, at),
+    random,
+    maxStretches,
+  )
 }
 
 function doingOf({ placement }: TaskRecord, at: Instant): Doing | null {
@@ -50,8 +74,12 @@ export function drawActivity(
 ): Work {
   const isKnown = model.wanting.ms.length > 0 && model.idle.ms.length > 0
   if (share >= ALWAYS && now?.wantsGpu !== false) return { kind: 'duration', ms: leftMs }
-  if (!isKnown) return now?.wantsGpu === false ? { kind: 'phases', phases: [[0, leftMs]] } : { kind: 'duration', ms: leftMs }
-  if (share <= NEVER && now?.wantsGpu !== true) return { kind: 'phases', phases: [[now === null ? 1 : 0, leftMs]] }
+  if (!isKnown)
+    return now?.wantsGpu === false
+      ? { kind: 'phases', phases: [[0, leftMs]] }
+      : { kind: 'duration', ms: leftMs }
+  if (share <= NEVER && now?.wantsGpu !== true)
+    return { kind: 'phases', phases: [[now === null ? 1 : 0, leftMs]] }
   return alternate(model, leftMs, share, now, random, maxStretches)
 }
 
@@ -77,7 +105,8 @@ function alternate(
   }
   if (now?.wantsGpu === false) phases.push([0, take(drawFrom(idle, now.forMs / scale, random) * scale)])
   else phases.push([take(drawFrom(wanting, now?.forMs ?? 0, random)), take(drawIdle())])
-  while (left > 0 && phases.length < maxStretches) phases.push([take(drawFrom(wanting, 0, random)), take(drawIdle())])
+  while (left > 0 && phases.length < maxStretches)
+    phases.push([take(drawFrom(wanting, 0, random)), take(drawIdle())])
   if (left > 0) phases.push([Math.round(left * clipped), left - Math.round(left * clipped)])
   return { kind: 'phases', phases }
 }

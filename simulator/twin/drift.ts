@@ -3,7 +3,15 @@
  * measures.
  */
 import { TWIN_METRICS } from '../../controller/ports/twin.ts'
-import type { ClusterImage, DriftEntry, DriftPoint, DriftReport, NoForecast, RecentPast, TwinMetric } from '../../controller/ports/twin.ts'
+import type {
+  ClusterImage,
+  DriftEntry,
+  DriftPoint,
+  DriftReport,
+  NoForecast,
+  RecentPast,
+  TwinMetric,
+} from '../../controller/ports/twin.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { figureOf, mapMetrics } from './change-forecast.ts'
 import type { Budget } from './budget.ts'
@@ -46,13 +54,20 @@ export interface Foretold {
 }
 
 /** The runs of one interval; refuses what takes longer than its time. */
-export async function foretell(image: ClusterImage, past: RecentPast, budget: Budget): Promise<Foretold | NoForecast> {
+export async function foretell(
+  image: ClusterImage,
+  past: RecentPast,
+  budget: Budget,
+): Promise<Foretold | NoForecast> {
   const model = workloadModelOf(image, past)
   if (!isModel(model)) return model
   const runs: ForkFigures[] = []
   while (runs.length < RUNS) {
     const draw = drawFuture(image, model, runs.length + 1, DRIFT_INTERVAL_MS)
-    const { figures } = await runFork(draw, { untilMs: DRIFT_INTERVAL_MS, isGivenUp: () => budget.spent() > 1 })
+    const { figures } = await runFork(draw, {
+      untilMs: DRIFT_INTERVAL_MS,
+      isGivenUp: () => budget.spent() > 1,
+    })
     if (budget.spent() > 1) return TOO_LARGE
     runs.push(figures)
   }

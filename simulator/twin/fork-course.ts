@@ -45,7 +45,8 @@ export class ForkCourse {
     this.#intervals.push({
       queueWaitS: meanWaitS(this.#world, now.started - before.started, now.waitedMs - before.waitedMs),
       starvationPercent: starvationPercent(window).total,
-      utilizationPercent: utilizationPercent(window, windowMs, this.#world.controller.views.totals().gpus) ?? 0,
+      utilizationPercent:
+        utilizationPercent(window, windowMs, this.#world.controller.views.totals().gpus) ?? 0,
       swapOutsPerHour: windowMs <= 0 ? 0 : ((now.swapOuts - before.swapOuts) * 3_600_000) / windowMs,
     })
     this.#before = now
@@ -63,5 +64,11 @@ export function meanWaitS(world: World, started: number, waitedMs: DurationMs): 
 
 function totalsOf(world: World): Totals {
   const { count, sum } = world.collector.queueWaitMs
-  return { atMs: world.nowMs, counters: world.counters(), swapOuts: world.swapTotals().swapOuts, started: count, waitedMs: sum }
+  return {
+    atMs: world.nowMs,
+    counters: world.counters(),
+    swapOuts: world.swapTotals().swapOuts,
+    started: count,
+    waitedMs: sum,
+  }
 }

@@ -27,7 +27,11 @@ export interface Draw {
 export interface Change {
   readonly config?: Partial<ConfigFields>
   /** By node id. */
-  readonly node?: { readonly id: string; readonly overcommitPercent?: number | null; readonly reserveMib?: number | null }
+  readonly node?: {
+    readonly id: string
+    readonly overcommitPercent?: number | null
+    readonly reserveMib?: number | null
+  }
 }
 
 export interface ForkResult {
@@ -40,9 +44,17 @@ export interface ForkResult {
   readonly reachedMs: DurationMs
 }
 
-export function drawFuture(image: ClusterImage, model: WorkloadModel, seed: number, untilMs: DurationMs): Draw {
+export function drawFuture(
+  image: ClusterImage,
+  model: WorkloadModel,
+  seed: number,
+  untilMs: DurationMs,
+): Draw {
   const { startMs, nodes, config, tasks } = snapshotOf(image, {
-    workLeftOf: (record) => ({ work: drawWorkLeft(model, record, image.at, seededStream(seed, `twin/work/${record.id}`)), doneUs: 0 }),
+    workLeftOf: (record) => ({
+      work: drawWorkLeft(model, record, image.at, seededStream(seed, `twin/work/${record.id}`)),
+      doneUs: 0,
+    }),
   })
   return {
     seed,
@@ -70,7 +82,9 @@ export async function runFork(
   { change = {}, untilMs, intervals = 1, isGivenUp = () => false, endsWhenStarted = false }: ForkOptions,
 ): Promise<ForkResult> {
   const waiting = new Set(
-    draw.start.filter(({ state }) => state.firstStartedAgoMs === null && !state.isHeld).map(({ request }) => request.id),
+    draw.start
+      .filter(({ state }) => state.firstStartedAgoMs === null && !state.isHeld)
+      .map(({ request }) => request.id),
   )
   const startedAfterMs = new Map<string, DurationMs>()
   const plan = {
@@ -81,7 +95,8 @@ export async function runFork(
   const world = new World(plan, { seed: draw.seed, isJournalOff: true, start: draw.start })
   world.listen((events) => {
     for (const { kind, taskId, at } of events) {
-      if (kind === 'task_started' && taskId !== null && waiting.delete(taskId)) startedAfterMs.set(taskId, at - draw.startMs)
+      if (kind === 'task_started' && taskId !== null && waiting.delete(taskId))
+        startedAfterMs.set(taskId, at - draw.startMs)
     }
   })
   await world.start()
@@ -120,7 +135,11 @@ function nodeAfter(node: ScenarioNode, { node: change }: Change): ScenarioNode {
 }
 
 function figuresOf(world: World): ForkFigures {
-  const { starvation_percent: starvation, utilization_percent: utilization, swaps_per_hour: swaps } = world.metrics()
+  const {
+    starvation_percent: starvation,
+    utilization_percent: utilization,
+    swaps_per_hour: swaps,
+  } = world.metrics()
   const { count, sum } = world.collector.queueWaitMs
   return {
     queueWaitS: meanWaitS(world, count, sum),

@@ -22,7 +22,9 @@ export interface LiveSnapshot {
 export function snapshotOfLive(image: ClusterImage, past: RecentPast): LiveSnapshot {
   const model = workloadModelOf(image, past)
   const workOf = (task: TaskRecord): Work =>
-    isModel(model) ? guessWorkLeft(model, task, image.at, seededStream(1, `twin/work/${task.id}`), MAX_STRETCHES) : asLongAgain(task, image)
+    isModel(model)
+      ? guessWorkLeft(model, task, image.at, seededStream(1, `twin/work/${task.id}`), MAX_STRETCHES)
+      : asLongAgain(task, image)
   const snapshot = lazySnapshotOf(image, { workLeftOf: (task) => ({ work: workOf(task), doneUs: 0 }) })
   const { leftOut } = snapshot
   const words = [

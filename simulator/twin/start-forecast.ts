@@ -1,5 +1,11 @@
 /** When each waiting task would start: the live state is run on several times, each time with another draw of what is not known. */
-import type { ClusterImage, NoForecast, RecentPast, StartForecast, TaskStartForecast } from '../../controller/ports/twin.ts'
+import type {
+  ClusterImage,
+  NoForecast,
+  RecentPast,
+  StartForecast,
+  TaskStartForecast,
+} from '../../controller/ports/twin.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { affordableHorizon } from './budget.ts'
 import type { Budget } from './budget.ts'
@@ -10,12 +16,18 @@ import { isModel, workloadModelOf } from './workload-model.ts'
 /** At least so many runs, or nothing is said. */
 const LEAST_RUNS = 4
 
-export async function forecastStarts(image: ClusterImage, past: RecentPast, budget: Budget): Promise<StartForecast | NoForecast> {
+export async function forecastStarts(
+  image: ClusterImage,
+  past: RecentPast,
+  budget: Budget,
+): Promise<StartForecast | NoForecast> {
   const model = workloadModelOf(image, past)
   if (!isModel(model)) return model
   const horizonMs = await affordableHorizon(image, model, budget)
   if (horizonMs === null) return TOO_LARGE
-  const waiting = image.tasks.filter(({ firstStartedAt, isHeld, placement }) => firstStartedAt === null && !isHeld && placement === null)
+  const waiting = image.tasks.filter(
+    ({ firstStartedAt, isHeld, placement }) => firstStartedAt === null && !isHeld && placement === null,
+  )
   const starts = new Map<string, Instant[]>(waiting.map(({ id }) => [id, []]))
   let runs = 0
   for (; runs < budget.maxRuns && (runs < LEAST_RUNS || budget.spent() < 1); runs++) {

@@ -54,9 +54,14 @@ export function workloadModelOf(image: ClusterImage, past: RecentPast): Workload
     return { reason: 'NO_HISTORY', detail }
   }
   const submitted = [...past.ended, ...image.tasks].filter(({ submittedAt }) => submittedAt >= past.from)
-  const seen = submitted.sort((a, b) => a.seq - b.seq).map((record) => ({ record, wantsShare: wantsShareOf(record, image.at) }))
+  const seen = submitted
+    .sort((a, b) => a.seq - b.seq)
+    .map((record) => ({ record, wantsShare: wantsShareOf(record, image.at) }))
   const perHour = (submitted.length * 3_600_000) / pastMs
-  const residence = residencesOf([...started, ...image.tasks.filter(({ placement }) => placement !== null)], image.at)
+  const residence = residencesOf(
+    [...started, ...image.tasks.filter(({ placement }) => placement !== null)],
+    image.at,
+  )
   const [wanting, idle] = [stretchesOf(past.runs.wantingMs), stretchesOf(past.runs.idleMs)]
   const assumes = [
     `tasks stay as the ${started.length} did that ended in the last ${hours(pastMs)}, given how long each has been there`,
@@ -84,7 +89,10 @@ export function aloneMsSoFar(record: TaskRecord, at: Instant): DurationMs {
   const { firstStartedAt, finishedAt, counters, gpuCount } = record
   if (firstStartedAt === null) return 0
   const [, , , swapUs, computeUs] = counters
-  return Math.max(0, (finishedAt ?? at) - firstStartedAt - Math.round((swapUs + computeUs) / (1000 * gpuCount)))
+  return Math.max(
+    0,
+    (finishedAt ?? at) - firstStartedAt - Math.round((swapUs + computeUs) / (1000 * gpuCount)),
+  )
 }
 
 /** What it was served is what it wanted, but for what it waited. */

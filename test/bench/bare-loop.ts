@@ -29,7 +29,8 @@ export function runBareLoop(chains: Chains, taskCount: number): number {
   }
   const arrive = (task: number): void => {
     handled += 1
-    if (task + 1 < taskCount) plan(now + (arrivalGaps[(task + 1) % arrivalGaps.length] as number), () => arrive(task + 1))
+    if (task + 1 < taskCount)
+      plan(now + (arrivalGaps[(task + 1) % arrivalGaps.length] as number), () => arrive(task + 1))
     const chain = task % arrivalGaps.length
     follow(starts[chain] as number, starts[chain + 1] as number)
   }

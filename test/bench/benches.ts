@@ -25,10 +25,34 @@ export const BENCHES: readonly Bench[] = [
     heapMib: 4096,
     measure: async () => (await import('./replay.ts')).measureReplay('replay_1m', 1_000_000, 10_000, 1),
   },
-  { names: ['replay_w1_cpu_s'], heapMib: 512, measure: async () => (await import('./replay-w1.ts')).measureReplayW1() },
-  { names: ['decisions_scaling'], heapMib: 2048, measure: async () => (await import('./decisions.ts')).measureScaling() },
-  { names: ['decisions_per_cpu_s'], heapMib: 2048, measure: async () => (await import('./decisions.ts')).measureDecisions() },
-  { names: ['blocked_pass_ms'], heapMib: 2048, measure: async () => (await import('./blocked-pass.ts')).measureBlockedPass() },
-  { names: ['victim_choice_ratio'], heapMib: 4096, measure: async () => (await import('./victim-choice.ts')).measureVictimChoice() },
-  { names: ['heap_per_task_bytes'], heapMib: 4096, measure: async () => (await import('./heap-per-task.ts')).measureHeap() },
+  {
+    names: ['replay_w1_cpu_s'],
+    heapMib: 512,
+    measure: async () => (await import('./replay-w1.ts')).measureReplayW1(),
+  },
+  {
+    names: ['decisions_scaling'],
+    heapMib: 2048,
+    measure: async () => (await import('./decisions.ts')).measureScaling(),
+  },
+  {
+    names: ['decisions_per_cpu_s'],
+    heapMib: 2048,
+    measure: async () => (await import('./decisions.ts')).measureDecisions(),
+  },
+  {
+    names: ['blocked_pass_ms'],
+    heapMib: 2048,
+    measure: async () => (await import('./blocked-pass.ts')).measureBlockedPass(),
+  },
+  {
+    names: ['victim_choice_ratio'],
+    heapMib: 4096,
+    measure: async () => (await import('./victim-choice.ts')).measureVictimChoice(),
+  },
+  {
+    names: ['heap_per_task_bytes'],
+    heapMib: 4096,
+    measure: async () => (await import('./heap-per-task.ts')).measureHeap(),
+  },
 ]

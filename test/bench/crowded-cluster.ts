@@ -1,7 +1,12 @@
 /** A cluster with 64 tasks on every GPU, restored as after a restart: two fifths swapped out, most of the others idle, one asking to return. */
 import type { Cluster } from '../../controller/engine/cluster.ts'
 import { restore } from '../../controller/engine/recovery.ts'
-import { NO_HISTORY, type PlacementRecord, type StoredState, type TaskRecord } from '../../controller/ports/store.ts'
+import {
+  NO_HISTORY,
+  type PlacementRecord,
+  type StoredState,
+  type TaskRecord,
+} from '../../controller/ports/store.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
 
@@ -84,7 +89,13 @@ function* tasksOf(names: readonly string[]): Generator<TaskRecord> {
   }
 }
 
-function placementOf(nodeId: string, gpu: number, place: number, demandMib: number, random: () => number): PlacementRecord {
+function placementOf(
+  nodeId: string,
+  gpu: number,
+  place: number,
+  demandMib: number,
+  random: () => number,
+): PlacementRecord {
   const isResident = place < RESIDENT
   const lastSwapOut = Math.floor(random() * 20)
   return {

@@ -27,7 +27,9 @@ fleet:
 
 const BODY = JSON.stringify({ vram_mib: 4_000, command: ['true'] })
 
-const { values } = parseArgs({ options: { tasks: { type: 'string', default: '20000' }, connections: { type: 'string', default: '64' } } })
+const { values } = parseArgs({
+  options: { tasks: { type: 'string', default: '20000' }, connections: { type: 'string', default: '64' } },
+})
 const [tasks, connections] = [Number(values.tasks), Number(values.connections)]
 
 interface Summary {
@@ -61,12 +63,16 @@ try {
   )
   console.log(`submit        ${((1000 * tasks) / submittedMs).toFixed(0)} durable answers/s`)
   console.log(`GET           p50 ${get.p50} ms, p99 ${get.p99} ms under that load; ${gets.length} requests`)
-  console.log(`fsync         p50 ${fsyncMs.p50} ms, p99 ${fsyncMs.p99} ms (${BLOCK_BYTES} bytes, same disk, before the load)`)
+  console.log(
+    `fsync         p50 ${fsyncMs.p50} ms, p99 ${fsyncMs.p99} ms (${BLOCK_BYTES} bytes, same disk, before the load)`,
+  )
   const [bare, marked] = [quantiles([...mark.without]), quantiles([...mark.with])]
   console.log(
     `mark          commit of 10 tasks p50 ${bare.p50} ms without it, ${marked.p50} ms with it; p99 ${bare.p99} and ${marked.p99} ms (in turn, before the load)`,
   )
-  console.log(`broker        p50 ${roundTripMs.p50} ms, p99 ${roundTripMs.p99} ms a round trip (one at a time, before the load)`)
+  console.log(
+    `broker        p50 ${roundTripMs.p50} ms, p99 ${roundTripMs.p99} ms a round trip (one at a time, before the load)`,
+  )
   process.exitCode = perS >= FLOOR_PER_S ? 0 : 1
 } finally {
   await cluster.controller.end('SIGTERM')
@@ -76,7 +82,9 @@ try {
 async function upCount(): Promise<number> {
   let [count, cursor] = [0, '']
   do {
-    const page = await cluster.get<{ items: { status: string }[]; next_cursor: string | null }>(`/nodes?limit=1000${cursor}`)
+    const page = await cluster.get<{ items: { status: string }[]; next_cursor: string | null }>(
+      `/nodes?limit=1000${cursor}`,
+    )
     count += page.items.filter(({ status }) => status === 'up').length
     cursor = page.next_cursor === null ? '' : `&cursor=${encodeURIComponent(page.next_cursor)}`
   } while (cursor !== '')
@@ -105,7 +113,9 @@ function post(agent: Agent): Promise<void> {
     const headers = { 'Content-Type': 'application/json', 'Content-Length': BODY.length }
     const sent = request(`${cluster.url}/api/v1/tasks`, { method: 'POST', agent, headers }, (answer) => {
       answer.resume()
-      answer.once('end', () => (answer.statusCode === 201 ? resolve() : reject(new Error(`POST /tasks: ${answer.statusCode}`))))
+      answer.once('end', () =>
+        answer.statusCode === 201 ? resolve() : reject(new Error(`POST /tasks: ${answer.statusCode}`)),
+      )
     })
     sent.once('error', reject)
     sent.end(BODY)
@@ -171,6 +181,7 @@ function connect(name: string): NatsBus {
 
 function quantiles(values: readonly number[]): { readonly p50: string; readonly p99: string } {
   const sorted = Float64Array.from(values).sort((a, b) => a - b)
-  const at = (share: number): string => (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN).toFixed(2)
+  const at = (share: number): string =>
+    (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN).toFixed(2)
   return { p50: at(0.5), p99: at(0.99) }
 }

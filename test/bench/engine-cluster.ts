@@ -82,13 +82,20 @@ export class EngineCluster {
   /** The nodes report every start that was ordered; answers the tasks. */
   reportStarts(): StartEffect[] {
     const starts = this.#starts.splice(0)
-    for (const start of starts) this.#report(start, { ...this.#head(start), kind: 'started', wants_gpu: true })
+    for (const start of starts)
+      this.#report(start, { ...this.#head(start), kind: 'started', wants_gpu: true })
     this.settle()
     return starts
   }
 
   reportFinish(start: StartEffect): void {
-    this.#report(start, { ...this.#head(start), kind: 'finished', outcome: 'completed', exit_code: 0, detail: null })
+    this.#report(start, {
+      ...this.#head(start),
+      kind: 'finished',
+      outcome: 'completed',
+      exit_code: 0,
+      detail: null,
+    })
   }
 
   #head(start: StartEffect): { n: number; task_id: string; attempt: number } {
@@ -97,11 +104,21 @@ export class EngineCluster {
   }
 
   #report(start: StartEffect, event: NodeEvent): void {
-    this.engine.nodeEvents(this.engine.cluster.nodes.get(start.nodeId) as LiveNode, [event], event.n + 1, () => {})
+    this.engine.nodeEvents(
+      this.engine.cluster.nodes.get(start.nodeId) as LiveNode,
+      [event],
+      event.n + 1,
+      () => {},
+    )
   }
 
   #addNode(name: string): void {
-    const gpus = Array.from({ length: GPUS_PER_NODE }, (_, index) => ({ index, model: 'A100-40', physical_mib: VRAM_MIB, foreign_mib: 0 }))
+    const gpus = Array.from({ length: GPUS_PER_NODE }, (_, index) => ({
+      index,
+      model: 'A100-40',
+      physical_mib: VRAM_MIB,
+      foreign_mib: 0,
+    }))
     const node_id = nodeIdFromName(name)
     const host_swap_mib = 2 * GPUS_PER_NODE * VRAM_MIB
     const hello = {

@@ -45,7 +45,8 @@ export class ChainRecorder {
       if (task === undefined) continue
       if (event.kind === 'task_started') task.startedAt ??= event.at
       else if (event.kind === 'task_finished') task.finishedAt = event.at
-      else if (event.kind === 'task_residency' && isSwapDone(event.data['residency'])) task.swapsAt.push(event.at)
+      else if (event.kind === 'task_residency' && isSwapDone(event.data['residency']))
+        task.swapsAt.push(event.at)
     }
   }
 
@@ -64,7 +65,11 @@ export class ChainRecorder {
       }
       starts.push(gaps.length)
     }
-    return { arrivalGaps: Float64Array.from(arrivalGaps), gaps: Float64Array.from(gaps), starts: Int32Array.from(starts) }
+    return {
+      arrivalGaps: Float64Array.from(arrivalGaps),
+      gaps: Float64Array.from(gaps),
+      starts: Int32Array.from(starts),
+    }
   }
 }
 
@@ -74,7 +79,8 @@ function isSwapDone(residency: unknown): boolean {
 
 /** In order of time. The changes of activity lie in the run as they do in its work, stretched like the whole of it. */
 function instantsOf({ steps, startedAt, finishedAt, swapsAt }: Recorded): number[] {
-  if (startedAt === null || finishedAt === null) throw new Error('a recorded run goes on until every task has finished')
+  if (startedAt === null || finishedAt === null)
+    throw new Error('a recorded run goes on until every task has finished')
   const aloneMs = steps.reduce((sum, ms) => sum + ms, 0)
   const instants = [startedAt, ...swapsAt, finishedAt]
   let doneMs = 0

@@ -31,7 +31,13 @@ export async function measureHeap(): Promise<readonly Reading[]> {
   const bytes = heapUsed() - before
   const { pendingCount } = cluster.engine.cluster
   if (pendingCount !== TASKS) throw new Error(`${pendingCount} tasks wait instead of ${TASKS}`)
-  return [{ name: 'heap_per_task_bytes', value: Math.round(bytes / TASKS), note: `${TASKS} pending, ids drawn by the controller` }]
+  return [
+    {
+      name: 'heap_per_task_bytes',
+      value: Math.round(bytes / TASKS),
+      note: `${TASKS} pending, ids drawn by the controller`,
+    },
+  ]
 }
 
 function heapUsed(): number {

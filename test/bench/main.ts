@@ -26,7 +26,10 @@ writeFileSync(join(ROOT, 'bench-results.json'), `${JSON.stringify(rows, null, 2)
 process.exitCode = rows.some(misses) || readings.some(({ value }) => value === 'failed') ? 1 : 0
 
 function readArguments(): { readonly isProfiled: boolean; readonly wanted: readonly MeasureName[] } {
-  const { values, positionals } = parseArgs({ options: { profile: { type: 'boolean', default: false } }, allowPositionals: true })
+  const { values, positionals } = parseArgs({
+    options: { profile: { type: 'boolean', default: false } },
+    allowPositionals: true,
+  })
   const wanted = MEASURE_NAMES.filter((name) => positionals.length === 0 || positionals.includes(name))
   const unknown = positionals.filter((name) => !MEASURE_NAMES.some((each) => each === name))
   if (unknown.length > 0) {
@@ -39,7 +42,11 @@ function readArguments(): { readonly isProfiled: boolean; readonly wanted: reado
 function measure({ names, heapMib }: Bench, isProfiled: boolean): readonly Reading[] {
   const folder = join(PROFILES, names[0] as string)
   if (isProfiled) mkdirSync(folder, { recursive: true })
-  const flags = ['--expose-gc', `--max-old-space-size=${heapMib}`, ...(isProfiled ? profileFlags(folder) : [])]
+  const flags = [
+    '--expose-gc',
+    `--max-old-space-size=${heapMib}`,
+    ...(isProfiled ? profileFlags(folder) : []),
+  ]
   const script = fileURLToPath(new URL('./measure-one.ts', import.meta.url))
   const startedAt = performance.now()
   const child = spawnSync(process.execPath, [...flags, script, names[0] as string], {
@@ -47,10 +54,13 @@ function measure({ names, heapMib }: Bench, isProfiled: boolean): readonly Readi
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const results = child.status === 0 ? (JSON.parse(child.stdout) as Reading[]) : names.map((name) => failed(name, child))
+  const results =
+    child.status === 0 ? (JSON.parse(child.stdout) as Reading[]) : names.map((name) => failed(name, child))
   const took = ((performance.now() - startedAt) / 1000).toFixed(0)
   for (const { name, value, note } of results) {
-    console.log(`${name} ${typeof value === 'string' ? value : Number(value.toPrecision(4))} (${took} s): ${note}`)
+    console.log(
+      `${name} ${typeof value === 'string' ? value : Number(value.toPrecision(4))} (${took} s): ${note}`,
+    )
   }
   if (isProfiled) for (const line of topSelfTimes(folder)) console.log(line)
   return results

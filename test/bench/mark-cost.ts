@@ -18,12 +18,22 @@ export interface MarkCost {
 /** @param folder on the disk that is measured; it is made. */
 export async function measureMark(folder: string): Promise<MarkCost> {
   const settings = {
-    ...{ path: join(folder, 'headroom.db'), busyTimeoutMs: 0, maxPages: null, isStoreExpected: false, acceptLoss: null, kind: null },
+    ...{
+      path: join(folder, 'headroom.db'),
+      busyTimeoutMs: 0,
+      maxPages: null,
+      isStoreExpected: false,
+      acceptLoss: null,
+      kind: null,
+    },
     retention: { maxEvents: 1_000_000, maxBytes: null, maxAgeMs: null },
     decisionRetention: { maxDecisions: 200_000, maxAgeMs: 86_400_000 },
   }
   const opened = await openForWriting(settings)
-  const write = createWriter(opened.db, settings, { wallNow: Date.now, monotonicNow: () => performance.now() })
+  const write = createWriter(opened.db, settings, {
+    wallNow: Date.now,
+    monotonicNow: () => performance.now(),
+  })
   const cost = { without: [] as number[], with: [] as number[] }
   for (let round = 0; round < 2 * ROUNDS; round++) {
     const batch = encodeBatch(batchOf(round * TASKS_PER_COMMIT))

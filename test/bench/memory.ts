@@ -37,7 +37,9 @@ const TASK_MS = 1
 const FLAT_WITHIN = 0.1
 const SAMPLES = 5
 
-const { values } = parseArgs({ options: { tasks: { type: 'string', default: '1000000' }, marks: { type: 'string', default: '10' } } })
+const { values } = parseArgs({
+  options: { tasks: { type: 'string', default: '1000000' }, marks: { type: 'string', default: '10' } },
+})
 const total = Number(values.tasks)
 const markEvery = Math.floor(total / Number(values.marks))
 
@@ -52,7 +54,9 @@ let finished = 0
 const controller = createController(
   { clock, random, bus, store },
   {
-    series: { archive: createSeriesFiles({ dir: join(folder, 'series'), log: (line) => console.error(line) }) },
+    series: {
+      archive: createSeriesFiles({ dir: join(folder, 'series'), log: (line) => console.error(line) }),
+    },
     onEvents: (events) => {
       measured.onEvents(events)
       for (const event of events) if (event.kind === 'task_finished') finished += 1
@@ -75,12 +79,21 @@ const server = new ServerCore({
   clock,
   random: random.stream('server'),
   bus,
-  device: new SimulatedDevice(clock, node, { planOf: () => ({ kind: 'duration', ms: TASK_MS }), allocStepsOf: () => [] }),
+  device: new SimulatedDevice(clock, node, {
+    planOf: () => ({ kind: 'duration', ms: TASK_MS }),
+    allocStepsOf: () => [],
+  }),
   storage: createMemoryStorage(),
   areHeartbeatsElided: false,
 })
 await controller.start()
-measured.watch({ controller, dropped: new Map(), commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => null, recording: null })
+measured.watch({
+  controller,
+  dropped: new Map(),
+  commitQueueDepth: () => store.queueDepth(),
+  diskFreeBytes: () => null,
+  recording: null,
+})
 server.start()
 clock.begin()
 
@@ -121,7 +134,9 @@ async function mark(tasks: number): Promise<void> {
     heapMib = Math.min(heapMib, process.memoryUsage().heapUsed / 1_048_576)
   }
   marks.push({ tasks, rssMib, heapMib })
-  console.log(`${String(tasks).padStart(9)} tasks   ${rssMib.toFixed(1)} MiB resident, ${heapMib.toFixed(1)} MiB of the main heap`)
+  console.log(
+    `${String(tasks).padStart(9)} tasks   ${rssMib.toFixed(1)} MiB resident, ${heapMib.toFixed(1)} MiB of the main heap`,
+  )
 }
 
 /** Resident memory without pages of files, which the kernel takes back at will (the store's log is mapped). */

@@ -36,7 +36,10 @@ export function topSelfTimes(folder: string): readonly string[] {
     selfUs.set(name, (selfUs.get(name) ?? 0) + us)
   })
   const top = [...selfUs].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, SHOWN)
-  return [join(folder, file), ...top.map(([name, us]) => `${((100 * us) / totalUs).toFixed(1).padStart(6)} %  ${name}`)]
+  return [
+    join(folder, file),
+    ...top.map(([name, us]) => `${((100 * us) / totalUs).toFixed(1).padStart(6)} %  ${name}`),
+  ]
 }
 
 function placeOf({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame']): string {

@@ -40,20 +40,30 @@ function replayed(csv: string, trace: string): Reading {
     if (failure !== null) throw new Error(`headroom sim replay: ${failure}`)
     if (run > 0) cpuS.push(childrenCpuS() - before)
   }
-  return { name: 'replay_w1_cpu_s', value: median(cpuS), note: `${TASKS} tasks on 64 GPUs, fifo; ${RUNS} processes` }
+  return {
+    name: 'replay_w1_cpu_s',
+    value: median(cpuS),
+    note: `${TASKS} tasks on 64 GPUs, fifo; ${RUNS} processes`,
+  }
 }
 
 /** Null when it went well, else its last words. */
 function headroom(...args: readonly string[]): string | null {
   const command = ['--import', './cli/require-node.mjs', CLI, ...args]
-  const { status, stdout, stderr, error } = spawnSync(process.execPath, command, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 28 })
+  const { status, stdout, stderr, error } = spawnSync(process.execPath, command, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+  })
   if (status === 0) return args.includes('--json') ? shortfall(stdout) : null
   return error?.message ?? stderr.trim().split('\n').at(-1) ?? `exit code ${status}`
 }
 
 /** A replay that leaves tasks out would be quick. */
 function shortfall(json: string): string | null {
-  const { metrics } = JSON.parse(json) as { readonly metrics: { readonly tasks: { readonly completed: number } } }
+  const { metrics } = JSON.parse(json) as {
+    readonly metrics: { readonly tasks: { readonly completed: number } }
+  }
   return metrics.tasks.completed === TASKS ? null : `${metrics.tasks.completed} of ${TASKS} tasks completed`
 }
 

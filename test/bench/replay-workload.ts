@@ -73,7 +73,8 @@ function taskMaker(random: Random): (number: number, at: number) => SimTask {
 
 function phasesFrom(random: RandomStream): Work {
   const phases: Array<readonly [busyMs: number, idleMs: number]> = []
-  while (phases.length < PHASES) phases.push([wholeMs(SERVING_BUSY_RUNS.sample(random)), wholeMs(SERVING_IDLE_RUNS.sample(random))])
+  while (phases.length < PHASES)
+    phases.push([wholeMs(SERVING_BUSY_RUNS.sample(random)), wholeMs(SERVING_IDLE_RUNS.sample(random))])
   return { kind: 'phases', phases }
 }
 

@@ -13,7 +13,12 @@ const EVENTS_PER_TASK = 8
 const SURROUNDINGS_TASKS = 100_000
 const SURROUNDINGS_ROUNDS = 3
 
-export async function measureReplay(name: MeasureName, taskCount: number, gpus: number, runs: number): Promise<readonly Reading[]> {
+export async function measureReplay(
+  name: MeasureName,
+  taskCount: number,
+  gpus: number,
+  runs: number,
+): Promise<readonly Reading[]> {
   const whole = replayCase(taskCount, gpus)
   const { chains } = await recordCase({ ...whole, arrivals: replayArrivals(RECORDED_TASKS, gpus) })
   runBareLoop(chains, RECORDED_TASKS)
@@ -36,7 +41,13 @@ export async function measureReplay(name: MeasureName, taskCount: number, gpus: 
     )
   }
   const ofIt = `drawing work, GPUs, messages and journal alone ${around.toFixed(1)} ×`
-  return [{ name, value: median(factors), note: `${gpus} GPUs: ${notes.at(-1)}; ${runs} ${runs === 1 ? 'run' : 'runs'}; ${ofIt}` }]
+  return [
+    {
+      name,
+      value: median(factors),
+      note: `${gpus} GPUs: ${notes.at(-1)}; ${runs} ${runs === 1 ? 'run' : 'runs'}; ${ofIt}`,
+    },
+  ]
 }
 
 /** What is left of a run without controller and servers, against the bare loop. */
@@ -59,5 +70,8 @@ fleet:
   - { count: ${gpus / GPUS_PER_NODE}, name: "n-{i}", gpus: ${GPUS_PER_NODE}, gpu: { model: A100-40, vram_mib: ${VRAM_MIB}, swap: stock-driver } }
 config: { default_vram_overcommit_percent: 50 }
 `
-  return { scenario: loadScenario({ text, baseDir: '.' }).scenario, arrivals: replayArrivals(taskCount, gpus) }
+  return {
+    scenario: loadScenario({ text, baseDir: '.' }).scenario,
+    arrivals: replayArrivals(taskCount, gpus),
+  }
 }

@@ -28,7 +28,9 @@ export function runCase(one: SimulatedCase, isJournalOff = false): Promise<Simul
 }
 
 /** The same, taken down: what the bare loop needs to run the same events. */
-export async function recordCase(one: SimulatedCase): Promise<{ readonly run: SimulatedRun; readonly chains: Chains }> {
+export async function recordCase(
+  one: SimulatedCase,
+): Promise<{ readonly run: SimulatedRun; readonly chains: Chains }> {
   const recorder = new ChainRecorder(one.scenario.clock.startMs)
   return { run: await run(one, false, recorder), chains: recorder.chains() }
 }
@@ -39,7 +41,11 @@ export async function recordCase(one: SimulatedCase): Promise<{ readonly run: Si
  */
 const before: { world: World | null } = { world: null }
 
-async function run(one: SimulatedCase, isJournalOff: boolean, recorder: ChainRecorder | null): Promise<SimulatedRun> {
+async function run(
+  one: SimulatedCase,
+  isJournalOff: boolean,
+  recorder: ChainRecorder | null,
+): Promise<SimulatedRun> {
   collectGarbage()
   const { scenario } = one
   let changes = 0
@@ -65,7 +71,8 @@ async function run(one: SimulatedCase, isJournalOff: boolean, recorder: ChainRec
   before.world = world
   if ((digest === null) !== isJournalOff) throw new Error('the journal is not as asked')
   const { submitted, completed, unfinished } = metrics.tasks
-  if (unfinished > 0 || completed !== submitted) throw new Error(`${submitted - completed} of ${submitted} tasks did not complete`)
+  if (unfinished > 0 || completed !== submitted)
+    throw new Error(`${submitted - completed} of ${submitted} tasks did not complete`)
   const { swapOuts, swapIns } = world.controller.engine.cluster.swapTotals
   const starts = world.collector.queueWaitMs.count
   return {

@@ -32,7 +32,8 @@ export function median(values: readonly number[]): number {
 
 /** Rubbish of what ran before is not paid for by what runs next. Needs --expose-gc. */
 export function collectGarbage(): void {
-  if (globalThis.gc === undefined) throw new Error('a bench runs under --expose-gc: start it through test/bench/main.ts')
+  if (globalThis.gc === undefined)
+    throw new Error('a bench runs under --expose-gc: start it through test/bench/main.ts')
   globalThis.gc()
 }
 

@@ -68,7 +68,13 @@ class Stage {
     const gpus = Array.from({ length: gpuCount }, (_, k) => (first + k) % server.gpuCount)
     this.#placed += 1
     this.workload.add(id, work, allocSteps)
-    this.log('task_submitted', id, null, { name: id, vram_mib: vramMib, gpu_count: gpuCount, priority, noswap })
+    this.log('task_submitted', id, null, {
+      name: id,
+      vram_mib: vramMib,
+      gpu_count: gpuCount,
+      priority,
+      noswap,
+    })
     this.log('task_placed', id, server.id, { attempt: 1, gpus, demand_mib: vramMib, when: 'now' })
     const start = {
       op: 'start',
@@ -84,12 +90,22 @@ class Stage {
 
   seal<B extends Body>(body: B): Envelope<B> {
     const seq = ++this.#messages
-    return { v: PROTOCOL_VERSION, id: `1.${seq}`, sent_mono: this.clock.now(), boot: BOOT, seq, epoch: 1, body }
+    return {
+      v: PROTOCOL_VERSION,
+      id: `1.${seq}`,
+      sent_mono: this.clock.now(),
+      boot: BOOT,
+      seq,
+      epoch: 1,
+      body,
+    }
   }
 
   log(kind: EventKind, taskId: string, nodeId: string | null, data: EventData): void {
     const seq = ++this.#events
-    this.#journal.record([{ seq, at: this.clock.now(), kind, taskId, nodeId, causedBy: seq - 1, by: null, data }])
+    this.#journal.record([
+      { seq, at: this.clock.now(), kind, taskId, nodeId, causedBy: seq - 1, by: null, data },
+    ])
   }
 }
 
@@ -114,7 +130,17 @@ class Server {
       if (body.op !== 'start') return
       this.#launch(body)
       const { task_id, attempt } = body
-      reply(stage.seal({ op: 'result', task_id, attempt, outcome: 'accepted', reason: null, residency: 'none', generation: 0 }))
+      reply(
+        stage.seal({
+          op: 'result',
+          task_id,
+          attempt,
+          outcome: 'accepted',
+          reason: null,
+          residency: 'none',
+          generation: 0,
+        }),
+      )
     })
   }
 
@@ -123,9 +149,25 @@ class Server {
   }
 
   #launch({ task_id: taskId, attempt, gpus, vram_mib: vramMib, noswap, priority }: StartCommand): void {
-    const start: AttemptStart = { taskId, attempt, gpus, vramMib, gpuMode: 'shared', noswap, priority, onNodeLoss: 'wait', isLease: false }
+    const start: AttemptStart = {
+      taskId,
+      attempt,
+      gpus,
+      vramMib,
+      gpuMode: 'shared',
+      noswap,
+      priority,
+      onNodeLoss: 'wait',
+      isLease: false,
+    }
     const onUse = (wantsGpu: boolean, idleMs: number): void => {
-      this.#tell({ n: 0, kind: wantsGpu ? 'gpu_wanted' : 'gpu_used', task_id: taskId, attempt, idle_ms: idleMs })
+      this.#tell({
+        n: 0,
+        kind: wantsGpu ? 'gpu_wanted' : 'gpu_used',
+        task_id: taskId,
+        attempt,
+        idle_ms: idleMs,
+      })
     }
     this.#device.launch({ start, command: null, onUse }, () => {
       this.#tell({ n: 0, kind: 'started', task_id: taskId, attempt, wants_gpu: true })
@@ -137,8 +179,21 @@ class Server {
     this.#device.forget(taskId, 1)
     this.#stage.workload.forget(taskId)
     this.#stage.ended += 1
-    this.#tell({ n: 0, kind: 'finished', task_id: taskId, attempt: 1, outcome: 'completed', exit_code: 0, detail: null })
-    this.#stage.log('task_finished', taskId, this.id, { state: 'completed', attempt: 1, exit_code: 0, reason: null })
+    this.#tell({
+      n: 0,
+      kind: 'finished',
+      task_id: taskId,
+      attempt: 1,
+      outcome: 'completed',
+      exit_code: 0,
+      detail: null,
+    })
+    this.#stage.log('task_finished', taskId, this.id, {
+      state: 'completed',
+      attempt: 1,
+      exit_code: 0,
+      reason: null,
+    })
   }
 
   /** At the end of the instant, as a server does. */
@@ -146,7 +201,12 @@ class Server {
     const { bus, clock } = this.#stage
     const entry = { ...event, n: ++this.#entries }
     clock.soon(() => {
-      bus.request(this.#event, this.#stage.seal({ op: 'events', node_id: this.id, entries: [entry] }), ANSWER_WITHIN_MS, HEARD)
+      bus.request(
+        this.#event,
+        this.#stage.seal({ op: 'events', node_id: this.id, entries: [entry] }),
+        ANSWER_WITHIN_MS,
+        HEARD,
+      )
     }, RANK_MESSAGE)
   }
 }

@@ -11,8 +11,13 @@ type Targets<N extends string> = Readonly<Record<N, Target>>
 const HEAD = ['name', 'value', 'unit', 'floor', 'aim', 'verdict']
 
 /** What was not measured has no row. */
-export function rowsOf<N extends string>(readings: readonly Reading<N>[], targets: Targets<N>): readonly ResultRow[] {
-  return readings.flatMap(({ name, value }) => (typeof value === 'string' ? [] : [{ name, value, ...targets[name] }]))
+export function rowsOf<N extends string>(
+  readings: readonly Reading<N>[],
+  targets: Targets<N>,
+): readonly ResultRow[] {
+  return readings.flatMap(({ name, value }) =>
+    typeof value === 'string' ? [] : [{ name, value, ...targets[name] }],
+  )
 }
 
 export function misses({ value, floor, better }: ResultRow): boolean {
@@ -31,7 +36,14 @@ export function tableOf<N extends string>(readings: readonly Reading<N>[], targe
 }
 
 function cellsOf({ name, value }: Reading<string>, { unit, floor, aim, better }: Target): string[] {
-  return [name, typeof value === 'string' ? '–' : figure(value), unit, figure(floor), figure(aim), verdictOf(value, floor, aim, better)]
+  return [
+    name,
+    typeof value === 'string' ? '–' : figure(value),
+    unit,
+    figure(floor),
+    figure(aim),
+    verdictOf(value, floor, aim, better),
+  ]
 }
 
 function verdictOf(value: Reading['value'], floor: number, aim: number, better: Target['better']): string {

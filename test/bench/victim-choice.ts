@@ -21,13 +21,18 @@ const ROUNDS = 7
 
 export function measureVictimChoice(): Promise<readonly Reading[]> {
   const cluster = new Cluster(
-    { fields: { ...DEFAULT_CONFIG, default_vram_overcommit_percent: 100 }, source: 'environment', revision: 0 },
+    {
+      fields: { ...DEFAULT_CONFIG, default_vram_overcommit_percent: 100 },
+      source: 'environment',
+      revision: 0,
+    },
     NOW,
     () => () => {},
   )
   restoreCrowdedCluster(cluster, GPUS)
   const entries = [...cluster.nodes.values()].flatMap((node) => node.queue)
-  if (entries.length !== GPUS) throw new Error(`${entries.length} tasks ask to return instead of one on each of ${GPUS} GPUs`)
+  if (entries.length !== GPUS)
+    throw new Error(`${entries.length} tasks ask to return instead of one on each of ${GPUS} GPUs`)
   const scanned: number[] = []
   const chosen: number[] = []
   let victims = 0
@@ -36,7 +41,9 @@ export function measureVictimChoice(): Promise<readonly Reading[]> {
     const entryAt = (i: number): QueueEntry => entries[(round + i * 1987) % entries.length] as QueueEntry
     collectGarbage()
     const choice = timed(() => Array.from({ length: CHOICES_A_ROUND }, (_, i) => choose(cluster, entryAt(i))))
-    const scan = timed(() => Array.from({ length: SCANS_A_ROUND }, (_, i) => chooseByScan(cluster, entryAt(i))))
+    const scan = timed(() =>
+      Array.from({ length: SCANS_A_ROUND }, (_, i) => chooseByScan(cluster, entryAt(i))),
+    )
     for (const [i, byScan] of scan.result.entries())
       if (!isDeepStrictEqual(choice.result[i], byScan)) throw new Error('the scan chose others')
     victims += scan.result.reduce((sum, each) => sum + (each.covered ? each.victims.length : 0), 0)
@@ -77,7 +84,14 @@ function candidatesOn(cluster: Cluster, gpu: LiveGpu, entry: QueueEntry, hostFre
     const state = isP0 ? gpu.rounds.p0 : gpu.rounds.non_p0
     const { round, lastSwapOut } = markOf(state, spec.id)
     const idleMs = placement.wantsGpu ? 0 : NOW - placement.idleSince
-    candidates.push({ id: spec.id, isP0, idleMs, mib: placement.demandMib, isSwappedThisRound: round === state.round, lastSwapOut })
+    candidates.push({
+      id: spec.id,
+      isP0,
+      idleMs,
+      mib: placement.demandMib,
+      isSwappedThisRound: round === state.round,
+      lastSwapOut,
+    })
   }
   return candidates
 }

@@ -3,7 +3,15 @@
  * RUN lines of the last stages are run, and its USER, ENTRYPOINT, ENV and so on are taken over, so that a change there is seen here.
  */
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { stagesOf, type Instruction } from '../support/dockerfile.ts'
 import type { Engine } from './engine.ts'
@@ -18,10 +26,15 @@ export function makeImages(engine: Engine, folder: string, dist: string): void {
   const app = join(folder, 'app')
   baseRoot(app)
   cpSync(dist, join(app, 'app/dist'), { recursive: true })
-  for (const path of ['package.json', 'scenarios']) cpSync(join(ROOT, path), join(app, 'app', path), { recursive: true })
+  for (const path of ['package.json', 'scenarios'])
+    cpSync(join(ROOT, path), join(app, 'app', path), { recursive: true })
   copyPackages(join(app, 'app'))
   mkdirSync(join(app, 'app/dist/gpu-server/guard/build'), { recursive: true })
-  execFileSync('cp', ['-p', join(ROOT, 'gpu-server/guard/build/headroom-guard'), join(app, 'app/dist/gpu-server/guard/build/')])
+  execFileSync('cp', [
+    '-p',
+    join(ROOT, 'gpu-server/guard/build/headroom-guard'),
+    join(app, 'app/dist/gpu-server/guard/build/'),
+  ])
   // It must be newer than its sources, or a compiler is looked for.
   execFileSync('touch', [join(app, 'app/dist/gpu-server/guard/build/headroom-guard')])
   // The declared GPUs of the test.
@@ -36,7 +49,9 @@ export function makeImages(engine: Engine, folder: string, dist: string): void {
 /** The stages of an image from ours on, each on a copy of the root. */
 function imageOf(engine: Engine, app: string, name: string, tag: string): void {
   const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
-  const instructions: Instruction[] = ['base', name].flatMap((stage) => [...(stages.get(stage)?.instructions ?? [])])
+  const instructions: Instruction[] = ['base', name].flatMap((stage) => [
+    ...(stages.get(stage)?.instructions ?? []),
+  ])
   const root = `${app}-${name}`
   cpSync(app, root, { recursive: true, verbatimSymlinks: true })
   const changes: string[] = []
@@ -48,12 +63,18 @@ function imageOf(engine: Engine, app: string, name: string, tag: string): void {
 }
 
 function imported(engine: Engine, root: string, tag: string, changes: readonly string[]): void {
-  const options = changes.flatMap((change) => ['--change', change]).map((each) => `'${each.replaceAll("'", "'\\''")}'`)
+  const options = changes
+    .flatMap((change) => ['--change', change])
+    .map((each) => `'${each.replaceAll("'", "'\\''")}'`)
   const path = 'ENV PATH=/usr/local/bin:/usr/bin:/bin'
-  execFileSync('sh', ['-c', `tar c -C '${root}' . | docker import --change '${path}' ${options.join(' ')} - ${tag}`], {
-    env: engine.env,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
+  execFileSync(
+    'sh',
+    ['-c', `tar c -C '${root}' . | docker import --change '${path}' ${options.join(' ')} - ${tag}`],
+    {
+      env: engine.env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    },
+  )
 }
 
 function baseRoot(root: string): void {
@@ -62,7 +83,8 @@ function baseRoot(root: string): void {
   }
   execFileSync('chmod', ['1777', join(root, 'tmp')])
   cpSync('/bin/busybox', join(root, 'bin/busybox'))
-  for (const name of ['sh', 'mkdir', 'chown', 'chmod', 'cat', 'ls', 'id', 'sleep', 'wget']) symlinkSync('busybox', join(root, 'bin', name))
+  for (const name of ['sh', 'mkdir', 'chown', 'chmod', 'cat', 'ls', 'id', 'sleep', 'wget'])
+    symlinkSync('busybox', join(root, 'bin', name))
   writeFileSync(join(root, 'etc/passwd'), PASSWD)
   writeFileSync(join(root, 'etc/group'), 'root:x:0:\nnogroup:x:65534:\n')
   copyProgram(root, process.execPath, '/usr/local/bin/node')
@@ -87,7 +109,13 @@ function copyPackages(app: string): void {
   const there = new Set(readdirSync(join(ROOT, 'node_modules')))
   for (const [path, about] of Object.entries(lock.packages)) {
     const [folder, name = ''] = path.split('/')
-    if (folder !== 'node_modules' || about.dev === true || about.devOptional === true || name.startsWith('node-linux-')) continue
+    if (
+      folder !== 'node_modules' ||
+      about.dev === true ||
+      about.devOptional === true ||
+      name.startsWith('node-linux-')
+    )
+      continue
     if (!there.has(name)) continue
     try {
       cpSync(join(ROOT, path), join(app, path), { recursive: true, verbatimSymlinks: true })

@@ -55,12 +55,16 @@ try {
 
 function compose(args: readonly string[], files: readonly string[] = [SHIPPED, override]): string {
   const options = files.flatMap((file) => ['-f', file])
-  return execFileSync('docker-compose', [...options, '--project-directory', ROOT, '--profile', 'gpu', '-p', 'headroom', ...args], {
-    cwd: ROOT,
-    env: engine.env,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  return execFileSync(
+    'docker-compose',
+    [...options, '--project-directory', ROOT, '--profile', 'gpu', '-p', 'headroom', ...args],
+    {
+      cwd: ROOT,
+      env: engine.env,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
 }
 
 /** User, volumes, capabilities, namespaces and all else are those of the shipped file. */
@@ -69,40 +73,65 @@ function holdAgainstShipped(): void {
     (parse(compose(['config'], files)) as { readonly services: Readonly<Record<string, Service>> }).services
   const [shipped, tested] = [servicesOf([SHIPPED]), servicesOf([SHIPPED, override])]
   const without = (service: Service): Service =>
-    Object.fromEntries(Object.entries(service).flatMap(([key, value]) => (MAY_DIFFER.includes(key) ? [] : [[key, ordered(value)]])))
-  for (const [name, service] of Object.entries(shipped)) assert.deepEqual(without(tested[name] ?? {}), without(service), name)
+    Object.fromEntries(
+      Object.entries(service).flatMap(([key, value]) =>
+        MAY_DIFFER.includes(key) ? [] : [[key, ordered(value)]],
+      ),
+    )
+  for (const [name, service] of Object.entries(shipped))
+    assert.deepEqual(without(tested[name] ?? {}), without(service), name)
   assert.deepEqual(Object.keys(tested), Object.keys(shipped))
 }
 
 /** docker-compose merges lists as sets. */
 function ordered(value: unknown): unknown {
-  return Array.isArray(value) ? value.map((each) => JSON.stringify(each)).toSorted((a, b) => (a < b ? -1 : 1)) : value
+  return Array.isArray(value)
+    ? value.map((each) => JSON.stringify(each)).toSorted((a, b) => (a < b ? -1 : 1))
+    : value
 }
 
 async function probe(): Promise<void> {
   step('a submitter and two tasks')
   const admin = compose(['exec', '-T', 'controller', 'cat', '/etc/headroom/admin/admin.token']).trim()
   await until('a GPU server is up', async () => {
-    const { items } = await call<{ readonly items: readonly { readonly status: string }[] }>(admin, 'GET', '/nodes')
+    const { items } = await call<{ readonly items: readonly { readonly status: string }[] }>(
+      admin,
+      'GET',
+      '/nodes',
+    )
     return items.some(({ status }) => status === 'up')
   })
-  const { secret: token } = await call<{ readonly secret: string }>(admin, 'POST', '/tokens', { name: 'mallory', role: 'submitter' })
-  const victim = await submit(admin, ['sh', '-c', 'export CANARY=CANARY-of-another; echo $CANARY > secret; exec sleep 100000'])
+  const { secret: token } = await call<{ readonly secret: string }>(admin, 'POST', '/tokens', {
+    name: 'mallory',
+    role: 'submitter',
+  })
+  const victim = await submit(admin, [
+    'sh',
+    '-c',
+    'export CANARY=CANARY-of-another; echo $CANARY > secret; exec sleep 100000',
+  ])
   await until('the other task runs', async () => (await taskOf(admin, victim)).state === 'running')
   const paths = secretPaths(engine)
-  assert.ok(paths.some((path) => path.endsWith('controller.nk')) && paths.some((path) => path.endsWith('secret')), 'the secrets are there')
+  assert.ok(
+    paths.some((path) => path.endsWith('controller.nk')) && paths.some((path) => path.endsWith('secret')),
+    'the secrets are there',
+  )
   const attack = await submit(token, [
     'node',
     '--input-type=module',
     '-e',
     ...chunks(readFileSync(join(import.meta.dirname, 'probe.mjs'), 'utf8')),
   ])
-  await until('its search is over', async () => !['pending', 'assigned', 'running'].includes((await taskOf(token, attack)).state))
+  await until(
+    'its search is over',
+    async () => !['pending', 'assigned', 'running'].includes((await taskOf(token, attack)).state),
+  )
   const answer = await fetch(`${URL}/tasks/${attack}/logs`, { headers: { Authorization: `Bearer ${token}` } })
   const { data } = (await answer.json()) as { readonly data: string }
   const output = Buffer.from(data, 'base64').toString()
   process.stdout.write(`${output}\n`)
-  const line = output.split('\n').find((each) => each.startsWith('{')) ?? assert.fail(`the search said: ${output}`)
+  const line =
+    output.split('\n').find((each) => each.startsWith('{')) ?? assert.fail(`the search said: ${output}`)
   const found = JSON.parse(line) as {
     readonly secrets: unknown
     readonly sockets: unknown
@@ -127,9 +156,13 @@ function chunks(program: string): readonly string[] {
 /** As root of the host sees them: what there is to be found. */
 function secretPaths({ docker }: Engine): readonly string[] {
   const data = docker('info', '--format', '{{.DockerRootDir}}').trim()
-  return execFileSync('find', [join(data, 'volumes'), '-name', '*.nk', '-o', '-name', 'admin.token', '-o', '-name', 'secret'], {
-    encoding: 'utf8',
-  })
+  return execFileSync(
+    'find',
+    [join(data, 'volumes'), '-name', '*.nk', '-o', '-name', 'admin.token', '-o', '-name', 'secret'],
+    {
+      encoding: 'utf8',
+    },
+  )
     .trim()
     .split('\n')
 }
@@ -145,7 +178,10 @@ function taskOf(token: string, id: string): Promise<Task> {
 async function call<T>(token: string, method: string, path: string, body?: unknown): Promise<T> {
   const answer = await fetch(`${URL}${path}`, {
     method,
-    headers: { Authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+    headers: {
+      Authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)

@@ -5,7 +5,8 @@ const found = { secrets: [], closedWork: [], sockets: [], own: false, uid: proce
 const canary = ['CANARY', 'of', 'another'].join('-')
 const seed = /\bSU[A-Z2-7]{56}\b/
 const token = new RegExp('headroom' + '_[a-z0-9]{12}_[A-Za-z0-9_-]{40,}')
-const skip = /^\/(sys|proc\/(sys|irq|bus|acpi|kcore|kmsg|kallsyms|sysrq))|\/proc\/(self|thread-self|\d+\/(task|map_files|attr|net))(\/|$)/
+const skip =
+  /^\/(sys|proc\/(sys|irq|bus|acpi|kcore|kmsg|kallsyms|sysrq))|\/proc\/(self|thread-self|\d+\/(task|map_files|attr|net))(\/|$)/
 const mine = new Set([String(process.pid), String(process.ppid)])
 let left = 200000
 function look(path) {
@@ -20,7 +21,8 @@ function look(path) {
     }
     const text = bytes.toString('latin1', 0, size)
     if (text.includes(canary) || seed.test(text) || token.test(text)) found.secrets.push(path)
-    if (/^\/proc\/\d+\/environ$/.test(path) && size > 0 && !mine.has(path.split('/')[2])) found.secrets.push(path)
+    if (/^\/proc\/\d+\/environ$/.test(path) && size > 0 && !mine.has(path.split('/')[2]))
+      found.secrets.push(path)
     if (/\/(journal|headroom\.db.*|admin\.token|[^/]*\.nk)$/.test(path)) found.secrets.push(path)
   } catch {}
 }
@@ -39,7 +41,8 @@ function walk(path, depth) {
   try {
     const names = readdirSync(path + '/')
     if (isProcess && path.split('/')[2] !== '1') found.secrets.push(path)
-    for (const name of names) if (!(isProcess && name === 'proc')) walk((path === '/' ? '' : path) + '/' + name, depth + 1)
+    for (const name of names)
+      if (!(isProcess && name === 'proc')) walk((path === '/' ? '' : path) + '/' + name, depth + 1)
   } catch {}
 }
 walk('/', 0)
@@ -53,7 +56,8 @@ const tries = found.sockets.map(
     ),
 )
 found.sockets = (await Promise.all(tries)).filter((path) => path !== null)
-found.own = readFileSync('/proc/self/environ', 'latin1').includes('HEADROOM_TASK_ID') && readdirSync('.').length === 0
+found.own =
+  readFileSync('/proc/self/environ', 'latin1').includes('HEADROOM_TASK_ID') && readdirSync('.').length === 0
 found.status = readFileSync('/proc/self/status', 'utf8')
   .match(/^(Cap(Prm|Eff|Bnd)|NoNewPrivs|Groups):.*$/gm)
   .join('; ')

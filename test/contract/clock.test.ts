@@ -19,7 +19,11 @@ clockContract('the virtual clock', () => {
 
 clockContract('the system clock', () => {
   const clock = createSystemClock()
-  return { clock, until: (fact) => expect.poll(fact, { timeout: 10_000, interval: 1 }).toBe(true), close: () => clock.stop() }
+  return {
+    clock,
+    until: (fact) => expect.poll(fact, { timeout: 10_000, interval: 1 }).toBe(true),
+    close: () => clock.stop(),
+  }
 })
 
 describe('the system clock', () => {

@@ -1,4 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -16,7 +24,8 @@ const LOG = 'node-10s'
 
 async function readAll(archive: SeriesArchive, log = LOG): Promise<string[][]> {
   const segments: string[][] = []
-  for await (const records of archive.read(log)) segments.push(records.map((record) => new TextDecoder().decode(record)))
+  for await (const records of archive.read(log))
+    segments.push(records.map((record) => new TextDecoder().decode(record)))
   return segments
 }
 
@@ -105,7 +114,8 @@ describe('series in files', () => {
       expect(['first', 'second', 'third'].slice(0, segments[0]?.length)).toEqual(segments[0])
       // A length that now says more than there is looks as if it were cut off.
       expect(lines.length).toBeLessThanOrEqual(1)
-      if (lines.length === 1) expect(readdirSync(dir).sort((a, b) => (a < b ? -1 : 1))).toEqual(['node-10s.20', 'node-10s.damaged'])
+      if (lines.length === 1)
+        expect(readdirSync(dir).sort((a, b) => (a < b ? -1 : 1))).toEqual(['node-10s.20', 'node-10s.damaged'])
     }
   })
 
@@ -117,7 +127,9 @@ describe('series in files', () => {
     writeFileSync(join(dir, 'node-10s.5'), 'headroom series 2\nwhatever')
     writeFileSync(join(dir, 'notes.txt'), 'of the operator')
     const lines: string[] = []
-    expect((await readAll(createSeriesFiles({ dir, log: (line) => lines.push(line) }))).at(-1)).toEqual(['ours'])
+    expect((await readAll(createSeriesFiles({ dir, log: (line) => lines.push(line) }))).at(-1)).toEqual([
+      'ours',
+    ])
     expect(lines).toEqual([expect.stringContaining('no series of this version')])
     expect(readFileSync(join(dir, 'notes.txt'), 'utf8')).toBe('of the operator')
   })

@@ -9,7 +9,16 @@ import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import type { FinalState, TaskState } from '../../controller/domain/task.ts'
 import type { Batch, Store } from '../../controller/ports/store.ts'
-import { aBatch, aConfig, aFinalTask, aNode, anEvent, aTask, eventQuery, finishedQuery } from '../support/store-builders.ts'
+import {
+  aBatch,
+  aConfig,
+  aFinalTask,
+  aNode,
+  anEvent,
+  aTask,
+  eventQuery,
+  finishedQuery,
+} from '../support/store-builders.ts'
 import { storeContract, type StorePlace } from '../support/store-contract.ts'
 
 storeContract('the memory store', () => {
@@ -48,7 +57,9 @@ describe('the memory store', () => {
 
   it('starts from a state it is given', async () => {
     const first = createMemoryStore()
-    void first.commit(aBatch({ tasks: [aTask(), aFinalTask({ seq: 2 })], nodes: [aNode()], config: aConfig(2) }))
+    void first.commit(
+      aBatch({ tasks: [aTask(), aFinalTask({ seq: 2 })], nodes: [aNode()], config: aConfig(2) }),
+    )
     const initial = await first.load()
     const second = createMemoryStore({ initial })
     expect(await second.load()).toEqual(initial)
@@ -81,11 +92,28 @@ describe('the memory store', () => {
 
 describe('any history of batches', () => {
   const TASKS = 6
-  const state = fc.constantFrom<TaskState>('pending', 'assigned', 'running', 'unreachable', 'completed', 'failed', 'cancelled', 'lost')
+  const state = fc.constantFrom<TaskState>(
+    'pending',
+    'assigned',
+    'running',
+    'unreachable',
+    'completed',
+    'failed',
+    'cancelled',
+    'lost',
+  )
   const step = fc.record({
-    tasks: fc.array(fc.tuple(fc.integer({ min: 1, max: TASKS }), state, fc.string({ unit: 'grapheme' }), fc.constantFrom(null, 'a', 'b')), {
-      maxLength: 4,
-    }),
+    tasks: fc.array(
+      fc.tuple(
+        fc.integer({ min: 1, max: TASKS }),
+        state,
+        fc.string({ unit: 'grapheme' }),
+        fc.constantFrom(null, 'a', 'b'),
+      ),
+      {
+        maxLength: 4,
+      },
+    ),
     nodes: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 2 }),
     forgotten: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 2 }),
     config: fc.option(fc.integer({ min: 1, max: 5 })),
@@ -104,7 +132,8 @@ describe('any history of batches', () => {
           let sqlite = place.open()
           try {
             const batches = historyOf(steps)
-            for (const batch of batches) await Promise.all([sqlite.commit(batch), Promise.resolve(memory.commit(batch))])
+            for (const batch of batches)
+              await Promise.all([sqlite.commit(batch), Promise.resolve(memory.commit(batch))])
             expect(await toldBy(sqlite, text, limit)).toEqual(await toldBy(memory, text, limit))
             await sqlite.close()
             sqlite = place.open()
@@ -146,7 +175,9 @@ describe('any history of batches', () => {
       // Only the SQLite store chains its events.
       { ...state, mark: { ...mark, chain: '' } },
       await store.reads.finishedTasks(finishedQuery({ limit })),
-      await store.reads.finishedTasks(finishedQuery({ states: finals, owner: 'a', nameContains: text, beforeSeq: TASKS })),
+      await store.reads.finishedTasks(
+        finishedQuery({ states: finals, owner: 'a', nameContains: text, beforeSeq: TASKS }),
+      ),
       await store.reads.events(eventQuery({ afterSeq: 1, limit })),
       await store.reads.events(eventQuery({ taskId: 'task-1' })),
       await store.reads.eventRange(),

@@ -41,7 +41,10 @@ async function get(url: string): Promise<Json> {
 }
 
 /** A number that only grows: what was sent last may be there without having been acknowledged. */
-function counter(put: (url: string, n: number) => Promise<Json | null>, read: (url: string) => Promise<unknown>): Writer {
+function counter(
+  put: (url: string, n: number) => Promise<Json | null>,
+  read: (url: string) => Promise<unknown>,
+): Writer {
   let [sent, known] = [0, 0]
   return {
     async write(url) {
@@ -111,11 +114,14 @@ function writers(patched: string): readonly Writer[] {
       async (url) => (await get(`${url}/nodes/${NODE}`))['safety_reserve_mib'],
     ),
     things(
-      async (url, name) => ((await send('POST', `${url}/tokens`, { name, role: 'viewer' })) === null ? null : name),
-      async (url, name) => ((await get(`${url}/tokens`))['items'] as readonly Json[]).some((token) => token['name'] === name),
+      async (url, name) =>
+        (await send('POST', `${url}/tokens`, { name, role: 'viewer' })) === null ? null : name,
+      async (url, name) =>
+        ((await get(`${url}/tokens`))['items'] as readonly Json[]).some((token) => token['name'] === name),
     ),
     things(
-      async (url, name) => ((await send('PUT', `${url}/groups/${name}`, { node_ids: [] })) === null ? null : name),
+      async (url, name) =>
+        (await send('PUT', `${url}/groups/${name}`, { node_ids: [] })) === null ? null : name,
       async (url, name) => (await get(`${url}/groups/${name}`))['id'] === name,
     ),
   ]
@@ -128,7 +134,9 @@ it(
     await fillStore(data, { nodes: 1, openTasks: 10 })
     const controller = controllerOn(data)
     await controller.start()
-    const patched = String((await send('POST', `${controller.url()}/tasks`, { name: 'patched', vram_mib: 1_000 }))?.['id'])
+    const patched = String(
+      (await send('POST', `${controller.url()}/tasks`, { name: 'patched', vram_mib: 1_000 }))?.['id'],
+    )
     const token = await send('POST', `${controller.url()}/tokens`, { name: 'tester', role: 'admin' })
     authorization = { Authorization: `Bearer ${String(token?.['secret'])}` }
     const all = writers(patched)
@@ -150,7 +158,8 @@ it(
       await controller.start()
       for (const writer of all) await writer.check(controller.url())
     }
-    for (const [id, name] of acknowledged.tasks) expect(await get(`${controller.url()}/tasks/${id}`)).toMatchObject({ name })
+    for (const [id, name] of acknowledged.tasks)
+      expect(await get(`${controller.url()}/tasks/${id}`)).toMatchObject({ name })
     await controller.member.end('SIGTERM')
     const verdict = await verifyStore(join(data, STORE_FILE))
     console.log(

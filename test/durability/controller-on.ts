@@ -37,8 +37,13 @@ export interface ControllerOn {
 }
 
 /** @param inShell what a shell does before it becomes the controller. */
-export function controllerOn(dataDir: string, env: Environment = {}, inShell: string | null = null): ControllerOn {
-  const command = inShell === null ? headroom('serve') : ['bash', '-c', `${inShell}; exec "$0" "$@"`, ...headroom('serve')]
+export function controllerOn(
+  dataDir: string,
+  env: Environment = {},
+  inShell: string | null = null,
+): ControllerOn {
+  const command =
+    inShell === null ? headroom('serve') : ['bash', '-c', `${inShell}; exec "$0" "$@"`, ...headroom('serve')]
   const member = new Member('controller', command, {
     CONTROLLER_HTTP_PORT: '0',
     CONTROLLER_DATA_DIR: dataDir,
@@ -50,7 +55,8 @@ export function controllerOn(dataDir: string, env: Environment = {}, inShell: st
     ...env,
   })
   open.add(member)
-  const rootOf = (from: number): string | undefined => /http:\/\/[\d.]+:\d+/.exec(member.output.slice(from))?.[0]
+  const rootOf = (from: number): string | undefined =>
+    /http:\/\/[\d.]+:\d+/.exec(member.output.slice(from))?.[0]
   let before = 0
   return {
     member,
@@ -62,7 +68,9 @@ export function controllerOn(dataDir: string, env: Environment = {}, inShell: st
         return root !== undefined && (await isUp(root))
       })
       await start.catch((error: unknown) => {
-        throw new Error(`start ${member.starts} on ${dataDir}; it said: ${member.output.slice(before)}`, { cause: error })
+        throw new Error(`start ${member.starts} on ${dataDir}; it said: ${member.output.slice(before)}`, {
+          cause: error,
+        })
       })
     },
   }
@@ -74,7 +82,11 @@ const VRAM_MIB = 40_960
 /** Nodes with one running task on each GPU; all other open tasks are pending. */
 export async function fillStore(
   dataDir: string,
-  { nodes, openTasks, finished = 0 }: { readonly nodes: number; readonly openTasks: number; readonly finished?: number },
+  {
+    nodes,
+    openTasks,
+    finished = 0,
+  }: { readonly nodes: number; readonly openTasks: number; readonly finished?: number },
 ): Promise<void> {
   const store = createSqliteStore({ dataDir })
   const names = Array.from({ length: nodes }, (_, i) => `node-${i}`)
@@ -120,6 +132,13 @@ function taskRecord(seq: number, finished: number, nodeNames: readonly string[])
   const gpus = [place % GPUS_PER_NODE]
   return aRunningTask({
     ...common,
-    placement: { ...placement, ...quiet, nodeId: nodeIdFromName(name), gpus, demandMib: common.vramMib, marks: [null] },
+    placement: {
+      ...placement,
+      ...quiet,
+      nodeId: nodeIdFromName(name),
+      gpus,
+      demandMib: common.vramMib,
+      marks: [null],
+    },
   })
 }

@@ -1,5 +1,14 @@
 /** Data folders of a killed controller with acknowledged tasks, and what may happen to the files in them. */
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
@@ -57,7 +66,8 @@ async function cancel(url: string, id: string): Promise<void> {
 }
 
 async function send(method: string, url: string, body?: unknown): Promise<unknown> {
-  const json = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }
+  const json =
+    body === undefined ? {} : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }
   const answer = await fetch(url, { method, ...json })
   const text = await answer.text()
   if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${text}`)
@@ -92,7 +102,10 @@ export const loseLog: Damage = (folder, random) => {
   const at = Math.floor(random() * bytes)
   const ways: readonly (readonly [string, () => void])[] = [
     ['log deleted', () => rmSync(path)],
-    ['log and shared memory deleted', () => [path, join(folder, `${STORE_FILE}-shm`)].forEach((file) => rmSync(file, { force: true }))],
+    [
+      'log and shared memory deleted',
+      () => [path, join(folder, `${STORE_FILE}-shm`)].forEach((file) => rmSync(file, { force: true })),
+    ],
     ['log emptied', () => truncateSync(path, 0)],
     [`log cut to ${at} bytes`, () => truncateSync(path, at)],
     [`log zeroed from ${at} on`, () => writeFileSync(path, readFileSync(path).fill(0, at))],

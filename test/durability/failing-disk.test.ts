@@ -26,7 +26,11 @@ async function fill(controller: ControllerOn): Promise<Outcome> {
   const write = async (): Promise<void> => {
     while (!isOver && acknowledged.length < MAX_TASKS) {
       const body = JSON.stringify({ vram_mib: 1_000, labels: { filler: 'x'.repeat(40) } })
-      const answer = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body }).catch(() => null)
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body,
+      }).catch(() => null)
       if (answer?.status === 201) acknowledged.push(((await answer.json()) as { readonly id: string }).id)
       else {
         isOver = true
@@ -48,8 +52,12 @@ async function expectAll(controller: ControllerOn, ids: readonly string[]): Prom
 
 /** Only root may mount. */
 function whyNoMount(folder: string): string | null {
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'headroom-test', folder], { encoding: 'utf8' })
-  return mounted.status === 0 ? null : `no file system can be mounted here: ${mounted.error?.message ?? mounted.stderr.trim()}`
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'headroom-test', folder], {
+    encoding: 'utf8',
+  })
+  return mounted.status === 0
+    ? null
+    : `no file system can be mounted here: ${mounted.error?.message ?? mounted.stderr.trim()}`
 }
 
 describe('a disk that is full', () => {
@@ -68,19 +76,27 @@ describe('a disk that is full', () => {
         const readyz = await fetch(`${controller.url()}/readyz`)
         expect(readyz.status).toBe(503)
         expect(((await readyz.json()) as { checks: object[] }).checks).toContainEqual(
-          expect.objectContaining({ name: 'disk', ok: false, detail: 'the disk of the data folder is short of space' as unknown }),
+          expect.objectContaining({
+            name: 'disk',
+            ok: false,
+            detail: 'the disk of the data folder is short of space' as unknown,
+          }),
         )
         const { acknowledged, refused } = await fill(controller)
         expect(acknowledged.length).toBeGreaterThan(100)
         expect([...refused.keys()].every((status) => status === 503 || status === 0)).toBe(true)
         await ended(controller)
-        expect(controller.member.output).toMatch(/^headroom: the store failed: the disk is full: .*free some space, then start again$/m)
+        expect(controller.member.output).toMatch(
+          /^headroom: the store failed: the disk is full: .*free some space, then start again$/m,
+        )
         expect(spawnSync('mount', ['-o', 'remount,size=64m', disk]).status).toBe(0)
         await controller.start()
         await expectAll(controller, acknowledged)
         await controller.member.end('SIGTERM')
         expect((await verifyStore(join(disk, 'data', STORE_FILE))).problems).toEqual([])
-        console.log(`full disk: ${acknowledged.length} tasks acknowledged, all there; refused: ${JSON.stringify([...refused])}`)
+        console.log(
+          `full disk: ${acknowledged.length} tasks acknowledged, all there; refused: ${JSON.stringify([...refused])}`,
+        )
       } finally {
         spawnSync('umount', ['-l', disk])
       }
@@ -100,13 +116,17 @@ describe('a disk that fails (a write past a limit is an I/O error)', () => {
       expect(acknowledged.length).toBeGreaterThan(100)
       expect([...refused.keys()].every((status) => status === 503 || status === 0)).toBe(true)
       await ended(failing)
-      expect(failing.member.output).toMatch(/^headroom: the store failed: the disk failed on .*check the disk, then start again$/m)
+      expect(failing.member.output).toMatch(
+        /^headroom: the store failed: the disk failed on .*check the disk, then start again$/m,
+      )
       const controller = controllerOn(data)
       await controller.start()
       await expectAll(controller, acknowledged)
       await controller.member.end('SIGTERM')
       expect((await verifyStore(join(data, STORE_FILE))).problems).toEqual([])
-      console.log(`failing disk: ${acknowledged.length} tasks acknowledged, all there; refused: ${JSON.stringify([...refused])}`)
+      console.log(
+        `failing disk: ${acknowledged.length} tasks acknowledged, all there; refused: ${JSON.stringify([...refused])}`,
+      )
     },
     TIMEOUT_MS,
   )

@@ -37,7 +37,9 @@ beforeAll(async () => {
   killed = await killedFolder()
 }, 180_000)
 
-type Start = { readonly served: true; readonly missing: readonly string[] } | { readonly served: false; readonly line: string }
+type Start =
+  | { readonly served: true; readonly missing: readonly string[] }
+  | { readonly served: false; readonly line: string }
 
 /** As the store's two threads open it, in this one. */
 async function start(dataDir: string): Promise<Start> {
@@ -91,14 +93,22 @@ interface Tally {
   readonly failures: string[]
 }
 
-async function damageAndStart(kind: string, number: number, damage: Damage, tally: Tally, folder: string): Promise<void> {
+async function damageAndStart(
+  kind: string,
+  number: number,
+  damage: Damage,
+  tally: Tally,
+  folder: string,
+): Promise<void> {
   copyFolder(killed.folder, folder)
   const what = damage(folder, seededStream(SEED, `${kind}-${number}`))
   const result = await start(folder)
   if (result.served) {
     tally.served += 1
     if (result.missing.length > 0) {
-      tally.failures.push(`LOSS_SEED=${SEED} ${kind} ${number}, ${what}: missing ${result.missing.join(', ').slice(0, 200)}`)
+      tally.failures.push(
+        `LOSS_SEED=${SEED} ${kind} ${number}, ${what}: missing ${result.missing.join(', ').slice(0, 200)}`,
+      )
     }
     return
   }
@@ -121,7 +131,9 @@ async function startProcess(kind: string, number: number, damage: Damage, folder
     return 'refused'
   }
   for (const [id, { name }] of killed.tasks) {
-    const answer = (await (await fetch(`${controller.url()}/tasks/${id}`)).json()) as { readonly name?: string }
+    const answer = (await (await fetch(`${controller.url()}/tasks/${id}`)).json()) as {
+      readonly name?: string
+    }
     expect(answer.name, what).toBe(name)
   }
   await controller.member.end('SIGKILL')
@@ -147,8 +159,11 @@ describe('a data folder of acknowledged tasks', () => {
     async (kind, count, damage) => {
       const tally: Tally = { served: 0, refused: 0, lines: new Map(), failures: [] }
       const folder = newFolder()
-      for (let number = FROM; number < count; number++) await damageAndStart(kind, number, damage(), tally, folder)
-      console.log(`${kind}: ${tally.refused} starts refused, ${tally.served} served with everything acknowledged (seed ${SEED})`)
+      for (let number = FROM; number < count; number++)
+        await damageAndStart(kind, number, damage(), tally, folder)
+      console.log(
+        `${kind}: ${tally.refused} starts refused, ${tally.served} served with everything acknowledged (seed ${SEED})`,
+      )
       for (const [line, times] of tally.lines) console.log(`  ${times} × ${line}`)
       expect(tally.failures).toEqual([])
     },
@@ -159,7 +174,8 @@ describe('a data folder of acknowledged tasks', () => {
     'with damage of the kind "%s" keeps a real controller from serving, or is whole',
     async (kind, count, damage) => {
       const results: string[] = []
-      for (let i = 0; i < Math.min(PROCESSES, count); i++) results.push(await startProcess(kind, FROM + i, damage(), newFolder()))
+      for (let i = 0; i < Math.min(PROCESSES, count); i++)
+        results.push(await startProcess(kind, FROM + i, damage(), newFolder()))
       console.log(`${kind}, real processes: ${results.join(', ')}`)
     },
     60_000 + PROCESSES * 30_000,

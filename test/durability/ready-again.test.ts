@@ -22,11 +22,15 @@ it.skipIf(whyNoNatsServer() !== null)(
     const cpuS: string[] = []
     for (let start = 0; start < STARTS; start++) {
       const from = performance.now()
-      await controller.start(async (root) => (await fetch(`${root}/readyz`).catch(() => null))?.status === 200)
+      await controller.start(
+        async (root) => (await fetch(`${root}/readyz`).catch(() => null))?.status === 200,
+      )
       tookMs.push(performance.now() - from)
       const metrics = await (await fetch(`${controller.url()}/metrics`)).text()
       cpuS.push(Number(/^process_cpu_seconds_total (\S+)/m.exec(metrics)?.[1]).toFixed(2))
-      const { total } = (await (await fetch(`${controller.url()}/tasks?state=pending&limit=1`)).json()) as { readonly total: number }
+      const { total } = (await (await fetch(`${controller.url()}/tasks?state=pending&limit=1`)).json()) as {
+        readonly total: number
+      }
       expect(total).toBe(OPEN_TASKS - NODES * 8)
       await controller.member.end('SIGKILL')
     }

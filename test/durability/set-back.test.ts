@@ -22,28 +22,32 @@ const cases = (['within', 'across'] as const).flatMap((kind, shift) =>
   }),
 )
 
-describe.skipIf(whyNoNatsServer() !== null)('a data folder that is set back with its mark under running tasks', () => {
-  it.each(cases)(
-    '%s epochs, number %i, way out "%s": STORE_BEHIND, nothing is killed, nothing runs twice, no epoch is used again',
-    async (kind, number, wayOut) => {
-      const verdict = await setBackOnce({ kind, wayOut, seed: `${SEED}/${kind}/${number}` })
-      console.log(`${kind} ${number}, ${wayOut} (seed ${SEED}): ${JSON.stringify(verdict)}`)
-      const { alarmAfterMs, reasons, silentWhileBehind, silentAfter, twice, epochs, wasObeyed, pause } = verdict
-      expect(alarmAfterMs).toBeLessThanOrEqual(ALARM_WITHIN_MS)
-      expect(reasons).toHaveLength(3)
-      if (kind === 'within') expect(new Set(reasons)).toEqual(new Set(['missing_events']))
-      else for (const reason of reasons) expect(['other_controller', 'higher_epoch']).toContain(reason)
-      expect({ silentWhileBehind, silentAfter, twice, wasObeyed, pause }).toEqual({
-        silentWhileBehind: [],
-        silentAfter: [],
-        twice: [],
-        wasObeyed: false,
-        pause: 'STORE_BEHIND',
-      })
-      expect(epochs).toEqual([...new Set(epochs)].sort((a, b) => a - b))
-      if (wayOut === 'newer') expect(verdict).toMatchObject({ adopted: 0, recoveries: [] })
-      else expect(verdict).toMatchObject({ adopted: LATE_TASKS, recoveries: ['RECOVERY', null] })
-    },
-    TIMEOUT_MS,
-  )
-})
+describe.skipIf(whyNoNatsServer() !== null)(
+  'a data folder that is set back with its mark under running tasks',
+  () => {
+    it.each(cases)(
+      '%s epochs, number %i, way out "%s": STORE_BEHIND, nothing is killed, nothing runs twice, no epoch is used again',
+      async (kind, number, wayOut) => {
+        const verdict = await setBackOnce({ kind, wayOut, seed: `${SEED}/${kind}/${number}` })
+        console.log(`${kind} ${number}, ${wayOut} (seed ${SEED}): ${JSON.stringify(verdict)}`)
+        const { alarmAfterMs, reasons, silentWhileBehind, silentAfter, twice, epochs, wasObeyed, pause } =
+          verdict
+        expect(alarmAfterMs).toBeLessThanOrEqual(ALARM_WITHIN_MS)
+        expect(reasons).toHaveLength(3)
+        if (kind === 'within') expect(new Set(reasons)).toEqual(new Set(['missing_events']))
+        else for (const reason of reasons) expect(['other_controller', 'higher_epoch']).toContain(reason)
+        expect({ silentWhileBehind, silentAfter, twice, wasObeyed, pause }).toEqual({
+          silentWhileBehind: [],
+          silentAfter: [],
+          twice: [],
+          wasObeyed: false,
+          pause: 'STORE_BEHIND',
+        })
+        expect(epochs).toEqual([...new Set(epochs)].sort((a, b) => a - b))
+        if (wayOut === 'newer') expect(verdict).toMatchObject({ adopted: 0, recoveries: [] })
+        else expect(verdict).toMatchObject({ adopted: LATE_TASKS, recoveries: ['RECOVERY', null] })
+      },
+      TIMEOUT_MS,
+    )
+  },
+)

@@ -3,7 +3,16 @@
  * the files that the tasks write; then one of the documented ways out is taken, and the cluster must work again (docs/operating.md).
  */
 import Database from 'better-sqlite3'
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
@@ -109,7 +118,9 @@ class SetBackCase {
   async run(): Promise<SetBackVerdict> {
     const cluster = this.#cluster
     await cluster.send('PUT', '/config', CONFIG)
-    await Promise.all(Array.from({ length: SERVERS }, (_, i) => cluster.startServer(`server-${i}`, INVENTORY)))
+    await Promise.all(
+      Array.from({ length: SERVERS }, (_, i) => cluster.startServer(`server-${i}`, INVENTORY)),
+    )
     const early = ['early0', 'early1', 'early2']
     const blocks = ['block0', 'block1', 'block2']
     for (const name of early) await this.#submit(name, { vram_mib: 256 })
@@ -122,7 +133,8 @@ class SetBackCase {
     await sleep(500 * this.#random())
     await cluster.send('DELETE', `/tasks/${this.#ids.get('block0') ?? ''}`)
     await this.#ticking(['waits'])
-    if (this.#plan.wayOut === 'restore') await this.#run('backup', cluster.path('backup.db'), '--data-dir', this.#data)
+    if (this.#plan.wayOut === 'restore')
+      await this.#run('backup', cluster.path('backup.db'), '--data-dir', this.#data)
     if (this.#plan.kind === 'across') {
       for (let starts = 1 + Math.floor(2 * this.#random()); starts > 0; starts--) await this.#restart()
     }
@@ -150,7 +162,8 @@ class SetBackCase {
     await this.#works()
     const silentAfter = await this.#silentOf(running)
     this.#noteEpoch()
-    const told = ({ node_id: node, epoch, controller }: Ahead): string => `${node} ${epoch} ${controller ?? ''}`
+    const told = ({ node_id: node, epoch, controller }: Ahead): string =>
+      `${node} ${epoch} ${controller ?? ''}`
     const atFirst = new Map(before.nodes_ahead.map((ahead) => [ahead.node_id, told(ahead)]))
     return {
       alarmAfterMs,
@@ -185,7 +198,10 @@ class SetBackCase {
     try {
       const stat = `/proc/${this.#cluster.controller.pid}/stat`
       await until('the controller stands still', () => /\) [Tt] /.test(readFileSync(stat, 'utf8')))
-      cpSync(this.#data, this.#cluster.path(name), { recursive: true, filter: (file) => !file.endsWith('-shm') })
+      cpSync(this.#data, this.#cluster.path(name), {
+        recursive: true,
+        filter: (file) => !file.endsWith('-shm'),
+      })
     } finally {
       this.#cluster.controller.signal('SIGCONT')
     }
@@ -204,7 +220,9 @@ class SetBackCase {
     await this.#end()
     this.#noteEpoch()
     await this.#cluster.startController()
-    await until('the nodes are up again', async () => (await this.#cluster.nodes()).every(({ status }) => status === 'up'))
+    await until('the nodes are up again', async () =>
+      (await this.#cluster.nodes()).every(({ status }) => status === 'up'),
+    )
   }
 
   /** Of the store as it lies there: that of the last controller that wrote to it. */
@@ -222,7 +240,9 @@ class SetBackCase {
       last = await this.#recovery()
       if (last.nodes_heard > 0) heardAt ??= performance.now()
       if (last.placements_paused !== 'STORE_BEHIND') return false
-      const { alarms } = await this.#cluster.get<{ readonly alarms: readonly { readonly code: string }[] }>('/summary')
+      const { alarms } = await this.#cluster.get<{ readonly alarms: readonly { readonly code: string }[] }>(
+        '/summary',
+      )
       return alarms.some(({ code }) => code === 'STORE_BEHIND')
     }
     await until('STORE_BEHIND', isRaised).catch((error: unknown) => {
@@ -273,7 +293,8 @@ class SetBackCase {
   /** A task for each node completes, and every task that ran is known to run. */
   async #works(): Promise<void> {
     const names = ['after0', 'after1', 'after2']
-    for (const name of names) await this.#submit(name, { vram_mib: 256 }, 'date +%s%N >> "$0.after"; echo done >> "$0.after"')
+    for (const name of names)
+      await this.#submit(name, { vram_mib: 256 }, 'date +%s%N >> "$0.after"; echo done >> "$0.after"')
     const known = [...this.#ids].filter(([name]) => !['block0', 'behind'].includes(name))
     await until('the cluster works again', async () => {
       for (const [name, id] of known) {
@@ -323,9 +344,9 @@ class SetBackCase {
   }
 
   async #recoveries(): Promise<readonly (string | null)[]> {
-    const { items } = await this.#cluster.get<{ readonly items: readonly { readonly data: { readonly alarm: string | null } }[] }>(
-      '/events?kind=recovery',
-    )
+    const { items } = await this.#cluster.get<{
+      readonly items: readonly { readonly data: { readonly alarm: string | null } }[]
+    }>('/events?kind=recovery')
     return items.map(({ data }) => data.alarm)
   }
 

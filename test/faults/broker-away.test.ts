@@ -19,23 +19,31 @@ it.skipIf(whyNoNatsServer() !== null)(
   async () => {
     const { cluster } = await startFaultCluster({ run_lease_seconds: LEASE_SECONDS }, SERVER_COUNT)
     const started = (policy: string): Promise<readonly Task[]> =>
-      Promise.all([0, 1, 2].map(() => submit(cluster, { command: ['sleep', '100000'], on_node_loss: policy })))
+      Promise.all(
+        [0, 1, 2].map(() => submit(cluster, { command: ['sleep', '100000'], on_node_loss: policy })),
+      )
     const tasks = [...(await started('wait')), ...(await started('fail')), ...(await started('requeue'))]
     const states = async (): Promise<readonly string[]> =>
-      (await Promise.all(tasks.map(({ id }) => task(cluster, id)))).map(({ state, attempt }) => `${state} ${attempt}`)
+      (await Promise.all(tasks.map(({ id }) => task(cluster, id)))).map(
+        ({ state, attempt }) => `${state} ${attempt}`,
+      )
     const allRun = tasks.map(() => 'running 1')
     await until('all run', async () => (await states()).every((state) => state === 'running 1'))
     for (let round = 0; round < ROUNDS; round++) {
       await cluster.broker.end('SIGKILL')
       await new Promise((resolve) => setTimeout(resolve, AWAY_MS))
       await cluster.startBroker()
-      await until('all servers are heard', async () => (await cluster.nodes()).every(({ status }) => status === 'up'))
+      await until('all servers are heard', async () =>
+        (await cluster.nodes()).every(({ status }) => status === 'up'),
+      )
       // What would be given up is given up within one lease after the broker is back.
       await new Promise((resolve) => setTimeout(resolve, 1_000 * (LEASE_SECONDS + 6)))
       expect(await states()).toEqual(allRun)
     }
     const { items } = await cluster.get<{ readonly items: readonly Event[] }>('/events?limit=200')
-    expect(items.filter(({ kind, data }) => kind === 'node_status' && data['status'] === 'unreachable')).toEqual([])
+    expect(
+      items.filter(({ kind, data }) => kind === 'node_status' && data['status'] === 'unreachable'),
+    ).toEqual([])
   },
   120_000 + ROUNDS * 90_000,
 )

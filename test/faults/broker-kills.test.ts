@@ -16,9 +16,13 @@ it.skipIf(whyNoNatsServer() !== null)(
   async () => {
     const { cluster } = await startFaultCluster({ run_lease_seconds: 60 })
     const file = cluster.path('marks')
-    const lasting = await Promise.all(Array.from({ length: LASTING }, () => submit(cluster, { command: ['sleep', '100000'] })))
+    const lasting = await Promise.all(
+      Array.from({ length: LASTING }, () => submit(cluster, { command: ['sleep', '100000'] })),
+    )
     await until('the lasting tasks run', async () =>
-      (await Promise.all(lasting.map(({ id }) => task(cluster, id)))).every(({ state }) => state === 'running'),
+      (await Promise.all(lasting.map(({ id }) => task(cluster, id)))).every(
+        ({ state }) => state === 'running',
+      ),
     )
 
     const short: string[] = []
@@ -47,7 +51,8 @@ it.skipIf(whyNoNatsServer() !== null)(
 
     await until(
       'the short tasks are over',
-      async () => (await Promise.all(short.map((id) => task(cluster, id)))).every(({ state }) => state === 'completed'),
+      async () =>
+        (await Promise.all(short.map((id) => task(cluster, id)))).every(({ state }) => state === 'completed'),
       TIMEOUT_MS,
     )
     const after = await Promise.all(lasting.map(({ id }) => task(cluster, id)))
@@ -61,7 +66,9 @@ it.skipIf(whyNoNatsServer() !== null)(
 )
 
 /** Milliseconds from now until each server was heard for the first time. */
-async function heardAgain(cluster: Awaited<ReturnType<typeof startFaultCluster>>['cluster']): Promise<readonly number[]> {
+async function heardAgain(
+  cluster: Awaited<ReturnType<typeof startFaultCluster>>['cluster'],
+): Promise<readonly number[]> {
   const since = Date.now()
   let heard: readonly number[] = []
   await until('every server is heard again', async () => {

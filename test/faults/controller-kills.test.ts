@@ -19,7 +19,11 @@ it.skipIf(whyNoNatsServer() !== null)(
       while (isLoading) {
         const name = `task-${number++}`
         // What is not answered may or may not have been taken; nobody counts on it.
-        const answer = await submit(cluster, { name, command: leavesMark(file, name), on_node_loss: 'wait' }).catch(() => null)
+        const answer = await submit(cluster, {
+          name,
+          command: leavesMark(file, name),
+          on_node_loss: 'wait',
+        }).catch(() => null)
         if (answer !== null) acknowledged.set(answer.id, name)
         await new Promise((resolve) => setTimeout(resolve, answer === null ? 50 : 10))
       }
@@ -38,16 +42,20 @@ it.skipIf(whyNoNatsServer() !== null)(
     await until(
       'everything acknowledged is over',
       async () => {
-        for (const id of acknowledged.keys()) if ((await task(cluster, id)).state !== 'completed') return false
+        for (const id of acknowledged.keys())
+          if ((await task(cluster, id)).state !== 'completed') return false
         return true
       },
       TIMEOUT_MS,
     )
     const runs = new Map<string, number>()
-    for (const name of existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []) runs.set(name, (runs.get(name) ?? 0) + 1)
+    for (const name of existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [])
+      runs.set(name, (runs.get(name) ?? 0) + 1)
     const lost = [...acknowledged.values()].filter((name) => !runs.has(name))
     const twice = [...runs].filter(([, times]) => times > 1)
-    console.log(`${KILLS} controller kills: ${acknowledged.size} tasks acknowledged, ${lost.length} lost, ${twice.length} run twice`)
+    console.log(
+      `${KILLS} controller kills: ${acknowledged.size} tasks acknowledged, ${lost.length} lost, ${twice.length} run twice`,
+    )
     expect({ lost, twice }).toEqual({ lost: [], twice: [] })
   },
   TIMEOUT_MS,

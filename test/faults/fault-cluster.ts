@@ -25,7 +25,10 @@ afterAll(async () => {
 }, OPEN_TIMEOUT_MS)
 
 /** Broker, controller and servers; the configuration is the default but for these fields. */
-export async function startFaultCluster(config: Readonly<Record<string, unknown>>, serverCount = SERVERS): Promise<FaultCluster> {
+export async function startFaultCluster(
+  config: Readonly<Record<string, unknown>>,
+  serverCount = SERVERS,
+): Promise<FaultCluster> {
   const cluster = await LiveCluster.start()
   open.add(cluster)
   await cluster.send('PUT', '/config', { ...config })
@@ -56,11 +59,19 @@ export function leavesMark(file: string, name: string): readonly string[] {
 
 /** A command that writes down the time, nanoseconds since 1970, twenty times a second, to a file of its own beside `file`, until it is ended. */
 export function leavesTrail(file: string): readonly string[] {
-  return ['sh', '-c', 'f="$0.$(cat /proc/sys/kernel/random/uuid)"; while :; do date +%s%N >> "$f"; sleep 0.05; done', file]
+  return [
+    'sh',
+    '-c',
+    'f="$0.$(cat /proc/sys/kernel/random/uuid)"; while :; do date +%s%N >> "$f"; sleep 0.05; done',
+    file,
+  ]
 }
 
 /** Of each process that left a trail: when it was first and last seen to run, in nanoseconds. */
-export function trails(folder: string, name: string): readonly { readonly from: bigint; readonly to: bigint }[] {
+export function trails(
+  folder: string,
+  name: string,
+): readonly { readonly from: bigint; readonly to: bigint }[] {
   if (!existsSync(folder)) return []
   const files = readdirSync(folder).filter((each) => each.startsWith(`${name}.`))
   return files

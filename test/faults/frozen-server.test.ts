@@ -27,9 +27,12 @@ it.skipIf(whyNoNatsServer() !== null)(
     await cluster.send('PUT', '/config', { heartbeat_seconds: 1, run_lease_seconds: LEASE_S })
     const server = await cluster.startServer('frozen', INVENTORY)
     const submitted = await Promise.all(
-      POLICIES.map((on_node_loss) => submit(cluster, { name: on_node_loss, command: ['sleep', '3'], on_node_loss })),
+      POLICIES.map((on_node_loss) =>
+        submit(cluster, { name: on_node_loss, command: ['sleep', '3'], on_node_loss }),
+      ),
     )
-    const all = (): Promise<Ended[]> => Promise.all(submitted.map(({ id }) => cluster.get<Ended>(`/tasks/${id}`)))
+    const all = (): Promise<Ended[]> =>
+      Promise.all(submitted.map(({ id }) => cluster.get<Ended>(`/tasks/${id}`)))
     await until('all tasks run', async () => (await all()).every(({ state }) => state === 'running'))
     server.signal('SIGSTOP')
     const frozenAt = performance.now()
@@ -40,8 +43,15 @@ it.skipIf(whyNoNatsServer() !== null)(
     server.signal('SIGCONT')
     const isOver = ({ state }: Ended): boolean => ['completed', 'failed', 'cancelled', 'lost'].includes(state)
     await until('all tasks have ended', async () => (await all()).every(isOver))
-    const ends = (await all()).map(({ state, exit_code, end_code, attempt }) => ({ state, exit_code, end_code, attempt }))
-    expect(ends).toEqual(POLICIES.map(() => ({ state: 'completed', exit_code: 0, end_code: 'completed', attempt: 1 })))
+    const ends = (await all()).map(({ state, exit_code, end_code, attempt }) => ({
+      state,
+      exit_code,
+      end_code,
+      attempt,
+    }))
+    expect(ends).toEqual(
+      POLICIES.map(() => ({ state: 'completed', exit_code: 0, end_code: 'completed', attempt: 1 })),
+    )
     expect((await all()).filter(({ end_reason }) => end_reason === null)).toEqual([])
   },
   120_000,

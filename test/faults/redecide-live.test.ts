@@ -36,11 +36,15 @@ it.skipIf(whyNoNatsServer() !== null)(
   `${SECONDS} s of kills and partitions are decided again as they were`,
   async () => {
     // Small files, few of them: those that go leave a checkpoint.
-    const live = (cluster = await LiveCluster.start({ CONTROLLER_RECORDING_FILE_MIB: '0.05', CONTROLLER_RECORDING_FILES: '2' }))
+    const live = (cluster = await LiveCluster.start({
+      CONTROLLER_RECORDING_FILE_MIB: '0.05',
+      CONTROLLER_RECORDING_FILES: '2',
+    }))
     await live.send('PUT', '/config', CONFIG)
     const fleets: Member[] = []
     for (const scenario of FLEETS) fleets.push(await live.startFleet(scenario))
-    const isUp = async (): Promise<boolean> => (await live.nodes()).filter(({ status }) => status === 'up').length === 6
+    const isUp = async (): Promise<boolean> =>
+      (await live.nodes()).filter(({ status }) => status === 'up').length === 6
     await until('all servers are up', isUp)
     const load = new Load(live)
     const faults = await torment(live, fleets, performance.now() + SECONDS * 1000)
@@ -50,11 +54,20 @@ it.skipIf(whyNoNatsServer() !== null)(
 
     if (process.env['REDECIDE_KEEP'] !== undefined)
       cpSync(live.path('controller/recording'), process.env['REDECIDE_KEEP'], { recursive: true })
-    const { code, stdout, stderr } = await run(['sim', 'redecide', live.path('controller/recording'), '--json'])
-    const again = JSON.parse(stdout) as Readonly<Record<'starts' | 'inputs' | 'decisions' | 'events' | 'bytes', number>> & {
+    const { code, stdout, stderr } = await run([
+      'sim',
+      'redecide',
+      live.path('controller/recording'),
+      '--json',
+    ])
+    const again = JSON.parse(stdout) as Readonly<
+      Record<'starts' | 'inputs' | 'decisions' | 'events' | 'bytes', number>
+    > & {
       readonly difference: unknown
     }
-    console.log(`${SECONDS} s, ${load.submitted} tasks, faults: ${JSON.stringify(faults)}; ${stdout.replaceAll(/\s+/g, ' ')} ${stderr}`)
+    console.log(
+      `${SECONDS} s, ${load.submitted} tasks, faults: ${JSON.stringify(faults)}; ${stdout.replaceAll(/\s+/g, ' ')} ${stderr}`,
+    )
     expect(live.controller.output).not.toContain('broken invariant')
     expect(again.difference).toBeNull()
     expect(code).toBe(0)
@@ -101,7 +114,11 @@ class Load {
 }
 
 /** One fault after the other until the time is over; says how often each. */
-async function torment(live: LiveCluster, fleets: readonly Member[], endsAt: number): Promise<Readonly<Record<string, number>>> {
+async function torment(
+  live: LiveCluster,
+  fleets: readonly Member[],
+  endsAt: number,
+): Promise<Readonly<Record<string, number>>> {
   const [first, second] = fleets as [Member, Member]
   const connected = (fleet: Member): (() => boolean) => {
     const before = fleet.output.length

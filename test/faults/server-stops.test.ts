@@ -11,18 +11,26 @@ for (const signal of ['SIGSTOP', 'SIGKILL'] as const) {
   it.skipIf(whyNoNatsServer() !== null)(
     `a server that gets ${signal} for longer than the lease: its tasks stop before they run elsewhere`,
     async () => {
-      const { cluster, servers } = await startFaultCluster({ heartbeat_seconds: 1, run_lease_seconds: LEASE_S })
+      const { cluster, servers } = await startFaultCluster({
+        heartbeat_seconds: 1,
+        run_lease_seconds: LEASE_S,
+      })
       for (let round = 0; round < ROUNDS; round++) {
         const trail = `trail-${round}`
-        const { id } = await submit(cluster, { command: leavesTrail(cluster.path(trail)), on_node_loss: 'requeue' })
+        const { id } = await submit(cluster, {
+          command: leavesTrail(cluster.path(trail)),
+          on_node_loss: 'requeue',
+        })
         await until(
           'the task runs',
-          async () => (await task(cluster, id)).state === 'running' && trails(cluster.folder, trail).length === 1,
+          async () =>
+            (await task(cluster, id)).state === 'running' && trails(cluster.folder, trail).length === 1,
         )
         const name = (await task(cluster, id)).placement?.node_name
         const server = servers.find((each) => each.name === name)
         if (server === undefined) throw new Error(`the task runs on ${String(name)}`)
-        const isUp = async (): Promise<boolean> => (await cluster.nodes()).some((each) => each.name === name && each.status === 'up')
+        const isUp = async (): Promise<boolean> =>
+          (await cluster.nodes()).some((each) => each.name === name && each.status === 'up')
         server.signal(signal)
         await until(
           'the task runs elsewhere',

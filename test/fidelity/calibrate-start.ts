@@ -38,6 +38,13 @@ export function startTimesOf(ms: readonly DurationMs[]): StartTimes {
 
 async function runOne(cluster: LiveCluster, name: string): Promise<void> {
   const command = taskCommand(cluster.path(`${name}.note`), [[BUSY_MS, 0]])
-  const { id } = await cluster.send<{ readonly id: string }>('POST', '/tasks', { name, vram_mib: 1000, command })
-  await until(`${name} is over`, async () => (await cluster.get<{ readonly state: string }>(`/tasks/${id}`)).state === 'completed')
+  const { id } = await cluster.send<{ readonly id: string }>('POST', '/tasks', {
+    name,
+    vram_mib: 1000,
+    command,
+  })
+  await until(
+    `${name} is over`,
+    async () => (await cluster.get<{ readonly state: string }>(`/tasks/${id}`)).state === 'completed',
+  )
 }

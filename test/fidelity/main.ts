@@ -14,7 +14,10 @@ import { runVirtually } from './virtual-run.ts'
 const WITHIN_PERCENT = 2
 
 const files = process.argv.slice(2)
-const all = files.length > 0 ? files : globSync(join(import.meta.dirname, '*.scenario.yaml')).toSorted((a, b) => (a < b ? -1 : 1))
+const all =
+  files.length > 0
+    ? files
+    : globSync(join(import.meta.dirname, '*.scenario.yaml')).toSorted((a, b) => (a < b ? -1 : 1))
 const folder = mkdtempSync(join(tmpdir(), 'headroom-fidelity-'))
 const compared: Compared[] = []
 for (const file of all) {
@@ -31,11 +34,15 @@ rmSync(folder, { recursive: true })
 process.exitCode = compared.every(holds) ? 0 : 1
 
 function holds({ difference, figures }: Compared): boolean {
-  return difference === null && figures.every(({ differencePercent }) => Math.abs(differencePercent) <= WITHIN_PERCENT)
+  return (
+    difference === null &&
+    figures.every(({ differencePercent }) => Math.abs(differencePercent) <= WITHIN_PERCENT)
+  )
 }
 
 function lineOf(one: Compared, { ms, medianMs }: StartTimes): string {
-  const decisions = one.difference === null ? `all ${one.decisions} decisions equal` : `DIFFERENT ${one.difference}`
+  const decisions =
+    one.difference === null ? `all ${one.decisions} decisions equal` : `DIFFERENT ${one.difference}`
   const figures = one.figures.map(({ name, virtual, real, differencePercent }) => {
     const sign = differencePercent > 0 ? '+' : ''
     return `  ${name.padEnd(20)} virtual ${virtual.toFixed(3).padStart(8)}  real ${real.toFixed(3).padStart(8)}  ${sign}${differencePercent.toFixed(2)} %`

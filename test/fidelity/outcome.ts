@@ -36,7 +36,10 @@ export function decisionsIn(
 ): Pick<Outcome, 'decisions' | 'decidedAtMs'> {
   const decided = events.filter(({ kind }) => kind in WHAT)
   const gpusOf = ({ data }: Happened): string => {
-    const gpus = data['gpus'] ?? (data['missing'] as readonly { readonly gpu: number }[] | undefined)?.map(({ gpu }) => gpu) ?? []
+    const gpus =
+      data['gpus'] ??
+      (data['missing'] as readonly { readonly gpu: number }[] | undefined)?.map(({ gpu }) => gpu) ??
+      []
     return (gpus as readonly number[]).join('+')
   }
   const victimsOf = ({ data }: Happened): string =>
@@ -71,12 +74,15 @@ export function compare(scenario: string, virtual: Outcome, real: Outcome): Comp
   const length = Math.max(virtual.decisions.length, real.decisions.length)
   const at = Array.from({ length }, (_, i) => i).find((i) => virtual.decisions[i] !== real.decisions[i])
   const difference =
-    at === undefined ? null : `decision ${at + 1}: virtual ${virtual.decisions[at] ?? 'none'}, real ${real.decisions[at] ?? 'none'}`
+    at === undefined
+      ? null
+      : `decision ${at + 1}: virtual ${virtual.decisions[at] ?? 'none'}, real ${real.decisions[at] ?? 'none'}`
   const figures = (['queueWaitS', 'starvationPercent', 'utilizationPercent'] as const).map((name) => ({
     name,
     virtual: virtual[name],
     real: real[name],
-    differencePercent: virtual[name] === real[name] ? 0 : (100 * (real[name] - virtual[name])) / virtual[name],
+    differencePercent:
+      virtual[name] === real[name] ? 0 : (100 * (real[name] - virtual[name])) / virtual[name],
   }))
   const gaps = virtual.decidedAtMs.slice(1).map((ms, i) => ms - (virtual.decidedAtMs[i] as number))
   return { scenario, decisions: virtual.decisions.length, difference, closestMs: Math.min(...gaps), figures }

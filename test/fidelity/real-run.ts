@@ -46,7 +46,9 @@ export async function runReally(scenario: Scenario, site: Site = DECLARED_GPUS):
       new Promise((resolve) => setTimeout(resolve, Math.max(0, startedAt + ms - performance.now())))
     const actions = scenario.operator.map(async ({ atMs, method, path, body }) => {
       await reach(atMs)
-      const there = path.replace('/api/v1', '').replace(/\{node:([^}]+)\}/g, (_, name: string) => nodes.get(name) ?? name)
+      const there = path
+        .replace('/api/v1', '')
+        .replace(/\{node:([^}]+)\}/g, (_, name: string) => nodes.get(name) ?? name)
       await cluster.send(method.toUpperCase() as 'PUT' | 'POST', there, body ?? undefined)
     })
     await Promise.all([...actions, ...tasksOf(scenario).map((task) => play(cluster, task, site, reach))])
@@ -60,7 +62,8 @@ type PlannedTask = ReturnType<typeof tasksOf>[number]
 
 function tasksOf(scenario: Scenario) {
   return scenario.workload.map((item) => {
-    if (item.kind !== 'task' || item.work.kind !== 'phases') throw new Error(`${scenario.name}: tasks with phases only`)
+    if (item.kind !== 'task' || item.work.kind !== 'phases')
+      throw new Error(`${scenario.name}: tasks with phases only`)
     return { atMs: item.atMs, request: item.request, phases: item.work.phases }
   })
 }
@@ -82,7 +85,11 @@ async function play(
     noswap: request.noswap,
     command: site.command(note, phases, request.vramMib),
   })
-  await until(`${request.id} runs`, () => existsSync(note) && readFileSync(note, 'utf8') !== '', ENDS_WITHIN_MS)
+  await until(
+    `${request.id} runs`,
+    () => existsSync(note) && readFileSync(note, 'utf8') !== '',
+    ENDS_WITHIN_MS,
+  )
   const ranFrom = performance.now()
   let offsetMs = 0
   for (const [busyMs, idleMs] of phases.slice(0, -1)) {
@@ -102,25 +109,36 @@ async function stateOf(cluster: LiveCluster, id: string): Promise<string> {
     readonly state: string
     readonly end_reason?: string | null
   }>(`/tasks/${id}`)
-  if (state === 'failed' || state === 'cancelled') throw new Error(`${name}: ${state}, ${end_reason ?? 'no reason given'}`)
+  if (state === 'failed' || state === 'cancelled')
+    throw new Error(`${name}: ${state}, ${end_reason ?? 'no reason given'}`)
   return state
 }
 
 function inventoryOf({ gpu, gpuCount }: ScenarioNode): string {
   const { outMibPerS, inMibPerS, outFixedMs, inFixedMs } = gpu.swap
-  const swap = { out_mib_per_s: outMibPerS, in_mib_per_s: inMibPerS, out_fixed_ms: outFixedMs, in_fixed_ms: inFixedMs }
-  return JSON.stringify({ gpus: Array.from({ length: gpuCount }, () => ({ model: gpu.model, vram_mib: gpu.vramMib, swap })) })
+  const swap = {
+    out_mib_per_s: outMibPerS,
+    in_mib_per_s: inMibPerS,
+    out_fixed_ms: outFixedMs,
+    in_fixed_ms: inFixedMs,
+  }
+  return JSON.stringify({
+    gpus: Array.from({ length: gpuCount }, () => ({ model: gpu.model, vram_mib: gpu.vramMib, swap })),
+  })
 }
 
 async function outcomeOf(cluster: LiveCluster, scenario: Scenario, startedOn: number): Promise<Outcome> {
-  const tasks = (await cluster.get<{ readonly items: readonly TaskItem[] }>('/tasks?state=all&limit=200')).items
+  const tasks = (await cluster.get<{ readonly items: readonly TaskItem[] }>('/tasks?state=all&limit=200'))
+    .items
   const nodes = await nodesOf(cluster)
   const names = new Map([
     ...tasks.map(({ id, name }) => [id, name] as const),
     ...nodes.map(({ node_id, name }) => [node_id, name] as const),
   ])
   const events = await eventsOf(cluster)
-  const waits = tasks.map(({ submitted_at, first_started_at }) => (Date.parse(first_started_at) - Date.parse(submitted_at)) / 1000)
+  const waits = tasks.map(
+    ({ submitted_at, first_started_at }) => (Date.parse(first_started_at) - Date.parse(submitted_at)) / 1000,
+  )
   const endedOn = Math.max(...tasks.map(({ finished_at }) => Date.parse(finished_at)))
   const gpus = scenario.nodes.reduce((sum, { gpuCount }) => sum + gpuCount, 0)
   const counted = await countersOf(cluster)
@@ -155,8 +173,14 @@ export async function eventsOf(cluster: LiveCluster): Promise<readonly Happened[
   return events
 }
 
-async function nodesOf(cluster: LiveCluster): Promise<readonly { readonly node_id: string; readonly name: string }[]> {
-  return (await cluster.get<{ readonly items: readonly { readonly node_id: string; readonly name: string }[] }>('/nodes')).items
+async function nodesOf(
+  cluster: LiveCluster,
+): Promise<readonly { readonly node_id: string; readonly name: string }[]> {
+  return (
+    await cluster.get<{ readonly items: readonly { readonly node_id: string; readonly name: string }[] }>(
+      '/nodes',
+    )
+  ).items
 }
 
 interface LiveEvent {
@@ -168,7 +192,10 @@ interface LiveEvent {
 }
 
 function lost(counted: (name: string) => number): number {
-  return ['queue', 'swap', 'compute'].reduce((sum, part) => sum + counted(`demand_seconds_total{part="${part}"}`), 0)
+  return ['queue', 'swap', 'compute'].reduce(
+    (sum, part) => sum + counted(`demand_seconds_total{part="${part}"}`),
+    0,
+  )
 }
 
 async function countersOf(cluster: LiveCluster): Promise<(name: string) => number> {

@@ -12,7 +12,15 @@ import { decisionsIn, type Happened, type Outcome } from './outcome.ts'
 
 /** @param startMs in place of `start_ms` of the fleet's only entry */
 export async function runVirtually(file: string, folder: string, startMs: DurationMs = 0): Promise<Outcome> {
-  const [node = '', ...args] = headroom('sim', 'run', file, '--out', folder, '--set', `fleet.0.gpu.start_ms=${startMs}`)
+  const [node = '', ...args] = headroom(
+    'sim',
+    'run',
+    file,
+    '--out',
+    folder,
+    '--set',
+    `fleet.0.gpu.start_ms=${startMs}`,
+  )
   await promisify(execFile)(node, args)
   const { metrics } = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8')) as RunResult
   const events = readFileSync(join(folder, 'journal.jsonl'), 'utf8')

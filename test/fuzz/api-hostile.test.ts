@@ -22,7 +22,10 @@ const TOKEN = 'hostile-requests-carry-this-secret-0123'
 const AS_ADMIN = { Authorization: `Bearer ${TOKEN}` }
 
 /** Else one in five would be turned away before any route sees it. */
-const UNLIMITED = { CONTROLLER_HTTP_REQUESTS_PER_SECOND: '0', CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND: '0' }
+const UNLIMITED = {
+  CONTROLLER_HTTP_REQUESTS_PER_SECOND: '0',
+  CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND: '0',
+}
 
 /** Said on purpose: a simulated fleet keeps no output of its tasks. */
 const isAllowed = (_status: number, code: string): boolean => code === 'logs_unavailable'
@@ -47,9 +50,9 @@ it(
     expect(faults).toEqual([])
     // It would say little if most were fine or all went astray at the first look.
     expect(statuses.get(400) ?? 0).toBeGreaterThan(REQUESTS / 10)
-    expect([...statuses].reduce((sum, [status, times]) => (status >= 200 && status < 300 ? sum + times : sum), 0)).toBeGreaterThan(
-      REQUESTS / 50,
-    )
+    expect(
+      [...statuses].reduce((sum, [status, times]) => (status >= 200 && status < 300 ? sum + times : sum), 0),
+    ).toBeGreaterThan(REQUESTS / 50)
     expect(served.process.exitCode).toBeNull()
     expect(await getJson(`${served.url}/readyz`)).toMatchObject({ status: 'ready' })
     expect(maxMs).toBeLessThanOrEqual(STALL_MS)

@@ -7,10 +7,15 @@ import { MUTANTS } from '../mutants/mutants.ts'
 
 const OF_EACH_RULE = 2
 const OF_POLICY = ['admission', 'queue', 'swap', 'return', 'stop']
-const caught = JSON.parse(readFileSync(join(import.meta.dirname, '../mutants/caught.json'), 'utf8')) as Record<string, number>
+const caught = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../mutants/caught.json'), 'utf8'),
+) as Record<string, number>
 
 const chosen = OF_POLICY.flatMap((rule) =>
-  MUTANTS.filter((mutant) => mutant.rule === rule && caught[mutant.name] !== undefined).slice(0, OF_EACH_RULE),
+  MUTANTS.filter((mutant) => mutant.rule === rule && caught[mutant.name] !== undefined).slice(
+    0,
+    OF_EACH_RULE,
+  ),
 )
 
 describe('a rule taken out', () => {

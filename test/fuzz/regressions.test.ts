@@ -8,14 +8,19 @@ import { loadScenario } from '../../simulator/scenario/load.ts'
 
 const FOLDER = join(import.meta.dirname, '../../scenarios/regressions')
 const SUFFIX = '.scenario.yaml'
-const NAMES = readdirSync(FOLDER).flatMap((file) => (file.endsWith(SUFFIX) ? [file.slice(0, -SUFFIX.length)] : []))
+const NAMES = readdirSync(FOLDER).flatMap((file) =>
+  file.endsWith(SUFFIX) ? [file.slice(0, -SUFFIX.length)] : [],
+)
 
 const desks = createDesks()
 afterAll(() => desks.close())
 
 describe('the judge of seeds', () => {
   it.each(NAMES)('finds nothing in %s', async (name) => {
-    const { violations } = await judge(loadScenario(join(FOLDER, `${name}${SUFFIX}`)).scenario, desks.openDesk)
+    const { violations } = await judge(
+      loadScenario(join(FOLDER, `${name}${SUFFIX}`)).scenario,
+      desks.openDesk,
+    )
     expect(violations, `headroom sim fuzz scenarios/regressions/${name}${SUFFIX}`).toEqual([])
   })
 })

@@ -22,28 +22,70 @@ interface Fuzzed {
 }
 
 describe('headroom sim fuzz', () => {
-  it('finds no seed that breaks a rule, and takes every usual path', { timeout: 60_000 + 200 * SEEDS }, async () => {
-    const repeat = `HEADROOM_FUZZ_SEEDS=${SEEDS} HEADROOM_FUZZ_FROM=${FROM} make test ARGS=test/fuzz/sim-fuzz.test.ts`
-    console.log(`${SEEDS} fuzz seeds from ${FROM}; repeat: ${repeat}`)
-    const args = ['sim', 'fuzz', '--seeds', String(SEEDS), '--from', String(FROM), '--jobs', '2', '--coverage', '--out', KEPT, '--json']
-    const { failures, missing } = await headroomJson<Fuzzed>(args)
-    const commands = failures.map(({ seed }) => `headroom sim fuzz --seeds 1 --from ${seed}`)
-    expect(failures, `seeds failed; the first one, made smaller, is in ${KEPT}\n${commands.join('\n')}\n`).toEqual([])
-    expect(missing, `no seed took these paths; repeat: ${repeat}`).toEqual([])
-  })
+  it(
+    'finds no seed that breaks a rule, and takes every usual path',
+    { timeout: 60_000 + 200 * SEEDS },
+    async () => {
+      const repeat = `HEADROOM_FUZZ_SEEDS=${SEEDS} HEADROOM_FUZZ_FROM=${FROM} make test ARGS=test/fuzz/sim-fuzz.test.ts`
+      console.log(`${SEEDS} fuzz seeds from ${FROM}; repeat: ${repeat}`)
+      const args = [
+        'sim',
+        'fuzz',
+        '--seeds',
+        String(SEEDS),
+        '--from',
+        String(FROM),
+        '--jobs',
+        '2',
+        '--coverage',
+        '--out',
+        KEPT,
+        '--json',
+      ]
+      const { failures, missing } = await headroomJson<Fuzzed>(args)
+      const commands = failures.map(({ seed }) => `headroom sim fuzz --seeds 1 --from ${seed}`)
+      expect(
+        failures,
+        `seeds failed; the first one, made smaller, is in ${KEPT}\n${commands.join('\n')}\n`,
+      ).toEqual([])
+      expect(missing, `no seed took these paths; repeat: ${repeat}`).toEqual([])
+    },
+  )
 
   it('comes to the same digest with one thread as with two', { timeout: 120_000 }, async () => {
     const [one, two] = await Promise.all(
-      ['1', '2'].map((jobs) => headroomJson<Fuzzed>(['sim', 'fuzz', '--seeds', '60', '--from', '100', '--jobs', jobs, '--json'])),
+      ['1', '2'].map((jobs) =>
+        headroomJson<Fuzzed>(['sim', 'fuzz', '--seeds', '60', '--from', '100', '--jobs', jobs, '--json']),
+      ),
     )
     expect(two).toEqual(one)
   })
 
-  it('judges a file instead, and says by exit code whether every rule holds', { timeout: 120_000 }, async () => {
-    const held = await headroom(['sim', 'fuzz', join(import.meta.dirname, '../mutants/scenarios/fits-now-first.scenario.yaml')])
-    expect([held.code, held.stdout]).toEqual([0, expect.stringMatching(/^ok: every rule holds \(digest [0-9a-f]{64}\)\n$/)])
-    const broken = await headroom(['sim', 'fuzz', join(import.meta.dirname, '../fixtures/broken.scenario.yaml')])
-    expect([broken.code, broken.stdout]).toEqual([1, expect.stringMatching(/^queue_wait_s\.p99 at .*the most allowed is 1\n$/)])
-    expect(readFileSync(join(import.meta.dirname, '../fixtures/broken.scenario.yaml'), 'utf8')).toContain('max: 1')
-  })
+  it(
+    'judges a file instead, and says by exit code whether every rule holds',
+    { timeout: 120_000 },
+    async () => {
+      const held = await headroom([
+        'sim',
+        'fuzz',
+        join(import.meta.dirname, '../mutants/scenarios/fits-now-first.scenario.yaml'),
+      ])
+      expect([held.code, held.stdout]).toEqual([
+        0,
+        expect.stringMatching(/^ok: every rule holds \(digest [0-9a-f]{64}\)\n$/),
+      ])
+      const broken = await headroom([
+        'sim',
+        'fuzz',
+        join(import.meta.dirname, '../fixtures/broken.scenario.yaml'),
+      ])
+      expect([broken.code, broken.stdout]).toEqual([
+        1,
+        expect.stringMatching(/^queue_wait_s\.p99 at .*the most allowed is 1\n$/),
+      ])
+      expect(readFileSync(join(import.meta.dirname, '../fixtures/broken.scenario.yaml'), 'utf8')).toContain(
+        'max: 1',
+      )
+    },
+  )
 })

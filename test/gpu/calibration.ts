@@ -36,7 +36,9 @@ export async function calibrate(host: GpuHost, program: string, room: Mib): Prom
   const profile = fitProfile(swaps)
   if (profile === null) say('no profile: the larger program did not take longer')
   else {
-    say(`out: ${profile.outMibPerS} MiB/s + ${profile.outFixedMs} ms; in: ${profile.inMibPerS} MiB/s + ${profile.inFixedMs} ms`)
+    say(
+      `out: ${profile.outMibPerS} MiB/s + ${profile.outFixedMs} ms; in: ${profile.inMibPerS} MiB/s + ${profile.inFixedMs} ms`,
+    )
     say(`for simulator/fleet/swap-profiles.ts: ${JSON.stringify(profile)}`)
   }
   return profile
@@ -47,17 +49,27 @@ export function fitProfile(swaps: readonly TimedSwap[]): SwapProfile | null {
   const out = line(swaps.filter(({ direction }) => direction === 'out'))
   const back = line(swaps.filter(({ direction }) => direction === 'in'))
   if (out === null || back === null) return null
-  return { outMibPerS: out.mibPerS, inMibPerS: back.mibPerS, outFixedMs: out.fixedMs, inFixedMs: back.fixedMs }
+  return {
+    outMibPerS: out.mibPerS,
+    inMibPerS: back.mibPerS,
+    outFixedMs: out.fixedMs,
+    inFixedMs: back.fixedMs,
+  }
 }
 
 function line(swaps: readonly TimedSwap[]): { mibPerS: number; fixedMs: number } | null {
   const sizes = [...new Set(swaps.map(({ mib }) => mib))].sort((a, b) => a - b)
   const [small, large] = [sizes[0], sizes.at(-1)]
   if (small === undefined || large === undefined || small === large) return null
-  const [smallMs, largeMs] = [small, large].map((size) => median(swaps.filter(({ mib }) => mib === size).map(({ ms }) => ms)))
+  const [smallMs, largeMs] = [small, large].map((size) =>
+    median(swaps.filter(({ mib }) => mib === size).map(({ ms }) => ms)),
+  )
   if (smallMs === undefined || largeMs === undefined || largeMs <= smallMs) return null
   const mibPerMs = (large - small) / (largeMs - smallMs)
-  return { mibPerS: Math.max(1, Math.round(mibPerMs * 1000)), fixedMs: Math.max(0, Math.round(smallMs - small / mibPerMs)) }
+  return {
+    mibPerS: Math.max(1, Math.round(mibPerMs * 1000)),
+    fixedMs: Math.max(0, Math.round(smallMs - small / mibPerMs)),
+  }
 }
 
 function median(values: readonly number[]): number | undefined {

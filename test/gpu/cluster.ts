@@ -45,18 +45,37 @@ export async function compareWithSimulation(gpu: Gpu, profile: SwapProfile): Pro
     const virtual = await runVirtually(file, join(folder, 'virtual'), medianMs)
     const real = await runReally(loadScenario(file).scenario, nvidiaSite(worker))
     const { difference, decisions, figures, closestMs } = compare('gpu', virtual, real)
-    expect(difference === null, difference ?? `all ${decisions} decisions are those of the simulation, at least ${closestMs} ms apart`)
+    expect(
+      difference === null,
+      difference ?? `all ${decisions} decisions are those of the simulation, at least ${closestMs} ms apart`,
+    )
     for (const { name, virtual: ours, real: theirs, differencePercent } of figures)
-      say(`${name.padEnd(20)} virtual ${ours.toFixed(3)}  on the GPU ${theirs.toFixed(3)}  ${differencePercent.toFixed(2)} %`)
+      say(
+        `${name.padEnd(20)} virtual ${ours.toFixed(3)}  on the GPU ${theirs.toFixed(3)}  ${differencePercent.toFixed(2)} %`,
+      )
   } finally {
     rmSync(folder, { recursive: true })
   }
 }
 
 /** Two idle tasks leave for others, wait for their turn, and return when work has come for them; one task may not be moved. */
-function scenarioOf({ model, physicalMib }: Gpu, { outMibPerS, inMibPerS, outFixedMs, inFixedMs }: SwapProfile): object {
-  const swap = { out_mib_per_s: outMibPerS, in_mib_per_s: inMibPerS, out_fixed_ms: outFixedMs, in_fixed_ms: inFixedMs }
-  const task = (id: string, at: string, vramMib: Mib, phases: ReadonlyArray<readonly [string, string]>, more: object = {}): object => ({
+function scenarioOf(
+  { model, physicalMib }: Gpu,
+  { outMibPerS, inMibPerS, outFixedMs, inFixedMs }: SwapProfile,
+): object {
+  const swap = {
+    out_mib_per_s: outMibPerS,
+    in_mib_per_s: inMibPerS,
+    out_fixed_ms: outFixedMs,
+    in_fixed_ms: inFixedMs,
+  }
+  const task = (
+    id: string,
+    at: string,
+    vramMib: Mib,
+    phases: ReadonlyArray<readonly [string, string]>,
+    more: object = {},
+  ): object => ({
     task: { id, at, vram_mib: vramMib, work: { kind: 'phases', phases }, ...more },
   })
   return {
@@ -64,7 +83,11 @@ function scenarioOf({ model, physicalMib }: Gpu, { outMibPerS, inMibPerS, outFix
     version: 1,
     seed: 1,
     fleet: [{ name: NODE, gpu: { model, vram_mib: physicalMib, swap, efficiency: UNSLOWED } }],
-    config: { default_vram_overcommit_percent: 150, safety_reserve_mib: physicalMib - USABLE_MIB, idle_swap_out_seconds: 6 },
+    config: {
+      default_vram_overcommit_percent: 150,
+      safety_reserve_mib: physicalMib - USABLE_MIB,
+      idle_swap_out_seconds: 6,
+    },
     workload: [
       task('stays', '0s', 4_000, [['120s', '0s']], { noswap: 1 }),
       task('first', '5s', 12_000, [
@@ -87,7 +110,10 @@ function nvidiaSite(worker: string): Site {
     startServer: (cluster) => cluster.startNvidiaServer(NODE),
     command: (note, phases, vramMib) => {
       if (vramMib === null) throw new Error('a task of this scenario says how much it holds')
-      const steps = phases.flatMap(([busyMs, idleMs]) => [`busy:${busyMs}`, ...(idleMs > 0 ? [`idle:${idleMs}`] : [])])
+      const steps = phases.flatMap(([busyMs, idleMs]) => [
+        `busy:${busyMs}`,
+        ...(idleMs > 0 ? [`idle:${idleMs}`] : []),
+      ])
       return [worker, note, String(vramMib - CONTEXT_MIB), ...steps]
     },
   }
@@ -109,17 +135,27 @@ export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
     const server = await cluster.startNvidiaServer(NODE)
     const submit = async (name: string, vramMib: Mib, steps: readonly string[]): Promise<string> => {
       const command = [worker, join(folder, name), String(vramMib - CONTEXT_MIB), ...steps]
-      return (await cluster.send<{ readonly id: string }>('POST', '/tasks', { name, vram_mib: vramMib, command })).id
+      return (
+        await cluster.send<{ readonly id: string }>('POST', '/tasks', { name, vram_mib: vramMib, command })
+      ).id
     }
-    const task = (id: string): Promise<{ readonly state: string; readonly residency: string | null }> => cluster.get(`/tasks/${id}`)
+    const task = (id: string): Promise<{ readonly state: string; readonly residency: string | null }> =>
+      cluster.get(`/tasks/${id}`)
     const leaves = await submit('leaves', 6_000, ['busy:3000', 'idle:20000', 'busy:2000'])
     const takes = await submit('takes', 18_000, ['busy:10000'])
     await until('the second runs where the first was', () => existsSync(join(folder, 'takes')), 60_000)
     await server.end('SIGKILL')
     await server.start(() => true)
-    expect((await task(leaves)).residency === 'swapped_out', 'its server is killed and started again while a task is swapped out')
+    expect(
+      (await task(leaves)).residency === 'swapped_out',
+      'its server is killed and started again while a task is swapped out',
+    )
     for (const id of [takes, leaves]) {
-      await until('both tasks are over', async () => ['completed', 'failed'].includes((await task(id)).state), 60_000)
+      await until(
+        'both tasks are over',
+        async () => ['completed', 'failed'].includes((await task(id)).state),
+        60_000,
+      )
       expect(
         (await task(id)).state === 'completed',
         `${id === leaves ? 'the one that was swapped out' : 'the one that took its place'} ends well`,
@@ -181,10 +217,15 @@ export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> 
       ...[PROGRAM_MIB - PYTORCH_CONTEXT_MIB, BURSTS, BUSY_S, IDLE_S].map(String),
     ]
     for (let i = 0; i < PROGRAMS; i++)
-      await cluster.send('POST', '/tasks', { name: `serving-${i}`, vram_mib: PROGRAM_MIB, command: ['/usr/bin/env', ...command] })
+      await cluster.send('POST', '/tasks', {
+        name: `serving-${i}`,
+        vram_mib: PROGRAM_MIB,
+        command: ['/usr/bin/env', ...command],
+      })
     const tasks = async (): Promise<readonly TaskItem[]> =>
       (await cluster.get<{ readonly items: readonly TaskItem[] }>('/tasks?state=all&limit=200')).items
-    const isOver = async (): Promise<boolean> => (await tasks()).every(({ state }) => state === 'completed' || state === 'failed')
+    const isOver = async (): Promise<boolean> =>
+      (await tasks()).every(({ state }) => state === 'completed' || state === 'failed')
     await until('all programs are over', isOver, ALL_WITHIN_MS)
     const seconds = (performance.now() - began) / 1000
     for (const { id, name, state, end_reason } of await tasks()) {
@@ -192,7 +233,9 @@ export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> 
       say(`${name}: ${Buffer.from(data, 'base64').toString().trim().replaceAll('\n', '; ')}`)
       expect(state === 'completed', `${name} ${state}${end_reason === null ? '' : `, ${end_reason}`}`)
     }
-    const moved = (await eventsOf(cluster)).filter(({ kind, data }) => kind === 'task_residency' && data['residency'] === 'swapped_out')
+    const moved = (await eventsOf(cluster)).filter(
+      ({ kind, data }) => kind === 'task_residency' && data['residency'] === 'swapped_out',
+    )
     expect(
       moved.length > 0,
       `${PROGRAMS} × ${PROGRAM_MIB} MiB in ${USABLE_MIB} MiB: ${moved.length} swap-outs, all over after ${seconds.toFixed(0)} s`,

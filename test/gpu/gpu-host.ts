@@ -30,7 +30,13 @@ export class GpuHost {
   /** @param program the compiled `fill` */
   async start(program: string, name: string, mib: Mib): Promise<CudaProgram> {
     const environment = this.accelerator.environment([0])
-    const started = await CudaProgram.start({ program, cudaLibrary: this.#cudaLibrary, name, mib, environment })
+    const started = await CudaProgram.start({
+      program,
+      cudaLibrary: this.#cudaLibrary,
+      name,
+      mib,
+      environment,
+    })
     this.#programs.push(started)
     return started
   }
@@ -38,9 +44,14 @@ export class GpuHost {
   /** How long it took, in ms. Throws when it came out otherwise. */
   async swap(direction: 'out' | 'in', program: CudaProgram, wanted = 'done'): Promise<number> {
     const began = performance.now()
-    const outcome = await (direction === 'out' ? this.accelerator.swapOut(program) : this.accelerator.swapIn(program))
+    const outcome = await (direction === 'out'
+      ? this.accelerator.swapOut(program)
+      : this.accelerator.swapIn(program))
     const ms = performance.now() - began
-    expect(outcome === wanted, `swap-${direction} of ${program.taskId} (${program.vramMib} MiB): ${outcome} in ${Math.round(ms)} ms`)
+    expect(
+      outcome === wanted,
+      `swap-${direction} of ${program.taskId} (${program.vramMib} MiB): ${outcome} in ${Math.round(ms)} ms`,
+    )
     return ms
   }
 

@@ -10,7 +10,13 @@ import { parseArgs } from 'node:util'
 import type { SwapProfile } from '../../simulator/fleet/swap-profiles.ts'
 import { AcceleratorFault } from '../../gpu-server/devices/accelerator.ts'
 import { calibrate } from './calibration.ts'
-import { compareWithSimulation, type Gpu, outliveServer, serveUnawarePrograms, whyNoPyTorch } from './cluster.ts'
+import {
+  compareWithSimulation,
+  type Gpu,
+  outliveServer,
+  serveUnawarePrograms,
+  whyNoPyTorch,
+} from './cluster.ts'
 import { compile } from './cuda-program.ts'
 import { GpuHost } from './gpu-host.ts'
 import { say } from './say.ts'
@@ -48,7 +54,10 @@ async function trySwaps(): Promise<Swapped | null> {
     const program = compile('fill', folder)
     const room = await takeTurns(host, program)
     const profile = await calibrate(host, program, room)
-    return { gpus: host.accelerator.gpus().map(({ model, physical_mib }) => ({ model, physicalMib: physical_mib })), profile }
+    return {
+      gpus: host.accelerator.gpus().map(({ model, physical_mib }) => ({ model, physicalMib: physical_mib })),
+      profile,
+    }
   } finally {
     await host.close()
   }

@@ -16,7 +16,9 @@ export async function takeTurns(host: GpuHost, program: string): Promise<Mib> {
   const freeAtFirst = await host.freeMib()
   const inMemory = hostMemoryLeft({ proc: '/proc', cgroup: '/sys/fs/cgroup' }, process.pid) ?? 0
   const room = Math.min(freeAtFirst, percent(inMemory, HOST_PERCENT))
-  say(`${gpu?.model}, driver ${accelerator.driver}: ${gpu?.physical_mib} MiB, ${freeAtFirst} MiB free, ${room} MiB used for swaps`)
+  say(
+    `${gpu?.model}, driver ${accelerator.driver}: ${gpu?.physical_mib} MiB, ${freeAtFirst} MiB free, ${room} MiB used for swaps`,
+  )
   const ballast = room < freeAtFirst ? await host.start(program, 'ballast', freeAtFirst - room) : null
 
   const a = await host.start(program, 'a', percent(room, PROGRAM_PERCENT))

@@ -67,30 +67,40 @@ async function restore(older: string): Promise<StoredState> {
 it.each([
   ['an accepted loss', accept, 'loss_accepted'],
   ['a restore', restore, 'restored'],
-])('After %s the nodes are not ahead, and recovery begins and ends by itself', { timeout: 60_000 }, async (_, act, reason) => {
-  const { world, older } = await lost()
-  const state = await act(older)
-  expect(state.openTasks.map(({ id }) => id)).toEqual(['kept'])
-  await world.setBack(state)
-  expect(world.controller.engine.cluster.recovery).toMatchObject({ reason })
-  await world.pass(13_000)
-  expect(world.eventsOf('store_behind')).toEqual([])
-  expect(world.eventsOf('recovery').map(({ data }) => data['alarm'])).toEqual(['RECOVERY', null])
-  expect(world.controller.views.alarms().map(({ code }) => code)).toEqual(['QUARANTINE'])
-  expect(['kept', 'lost'].map((id) => world.runsOn(id).length)).toEqual([1, 1])
-  expect(world.task('kept')?.state).toBe('running')
-  expect(world.runs.takeDoubles()).toEqual([])
-})
+])(
+  'After %s the nodes are not ahead, and recovery begins and ends by itself',
+  { timeout: 60_000 },
+  async (_, act, reason) => {
+    const { world, older } = await lost()
+    const state = await act(older)
+    expect(state.openTasks.map(({ id }) => id)).toEqual(['kept'])
+    await world.setBack(state)
+    expect(world.controller.engine.cluster.recovery).toMatchObject({ reason })
+    await world.pass(13_000)
+    expect(world.eventsOf('store_behind')).toEqual([])
+    expect(world.eventsOf('recovery').map(({ data }) => data['alarm'])).toEqual(['RECOVERY', null])
+    expect(world.controller.views.alarms().map(({ code }) => code)).toEqual(['QUARANTINE'])
+    expect(['kept', 'lost'].map((id) => world.runsOn(id).length)).toEqual([1, 1])
+    expect(world.task('kept')?.state).toBe('running')
+    expect(world.runs.takeDoubles()).toEqual([])
+  },
+)
 
-it('The same older file with the epoch that it had is a store that went back', { timeout: 60_000 }, async () => {
-  const { world, older } = await lost()
-  rmSync(`${path}.mark`)
-  cpSync(older, path)
-  const state = await stored({ acceptLoss: /--accept-loss (\S+)\.$/.exec(await refusal())?.[1] ?? '' })
-  await world.setBack({ ...state, recovery: null, marks: { ...state.marks, epoch: 1 } })
-  await world.pass(13_000)
-  expect(world.eventsOf('store_behind').map(({ data }) => data['reason'])).toEqual(NAMES.map(() => 'missing_events'))
-})
+it(
+  'The same older file with the epoch that it had is a store that went back',
+  { timeout: 60_000 },
+  async () => {
+    const { world, older } = await lost()
+    rmSync(`${path}.mark`)
+    cpSync(older, path)
+    const state = await stored({ acceptLoss: /--accept-loss (\S+)\.$/.exec(await refusal())?.[1] ?? '' })
+    await world.setBack({ ...state, recovery: null, marks: { ...state.marks, epoch: 1 } })
+    await world.pass(13_000)
+    expect(world.eventsOf('store_behind').map(({ data }) => data['reason'])).toEqual(
+      NAMES.map(() => 'missing_events'),
+    )
+  },
+)
 
 function refusal(): Promise<string> {
   return stored().then(

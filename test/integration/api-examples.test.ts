@@ -27,7 +27,8 @@ const SECRET = 'an-admin-secret-of-more-than-32-characters'
 const NOT_ASKED = ['streamEvents', 'getTaskLogs', 'streamSimulation']
 
 let url = ''
-let operations: readonly { readonly method: string; readonly path: string; readonly operation: Operation }[] = []
+let operations: readonly { readonly method: string; readonly path: string; readonly operation: Operation }[] =
+  []
 
 beforeAll(async () => {
   const folder = temporaryFolder()
@@ -43,7 +44,8 @@ describe('the OpenAPI document', () => {
   it('shows an example of every body, and each is answered with a success that it lists', async () => {
     const withBodies = operations.filter(({ operation }) => operation.requestBody !== undefined)
     expect(withBodies.length).toBeGreaterThan(7)
-    for (const each of withBodies) if (!NEEDS_A_LOST_STORE.includes(each.operation.operationId)) await sendExamples(each)
+    for (const each of withBodies)
+      if (!NEEDS_A_LOST_STORE.includes(each.operation.operationId)) await sendExamples(each)
   })
 
   it('lists what every GET answers of things that are there', async () => {
@@ -51,9 +53,10 @@ describe('the OpenAPI document', () => {
       if (method !== 'GET' || NOT_ASKED.includes(operation.operationId)) continue
       const answer = await ask(await filled(path, operation))
       const text = await answer.text()
-      expect(Object.keys(operation.responses), `${operation.operationId}: ${answer.status} ${text.slice(0, 200)}`).toContain(
-        String(answer.status),
-      )
+      expect(
+        Object.keys(operation.responses),
+        `${operation.operationId}: ${answer.status} ${text.slice(0, 200)}`,
+      ).toContain(String(answer.status))
       expect(answer.status, `${operation.operationId}: ${text.slice(0, 200)}`).toBeLessThan(500)
     }
   })
@@ -65,7 +68,8 @@ describe('the OpenAPI document', () => {
     expect(page).not.toMatch(/<script|style=|onclick=/)
     expect(answer.headers.get('content-security-policy')).toContain("style-src 'self'")
     for (const { path, operation } of operations) {
-      if (path.startsWith('/api/')) expect(page, operation.operationId).toContain(`<details id="${operation.operationId}">`)
+      if (path.startsWith('/api/'))
+        expect(page, operation.operationId).toContain(`<details id="${operation.operationId}">`)
     }
     expect((await ask('/api/v1/docs/style.css')).headers.get('content-type')).toBe('text/css; charset=utf-8')
   })
@@ -87,8 +91,14 @@ async function sendExamples({ method, path, operation }: (typeof operations)[num
     const shown = examples === undefined ? [stated] : Object.values(examples).map(({ value }) => value)
     for (const body of shown) {
       expect(body, `${operation.operationId} shows no example of its body`).toBeDefined()
-      const answer = await ask(await filled(path, operation), { method, headers: { 'Content-Type': type }, body: JSON.stringify(body) })
-      expect(listedSuccess(operation), `${operation.operationId}: ${await answer.text()}`).toContain(String(answer.status))
+      const answer = await ask(await filled(path, operation), {
+        method,
+        headers: { 'Content-Type': type },
+        body: JSON.stringify(body),
+      })
+      expect(listedSuccess(operation), `${operation.operationId}: ${await answer.text()}`).toContain(
+        String(answer.status),
+      )
     }
   }
 }
@@ -116,7 +126,10 @@ async function filled(path: string, { operationId }: Operation): Promise<string>
   let filledPath = path
   for (const [, name = ''] of path.matchAll(/\{(\w+)\}/g)) {
     const known = ids[name]
-    filledPath = filledPath.replace(`{${name}}`, encodeURIComponent(known === undefined ? '1' : await known()))
+    filledPath = filledPath.replace(
+      `{${name}}`,
+      encodeURIComponent(known === undefined ? '1' : await known()),
+    )
   }
   return filledPath
 }

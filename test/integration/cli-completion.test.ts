@@ -8,10 +8,9 @@ import { temporaryFolder, write } from '../support/headroom-command.ts'
 
 const program = programOf(() => {})
 const folder = temporaryFolder()
-const scripts = Object.fromEntries(SHELLS.map((shell) => [shell, write(folder, shell, completionScript(program, shell))])) as Record<
-  Shell,
-  string
->
+const scripts = Object.fromEntries(
+  SHELLS.map((shell) => [shell, write(folder, shell, completionScript(program, shell))]),
+) as Record<Shell, string>
 
 /** The arguments with which a shell says what may stand in place of the last word. */
 const ASK: Record<Shell, (words: readonly string[]) => readonly string[]> = {
@@ -38,7 +37,10 @@ const ASK: Record<Shell, (words: readonly string[]) => readonly string[]> = {
 }
 
 function ask(shell: Shell, ...words: readonly string[]): readonly string[] {
-  const out = execFileSync(shell, ASK[shell](words), { encoding: 'utf8', env: { ...process.env, HOME: folder } })
+  const out = execFileSync(shell, ASK[shell](words), {
+    encoding: 'utf8',
+    env: { ...process.env, HOME: folder },
+  })
   return out.split('\n').filter((line) => line !== '')
 }
 
@@ -57,7 +59,8 @@ const children = (command: Command): string[] => command.commands.map((child) =>
 it('every command, option and choice stands in every script', () => {
   const words = new Set<string>()
   const collect = (command: Command): void => {
-    for (const { long, argChoices } of command.options) [long ?? '', ...(argChoices ?? [])].forEach((word) => words.add(word))
+    for (const { long, argChoices } of command.options)
+      [long ?? '', ...(argChoices ?? [])].forEach((word) => words.add(word))
     for (const { argChoices } of command.registeredArguments) argChoices?.forEach((word) => words.add(word))
     command.commands.forEach((child) => {
       words.add(child.name())
@@ -78,7 +81,9 @@ describe.each(SHELLS)('completion in %s', (shell) => {
   here('commands, after each other', () => {
     expect(ask(shell, '')).toEqual(expect.arrayContaining(children(program)))
     const node = program.commands.find((command) => command.name() === 'node')
-    expect(ask(shell, 'node', '')).toEqual(expect.arrayContaining(node === undefined ? ['?'] : children(node)))
+    expect(ask(shell, 'node', '')).toEqual(
+      expect.arrayContaining(node === undefined ? ['?'] : children(node)),
+    )
     expect([...ask(shell, 'task', 'ca')]).toEqual(['cancel'])
     expect(ask(shell, 'completion', 'z')).toEqual(['zsh'])
   })
@@ -97,6 +102,10 @@ describe.each(SHELLS)('completion in %s', (shell) => {
 })
 
 it.skipIf(!isInstalled('bash'))('sourced as the help says, it is registered for headroom', () => {
-  const out = execFileSync('bash', ['--norc', '-c', `source <(cat "$0"); complete -p headroom`, scripts.bash], { encoding: 'utf8' })
+  const out = execFileSync(
+    'bash',
+    ['--norc', '-c', `source <(cat "$0"); complete -p headroom`, scripts.bash],
+    { encoding: 'utf8' },
+  )
   expect(out).toContain('-F _headroom headroom')
 })

@@ -13,18 +13,21 @@ fleet:
 
 const NODE = '689e58b2-6690-543b-8052-df1cfbe5b04e'
 
-it.skipIf(whyNoNatsServer() !== null)('a simulated server over a real broker is examined, rule by rule', async () => {
-  const broker = await startNatsServer()
-  const file = write(temporaryFolder(), 'one.scenario.yaml', FLEET)
-  const fleet = startHeadroom(['sim', 'serve', file, '--nats', broker.url])
-  const [, nodeId = ''] = await fleet.says(/sim-0 {2}([0-9a-f-]{36})/)
-  const args = ['conformance', '--nats', broker.url, '--node', nodeId, '--heartbeat', '300', '--only', 'R7']
-  const { reports } = await headroomJson<{ readonly reports: readonly RuleReport[] }>(args)
-  expect(reports.length).toBeGreaterThan(2)
-  expect(reports.filter(({ verdict }) => verdict !== 'kept')).toEqual([])
-  fleet.process.kill('SIGTERM')
-  expect(await fleet.ended).toBe(0)
-})
+it.skipIf(whyNoNatsServer() !== null)(
+  'a simulated server over a real broker is examined, rule by rule',
+  async () => {
+    const broker = await startNatsServer()
+    const file = write(temporaryFolder(), 'one.scenario.yaml', FLEET)
+    const fleet = startHeadroom(['sim', 'serve', file, '--nats', broker.url])
+    const [, nodeId = ''] = await fleet.says(/sim-0 {2}([0-9a-f-]{36})/)
+    const args = ['conformance', '--nats', broker.url, '--node', nodeId, '--heartbeat', '300', '--only', 'R7']
+    const { reports } = await headroomJson<{ readonly reports: readonly RuleReport[] }>(args)
+    expect(reports.length).toBeGreaterThan(2)
+    expect(reports.filter(({ verdict }) => verdict !== 'kept')).toEqual([])
+    fleet.process.kill('SIGTERM')
+    expect(await fleet.ended).toBe(0)
+  },
+)
 
 it('says which broker is missing, which rules there are, and what a phase is', async () => {
   const unset = { CONTROLLER_NATS_URL: '' }
@@ -43,15 +46,19 @@ it('says which broker is missing, which rules there are, and what a phase is', a
   })
 })
 
-it('says of a broker that is away that nothing was examined, and of an id that is none that it is none', { timeout: 40_000 }, async () => {
-  // Port 9 is nobody's.
-  expect(await headroom(['conformance', '--node', NODE, '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
-    code: 3,
-    stdout: '',
-    stderr: /no broker answers within 10 s: nothing was examined/,
-  })
-  expect(await headroom(['conformance', '--node', 'gpu-1', '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
-    code: 2,
-    stderr: /'gpu-1' is invalid. It must be a UUID in lower case/,
-  })
-})
+it(
+  'says of a broker that is away that nothing was examined, and of an id that is none that it is none',
+  { timeout: 40_000 },
+  async () => {
+    // Port 9 is nobody's.
+    expect(await headroom(['conformance', '--node', NODE, '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
+      code: 3,
+      stdout: '',
+      stderr: /no broker answers within 10 s: nothing was examined/,
+    })
+    expect(await headroom(['conformance', '--node', 'gpu-1', '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
+      code: 2,
+      stderr: /'gpu-1' is invalid. It must be a UUID in lower case/,
+    })
+  },
+)

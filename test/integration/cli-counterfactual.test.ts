@@ -32,7 +32,13 @@ describe('headroom sim counterfactual', () => {
     expect(one.stdout).toMatch(/^Decision 1 at 2m, for c on one: a left; instead: b\.\n/)
     expect(one.stdout).toMatch(/ {2}swap_outs +2 +1 +-1\n/)
     expect(JSON.parse(json.stdout)).toMatchObject({ otherVictimIds: ['b'], tasksChanged: 1 })
-    expect(nobody).toMatchObject({ code: 2, stderr: 'error: task x could not leave in decision 1; those that could: a, b\n' })
-    expect(half).toMatchObject({ code: 2, stderr: expect.stringContaining('--decision and --victim go together') as string })
+    expect(nobody).toMatchObject({
+      code: 2,
+      stderr: 'error: task x could not leave in decision 1; those that could: a, b\n',
+    })
+    expect(half).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--decision and --victim go together') as string,
+    })
   })
 })

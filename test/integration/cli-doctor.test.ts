@@ -16,7 +16,9 @@ interface Found {
 }
 
 async function doctor(env: Readonly<Record<string, string>>) {
-  const { code, stdout, stderr } = await headroom(['doctor', '-o', 'json'], { env: { CONTROLLER_DATA_DIR: `${folder}/data`, ...env } })
+  const { code, stdout, stderr } = await headroom(['doctor', '-o', 'json'], {
+    env: { CONTROLLER_DATA_DIR: `${folder}/data`, ...env },
+  })
   expect(stderr).toBe('')
   return { code, checks: new Map((JSON.parse(stdout) as Found[]).map((check) => [check.name, check])) }
 }
@@ -39,16 +41,24 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     api.world.now = Date.now()
     const { code, checks } = await doctor({ VENDOR_CONTROLLER_URL: api.url })
     expect(code).toBe(0)
-    expect(checks.get('controller')).toMatchObject({ verdict: 'ok', detail: expect.stringContaining(api.url) })
+    expect(checks.get('controller')).toMatchObject({
+      verdict: 'ok',
+      detail: expect.stringContaining(api.url),
+    })
     expect(checks.get('ready')).toMatchObject({ verdict: 'ok' })
-    expect(checks.get('version')).toMatchObject({ verdict: 'warn', detail: expect.stringContaining('0.0.0-test') })
+    expect(checks.get('version')).toMatchObject({
+      verdict: 'warn',
+      detail: expect.stringContaining('0.0.0-test'),
+    })
     expect(checks.get('Node.js')).toMatchObject({ verdict: 'ok' })
     expect(checks.get('data')).toMatchObject({ verdict: 'ok', detail: `${folder}/data can be made` })
     expect(checks.get('broker')).toMatchObject({ verdict: 'ok', detail: expect.stringContaining('not set') })
   })
 
   it('says what fails, and what to do about it', async () => {
-    const api = await askedApi({ readiness: () => [{ name: 'store', ok: false, detail: 'the store has failed' }] })
+    const api = await askedApi({
+      readiness: () => [{ name: 'store', ok: false, detail: 'the store has failed' }],
+    })
     const { code, checks } = await doctor({
       VENDOR_CONTROLLER_URL: api.url,
       CONTROLLER_NATS_URL: (await deadAddress()).replace('http', 'nats'),
@@ -57,7 +67,10 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     })
     expect(code).toBe(1)
     expect(checks.get('ready: store')).toMatchObject({ verdict: 'fail', detail: 'the store has failed' })
-    expect(checks.get('broker')).toMatchObject({ verdict: 'fail', detail: expect.stringContaining('nobody listens there') })
+    expect(checks.get('broker')).toMatchObject({
+      verdict: 'fail',
+      detail: expect.stringContaining('nobody listens there'),
+    })
     expect(checks.get('data')).toMatchObject({ verdict: 'warn', detail: `${folder}/file is no folder` })
     expect(checks.get('guard')).toMatchObject({ verdict: 'warn', detail: 'there is no C compiler' })
     for (const { verdict, todo } of checks.values()) expect(todo === null).toBe(verdict === 'ok')
@@ -66,13 +79,26 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
   it('nobody at the address is one failed line', async () => {
     const { code, checks } = await doctor({ VENDOR_CONTROLLER_URL: await deadAddress() })
     expect(code).toBe(1)
-    expect(checks.get('controller')).toMatchObject({ verdict: 'fail', todo: expect.stringContaining('headroom serve') })
+    expect(checks.get('controller')).toMatchObject({
+      verdict: 'fail',
+      todo: expect.stringContaining('headroom serve'),
+    })
   })
 
   it.each([
-    { says: 'INFO {"version":"2.10.1","auth_required":true}\r\n', scheme: 'nats', verdict: 'ok', detail: /2\.10\.1, with login/ },
+    {
+      says: 'INFO {"version":"2.10.1","auth_required":true}\r\n',
+      scheme: 'nats',
+      verdict: 'ok',
+      detail: /2\.10\.1, with login/,
+    },
     { says: 'INFO {"version":"2.10.1"}\r\n', scheme: 'nats', verdict: 'ok', detail: /open to everybody/ },
-    { says: 'INFO {"version":"2.10.1","tls_required":true}\r\n', scheme: 'nats', verdict: 'warn', detail: /takes TLS only/ },
+    {
+      says: 'INFO {"version":"2.10.1","tls_required":true}\r\n',
+      scheme: 'nats',
+      verdict: 'warn',
+      detail: /takes TLS only/,
+    },
     { says: 'INFO {"version":"2.10.1"}\r\n', scheme: 'tls', verdict: 'fail', detail: /has no TLS/ },
     { says: 'SSH-2.0-OpenSSH\r\n', scheme: 'nats', verdict: 'fail', detail: /no NATS broker/ },
     { says: 'INFO nonsense\r\n', scheme: 'nats', verdict: 'fail', detail: /no NATS broker/ },
@@ -85,7 +111,10 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
   })
 
   it('a broker’s address that is none does not show its password', async () => {
-    const { checks } = await doctor({ VENDOR_CONTROLLER_URL: await deadAddress(), CONTROLLER_NATS_URL: 'http://user:secret@x' })
+    const { checks } = await doctor({
+      VENDOR_CONTROLLER_URL: await deadAddress(),
+      CONTROLLER_NATS_URL: 'http://user:secret@x',
+    })
     expect(checks.get('broker')).toMatchObject({ verdict: 'fail' })
     expect(JSON.stringify([...checks.values()])).not.toContain('secret')
   })
@@ -99,18 +128,21 @@ it('Node, the driver and the clock are judged by what is found', async () => {
   expect((await nvidiaCheck([`${folder}/none`, `${folder}/lib`]))[0]?.verdict).toBe('warn')
   write(`${folder}/lib`, 'libnvidia-ml.so.1', '')
   expect((await nvidiaCheck([`${folder}/none`, `${folder}/lib`]))[0]?.verdict).toBe('ok')
-  expect([clockCheck(5_000, 0, 100), clockCheck(5_101, 0, 100), clockCheck(0, 5_001, 6_000)].map(({ verdict }) => verdict)).toEqual([
-    'ok',
-    'warn',
-    'warn',
-  ])
+  expect(
+    [clockCheck(5_000, 0, 100), clockCheck(5_101, 0, 100), clockCheck(0, 5_001, 6_000)].map(
+      ({ verdict }) => verdict,
+    ),
+  ).toEqual(['ok', 'warn', 'warn'])
 })
 
 it('on a host with the driver it looks at what swaps depend on', async () => {
   mkdirSync(`${folder}/driver`, { recursive: true })
   write(`${folder}/driver`, 'libnvidia-ml.so.1', '')
   const found = async (hugePages: string, scope: string): Promise<readonly string[]> => {
-    const kernel = { hugePages: write(folder, 'enabled', hugePages), ptraceScope: write(folder, 'scope', scope) }
+    const kernel = {
+      hugePages: write(folder, 'enabled', hugePages),
+      ptraceScope: write(folder, 'scope', scope),
+    }
     return (await nvidiaCheck([`${folder}/driver`], kernel)).map(({ name, verdict }) => `${name} ${verdict}`)
   }
   expect(await found('[always] madvise never\n', '1\n')).toEqual(['NVIDIA ok', 'huge pages ok'])

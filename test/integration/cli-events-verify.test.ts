@@ -12,7 +12,9 @@ describe('headroom events verify', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     const store = createSqliteStore({ dataDir: folder })
     const marks = { epoch: 1, nextTaskSeq: 1, nextEventSeq: 11, nextDecision: 1 }
-    await store.commit(aBatch({ events: Array.from({ length: 10 }, (_, index) => anEvent(index + 1)), marks }))
+    await store.commit(
+      aBatch({ events: Array.from({ length: 10 }, (_, index) => anEvent(index + 1)), marks }),
+    )
     await store.close()
   })
 
@@ -20,7 +22,9 @@ describe('headroom events verify', { timeout: 60_000 }, () => {
     const whole = await headroom(['events', 'verify'], { env: { CONTROLLER_DATA_DIR: folder } })
     expect(whole).toMatchObject({ code: 0, stderr: '' })
     const [, noted = ''] =
-      /^\S+headroom\.db: intact: 10 events, 1 to 10; note this elsewhere: (10:[0-9a-f]{64})\n$/.exec(whole.stdout) ?? []
+      /^\S+headroom\.db: intact: 10 events, 1 to 10; note this elsewhere: (10:[0-9a-f]{64})\n$/.exec(
+        whole.stdout,
+      ) ?? []
     expect(await headroom(['events', 'verify', file, '--noted', noted])).toMatchObject({ code: 0 })
     const other = `9:${noted.slice(3)}`
     expect(await headroom(['events', 'verify', file, '--noted', noted, '--noted', other])).toMatchObject({

@@ -48,7 +48,11 @@ describe('headroom lease', { timeout: 60_000 }, () => {
     // It is kept alive while it waits, too.
     await expect.poll(() => api.world.kept.length, WITHIN).toBeGreaterThan(1)
     api.world.place(id, NODE_ID, [0, 1])
-    expect(await held.ended).toEqual({ code: 7, stdout: `${id}  node-1  ${NODE_ID}  GPU 0,1\n${id} node-1 0,1\n`, stderr: '' })
+    expect(await held.ended).toEqual({
+      code: 7,
+      stdout: `${id}  node-1  ${NODE_ID}  GPU 0,1\n${id} node-1 0,1\n`,
+      stderr: '',
+    })
     expect(new Set(api.world.kept)).toEqual(new Set([true]))
     expect(states()).toEqual(['cancelled'])
   })
@@ -100,7 +104,10 @@ describe('headroom lease', { timeout: 60_000 }, () => {
   it('a command that is not there is a wrong command line, and the place is given back', async () => {
     const held = lease('--', 'no-such-command-here')
     api.world.place(await theTask(), NODE_ID)
-    expect(await held.ended).toMatchObject({ code: 2, stderr: 'error: no-such-command-here: no such command\n' })
+    expect(await held.ended).toMatchObject({
+      code: 2,
+      stderr: 'error: no-such-command-here: no such command\n',
+    })
     expect(states()).toEqual(['cancelled'])
   })
 })

@@ -10,10 +10,15 @@ const TIMEOUT_MS = 60_000
 it.skipIf(whyNoNatsServer() !== null)(
   'the task that its first lines name is found, runs, and ends; Ctrl-C ends all parts',
   async () => {
-    const env = { CONTROLLER_DATA_DIR: join(temporaryFolder(), "it's"), CONTROLLER_HTTP_PORT: String(await freePort()) }
+    const env = {
+      CONTROLLER_DATA_DIR: join(temporaryFolder(), "it's"),
+      CONTROLLER_HTTP_PORT: String(await freePort()),
+    }
     const live = startHeadroom(['live', '--servers', '1'], env)
     const [, url = ''] = await live.says(/export VENDOR_CONTROLLER_URL=(\S+)/)
-    const run = await headroom(['run', '--vram', '1Gi', '--', 'headroom', 'work', 'busy=1s'], { env: { VENDOR_CONTROLLER_URL: url } })
+    const run = await headroom(['run', '--vram', '1Gi', '--', 'headroom', 'work', 'busy=1s'], {
+      env: { VENDOR_CONTROLLER_URL: url },
+    })
     expect(run).toMatchObject({ code: 0 })
     live.process.kill('SIGINT')
     expect(await live.ended).toBe(0)

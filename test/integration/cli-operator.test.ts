@@ -12,7 +12,8 @@ import { WrittenOutput } from '../support/written-output.ts'
 
 const folder = temporaryFolder()
 let url = ''
-const headroom = (...args: readonly string[]): Promise<Ended> => run(args, { env: { VENDOR_CONTROLLER_URL: url, FORCE_COLOR: '1' } })
+const headroom = (...args: readonly string[]): Promise<Ended> =>
+  run(args, { env: { VENDOR_CONTROLLER_URL: url, FORCE_COLOR: '1' } })
 
 async function json<T>(...args: readonly string[]): Promise<T> {
   const { code, stdout, stderr } = await headroom(...args, '-o', 'json')
@@ -42,7 +43,11 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     url = served.url
     await untilPresent()
     const body = JSON.stringify({ name: 'too-large', vram_mib: 16_000_000 })
-    const answer = await fetch(`${url}/api/v1/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    const answer = await fetch(`${url}/api/v1/tasks`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    })
     task = (await answer.json()) as NamedTask
   }, 90_000)
 
@@ -55,12 +60,15 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     const ran = await headroom('sim', 'run', file, '--until', '10m', '--json')
     expect({ code: ran.code, stderr: ran.stderr.includes('error') }).toEqual({ code: 0, stderr: false })
     expect(
-      (JSON.parse(ran.stdout) as { readonly metrics: { readonly tasks: { readonly submitted: number } } }).metrics.tasks.submitted,
+      (JSON.parse(ran.stdout) as { readonly metrics: { readonly tasks: { readonly submitted: number } } })
+        .metrics.tasks.submitted,
     ).toBeGreaterThan(5)
     expect((await headroom('snapshot')).stdout.slice(0, 2)).toBe('{\n')
     expect(await headroom('snapshot', '--out', join(folder, 'no/such/file'))).toMatchObject({ code: 2 })
     const explained = await headroom('task', 'explain', task.id)
-    expect(explained.stdout).toMatch(/forecast +It is not expected to start within .*: in 100 % of \d+ runs it did not\.\n/)
+    expect(explained.stdout).toMatch(
+      /forecast +It is not expected to start within .*: in 100 % of \d+ runs it did not\.\n/,
+    )
     const tried = await headroom('config', 'set', 'default_vram_overcommit_percent=60', '--dry-run')
     expect(tried.stdout).toMatch(/forecast +Over the next .*, in \d+ pairs of runs: queue wait /)
   })
@@ -72,7 +80,10 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     { verb: ['node', 'show', 'a100-0'], says: ['a100-0', 'overcommit', '0 % (global default)', 'A100-40'] },
     { verb: ['task', 'list'], says: ['ID', 'too-large', 'pending'] },
     { verb: ['group', 'list'], says: ['NAME'] },
-    { verb: ['config', 'get'], says: ['default_vram_overcommit_percent  0', 'max_residency_seconds            null'] },
+    {
+      verb: ['config', 'get'],
+      says: ['default_vram_overcommit_percent  0', 'max_residency_seconds            null'],
+    },
     { verb: ['events', '--last', '3'], says: ['SEQ', 'EVENT', 'task_'] },
     { verb: ['why-pending'], says: ['NEVER_FITS', 'REASON'] },
     { verb: ['twin'], says: ['a score above 1 is drift', 'queue_wait_s'] },
@@ -93,7 +104,9 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
   })
 
   it('a task is shown, explained, changed and cancelled; then there is nothing left to cancel', async () => {
-    expect((await headroom('task', 'show', task.id)).stdout).toMatch(/name +too-large\nstate +pending\nwhy .*16000000/)
+    expect((await headroom('task', 'show', task.id)).stdout).toMatch(
+      /name +too-large\nstate +pending\nwhy .*16000000/,
+    )
     expect((await headroom('task', 'explain', task.id)).stdout).toMatch(/reason +NEVER_FITS\n/)
     expect((await headroom('why-pending', task.id)).stdout).toMatch(/reason +NEVER_FITS\n/)
     expect(await json('task', 'set', task.id, 'priority=P0', 'labels.team=x', 'vram_mib=1Ti')).toMatchObject({
@@ -101,12 +114,21 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
       labels: { team: 'x' },
       vram_mib: 1_048_576,
     })
-    expect((await headroom('task', 'hold', task.id)).stdout).toBe(`${task.id}: held, it is not placed before it is released\n`)
+    expect((await headroom('task', 'hold', task.id)).stdout).toBe(
+      `${task.id}: held, it is not placed before it is released\n`,
+    )
     expect((await headroom('task', 'explain', task.id)).stdout).toMatch(/reason +HELD\n/)
     expect((await headroom('task', 'release', task.id)).stdout).toBe(`${task.id}: released\n`)
-    expect(await headroom('task', 'swap-out', task.id)).toMatchObject({ code: 5, stderr: expect.stringContaining('is pending') })
+    expect(await headroom('task', 'swap-out', task.id)).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('is pending'),
+    })
     expect((await headroom('task', 'swap-in', 'nope')).code).toBe(4)
-    expect(await headroom('task', 'cancel', task.id)).toEqual({ code: 0, stdout: `${task.id}: cancelled\n`, stderr: '' })
+    expect(await headroom('task', 'cancel', task.id)).toEqual({
+      code: 0,
+      stdout: `${task.id}: cancelled\n`,
+      stderr: '',
+    })
     const again = await headroom('task', 'cancel', task.id)
     expect(again).toMatchObject({ code: 5, stdout: '' })
     expect(again.stderr).toMatch(/^headroom: .*cancelled.*\n$/)
@@ -136,11 +158,19 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
   it('a node is set, cordoned and put into a group', async () => {
     const overcommit = (percent: number | null) => ({ overcommit: { override_percent: percent } })
     expect(await json('node', 'set', 'l40s-0', 'overcommit=30')).toMatchObject(overcommit(30))
-    expect(await json('node', 'set', 'l40s-0', 'reserve=4Gi')).toMatchObject({ ...overcommit(30), safety_reserve_mib: 4096 })
-    expect(await json('node', 'set', 'l40s-0', 'overcommit=null')).toMatchObject({ ...overcommit(null), safety_reserve_mib: 4096 })
+    expect(await json('node', 'set', 'l40s-0', 'reserve=4Gi')).toMatchObject({
+      ...overcommit(30),
+      safety_reserve_mib: 4096,
+    })
+    expect(await json('node', 'set', 'l40s-0', 'overcommit=null')).toMatchObject({
+      ...overcommit(null),
+      safety_reserve_mib: 4096,
+    })
     expect(await json('node', 'cordon', 'l40s-0')).toMatchObject({ cordoned: true })
     expect(await json('node', 'uncordon', 'l40s-0')).toMatchObject({ cordoned: false })
-    expect((await headroom('node', 'drain', 'l40s-0', '--requeue', '--after', '1h')).stdout).toMatch(/^l40s-0: is being drained, /)
+    expect((await headroom('node', 'drain', 'l40s-0', '--requeue', '--after', '1h')).stdout).toMatch(
+      /^l40s-0: is being drained, /,
+    )
     expect((await headroom('node', 'list')).stdout).toMatch(/l40s-0 +up,drain(ing|ed) /)
     expect((await headroom('node', 'drain', 'l40s-0', '--after', '1h')).code).toBe(2)
     expect(await json('node', 'uncordon', 'l40s-0')).toMatchObject({ cordoned: false, drain: null })
@@ -148,30 +178,54 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
       /^leaves the common pool +1 node, /,
     )
     expect((await headroom('group', 'show', 'team a')).code).toBe(4)
-    expect((await headroom('run', '--vram', '1Gi', '--dry-run', '--', 'true')).stdout).toMatch(/^It would (start|wait)/)
-    expect(await json('group', 'create', 'team a', '--node', 'l40s-0', '--description', 'ours')).toMatchObject({ id: 'team a' })
+    expect((await headroom('run', '--vram', '1Gi', '--dry-run', '--', 'true')).stdout).toMatch(
+      /^It would (start|wait)/,
+    )
+    expect(
+      await json('group', 'create', 'team a', '--node', 'l40s-0', '--description', 'ours'),
+    ).toMatchObject({ id: 'team a' })
     expect((await headroom('group', 'create', 'team a')).code).toBe(5)
-    expect(await json<{ node_ids: string[] }>('group', 'add-node', 'team a', 'l40s-1')).toMatchObject({ id: 'team a' })
-    expect((await headroom('group', 'remove-node', 'team a', 'l40s-1')).stdout).toBe('l40s-1: is no longer in team a\n')
+    expect(await json<{ node_ids: string[] }>('group', 'add-node', 'team a', 'l40s-1')).toMatchObject({
+      id: 'team a',
+    })
+    expect((await headroom('group', 'remove-node', 'team a', 'l40s-1')).stdout).toBe(
+      'l40s-1: is no longer in team a\n',
+    )
     expect((await headroom('group', 'remove-node', 'team a', 'l40s-1')).code).toBe(4)
     expect((await json<{ node_ids: string[] }>('group', 'show', 'team a')).node_ids).toHaveLength(1)
     expect((await headroom('group', 'delete', 'team a')).stdout).toBe('team a: deleted\n')
   })
 
   it('settings are read and changed, with units', async () => {
-    expect(await json('config', 'set', 'idle_swap_out_seconds=10m', 'safety_reserve_mib=1Gi', 'max_residency_seconds=null')).toMatchObject({
+    expect(
+      await json(
+        'config',
+        'set',
+        'idle_swap_out_seconds=10m',
+        'safety_reserve_mib=1Gi',
+        'max_residency_seconds=null',
+      ),
+    ).toMatchObject({
       idle_swap_out_seconds: 600,
       safety_reserve_mib: 1024,
       max_residency_seconds: null,
     })
-    expect(await headroom('config', 'get', 'idle_swap_out_seconds')).toEqual({ code: 0, stdout: '600\n', stderr: '' })
+    expect(await headroom('config', 'get', 'idle_swap_out_seconds')).toEqual({
+      code: 0,
+      stdout: '600\n',
+      stderr: '',
+    })
     expect((await headroom('config', 'get', 'placement_strategy')).stdout).toBe('best_fit\n')
   })
 
   it('events are followed until Ctrl-C, which is no failure', async () => {
-    const child = spawn(process.execPath, [join(import.meta.dirname, '../../cli/main.ts'), 'events', '-f', '-o', 'jsonl', '--last', '1'], {
-      env: { ...process.env, VENDOR_CONTROLLER_URL: url },
-    })
+    const child = spawn(
+      process.execPath,
+      [join(import.meta.dirname, '../../cli/main.ts'), 'events', '-f', '-o', 'jsonl', '--last', '1'],
+      {
+        env: { ...process.env, VENDOR_CONTROLLER_URL: url },
+      },
+    )
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
     const seen = new Promise<string>((resolve) => {
       let text = ''
@@ -192,24 +246,40 @@ describe('before a fake engine', { timeout: 60_000 }, () => {
   const HOSTILE = 'a\u009b31m\u202eb'
 
   beforeAll(async () => {
-    api = await askedApi({ readiness: () => [{ name: 'store', ok: false, detail: 'the store has\u0007 failed' }] })
+    api = await askedApi({
+      readiness: () => [{ name: 'store', ok: false, detail: 'the store has\u0007 failed' }],
+    })
     await api.world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 49_140 })
     await api.world.addNode({ id: '\u001b]0;x\u0007', gpus: 1, physicalMib: 49_140 })
     for (const node of api.world.nodes.values()) node.name = HOSTILE
     url = api.url
     const body = JSON.stringify({ name: HOSTILE, vram_mib: 1, labels: { [HOSTILE]: `${HOSTILE}\u001b[2J` } })
-    await fetch(`${url}/api/v1/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    await fetch(`${url}/api/v1/tasks`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    })
   })
 
-  it.each(['table', 'wide', 'json', 'jsonl', 'yaml'])('nothing that is stored reaches the terminal raw (%s)', async (format) => {
-    const [id] = [...api.world.open.keys()]
-    for (const verb of [['status'], ['top'], ['node', 'list'], ['task', 'list'], ['task', 'show', id ?? ''], ['why-pending']]) {
-      const { code, stdout, stderr } = await headroom(...verb, '-o', format)
-      expect(code).toBe(verb[0] === 'status' ? 1 : 0)
-      expect(stdout.length).toBeGreaterThan(10)
-      expect(stdout + stderr).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/)
-    }
-  })
+  it.each(['table', 'wide', 'json', 'jsonl', 'yaml'])(
+    'nothing that is stored reaches the terminal raw (%s)',
+    async (format) => {
+      const [id] = [...api.world.open.keys()]
+      for (const verb of [
+        ['status'],
+        ['top'],
+        ['node', 'list'],
+        ['task', 'list'],
+        ['task', 'show', id ?? ''],
+        ['why-pending'],
+      ]) {
+        const { code, stdout, stderr } = await headroom(...verb, '-o', format)
+        expect(code).toBe(verb[0] === 'status' ? 1 : 0)
+        expect(stdout.length).toBeGreaterThan(10)
+        expect(stdout + stderr).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/)
+      }
+    },
+  )
 
   it('what a task wrote is printed as it is, by stream and offset, and followed to its end', async () => {
     const output = new WrittenOutput()
@@ -223,15 +293,41 @@ describe('before a fake engine', { timeout: 60_000 }, () => {
     const text = `${'line\n'.repeat(60_000)}\u001b[0m`
     output.write(id, 'stdout', text)
     output.write(id, 'stderr', 'oh')
-    expect(await headroom('task', 'logs', id, '--server', server)).toEqual({ code: 0, stdout: text, stderr: 'oh' })
+    expect(await headroom('task', 'logs', id, '--server', server)).toEqual({
+      code: 0,
+      stdout: text,
+      stderr: 'oh',
+    })
     expect((await headroom('task', 'logs', id, '--server', server, '--stream', 'stdout')).stderr).toBe('')
-    expect(await headroom('task', 'logs', id, '--server', server, '--offset', '1')).toMatchObject({ code: 2, stdout: '' })
-    expect((await headroom('task', 'logs', id, '--server', server, '--stream', 'stderr', '--offset', '1')).stdout).toBe('h')
+    expect(await headroom('task', 'logs', id, '--server', server, '--offset', '1')).toMatchObject({
+      code: 2,
+      stdout: '',
+    })
+    expect(
+      (await headroom('task', 'logs', id, '--server', server, '--stream', 'stderr', '--offset', '1')).stdout,
+    ).toBe('h')
     output.end(id)
-    expect((await headroom('task', 'logs', id, '--server', server, '-f', '--stream', 'stdout', '--offset', '299990')).stdout).toBe(
-      text.slice(299_990),
-    )
-    expect(await headroom('task', 'logs', id, '--server', server, '-f')).toEqual({ code: 0, stdout: text, stderr: 'oh' })
+    expect(
+      (
+        await headroom(
+          'task',
+          'logs',
+          id,
+          '--server',
+          server,
+          '-f',
+          '--stream',
+          'stdout',
+          '--offset',
+          '299990',
+        )
+      ).stdout,
+    ).toBe(text.slice(299_990))
+    expect(await headroom('task', 'logs', id, '--server', server, '-f')).toEqual({
+      code: 0,
+      stdout: text,
+      stderr: 'oh',
+    })
     expect((await headroom('task', 'logs', 'none', '--server', server)).code).toBe(4)
   })
 
@@ -249,31 +345,66 @@ describe('what does not work ends with a code that says why, and one line', { ti
   })
 
   it.each([
-    { why: 'a wrong format', args: ['node', 'list', '-o', 'xml'], code: 2, says: /table, wide, json, jsonl, yaml/ },
+    {
+      why: 'a wrong format',
+      args: ['node', 'list', '-o', 'xml'],
+      code: 2,
+      says: /table, wide, json, jsonl, yaml/,
+    },
     { why: 'a wrong priority', args: ['task', 'list', '--priority', 'P7'], code: 2, says: /P0 \(highest\)/ },
     { why: 'a wrong state', args: ['task', 'list', '--state', 'lots'], code: 2, says: /pending, running/ },
     { why: 'a wrong limit', args: ['task', 'list', '--limit', '0'], code: 2, says: /integer from 1/ },
-    { why: 'an interval that is too short', args: ['top', '--interval', '1ms'], code: 2, says: /from 100ms to 1h/ },
+    {
+      why: 'an interval that is too short',
+      args: ['top', '--interval', '1ms'],
+      code: 2,
+      says: /from 100ms to 1h/,
+    },
     { why: 'a missing argument', args: ['task', 'show'], code: 2, says: /missing required argument 'task'/ },
     { why: 'an unknown verb', args: ['task', 'shw', 'x'], code: 2, says: /Did you mean show/ },
     { why: 'no pair', args: ['config', 'set', 'x'], code: 2, says: /must be NAME=VALUE/ },
     { why: 'a pair twice', args: ['config', 'set', 'a=1', 'a=2'], code: 2, says: /a stands twice/ },
     { why: 'an unknown setting', args: ['config', 'set', 'foo=1'], code: 2, says: /foo is not known here/ },
-    { why: 'an unknown setting, read', args: ['config', 'get', 'foo'], code: 2, says: /there is no setting "foo"/ },
+    {
+      why: 'an unknown setting, read',
+      args: ['config', 'get', 'foo'],
+      code: 2,
+      says: /there is no setting "foo"/,
+    },
     {
       why: 'a setting out of range',
       args: ['config', 'set', 'default_vram_overcommit_percent=1001'],
       code: 2,
       says: /0 to 1000, got 1001/,
     },
-    { why: 'a time without a sense', args: ['config', 'set', 'idle_swap_out_seconds=5x'], code: 2, says: /idle_swap_out_seconds must be/ },
-    { why: 'a size without a sense', args: ['config', 'set', 'safety_reserve_mib=2GiB'], code: 2, says: /8Gi, 8192Mi, 8G or 8000M/ },
-    { why: 'a setting that nodes lack', args: ['node', 'set', 'x', 'colour=1'], code: 2, says: /it has overcommit and reserve/ },
+    {
+      why: 'a time without a sense',
+      args: ['config', 'set', 'idle_swap_out_seconds=5x'],
+      code: 2,
+      says: /idle_swap_out_seconds must be/,
+    },
+    {
+      why: 'a size without a sense',
+      args: ['config', 'set', 'safety_reserve_mib=2GiB'],
+      code: 2,
+      says: /8Gi, 8192Mi, 8G or 8000M/,
+    },
+    {
+      why: 'a setting that nodes lack',
+      args: ['node', 'set', 'x', 'colour=1'],
+      code: 2,
+      says: /it has overcommit and reserve/,
+    },
     { why: 'an unknown node', args: ['node', 'show', 'x'], code: 4, says: /There is no node "x"/ },
     { why: 'an unknown task', args: ['task', 'show', 'x'], code: 4, says: /There is no task "x"/ },
     { why: 'an unknown task, explained', args: ['why-pending', 'x'], code: 4, says: /There is no task "x"/ },
     { why: 'an unknown group', args: ['group', 'delete', 'x'], code: 4, says: /There is no group "x"/ },
-    { why: 'a bad address', args: ['status', '--server', 'ftp://x'], code: 2, says: /--server: "ftp:\/\/x" is no address/ },
+    {
+      why: 'a bad address',
+      args: ['status', '--server', 'ftp://x'],
+      code: 2,
+      says: /--server: "ftp:\/\/x" is no address/,
+    },
   ])('$why', async ({ args, code, says }) => {
     const ended = await headroom(...args)
     expect(ended).toMatchObject({ code, stdout: '' })
@@ -285,7 +416,11 @@ describe('what does not work ends with a code that says why, and one line', { ti
     const nobody = await deadAddress()
     const other = await askedServer((_request, response) => response.end('hello'))
     const down = await headroom('node', 'list', '--server', nobody)
-    expect(down).toEqual({ code: 3, stdout: '', stderr: `headroom: cannot reach the controller at ${nobody}: nobody listens there\n` })
+    expect(down).toEqual({
+      code: 3,
+      stdout: '',
+      stderr: `headroom: cannot reach the controller at ${nobody}: nobody listens there\n`,
+    })
     const strange = await headroom('status', '--server', other)
     expect(strange).toMatchObject({ code: 3, stdout: '' })
     expect(strange.stderr).toMatch(/is a controller there\?\n$/)

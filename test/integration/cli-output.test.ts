@@ -18,7 +18,18 @@ const trace = write(
 const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   'sim run': ['sim', 'run', scenario, '--out'],
   'sim sweep': ['sim', 'sweep', scenario, '--overcommit', '0', '--out'],
-  'sim replay': ['sim', 'replay', trace, '--nodes', '1', '--gpus-per-node', '1', '--vram-mib', '16384', '--out'],
+  'sim replay': [
+    'sim',
+    'replay',
+    trace,
+    '--nodes',
+    '1',
+    '--gpus-per-node',
+    '1',
+    '--vram-mib',
+    '16384',
+    '--out',
+  ],
   'sim fuzz': ['sim', 'fuzz', '--seeds', '1', '--out'],
 }
 const FILES: Readonly<Record<string, readonly string[]>> = {
@@ -31,14 +42,17 @@ const FILES: Readonly<Record<string, readonly string[]>> = {
 
 describe.each(Object.entries({ ...FOLDERS, ...FILES }))('%s', (name, args) => {
   // In /proc Node's own mkdir goes on for ever.
-  it.each([...(name in FOLDERS ? ['/proc/none'] : []), '/proc/none/below', 'file/below'])('to %s', async (path) => {
-    const cwd = fresh()
-    writeFileSync(join(cwd, 'file'), 'x')
-    const { code, stdout, stderr } = await headroom([...args, path], { cwd })
-    expect({ code, stdout }, stderr).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(new RegExp(`^error: --out(put)? ${path}: cannot be (made|written to): .+\\n$`))
-    expect(readdirSync(cwd), name).toEqual(['file'])
-  })
+  it.each([...(name in FOLDERS ? ['/proc/none'] : []), '/proc/none/below', 'file/below'])(
+    'to %s',
+    async (path) => {
+      const cwd = fresh()
+      writeFileSync(join(cwd, 'file'), 'x')
+      const { code, stdout, stderr } = await headroom([...args, path], { cwd })
+      expect({ code, stdout }, stderr).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(new RegExp(`^error: --out(put)? ${path}: cannot be (made|written to): .+\\n$`))
+      expect(readdirSync(cwd), name).toEqual(['file'])
+    },
+  )
 })
 
 describe('a device or a folder where a file should be', () => {
@@ -55,24 +69,33 @@ describe('a device or a folder where a file should be', () => {
       stderr: expect.stringContaining('--output full.trace.jsonl: cannot be written to: ENOSPC') as string,
     })
     expect((await headroom(none, { cwd })).code).toBe(0)
-    expect(readdirSync(cwd, { withFileTypes: true }).map((each) => each.isSymbolicLink())).toEqual([true, true])
+    expect(readdirSync(cwd, { withFileTypes: true }).map((each) => each.isSymbolicLink())).toEqual([
+      true,
+      true,
+    ])
   })
 
-  it.each(Object.entries(FILES).filter(([name]) => name !== 'token generate'))('%s refuses a folder', async (_, args) => {
-    const cwd = fresh()
-    mkdirSync(join(cwd, 'sub'))
-    const { code, stderr } = await headroom([...args, 'sub'], { cwd })
-    expect(code).toBe(2)
-    expect(stderr).toMatch(/^error: --out(put)? sub: cannot be written to: sub is a folder\n$/)
-    expect(readdirSync(cwd)).toEqual(['sub'])
-  })
+  it.each(Object.entries(FILES).filter(([name]) => name !== 'token generate'))(
+    '%s refuses a folder',
+    async (_, args) => {
+      const cwd = fresh()
+      mkdirSync(join(cwd, 'sub'))
+      const { code, stderr } = await headroom([...args, 'sub'], { cwd })
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/^error: --out(put)? sub: cannot be written to: sub is a folder\n$/)
+      expect(readdirSync(cwd)).toEqual(['sub'])
+    },
+  )
 
   it('sim run and sim sweep say that there is no room, and keep what is whole', async () => {
     const cwd = fresh()
     mkdirSync(join(cwd, 'run'))
     symlinkSync('/dev/full', join(cwd, 'run/journal.jsonl.new'))
     const run = await headroom(['sim', 'run', scenario, '--out', 'run'], { cwd })
-    expect([run.code, run.stderr]).toEqual([2, 'error: --out run: cannot be written to: ENOSPC: no space left on device, write\n'])
+    expect([run.code, run.stderr]).toEqual([
+      2,
+      'error: --out run: cannot be written to: ENOSPC: no space left on device, write\n',
+    ])
     expect(readdirSync(join(cwd, 'run'))).toEqual([])
 
     mkdirSync(join(cwd, 'plan'))
@@ -82,7 +105,13 @@ describe('a device or a folder where a file should be', () => {
       2,
       'error: --out plan: cannot be written to: ENOSPC: no space left on device, write',
     ])
-    expect(readdirSync(join(cwd, 'plan'))).toEqual(['report.html', 'runs', 'runs.csv', 'summary.csv', 'timing.json'])
+    expect(readdirSync(join(cwd, 'plan'))).toEqual([
+      'report.html',
+      'runs',
+      'runs.csv',
+      'summary.csv',
+      'timing.json',
+    ])
     const again = await headroom(['sim', 'sweep', scenario, '--overcommit', '0,50', '--out', 'plan'], { cwd })
     expect([again.code, again.stderr]).toEqual([0, '2 of 2 runs are in plan already\n'])
   })
@@ -92,7 +121,10 @@ describe('a device or a folder where a file should be', () => {
     const mine = write(cwd, 'mine.scenario.yaml', busyScenario().replace('until: 12h', 'until: 5m'))
     mkdirSync(join(cwd, 'mine.expected.json.new'))
     const { code, stderr } = await headroom(['sim', 'check', '--update', mine], { cwd })
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/^error: --update .*mine\.expected\.json: cannot be written to: EISDIR/)])
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^error: --update .*mine\.expected\.json: cannot be written to: EISDIR/),
+    ])
   })
 })
 
@@ -104,6 +136,9 @@ describe('standard output', () => {
       encoding: 'utf8',
       env: { ...process.env, ...UNMEASURED },
     })
-    expect([status, stderr]).toEqual([1, 'headroom: standard output cannot be written to: ENOSPC: no space left on device, write\n'])
+    expect([status, stderr]).toEqual([
+      1,
+      'headroom: standard output cannot be written to: ENOSPC: no space left on device, write\n',
+    ])
   })
 })

@@ -21,7 +21,9 @@ it('what a controller recorded is decided again by the command; a flipped byte i
   const recording = join(data, 'recording')
   const again = await headroom(['sim', 'redecide', recording])
   expect(again.stderr).toBe('')
-  expect(again.stdout).toMatch(/^1 files, .* inputs of 1 controller starts from 20.*\nidentical: \d+ decisions and \d+ events\n$/)
+  expect(again.stdout).toMatch(
+    /^1 files, .* inputs of 1 controller starts from 20.*\nidentical: \d+ decisions and \d+ events\n$/,
+  )
   expect(again.code).toBe(0)
   expect((await headroom(['sim', 'redecide', data])).stdout).toBe(again.stdout)
 

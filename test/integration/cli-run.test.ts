@@ -29,11 +29,19 @@ beforeEach(async () => {
   await api.world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 49_140 })
 })
 
-function start(args: readonly string[], env: Readonly<Record<string, string>> = {}, stdin: 'ignore' | 'pipe' = 'ignore'): Running {
-  const child = spawn(process.execPath, ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'run', ...args], {
-    env: { ...process.env, VENDOR_CONTROLLER_URL: api.url, ...env },
-    stdio: [stdin, 'pipe', 'pipe'],
-  })
+function start(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  stdin: 'ignore' | 'pipe' = 'ignore',
+): Running {
+  const child = spawn(
+    process.execPath,
+    ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'run', ...args],
+    {
+      env: { ...process.env, VENDOR_CONTROLLER_URL: api.url, ...env },
+      stdio: [stdin, 'pipe', 'pipe'],
+    },
+  )
   started.add(child)
   const stdout: Buffer[] = []
   let stderr = ''
@@ -59,7 +67,12 @@ function place(world: FakeController, id: string, attempt = 1): void {
   world.addEvent('task_placed', { taskId: id, nodeId: NODE_ID, data: { attempt } })
 }
 
-function finish(world: FakeController, id: string, exitCode: number | null, endReason: string | null = null): void {
+function finish(
+  world: FakeController,
+  id: string,
+  exitCode: number | null,
+  endReason: string | null = null,
+): void {
   const task = world.open.get(id)
   if (task !== undefined) task.exitCode = exitCode
   output.end(id, task?.attempt ?? 1)
@@ -90,15 +103,28 @@ describe('headroom run', { timeout: 60_000 }, () => {
 
   it.each([
     { exitCode: 0, reason: null, code: 0, says: '' },
-    { exitCode: null, reason: 'killed by SIGKILL', code: 137, says: 'headroom: the task is failed: killed by SIGKILL\n' },
-    { exitCode: null, reason: 'its server went away', code: 1, says: 'headroom: the task is failed: its server went away\n' },
-  ])('a task that ends with $exitCode, $reason makes it end with $code', async ({ exitCode, reason, code, says }) => {
-    const run = start(['--vram', '1Gi', 'true'])
-    const id = await theTask(api.world)
-    place(api.world, id)
-    finish(api.world, id, exitCode, reason)
-    expect(await run.ended).toMatchObject({ code, stderr: says })
-  })
+    {
+      exitCode: null,
+      reason: 'killed by SIGKILL',
+      code: 137,
+      says: 'headroom: the task is failed: killed by SIGKILL\n',
+    },
+    {
+      exitCode: null,
+      reason: 'its server went away',
+      code: 1,
+      says: 'headroom: the task is failed: its server went away\n',
+    },
+  ])(
+    'a task that ends with $exitCode, $reason makes it end with $code',
+    async ({ exitCode, reason, code, says }) => {
+      const run = start(['--vram', '1Gi', 'true'])
+      const id = await theTask(api.world)
+      place(api.world, id)
+      finish(api.world, id, exitCode, reason)
+      expect(await run.ended).toMatchObject({ code, stderr: says })
+    },
+  )
 
   it.each([
     { startedAt: null, says: 'headroom: the task is failed: command x: No such file or directory\n' },
@@ -106,19 +132,22 @@ describe('headroom run', { timeout: 60_000 }, () => {
       startedAt: 1,
       says: /^(headroom: the rest of std(out|err) cannot be read: its GPU server does not have it any more\n){2}headroom: the task is failed/,
     },
-  ])('output that cannot be had is lost where the task ran, and only there: $startedAt', async ({ startedAt, says }) => {
-    output.trouble = 'unknown_attempt'
-    const run = start(['--vram', '1Gi', 'x'])
-    const id = await theTask(api.world)
-    place(api.world, id)
-    const task = api.world.open.get(id)
-    if (task !== undefined) task.firstStartedAt = startedAt
-    finish(api.world, id, null, 'command x: No such file or directory')
-    const { code, stderr } = await run.ended
-    expect(code).toBe(1)
-    expect(stderr).toMatch(says)
-    if (startedAt === null) expect(stderr).toBe(says)
-  })
+  ])(
+    'output that cannot be had is lost where the task ran, and only there: $startedAt',
+    async ({ startedAt, says }) => {
+      output.trouble = 'unknown_attempt'
+      const run = start(['--vram', '1Gi', 'x'])
+      const id = await theTask(api.world)
+      place(api.world, id)
+      const task = api.world.open.get(id)
+      if (task !== undefined) task.firstStartedAt = startedAt
+      finish(api.world, id, null, 'command x: No such file or directory')
+      const { code, stderr } = await run.ended
+      expect(code).toBe(1)
+      expect(stderr).toMatch(says)
+      if (startedAt === null) expect(stderr).toBe(says)
+    },
+  )
 
   it('says without a terminal, too, that no node could start the task; once', async () => {
     api.world.waitReason = 'START_REFUSED'
@@ -138,7 +167,9 @@ describe('headroom run', { timeout: 60_000 }, () => {
     await expect.poll(() => output.reads, { timeout: 20_000 }).toBeGreaterThan(0)
     api.world.waitReason = 'START_REFUSED'
     Object.assign(api.world.open.get(id) ?? {}, { state: 'pending', placement: null })
-    await expect.poll(run.stderr, { timeout: 20_000 }).toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
+    await expect
+      .poll(run.stderr, { timeout: 20_000 })
+      .toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
     place(api.world, id, 2)
     finish(api.world, id, 0)
     expect((await run.ended).code).toBe(0)
@@ -165,7 +196,10 @@ describe('headroom run', { timeout: 60_000 }, () => {
     await expect.poll(run.stderr, { timeout: 20_000 }).toContain('stdin')
     place(api.world, id)
     finish(api.world, id, 0)
-    expect(await run.ended).toMatchObject({ code: 0, stderr: 'headroom: stdin is not passed on to the task: it reads nothing\n' })
+    expect(await run.ended).toMatchObject({
+      code: 0,
+      stderr: 'headroom: stdin is not passed on to the task: it reads nothing\n',
+    })
     const silent = start(['--vram', '1Gi', 'x'], {}, 'pipe')
     const second = await theTask(api.world)
     place(api.world, second)
@@ -178,7 +212,8 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const all = await start(['--detach', '--', 'x'], env).ended
     expect(all).toMatchObject({
       code: 0,
-      stderr: 'headroom: taken from the environment: REQUIRED_VRAM=2Gi, PRIO=1, GPU_COUNT=2, GPU_MODE=exclusive\n',
+      stderr:
+        'headroom: taken from the environment: REQUIRED_VRAM=2Gi, PRIO=1, GPU_COUNT=2, GPU_MODE=exclusive\n',
     })
     expect(api.world.open.get(all.stdout.toString().trim())?.spec).toMatchObject({
       vramMib: 2048,
@@ -205,34 +240,58 @@ describe('headroom run', { timeout: 60_000 }, () => {
       return api.world.open.get(stdout.toString().trim())?.spec
     }
     expect(await submitted(['--', 'x'])).toMatchObject({ noswap: 1, groups: ['a', 'b'] })
-    expect(await submitted(['--swap', '--group', 'c', '--group', 'd', '--', 'x'])).toMatchObject({ noswap: 0, groups: ['c', 'd'] })
-    expect(await submitted(['--noswap', '--', 'x'], { ...env, VENDOR_SWAP_FROM_VRAM: '1' })).toMatchObject({ noswap: 1 })
-    const all = ['--gpus', '2', '--priority', 'P0', '--name', 'n', '--label', 'k=v=w', '--exclusive', '--on-node-loss', 'requeue']
-    expect(await submitted([...all, '--max-runtime', '60', '--env', 'A=b c', '--', 'x', '-y'])).toMatchObject({
-      gpuCount: 2,
-      priority: 0,
-      name: 'n',
-      labels: { k: 'v=w' },
-      gpuMode: 'exclusive',
-      onNodeLoss: 'requeue',
-      maxRuntimeMs: 60_000,
-      command: ['env', 'A=b c', 'x', '-y'],
+    expect(await submitted(['--swap', '--group', 'c', '--group', 'd', '--', 'x'])).toMatchObject({
+      noswap: 0,
+      groups: ['c', 'd'],
     })
+    expect(await submitted(['--noswap', '--', 'x'], { ...env, VENDOR_SWAP_FROM_VRAM: '1' })).toMatchObject({
+      noswap: 1,
+    })
+    const all = [
+      '--gpus',
+      '2',
+      '--priority',
+      'P0',
+      '--name',
+      'n',
+      '--label',
+      'k=v=w',
+      '--exclusive',
+      '--on-node-loss',
+      'requeue',
+    ]
+    expect(await submitted([...all, '--max-runtime', '60', '--env', 'A=b c', '--', 'x', '-y'])).toMatchObject(
+      {
+        gpuCount: 2,
+        priority: 0,
+        name: 'n',
+        labels: { k: 'v=w' },
+        gpuMode: 'exclusive',
+        onNodeLoss: 'requeue',
+        maxRuntimeMs: 60_000,
+        command: ['env', 'A=b c', 'x', '-y'],
+      },
+    )
   })
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s cancels the task, and the code says so', async (signal) => {
-    const run = start(['--vram', '1Gi', '--', 'sleep', '1000'])
-    const id = await theTask(api.world)
-    place(api.world, id)
-    output.write(id, 'stdout', 'up\n')
-    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('up\n')
-    run.process.kill(signal)
-    await expect.poll(() => api.world.final.map((task) => [task.id, task.state]), { timeout: 20_000 }).toEqual([[id, 'cancelled']])
-    output.end(id)
-    const { code, stderr } = await run.ended
-    expect(code).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
-    expect(stderr).toContain('cancelling the task')
-  })
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    '%s cancels the task, and the code says so',
+    async (signal) => {
+      const run = start(['--vram', '1Gi', '--', 'sleep', '1000'])
+      const id = await theTask(api.world)
+      place(api.world, id)
+      output.write(id, 'stdout', 'up\n')
+      await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('up\n')
+      run.process.kill(signal)
+      await expect
+        .poll(() => api.world.final.map((task) => [task.id, task.state]), { timeout: 20_000 })
+        .toEqual([[id, 'cancelled']])
+      output.end(id)
+      const { code, stderr } = await run.ended
+      expect(code).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
+      expect(stderr).toContain('cancelling the task')
+    },
+  )
 
   it('a pending task is cancelled as well', async () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
@@ -240,18 +299,23 @@ describe('headroom run', { timeout: 60_000 }, () => {
     // It has its answer, and is waiting, once it has looked at the task.
     await expect.poll(() => api.world.explained, { timeout: 20_000 }).toBeGreaterThan(1)
     run.process.kill('SIGINT')
-    expect(await run.ended).toMatchObject({ code: 130, stderr: expect.not.stringContaining('cannot be read') })
+    expect(await run.ended).toMatchObject({
+      code: 130,
+      stderr: expect.not.stringContaining('cannot be read'),
+    })
     expect(api.world.final.map(({ state }) => state)).toEqual(['cancelled'])
   })
 
   it('the second Ctrl-C ends the task at once, the third leaves whatever becomes of it', async () => {
     // Its server takes its time.
     const asked: string[] = []
-    const slowly = (how: string) => (id: string, _by: string, answer: (answer: { readonly ok: true; readonly value: Task }) => void) => {
-      asked.push(how)
-      const task = api.world.open.get(id)
-      if (task !== undefined) queueMicrotask(() => answer({ ok: true, value: task }))
-    }
+    const slowly =
+      (how: string) =>
+      (id: string, _by: string, answer: (answer: { readonly ok: true; readonly value: Task }) => void) => {
+        asked.push(how)
+        const task = api.world.open.get(id)
+        if (task !== undefined) queueMicrotask(() => answer({ ok: true, value: task }))
+      }
     api.world.commands.cancelTask = slowly('with a grace')
     api.world.commands.cancelTaskNow = slowly('now')
     const run = start(['--vram', '1Gi', '--', 'x'])
@@ -304,7 +368,9 @@ describe('headroom run', { timeout: 60_000 }, () => {
     place(api.world, id)
     run.process.stdout?.destroy()
     output.write(id, 'stdout', Buffer.alloc(1_000_000))
-    await expect.poll(() => api.world.final.map(({ state }) => state), { timeout: 20_000 }).toEqual(['cancelled'])
+    await expect
+      .poll(() => api.world.final.map(({ state }) => state), { timeout: 20_000 })
+      .toEqual(['cancelled'])
     output.end(id)
     expect((await run.ended).code).toBe(141)
   })
@@ -318,7 +384,10 @@ describe('headroom run', { timeout: 60_000 }, () => {
     place(api.world, id)
     await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('simulated')
     finish(api.world, id, 5)
-    expect(await run.ended).toMatchObject({ code: 5, stderr: expect.stringMatching(/^headroom: The fleet is simulated.*\n$/) })
+    expect(await run.ended).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/^headroom: The fleet is simulated.*\n$/),
+    })
   })
 })
 
@@ -326,30 +395,54 @@ describe('what cannot be run', { timeout: 60_000 }, () => {
   const vram = ['--vram', '1Gi']
   it.each([
     { why: 'no VRAM', args: ['--', 'x'], says: /--vram is missing/ },
-    { why: 'VRAM without a unit', args: ['--vram', '8', '--', 'x'], says: /--vram.*8Gi, 8192Mi, 8G or 8000M/ },
+    {
+      why: 'VRAM without a unit',
+      args: ['--vram', '8', '--', 'x'],
+      says: /--vram.*8Gi, 8192Mi, 8G or 8000M/,
+    },
     { why: 'no VRAM at all', args: ['--vram', '0Gi', '--', 'x'], says: /--vram.*from 1Mi to 16Ti/ },
     { why: 'no command', args: vram, says: /missing required argument 'command'/ },
     { why: 'too many GPUs', args: [...vram, '--gpus', '1025', '--', 'x'], says: /--gpus.*from 1 to 1024/ },
     { why: 'a contradiction', args: [...vram, '--swap', '--noswap', '--', 'x'], says: /contradict/ },
     { why: 'a label that is none', args: [...vram, '--label', 'x', '--', 'x'], says: /NAME=VALUE/ },
     { why: 'a variable that is none', args: [...vram, '--env', '1A=x', '--', 'x'], says: /--env: "1A"/ },
-    { why: 'what the controller refuses', args: [...vram, '--group', '-x', '--', 'x'], says: /groups\/0|groups/ },
+    {
+      why: 'what the controller refuses',
+      args: [...vram, '--group', '-x', '--', 'x'],
+      says: /groups\/0|groups/,
+    },
   ])('$why', async ({ args, says }) => {
-    const { code, stdout, stderr } = await headroom(['run', ...args], { env: { VENDOR_CONTROLLER_URL: api.url } })
+    const { code, stdout, stderr } = await headroom(['run', ...args], {
+      env: { VENDOR_CONTROLLER_URL: api.url },
+    })
     expect(stderr).toMatch(says)
-    expect({ code, stdout, lines: stderr.trimEnd().split('\n').length }).toEqual({ code: 2, stdout: '', lines: 1 })
+    expect({ code, stdout, lines: stderr.trimEnd().split('\n').length }).toEqual({
+      code: 2,
+      stdout: '',
+      lines: 1,
+    })
     expect(api.world.open.size).toBe(0)
   })
 
   it('a variable out of range, and nobody at the address', async () => {
-    const run = (env: Record<string, string>) => headroom(['run', ...vram, '--', 'x'], { env: { VENDOR_CONTROLLER_URL: api.url, ...env } })
-    expect(await run({ VENDOR_SWAP_FROM_VRAM: 'yes' })).toMatchObject({ code: 2, stderr: expect.stringContaining('VENDOR_SWAP_FROM_VRAM') })
+    const run = (env: Record<string, string>) =>
+      headroom(['run', ...vram, '--', 'x'], { env: { VENDOR_CONTROLLER_URL: api.url, ...env } })
+    expect(await run({ VENDOR_SWAP_FROM_VRAM: 'yes' })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('VENDOR_SWAP_FROM_VRAM'),
+    })
     expect(await run({ CONTROLLER_NODE_GROUP_IDS: 'a,,b' })).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('separated by commas'),
     })
-    expect(await run({ PRIO: '5' })).toMatchObject({ code: 2, stderr: expect.stringContaining('PRIO is "5"; it must be') })
-    expect(await run({ VENDOR_CONTROLLER_URL: 'x' })).toMatchObject({ code: 2, stderr: expect.stringContaining('VENDOR_CONTROLLER_URL') })
+    expect(await run({ PRIO: '5' })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('PRIO is "5"; it must be'),
+    })
+    expect(await run({ VENDOR_CONTROLLER_URL: 'x' })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('VENDOR_CONTROLLER_URL'),
+    })
     expect(await run({ VENDOR_CONTROLLER_URL: await deadAddress() })).toMatchObject({ code: 3 })
   })
 })

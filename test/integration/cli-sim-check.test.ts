@@ -4,10 +4,15 @@ import { describe, expect, it } from 'vitest'
 import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
 
 const folder = temporaryFolder()
-const ASSERTS = 'assert: { always: [single_run], sometimes: [swap_out, swap_in], final: [{ metric: tasks.unfinished, equals: 0 }] }\n'
+const ASSERTS =
+  'assert: { always: [single_run], sometimes: [swap_out, swap_in], final: [{ metric: tasks.unfinished, equals: 0 }] }\n'
 
 function scenario(name: string, extra: string): string {
-  return write(folder, `${name}.scenario.yaml`, busyScenario(extra).replace('scenario: busy', `scenario: ${name}`))
+  return write(
+    folder,
+    `${name}.scenario.yaml`,
+    busyScenario(extra).replace('scenario: busy', `scenario: ${name}`),
+  )
 }
 
 describe('headroom sim check', () => {
@@ -18,7 +23,10 @@ describe('headroom sim check', () => {
       code: 0,
       stdout: expect.stringContaining('no digest is recorded') as string,
     })
-    expect(await headroom(['sim', 'check', file, '--update'])).toMatchObject({ code: 0, stdout: `recorded  recorded: ${expected}\n` })
+    expect(await headroom(['sim', 'check', file, '--update'])).toMatchObject({
+      code: 0,
+      stdout: `recorded  recorded: ${expected}\n`,
+    })
     const { digest } = JSON.parse(readFileSync(expected, 'utf8')) as { digest: string }
     const single = await headroomJson<{ digest: string }>(['sim', 'run', file])
     expect(digest).toBe(single.digest)
@@ -29,18 +37,25 @@ describe('headroom sim check', () => {
     expect(code).toBe(6)
     expect(stdout).toContain(`recorded is ${digest}`)
     expect(stdout).toMatch(/utilization_percent: [\d.]+ → [\d.]+/)
-    expect(stdout).toContain(`It decides otherwise than recorded. If that is meant: headroom sim check --update ${file}`)
+    expect(stdout).toContain(
+      `It decides otherwise than recorded. If that is meant: headroom sim check --update ${file}`,
+    )
     expect(stdout).toContain(`repeat: headroom sim check ${file}`)
 
     const accepted = await headroom(['sim', 'check', file, '--update'])
-    expect(accepted.stdout).toMatch(new RegExp(`^recorded  recorded: .*\\n +digest: ${digest} → [0-9a-f]{64}\\n`))
+    expect(accepted.stdout).toMatch(
+      new RegExp(`^recorded  recorded: .*\\n +digest: ${digest} → [0-9a-f]{64}\\n`),
+    )
     expect(accepted.stdout).toMatch(/utilization_percent: [\d.]+ → [\d.]+/)
     expect(await headroom(['sim', 'check', file])).toMatchObject({ code: 0, stdout: 'ok        recorded\n' })
   })
 
   it('ends with 1 and says what does not hold; a failure is never recorded', async () => {
     const fine = scenario('fine', ASSERTS)
-    const failing = scenario('failing', 'assert: { sometimes: [reservation], final: [{ metric: queue_wait_s.p50, max: 0.001 }] }\n')
+    const failing = scenario(
+      'failing',
+      'assert: { sometimes: [reservation], final: [{ metric: queue_wait_s.p50, max: 0.001 }] }\n',
+    )
     const { code, stdout } = await headroom(['sim', 'check', fine, failing, '--update'])
     expect(code).toBe(1)
     expect(stdout).toMatch(/^recorded {2}fine: /m)
@@ -56,7 +71,10 @@ describe('headroom sim check', () => {
   it('ends with 1 when an operator is not answered as expected', async () => {
     const file = scenario('operator', 'operator: [{ at: 1h, get: /api/v1/nodes/none, expect: 200 }]\n')
     const { code, stdout } = await headroom(['sim', 'check', file])
-    expect({ code, says: stdout.includes('was answered 404, expected is 200') }).toEqual({ code: 1, says: true })
+    expect({ code, says: stdout.includes('was answered 404, expected is 200') }).toEqual({
+      code: 1,
+      says: true,
+    })
   })
 
   it('without files takes those in scenarios/ that assert something or have a digest', async () => {
@@ -72,6 +90,9 @@ describe('headroom sim check', () => {
     const file = scenario('garbled', '')
     write(folder, 'garbled.expected.json', '{')
     const { code, stderr } = await headroom(['sim', 'check', file])
-    expect({ code, says: stderr.includes('garbled.expected.json: cannot be read') }).toEqual({ code: 2, says: true })
+    expect({ code, says: stderr.includes('garbled.expected.json: cannot be read') }).toEqual({
+      code: 2,
+      says: true,
+    })
   })
 })

@@ -43,8 +43,13 @@ describe('headroom sim compare', () => {
       const { code, stderr } = await headroom(['sim', 'compare', a, b])
       expect([code, stderr]).toEqual([2, expect.stringContaining(words)])
     }
-    const runs = (JSON.parse(readFileSync(join(one, 'result.json'), 'utf8')) as { runs: { seed: number }[] }).runs
-    const elsewhere = write(folder, 'elsewhere.json', JSON.stringify({ runs: runs.map((each) => ({ ...each, seed: each.seed + 10 })) }))
+    const runs = (JSON.parse(readFileSync(join(one, 'result.json'), 'utf8')) as { runs: { seed: number }[] })
+      .runs
+    const elsewhere = write(
+      folder,
+      'elsewhere.json',
+      JSON.stringify({ runs: runs.map((each) => ({ ...each, seed: each.seed + 10 })) }),
+    )
     expect((await headroom(['sim', 'compare', one, elsewhere])).stderr).toContain('have no run in common')
   })
 })

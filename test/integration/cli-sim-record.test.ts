@@ -24,7 +24,11 @@ let events: readonly Event[] = []
 
 beforeAll(async () => {
   const tape = new RecordingInMemory()
-  const world = new FaultWorld({ nodes: 2, config: { default_vram_overcommit_percent: 100, run_lease_seconds: 15 }, watch: tape.recorder })
+  const world = new FaultWorld({
+    nodes: 2,
+    config: { default_vram_overcommit_percent: 100, run_lease_seconds: 15 },
+    watch: tape.recorder,
+  })
   await world.startAll()
   for (const { id, atMs, phases } of TASKS) {
     const work = { kind: 'phases', phases } as const
@@ -37,7 +41,14 @@ beforeAll(async () => {
   world.at(95_000, () => world.network.cutOff.clear())
   await world.run(110_000)
   events = world.events
-  const files = createRecordingFiles({ dir: data, fileBytes: 1e6, maxFiles: 4, version: 'test', now: () => 0, onStopped: () => {} })
+  const files = createRecordingFiles({
+    dir: data,
+    fileBytes: 1e6,
+    maxFiles: 4,
+    version: 'test',
+    now: () => 0,
+    onStopped: () => {},
+  })
   for (const entry of tape.entries()) files.append(entry)
   await files.close()
 })
@@ -59,13 +70,18 @@ async function recorded(...options: readonly string[]): Promise<string> {
 }
 
 /** Rows of tasks.csv by id, and the instant at which the run begins. */
-async function ran(file: string): Promise<{ readonly from: number; readonly rows: ReadonlyMap<string, readonly string[]> }> {
+async function ran(
+  file: string,
+): Promise<{ readonly from: number; readonly rows: ReadonlyMap<string, readonly string[]> }> {
   const out = `${file}.run`
   const { code, stderr } = await headroom(['sim', 'run', file, '--out', out])
   expect(code, stderr).toBe(0)
   const lines = readFileSync(join(out, 'tasks.csv'), 'utf8').trim().split('\n').slice(1)
   const { clock } = JSON.parse(readFileSync(file, 'utf8')) as { readonly clock: { readonly start: string } }
-  return { from: Date.parse(clock.start), rows: new Map(lines.map((line) => [line.split(',')[0] as string, line.split(',')])) }
+  return {
+    from: Date.parse(clock.start),
+    rows: new Map(lines.map((line) => [line.split(',')[0] as string, line.split(',')])),
+  }
 }
 
 describe('headroom sim record', () => {
@@ -74,13 +90,18 @@ describe('headroom sim record', () => {
     const { from, rows } = await ran(file)
     for (const [id, [started, ended]] of course(from)) {
       const row = rows.get(id) ?? []
-      expect(Math.abs(Number(row[3]) - started), `${id} started at ${row[3]}, recorded ${started}`).toBeLessThan(0.5)
+      expect(
+        Math.abs(Number(row[3]) - started),
+        `${id} started at ${row[3]}, recorded ${started}`,
+      ).toBeLessThan(0.5)
       expect(Math.abs(Number(row[4]) - ended), `${id} ended at ${row[4]}, recorded ${ended}`).toBeLessThan(1)
     }
     expect(rows.get('gone')?.[1]).toBe('cancelled')
     const text = readFileSync(file, 'utf8')
     expect(text).not.toContain('secret')
-    const { operator, faults } = JSON.parse(text) as Readonly<Record<'operator' | 'faults', readonly object[]>>
+    const { operator, faults } = JSON.parse(text) as Readonly<
+      Record<'operator' | 'faults', readonly object[]>
+    >
     expect(operator).toHaveLength(2)
     expect(faults).toEqual([expect.objectContaining({ partition: ['controller', 'n1'] })])
   })
@@ -97,20 +118,31 @@ describe('headroom sim record', () => {
     )
     const { from, rows } = await ran(file)
     expect(from).toBe(middle)
-    const { workload, faults } = JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<'workload' | 'faults', readonly object[]>>
+    const { workload, faults } = JSON.parse(readFileSync(file, 'utf8')) as Readonly<
+      Record<'workload' | 'faults', readonly object[]>
+    >
     expect(JSON.stringify(workload)).toContain('"placed"')
     expect(faults).toEqual([expect.objectContaining({ partition: ['controller', 'n1'] })])
     // `c` is over by then.
     for (const id of ['a', 'b', 'd']) {
       const ended = course(from).get(id)?.[1] as number
-      expect(Math.abs(Number(rows.get(id)?.[4]) - ended), `${id} ended at ${rows.get(id)?.[4]}, recorded ${ended}`).toBeLessThan(1.5)
+      expect(
+        Math.abs(Number(rows.get(id)?.[4]) - ended),
+        `${id} ended at ${rows.get(id)?.[4]}, recorded ${ended}`,
+      ).toBeLessThan(1.5)
     }
   })
 
   it('refuses what cannot be a range', async () => {
-    const said = async (...options: readonly string[]) => headroom(['sim', 'record', '--data', data, ...options])
-    expect(await said('--from', 'yesterday')).toMatchObject({ code: 2, stderr: expect.stringContaining('--from is "yesterday"') as string })
-    expect(await said('--from', '1970-01-01T00:00:09Z', '--to', '1970-01-01T00:00:09Z')).toMatchObject({ code: 2 })
+    const said = async (...options: readonly string[]) =>
+      headroom(['sim', 'record', '--data', data, ...options])
+    expect(await said('--from', 'yesterday')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--from is "yesterday"') as string,
+    })
+    expect(await said('--from', '1970-01-01T00:00:09Z', '--to', '1970-01-01T00:00:09Z')).toMatchObject({
+      code: 2,
+    })
     expect(await said('--name', 'No Name')).toMatchObject({ code: 2 })
     expect(await said('--from', '2030-01-01T00:00:00Z')).toMatchObject({
       code: 2,

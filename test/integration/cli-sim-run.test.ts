@@ -21,7 +21,16 @@ describe('headroom sim run', () => {
     const out = join(folder, 'out-a')
     const printed = await headroomJson<Printed>(['sim', 'run', busy, '--out', out])
     const { timing, ...result } = printed
-    expect(Object.keys(printed)).toEqual(['digest', 'scenario_sha256', 'trace_sha256', 'seed', 'version', 'virtual_s', 'metrics', 'timing'])
+    expect(Object.keys(printed)).toEqual([
+      'digest',
+      'scenario_sha256',
+      'trace_sha256',
+      'seed',
+      'version',
+      'virtual_s',
+      'metrics',
+      'timing',
+    ])
     expect(Object.keys(result.metrics)).toEqual([
       'jct_s',
       'queue_wait_s',
@@ -72,7 +81,8 @@ describe('headroom sim run', () => {
     expect(Number(series.at(-1)?.['t_s'])).toBe(virtual_s)
     const starts = [0, ...series.map((row) => Number(row['t_s']))]
     const busyShare = series.reduce(
-      (sum, row, i) => sum + Number(row['utilization_percent']) * (Number(row['t_s']) - (starts[i] as number)),
+      (sum, row, i) =>
+        sum + Number(row['utilization_percent']) * (Number(row['t_s']) - (starts[i] as number)),
       0,
     )
     expect(busyShare / virtual_s).toBeCloseTo(metrics.utilization_percent ?? NaN, 2)
@@ -120,7 +130,10 @@ describe('when a run ends', () => {
   const task = (fields: string): string => `  - { task: { ${fields} } }\n`
 
   it('with the end of the last task that can end, though another can never start', async () => {
-    const file = small('hopeless', `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}${task('id: never, vram_mib: 9000')}`)
+    const file = small(
+      'hopeless',
+      `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}${task('id: never, vram_mib: 9000')}`,
+    )
     const { virtual_s, metrics } = await headroomJson<Printed>(['sim', 'run', file])
     expect({ virtual_s, tasks: metrics.tasks }).toEqual({
       virtual_s: 1800,
@@ -155,7 +168,10 @@ operator:
     ])
     expect(plain.metrics.tasks).toEqual({ submitted: 2, completed: 1, failed: 0, unfinished: 1 })
     expect(plain.virtual_s).toBeLessThan(2 * 3600)
-    expect({ digest: enacted.digest, tasks: enacted.metrics.tasks }).toEqual({ digest: plain.digest, tasks: plain.metrics.tasks })
+    expect({ digest: enacted.digest, tasks: enacted.metrics.tasks }).toEqual({
+      digest: plain.digest,
+      tasks: plain.metrics.tasks,
+    })
     expect(enacted.virtual_s).toBeLessThan(9 * 86_400)
     expect(rowsOf(join(out, 'tasks.csv')).map(({ id, state }) => [id, state])).toEqual([
       ['b', 'completed'],
@@ -175,7 +191,11 @@ operator:
   it('not before until, and at until without drain; what arrives later is not submitted', async () => {
     const workload = `workload:\n${task('id: a, vram_mib: 5000, run: 30m')}${task('id: b, at: 50m, vram_mib: 5000, run: 30m')}${task('id: c, at: 61m, vram_mib: 5000')}`
     const [idle, drained, cut] = await Promise.all([
-      headroomJson<Printed>(['sim', 'run', small('idle', `clock: { until: 3h }\nworkload:\n${task('id: a, vram_mib: 5000, run: 30m')}`)]),
+      headroomJson<Printed>([
+        'sim',
+        'run',
+        small('idle', `clock: { until: 3h }\nworkload:\n${task('id: a, vram_mib: 5000, run: 30m')}`),
+      ]),
       headroomJson<Printed>(['sim', 'run', small('drained', `clock: { until: 1h }\n${workload}`)]),
       headroomJson<Printed>(['sim', 'run', small('cut', `clock: { until: 1h, drain: false }\n${workload}`)]),
     ])
@@ -222,7 +242,9 @@ describe('an operator in a scenario', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as { kind: string; at: number })
     const start = Date.UTC(2026, 0, 1)
-    const changes = events.filter(({ kind }) => kind.includes('config_changed')).map(({ kind, at }) => [kind, (at - start) / 60_000])
+    const changes = events
+      .filter(({ kind }) => kind.includes('config_changed'))
+      .map(({ kind, at }) => [kind, (at - start) / 60_000])
     expect(changes).toEqual([
       ['config_changed', 10],
       ['node_config_changed', 20],
@@ -230,10 +252,16 @@ describe('an operator in a scenario', () => {
   })
 
   it('is a failure when the answer is not the expected one, or an action is never reached', async () => {
-    const wrong = write(folder, 'wrong.scenario.yaml', operator('at: 10m, get: /api/v1/nodes/none, expect: 200'))
+    const wrong = write(
+      folder,
+      'wrong.scenario.yaml',
+      operator('at: 10m, get: /api/v1/nodes/none, expect: 200'),
+    )
     const refused = await headroom(['sim', 'run', wrong])
     expect(refused.code).toBe(1)
-    expect(refused.stderr).toMatch(/operator at 10m: GET \/api\/v1\/nodes\/none was answered 404, expected is 200: /)
+    expect(refused.stderr).toMatch(
+      /operator at 10m: GET \/api\/v1\/nodes\/none was answered 404, expected is 200: /,
+    )
     const late = write(
       folder,
       'late.scenario.yaml',
@@ -255,7 +283,9 @@ describe('headroom sim replay', () => {
     const spy = write(folder, 'spy.mjs', PACKAGE_SPY)
     const trace = write(folder, 'one.trace.jsonl', '{"trace":"one","version":1,"t_unit":"ms"}\n')
     const fleet = ['--nodes', '1', '--gpus-per-node', '2', '--vram-mib', '16384']
-    const { stderr } = await headroom(['sim', 'replay', trace, ...fleet], { env: { NODE_OPTIONS: `--import=${spy}` } })
+    const { stderr } = await headroom(['sim', 'replay', trace, ...fleet], {
+      env: { NODE_OPTIONS: `--import=${spy}` },
+    })
     expect(stderr).toMatch(/^packages: commander seedrandom$/m)
   })
 
@@ -263,7 +293,18 @@ describe('headroom sim replay', () => {
     const csv = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
     const trace = join(folder, 'jobs.trace.jsonl')
     await headroom(['trace', 'import', 'tiresias', csv, '-o', trace])
-    const fleet = ['--nodes', '1', '--gpus-per-node', '2', '--vram-mib', '24Gi', '--safety-reserve-mib', '1024', '--idle-swap-out', '60']
+    const fleet = [
+      '--nodes',
+      '1',
+      '--gpus-per-node',
+      '2',
+      '--vram-mib',
+      '24Gi',
+      '--safety-reserve-mib',
+      '1024',
+      '--idle-swap-out',
+      '60',
+    ]
     const { code, stderr } = await headroom([
       'sim',
       'replay',

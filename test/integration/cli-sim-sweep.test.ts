@@ -16,7 +16,9 @@ interface Sweep {
 
 describe('headroom sim sweep', () => {
   it('comes to the same in two worker processes as one run after the other', async () => {
-    const [one, two] = await Promise.all(['1', '2'].map((jobs) => headroomJson<Sweep>(['sim', 'sweep', busy, ...RANGE, '--jobs', jobs])))
+    const [one, two] = await Promise.all(
+      ['1', '2'].map((jobs) => headroomJson<Sweep>(['sim', 'sweep', busy, ...RANGE, '--jobs', jobs])),
+    )
     for (const run of [...(one as Sweep).runs, ...(two as Sweep).runs]) delete run.timing
     expect(two).toEqual(one)
   })
@@ -31,7 +33,12 @@ describe('headroom sim sweep', () => {
       [100, 1],
       [100, 2],
     ])
-    const { overcommit_percent: _percent, settings: _settings, timing: _timing, ...third } = runs[3] as Sweep['runs'][number]
+    const {
+      overcommit_percent: _percent,
+      settings: _settings,
+      timing: _timing,
+      ...third
+    } = runs[3] as Sweep['runs'][number]
     const { timing: _, ...single } = await headroomJson<RunResult & { timing: unknown }>([
       'sim',
       'run',
@@ -44,19 +51,45 @@ describe('headroom sim sweep', () => {
     expect(third).toEqual(single)
     expect(summary.map((each) => each.overcommit_percent)).toEqual([0, 50, 100])
     const queue = summary.map((each) => each.starvation_percent.queue)
-    const [a, b] = [runs[0], runs[1]].map((run) => run?.metrics.starvation_percent.queue as number) as [number, number]
-    expect(queue[0]).toEqual({ mean: (a + b) / 2, p10: Math.min(a, b), p90: Math.max(a, b), p95: Math.max(a, b) })
+    const [a, b] = [runs[0], runs[1]].map((run) => run?.metrics.starvation_percent.queue as number) as [
+      number,
+      number,
+    ]
+    expect(queue[0]).toEqual({
+      mean: (a + b) / 2,
+      p10: Math.min(a, b),
+      p90: Math.max(a, b),
+      p95: Math.max(a, b),
+    })
     expect(queue[2]?.mean).toBeLessThan(queue[0]?.mean as number)
-    expect(summary[2]?.starvation_percent.swap?.mean).toBeGreaterThan(summary[0]?.starvation_percent.swap?.mean as number)
-    expect(summary[0]).toMatchObject({ seeds: 2, swap_jain: null, swaps_per_hour: { mean: 0, p10: 0, p90: 0 } })
+    expect(summary[2]?.starvation_percent.swap?.mean).toBeGreaterThan(
+      summary[0]?.starvation_percent.swap?.mean as number,
+    )
+    expect(summary[0]).toMatchObject({
+      seeds: 2,
+      swap_jain: null,
+      swaps_per_hour: { mean: 0, p10: 0, p90: 0 },
+    })
   })
 
   it('prints one line a percentage and what it speaks for, and writes the same into a folder', async () => {
     const out = join(folder, 'out')
-    const { code, stdout } = await headroom(['sim', 'sweep', busy, '--overcommit', '0..50:50', '--seeds', '3', '--out', out])
+    const { code, stdout } = await headroom([
+      'sim',
+      'sweep',
+      busy,
+      '--overcommit',
+      '0..50:50',
+      '--seeds',
+      '3',
+      '--out',
+      out,
+    ])
     expect(code).toBe(0)
     expect(stdout.split('\n')).toEqual([
-      expect.stringMatching(/^overcommit +utilization +starvation +queue +swap +compute +wait p50 +wait p95 +swaps\/h +GiB\/h +Jain$/),
+      expect.stringMatching(
+        /^overcommit +utilization +starvation +queue +swap +compute +wait p50 +wait p95 +swaps\/h +GiB\/h +Jain$/,
+      ),
       expect.stringMatching(/^0 % +\d+\.\d % .* –$/),
       expect.stringMatching(/^50 % +\d+\.\d % .* \d\.\d{3}$/),
       '',
@@ -91,7 +124,11 @@ describe('headroom sim sweep', () => {
   })
 
   it('fails when an operator is not answered as expected in a run', async () => {
-    const file = write(folder, 'operator.scenario.yaml', busyScenario('operator: [{ at: 1h, get: /api/v1/nodes/none, expect: 200 }]\n'))
+    const file = write(
+      folder,
+      'operator.scenario.yaml',
+      busyScenario('operator: [{ at: 1h, get: /api/v1/nodes/none, expect: 200 }]\n'),
+    )
     const { code, stderr } = await headroom(['sim', 'sweep', file, '--overcommit', '0..10:10', '--jobs', '2'])
     expect(code).toBe(1)
     expect(stderr).toContain('10 %, seed 42: operator at 1h: GET /api/v1/nodes/none was answered 404')

@@ -12,7 +12,11 @@ import { IMPORTERS } from '../../simulator/trace/importers.ts'
 import { headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
 
 const folder = temporaryFolder()
-const jobs = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,0,10,60\nc,2,30,90\nd,1,60,0\ne,8,90,30\n')
+const jobs = write(
+  folder,
+  'jobs.csv',
+  'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,0,10,60\nc,2,30,90\nd,1,60,0\ne,8,90,30\n',
+)
 
 interface Imported {
   readonly tasks: number
@@ -24,7 +28,16 @@ interface Imported {
 describe('headroom trace', () => {
   it('says what it kept, and every dropped row by reason', async () => {
     const out = join(folder, 'a.trace.jsonl')
-    const { code, stdout, stderr } = await headroom(['trace', 'import', 'tiresias', jobs, '-o', out, '--max-gpus', '4'])
+    const { code, stdout, stderr } = await headroom([
+      'trace',
+      'import',
+      'tiresias',
+      jobs,
+      '-o',
+      out,
+      '--max-gpus',
+      '4',
+    ])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout.split('\n')).toEqual([
       `${out}: 2 tasks kept of 5 rows, 3 dropped`,
@@ -55,11 +68,19 @@ describe('headroom trace', () => {
       'jobs',
     ]
     const told = await headroomJson<Imported>(['trace', 'import', 'tiresias', jobs, '-o', out, ...options])
-    expect(told).toMatchObject({ file: out, tasks: 2, rows: 5, dropped: { no_gpu: 1, zero_duration: 1, outside_window: 1 } })
+    expect(told).toMatchObject({
+      file: out,
+      tasks: 2,
+      rows: 5,
+      dropped: { no_gpu: 1, zero_duration: 1, outside_window: 1 },
+    })
     const [header, first] = readFileSync(out, 'utf8')
       .split('\n')
       .map((line) => (line === '' ? null : (JSON.parse(line) as unknown)))
-    expect(header).toMatchObject({ trace: 'jobs', importer: { options: { seed: 7, exclusive: true, activity_model: 'serving' } } })
+    expect(header).toMatchObject({
+      trace: 'jobs',
+      importer: { options: { seed: 7, exclusive: true, activity_model: 'serving' } },
+    })
     expect(first).toMatchObject({ id: 'c', at: 10_000, gpus: 2, gpu_mode: 'exclusive' })
     expect(await fingerprintTrace(out)).toEqual({ sha256: told.sha256, tasks: 2 })
   })
@@ -67,7 +88,9 @@ describe('headroom trace', () => {
   it('a compressed trace has the identity of the plain one', async () => {
     const [plain, compressed] = [join(folder, 'c.trace.jsonl'), join(folder, 'c.trace.jsonl.gz')]
     const imported = await Promise.all(
-      [plain, compressed].map((out) => headroomJson<Imported>(['trace', 'import', 'tiresias', jobs, '-o', out])),
+      [plain, compressed].map((out) =>
+        headroomJson<Imported>(['trace', 'import', 'tiresias', jobs, '-o', out]),
+      ),
     )
     expect(imported[1]?.sha256).toBe(imported[0]?.sha256)
     expect(await fingerprintTrace(compressed)).toEqual(await fingerprintTrace(plain))
@@ -79,7 +102,11 @@ describe('headroom trace', () => {
     const { code, stdout } = await headroom(['trace', 'inspect', out])
     expect(code).toBe(0)
     expect(stdout).toContain('3 of 5 rows')
-    expect(await headroomJson(['trace', 'inspect', out])).toMatchObject({ tasks: 3, rows: 5, gpus: { 1: 1, 2: 1, 8: 1 } })
+    expect(await headroomJson(['trace', 'inspect', out])).toMatchObject({
+      tasks: 3,
+      rows: 5,
+      gpus: { 1: 1, 2: 1, 8: 1 },
+    })
   })
 
   it.each(['jobs.csv', 'jobs.csv.gz'])('reads %s from a pipe', async (name) => {
@@ -88,30 +115,75 @@ describe('headroom trace', () => {
     const bytes = Buffer.from('job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
     const writing = writeFile(pipe, name.endsWith('.gz') ? gzipSync(bytes) : bytes)
     const out = join(folder, `${name}.trace.jsonl`)
-    const { code, stdout } = await headroom(['trace', 'import', 'tiresias', pipe, '-o', out, '--vram-mib', '8000'])
+    const { code, stdout } = await headroom([
+      'trace',
+      'import',
+      'tiresias',
+      pipe,
+      '-o',
+      out,
+      '--vram-mib',
+      '8000',
+    ])
     await writing
     expect([code, stdout.split('\n')[0]]).toEqual([0, `${out}: 2 tasks kept of 2 rows, 0 dropped`])
-    const { code: refused, stderr } = await headroom(['sim', 'replay', pipe, '--nodes', '1', '--gpus-per-node', '1', '--vram-mib', '9000'])
-    expect([refused, stderr]).toEqual([2, `error: ${pipe}: is no file that can be read twice; write it to one first\n`])
+    const { code: refused, stderr } = await headroom([
+      'sim',
+      'replay',
+      pipe,
+      '--nodes',
+      '1',
+      '--gpus-per-node',
+      '1',
+      '--vram-mib',
+      '9000',
+    ])
+    expect([refused, stderr]).toEqual([
+      2,
+      `error: ${pipe}: is no file that can be read twice; write it to one first\n`,
+    ])
   })
 
   it('refuses a format, an option or a file that makes no sense, in one line', async () => {
     const out = join(folder, 'no.trace.jsonl')
     const refused = async (...args: readonly string[]): Promise<string> => {
       const { code, stdout, stderr } = await headroom(['trace', 'import', ...args])
-      expect({ args, code, stdout, lines: stderr.split('\n').length }).toEqual({ args, code: 2, stdout: '', lines: 2 })
+      expect({ args, code, stdout, lines: stderr.split('\n').length }).toEqual({
+        args,
+        code: 2,
+        stdout: '',
+        lines: 2,
+      })
       return stderr
     }
-    expect(await refused('slrum', jobs, '-o', out)).toContain('Did you mean slurm? There are headroom, csv, slurm,')
-    expect(await refused('tiresias', jobs, '-o', out, '--servers', '4')).toContain('--servers goes with azure-llm, not with tiresias')
-    expect(await refused('csv', jobs, '-o', out, '--delimiter', 'ab')).toContain('It must be one character, or tab.')
-    expect(await refused('csv', jobs, '-o', out, '--columns', 'at')).toContain('columns: "at" must be KEY=VALUE')
-    expect(await refused('slurm', jobs, '-o', out)).toContain('jobs.csv:1: has no column Submit, JobIDRaw or JobID,')
+    expect(await refused('slrum', jobs, '-o', out)).toContain(
+      'Did you mean slurm? There are headroom, csv, slurm,',
+    )
+    expect(await refused('tiresias', jobs, '-o', out, '--servers', '4')).toContain(
+      '--servers goes with azure-llm, not with tiresias',
+    )
+    expect(await refused('csv', jobs, '-o', out, '--delimiter', 'ab')).toContain(
+      'It must be one character, or tab.',
+    )
+    expect(await refused('csv', jobs, '-o', out, '--columns', 'at')).toContain(
+      'columns: "at" must be KEY=VALUE',
+    )
+    expect(await refused('slurm', jobs, '-o', out)).toContain(
+      'jobs.csv:1: has no column Submit, JobIDRaw or JobID,',
+    )
     expect(await refused('tiresias', join(folder, 'none.csv'), '-o', out)).toContain('none.csv: no such file')
-    expect(await refused('tiresias', jobs, '-o', join(folder, 'none/x.trace.jsonl'))).toContain('x.trace.jsonl: cannot be written to: ')
-    expect(await refused('tiresias', jobs, '-o', out, '--from', '1h', '--to', '1m')).toContain('--to must be after --from')
-    expect(await refused('tiresias', jobs, '-o', out, '--shared', '--exclusive')).toContain("cannot be used with option '--shared'")
-    expect(await refused('swf', jobs, '-o', out)).toContain('jobs.csv: keeps no row of 6: 6 wrong_number_of_fields')
+    expect(await refused('tiresias', jobs, '-o', join(folder, 'none/x.trace.jsonl'))).toContain(
+      'x.trace.jsonl: cannot be written to: ',
+    )
+    expect(await refused('tiresias', jobs, '-o', out, '--from', '1h', '--to', '1m')).toContain(
+      '--to must be after --from',
+    )
+    expect(await refused('tiresias', jobs, '-o', out, '--shared', '--exclusive')).toContain(
+      "cannot be used with option '--shared'",
+    )
+    expect(await refused('swf', jobs, '-o', out)).toContain(
+      'jobs.csv: keeps no row of 6: 6 wrong_number_of_fields',
+    )
     expect(existsSync(out)).toBe(false)
   })
 
@@ -119,8 +191,13 @@ describe('headroom trace', () => {
     const table = write(folder, 'table.csv', 'when\tlong\tname\n1000\t500\ta\n')
     const out = join(folder, 'e.trace.jsonl')
     const options = ['--columns', 'at=when,duration=long,id=name', '--delimiter', 'tab', '--time-unit', 'ms']
-    expect(await headroomJson(['trace', 'import', 'csv', table, '-o', out, ...options])).toMatchObject({ tasks: 1, rows: 1 })
-    expect(readFileSync(out, 'utf8')).toContain('"id":"a","at":0,"gpus":1,"vram_mib":0,"gpu_mode":"exclusive"')
+    expect(await headroomJson(['trace', 'import', 'csv', table, '-o', out, ...options])).toMatchObject({
+      tasks: 1,
+      rows: 1,
+    })
+    expect(readFileSync(out, 'utf8')).toContain(
+      '"id":"a","at":0,"gpus":1,"vram_mib":0,"gpu_mode":"exclusive"',
+    )
   })
 
   it('a run of the simulator is a workload: its journal comes back as tasks that did as much', async () => {
@@ -140,12 +217,26 @@ workload:
     )
     const [ran, out] = [join(folder, 'ran'), join(folder, 'own.trace.jsonl')]
     expect(await headroom(['sim', 'run', scenario, '--out', ran])).toMatchObject({ code: 0 })
-    const told = await headroomJson<Imported>(['trace', 'import', 'headroom', join(ran, 'journal.jsonl'), '-o', out])
+    const told = await headroomJson<Imported>([
+      'trace',
+      'import',
+      'headroom',
+      join(ran, 'journal.jsonl'),
+      '-o',
+      out,
+    ])
     expect(told).toMatchObject({ tasks: 2 })
     const [, first, second] = readFileSync(out, 'utf8')
       .split('\n')
       .slice(0, 3)
-      .map((line) => JSON.parse(line) as { id: string; at: number; work: { phases: ReadonlyArray<readonly [number, number]> } })
+      .map(
+        (line) =>
+          JSON.parse(line) as {
+            id: string
+            at: number
+            work: { phases: ReadonlyArray<readonly [number, number]> }
+          },
+      )
     expect([first?.id, second?.id, second?.at]).toEqual(['first', 'second', 120_000])
     expect(second?.work.phases).toEqual([[1_200_000, 0]])
     // Idle for a minute it was swapped out; it asked to return when its work came up; what it waited then is gone.

@@ -6,9 +6,21 @@ import { busyScenario, headroom, temporaryFolder, write } from '../support/headr
 
 const folder = temporaryFolder()
 const scenario = write(folder, 'busy.scenario.yaml', busyScenario())
-const broken = write(folder, 'broken.scenario.yaml', 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 1 }\n')
-const misspelt = write(folder, 'misspelt.scenario.yaml', 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mb: 1 } }]\n')
-const noNumber = write(folder, 'no-number.scenario.yaml', busyScenario('assert: { final: [{ metric: queue_wait.p99, max: 1 }] }\n'))
+const broken = write(
+  folder,
+  'broken.scenario.yaml',
+  'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 1 }\n',
+)
+const misspelt = write(
+  folder,
+  'misspelt.scenario.yaml',
+  'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mb: 1 } }]\n',
+)
+const noNumber = write(
+  folder,
+  'no-number.scenario.yaml',
+  busyScenario('assert: { final: [{ metric: queue_wait.p99, max: 1 }] }\n'),
+)
 const csv = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
 const noColumns = write(folder, 'no-columns.csv', 'job_id,num_gpu\na,1\n')
 const HEADER = '{"trace":"x","version":1,"t_unit":"ms"}\n'
@@ -20,14 +32,19 @@ const FLEET = ['--nodes', '1', '--gpus-per-node', '4', '--vram-mib', '16384']
 
 describe('what a person is told', () => {
   it('--version is the version of package.json, alone on stdout', async () => {
-    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as { version: string }
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as {
+      version: string
+    }
     expect(await headroom(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
   it.each([
     { args: ['--help'], says: ['serve', 'trace', 'sim'] },
     { args: ['sim', '--help'], says: ['run', 'sweep', 'replay', 'check'] },
-    { args: ['sim', 'replay', '--help'], says: ['--gpus-per-node', '--strategy', '--time-scale', '--nodes-file'] },
+    {
+      args: ['sim', 'replay', '--help'],
+      says: ['--gpus-per-node', '--strategy', '--time-scale', '--nodes-file'],
+    },
     { args: ['trace', 'import', '--help'], says: ['openb', 'tiresias', '--vram-map', '--activity-model'] },
   ])('headroom $args says what there is', async ({ args, says }) => {
     const { code, stdout, stderr } = await headroom(args)
@@ -38,7 +55,11 @@ describe('what a person is told', () => {
 
 const REFUSED: { readonly why: string; readonly args: readonly string[]; readonly says: RegExp }[] = [
   { why: 'an unknown command', args: ['simulate'], says: /unknown command 'simulate'/ },
-  { why: 'a misspelt command', args: ['sim', 'rum', scenario], says: /unknown command 'rum' \(Did you mean run\?\)/ },
+  {
+    why: 'a misspelt command',
+    args: ['sim', 'rum', scenario],
+    says: /unknown command 'rum' \(Did you mean run\?\)/,
+  },
   {
     why: 'a misspelt option',
     args: ['sim', 'run', scenario, '--sed', '3'],
@@ -47,9 +68,21 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   { why: 'a missing argument', args: ['sim', 'run'], says: /missing required argument 'file'/ },
   { why: 'an argument too many', args: ['sim', 'run', scenario, 'more'], says: /too many arguments/ },
   { why: 'a missing option', args: ['trace', 'import', 'tiresias', csv], says: /--output/ },
-  { why: 'a negative seed', args: ['sim', 'run', scenario, '--seed', '-1'], says: /--seed.*integer from 0 to 4294967295/ },
-  { why: 'a percentage above 1000', args: ['sim', 'run', scenario, '--overcommit', '1001'], says: /--overcommit.*from 0 to 1000/ },
-  { why: 'half a percent', args: ['sim', 'run', scenario, '--overcommit', '1.5'], says: /--overcommit.*integer/ },
+  {
+    why: 'a negative seed',
+    args: ['sim', 'run', scenario, '--seed', '-1'],
+    says: /--seed.*integer from 0 to 4294967295/,
+  },
+  {
+    why: 'a percentage above 1000',
+    args: ['sim', 'run', scenario, '--overcommit', '1001'],
+    says: /--overcommit.*from 0 to 1000/,
+  },
+  {
+    why: 'half a percent',
+    args: ['sim', 'run', scenario, '--overcommit', '1.5'],
+    says: /--overcommit.*integer/,
+  },
   {
     why: 'a field that is set twice',
     args: ['sim', 'run', scenario, '--set', 'fleet.0.gpus=2', '--set', 'fleet.0.gpus=4'],
@@ -57,54 +90,138 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   },
   {
     why: 'a percentage in two ways',
-    args: ['sim', 'run', scenario, '--overcommit', '50', '--set', 'config.default_vram_overcommit_percent=20'],
+    args: [
+      'sim',
+      'run',
+      scenario,
+      '--overcommit',
+      '50',
+      '--set',
+      'config.default_vram_overcommit_percent=20',
+    ],
     says: /--overcommit and --set config\.default_vram_overcommit_percent say the same/,
   },
   { why: 'a time without a unit', args: ['sim', 'run', scenario, '--until', '3'], says: /--until.*unit/ },
-  { why: 'a falling range', args: ['sim', 'sweep', scenario, '--overcommit', '100..0'], says: /--overcommit.*A\.\.B:STEP/ },
+  {
+    why: 'a falling range',
+    args: ['sim', 'sweep', scenario, '--overcommit', '100..0'],
+    says: /--overcommit.*A\.\.B:STEP/,
+  },
   {
     why: 'a range beyond the bounds',
     args: ['sim', 'sweep', scenario, '--overcommit', '0..2000:500'],
     says: /--overcommit.*between 0 and 1000/,
   },
-  { why: 'a range of too many values', args: ['sim', 'sweep', scenario, '--seeds', '0..100000'], says: /--seeds.*100001 values/ },
-  { why: 'a list with a word in it', args: ['sim', 'sweep', scenario, '--overcommit', '0,50,x'], says: /--overcommit.*commas between/ },
-  { why: 'a trace as a scenario', args: ['sim', 'run', twice], says: /is a trace and no scenario: `headroom sim replay`/ },
+  {
+    why: 'a range of too many values',
+    args: ['sim', 'sweep', scenario, '--seeds', '0..100000'],
+    says: /--seeds.*100001 values/,
+  },
+  {
+    why: 'a list with a word in it',
+    args: ['sim', 'sweep', scenario, '--overcommit', '0,50,x'],
+    says: /--overcommit.*commas between/,
+  },
+  {
+    why: 'a trace as a scenario',
+    args: ['sim', 'run', twice],
+    says: /is a trace and no scenario: `headroom sim replay`/,
+  },
   {
     why: 'no broker',
     args: ['sim', 'sweep', scenario, '--overcommit', '0', '--workers', 'x'],
     says: /--workers is "x"; it must be .*nats:/,
   },
-  { why: 'results that are not there', args: ['sim', 'compare', 'nowhere', scenario], says: /nowhere: no such file or folder/ },
-  { why: 'a scenario as a result', args: ['sim', 'compare', scenario, scenario], says: /is no result of `sim run` or `sim sweep`/ },
+  {
+    why: 'results that are not there',
+    args: ['sim', 'compare', 'nowhere', scenario],
+    says: /nowhere: no such file or folder/,
+  },
+  {
+    why: 'a scenario as a result',
+    args: ['sim', 'compare', scenario, scenario],
+    says: /is no result of `sim run` or `sim sweep`/,
+  },
   { why: 'a sweep of nothing', args: ['sim', 'sweep', scenario], says: /add --overcommit/i },
-  { why: 'a sweep of no field', args: ['sim', 'sweep', scenario, '--set', 'config.idle=60'], says: /config\.idle=60.*config\.idle: / },
-  { why: 'a scenario that is not there', args: ['sim', 'run', join(folder, 'none.yaml')], says: /none\.yaml:1:1: no such file/ },
+  {
+    why: 'a sweep of no field',
+    args: ['sim', 'sweep', scenario, '--set', 'config.idle=60'],
+    says: /config\.idle=60.*config\.idle: /,
+  },
+  {
+    why: 'a scenario that is not there',
+    args: ['sim', 'run', join(folder, 'none.yaml')],
+    says: /none\.yaml:1:1: no such file/,
+  },
   { why: 'broken YAML', args: ['sim', 'run', broken], says: /broken\.scenario\.yaml:4:1: / },
   { why: 'broken YAML, in a worker', args: ['sim', 'check', broken], says: /broken\.scenario\.yaml:4:1: / },
-  { why: 'an unknown field', args: ['sim', 'sweep', misspelt, '--overcommit', '0'], says: /:3:\d+: fleet\[0\]\.gpu\.vram_mb: / },
+  {
+    why: 'an unknown field',
+    args: ['sim', 'sweep', misspelt, '--overcommit', '0'],
+    says: /:3:\d+: fleet\[0\]\.gpu\.vram_mb: /,
+  },
   {
     why: 'an assertion on no number',
     args: ['sim', 'check', noNumber],
     says: /did you mean queue_wait_s\.p99\?/,
   },
   { why: 'a folder that is a file', args: ['sim', 'run', scenario, '--out', csv], says: /--out .*jobs\.csv/ },
-  { why: 'a trace that is not there', args: ['sim', 'replay', join(folder, 'none'), ...FLEET], says: /none: no such file/ },
-  { why: 'a fleet that is not described', args: ['sim', 'replay', badLine, '--nodes', '1'], says: /--gpus-per-node, --vram-mib/ },
-  { why: 'a fleet described twice', args: ['sim', 'replay', badLine, ...FLEET, '--nodes-file', csv], says: /--nodes-file already says/ },
+  {
+    why: 'a trace that is not there',
+    args: ['sim', 'replay', join(folder, 'none'), ...FLEET],
+    says: /none: no such file/,
+  },
+  {
+    why: 'a fleet that is not described',
+    args: ['sim', 'replay', badLine, '--nodes', '1'],
+    says: /--gpus-per-node, --vram-mib/,
+  },
+  {
+    why: 'a fleet described twice',
+    args: ['sim', 'replay', badLine, ...FLEET, '--nodes-file', csv],
+    says: /--nodes-file already says/,
+  },
   {
     why: 'VRAM of models that nobody names',
     args: ['sim', 'replay', badLine, ...FLEET, '--vram-map', 'A=1'],
     says: /--vram-map goes with/,
   },
-  { why: 'an unknown strategy', args: ['sim', 'replay', badLine, ...FLEET, '--strategy', 'best'], says: /best_fit, spread, fifo/ },
-  { why: 'a time scale of 0', args: ['sim', 'replay', badLine, ...FLEET, '--time-scale', '0'], says: /--time-scale.*above 0/ },
-  { why: 'a sample of more than all', args: ['sim', 'replay', badLine, ...FLEET, '--sample', '1.1'], says: /--sample.*at most 1/ },
+  {
+    why: 'an unknown strategy',
+    args: ['sim', 'replay', badLine, ...FLEET, '--strategy', 'best'],
+    says: /best_fit, spread, fifo/,
+  },
+  {
+    why: 'a time scale of 0',
+    args: ['sim', 'replay', badLine, ...FLEET, '--time-scale', '0'],
+    says: /--time-scale.*above 0/,
+  },
+  {
+    why: 'a sample of more than all',
+    args: ['sim', 'replay', badLine, ...FLEET, '--sample', '1.1'],
+    says: /--sample.*at most 1/,
+  },
   { why: 'a raw file', args: ['sim', 'replay', csv, ...FLEET], says: /jobs\.csv:1: .*headroom trace import/ },
-  { why: 'a line of a trace', args: ['sim', 'replay', badLine, ...FLEET], says: /bad-line\.trace\.jsonl:3: wrk: / },
-  { why: 'an id that comes twice', args: ['sim', 'replay', twice, ...FLEET], says: /id: a comes a second time/ },
-  { why: 'a line of a trace, inspected', args: ['trace', 'inspect', badLine], says: /bad-line\.trace\.jsonl:3: wrk: / },
-  { why: 'an unknown format', args: ['trace', 'import', 'opnb', csv, '-o', join(folder, 'x')], says: /Did you mean openb\?/ },
+  {
+    why: 'a line of a trace',
+    args: ['sim', 'replay', badLine, ...FLEET],
+    says: /bad-line\.trace\.jsonl:3: wrk: /,
+  },
+  {
+    why: 'an id that comes twice',
+    args: ['sim', 'replay', twice, ...FLEET],
+    says: /id: a comes a second time/,
+  },
+  {
+    why: 'a line of a trace, inspected',
+    args: ['trace', 'inspect', badLine],
+    says: /bad-line\.trace\.jsonl:3: wrk: /,
+  },
+  {
+    why: 'an unknown format',
+    args: ['trace', 'import', 'opnb', csv, '-o', join(folder, 'x')],
+    says: /Did you mean openb\?/,
+  },
   {
     why: 'missing columns',
     args: ['trace', 'import', 'tiresias', noColumns, '-o', join(folder, 'x')],

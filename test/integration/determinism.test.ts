@@ -22,7 +22,8 @@ write(
   [
     '{"trace":"letters","version":1,"t_unit":"ms"}',
     ...LETTERS.map(
-      (id, i) => `{"id":"${id}","at":${i * 1000},"gpus":1,"vram_mib":6000,"work":{"kind":"phases","phases":[[60000,900000],[60000,0]]}}`,
+      (id, i) =>
+        `{"id":"${id}","at":${i * 1000},"gpus":1,"vram_mib":6000,"work":{"kind":"phases","phases":[[60000,900000],[60000,0]]}}`,
     ),
     '',
   ].join('\n'),
@@ -44,7 +45,8 @@ describe('a run', () => {
     ])
     expect(ended.map(({ code }) => code)).toEqual([0, 0])
     expect(ended[1]?.stdout).toBe(ended[0]?.stdout)
-    for (const file of FILES) expect(readFileSync(join(there, file)).equals(readFileSync(join(here, file))), file).toBe(true)
+    for (const file of FILES)
+      expect(readFileSync(join(there, file)).equals(readFileSync(join(here, file))), file).toBe(true)
     const { metrics } = JSON.parse(readFileSync(join(here, 'result.json'), 'utf8')) as RunResult
     expect(metrics.swaps_per_hour).toBeGreaterThan(1)
   })
@@ -63,7 +65,9 @@ describe('a run', () => {
 
   it('differs with the seed', async () => {
     const runs = await Promise.all(
-      ['1', '2'].map((seed) => headroomJson<RunResult>(['sim', 'run', scenario, '--seed', seed, '--until', '3h'])),
+      ['1', '2'].map((seed) =>
+        headroomJson<RunResult>(['sim', 'run', scenario, '--seed', seed, '--until', '3h']),
+      ),
     )
     expect(runs[0]?.digest).not.toBe(runs[1]?.digest)
   })

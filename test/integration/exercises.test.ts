@@ -38,26 +38,37 @@ describe.each(FILES)('%s', (name) => {
 
 /** Both ways from the beginning to the end, the same until who learns took over, and not the same after it. */
 function expectReplays({ begins_at_seconds: begins, replay, reference }: DebriefBody): void {
-  expect([begins, replay.residency.ends_seconds, reference.replay.residency.ends_seconds]).toEqual([2400, 5400, 5400])
+  expect([begins, replay.residency.ends_seconds, reference.replay.residency.ends_seconds]).toEqual([
+    2400, 5400, 5400,
+  ])
   /** What of the bars lies within that time. */
   const within = ({ tasks, bars }: DebriefBody['replay']['residency'], from: number, to: number) =>
     bars.gpu.flatMap((gpu, at) => {
-      const [start, end] = [Math.max(from, bars.from_seconds[at] as number), Math.min(to, bars.to_seconds[at] as number)]
+      const [start, end] = [
+        Math.max(from, bars.from_seconds[at] as number),
+        Math.min(to, bars.to_seconds[at] as number),
+      ]
       return start < end ? [`${gpu} ${tasks[bars.task[at] as number]} ${bars.kind[at]} ${start} ${end}`] : []
     })
   expect(within(replay.residency, 0, begins).length).toBeGreaterThan(0)
-  expect(new Set(within(replay.residency, 0, begins))).toEqual(new Set(within(reference.replay.residency, 0, begins)))
-  expect(new Set(within(replay.residency, begins, 5400))).not.toEqual(new Set(within(reference.replay.residency, begins, 5400)))
+  expect(new Set(within(replay.residency, 0, begins))).toEqual(
+    new Set(within(reference.replay.residency, 0, begins)),
+  )
+  expect(new Set(within(replay.residency, begins, 5400))).not.toEqual(
+    new Set(within(reference.replay.residency, begins, 5400)),
+  )
   expect(replay.series.x.at(-1)).toBe(5400)
   // Who knows forgets a node in it: what its GPUs have counted stays counted.
-  const utilization = reference.replay.series.series.find(({ name }) => name === 'utilization_percent')?.values ?? []
+  const utilization =
+    reference.replay.series.series.find(({ name }) => name === 'utilization_percent')?.values ?? []
   expect(Math.min(...utilization)).toBeGreaterThanOrEqual(0)
 }
 
 describe('an exercise over REST', () => {
   let world: SimulationsWorld
-  const as = (name: string, role: string) => (method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown) =>
-    world.api.send(method, path, body, { authorization: `Bearer ${name} ${role}` })
+  const as =
+    (name: string, role: string) => (method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown) =>
+      world.api.send(method, path, body, { authorization: `Bearer ${name} ${role}` })
   const trainee = as('trainee', 'submitter')
 
   beforeAll(async () => {
@@ -69,14 +80,21 @@ describe('an exercise over REST', () => {
     const { items, total } = (await as('anybody', 'viewer')('GET', '/exercises')).body
     expect(total).toBe(FILES.length)
     expect(JSON.stringify(items)).not.toMatch(/"answer"|explanation|reference|hidden|slow_swap|crash/)
-    expect((await trainee('GET', '/exercises/handle-a-lost-node')).body).toMatchObject({ points: 100, begins_at_seconds: 2400 })
+    expect((await trainee('GET', '/exercises/handle-a-lost-node')).body).toMatchObject({
+      points: 100,
+      begins_at_seconds: 2400,
+    })
     expect((await trainee('GET', '/exercises/nothing')).status).toBe(404)
     expect((await trainee('POST', '/exercises/nothing/start')).status).toBe(404)
   })
 
   it('records what is done, says nothing of what is hidden, and scores with reasons beside who knows', async () => {
     const started = await trainee('POST', '/exercises/handle-a-lost-node/start')
-    expect([started.status, started.body.kind, started.body.exercise]).toEqual([202, 'session', 'handle-a-lost-node'])
+    expect([started.status, started.body.kind, started.body.exercise]).toEqual([
+      202,
+      'session',
+      'handle-a-lost-node',
+    ])
     const session = `/simulations/${started.body.id}`
     expect((await trainee('GET', `${session}/session`)).body).toMatchObject({
       virtual_seconds: 2400,
@@ -87,7 +105,14 @@ describe('an exercise over REST', () => {
     const lost = items.find(({ status }: { status: string }) => status === 'unreachable')
     expect(lost.name).toBe('node-0')
     for (const role of ['viewer', 'submitter', 'operator']) {
-      for (const path of ['', '/session', '/exercise', '/faults', '/api/v1/events?limit=200', '/api/v1/nodes']) {
+      for (const path of [
+        '',
+        '/session',
+        '/exercise',
+        '/faults',
+        '/api/v1/events?limit=200',
+        '/api/v1/nodes',
+      ]) {
         const answer = await as('trainee', role)('GET', `${session}${path}`)
         expect(answer.status, path).toBe(200)
         expect(JSON.stringify(answer.body), `${path} as ${role}`).not.toContain('crash')
@@ -98,11 +123,18 @@ describe('an exercise over REST', () => {
     ])
     await trainee('POST', `${session}/answers`, { question: 'node', answer: 'node-2' })
     expect((await trainee('POST', `${session}/answers`, { question: 'no', answer: 'x' })).status).toBe(409)
-    expect((await as('other', 'submitter')('POST', `${session}/answers`, { question: 'node', answer: 'node-0' })).status).toBe(403)
-    expect((await trainee('POST', `${session}/api/v1/tasks/important/requeue`, { confirm_fenced: true })).status).toBe(202)
+    expect(
+      (await as('other', 'submitter')('POST', `${session}/answers`, { question: 'node', answer: 'node-0' }))
+        .status,
+    ).toBe(403)
+    expect(
+      (await trainee('POST', `${session}/api/v1/tasks/important/requeue`, { confirm_fenced: true })).status,
+    ).toBe(202)
     const view = (await trainee('GET', `${session}/exercise`)).body
     expect(view.answers).toEqual({ node: 'node-2' })
-    expect(view.actions).toMatchObject([{ virtual_seconds: 2400, method: 'POST', path: '/api/v1/tasks/important/requeue', by: 'trainee' }])
+    expect(view.actions).toMatchObject([
+      { virtual_seconds: 2400, method: 'POST', path: '/api/v1/tasks/important/requeue', by: 'trainee' },
+    ])
     const finished = await trainee('POST', `${session}/finish`)
     expect(finished.body).toMatchObject({
       score: { points: 50, of: 100 },

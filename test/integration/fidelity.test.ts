@@ -38,7 +38,13 @@ it.skipIf(whyNoNatsServer() !== null)(
 )
 
 it('a figure that is off and a decision that differs are said', () => {
-  const one = { decisions: ['place a'], decidedAtMs: [0, 300], queueWaitS: 2, starvationPercent: 0, utilizationPercent: 50 }
+  const one = {
+    decisions: ['place a'],
+    decidedAtMs: [0, 300],
+    queueWaitS: 2,
+    starvationPercent: 0,
+    utilizationPercent: 50,
+  }
   const other = { ...one, decisions: ['place b'], queueWaitS: 2.1 }
   const compared = compare('x', one, other)
   expect(compared.difference).toBe('decision 1: virtual place a, real place b')

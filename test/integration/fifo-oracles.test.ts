@@ -26,18 +26,19 @@ describe('the fifo oracles', () => {
 
   it.each(cases)('$trace on $gpus GPUs', async ({ trace, gpus, jobs, mean_jct, mean_wait, makespan }) => {
     const imported = join(folder, `${trace}-${gpus}.trace.jsonl`)
-    await headroom(['trace', 'import', 'tiresias', join(SHARED, 'data', trace), '--exclusive', '-o', imported])
-    const fleet = ['--nodes', '1', '--gpus-per-node', String(gpus), '--vram-mib', '16384']
-    const { metrics, timing } = await headroomJson<RunResult & { readonly timing: { readonly cpu_s: number } }>([
-      'sim',
-      'replay',
+    await headroom([
+      'trace',
+      'import',
+      'tiresias',
+      join(SHARED, 'data', trace),
+      '--exclusive',
+      '-o',
       imported,
-      ...fleet,
-      '--overcommit',
-      '0',
-      '--strategy',
-      'fifo',
     ])
+    const fleet = ['--nodes', '1', '--gpus-per-node', String(gpus), '--vram-mib', '16384']
+    const { metrics, timing } = await headroomJson<
+      RunResult & { readonly timing: { readonly cpu_s: number } }
+    >(['sim', 'replay', imported, ...fleet, '--overcommit', '0', '--strategy', 'fifo'])
     console.log(
       `${trace} on ${gpus} GPUs: ${timing.cpu_s} s of CPU, ${Math.round(jobs / timing.cpu_s)} tasks a CPU-second (aim: w1 within ${W1_CPU_S_AIM} s)`,
     )

@@ -13,45 +13,61 @@ interface Task {
   readonly attempt: number
 }
 
-describe.skipIf(whyNoNatsServer() !== null)('controller, broker and a server of processes', { timeout: 120_000 }, () => {
-  let cluster: LiveCluster | null = null
-  afterEach(async () => {
-    for (const pid of pidsWith(`${cluster?.folder}`)) killed(pid)
-    await cluster?.end()
-    await until('no process is left', () => pidsWith(`${cluster?.folder}`).length === 0)
-  })
+describe.skipIf(whyNoNatsServer() !== null)(
+  'controller, broker and a server of processes',
+  { timeout: 120_000 },
+  () => {
+    let cluster: LiveCluster | null = null
+    afterEach(async () => {
+      for (const pid of pidsWith(`${cluster?.folder}`)) killed(pid)
+      await cluster?.end()
+      await until('no process is left', () => pidsWith(`${cluster?.folder}`).length === 0)
+    })
 
-  it('overcommit: an idle task stands still while another runs, also across a restart of its server, and comes back when it is wanted', async () => {
-    cluster = await LiveCluster.start()
-    const { send, get } = { send: cluster.send.bind(cluster), get: cluster.get.bind(cluster) }
-    const task = (id: string): Promise<Task> => get(`/tasks/${id}`)
-    const server = await cluster.startServer('alpha', INVENTORY, {}, '--idle-after', '1s')
-    await send('PUT', '/config', { default_vram_overcommit_percent: 100, safety_reserve_mib: 0, idle_swap_out_seconds: 2 })
-    const idle = await send<Task>('POST', '/tasks', { vram_mib: 6_000, command: ['sh', '-c', 'exec sleep 1000'] })
-    await until('the first runs', async () => (await task(idle.id)).state === 'running')
-    const pid = pidOf(idle.id)
-    expect(stateOf(pid)).toBe('S')
-    const second = await send<Task>('POST', '/tasks', { vram_mib: 6_000, command: ['sh', '-c', 'exec sleep 5'] })
-    await until('the second runs', async () => (await task(second.id)).state === 'running')
-    expect([stateOf(pid), (await task(idle.id)).residency]).toEqual(['T', 'swapped_out'])
+    it('overcommit: an idle task stands still while another runs, also across a restart of its server, and comes back when it is wanted', async () => {
+      cluster = await LiveCluster.start()
+      const { send, get } = { send: cluster.send.bind(cluster), get: cluster.get.bind(cluster) }
+      const task = (id: string): Promise<Task> => get(`/tasks/${id}`)
+      const server = await cluster.startServer('alpha', INVENTORY, {}, '--idle-after', '1s')
+      await send('PUT', '/config', {
+        default_vram_overcommit_percent: 100,
+        safety_reserve_mib: 0,
+        idle_swap_out_seconds: 2,
+      })
+      const idle = await send<Task>('POST', '/tasks', {
+        vram_mib: 6_000,
+        command: ['sh', '-c', 'exec sleep 1000'],
+      })
+      await until('the first runs', async () => (await task(idle.id)).state === 'running')
+      const pid = pidOf(idle.id)
+      expect(stateOf(pid)).toBe('S')
+      const second = await send<Task>('POST', '/tasks', {
+        vram_mib: 6_000,
+        command: ['sh', '-c', 'exec sleep 5'],
+      })
+      await until('the second runs', async () => (await task(second.id)).state === 'running')
+      expect([stateOf(pid), (await task(idle.id)).residency]).toEqual(['T', 'swapped_out'])
 
-    await server.end('SIGKILL')
-    await server.start(() => server.output.split('GPU server runs').length === 3)
-    await until('the second is done', async () => (await task(second.id)).state === 'completed')
-    expect([stateOf(pid), (await task(idle.id)).residency]).toEqual(['T', 'swapped_out'])
+      await server.end('SIGKILL')
+      await server.start(() => server.output.split('GPU server runs').length === 3)
+      await until('the second is done', async () => (await task(second.id)).state === 'completed')
+      expect([stateOf(pid), (await task(idle.id)).residency]).toEqual(['T', 'swapped_out'])
 
-    const path = /HEADROOM_SOCKET=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, 'latin1'))?.[1] ?? ''
-    const socket = createConnection(path, () => socket.end('{"want": true}\n'))
-    await until('the first runs again', () => stateOf(pid) === 'S')
-    await until('the controller knows', async () => (await task(idle.id)).residency === 'resident')
-    expect(await task(idle.id)).toMatchObject({ state: 'running', attempt: 1 })
-  })
-})
+      const path = /HEADROOM_SOCKET=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, 'latin1'))?.[1] ?? ''
+      const socket = createConnection(path, () => socket.end('{"want": true}\n'))
+      await until('the first runs again', () => stateOf(pid) === 'S')
+      await until('the controller knows', async () => (await task(idle.id)).residency === 'resident')
+      expect(await task(idle.id)).toMatchObject({ state: 'running', attempt: 1 })
+    })
+  },
+)
 
 function pidsWith(text: string): number[] {
   return readdirSync('/proc').flatMap((name) => {
     try {
-      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/environ`, 'latin1').includes(text) ? [Number(name)] : []
+      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/environ`, 'latin1').includes(text)
+        ? [Number(name)]
+        : []
     } catch {
       return []
     }
@@ -59,7 +75,9 @@ function pidsWith(text: string): number[] {
 }
 
 function pidOf(taskId: string): number {
-  const pid = pidsWith(`HEADROOM_TASK_ID=${taskId}\0`).find((each) => readFileSync(`/proc/${each}/cmdline`, 'latin1').startsWith('sleep'))
+  const pid = pidsWith(`HEADROOM_TASK_ID=${taskId}\0`).find((each) =>
+    readFileSync(`/proc/${each}/cmdline`, 'latin1').startsWith('sleep'),
+  )
   if (pid === undefined) throw new Error(`no process of task ${taskId}`)
   return pid
 }

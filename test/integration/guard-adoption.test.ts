@@ -37,9 +37,30 @@ describe.each([
     const next = await guardWorld({ folder, isIsolated })
     const found = (await next.guards.adopt()).toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))
     expect(found).toEqual([
-      { taskId: 'ended', attempt: 1, record: { note: 'ended' }, state: 'ended', exit: { code: 4, signal: null }, didLeaseEnd: false },
-      { taskId: 'runs', attempt: 1, record: { note: 'runs' }, state: 'running', exit: null, didLeaseEnd: false },
-      { taskId: 'suspended', attempt: 1, record: { note: 'suspended' }, state: 'suspended', exit: null, didLeaseEnd: false },
+      {
+        taskId: 'ended',
+        attempt: 1,
+        record: { note: 'ended' },
+        state: 'ended',
+        exit: { code: 4, signal: null },
+        didLeaseEnd: false,
+      },
+      {
+        taskId: 'runs',
+        attempt: 1,
+        record: { note: 'runs' },
+        state: 'running',
+        exit: null,
+        didLeaseEnd: false,
+      },
+      {
+        taskId: 'suspended',
+        attempt: 1,
+        record: { note: 'suspended' },
+        state: 'suspended',
+        exit: null,
+        didLeaseEnd: false,
+      },
     ])
     expect(next.exits).toEqual([])
     expect(await next.output('runs')).toBe('hello\n')
@@ -51,7 +72,9 @@ describe.each([
     }
     next.guards.close()
     const last = await guardWorld({ folder, isIsolated })
-    await until('two are forgotten', () => ['runs', 'suspended'].every((id) => isFile(`${attemptFolder(folder, id)}/forgotten`)))
+    await until('two are forgotten', () =>
+      ['runs', 'suspended'].every((id) => isFile(`${attemptFolder(folder, id)}/forgotten`)),
+    )
     expect((await last.guards.adopt()).map((task) => task.taskId)).toEqual(['ended'])
   })
 
@@ -66,7 +89,14 @@ describe.each([
     await until('the task died with its guard', () => members.every(isGone))
     const next = await guardWorld({ folder, isIsolated })
     expect(await next.guards.adopt()).toEqual([
-      { taskId: 'orphan', attempt: 1, record: { note: 'orphan' }, state: 'ended', exit: UNKNOWN, didLeaseEnd: false },
+      {
+        taskId: 'orphan',
+        attempt: 1,
+        record: { note: 'orphan' },
+        state: 'ended',
+        exit: UNKNOWN,
+        didLeaseEnd: false,
+      },
     ])
   })
 
@@ -81,7 +111,9 @@ describe.each([
     for (const pid of pids) process.kill(pid, 'SIGSTOP')
     for (const pid of pids) process.kill(pid, 'SIGKILL')
     const next = await guardWorld({ folder, isIsolated })
-    expect((await next.guards.adopt()).map(({ state, exit }) => ({ state, exit }))).toEqual([{ state: 'ended', exit: UNKNOWN }])
+    expect((await next.guards.adopt()).map(({ state, exit }) => ({ state, exit }))).toEqual([
+      { state: 'ended', exit: UNKNOWN },
+    ])
     expect(members.every(isGone)).toBe(true)
   })
 
@@ -108,25 +140,32 @@ describe.each([
 })
 
 describe('a folder', { concurrent: true }, () => {
-  it('whose guard stands still is of a task that is ended, for such a guard holds no deadline', { timeout: 60_000 }, async () => {
-    const folder = newGuardFolder()
-    const first = await startGuardServer(folder, true)
-    expect(await first.ask({ call: 'launch', spec: shellSpec('still', TREE) })).toEqual({ error: null })
-    first.child.kill('SIGKILL')
-    const attempt = attemptFolder(folder, 'still')
-    const members = membersOf(attempt)
-    process.kill(pidOf(attempt, 'guard'), 'SIGSTOP')
-    const next = await guardWorld({ folder })
-    expect((await next.guards.adopt()).map(({ state }) => state)).toEqual(['ended'])
-    expect(members.every(isGone)).toBe(true)
-  })
+  it(
+    'whose guard stands still is of a task that is ended, for such a guard holds no deadline',
+    { timeout: 60_000 },
+    async () => {
+      const folder = newGuardFolder()
+      const first = await startGuardServer(folder, true)
+      expect(await first.ask({ call: 'launch', spec: shellSpec('still', TREE) })).toEqual({ error: null })
+      first.child.kill('SIGKILL')
+      const attempt = attemptFolder(folder, 'still')
+      const members = membersOf(attempt)
+      process.kill(pidOf(attempt, 'guard'), 'SIGSTOP')
+      const next = await guardWorld({ folder })
+      expect((await next.guards.adopt()).map(({ state }) => state)).toEqual(['ended'])
+      expect(members.every(isGone)).toBe(true)
+    },
+  )
 
   it('in which nothing ran yet is given up, and a guard that comes late runs nothing', async () => {
     const world = await guardWorld()
     const attempt = attemptFolder(world.folder, 'never')
     mkdirSync(`${world.folder}/guards/unwritten.1`)
     mkdirSync(attempt)
-    writeFileSync(`${attempt}/task.json`, JSON.stringify({ taskId: 'never', attempt: 1, record: 5, mark: 'never.1.x' }))
+    writeFileSync(
+      `${attempt}/task.json`,
+      JSON.stringify({ taskId: 'never', attempt: 1, record: 5, mark: 'never.1.x' }),
+    )
     expect(await world.guards.adopt()).toEqual([
       { taskId: 'never', attempt: 1, record: 5, state: 'ended', exit: UNKNOWN, didLeaseEnd: false },
     ])
@@ -134,7 +173,14 @@ describe('a folder', { concurrent: true }, () => {
     const { guardProgram } = await import('../../gpu-server/guard/guard-program.ts')
     const { bootId } = await import('../../gpu-server/guard/guard-lease.ts')
     const leasePath = `${world.folder}/lease.${bootId()}`
-    const start = { program: await guardProgram(), folder: attempt, leasePath, cgroup: null, isIsolated: false, mark: 'never.1.x' }
+    const start = {
+      program: await guardProgram(),
+      folder: attempt,
+      leasePath,
+      cgroup: null,
+      isIsolated: false,
+      mark: 'never.1.x',
+    }
     expect(await startGuard(start, shellSpec('never', `touch ${attempt}/ran`), false)).toEqual({
       error: `guard: folder ${attempt}: File exists`,
       refused: { cause: 'host', code: 'guard_failed' },
@@ -148,9 +194,15 @@ describe('a folder', { concurrent: true }, () => {
     const other = pidOf(attemptFolder(world.folder, 'bystander'), 'command')
     const attempt = attemptFolder(world.folder, 'old')
     mkdirSync(attempt)
-    writeFileSync(`${attempt}/task.json`, JSON.stringify({ taskId: 'old', attempt: 1, record: null, mark: 'old.1.x' }))
+    writeFileSync(
+      `${attempt}/task.json`,
+      JSON.stringify({ taskId: 'old', attempt: 1, record: null, mark: 'old.1.x' }),
+    )
     writeFileSync(`${attempt}/guard`, `guard ${process.pid} 1\nboot another\n`)
-    writeFileSync(`${attempt}/started`, `guard ${process.pid} 1\nkeeper ${other} 1\ncommand ${other} 1\ncgroup \nboot another\n`)
+    writeFileSync(
+      `${attempt}/started`,
+      `guard ${process.pid} 1\nkeeper ${other} 1\ncommand ${other} 1\ncgroup \nboot another\n`,
+    )
     const next = await guardWorld({ folder: world.folder })
     const found = await next.guards.adopt()
     expect(found.find((task) => task.taskId === 'old')).toMatchObject({ state: 'ended', exit: UNKNOWN })

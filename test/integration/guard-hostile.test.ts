@@ -6,7 +6,15 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { startTimeOf } from '../../gpu-server/guard/process-table.ts'
-import { attemptFolder, guardWorld, isRoot, newGuardFolder, pidOf, shellSpec, until } from '../support/guard-world.ts'
+import {
+  attemptFolder,
+  guardWorld,
+  isRoot,
+  newGuardFolder,
+  pidOf,
+  shellSpec,
+  until,
+} from '../support/guard-world.ts'
 
 describe('the control socket', () => {
   it('bears nonsense, floods, silence and too many at once, and goes on', async () => {
@@ -32,7 +40,9 @@ describe('the control socket', () => {
     await world.sh('deaf', 'exec sleep 60')
     const socket = await open(`${attemptFolder(world.folder, 'deaf')}/socket`)
     socket.pause()
-    const closed = new Promise<void>((resolve) => socket.once('error', () => resolve()).once('close', () => resolve()))
+    const closed = new Promise<void>((resolve) =>
+      socket.once('error', () => resolve()).once('close', () => resolve()),
+    )
     const flood = (): void => {
       while (!socket.destroyed && socket.write('status\n'.repeat(1000))) continue
       if (!socket.destroyed) socket.once('drain', flood)
@@ -57,7 +67,9 @@ describe.runIf(isRoot)('a disk that is full', () => {
   it('costs output, which is counted, and neither the task nor its record', async () => {
     const folder = smallDisk(newGuardFolder())
     const world = await guardWorld({ folder })
-    await world.sh('full', 'head -c 4000000 /dev/zero; head -c 1000 /dev/zero >&2; exit 6', { maxOutputBytes: 1 << 30 })
+    await world.sh('full', 'head -c 4000000 /dev/zero; head -c 1000 /dev/zero >&2; exit 6', {
+      maxOutputBytes: 1 << 30,
+    })
     expect((await world.exitOf('full')).exit).toEqual({ code: 6, signal: null })
     const record = readFileSync(`${attemptFolder(folder, 'full')}/exit`, 'utf8')
     const dropped = Number(/^dropped (\d+)$/m.exec(record)?.[1])
@@ -72,7 +84,9 @@ describe.runIf(isRoot)('a disk that is full', () => {
     const folder = smallDisk(newGuardFolder())
     const world = await guardWorld({ folder })
     expect(() => writeFileSync(`${folder}/filler`, Buffer.alloc(2 << 20))).toThrow('ENOSPC')
-    expect((await world.guards.launch(shellSpec('none', 'exit 0'))).error).toMatch(/^guard(:| ).*(ENOSPC|No space left on device)/)
+    expect((await world.guards.launch(shellSpec('none', 'exit 0'))).error).toMatch(
+      /^guard(:| ).*(ENOSPC|No space left on device)/,
+    )
   })
 })
 
@@ -80,7 +94,9 @@ describe('the guard program', () => {
   it('is compiled again when a source is newer, and says in one line why it cannot be', async () => {
     const folder = `${mkdtempSync(join(tmpdir(), 'headroom-guard-program-'))}/`
     onTestFinished(() => rmSync(folder, { recursive: true }))
-    await expect(guardProgram(folder)).rejects.toThrow(/^the guard program .*build\/headroom-guard is missing, and so are its sources$/)
+    await expect(guardProgram(folder)).rejects.toThrow(
+      /^the guard program .*build\/headroom-guard is missing, and so are its sources$/,
+    )
     writeFileSync(`${folder}cc-flags`, '-O1 -Werror')
     writeFileSync(`${folder}a.c`, 'int main(void) { return 5; }')
     const program = await guardProgram(folder)
@@ -109,9 +125,9 @@ describe('the guard program', () => {
     expect(run([folder, '/none'], 'a\x001\x00-1\x00-1\x00-1\x000\x000\x009\x00\x00/\x00999999\x00')).toBe(
       'error guard: its input is cut off\n',
     )
-    expect(run([folder, '/none'], 'a\x001\x00-1\x00-1\x00-1\x000\x000\x009\x00\x00/\x001\x00true\x000\x00')).toBe(
-      'error guard: lease file /none: No such file or directory\n',
-    )
+    expect(
+      run([folder, '/none'], 'a\x001\x00-1\x00-1\x00-1\x000\x000\x009\x00\x00/\x001\x00true\x000\x00'),
+    ).toBe('error guard: lease file /none: No such file or directory\n')
   })
 })
 
@@ -131,13 +147,19 @@ describe('two hundred guards', () => {
     const medianMs = alone.toSorted((a, b) => a - b)[10]!
     const before = performance.now()
     for (let i = 0; i < names.length; i += 8)
-      await Promise.all(names.slice(i, i + 8).map((name) => world.sh(name, 'exec sleep 600', { isLeased: true })))
+      await Promise.all(
+        names.slice(i, i + 8).map((name) => world.sh(name, 'exec sleep 600', { isLeased: true })),
+      )
     const eachMs = (performance.now() - before) / names.length
-    const of = (who: string, key: string) => names.map((name) => kibOf(pidOf(attemptFolder(world.folder, name), who), key))
+    const of = (who: string, key: string) =>
+      names.map((name) => kibOf(pidOf(attemptFolder(world.folder, name), who), key))
     const guards = of('guard', 'Rss')
     const keepers = of('keeper', 'Rss')
     const pss = [...of('guard', 'Pss'), ...of('keeper', 'Pss')].reduce((a, b) => a + b, 0)
-    const ticks = () => names.map((name) => cpuTicks(pidOf(attemptFolder(world.folder, name), 'guard'))).reduce((a, b) => a + b, 0)
+    const ticks = () =>
+      names
+        .map((name) => cpuTicks(pidOf(attemptFolder(world.folder, name), 'guard')))
+        .reduce((a, b) => a + b, 0)
     const used = ticks()
     await Promise.all(names.map((name) => world.guards.suspend(name, 1)))
     process.stdout.write(
@@ -184,7 +206,9 @@ async function say(path: string, text: string): Promise<string> {
 }
 
 function kibOf(pid: number, key: string): number {
-  return Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1])
+  return Number(
+    new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1],
+  )
 }
 
 function cpuTicks(pid: number): number {

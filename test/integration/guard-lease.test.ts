@@ -25,32 +25,37 @@ describe.each([
   ['isolated', true],
   ['plain', false],
 ])('the run lease (%s)', { concurrent: true }, (_, isIsolated) => {
-  it.each(['SIGKILL', 'SIGSTOP'] as const)('ends a leased task, and no other, while the server is gone by %s', async (signal) => {
-    const folder = newGuardFolder()
-    const server = await startGuardServer(folder, isIsolated)
-    const end = bootTime() + LENGTH_MS
-    await server.ask({ call: 'lease', untilMono: end, lengthMs: LENGTH_MS })
-    expect(await server.ask({ call: 'launch', spec: shellSpec('leased', TREE, { isLeased: true }) })).toEqual({ error: null })
-    expect(await server.ask({ call: 'launch', spec: shellSpec('waits', TREE) })).toEqual({ error: null })
-    const leased = attemptFolder(folder, 'leased')
-    const waits = attemptFolder(folder, 'waits')
-    await until('both run', () => membersOf(leased).length === 3 && membersOf(waits).length === 3)
-    server.child.kill(signal)
-    const stopped = await until('it is stopped', () => {
-      const members = membersOf(leased)
-      return members.length > 0 && members.every((pid) => stateOf(pid) === 'T') && members
-    })
-    expect(bootTime()).toBeGreaterThanOrEqual(end)
-    expect(stopped).toHaveLength(3)
-    await until('it is killed', () => stopped.every(isGone) && isGone(pidOf(leased, 'guard')))
-    expect(bootTime()).toBeGreaterThanOrEqual(end + LENGTH_MS)
-    expect(membersOf(waits).map(stateOf)).not.toContain('T')
-    server.child.kill('SIGKILL')
-    await endAll(folder, isIsolated, [
-      { taskId: 'leased', exit: { code: null, signal: 'SIGKILL' }, didLeaseEnd: true },
-      { taskId: 'waits', exit: null, didLeaseEnd: false },
-    ])
-  })
+  it.each(['SIGKILL', 'SIGSTOP'] as const)(
+    'ends a leased task, and no other, while the server is gone by %s',
+    async (signal) => {
+      const folder = newGuardFolder()
+      const server = await startGuardServer(folder, isIsolated)
+      const end = bootTime() + LENGTH_MS
+      await server.ask({ call: 'lease', untilMono: end, lengthMs: LENGTH_MS })
+      expect(
+        await server.ask({ call: 'launch', spec: shellSpec('leased', TREE, { isLeased: true }) }),
+      ).toEqual({ error: null })
+      expect(await server.ask({ call: 'launch', spec: shellSpec('waits', TREE) })).toEqual({ error: null })
+      const leased = attemptFolder(folder, 'leased')
+      const waits = attemptFolder(folder, 'waits')
+      await until('both run', () => membersOf(leased).length === 3 && membersOf(waits).length === 3)
+      server.child.kill(signal)
+      const stopped = await until('it is stopped', () => {
+        const members = membersOf(leased)
+        return members.length > 0 && members.every((pid) => stateOf(pid) === 'T') && members
+      })
+      expect(bootTime()).toBeGreaterThanOrEqual(end)
+      expect(stopped).toHaveLength(3)
+      await until('it is killed', () => stopped.every(isGone) && isGone(pidOf(leased, 'guard')))
+      expect(bootTime()).toBeGreaterThanOrEqual(end + LENGTH_MS)
+      expect(membersOf(waits).map(stateOf)).not.toContain('T')
+      server.child.kill('SIGKILL')
+      await endAll(folder, isIsolated, [
+        { taskId: 'leased', exit: { code: null, signal: 'SIGKILL' }, didLeaseEnd: true },
+        { taskId: 'waits', exit: null, didLeaseEnd: false },
+      ])
+    },
+  )
 
   it('keeps a task running while it is renewed, and suspended after a late renewal until the server says so', async () => {
     const world = await guardWorld({ isIsolated })
@@ -120,8 +125,12 @@ describe('after the host was suspended', () => {
     await world.guards.resume('leased', 1)
     await world.guards.suspend('leased', 1)
     skipMs(60_000)
-    await expect(world.guards.resume('leased', 1)).rejects.toThrow('no run lease since the host was suspended')
-    await expect(world.guards.resume('leased', 1)).rejects.toThrow('no run lease since the host was suspended')
+    await expect(world.guards.resume('leased', 1)).rejects.toThrow(
+      'no run lease since the host was suspended',
+    )
+    await expect(world.guards.resume('leased', 1)).rejects.toThrow(
+      'no run lease since the host was suspended',
+    )
     await world.guards.resume('waits', 1)
     const noticed = bootTime()
     await until('it is later', () => bootTime() > noticed + 20)
@@ -156,7 +165,14 @@ int false_clock(clockid_t clock, struct timespec *at) {
   const files = readdirSync(sources).filter((name) => name.endsWith('.c') && name !== 'lease.c')
   const objects = [`${folder}/lease.o`, `${folder}/clock.c`, ...files.map((name) => `${sources}/${name}`)]
   const run = promisify(execFile)
-  await run('cc', [`@${sources}/cc-flags`, '-Dclock_gettime=false_clock', '-c', `${sources}/lease.c`, '-o', `${folder}/lease.o`])
+  await run('cc', [
+    `@${sources}/cc-flags`,
+    '-Dclock_gettime=false_clock',
+    '-c',
+    `${sources}/lease.c`,
+    '-o',
+    `${folder}/lease.o`,
+  ])
   await run('cc', [`@${sources}/cc-flags`, '-o', `${folder}/guard`, ...objects])
   return { program: `${folder}/guard`, skipMs: (ms) => writeFileSync(`${folder}/skipped`, String(ms / 1000)) }
 }

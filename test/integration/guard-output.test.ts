@@ -1,33 +1,57 @@
 /** What a guard keeps of its task's output, and that keeping it holds no task up. */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, closeSync, constants, existsSync, openSync, readdirSync, readSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { expect, it, onTestFinished } from 'vitest'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { attemptFolder, guardWorld, newGuardFolder, until } from '../support/guard-world.ts'
 
 const MIB = 1024 * 1024
 
-it('A fast producer of both streams ends unread, within the limit of its attempt at every moment', { timeout: 60_000 }, async () => {
-  const limit = 16 * MIB
-  const world = await guardWorld()
-  let most = 0
-  const sampling = setInterval(() => (most = Math.max(most, outputBytes(attemptFolder(world.folder, 'fast')))), 5)
-  onTestFinished(() => clearInterval(sampling))
-  const script = 'head -c 209715200 /dev/zero >&2 & head -c 209715200 /dev/zero; wait; echo last; echo last >&2'
-  await world.sh('fast', script, { maxOutputBytes: limit })
-  expect((await world.exitOf('fast')).exit).toEqual({ code: 0, signal: null })
-  const kept = outputBytes(attemptFolder(world.folder, 'fast'))
-  expect(Math.max(most, kept)).toBeLessThanOrEqual(limit)
-  expect(kept).toBeGreaterThan(limit * 0.75)
-  for (const stream of ['stdout', 'stderr'] as const) {
-    const end = await world.guards.readOutput('fast', 1, stream, 209_715_200, 100)
-    expect({ stream, tail: end?.data.toString(), isEnded: end?.isEnded }).toEqual({ stream, tail: 'last\n', isEnded: true })
-  }
-})
+it(
+  'A fast producer of both streams ends unread, within the limit of its attempt at every moment',
+  { timeout: 60_000 },
+  async () => {
+    const limit = 16 * MIB
+    const world = await guardWorld()
+    let most = 0
+    const sampling = setInterval(
+      () => (most = Math.max(most, outputBytes(attemptFolder(world.folder, 'fast')))),
+      5,
+    )
+    onTestFinished(() => clearInterval(sampling))
+    const script =
+      'head -c 209715200 /dev/zero >&2 & head -c 209715200 /dev/zero; wait; echo last; echo last >&2'
+    await world.sh('fast', script, { maxOutputBytes: limit })
+    expect((await world.exitOf('fast')).exit).toEqual({ code: 0, signal: null })
+    const kept = outputBytes(attemptFolder(world.folder, 'fast'))
+    expect(Math.max(most, kept)).toBeLessThanOrEqual(limit)
+    expect(kept).toBeGreaterThan(limit * 0.75)
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const end = await world.guards.readOutput('fast', 1, stream, 209_715_200, 100)
+      expect({ stream, tail: end?.data.toString(), isEnded: end?.isEnded }).toEqual({
+        stream,
+        tail: 'last\n',
+        isEnded: true,
+      })
+    }
+  },
+)
 
 it('A quiet stream keeps its output while the other one fills the limit many times', async () => {
   const world = await guardWorld()
-  await world.sh('quiet', 'echo rare >&2; head -c 1000000 /dev/zero; echo more >&2', { maxOutputBytes: 16_384 })
+  await world.sh('quiet', 'echo rare >&2; head -c 1000000 /dev/zero; echo more >&2', {
+    maxOutputBytes: 16_384,
+  })
   await world.exitOf('quiet')
   expect(await world.output('quiet', 'stderr')).toBe('rare\nmore\n')
 })
@@ -39,7 +63,10 @@ it('A disk that hangs costs output, marked in the stream, and does not hold the 
   const script = `head -c 4000000 /dev/zero; : > ${gate}/written; while [ ! -e ${gate}/on ]; do sleep 0.05; done; echo end`
   await world.sh('hung', script, { maxOutputBytes: 16 * MIB })
   await until('the task has written all of it', () => existsSync(`${gate}/written`))
-  const disk = openSync(`${attemptFolder(world.folder, 'hung')}/stdout.0`, constants.O_RDONLY | constants.O_NONBLOCK)
+  const disk = openSync(
+    `${attemptFolder(world.folder, 'hung')}/stdout.0`,
+    constants.O_RDONLY | constants.O_NONBLOCK,
+  )
   onTestFinished(() => closeSync(disk))
   let text = ''
   const drained = () => {
@@ -49,7 +76,8 @@ it('A disk that hangs costs output, marked in the stream, and does not hold the 
   await until('what was buffered is written', () => drained().length >= 200_000)
   writeFileSync(`${gate}/on`, '')
   await until('the output after the gap', () => drained().endsWith('end\n'))
-  const [, zeros = '', missing] = /^(\0+)\n\[headroom: (\d+) bytes of output are missing here\]\nend\n$/.exec(text) ?? []
+  const [, zeros = '', missing] =
+    /^(\0+)\n\[headroom: (\d+) bytes of output are missing here\]\nend\n$/.exec(text) ?? []
   expect(zeros.length + Number(missing)).toBe(4_000_000)
   expect((await world.exitOf('hung')).exit).toEqual({ code: 0, signal: null })
 })
@@ -68,13 +96,19 @@ it('An ended attempt larger than the limit of all ended ones keeps its latest ou
 function outputBytes(folder: string): number {
   if (!existsSync(folder)) return 0
   const names = readdirSync(folder).filter((name) => /^std(out|err)\./.test(name))
-  return names.reduce((sum, name) => sum + (statSync(`${folder}/${name}`, { throwIfNoEntry: false })?.size ?? 0), 0)
+  return names.reduce(
+    (sum, name) => sum + (statSync(`${folder}/${name}`, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  )
 }
 
 /** The guard with a fifo in place of its first file: opening one that has no reader hangs. */
 function hangingProgram(program: string): string {
   const path = `${newGuardFolder()}/hanging-guard`
-  writeFileSync(path, `#!/bin/sh\n${execFileSync('which', ['mkfifo']).toString().trim()} "$1/stdout.0"\nexec ${program} "$@"\n`)
+  writeFileSync(
+    path,
+    `#!/bin/sh\n${execFileSync('which', ['mkfifo']).toString().trim()} "$1/stdout.0"\nexec ${program} "$@"\n`,
+  )
   chmodSync(path, 0o755)
   return path
 }

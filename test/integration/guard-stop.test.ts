@@ -19,7 +19,9 @@ describe.each([
     await world.sh(name, script)
     await until(
       `${name} is ready`,
-      () => existsSync(output(world.folder, name)) && readFileSync(output(world.folder, name), 'utf8').includes('ready'),
+      () =>
+        existsSync(output(world.folder, name)) &&
+        readFileSync(output(world.folder, name), 'utf8').includes('ready'),
     )
     return world
   }
@@ -27,7 +29,11 @@ describe.each([
   it('handles SIGTERM and ends by itself; that its end was ordered is known', async () => {
     const world = await started('handles', HANDLES)
     world.guards.stop('handles', 1, LONG_MS)
-    expect(await world.exitOf('handles')).toMatchObject({ exit: { code: 5, signal: null }, wasOrdered: true, didLeaseEnd: false })
+    expect(await world.exitOf('handles')).toMatchObject({
+      exit: { code: 5, signal: null },
+      wasOrdered: true,
+      didLeaseEnd: false,
+    })
     expect(await world.output('handles')).toContain('handled')
   })
 
@@ -35,7 +41,10 @@ describe.each([
     const world = await started('ignores', IGNORES)
     const before = performance.now()
     world.guards.stop('ignores', 1, 700)
-    expect(await world.exitOf('ignores')).toMatchObject({ exit: { code: null, signal: 'SIGKILL' }, wasOrdered: true })
+    expect(await world.exitOf('ignores')).toMatchObject({
+      exit: { code: null, signal: 'SIGKILL' },
+      wasOrdered: true,
+    })
     expect(performance.now() - before).toBeGreaterThan(600)
     expect(membersOf(attemptFolder(world.folder, 'ignores'))).toEqual([])
   })
@@ -69,7 +78,11 @@ describe.each([
     const world = await started('held', HANDLES)
     await world.guards.suspend('held', 1)
     world.guards.stop('held', 1, 300)
-    expect(await world.exitOf('held')).toMatchObject({ exit: { signal: 'SIGKILL' }, wasOrdered: true, neverRan: true })
+    expect(await world.exitOf('held')).toMatchObject({
+      exit: { signal: 'SIGKILL' },
+      wasOrdered: true,
+      neverRan: true,
+    })
     expect(await world.output('held')).not.toContain('handled')
   })
 

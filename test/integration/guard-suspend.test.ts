@@ -42,7 +42,9 @@ describe.each([
     expect(members.length).toBeGreaterThanOrEqual(5)
     expect(members.map(stateOf)).toEqual(members.map(() => 'T'))
     const used = members.map(ticksOf)
-    expect(world.guards.processIds('family', 1).toSorted((a, b) => a - b)).toEqual(members.toSorted((a, b) => a - b))
+    expect(world.guards.processIds('family', 1).toSorted((a, b) => a - b)).toEqual(
+      members.toSorted((a, b) => a - b),
+    )
     await world.guards.suspend('family', 1)
     expect([membersOf(attempt), members.map(ticksOf)]).toEqual([members, used])
     await world.guards.resume('family', 1)
@@ -57,7 +59,10 @@ describe.each([
     await world.sh('stopped', FAMILY)
     await world.guards.suspend('stopped', 1)
     world.guards.kill('stopped', 1)
-    expect(await world.exitOf('stopped')).toMatchObject({ exit: { code: null, signal: 'SIGKILL' }, didLeaseEnd: false })
+    expect(await world.exitOf('stopped')).toMatchObject({
+      exit: { code: null, signal: 'SIGKILL' },
+      didLeaseEnd: false,
+    })
     expect(membersOf(attemptFolder(world.folder, 'stopped'))).toEqual([])
   })
 
@@ -88,11 +93,15 @@ describe.runIf(isRoot)('a server of an ordinary user', () => {
     chownSync(folder, NOBODY, NOBODY)
     const server = await startGuardServer(folder, true, NOBODY)
     await server.ask({ call: 'lease', untilMono: bootTime() + 600_000, lengthMs: 600_000 })
-    expect(await server.ask({ call: 'launch', spec: shellSpec('other', 'exit 0', { user: { uid: 0, gid: 0 } }) })).toEqual({
+    expect(
+      await server.ask({ call: 'launch', spec: shellSpec('other', 'exit 0', { user: { uid: 0, gid: 0 } }) }),
+    ).toEqual({
       error: 'cannot run as group 0: Operation not permitted',
       refused: { cause: 'host', code: 'task_user' },
     })
-    expect(await server.ask({ call: 'launch', spec: shellSpec('mine', `id -u; ${FAMILY}`) })).toEqual({ error: null })
+    expect(await server.ask({ call: 'launch', spec: shellSpec('mine', `id -u; ${FAMILY}`) })).toEqual({
+      error: null,
+    })
     const attempt = attemptFolder(folder, 'mine')
     await until('all of it runs', () => membersOf(attempt).length >= 6)
     await server.ask({ call: 'suspend', taskId: 'mine' })

@@ -1,6 +1,16 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { attemptFolder, guardWorld, isRoot, membersOf, newGuardFolder, NOBODY, pidOf, shellSpec, until } from '../support/guard-world.ts'
+import {
+  attemptFolder,
+  guardWorld,
+  isRoot,
+  membersOf,
+  newGuardFolder,
+  NOBODY,
+  pidOf,
+  shellSpec,
+  until,
+} from '../support/guard-world.ts'
 
 /** Everything holds with namespaces and cgroups, where this host has them, and without. */
 describe.each([
@@ -28,7 +38,10 @@ describe.each([
 
   it('ends with its command: what that leaves behind is killed first', async () => {
     const world = await guardWorld({ isIsolated })
-    await world.sh('rest', '(setsid sh -c "trap : TERM HUP; while :; do sleep 60; done" &) ; sleep 60 & exit 3')
+    await world.sh(
+      'rest',
+      '(setsid sh -c "trap : TERM HUP; while :; do sleep 60; done" &) ; sleep 60 & exit 3',
+    )
     expect((await world.exitOf('rest')).exit).toEqual({ code: 3, signal: null })
     expect(membersOf(attemptFolder(world.folder, 'rest'))).toEqual([])
   })
@@ -41,7 +54,9 @@ describe.each([
       'tr "\\0" "\\n" < /proc/self/environ; readlink /proc/self/cwd; ls /proc/self/fd | wc -l; grep -E "Sig(Ign|Blk)" /proc/self/status'
     await world.sh('world', script, { env, workingDirectory })
     await world.exitOf('world')
-    const { mark } = JSON.parse(readFileSync(`${attemptFolder(world.folder, 'world')}/task.json`, 'utf8')) as { mark: string }
+    const { mark } = JSON.parse(
+      readFileSync(`${attemptFolder(world.folder, 'world')}/task.json`, 'utf8'),
+    ) as { mark: string }
     const environment = `PATH=/usr/bin:/bin\nGREETING=a b c\nEMPTY=\nHEADROOM_ATTEMPT=${mark}\n`
     const sorted = (text: string) =>
       text
@@ -76,7 +91,10 @@ describe.each([
       error: 'working directory /no/such: No such file or directory',
       refused: { cause: 'host', code: 'work_folder' },
     })
-    expect(await refused({ command: [] })).toEqual({ error: 'command: it is empty', refused: { cause: 'task', code: 'bad_command' } })
+    expect(await refused({ command: [] })).toEqual({
+      error: 'command: it is empty',
+      refused: { cause: 'task', code: 'bad_command' },
+    })
     expect(await refused({ command: ['a\0b'] })).toEqual({
       error: 'command: it holds a NUL character',
       refused: { cause: 'task', code: 'bad_command' },
@@ -117,11 +135,16 @@ describe.each([
 
   it('keeps the latest of its output, readable by offset, the two streams apart', async () => {
     const world = await guardWorld({ isIsolated })
-    await world.sh('much', 'i=0; while [ $i -lt 4000 ]; do printf "%09d\\n" $i; i=$((i+1)); done; echo oops >&2', {
-      maxOutputBytes: 16_384,
-    })
+    await world.sh(
+      'much',
+      'i=0; while [ $i -lt 4000 ]; do printf "%09d\\n" $i; i=$((i+1)); done; echo oops >&2',
+      {
+        maxOutputBytes: 16_384,
+      },
+    )
     await world.exitOf('much')
-    const read = (offset: number, maxBytes: number) => world.guards.readOutput('much', 1, 'stdout', offset, maxBytes)
+    const read = (offset: number, maxBytes: number) =>
+      world.guards.readOutput('much', 1, 'stdout', offset, maxBytes)
     const first = await read(0, 100)
     expect(first!.offset).toBeGreaterThanOrEqual(40_000 - 16_384)
     expect(first!.offset).toBeLessThanOrEqual(40_000 - 16_384 * 0.75)
@@ -196,7 +219,9 @@ describe('guards', () => {
     await world.sh('../../etc/ä b', 'exit 0')
     expect((await world.exitOf('../../etc/ä b')).exit?.code).toBe(0)
     expect(readdirSync(`${world.folder}/guards`)).toEqual(['..%2F..%2Fetc%2F%C3%A4%20b.1'])
-    expect((await world.guards.launch(shellSpec('x'.repeat(300), ''))).error).toMatch(/too long for a folder$/)
+    expect((await world.guards.launch(shellSpec('x'.repeat(300), ''))).error).toMatch(
+      /too long for a folder$/,
+    )
   })
 
   it('say in one line that their folder cannot be used', async () => {

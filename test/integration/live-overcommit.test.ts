@@ -66,13 +66,17 @@ async function decisionsOf(live: LiveCluster): Promise<readonly string[]> {
       readonly next_after: number
     } = await live.get(`/events?after=${after}&limit=200`)
     events.push(
-      ...page.items.map((item) => ({ ...item, task: item.task_id ?? item.task ?? null, node: item.node_id ?? item.node ?? null })),
+      ...page.items.map((item) => ({
+        ...item,
+        task: item.task_id ?? item.task ?? null,
+        node: item.node_id ?? item.node ?? null,
+      })),
     )
     after = page.items.length === 0 ? null : page.next_after
   }
-  const { items } = await live.get<{ readonly items: readonly { readonly id: string; readonly name: string }[] }>(
-    '/tasks?state=all&limit=200',
-  )
+  const { items } = await live.get<{
+    readonly items: readonly { readonly id: string; readonly name: string }[]
+  }>('/tasks?state=all&limit=200')
   const names = new Map(items.map(({ id, name }) => [id, name]))
   return decisionsIn(events, (id) => names.get(id) ?? id)
 }
@@ -80,15 +84,27 @@ async function decisionsOf(live: LiveCluster): Promise<readonly string[]> {
 /** Where each task was placed, who was swapped out and who returned: what the controller decides. */
 function decisionsIn(events: readonly Happened[], nameOf: (taskId: string) => string): readonly string[] {
   return events.flatMap(({ kind, task, node, data }) => {
-    const what = kind === 'task_placed' ? `placed ${String(data['when'])}` : kind === 'task_residency' ? String(data['residency']) : ''
+    const what =
+      kind === 'task_placed'
+        ? `placed ${String(data['when'])}`
+        : kind === 'task_residency'
+          ? String(data['residency'])
+          : ''
     return /^(placed|swapping_)/.test(what) ? [`${what} ${nameOf(task ?? '')} on ${node}`] : []
   })
 }
 
 function inventoryOf({ gpu, gpuCount }: Scenario['nodes'][number]): string {
   const { outMibPerS, inMibPerS, outFixedMs, inFixedMs } = gpu.swap
-  const swap = { out_mib_per_s: outMibPerS, in_mib_per_s: inMibPerS, out_fixed_ms: outFixedMs, in_fixed_ms: inFixedMs }
-  return JSON.stringify({ gpus: Array.from({ length: gpuCount }, () => ({ model: gpu.model, vram_mib: gpu.vramMib, swap })) })
+  const swap = {
+    out_mib_per_s: outMibPerS,
+    in_mib_per_s: inMibPerS,
+    out_fixed_ms: outFixedMs,
+    in_fixed_ms: inFixedMs,
+  }
+  return JSON.stringify({
+    gpus: Array.from({ length: gpuCount }, () => ({ model: gpu.model, vram_mib: gpu.vramMib, swap })),
+  })
 }
 
 /** Submits each task at its time, tells those that stand still when work comes for them, and waits for all to end. Answers who was seen stopped. */
@@ -99,12 +115,23 @@ async function playLive(live: LiveCluster, scenario: Scenario): Promise<string[]
   const stopped: string[] = []
   await Promise.all(
     scenario.workload.map(async (item) => {
-      if (item.kind !== 'task' || item.work.kind !== 'phases') throw new Error(`${FILE}: tasks with phases only`)
+      if (item.kind !== 'task' || item.work.kind !== 'phases')
+        throw new Error(`${FILE}: tasks with phases only`)
       const { request, atMs } = item
       const { phases } = item.work
       const socket = live.path(`${request.id}.socket`)
-      const steps = phases.flatMap(([busyMs, idleMs]) => [`busy=${busyMs}ms`, ...(idleMs > 0 ? [`idle=${idleMs}ms`] : [])])
-      const work = [process.execPath, '--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'work', ...steps]
+      const steps = phases.flatMap(([busyMs, idleMs]) => [
+        `busy=${busyMs}ms`,
+        ...(idleMs > 0 ? [`idle=${idleMs}ms`] : []),
+      ])
+      const work = [
+        process.execPath,
+        '--import',
+        join(ROOT, 'cli/require-node.mjs'),
+        join(ROOT, 'cli/main.ts'),
+        'work',
+        ...steps,
+      ]
       const command = ['sh', '-c', 'echo $HEADROOM_SOCKET > "$0"; exec "$@"', socket, ...work]
       await reach(atMs)
       const { id } = await live.send<{ readonly id: string }>('POST', '/tasks', {
@@ -113,7 +140,10 @@ async function playLive(live: LiveCluster, scenario: Scenario): Promise<string[]
         priority: request.priority,
         command,
       })
-      await until(`${request.id} has started`, () => existsSync(socket) && readFileSync(socket, 'utf8') !== '')
+      await until(
+        `${request.id} has started`,
+        () => existsSync(socket) && readFileSync(socket, 'utf8') !== '',
+      )
       let at = atMs
       for (const [busyMs, idleMs] of phases.slice(0, -1)) {
         at += busyMs + idleMs
@@ -137,7 +167,9 @@ async function playLive(live: LiveCluster, scenario: Scenario): Promise<string[]
 function statesOf(taskId: string): readonly string[] {
   const states = readdirSync('/proc').flatMap((pid) => {
     try {
-      const isOfTask = /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`HEADROOM_TASK_ID=${taskId}`)
+      const isOfTask =
+        /^\d+$/.test(pid) &&
+        readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`HEADROOM_TASK_ID=${taskId}`)
       return isOfTask ? [/^State:\s+(\S)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? ''] : []
     } catch {
       return []

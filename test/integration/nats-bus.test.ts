@@ -29,7 +29,8 @@ afterEach(async () => {
 })
 
 const message = envelopeOf(aHeartbeat('a'))
-const echo = (bus: WatchedBus): (() => void) => bus.subscribe(HEARTBEATS, (heard, _subject, reply) => reply(heard))
+const echo = (bus: WatchedBus): (() => void) =>
+  bus.subscribe(HEARTBEATS, (heard, _subject, reply) => reply(heard))
 
 function ask(bus: WatchedBus, timeoutMs = TIMEOUT_MS, subject = SUBJECT): Promise<RequestOutcome> {
   return new Promise((resolve) => bus.request(subject, message, timeoutMs, resolve))
@@ -137,7 +138,8 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     const outcomes: RequestOutcome[] = []
     let sent = 0
     const flood = setInterval(() => {
-      for (let each = 0; each < 500; each++) bus.request(SUBJECT, large, TIMEOUT_MS, (outcome) => outcomes.push(outcome))
+      for (let each = 0; each < 500; each++)
+        bus.request(SUBJECT, large, TIMEOUT_MS, (outcome) => outcomes.push(outcome))
       sent += 500
     }, 1)
     await until('it is disconnected', () => !bus.isConnected)
@@ -196,7 +198,10 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     await raw.close()
     expect(heard).toEqual([message.id])
     expect(answers).toBe(0)
-    expect(bus.counts).toMatchObject({ handled: 1, malformed: { too_large: 1, not_json: 2, wrong_version: 1, bad_field: 2 } })
+    expect(bus.counts).toMatchObject({
+      handled: 1,
+      malformed: { too_large: 1, not_json: 2, wrong_version: 1, bad_field: 2 },
+    })
     expect(bus.bad.map(({ subject, why }) => `${subject} ${why}`)).toEqual([
       `${SUBJECT} message: is no JSON in UTF-8`,
       `${SUBJECT} message: is no JSON in UTF-8`,

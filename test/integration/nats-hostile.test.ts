@@ -27,7 +27,8 @@ const SEED = 'hostile'
 const NODE = 'n1'
 const on = (verb: string, node = NODE): string => `gpu.v1.node.${node}.${verb}`
 
-type Reason = keyof BusCounts['malformed'] | keyof Controller['messages']['refused'] | 'late' | 'repeated_events'
+type Reason =
+  keyof BusCounts['malformed'] | keyof Controller['messages']['refused'] | 'late' | 'repeated_events'
 interface Hostile {
   readonly reason: Reason
   readonly subject: string
@@ -37,7 +38,14 @@ interface Hostile {
 
 const hello = (nodeId: string): Body => {
   const { gpus, tasks, finished_unacked } = aHeartbeat(nodeId)
-  const more = { name: nodeId, address: '', host_swap_mib: 100_000, signals_wanted: true, device: 'process', allow_exec: true } as const
+  const more = {
+    name: nodeId,
+    address: '',
+    host_swap_mib: 100_000,
+    signals_wanted: true,
+    device: 'process',
+    allow_exec: true,
+  } as const
   return { op: 'hello', node_id: nodeId, gpus, tasks, finished_unacked, ...more }
 }
 
@@ -80,7 +88,9 @@ test.skipIf(whyNoNatsServer() !== null)(
       expect(sum(Object.values(expected))).toBe(MESSAGES)
       expect(await stateOf(controller, store)).toEqual(before)
       expect(bus.counts.connections).toBe(1)
-      const answer = await raw.request(on('heartbeat'), encode({ ...genuine.heartbeat, seq: 1_000_000 }), { timeout: 10_000 })
+      const answer = await raw.request(on('heartbeat'), encode({ ...genuine.heartbeat, seq: 1_000_000 }), {
+        timeout: 10_000,
+      })
       expect(answer.json<Envelope>().body.op).toBe('lease')
     } finally {
       clearInterval(pump)
@@ -106,7 +116,17 @@ async function liveAWhile(raw: NatsConnection, controller: Controller): Promise<
     callback: (_error, message) => {
       const { task_id, attempt } = message.json<{ body: { task_id: string; attempt: number } }>().body
       message.respond(
-        encode(envelopeOf({ op: 'result', task_id, attempt, outcome: 'accepted', reason: null, residency: 'none', generation: 0 })),
+        encode(
+          envelopeOf({
+            op: 'result',
+            task_id,
+            attempt,
+            outcome: 'accepted',
+            reason: null,
+            residency: 'none',
+            generation: 0,
+          }),
+        ),
       )
     },
   })
@@ -125,14 +145,27 @@ async function liveAWhile(raw: NatsConnection, controller: Controller): Promise<
   expect(await ask(on('event'), events)).toEqual({ op: 'events_ack', up_to: 1 })
   expect(controller.views.counts()).toMatchObject({ running: 1, pending: 1 })
   const residency = 'resident'
-  const task = { task_id, attempt: 1, residency, generation: 1, gpus: [0], vram_mib: 8_192, wants_gpu: true, idle_ms: 0 } as const
+  const task = {
+    task_id,
+    attempt: 1,
+    residency,
+    generation: 1,
+    gpus: [0],
+    vram_mib: 8_192,
+    wants_gpu: true,
+    idle_ms: 0,
+  } as const
   const heartbeat = envelopeOf({ ...aHeartbeat(NODE), tasks: [task] })
   expect(await ask(on('heartbeat'), heartbeat)).toMatchObject({ op: 'lease', stop: [] })
   return { hello: genuine.hello, heartbeat, events }
 }
 
 /** Sends them in portions, each awaited, so that none is lost for being too many. @returns how many by reason */
-async function flood(raw: NatsConnection, genuine: Genuine, arrived: () => number): Promise<Partial<Record<Reason, number>>> {
+async function flood(
+  raw: NatsConnection,
+  genuine: Genuine,
+  arrived: () => number,
+): Promise<Partial<Record<Reason, number>>> {
   const random = createSeededRandom(SEED).stream('messages')
   const kinds = kindsOf(genuine, random)
   const expected: Partial<Record<Reason, number>> = {}
@@ -151,7 +184,10 @@ async function flood(raw: NatsConnection, genuine: Genuine, arrived: () => numbe
 }
 
 /** The last is a large one. */
-function kindsOf({ hello: greeting, heartbeat, events }: Genuine, random: () => number): readonly (() => Hostile)[] {
+function kindsOf(
+  { hello: greeting, heartbeat, events }: Genuine,
+  random: () => number,
+): readonly (() => Hostile)[] {
   const among = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
   const text = new TextEncoder()
   const said = [
@@ -184,22 +220,38 @@ function kindsOf({ hello: greeting, heartbeat, events }: Genuine, random: () => 
     () => ({
       reason: 'not_json',
       subject: among(said)[0],
-      payload: Uint8Array.from({ length: 1 + Math.floor(random() * 200) }, () => 128 + Math.floor(random() * 64)),
+      payload: Uint8Array.from(
+        { length: 1 + Math.floor(random() * 200) },
+        () => 128 + Math.floor(random() * 64),
+      ),
     }),
     () => {
       const [subject, message] = among(said)
       const whole = encode(message)
       return { reason: 'not_json', subject, payload: whole.subarray(0, Math.floor(random() * whole.length)) }
     },
-    () => ({ reason: 'wrong_version', subject: on('heartbeat'), payload: spoilt('v', among([0, 2, '1', null, [1]])) }),
+    () => ({
+      reason: 'wrong_version',
+      subject: on('heartbeat'),
+      payload: spoilt('v', among([0, 2, '1', null, [1]])),
+    }),
     () => ({ reason: 'bad_field', subject: on('heartbeat'), payload: spoilt(among(fields), among(odd)) }),
-    () => ({ reason: 'bad_field', subject: on('heartbeat'), payload: encode(heartbeat), reply: among([on('command'), '$SYS.REQ', 'x']) }),
+    () => ({
+      reason: 'bad_field',
+      subject: on('heartbeat'),
+      payload: encode(heartbeat),
+      reply: among([on('command'), '$SYS.REQ', 'x']),
+    }),
     () => ({
       reason: 'wrong_sender',
       subject: on(among(['hello', 'heartbeat', 'event']), among(['n2', 'lab'])),
       payload: encode(among(said)[1]),
     }),
-    () => ({ reason: 'unknown_node', subject: on('heartbeat', 'n9'), payload: encode(envelopeOf(aHeartbeat('n9'))) }),
+    () => ({
+      reason: 'unknown_node',
+      subject: on('heartbeat', 'n9'),
+      payload: encode(envelopeOf(aHeartbeat('n9'))),
+    }),
     () => ({
       reason: 'unknown_node',
       subject: on('event'),
@@ -234,13 +286,25 @@ function kindsOf({ hello: greeting, heartbeat, events }: Genuine, random: () => 
 
 /** What people see, what is durable, and what happened, as text. */
 async function stateOf(controller: Controller, store: Store): Promise<string> {
-  const app = createApi({ commands: controller.commands, views: controller.views, version: 'test', fleet: 'live', readiness: () => [] })
+  const app = createApi({
+    commands: controller.commands,
+    views: controller.views,
+    version: 'test',
+    fleet: 'live',
+    readiness: () => [],
+  })
   const seen = await Promise.all(
-    ['nodes', 'tasks', 'groups', 'config', 'summary'].map(async (path) => (await app.inject(`/api/v1/${path}`)).body),
+    ['nodes', 'tasks', 'groups', 'config', 'summary'].map(
+      async (path) => (await app.inject(`/api/v1/${path}`)).body,
+    ),
   )
   await app.close()
   expect(seen.join()).toContain(`"node_id":"${NODE}"`)
-  return JSON.stringify([seen, await store.load(), await store.reads.events(eventQuery({})), controller.views.lastEventSeq()], null, 1)
+  return JSON.stringify(
+    [seen, await store.load(), await store.reads.events(eventQuery({})), controller.views.lastEventSeq()],
+    null,
+    1,
+  )
 }
 
 const incoming = ({ handled, malformed }: BusCounts): number => handled + sum(Object.values(malformed))

@@ -31,7 +31,14 @@ const OUTSIDE = nodeIdFromName('outside')
 
 const aHello = (nodeId: string): Body => {
   const { gpus, tasks, finished_unacked } = aHeartbeat(nodeId)
-  const rest = { name: 'n', address: '', host_swap_mib: 0, signals_wanted: true, device: 'process', allow_exec: false } as const
+  const rest = {
+    name: 'n',
+    address: '',
+    host_swap_mib: 0,
+    signals_wanted: true,
+    device: 'process',
+    allow_exec: false,
+  } as const
   return { op: 'hello', node_id: nodeId, gpus, tasks, finished_unacked, ...rest }
 }
 
@@ -43,19 +50,37 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
 
   const config = (...args: string[]): Promise<Ended> => headroom(['nats', 'config', ...args])
   const whole = (): Promise<Ended> =>
-    config('--nodes', 'a,b', '--clients', 'lab,other', '--fleets', 'demo', '-o', out, '--listen', url.slice('nats://'.length))
+    config(
+      '--nodes',
+      'a,b',
+      '--clients',
+      'lab,other',
+      '--fleets',
+      'demo',
+      '-o',
+      out,
+      '--listen',
+      url.slice('nats://'.length),
+    )
 
   beforeAll(async () => {
     const port = await freePort()
     url = `nats://127.0.0.1:${port}`
-    expect(await whole()).toMatchObject({ code: 0, stdout: expect.stringContaining(`NODE_ID=${A}`) as string })
+    expect(await whole()).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`NODE_ID=${A}`) as string,
+    })
     server = await startNatsServer(readFileSync(out, 'utf8'), port)
   })
 
   const connect = async (name: string): Promise<WatchedBus> => {
     const [, clientId] = /^client-(.*)$/.exec(name) ?? []
     const inbox = clientId === undefined ? {} : { CONTROLLER_NATS_INBOX_PREFIX: clientInbox(clientId) }
-    const env = { CONTROLLER_NATS_URL: url, CONTROLLER_NATS_NKEY_FILE: join(folder, 'keys', `${name}.nk`), ...inbox }
+    const env = {
+      CONTROLLER_NATS_URL: url,
+      CONTROLLER_NATS_NKEY_FILE: join(folder, 'keys', `${name}.nk`),
+      ...inbox,
+    }
     const settings = natsSettings(env)
     if (settings === null) throw new Error('no settings')
     const bus = natsBus('', settings)
@@ -86,14 +111,19 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
         (verb) => [controller, clientSubject('*', verb), lab, clientSubject('lab', verb)] as const,
       ),
     ]
-    for (const [hears, pattern] of parts) hears.subscribe(pattern, (message, _subject, reply) => reply(message))
+    for (const [hears, pattern] of parts)
+      hears.subscribe(pattern, (message, _subject, reply) => reply(message))
     fleet.subscribe(nodeSubject(OUTSIDE, 'command'), (message, _subject, reply) => reply(message))
     for (const bus of [controller, a, fleet]) await settled(bus)
-    for (const [, , asks, subject] of parts) expect(await ask(asks, subject), subject).toMatchObject({ answered: true })
+    for (const [, , asks, subject] of parts)
+      expect(await ask(asks, subject), subject).toMatchObject({ answered: true })
     expect(await ask(fleet, nodeSubject(OUTSIDE, 'hello')), 'a fleet').toMatchObject({ answered: true })
-    expect(await ask(controller, nodeSubject(OUTSIDE, 'command')), 'a fleet').toMatchObject({ answered: true })
+    expect(await ask(controller, nodeSubject(OUTSIDE, 'command')), 'a fleet').toMatchObject({
+      answered: true,
+    })
     // `settled` asks where nobody may: that is all that was refused.
-    for (const bus of [controller, a, lab, fleet]) expect(bus.denied.filter((what) => what !== 'publish nobody.listens.here')).toEqual([])
+    for (const bus of [controller, a, lab, fleet])
+      expect(bus.denied.filter((what) => what !== 'publish nobody.listens.here')).toEqual([])
   })
 
   test.each([
@@ -109,7 +139,11 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     ['fleet-demo', 'commands a server', nodeSubject(A, 'command')],
     ['controller', 'says hello as a server', nodeSubject(A, 'hello')],
   ])('%s that %s is refused by the broker', async (name, _what, subject) => {
-    const [liar, controller, victim] = [await connect(name), await connect('controller'), await connect('node-b')]
+    const [liar, controller, victim] = [
+      await connect(name),
+      await connect('controller'),
+      await connect('node-b'),
+    ]
     const heard: string[] = []
     controller.subscribe(nodeSubject('*', 'hello'), (_message, each) => heard.push(each))
     controller.subscribe(nodeSubject('*', 'event'), (_message, each) => heard.push(each))
@@ -119,7 +153,9 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     await settled(victim)
     expect(await ask(liar, subject)).toEqual({ answered: false, why: 'no_responder' })
     expect(liar.denied).toContain(`publish ${subject}`)
-    await until('the broker has said so', () => new RegExp(`Publish Violation.*"${subject}"`).test(server.log()))
+    await until('the broker has said so', () =>
+      new RegExp(`Publish Violation.*"${subject}"`).test(server.log()),
+    )
     await settled(controller)
     await settled(victim)
     expect(heard).toEqual([])
@@ -142,15 +178,21 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     await until('the broker has said so', () => server.log().includes('Subscription Violation'))
   })
 
-  test.each(['node-a', 'client-lab'])('%s neither reads nor forges the answers that others wait for', async (name) => {
-    const spy = await connect(name)
-    const victim = natsSettings({ CONTROLLER_NATS_URL: url, CONTROLLER_NATS_NKEY_FILE: join(folder, 'keys/node-b.nk') })
-    spy.subscribe(`${victim?.inboxPrefix}.>`, () => {})
-    spy.subscribe('_INBOX.>', () => {})
-    await until('it is told of both', () => spy.denied.length === 2)
-    expect(await ask(spy, `${victim?.inboxPrefix}.guess`)).toEqual({ answered: false, why: 'no_responder' })
-    expect(spy.denied).toHaveLength(3)
-  })
+  test.each(['node-a', 'client-lab'])(
+    '%s neither reads nor forges the answers that others wait for',
+    async (name) => {
+      const spy = await connect(name)
+      const victim = natsSettings({
+        CONTROLLER_NATS_URL: url,
+        CONTROLLER_NATS_NKEY_FILE: join(folder, 'keys/node-b.nk'),
+      })
+      spy.subscribe(`${victim?.inboxPrefix}.>`, () => {})
+      spy.subscribe('_INBOX.>', () => {})
+      await until('it is told of both', () => spy.denied.length === 2)
+      expect(await ask(spy, `${victim?.inboxPrefix}.guess`)).toEqual({ answered: false, why: 'no_responder' })
+      expect(spy.denied).toHaveLength(3)
+    },
+  )
 
   test('nobody gets in without a key', async () => {
     const bus = natsBus(url)
@@ -174,7 +216,10 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     expect(await ask(a, nodeSubject(A, 'heartbeat'), aHeartbeat(B))).toMatchObject(refused)
     expect(audit).toEqual([`${A} wrong_sender`, `${A} wrong_sender`])
     expect(controller.engine.cluster.nodes.size).toBe(0)
-    expect(await ask(a, nodeSubject(A, 'hello'), aHello(A))).toMatchObject({ answered: true, answer: { body: { op: 'welcome' } } })
+    expect(await ask(a, nodeSubject(A, 'hello'), aHello(A))).toMatchObject({
+      answered: true,
+      answer: { body: { op: 'welcome' } },
+    })
     await controller.stop()
     clock.stop()
   })
@@ -182,7 +227,12 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
   test('a client submits, watches and cancels its tasks at a real controller; another does not see them', async () => {
     const clock = createSystemClock()
     const bus = await connect('controller')
-    const controller = createController({ clock, random: createSystemRandom(), bus, store: createMemoryStore() })
+    const controller = createController({
+      clock,
+      random: createSystemRandom(),
+      bus,
+      store: createMemoryStore(),
+    })
     await controller.start()
     await settled(bus)
     const [lab, other] = [await connect('client-lab'), await connect('client-other')]
@@ -193,7 +243,10 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     expect(task?.spec.owner).toBe('nats:lab')
     const hidden = { answered: true, answer: { body: { op: 'refused', reason: 'not_found' } } }
     expect(await ask(other, clientSubject('other', 'get'), { op: 'get', task_id })).toMatchObject(hidden)
-    expect(await ask(other, clientSubject('lab', 'cancel'), { op: 'cancel', task_id })).toEqual({ answered: false, why: 'no_responder' })
+    expect(await ask(other, clientSubject('lab', 'cancel'), { op: 'cancel', task_id })).toEqual({
+      answered: false,
+      why: 'no_responder',
+    })
     const kept = await ask(lab, clientSubject('lab', 'keepalive'), { op: 'keepalive', task_id, busy: false })
     expect(kept).toMatchObject({ answered: true, answer: { body: { op: 'task', task_id } } })
     const cancelled = await ask(lab, clientSubject('lab', 'cancel'), { op: 'cancel', task_id })
@@ -205,23 +258,39 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
   test('A client cannot make the controller publish into the inbox of another client', async () => {
     const clock = createSystemClock()
     const bus = await connect('controller')
-    const controller = createController({ clock, random: createSystemRandom(), bus, store: createMemoryStore() })
+    const controller = createController({
+      clock,
+      random: createSystemRandom(),
+      bus,
+      store: createMemoryStore(),
+    })
     await controller.start()
     await settled(bus)
     const [lab, victim] = [await rawClient('lab'), await rawClient('other')]
     const heard: string[] = []
-    victim.subscribe(`${clientInbox('other')}.>`, { callback: (_error, { subject }) => void heard.push(`other: ${subject}`) })
-    lab.subscribe(`${clientInbox('lab')}.>`, { callback: (_error, { subject }) => void heard.push(`lab: ${subject}`) })
+    victim.subscribe(`${clientInbox('other')}.>`, {
+      callback: (_error, { subject }) => void heard.push(`other: ${subject}`),
+    })
+    lab.subscribe(`${clientInbox('lab')}.>`, {
+      callback: (_error, { subject }) => void heard.push(`lab: ${subject}`),
+    })
     await Promise.all([victim.flush(), lab.flush()])
     const request = encode(envelopeOf({ op: 'get', task_id: OUTSIDE }))
-    for (const reply of [`${clientInbox('other')}.1`, `${clientInbox('laboratory')}.1`, clientInbox('lab'), '_INBOX_UABC.1'])
+    for (const reply of [
+      `${clientInbox('other')}.1`,
+      `${clientInbox('laboratory')}.1`,
+      clientInbox('lab'),
+      '_INBOX_UABC.1',
+    ])
       lab.publish(clientSubject('lab', 'get'), request, { reply })
     await until('all are refused', () => bus.bad.length === 4)
     lab.publish(clientSubject('lab', 'get'), request, { reply: `${clientInbox('lab')}.2` })
     await until('its own inbox is answered', () => heard.length > 0)
     await Promise.all([victim.flush(), lab.flush()])
     expect(heard).toEqual([`lab: ${clientInbox('lab')}.2`])
-    expect(new Set(bus.bad.map(({ why }) => why))).toEqual(new Set(['reply: must begin with _INBOX_CLIENT.lab.']))
+    expect(new Set(bus.bad.map(({ why }) => why))).toEqual(
+      new Set(['reply: must begin with _INBOX_CLIENT.lab.']),
+    )
     await Promise.all([lab.close(), victim.close(), controller.stop()])
     clock.stop()
   })

@@ -42,7 +42,10 @@ const isRefused = async (bus: WatchedBus, why: RegExp): Promise<void> => {
 describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
   test('a wrong password is told in one line without it, and tried again until it is right', async () => {
     const server = await broker('authorization { user: controller, password: right }')
-    const bus = busFrom(server, { CONTROLLER_NATS_USER: 'controller', CONTROLLER_NATS_PASSWORD: 'open-sesame' })
+    const bus = busFrom(server, {
+      CONTROLLER_NATS_USER: 'controller',
+      CONTROLLER_NATS_PASSWORD: 'open-sesame',
+    })
     await isRefused(bus, /^disconnected cannot connect: .*Authorization Violation/i)
     expect(bus.states.join()).not.toMatch(/sesame|\n/)
     await server.restart('authorization { user: controller, password: open-sesame }')
@@ -51,7 +54,9 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
 
   test('a password, a token and an nkey each open the door', async () => {
     const byPassword = await broker('authorization { user: controller, password: "s3cret" }')
-    await isUp(busFrom(byPassword, { CONTROLLER_NATS_USER: 'controller', CONTROLLER_NATS_PASSWORD: 's3cret' }))
+    await isUp(
+      busFrom(byPassword, { CONTROLLER_NATS_USER: 'controller', CONTROLLER_NATS_PASSWORD: 's3cret' }),
+    )
     const byToken = await broker('authorization { token: "t0ken" }')
     await isUp(busFrom(byToken, { CONTROLLER_NATS_TOKEN: 't0ken' }))
     const user = nkeys.createUser()
@@ -65,7 +70,9 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
 
   test('what its permissions forbid is told, and a request that may not be sent has no responder', async () => {
     const permissions = '{ publish: "may.>", subscribe: ["_INBOX_node.>", "hears.>"] }'
-    const server = await broker(`authorization { users: [ { user: node, password: p, permissions: ${permissions} } ] }`)
+    const server = await broker(
+      `authorization { users: [ { user: node, password: p, permissions: ${permissions} } ] }`,
+    )
     const bus = busFrom(server, { CONTROLLER_NATS_USER: 'node', CONTROLLER_NATS_PASSWORD: 'p' })
     await isUp(bus)
     bus.subscribe('other.commands', () => {})
@@ -88,7 +95,9 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
     })
     afterAll(() => rmSync(folder, { recursive: true }))
     const secured = (certificates: Certificates, more = ''): Promise<NatsServer> =>
-      broker(`tls { cert_file: "${certificates.serverCert}", key_file: "${certificates.serverKey}", ${more} }`)
+      broker(
+        `tls { cert_file: "${certificates.serverCert}", key_file: "${certificates.serverKey}", ${more} }`,
+      )
 
     test('a broker is believed when our authority vouches for it under its address', async () => {
       const server = await secured(good)
@@ -96,7 +105,10 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
       await isUp(bus)
       await settled(bus)
       await isRefused(busFrom(server, {}, 'tls'), /cannot connect: .*(self-signed|unable to)/)
-      await isRefused(busFrom(server, { CONTROLLER_NATS_TLS_CA: elsewhere.ca }), /cannot connect: .*(self-signed|unable to|signature)/)
+      await isRefused(
+        busFrom(server, { CONTROLLER_NATS_TLS_CA: elsewhere.ca }),
+        /cannot connect: .*(self-signed|unable to|signature)/,
+      )
     })
 
     test('a broker whose certificate is for another name is not believed', async () => {
@@ -110,7 +122,13 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
     test('a broker that wants a certificate of ours gets it', async () => {
       const server = await secured(good, `ca_file: "${good.ca}", verify: true`)
       const env = { CONTROLLER_NATS_TLS_CA: good.ca }
-      await isUp(busFrom(server, { ...env, CONTROLLER_NATS_TLS_CERT: good.clientCert, CONTROLLER_NATS_TLS_KEY: good.clientKey }))
+      await isUp(
+        busFrom(server, {
+          ...env,
+          CONTROLLER_NATS_TLS_CERT: good.clientCert,
+          CONTROLLER_NATS_TLS_KEY: good.clientKey,
+        }),
+      )
       await isRefused(busFrom(server, env), /^disconnected/)
     })
   })

@@ -32,7 +32,10 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom nats rotate', () => {
     await headroom(['nats', 'config', '--nodes', 'a,b', '--clients', 'lab', '-o', conf])
     broker = await startNatsServer(configuration())
     const names = ['controller', 'node-a', 'node-b', 'client-lab']
-    const [before, keptBefore] = [readFileSync(keyOf('node-a'), 'utf8'), names.map((name) => readFileSync(keyOf(name), 'utf8'))]
+    const [before, keptBefore] = [
+      readFileSync(keyOf('node-a'), 'utf8'),
+      names.map((name) => readFileSync(keyOf(name), 'utf8')),
+    ]
     const old = join(folder, 'old.nk')
     cpSync(keyOf('node-a'), old)
     expect(await headroom(['nats', 'rotate', 'node-a', '-o', conf])).toMatchObject({
@@ -54,11 +57,14 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom nats rotate', () => {
   })
 
   it('--all replaces every key, and a party that is not there is named before anything is changed', async () => {
-    const read = (): readonly string[] => readdirSync(join(folder, 'keys')).map((name) => readFileSync(join(folder, 'keys', name), 'utf8'))
+    const read = (): readonly string[] =>
+      readdirSync(join(folder, 'keys')).map((name) => readFileSync(join(folder, 'keys', name), 'utf8'))
     const before = [readFileSync(conf, 'utf8'), ...read()]
     expect(await headroom(['nats', 'rotate', 'node-a', 'node-x', '-o', conf])).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/knows no node-x; it knows controller, node-a, node-b, client-lab\n$/) as string,
+      stderr: expect.stringMatching(
+        /knows no node-x; it knows controller, node-a, node-b, client-lab\n$/,
+      ) as string,
     })
     expect(await headroom(['nats', 'rotate', '-o', conf])).toMatchObject({ code: 2 })
     expect([readFileSync(conf, 'utf8'), ...read()]).toEqual(before)
@@ -80,7 +86,9 @@ describe('headroom nats config', () => {
     const config = ['nats', 'config', '--nodes', 'a,b', '-o', join(place, 'nats.conf'), '--key-copies']
     expect(await headroom([...config, `node-a=${copies}`])).toMatchObject({ code: 0 })
     expect(readdirSync(copies)).toEqual(['node-a.nk'])
-    expect(readFileSync(join(copies, 'node-a.nk'), 'utf8')).toBe(readFileSync(join(place, 'keys/node-a.nk'), 'utf8'))
+    expect(readFileSync(join(copies, 'node-a.nk'), 'utf8')).toBe(
+      readFileSync(join(place, 'keys/node-a.nk'), 'utf8'),
+    )
     expect(statSync(join(copies, 'node-a.nk')).mode & 0o777).toBe(0o440)
     expect(await headroom([...config, `node-c=${copies}`])).toMatchObject({ code: 2 })
   })
@@ -89,9 +97,23 @@ describe('headroom nats config', () => {
     const place = temporaryFolder()
     const [copies, conf] = [join(place, 'sim'), join(place, 'nats.conf')]
     const config = (kind: string): Promise<Ended> =>
-      headroom(['nats', 'config', '--nodes', 'a', '--trial-fleets', 'sim', '--key-copies', `fleet-sim=${copies}`, '-o', conf], {
-        env: { CONTROLLER_STORE_KIND: kind },
-      })
+      headroom(
+        [
+          'nats',
+          'config',
+          '--nodes',
+          'a',
+          '--trial-fleets',
+          'sim',
+          '--key-copies',
+          `fleet-sim=${copies}`,
+          '-o',
+          conf,
+        ],
+        {
+          env: { CONTROLLER_STORE_KIND: kind },
+        },
+      )
     const isKnown = (): boolean => readFileSync(conf, 'utf8').includes('# fleet-sim')
     for (const [kind, keys] of [
       ['live', []],
@@ -105,17 +127,32 @@ describe('headroom nats config', () => {
 
   it('--kubernetes writes a Secret and a workload for each node, for its owner alone', async () => {
     const place = temporaryFolder()
-    await headroom(['nats', 'config', '--nodes', 'gpu-1,gpu-2', '--kubernetes', '-o', join(place, 'nats.conf')])
+    await headroom([
+      'nats',
+      'config',
+      '--nodes',
+      'gpu-1,gpu-2',
+      '--kubernetes',
+      '-o',
+      join(place, 'nats.conf'),
+    ])
     expect(readdirSync(join(place, 'kubernetes'))).toEqual(['gpu-server-gpu-1.yaml', 'gpu-server-gpu-2.yaml'])
     for (const name of ['gpu-1', 'gpu-2']) {
       const file = join(place, `kubernetes/gpu-server-${name}.yaml`)
       expect(statSync(file).mode & 0o777).toBe(0o600)
-      const documents = parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS() as { readonly kind: string })
+      const documents = parseAllDocuments(readFileSync(file, 'utf8')).map(
+        (document) => document.toJS() as { readonly kind: string },
+      )
       const seed = readFileSync(join(place, `keys/node-${name}.nk`), 'utf8').trim()
       expect(documents[0]).toMatchObject({ kind: 'Secret', stringData: { 'node.nk': seed } })
-      expect(documents[1]).toMatchObject({ kind: 'DaemonSet', metadata: { name: `headroom-gpu-server-${name}` } })
+      expect(documents[1]).toMatchObject({
+        kind: 'DaemonSet',
+        metadata: { name: `headroom-gpu-server-${name}` },
+      })
     }
-    expect(await headroom(['nats', 'config', '--nodes', 'GPU_1', '--kubernetes', '-o', join(place, 'nats.conf')])).toMatchObject({
+    expect(
+      await headroom(['nats', 'config', '--nodes', 'GPU_1', '--kubernetes', '-o', join(place, 'nats.conf')]),
+    ).toMatchObject({
       code: 2,
     })
   })

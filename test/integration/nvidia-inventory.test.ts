@@ -28,12 +28,18 @@ async function opened(options: NvidiaOptions = {}): Promise<NvidiaAccelerator> {
 test('the inventory is what the driver lets programs have, in the order of the indexes', async () => {
   driver.gpu(0, { totalMib: 81_559, reservedMib: 551, name: 'NVIDIA H100 80GB HBM3' })
   driver.gpu(1, { totalMib: 24_000, name: 'NVIDIA L4' })
-  const { gpus, environment } = await opened().then((open) => ({ gpus: open.gpus(), environment: open.environment([1, 0]) }))
+  const { gpus, environment } = await opened().then((open) => ({
+    gpus: open.gpus(),
+    environment: open.environment([1, 0]),
+  }))
   expect(gpus).toEqual([
     { index: 0, model: 'NVIDIA H100 80GB HBM3', physical_mib: 81_008, foreign_mib: 0 },
     { index: 1, model: 'NVIDIA L4', physical_mib: 24_000, foreign_mib: 0 },
   ])
-  expect(environment).toEqual({ CUDA_DEVICE_ORDER: 'PCI_BUS_ID', CUDA_VISIBLE_DEVICES: `${STUB_UUID(1)},${STUB_UUID(0)}` })
+  expect(environment).toEqual({
+    CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
+    CUDA_VISIBLE_DEVICES: `${STUB_UUID(1)},${STUB_UUID(0)}`,
+  })
 })
 
 test('a task with no GPU sees none', async () => {
@@ -138,7 +144,12 @@ test('a driver that is not loaded is told in words', async () => {
 })
 
 test('every error of NVML has a name and words, one that is not known its number', async () => {
-  const helper = new HelperProcess({ role: 'nvml', library: driver.nvmlLibrary, ffiModule: 'koffi', onNote: () => {} })
+  const helper = new HelperProcess({
+    role: 'nvml',
+    library: driver.nvmlLibrary,
+    ffiModule: 'koffi',
+    onNote: () => {},
+  })
   const told: string[] = []
   for (const code of [...Array.from({ length: 30 }, (_, before) => before + 1), 999, 31]) {
     driver.rule('nvmlInit_v2', `code ${code}`)
@@ -155,7 +166,9 @@ test('a driver that hangs is given up after the time for it, and read again when
   driver.rule('nvmlDeviceGetMemoryInfo_v2', 'hang')
   const task = stubTask([11])
   const hung = driver.accelerator({ snapshotMs: 200 })
-  await expect(hung.open()).rejects.toThrow('no NVIDIA GPU can be read: nvml helper: snapshot not answered in 200 ms')
+  await expect(hung.open()).rejects.toThrow(
+    'no NVIDIA GPU can be read: nvml helper: snapshot not answered in 200 ms',
+  )
   driver.withoutRule('nvmlDeviceGetMemoryInfo_v2')
   expect((await open.sample([task])).freeMib).toEqual([1000])
 })
@@ -174,7 +187,10 @@ test('a driver that crashes takes the helper with it, the next sample starts ano
 })
 
 test('no koffi and no nvidia-smi: one line says both', async () => {
-  const failure = await opened({ ffiModule: 'koffi-that-is-not-installed', smiProgram: '/nowhere/nvidia-smi' }).catch(String)
+  const failure = await opened({
+    ffiModule: 'koffi-that-is-not-installed',
+    smiProgram: '/nowhere/nvidia-smi',
+  }).catch(String)
   expect(failure).toMatch(
     /^AcceleratorFault: no NVIDIA GPU can be read: koffi does not load: .*koffi-that-is-not-installed.*; and there is no \/nowhere\/nvidia-smi$/,
   )

@@ -42,19 +42,28 @@ async function open(): Promise<NvidiaAccelerator> {
 
 async function start(accelerator: NvidiaAccelerator): Promise<CudaProgram> {
   const environment = accelerator.environment([0])
-  const started = await CudaProgram.start({ program, cudaLibrary: driver.cudaLibrary, name: 'asks', mib: MIB, environment })
+  const started = await CudaProgram.start({
+    program,
+    cudaLibrary: driver.cudaLibrary,
+    name: 'asks',
+    mib: MIB,
+    environment,
+  })
   running.push(started)
   return started
 }
 
 /** A letter for each thread. */
 function threadStates({ pid }: { readonly pid: number }): string {
-  const threads = readdirSync(`/proc/${pid}/task`).map((thread) => readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8'))
+  const threads = readdirSync(`/proc/${pid}/task`).map((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8'),
+  )
   return threads.map((status) => /^State:\s*(\S)/m.exec(status)?.[1] ?? '').join('')
 }
 
 /** A thread that is let go of stops a moment later. */
-const untilStopped = (task: CudaProgram): Promise<void> => vi.waitFor(() => expect(threadStates(pidOf(task))).toMatch(/^T+$/))
+const untilStopped = (task: CudaProgram): Promise<void> =>
+  vi.waitFor(() => expect(threadStates(pidOf(task))).toMatch(/^T+$/))
 
 const pidOf = (task: CudaProgram): { readonly pid: number } => ({ pid: task.processIds()[0] ?? 0 })
 

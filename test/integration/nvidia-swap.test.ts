@@ -34,7 +34,8 @@ async function opened(options: NvidiaOptions = {}): Promise<NvidiaAccelerator> {
   return accelerator
 }
 
-const CUDA_MAP = '7f0000000000-7f0000001000 r-xp 00000000 00:00 0 /usr/lib/x86_64-linux-gnu/libcuda.so.570.86.15'
+const CUDA_MAP =
+  '7f0000000000-7f0000001000 r-xp 00000000 00:00 0 /usr/lib/x86_64-linux-gnu/libcuda.so.570.86.15'
 const NCCL_MAP = '7f1000000000-7f1000001000 r-xp 00000000 00:00 0 /opt/venv/lib/libnccl.so.2'
 
 /** Waits for a fact; a test that waits in vain fails by its own time limit. */
@@ -107,7 +108,9 @@ test('a process that cannot be held in time stays where it is', async () => {
   const open = common
   expect(await open.swapOut(stubTask([11]))).toBe('woke_while_locked')
   expect(driver.stateOf(11)).toBe('running')
-  expect(driver.notes).toContain('task task-1 attempt 1: cuCheckpointProcessLock: not ready in time (CUDA_ERROR_NOT_READY)')
+  expect(driver.notes).toContain(
+    'task task-1 attempt 1: cuCheckpointProcessLock: not ready in time (CUDA_ERROR_NOT_READY)',
+  )
 })
 
 test.each([
@@ -213,7 +216,9 @@ test('a restore that runs out of memory all the same is the end of the process, 
   await open.swapOut(task)
   driver.rule('cuCheckpointProcessRestore', 'code 2')
   expect(await open.swapIn(task)).toBe('copy_failed')
-  expect(driver.notes).toContain('task task-1 attempt 1: process 11 is lost: the GPU ran out of memory while it was restored')
+  expect(driver.notes).toContain(
+    'task task-1 attempt 1: process 11 is lost: the GPU ran out of memory while it was restored',
+  )
   driver.withoutRule('cuCheckpointProcessRestore')
   expect(await open.swapIn(task)).toBe('copy_failed')
   expect(driver.actions().filter((call) => call === 'restore 11')).toHaveLength(1)
@@ -271,7 +276,9 @@ test('a process that the driver is still copying is waited for', async () => {
   const asked = driver.calls().filter((call) => call === 'state 11').length
   driver.process(11, { mib: [300], state: 'checkpointing' })
   driver.rule('cuCheckpointProcessCheckpoint', 'crash')
-  await until(() => expect(driver.calls().filter((call) => call === 'state 11').length).toBeGreaterThan(asked))
+  await until(() =>
+    expect(driver.calls().filter((call) => call === 'state 11').length).toBeGreaterThan(asked),
+  )
   driver.process(11, { mib: [300], state: 'checkpointed' })
   expect(await outcome).toBe('done')
 })
@@ -286,7 +293,9 @@ test('a process that the driver has lost while copying is named', async () => {
   driver.process(11, { mib: [300], state: 'failed' })
   driver.rule('cuCheckpointProcessCheckpoint', 'code 999')
   expect(await outcome).toBe('copy_failed')
-  expect(driver.notes.at(-1)).toBe('task task-1 attempt 1: process 11 is lost: the driver failed while it copied')
+  expect(driver.notes.at(-1)).toBe(
+    'task task-1 attempt 1: process 11 is lost: the driver failed while it copied',
+  )
   expect(await open.whyNotSwappable(task)).toBe('process 11 is lost: the driver failed while it copied')
 })
 
@@ -300,7 +309,15 @@ test('after a restart each process tells where it stands; one that was held in b
   const open = common
   const tasks = [11, 12, 13, 14, 15, 16].map((pid) => stubTask([pid], { taskId: `task-${pid}` }))
   const residencies = await Promise.all([...tasks, stubTask([])].map((task) => open.residencyOf(task)))
-  expect(residencies).toEqual(['resident', 'swapped_out', 'resident', 'unknown', 'swapped_out', 'resident', 'unknown'])
+  expect(residencies).toEqual([
+    'resident',
+    'swapped_out',
+    'resident',
+    'unknown',
+    'swapped_out',
+    'resident',
+    'unknown',
+  ])
   expect(driver.stateOf(13)).toBe('running')
   expect(await Promise.all(tasks.slice(1, 2).map((task) => open.swapIn(task)))).toEqual(['done'])
   expect(driver.stateOf(12)).toBe('running')
@@ -325,7 +342,10 @@ test('what cannot be swapped is told with the reason, and refused without touchi
   driver.process(11, { mib: [100] })
   driver.process(12, { mib: [100] })
   driver.process(13, { mib: [100, 100], proc: { maps: `${CUDA_MAP}\n${NCCL_MAP}` } })
-  driver.process(14, { mib: [100], proc: { maps: `${CUDA_MAP}\n200000000000-200008000000 rw-s 00000000 00:06 1 /dev/nvidia-uvm` } })
+  driver.process(14, {
+    mib: [100],
+    proc: { maps: `${CUDA_MAP}\n200000000000-200008000000 rw-s 00000000 00:06 1 /dev/nvidia-uvm` },
+  })
   driver.process(15, { mib: [100] })
   driver.rule('cuCheckpointProcessGetRestoreThreadId-15', 'code 304')
   const cases = [
@@ -356,13 +376,17 @@ test('a driver of before the checkpoint API: the reason, and no helper', async (
   driver.write('driver', '560.35.03')
   driver.process(11, { mib: [100] })
   const open = await opened()
-  expect(await open.whyNotSwappable(stubTask([11]))).toBe('driver 560.35.03 is older than 570, the first with the checkpoint API')
+  expect(await open.whyNotSwappable(stubTask([11]))).toBe(
+    'driver 560.35.03 is older than 570, the first with the checkpoint API',
+  )
   expect(driver.calls()).not.toContain('cuInit')
 })
 
 test('a libcuda without the functions, or none at all: the reason names it', async () => {
   const old = await opened({ cudaLibrary: driver.compile('cuda.c', 'old-cuda.so', '-DOLD_CUDA') })
-  expect(await old.whyNotSwappable(stubTask([11]))).toMatch(/old-cuda\.so has no cuCheckpointProcessGetState: the driver is too old$/)
+  expect(await old.whyNotSwappable(stubTask([11]))).toMatch(
+    /old-cuda\.so has no cuCheckpointProcessGetState: the driver is too old$/,
+  )
   const none = await opened({ cudaLibrary: '/nowhere/libcuda.so.1' })
   expect(await none.whyNotSwappable(stubTask([11]))).toMatch(/^\/nowhere\/libcuda\.so\.1 cannot be loaded: /)
 })
@@ -380,9 +404,13 @@ test('closing ends the helpers, also one that hangs', async () => {
 test('a server that is killed leaves no helper behind, not even one that hangs in the driver', async () => {
   driver.process(11, { mib: [300] })
   driver.rule('cuCheckpointProcessLock', 'hang')
-  const owner = spawn(process.execPath, [join(import.meta.dirname, '../support/nvidia-stubs/helper-owner.ts'), driver.cudaLibrary], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const owner = spawn(
+    process.execPath,
+    [join(import.meta.dirname, '../support/nvidia-stubs/helper-owner.ts'), driver.cudaLibrary],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   let said = ''
   owner.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
   await until(() => expect(said).toMatch(/^\d+\n$/))

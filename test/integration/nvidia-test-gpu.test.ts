@@ -45,5 +45,8 @@ test('bytes that differ after a swap-in are a failure', async () => {
 }, 120_000)
 
 test.skipIf(existsSync('/dev/nvidiactl'))('a host without a GPU skips', async () => {
-  expect(await testGpu('--nvml', '/nowhere/libnvidia-ml.so.1')).toEqual({ code: 0, output: 'skipped: no NVIDIA GPU\n' })
+  expect(await testGpu('--nvml', '/nowhere/libnvidia-ml.so.1')).toEqual({
+    code: 0,
+    output: 'skipped: no NVIDIA GPU\n',
+  })
 })

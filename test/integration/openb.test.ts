@@ -15,18 +15,43 @@ describe('the openb trace', () => {
   const folder = temporaryFolder()
   const [asItIs, serving] = [join(folder, 'openb.trace.jsonl'), join(folder, 'openb-serving.trace.jsonl.gz')]
   const importInto = (out: string, ...options: string[]): Promise<unknown> =>
-    headroomJson(['trace', 'import', 'openb', pods, '--nodes', nodes, '--vram-map', VRAM_MAP, '-o', out, ...options])
+    headroomJson([
+      'trace',
+      'import',
+      'openb',
+      pods,
+      '--nodes',
+      nodes,
+      '--vram-map',
+      VRAM_MAP,
+      '-o',
+      out,
+      ...options,
+    ])
   let told: unknown
   beforeAll(async () => {
     ;[told] = await Promise.all([importInto(asItIs), importInto(serving, '--activity-model', 'serving')])
   })
 
   it('keeps 7,064 tasks and names 1,088 dropped rows by reason', () => {
-    expect(told).toMatchObject({ tasks: 7064, rows: 8152, dropped: { no_gpu: 1088 }, importer: { synthetic: ['vram_mib', 'activity'] } })
+    expect(told).toMatchObject({
+      tasks: 7064,
+      rows: 8152,
+      dropped: { no_gpu: 1088 },
+      importer: { synthetic: ['vram_mib', 'activity'] },
+    })
   })
 
   it('runs whole on its 1,213 nodes, where nobody ever waits', async () => {
-    const { metrics } = await headroomJson<RunResult>(['sim', 'replay', asItIs, '--nodes-file', nodes, '--vram-map', VRAM_MAP])
+    const { metrics } = await headroomJson<RunResult>([
+      'sim',
+      'replay',
+      asItIs,
+      '--nodes-file',
+      nodes,
+      '--vram-map',
+      VRAM_MAP,
+    ])
     expect(metrics.tasks).toEqual({ submitted: 7064, completed: 7064, failed: 0, unfinished: 0 })
     expect(metrics.queue_wait_s).toEqual({ mean: 0, p50: 0, p95: 0, p99: 0 })
     expect(metrics.starvation_percent.queue).toBe(0)
@@ -38,7 +63,15 @@ describe('the openb trace', () => {
     const percentages = [0, 50, 100]
     const runs = await Promise.all(
       percentages.map((percent) =>
-        headroomJson<RunResult>(['sim', 'replay', serving, ...fleet, ...demand, '--overcommit', String(percent)]),
+        headroomJson<RunResult>([
+          'sim',
+          'replay',
+          serving,
+          ...fleet,
+          ...demand,
+          '--overcommit',
+          String(percent),
+        ]),
       ),
     )
     const starvation = runs.map(({ metrics }) => metrics.starvation_percent)

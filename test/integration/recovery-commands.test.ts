@@ -21,7 +21,8 @@ describe('after a restore', { timeout: 60_000 }, () => {
     ;({ world, url } = served)
   }
   afterEach(() => served.end())
-  const run = (...args: readonly string[]): Promise<Ended> => headroom(args, { env: { VENDOR_CONTROLLER_URL: url } })
+  const run = (...args: readonly string[]): Promise<Ended> =>
+    headroom(args, { env: { VENDOR_CONTROLLER_URL: url } })
   const get = async <T>(path: string): Promise<T> => (await (await fetch(`${url}/api/v1${path}`)).json()) as T
   const nodeOf = (id: string): string => world.runsOn(id)[0] ?? ''
 
@@ -58,14 +59,25 @@ describe('after a restore', { timeout: 60_000 }, () => {
       code: 0,
       stdout: 'later/1: task of ada from now on\n',
     })
-    expect(await get('/tasks/later')).toMatchObject({ state: 'running', attempt: 1, owner: 'ada', name: 'trained' })
-    expect(await run('attempts', 'stop', 'other/1')).toMatchObject({ code: 0, stdout: `other/1: ${nodeOf('other')} is told to end it\n` })
+    expect(await get('/tasks/later')).toMatchObject({
+      state: 'running',
+      attempt: 1,
+      owner: 'ada',
+      name: 'trained',
+    })
+    expect(await run('attempts', 'stop', 'other/1')).toMatchObject({
+      code: 0,
+      stdout: `other/1: ${nodeOf('other')} is told to end it\n`,
+    })
     while (world.runsOn('other').length > 0) await wait(10)
     expect(world.runsOn('later')).toHaveLength(1)
     expect(world.runs.takeDoubles()).toEqual([])
     while ((await get<AttemptListBody>('/attempts')).items.length > 0) await wait(10)
     expect((await run('attempts', 'adopt', 'other/1', '--owner', 'ada')).stderr).toMatch(/other\/1/)
-    expect(await run('attempts', 'stop', 'other')).toMatchObject({ code: 2, stderr: 'error: "other" must be TASK/ATTEMPT\n' })
+    expect(await run('attempts', 'stop', 'other')).toMatchObject({
+      code: 2,
+      stderr: 'error: "other" must be TASK/ATTEMPT\n',
+    })
   })
 
   it('headroom recovery status names the nodes that are awaited, and finish ends it', async () => {
@@ -73,7 +85,10 @@ describe('after a restore', { timeout: 60_000 }, () => {
     const status = await run('recovery', 'status')
     expect(status.stdout).toMatch(/^placements +paused: RECOVERY$/m)
     expect(status.stdout).toMatch(/^recovery +restored .*, 1 nodes awaited$/m)
-    expect(await get('/recovery')).toMatchObject({ placements_paused: 'RECOVERY', recovery: { nodes_awaited: [nodeIdFromName('n3')] } })
+    expect(await get('/recovery')).toMatchObject({
+      placements_paused: 'RECOVERY',
+      recovery: { nodes_awaited: [nodeIdFromName('n3')] },
+    })
     expect(await run('recovery', 'finish')).toMatchObject({ code: 0 })
     expect(await get('/recovery')).toMatchObject({ recovery: null })
     expect((await run('recovery', 'status')).stdout).toMatch(/^recovery +none$/m)

@@ -9,13 +9,17 @@ import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Event } from '../../controller/domain/event.ts'
 
 const NO_IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
-const ALWAYS = 'assert: { always: [single_run, resident_within_capacity, reserve_kept, commit_limit, fairness_bound] }\n'
+const ALWAYS =
+  'assert: { always: [single_run, resident_within_capacity, reserve_kept, commit_limit, fairness_bound] }\n'
 
 async function runOf(
   text: string,
   options: { readonly areHeartbeatsEnacted?: boolean } = {},
 ): Promise<Run & { readonly events: readonly Event[] }> {
-  const { scenario } = loadScenario({ text: `scenario: x\nversion: 1\n${text}${ALWAYS}`, baseDir: '/nowhere' })
+  const { scenario } = loadScenario({
+    text: `scenario: x\nversion: 1\n${text}${ALWAYS}`,
+    baseDir: '/nowhere',
+  })
   const events: Event[] = []
   let checker: Checker | null = null
   const run = await runScenario(scenario, NO_IDENTITY, {
@@ -31,7 +35,9 @@ async function runOf(
 }
 
 const eventsOf = (events: readonly Event[], taskId: string): string[] =>
-  events.filter((event) => event.taskId === taskId).map(({ kind, data }) => (kind === 'task_residency' ? String(data['residency']) : kind))
+  events
+    .filter((event) => event.taskId === taskId)
+    .map(({ kind, data }) => (kind === 'task_residency' ? String(data['residency']) : kind))
 
 describe('VRAM that others take', () => {
   const FLEET = `fleet: [{ name: a, gpu: { vram_mib: 40960 }, foreign: [{ at: 1h, mib: 20Gi }, { at: 3h, mib: 0 }] }]\n`
@@ -57,7 +63,9 @@ workload:
 })
 
 describe('a host link that is shared', () => {
-  const text = (link: string): string => `fleet: [{ name: a, gpus: 4, gpu: { vram_mib: 40960, swap: pinned-gen4 }${link} }]
+  const text = (
+    link: string,
+  ): string => `fleet: [{ name: a, gpus: 4, gpu: { vram_mib: 40960, swap: pinned-gen4 }${link} }]
 config: { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60 }
 workload:
   - { generate: regular, name: first, rate_per_hour: 60, batch: 4, count: 4, vram_mib: 30Gi, duration: 1h, activity: { busy: 1m, idle: 50m } }
@@ -102,7 +110,8 @@ describe('tasks that an operator submits', () => {
   })
 
   it('without such a command run on, and the run does not wait for them', async () => {
-    const { result, operatorFaults } = await runOf(`${FLEET}workload: [{ task: { id: t, vram_mib: 1, run: 1h } }]
+    const { result, operatorFaults } =
+      await runOf(`${FLEET}workload: [{ task: { id: t, vram_mib: 1, run: 1h } }]
 operator:
   - { at: 10m, post: /api/v1/tasks, body: { vram_mib: 8192, command: [serve] }, expect: 201 }
   - { at: 20m, post: /api/v1/tasks, body: { vram_mib: 8192, command: [serve] }, as: second, expect: 201, idempotency_key: k }
@@ -140,7 +149,9 @@ operator:
       expect.stringContaining(
         'operator at 1m: GET /api/v1/config was answered 200, safety_reserve_mib is 2048, expected is 1: {',
       ) as string,
-      expect.stringContaining('operator at 2m: GET /api/v1/nodes/none was answered 404, expected is 200: {') as string,
+      expect.stringContaining(
+        'operator at 2m: GET /api/v1/nodes/none was answered 404, expected is 200: {',
+      ) as string,
     ])
   })
 })

@@ -28,7 +28,8 @@ async function ready(url: string): Promise<{ status: number; checks: Ready['chec
 }
 
 async function post(url: string, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }> {
-  const init = body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }
+  const init =
+    body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }
   const answer = await fetch(url, { method: 'POST', ...init })
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
 }
@@ -79,7 +80,12 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
     await expect.poll(() => ready(url).then(({ status }) => status), WITHIN).toBe(200)
     const raw = await connect({ servers: broker.url })
     let answers = 0
-    for (const payload of ['no JSON', JSON.stringify({ v: 2 }), JSON.stringify({ v: 1 }), 'x'.repeat(262_145)]) {
+    for (const payload of [
+      'no JSON',
+      JSON.stringify({ v: 2 }),
+      JSON.stringify({ v: 1 }),
+      'x'.repeat(262_145),
+    ]) {
       const subject = `gpu.v1.node.${nodeIdFromName('hostile')}.hello`
       await raw.request(subject, payload, { timeout: 200 }).then(
         () => (answers += 1),
@@ -98,7 +104,10 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
   it('answers while the broker is away, says so, and goes on when it is there, again and again', async () => {
     const broker = await startNatsServer()
     await broker.kill()
-    const served = await serve(`${folder}/broker`, { CONTROLLER_NATS_URL: broker.url, CONTROLLER_STORE_KIND: 'trial' })
+    const served = await serve(`${folder}/broker`, {
+      CONTROLLER_NATS_URL: broker.url,
+      CONTROLLER_STORE_KIND: 'trial',
+    })
     expect(served.output()).toContain(`GPU servers over ${broker.url}`)
     expect(await ready(served.url)).toMatchObject({
       status: 503,

@@ -10,17 +10,31 @@ const folder = temporaryFolder()
 const place = (name: string): string => join(folder, name)
 const SECRET = 'a-secret-of-the-environment-0123456789'
 
-async function statusOf({ url }: Served, path: string, token?: string, init: RequestInit = {}): Promise<number> {
-  const headers = { 'Content-Type': 'application/json', ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }) }
+async function statusOf(
+  { url }: Served,
+  path: string,
+  token?: string,
+  init: RequestInit = {},
+): Promise<number> {
+  const headers = {
+    'Content-Type': 'application/json',
+    ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+  }
   return (await fetch(`${url}/api/v1${path}`, { ...init, headers })).status
 }
 
 describe('a controller that others can reach', () => {
   test('does not start without a token, and says what to set', async () => {
-    const env = { CONTROLLER_HTTP_HOST: '0.0.0.0', CONTROLLER_HTTP_PORT: '0', CONTROLLER_DATA_DIR: place('open'), LOG_LEVEL: 'error' }
+    const env = {
+      CONTROLLER_HTTP_HOST: '0.0.0.0',
+      CONTROLLER_HTTP_PORT: '0',
+      CONTROLLER_DATA_DIR: place('open'),
+      LOG_LEVEL: 'error',
+    }
     const { code, stdout, stderr } = await headroom(['serve'], { env })
     expect([code, stdout, stderr.trim().split('\n').length]).toEqual([1, '', 1])
-    for (const word of ['CONTROLLER_HTTP_HOST', '0.0.0.0', 'CONTROLLER_ADMIN_TOKEN_FILE', '127.0.0.1']) expect(stderr).toContain(word)
+    for (const word of ['CONTROLLER_HTTP_HOST', '0.0.0.0', 'CONTROLLER_ADMIN_TOKEN_FILE', '127.0.0.1'])
+      expect(stderr).toContain(word)
   })
 
   test('starts with the token of a file, which is an admin', async () => {
@@ -32,9 +46,11 @@ describe('a controller that others can reach', () => {
     const local = { ...served, url: served.url.replace('0.0.0.0', '127.0.0.1') }
     expect(served.output()).toContain('every user of this host may read')
     expect(served.output()).not.toContain(SECRET)
-    expect([await statusOf(local, '/tokens'), await statusOf(local, '/tokens', SECRET), await statusOf(local, '/livez')]).toEqual([
-      401, 200, 200,
-    ])
+    expect([
+      await statusOf(local, '/tokens'),
+      await statusOf(local, '/tokens', SECRET),
+      await statusOf(local, '/livez'),
+    ]).toEqual([401, 200, 200])
     served.process.kill('SIGTERM')
     expect(await served.ended).toBe(0)
   })
@@ -47,9 +63,12 @@ describe('a controller that others can reach', () => {
   ])('does not start when the file %s', async (name, text, why) => {
     const file = place(name.replaceAll(' ', '-'))
     if (text !== null) writeFileSync(file, text, { mode: 0o600 })
-    const { code, stderr } = await headroom(['serve'], { env: { CONTROLLER_ADMIN_TOKEN_FILE: file, CONTROLLER_DATA_DIR: place('never') } })
+    const { code, stderr } = await headroom(['serve'], {
+      env: { CONTROLLER_ADMIN_TOKEN_FILE: file, CONTROLLER_DATA_DIR: place('never') },
+    })
     expect([code, stderr.trim().split('\n').length]).toEqual([2, 1])
-    for (const part of ['CONTROLLER_ADMIN_TOKEN_FILE', file, '32 to 512 characters', why]) expect(stderr).toContain(part)
+    for (const part of ['CONTROLLER_ADMIN_TOKEN_FILE', file, '32 to 512 characters', why])
+      expect(stderr).toContain(part)
     if (text !== null) expect(stderr).not.toContain(text.slice(0, 20))
     expect(existsSync(place('never'))).toBe(false)
   })
@@ -70,13 +89,17 @@ describe('a controller with an identity provider', () => {
       CONTROLLER_OIDC_ROLES: 'gpu-operators=operator',
     })
     const url = served.url.replace('0.0.0.0', '127.0.0.1')
-    const cookieOf = (answer: Response): string => (answer.headers.getSetCookie().at(-1) ?? '').split(';', 1)[0] ?? ''
+    const cookieOf = (answer: Response): string =>
+      (answer.headers.getSetCookie().at(-1) ?? '').split(';', 1)[0] ?? ''
     try {
       expect((await fetch(`${url}/api/v1/config`)).status).toBe(401)
       const begun = await fetch(`${url}/api/v1/auth/login`, { redirect: 'manual' })
       const atProvider = await fetch(begun.headers.get('location') ?? '', { redirect: 'manual' })
       const back = new URL(atProvider.headers.get('location') ?? '')
-      const done = await fetch(`${url}${back.pathname}${back.search}`, { redirect: 'manual', headers: { cookie: cookieOf(begun) } })
+      const done = await fetch(`${url}${back.pathname}${back.search}`, {
+        redirect: 'manual',
+        headers: { cookie: cookieOf(begun) },
+      })
       expect([done.status, done.headers.get('location')]).toEqual([302, '/'])
       const headers = { cookie: cookieOf(done) }
       expect(await (await fetch(`${url}/api/v1/auth/session`, { headers })).json()).toMatchObject({
@@ -102,7 +125,8 @@ describe('a controller with an identity provider', () => {
     }
     const { code, stderr } = await headroom(['serve'], { env })
     expect([code, stderr.trim().split('\n').length]).toEqual([2, 1])
-    for (const part of ['CONTROLLER_OIDC_CLIENT_SECRET_FILE', 'no.secret', 'ENOENT']) expect(stderr).toContain(part)
+    for (const part of ['CONTROLLER_OIDC_CLIENT_SECRET_FILE', 'no.secret', 'ENOENT'])
+      expect(stderr).toContain(part)
   })
 })
 
@@ -124,16 +148,33 @@ describe('headroom token', () => {
     expect([await statusOf(served, '/config'), await statusOf(served, '/config', root)]).toEqual([401, 200])
 
     const online = [...['--server', served.url], ...['--token-file', file]]
-    const made = await token(['create', 'alice', '--role', 'submitter', '--expires', '1h', '-o', 'json', ...online])
+    const made = await token([
+      'create',
+      'alice',
+      '--role',
+      'submitter',
+      '--expires',
+      '1h',
+      '-o',
+      'json',
+      ...online,
+    ])
     const alice = JSON.parse(made.stdout) as { id: string; secret: string }
-    expect(await statusOf(served, '/tasks', alice.secret, { method: 'POST', body: '{"vram_mib": 1}' })).toBe(201)
+    expect(await statusOf(served, '/tasks', alice.secret, { method: 'POST', body: '{"vram_mib": 1}' })).toBe(
+      201,
+    )
     expect((await token(['revoke', alice.id, ...online])).code).toBe(0)
-    expect((await token(['create', 'bob', '--role', 'viewer', '--data-dir', data])).stderr).toContain('A controller runs on')
+    expect((await token(['create', 'bob', '--role', 'viewer', '--data-dir', data])).stderr).toContain(
+      'A controller runs on',
+    )
     served.process.kill('SIGKILL')
     await served.ended
 
     served = await serve(data)
-    expect([await statusOf(served, '/config', alice.secret), await statusOf(served, '/config', root)]).toEqual([401, 200])
+    expect([
+      await statusOf(served, '/config', alice.secret),
+      await statusOf(served, '/config', root),
+    ]).toEqual([401, 200])
     const audit = await headroom(['audit', '-o', 'jsonl', '--server', served.url, '--token-file', file])
     const actions = audit.stdout
       .trim()
@@ -143,7 +184,8 @@ describe('headroom token', () => {
     served.process.kill('SIGTERM')
     await served.ended
     for (const name of ['headroom.db', 'headroom.db-wal']) {
-      if (existsSync(join(data, name))) expect(readFileSync(join(data, name)).includes(root.slice(-43)), name).toBe(false)
+      if (existsSync(join(data, name)))
+        expect(readFileSync(join(data, name)).includes(root.slice(-43)), name).toBe(false)
     }
   })
 

@@ -38,7 +38,10 @@ describe('headroom serve', { timeout: 90_000 }, () => {
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': 'once' }
     const submit = async (url: string) => {
       const answer = await fetch(`${url}/api/v1/tasks`, { method: 'POST', headers, body })
-      return { id: ((await answer.json()) as { readonly id: string }).id, replayed: answer.headers.get('idempotency-replayed') }
+      return {
+        id: ((await answer.json()) as { readonly id: string }).id,
+        replayed: answer.headers.get('idempotency-replayed'),
+      }
     }
     const first = await serve(data)
     const made = await submit(first.url)
@@ -55,10 +58,15 @@ describe('headroom serve', { timeout: 90_000 }, () => {
   it('shows a living cluster at once, and stops cleanly on Ctrl-C with a page open', async () => {
     const served = await serve(`${folder}/living`)
     const page = await fetch(`${served.url}/`)
-    expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
+    expect([page.status, page.headers.get('content-type')]).toEqual([
+      200,
+      expect.stringContaining('text/html'),
+    ])
     await expect
       .poll(
-        async () => (await getJson<{ tasks: { by_list: { running: number } } }>(`${served.url}/api/v1/summary`)).tasks.by_list.running,
+        async () =>
+          (await getJson<{ tasks: { by_list: { running: number } } }>(`${served.url}/api/v1/summary`)).tasks
+            .by_list.running,
         {
           timeout: 30_000,
         },
@@ -74,7 +82,9 @@ describe('headroom serve', { timeout: 90_000 }, () => {
   it('refuses a second controller on the same data, in one line', async () => {
     const data = `${folder}/two`
     const first = await serve(data)
-    const second = await headroom(['serve'], { env: { CONTROLLER_DATA_DIR: data, CONTROLLER_HTTP_PORT: '0' } })
+    const second = await headroom(['serve'], {
+      env: { CONTROLLER_DATA_DIR: data, CONTROLLER_HTTP_PORT: '0' },
+    })
     first.process.kill('SIGTERM')
     await first.ended
     expect(second.code).not.toBe(0)
@@ -88,7 +98,9 @@ describe('headroom serve', { timeout: 90_000 }, () => {
     ['CONTROLLER_HTTP_PORT', 'http', '65535'],
     ['LOG_LEVEL', 'loud', 'info'],
   ])('refuses %s=%s with one line that names variable, value and range', async (name, value, range) => {
-    const { code, stderr } = await headroom(['serve'], { env: { [name]: value, CONTROLLER_DATA_DIR: `${folder}/bad` } })
+    const { code, stderr } = await headroom(['serve'], {
+      env: { [name]: value, CONTROLLER_DATA_DIR: `${folder}/bad` },
+    })
     expect(code).toBe(2)
     expect(stderr.trim().split('\n')).toHaveLength(1)
     for (const part of [name, value, range]) expect(stderr).toContain(part)

@@ -12,7 +12,8 @@ beforeAll(async () => {
   world = await simulationsWorld(undefined, namedAccess())
 })
 afterEach(async () => {
-  for (const { id, state } of world.simulations.list()) if (state === 'running') await world.simulations.remove(id, 'The test is over.')
+  for (const { id, state } of world.simulations.list())
+    if (state === 'running') await world.simulations.remove(id, 'The test is over.')
 })
 afterAll(() => world.close())
 
@@ -20,12 +21,18 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 function as(name: string, role: Role) {
   return (method: Method, path: string, body?: unknown) =>
-    world.api.send(method, path, body ?? (method === 'POST' ? {} : undefined), { authorization: `Bearer ${name} ${role}` })
+    world.api.send(method, path, body ?? (method === 'POST' ? {} : undefined), {
+      authorization: `Bearer ${name} ${role}`,
+    })
 }
 const root = as('root', 'admin')
 
 async function open(body: object = {}, who = root): Promise<string> {
-  const answer = await who('POST', '/simulations', { scenario_text: busyScenario(), mode: 'session', ...body })
+  const answer = await who('POST', '/simulations', {
+    scenario_text: busyScenario(),
+    mode: 'session',
+    ...body,
+  })
   expect(answer.status, JSON.stringify(answer.body)).toBe(202)
   return `/simulations/${answer.body.id}`
 }
@@ -40,7 +47,11 @@ describe('time in a session', () => {
   it('goes by single events: a step takes exactly one more', async () => {
     const session = await open()
     let before = await ok('GET', `${session}/session`)
-    expect(before).toMatchObject({ virtual_seconds: 0, is_paused: true, started_at: '2026-01-01T00:00:00.000Z' })
+    expect(before).toMatchObject({
+      virtual_seconds: 0,
+      is_paused: true,
+      started_at: '2026-01-01T00:00:00.000Z',
+    })
     for (let step = 0; step < 40; step++) {
       const after = await ok('POST', `${session}/step`)
       expect(after.events).toBe(before.events + 1)
@@ -53,13 +64,20 @@ describe('time in a session', () => {
 
   it('goes back and forth: the same instant has the same state, with what was done in between', async () => {
     const session = await open()
-    const at = async (virtualSeconds: number) => ok('POST', `${session}/seek`, { virtual_seconds: virtualSeconds })
+    const at = async (virtualSeconds: number) =>
+      ok('POST', `${session}/seek`, { virtual_seconds: virtualSeconds })
     const hour = await at(3600)
     expect(hour).toMatchObject({ now: '2026-01-01T01:00:00.000Z', virtual_seconds: 3600, inputs: 0 })
-    expect((await ok('PUT', `${session}/api/v1/config`, { default_vram_overcommit_percent: 120 })).default_vram_overcommit_percent).toBe(
-      120,
-    )
-    const made = await ok('POST', `${session}/api/v1/tasks`, { name: 'by-hand', vram_mib: 4000, priority: 0, command: ['x'] })
+    expect(
+      (await ok('PUT', `${session}/api/v1/config`, { default_vram_overcommit_percent: 120 }))
+        .default_vram_overcommit_percent,
+    ).toBe(120)
+    const made = await ok('POST', `${session}/api/v1/tasks`, {
+      name: 'by-hand',
+      vram_mib: 4000,
+      priority: 0,
+      command: ['x'],
+    })
     const later = await at(4200)
     expect(later).toMatchObject({ inputs: 2, inputs_ahead: 0 })
     const early = await at(1800)
@@ -89,11 +107,17 @@ describe('time in a session', () => {
     const far = await ok('POST', `${session}/seek`, { virtual_seconds: 3000 })
     const fork = await ok('POST', `${session}/fork`, { snapshot: snapshot.id })
     const forked = `/simulations/${fork.id}`
-    expect(await ok('GET', `${forked}/session`)).toMatchObject({ state_hash: stepped.state_hash, events: stepped.events, inputs: 1 })
+    expect(await ok('GET', `${forked}/session`)).toMatchObject({
+      state_hash: stepped.state_hash,
+      events: stepped.events,
+      inputs: 1,
+    })
     expect((await ok('POST', `${forked}/seek`, { virtual_seconds: 3000 })).state_hash).toBe(far.state_hash)
     await ok('PUT', `${forked}/api/v1/config`, { default_vram_overcommit_percent: 0 })
     expect((await ok('GET', `${session}/api/v1/config`)).default_vram_overcommit_percent).toBe(60)
-    expect(await ok('POST', `${session}/seek`, { snapshot: snapshot.id })).toMatchObject({ state_hash: stepped.state_hash })
+    expect(await ok('POST', `${session}/seek`, { snapshot: snapshot.id })).toMatchObject({
+      state_hash: stepped.state_hash,
+    })
     expect((await root('POST', `${session}/seek`, { snapshot: 'nothing' })).status).toBe(409)
     expect((await root('POST', `${session}/seek`, {})).status).toBe(400)
     await ok('DELETE', session)
@@ -104,15 +128,25 @@ describe('time in a session', () => {
     const session = await open({ speed: null, is_paused: false, until_seconds: 1800 })
     const id = session.replace('/simulations/', '')
     await world.once(id, ({ progress }) => progress === 1)
-    expect(await ok('GET', `${session}/session`)).toMatchObject({ virtual_seconds: 1800, ends_after_seconds: 1800, is_paused: true })
+    expect(await ok('GET', `${session}/session`)).toMatchObject({
+      virtual_seconds: 1800,
+      ends_after_seconds: 1800,
+      is_paused: true,
+    })
     expect((await root('POST', `${session}/speed`, { speed: 10 })).body.detail).toContain('seek back')
     await ok('POST', `${session}/seek`, { virtual_seconds: 100 })
     const before = world.simulations.get(id)?.revision ?? 0
-    expect(await ok('POST', `${session}/speed`, { speed: 600 })).toMatchObject({ is_paused: false, speed: 600 })
+    expect(await ok('POST', `${session}/speed`, { speed: 600 })).toMatchObject({
+      is_paused: false,
+      speed: 600,
+    })
     await world.once(id, ({ revision }) => revision > before)
     const paused = await ok('POST', `${session}/pause`)
     expect(paused.virtual_seconds).toBeGreaterThan(100)
-    expect(await ok('GET', `${session}/session`)).toMatchObject({ is_paused: true, state_hash: paused.state_hash })
+    expect(await ok('GET', `${session}/session`)).toMatchObject({
+      is_paused: true,
+      state_hash: paused.state_hash,
+    })
     expect((await root('POST', `${session}/speed`, { speed: 0 })).status).toBe(400)
     await ok('DELETE', session)
   })
@@ -129,7 +163,9 @@ describe('the production interface below a session', () => {
     })
     const { items, total } = await ok('GET', `${session}/api/v1/tasks?state=running&limit=5`)
     expect([items.length, total > 5]).toEqual([5, true])
-    expect((await ok('GET', `${session}/api/v1/series?names=utilization_percent&from=-30m`)).x.length).toBeGreaterThan(100)
+    expect(
+      (await ok('GET', `${session}/api/v1/series?names=utilization_percent&from=-30m`)).x.length,
+    ).toBeGreaterThan(100)
     const stream = await world.api.app.inject({
       url: `/api/v1${session}/api/v1/events/stream?after=0`,
       headers: { authorization: 'Bearer root admin' },
@@ -186,13 +222,25 @@ describe('faults in a session', () => {
     expect((await root('POST', `${session}/faults`, hidden)).body.items).toHaveLength(2)
     const crashed = await trainee('POST', `${session}/seek`, { virtual_seconds: 2000 })
     const { items } = (await trainee('GET', `${session}/api/v1/nodes`)).body
-    expect(items.map(({ name, status }: { name: string; status: string }) => [name, status === 'up'])).toEqual([
+    expect(
+      items.map(({ name, status }: { name: string; status: string }) => [name, status === 'up']),
+    ).toEqual([
       ['a100-0', false],
       ['a100-1', true],
     ])
     await trainee('POST', `${session}/seek`, { virtual_seconds: 600 })
-    expect((await trainee('POST', `${session}/seek`, { virtual_seconds: 2000 })).body.state_hash).toBe(crashed.body.state_hash)
-    const readable = ['', '/session', '/faults', '/events', '/api/v1/events?limit=200&order=newest', '/api/v1/nodes', '/api/v1/decisions']
+    expect((await trainee('POST', `${session}/seek`, { virtual_seconds: 2000 })).body.state_hash).toBe(
+      crashed.body.state_hash,
+    )
+    const readable = [
+      '',
+      '/session',
+      '/faults',
+      '/events',
+      '/api/v1/events?limit=200&order=newest',
+      '/api/v1/nodes',
+      '/api/v1/decisions',
+    ]
     await trainee('DELETE', `${session}`)
     for (const role of ['viewer', 'submitter', 'operator'] as const) {
       for (const path of readable) {
@@ -230,7 +278,8 @@ describe('a session of a snapshot', () => {
       ['running', 'swapped_out', 'n2'],
     ]
     expect(await places()).toEqual(inPlace)
-    for (const fault of [{ bounce: 'n2' }, { crash: 'controller' }]) await ok('POST', `${session}/faults`, { fault })
+    for (const fault of [{ bounce: 'n2' }, { crash: 'controller' }])
+      await ok('POST', `${session}/faults`, { fault })
     await ok('POST', `${session}/seek`, { virtual_seconds: 60 })
     expect(await places()).toEqual(inPlace)
     await ok('POST', `${session}/faults`, { fault: { crash: 'n2', for: '1m' } })
@@ -244,7 +293,11 @@ describe('how many sessions there are', () => {
   it('Four sessions run at a time, the next is refused with a time to wait, and a deleted one makes room', async () => {
     const sessions = [await open(), await open(), await open(), await open()]
     const more = await root('POST', '/simulations', { scenario_text: busyScenario(), mode: 'session' })
-    expect([more.status, more.body.code, more.headers['retry-after']]).toEqual([429, 'too_many_simulations', '60'])
+    expect([more.status, more.body.code, more.headers['retry-after']]).toEqual([
+      429,
+      'too_many_simulations',
+      '60',
+    ])
     for (const session of sessions) expect((await root('DELETE', session)).body.state).toBe('cancelled')
     await ok('DELETE', await open())
   })

@@ -32,8 +32,20 @@ let begun: SignIn
 
 async function serving({ issuer, clientId, clientSecret }: Client, scope: string): Promise<AccessWorld> {
   const now = (): number => world?.now ?? 0
-  const provider = createOidcProvider({ issuer: new URL(issuer), clientId, clientSecret, redirectUrl: CALLBACK, scope })
-  begun = new SignIn({ provider, rules: RULES, sessions: new Sessions({ now, lifetimeMs: 3_600_000 }), now, isSecure: false })
+  const provider = createOidcProvider({
+    issuer: new URL(issuer),
+    clientId,
+    clientSecret,
+    redirectUrl: CALLBACK,
+    scope,
+  })
+  begun = new SignIn({
+    provider,
+    rules: RULES,
+    sessions: new Sessions({ now, lifetimeMs: 3_600_000 }),
+    now,
+    isSecure: false,
+  })
   world = await accessWorld({ signIn: begun, allowedHosts: ['headroom.example.org'] })
   return world
 }
@@ -43,7 +55,8 @@ afterEach(async () => {
   world = null
 })
 
-const get = (path: string, headers: Record<string, string> = {}) => world!.ask('GET', path, { headers: { ...HOST, ...headers } })
+const get = (path: string, headers: Record<string, string> = {}) =>
+  world!.ask('GET', path, { headers: { ...HOST, ...headers } })
 
 function cookiesOf(header: string | string[] | undefined): string {
   const set = [header ?? []].flat().filter((each) => !each.includes('Max-Age=0'))
@@ -72,13 +85,18 @@ describe('at a provider whose ID tokens hold no claims beside the subject', () =
     const cookie = cookiesOf(login.headers['set-cookie'])
     const done = await get(back.pathname + back.search, { cookie, ...JSON_ONLY })
     expect(done.statusCode).toBe(200)
-    return { location: done.json<{ location: string }>().location, cookie: cookiesOf(done.headers['set-cookie']) }
+    return {
+      location: done.json<{ location: string }>().location,
+      cookie: cookiesOf(done.headers['set-cookie']),
+    }
   }
 
   test('a person gets name and role from UserInfo', async () => {
     const { location, cookie } = await signIn('ann')
     expect(location).toBe('/')
-    expect((await get('/api/v1/auth/session', { cookie })).json()).toMatchObject({ caller: { name: 'ann@example.org', role: 'admin' } })
+    expect((await get('/api/v1/auth/session', { cookie })).json()).toMatchObject({
+      caller: { name: 'ann@example.org', role: 'admin' },
+    })
   })
 
   test('what UserInfo says counts like the ID token: an unverified address or a foreign group is refused', async () => {
@@ -116,13 +134,19 @@ describe('UserInfo', () => {
   }
 
   test('of another subject than the ID token is refused', async () => {
-    const result = await outcome({ sub: 'u1' }, { sub: 'u2', email: 'ann@example.org', groups: ['gpu-admins'] })
+    const result = await outcome(
+      { sub: 'u1' },
+      { sub: 'u2', email: 'ann@example.org', groups: ['gpu-admins'] },
+    )
     expect(result).toMatchObject({ ok: false, failure: 'denied', why: expect.stringContaining('UserInfo') })
   })
 
   test('does not replace what the ID token says', async () => {
     const groups = ['people']
-    const result = await outcome({ sub: 'u1', groups }, { sub: 'u1', email: 'ann@example.org', groups: ['gpu-admins'] })
+    const result = await outcome(
+      { sub: 'u1', groups },
+      { sub: 'u1', email: 'ann@example.org', groups: ['gpu-admins'] },
+    )
     expect(result).toMatchObject({ ok: true, caller: { name: 'ann@example.org', role: 'viewer' } })
   })
 

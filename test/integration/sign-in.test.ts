@@ -38,12 +38,19 @@ beforeEach(async () => {
       { value: 'gpu-operators', role: 'operator' as const },
     ],
   }
-  const signIn = new SignIn({ provider: oidc, rules, sessions: new Sessions({ now, lifetimeMs: 8 * HOUR_MS }), now, isSecure: false })
+  const signIn = new SignIn({
+    provider: oidc,
+    rules,
+    sessions: new Sessions({ now, lifetimeMs: 8 * HOUR_MS }),
+    now,
+    isSecure: false,
+  })
   world = await accessWorld({ signIn, allowedHosts: ['headroom.example.org'] })
 })
 afterEach(() => world.app.close())
 
-const get = (path: string, headers: Record<string, string> = {}) => world.ask('GET', path, { headers: { ...HOST, ...headers } })
+const get = (path: string, headers: Record<string, string> = {}) =>
+  world.ask('GET', path, { headers: { ...HOST, ...headers } })
 
 /** Name and value of a cookie that was set, as a browser sends it back. */
 function cookiesOf(header: string | string[] | undefined): string {
@@ -63,20 +70,35 @@ async function signIn(returnTo = '/') {
   expect(back.origin).toBe(PUBLIC_URL)
   const login = cookiesOf(begun.headers['set-cookie'])
   const done = await get(back.pathname + back.search, { cookie: login })
-  return { begun, back, login, done, cookie: cookiesOf(done.headers['set-cookie']), location: done.headers.location }
+  return {
+    begun,
+    back,
+    login,
+    done,
+    cookie: cookiesOf(done.headers['set-cookie']),
+    location: done.headers.location,
+  }
 }
 
 describe('who signs in', () => {
   test('gets a session with the name and the highest role of his claims, and comes back to where he was', async () => {
     const { begun, done, cookie, location } = await signIn('/nodes?q=a')
     expect(location).toBe('/nodes?q=a')
-    expect(String(begun.headers['set-cookie'])).toMatch(/^headroom_login=.*; Path=\/api\/v1\/auth; Max-Age=600; HttpOnly; SameSite=Lax$/)
-    expect(String(done.headers['set-cookie'])).toMatch(/headroom_session=[\w-]{43}; Path=\/; Max-Age=28800; HttpOnly; SameSite=Strict/)
+    expect(String(begun.headers['set-cookie'])).toMatch(
+      /^headroom_login=.*; Path=\/api\/v1\/auth; Max-Age=600; HttpOnly; SameSite=Lax$/,
+    )
+    expect(String(done.headers['set-cookie'])).toMatch(
+      /headroom_session=[\w-]{43}; Path=\/; Max-Age=28800; HttpOnly; SameSite=Strict/,
+    )
     expect((await get('/api/v1/auth/session', { cookie })).json()).toEqual({
       is_open: false,
       sign_in: ['provider', 'token'],
       provider: new URL(provider.issuer).host,
-      caller: { name: 'ada@example.org', role: 'operator', expires_at: new Date(world.now + 8 * HOUR_MS).toISOString() },
+      caller: {
+        name: 'ada@example.org',
+        role: 'operator',
+        expires_at: new Date(world.now + 8 * HOUR_MS).toISOString(),
+      },
     })
     expect((await get('/api/v1/config', { cookie })).statusCode).toBe(200)
     expect((await get('/api/v1/tokens', { cookie })).statusCode).toBe(403)
@@ -101,9 +123,14 @@ describe('who signs in', () => {
   test('cannot be made to change something by a page of another site', async () => {
     const { cookie } = await signIn()
     const foreign = { ...HOST, cookie, origin: 'https://evil.example.net', 'sec-fetch-site': 'cross-site' }
-    const refused = await world.ask('PUT', '/api/v1/config', { headers: foreign, body: { default_vram_overcommit_percent: 90 } })
+    const refused = await world.ask('PUT', '/api/v1/config', {
+      headers: foreign,
+      body: { default_vram_overcommit_percent: 90 },
+    })
     expect(refused.json()).toMatchObject({ status: 403, code: 'cross_site_request' })
-    expect((await get('/api/v1/config', { cookie })).json()).toMatchObject({ default_vram_overcommit_percent: 0 })
+    expect((await get('/api/v1/config', { cookie })).json()).toMatchObject({
+      default_vram_overcommit_percent: 0,
+    })
   })
 
   test('is out again when he signs out, and when his time is over', async () => {
@@ -115,7 +142,9 @@ describe('who signs in', () => {
     const second = await signIn()
     world.now += 8 * HOUR_MS
     expect((await get('/api/v1/config', { cookie: second.cookie })).statusCode).toBe(401)
-    expect((await get('/api/v1/auth/session', { cookie: second.cookie })).json()).toMatchObject({ caller: null })
+    expect((await get('/api/v1/auth/session', { cookie: second.cookie })).json()).toMatchObject({
+      caller: null,
+    })
   })
 })
 
@@ -130,7 +159,9 @@ describe('nobody is signed in', () => {
   test('whom no rule gives a role', async () => {
     provider.claims = { sub: 'u2', email: 'eve@example.org', groups: ['visitors'] }
     expect(await failure()).toBe('/?sign_in_failed=no_role')
-    expect(await world.audits()).toMatchObject([{ action: 'signIn', actor: null, kind: 'refusal', outcome: 'refused', code: 'forbidden' }])
+    expect(await world.audits()).toMatchObject([
+      { action: 'signIn', actor: null, kind: 'refusal', outcome: 'refused', code: 'forbidden' },
+    ])
   })
 
   test('whose address is not verified', async () => {
@@ -174,7 +205,9 @@ describe('nobody is signed in', () => {
 
   test('after ten minutes at the provider', async () => {
     const begun = await get('/api/v1/auth/login')
-    const back = new URL((await fetch(String(begun.headers.location), { redirect: 'manual' })).headers.get('location') ?? '')
+    const back = new URL(
+      (await fetch(String(begun.headers.location), { redirect: 'manual' })).headers.get('location') ?? '',
+    )
     world.now += 600_000
     const done = await get(back.pathname + back.search, { cookie: cookiesOf(begun.headers['set-cookie']) })
     expect(done.headers.location).toBe('/?sign_in_failed=expired')
@@ -195,12 +228,15 @@ test('a provider that cannot be asked is said to be so, and asked again the next
   await expect(oidc.begin()).rejects.toMatchObject({ message: expect.stringContaining(issuer.host) })
 })
 
-test.each(['//evil.example.net', '/\\evil.example.net', 'https://evil.example.net/', 'javascript:alert(1)', ''])(
-  'the way back never leads to %j',
-  async (returnTo) => {
-    expect((await signIn(returnTo)).location).toBe('/')
-  },
-)
+test.each([
+  '//evil.example.net',
+  '/\\evil.example.net',
+  'https://evil.example.net/',
+  'javascript:alert(1)',
+  '',
+])('the way back never leads to %j', async (returnTo) => {
+  expect((await signIn(returnTo)).location).toBe('/')
+})
 
 test('without a provider there is nothing to sign in to', async () => {
   const plain = await accessWorld()
@@ -212,6 +248,10 @@ test('without a provider there is nothing to sign in to', async () => {
   })
   expect((await plain.ask('GET', '/api/v1/auth/login')).statusCode).toBe(404)
   await plain.token('viewer')
-  expect((await plain.ask('GET', '/api/v1/auth/session')).json()).toMatchObject({ is_open: false, sign_in: ['token'], caller: null })
+  expect((await plain.ask('GET', '/api/v1/auth/session')).json()).toMatchObject({
+    is_open: false,
+    sign_in: ['token'],
+    caller: null,
+  })
   await plain.app.close()
 })

@@ -45,7 +45,10 @@ sweep: { config.default_vram_overcommit_percent: 0..100:20, config.idle_swap_out
     }
     expect(await runs({})).toBe(2 * 3)
     expect(await runs({ 'config.max_tasks_per_gpu': [16] })).toBe(2)
-    expect((await world.api.send('POST', '/scenarios/validate', { scenario_text: scenario })).body.facts.swept_fields).toEqual([])
+    expect(
+      (await world.api.send('POST', '/scenarios/validate', { scenario_text: scenario })).body.facts
+        .swept_fields,
+    ).toEqual([])
   })
 })
 
@@ -63,7 +66,16 @@ describe('a sweep of other fields over REST', () => {
       '--set',
       'fleet.0.count=1,2',
     ]
-    const command = await headroom(['sim', 'sweep', file, ...options, '--objective', 'starvation.total<=48', '--out', out])
+    const command = await headroom([
+      'sim',
+      'sweep',
+      file,
+      ...options,
+      '--objective',
+      'starvation.total<=48',
+      '--out',
+      out,
+    ])
     expect(command.code, command.stderr).toBe(0)
     const id = await swept({
       scenario_text: scenario,
@@ -86,7 +98,9 @@ describe('a sweep of other fields over REST', () => {
     })
     const report = (await world.api.send('GET', `/simulations/${id}/report`)).body
     expect([report.runs_done, report.runs_planned, report.advice.length]).toEqual([16, 16, 4])
-    expect(report.advice[3]).toMatchObject({ settings: { 'config.idle_swap_out_seconds': 300, 'fleet.0.count': 2 } })
+    expect(report.advice[3]).toMatchObject({
+      settings: { 'config.idle_swap_out_seconds': 300, 'fleet.0.count': 2 },
+    })
     // Each run of it can be looked at.
     const of = (settings: string, what = 'residency') =>
       `/simulations/${id}/${what}?overcommit_percent=50&seed=2&settings=${encodeURIComponent(settings)}`
@@ -95,16 +109,24 @@ describe('a sweep of other fields over REST', () => {
     expect(large.body.gpu_count).toBe(2 * small.body.gpu_count)
     expect((await world.api.send('GET', of(''))).status).toBe(409)
     // And how it went over time, in few enough intervals to be drawn beside others.
-    const { body: course } = await world.api.send('GET', of('config.idle_swap_out_seconds=60, fleet.0.count=1', 'series'))
+    const { body: course } = await world.api.send(
+      'GET',
+      of('config.idle_swap_out_seconds=60, fleet.0.count=1', 'series'),
+    )
     const run = report.runs.find(
       (each: { overcommit_percent: number; seed: number; settings: object }) =>
-        each.overcommit_percent === 50 && each.seed === 2 && JSON.stringify(each.settings) === JSON.stringify(report.advice[0].settings),
+        each.overcommit_percent === 50 &&
+        each.seed === 2 &&
+        JSON.stringify(each.settings) === JSON.stringify(report.advice[0].settings),
     )
     expect(course.x.length).toBeGreaterThan(30)
     expect(course.x.length).toBeLessThanOrEqual(128)
     expect(course.x.at(-1)).toBeCloseTo(run.virtual_s, 0)
     const busy = course.series.find(({ name }: { name: string }) => name === 'utilization_percent').values
-    const mean = busy.reduce((sum: number, each: number, i: number) => sum + each * (course.x[i] - (course.x[i - 1] ?? 0)), 0)
+    const mean = busy.reduce(
+      (sum: number, each: number, i: number) => sum + each * (course.x[i] - (course.x[i - 1] ?? 0)),
+      0,
+    )
     expect(mean / course.x.at(-1)).toBeCloseTo(run.metrics.utilization_percent, 1)
     expect((await world.api.send('GET', of('', 'series'))).status).toBe(409)
     expect(await world.api.send('GET', `/simulations/${id}/series?seed=2`)).toMatchObject({
@@ -115,7 +137,9 @@ describe('a sweep of other fields over REST', () => {
 
   it('takes what is left out from the sweep of the scenario, and the percentage from its configuration', async () => {
     const own = `${scenario}sweep: { config.default_vram_overcommit_percent: [10, 20], config.idle_swap_out_seconds: [60], seeds: 3..4 }\n`
-    const ofScenario = (await world.api.send('GET', `/simulations/${await swept({ scenario_text: own })}/report`)).body
+    const ofScenario = (
+      await world.api.send('GET', `/simulations/${await swept({ scenario_text: own })}/report`)
+    ).body
     const shapes = (runs: { overcommit_percent: number; seed: number; settings: object }[]) =>
       runs.map((run) => [run.overcommit_percent, run.seed, run.settings])
     const idle = { 'config.idle_swap_out_seconds': 60 }
@@ -127,7 +151,9 @@ describe('a sweep of other fields over REST', () => {
     ])
     const id = await swept({ scenario_text: scenario, fields: { 'fleet.0.count': [1] } })
     const percent = Number(/default_vram_overcommit_percent: (\d+)/.exec(scenario)?.[1])
-    expect((await world.api.send('GET', `/simulations/${id}/report`)).body.runs[0].overcommit_percent).toBe(percent)
+    expect((await world.api.send('GET', `/simulations/${id}/report`)).body.runs[0].overcommit_percent).toBe(
+      percent,
+    )
   })
 
   it('has CSV and a page of what was done when it is cancelled', async () => {
@@ -152,8 +178,12 @@ describe('a sweep of other fields over REST', () => {
     })
     expect(['queued', 'running']).toContain(state)
     expect(await simulations.ended(id)).toMatchObject({ state: 'done', kind: 'sweep' })
-    expect((await simulations.report(id)).advice.map(({ settings }) => settings['config.idle_swap_out_seconds'])).toEqual([60, 300])
-    expect((await simulations.csv(id)).split('\n')[0]).toMatch(/^overcommit_percent,config\.idle_swap_out_seconds,seed,/)
+    expect(
+      (await simulations.report(id)).advice.map(({ settings }) => settings['config.idle_swap_out_seconds']),
+    ).toEqual([60, 300])
+    expect((await simulations.csv(id)).split('\n')[0]).toMatch(
+      /^overcommit_percent,config\.idle_swap_out_seconds,seed,/,
+    )
     expect(await simulations.html(id)).toMatch(/^<!doctype html>/i)
     const run = await simulations.run({ scenario: 'thrash-guard', until_seconds: 60 })
     await simulations.ended(run.id)
@@ -166,7 +196,10 @@ describe('a sweep of other fields over REST', () => {
     const { id } = (await world.api.send('POST', '/simulations', { scenario: 'thrash-guard' })).body
     await world.ended(id)
     const { status, body } = await world.api.send('GET', `/simulations/${id}/report?format=csv`)
-    expect([status, body.errors]).toEqual([400, [{ pointer: '/format', detail: 'format of a run must be json' }]])
+    expect([status, body.errors]).toEqual([
+      400,
+      [{ pointer: '/format', detail: 'format of a run must be json' }],
+    ])
     expect((await world.api.send('GET', '/simulations/nothing/report?format=csv')).status).toBe(404)
   })
 })
@@ -183,13 +216,41 @@ const REFUSED: Readonly<Record<string, readonly [body: object, pointer: string, 
     '/fields/fleet.0.gpus',
     'with fleet.0.gpus=-1: fleet[0].gpus',
   ],
-  'a text for a number': [{ fields: { 'fleet.0.gpus': ['2'] } }, '/fields/fleet.0.gpus', 'with fleet.0.gpus=2'],
-  'a field that is not there': [{ fields: { 'config.nonsense': [1] } }, '/fields/config.nonsense', 'config.nonsense'],
-  'a list that is not there': [{ fields: { 'fleet.7.count': [1] } }, '/fields/fleet.7.count', 'there is no 7'],
-  'a part that is not swept': [{ fields: { 'assert.final': [1] } }, '/fields/assert.final', 'fields of config, fleet'],
-  'a way to the prototype': [{ fields: { 'config.__proto__.polluted': [1] } }, '/fields/config.__proto__.polluted', '__proto__'],
-  'a path of 20 keys': [{ fields: { [`config${'.a'.repeat(20)}`]: [1] } }, `/fields/config${'.a'.repeat(20)}`, 'deeper'],
-  'a trace of this host': [{ fields: { 'workload.0.trace': ['/etc/passwd'] } }, '/fields/workload.0.trace', 'workload[0]'],
+  'a text for a number': [
+    { fields: { 'fleet.0.gpus': ['2'] } },
+    '/fields/fleet.0.gpus',
+    'with fleet.0.gpus=2',
+  ],
+  'a field that is not there': [
+    { fields: { 'config.nonsense': [1] } },
+    '/fields/config.nonsense',
+    'config.nonsense',
+  ],
+  'a list that is not there': [
+    { fields: { 'fleet.7.count': [1] } },
+    '/fields/fleet.7.count',
+    'there is no 7',
+  ],
+  'a part that is not swept': [
+    { fields: { 'assert.final': [1] } },
+    '/fields/assert.final',
+    'fields of config, fleet',
+  ],
+  'a way to the prototype': [
+    { fields: { 'config.__proto__.polluted': [1] } },
+    '/fields/config.__proto__.polluted',
+    '__proto__',
+  ],
+  'a path of 20 keys': [
+    { fields: { [`config${'.a'.repeat(20)}`]: [1] } },
+    `/fields/config${'.a'.repeat(20)}`,
+    'deeper',
+  ],
+  'a trace of this host': [
+    { fields: { 'workload.0.trace': ['/etc/passwd'] } },
+    '/fields/workload.0.trace',
+    'workload[0]',
+  ],
   'the percentage as a field': [
     { fields: { 'config.default_vram_overcommit_percent': [1] } },
     '/fields/config.default_vram_overcommit_percent',
@@ -198,25 +259,48 @@ const REFUSED: Readonly<Record<string, readonly [body: object, pointer: string, 
   'a value twice': [{ fields: { 'fleet.0.count': [1, '1'] } }, '/fields/fleet.0.count', 'twice'],
   'no value': [{ fields: { 'fleet.0.count': [] } }, '/fields/fleet.0.count', 'array'],
   'a list as a value': [{ fields: { 'fleet.0.count': [[1]] } }, '/fields/fleet.0.count/0', 'number'],
-  'a value with a comma': [{ fields: { 'fleet.0.name': ['a, b=c'] } }, '/fields/fleet.0.name/0', 'without commas'],
-  '9 fields': [{ fields: Object.fromEntries(numbers(9).map((n) => [`config.a${n}`, [1]])) }, '/fields', 'at most 8'],
-  '201 combinations': [{ fields: { 'fleet.0.count': numbers(67), 'clock.drain': [1, 2, 3] } }, '/fields', '201 combinations'],
+  'a value with a comma': [
+    { fields: { 'fleet.0.name': ['a, b=c'] } },
+    '/fields/fleet.0.name/0',
+    'without commas',
+  ],
+  '9 fields': [
+    { fields: Object.fromEntries(numbers(9).map((n) => [`config.a${n}`, [1]])) },
+    '/fields',
+    'at most 8',
+  ],
+  '201 combinations': [
+    { fields: { 'fleet.0.count': numbers(67), 'clock.drain': [1, 2, 3] } },
+    '/fields',
+    '201 combinations',
+  ],
   '2,001 runs': [{ seeds: numbers(200), fields: { 'fleet.0.count': numbers(11) } }, '/seeds', '2200 runs'],
   'more GPUs than are run here': [{ fields: { 'fleet.0.count': [20_000] } }, '/fields', 'allowed are'],
-  '10⁹ tasks': [{ fields: { 'workload.0.rate_per_hour': [1_000_000_000] } }, '/fields', 'with workload.0.rate_per_hour=1000000000'],
+  '10⁹ tasks': [
+    { fields: { 'workload.0.rate_per_hour': [1_000_000_000] } },
+    '/fields',
+    'with workload.0.rate_per_hour=1000000000',
+  ],
   'nothing to vary': [{ overcommit_percents: undefined }, '/overcommit_percents', 'required'],
-  'a large scenario 200 times': [{ scenario_text: LARGE, fields: { 'fleet.0.count': numbers(200) } }, '/scenario', 'took longer than 2 s'],
+  'a large scenario 200 times': [
+    { scenario_text: LARGE, fields: { 'fleet.0.count': numbers(200) } },
+    '/scenario',
+    'took longer than 2 s',
+  ],
 }
 
 describe('a wish that cannot be met', () => {
-  it.each(Object.entries(REFUSED))('%s: refused by its field, and nothing is begun', async (_, [wish, pointer, words]) => {
-    const known = world.simulations.list().length
-    const { status, body } = await ask({ scenario_text: scenario, ...PERCENTS, ...wish })
-    expect([status, body.code], JSON.stringify(body).slice(0, 500)).toEqual([400, 'invalid_request'])
-    expect(body.errors[0].pointer.startsWith(pointer), body.errors[0].pointer).toBe(true)
-    expect(body.errors[0].detail).toContain(words)
-    expect(JSON.stringify(body)).not.toMatch(/no such file/)
-    expect(({} as { polluted?: number }).polluted).toBeUndefined()
-    expect(world.simulations.list()).toHaveLength(known)
-  })
+  it.each(Object.entries(REFUSED))(
+    '%s: refused by its field, and nothing is begun',
+    async (_, [wish, pointer, words]) => {
+      const known = world.simulations.list().length
+      const { status, body } = await ask({ scenario_text: scenario, ...PERCENTS, ...wish })
+      expect([status, body.code], JSON.stringify(body).slice(0, 500)).toEqual([400, 'invalid_request'])
+      expect(body.errors[0].pointer.startsWith(pointer), body.errors[0].pointer).toBe(true)
+      expect(body.errors[0].detail).toContain(words)
+      expect(JSON.stringify(body)).not.toMatch(/no such file/)
+      expect(({} as { polluted?: number }).polluted).toBeUndefined()
+      expect(world.simulations.list()).toHaveLength(known)
+    },
+  )
 })

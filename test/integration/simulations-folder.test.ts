@@ -17,7 +17,10 @@ it('a controller starts beside a file in its place, and says so', { timeout: 60_
   expect(await getJson(`${served.url}/api/v1/simulations`)).toMatchObject({ items: [] })
   for (const path of ['scenarios', 'traces']) {
     const answer = await fetch(`${served.url}/api/v1/${path}`)
-    expect([answer.status, ((await answer.json()) as { detail: string }).detail]).toEqual([503, expect.stringContaining('ENOTDIR')])
+    expect([answer.status, ((await answer.json()) as { detail: string }).detail]).toEqual([
+      503,
+      expect.stringContaining('ENOTDIR'),
+    ])
   }
   const { code, stderr } = await headroom(['status', '--server', served.url])
   expect([code, stderr]).toEqual([0, ''])
@@ -32,5 +35,7 @@ it('tells the log what it could not read', async () => {
   const lines: string[] = []
   const simulations = await openSimulations({ dataDir, log: (line) => lines.push(line) })
   await simulations.close()
-  expect(lines).toEqual([expect.stringMatching(/^simulations of before are not known, the controller goes on: Error: ENOTDIR/)])
+  expect(lines).toEqual([
+    expect.stringMatching(/^simulations of before are not known, the controller goes on: Error: ENOTDIR/),
+  ])
 })

@@ -42,7 +42,9 @@ describe('a run over REST', () => {
     const world = await open()
     const id = await start(world, { scenario: 'thrash-guard' })
     expect(await world.ended(id)).toMatchObject({ state: 'done', progress: 1, reason: null })
-    const expected = JSON.parse(readFileSync(new URL('../../scenarios/thrash-guard.expected.json', import.meta.url), 'utf8')) as object
+    const expected = JSON.parse(
+      readFileSync(new URL('../../scenarios/thrash-guard.expected.json', import.meta.url), 'utf8'),
+    ) as object
     const report = (await world.api.send('GET', `/simulations/${id}/report`)).body
     expect(report).toMatchObject(expected)
     const { x, series } = (await world.api.send('GET', `/simulations/${id}/series`)).body
@@ -81,7 +83,10 @@ describe('a run over REST', () => {
       digests.add((await world.api.send('GET', `/simulations/${id}/report`)).body.digest)
     }
     expect(digests.size).toBe(4)
-    expect((await world.api.send('GET', '/simulations')).body).toMatchObject({ total: 4, items: { length: 4 } })
+    expect((await world.api.send('GET', '/simulations')).body).toMatchObject({
+      total: 4,
+      items: { length: 4 },
+    })
   })
 
   it('A cancelled run ends before its time, stays in the list, and is deleted by a second DELETE', async () => {
@@ -91,7 +96,10 @@ describe('a run over REST', () => {
     expect((await world.api.send('GET', `/simulations/${id}/report`)).status).toBe(409)
     const cancelled = await world.api.send('DELETE', `/simulations/${id}`)
     expect(cancelled.body.progress).toBeLessThan(1)
-    expect([cancelled.status, cancelled.body]).toMatchObject([202, { state: 'cancelled', reason: 'Cancelled by api.' }])
+    expect([cancelled.status, cancelled.body]).toMatchObject([
+      202,
+      { state: 'cancelled', reason: 'Cancelled by api.' },
+    ])
     expect((await world.api.send('DELETE', `/simulations/${id}`)).status).toBe(204)
     expect((await world.api.send('GET', `/simulations/${id}`)).status).toBe(404)
     expect(readdirSync(join(world.dataDir, 'simulations/runs'))).toEqual([])
@@ -102,11 +110,21 @@ describe('a run over REST', () => {
     const states: string[] = []
     for (let asked = 0; asked < 34; asked++)
       states.push((await world.api.send('POST', '/simulations', { scenario_text: LONG_SCENARIO })).body.state)
-    expect([states.filter((state) => state === 'running').length, states.filter((state) => state === 'queued').length]).toEqual([2, 32])
+    expect([
+      states.filter((state) => state === 'running').length,
+      states.filter((state) => state === 'queued').length,
+    ]).toEqual([2, 32])
     const more = await world.api.send('POST', '/simulations', { scenario_text: LONG_SCENARIO })
-    expect([more.status, more.body.code, more.headers['retry-after']]).toEqual([429, 'too_many_simulations', '10'])
+    expect([more.status, more.body.code, more.headers['retry-after']]).toEqual([
+      429,
+      'too_many_simulations',
+      '10',
+    ])
     const waiting = world.simulations.list().find(({ state }) => state === 'queued') as SimulationRecord
-    expect((await world.api.send('DELETE', `/simulations/${waiting.id}`)).body).toMatchObject({ state: 'cancelled', started_at: null })
+    expect((await world.api.send('DELETE', `/simulations/${waiting.id}`)).body).toMatchObject({
+      state: 'cancelled',
+      started_at: null,
+    })
     expect((await world.api.send('POST', '/simulations', { scenario_text: LONG_SCENARIO })).status).toBe(202)
   })
 
@@ -116,7 +134,12 @@ describe('a run over REST', () => {
     const id = await start(first, { scenario: 'thrash-guard' })
     await first.ended(id)
     await first.simulations.close()
-    const unfinished = { ...first.simulations.get(id), id: '00000000-0000-4000-8000-000000000000', state: 'running', endedAt: null }
+    const unfinished = {
+      ...first.simulations.get(id),
+      id: '00000000-0000-4000-8000-000000000000',
+      state: 'running',
+      endedAt: null,
+    }
     const folder = join(dataDir, 'simulations/runs', unfinished.id)
     mkdirSync(folder)
     writeFileSync(join(folder, 'record.json'), JSON.stringify(unfinished))
@@ -151,7 +174,12 @@ describe('a sweep over REST', () => {
       advice: [{ settings: {}, objectives: ['starvation.total<=90'] }],
     })
     expect(report.advice[0].text.length).toBeGreaterThan(20)
-    const single = await start(world, { scenario_text: busyScenario(), until_seconds: 7200, overcommit_percent: 60, seed: 2 })
+    const single = await start(world, {
+      scenario_text: busyScenario(),
+      until_seconds: 7200,
+      overcommit_percent: 60,
+      seed: 2,
+    })
     await world.ended(single)
     const { digest } = (await world.api.send('GET', `/simulations/${single}/report`)).body
     expect(report.runs.at(-1)).toMatchObject({ overcommit_percent: 60, seed: 2, digest })
@@ -160,7 +188,12 @@ describe('a sweep over REST', () => {
   it('keeps what was done when it is cancelled', async () => {
     const world = await open()
     const percents = Array.from({ length: 100 }, (_, index) => index)
-    const { id } = (await world.api.send('POST', '/simulations/sweep', { scenario: 'thrash-guard', overcommit_percents: percents })).body
+    const { id } = (
+      await world.api.send('POST', '/simulations/sweep', {
+        scenario: 'thrash-guard',
+        overcommit_percents: percents,
+      })
+    ).body
     await world.once(id, ({ progress }) => progress > 0.02)
     expect((await world.api.send('DELETE', `/simulations/${id}`)).body.state).toBe('cancelled')
     const report = (await world.api.send('GET', `/simulations/${id}/report`)).body
@@ -173,7 +206,11 @@ describe('a sweep over REST', () => {
   it('refuses objectives and sizes that it has no use for', async () => {
     const world = await open()
     const send = (over: object) =>
-      world.api.send('POST', '/simulations/sweep', { scenario: 'thrash-guard', overcommit_percents: [0], ...over })
+      world.api.send('POST', '/simulations/sweep', {
+        scenario: 'thrash-guard',
+        overcommit_percents: [0],
+        ...over,
+      })
     expect((await send({ objectives: ['speed>3'] })).body.errors[0].pointer).toBe('/objectives')
     const many = Array.from({ length: 200 }, (_, index) => index)
     expect((await send({ overcommit_percents: many, seeds: many })).body.errors[0].pointer).toBe('/seeds')
@@ -189,19 +226,29 @@ describe('traces', () => {
     const send = (query: string, body: Buffer | string) =>
       world.api.send('POST', `/traces?${query}`, body, { 'content-type': 'application/octet-stream' })
     const taken = await send('name=mine', own)
-    expect([taken.status, taken.body.format, taken.body.tasks], JSON.stringify(taken.body)).toEqual([201, 'trace', 180])
-    const jobs = 'job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n1,1,0,10,a,600,1\n2,2,5,10,a,0,1\n3,1,9,10,a,60,1\n'
+    expect([taken.status, taken.body.format, taken.body.tasks], JSON.stringify(taken.body)).toEqual([
+      201,
+      'trace',
+      180,
+    ])
+    const jobs =
+      'job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n1,1,0,10,a,600,1\n2,2,5,10,a,0,1\n3,1,9,10,a,60,1\n'
     const imported = await send('name=jobs&format=tiresias&activity_model=serving', jobs)
     expect([imported.status, imported.body.rows], JSON.stringify(imported.body)).toEqual([201, 3])
     expect(Object.values(imported.body.dropped as Record<string, number>)).toEqual([1])
-    expect((await world.api.send('GET', '/traces')).body.items.map(({ name }: { name: string }) => name)).toEqual(['jobs', 'mine'])
+    expect(
+      (await world.api.send('GET', '/traces')).body.items.map(({ name }: { name: string }) => name),
+    ).toEqual(['jobs', 'mine'])
     const text = `scenario: traced\nversion: 1\nfleet: [{ name: n, gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }]\nworkload: [{ trace: traces/jobs.trace.jsonl }]`
     const id = await start(world, { scenario_text: text })
     expect(await world.ended(id)).toMatchObject({ state: 'done' })
     expect((await world.api.send('GET', `/simulations/${id}/report`)).body.metrics.tasks.submitted).toBe(2)
     // Larger than any other body may be.
     const [header = '', line = ''] = own.toString().split('\n')
-    const large = [header, ...Array.from({ length: 4_000 }, (_, index) => line.replace(/"id":"[^"]*"/, `"id":"t${index}"`))].join('\n')
+    const large = [
+      header,
+      ...Array.from({ length: 4_000 }, (_, index) => line.replace(/"id":"[^"]*"/, `"id":"t${index}"`)),
+    ].join('\n')
     expect((await send('name=large', `${large}\n`)).body).toMatchObject({ tasks: 4_000 })
     const wrong = await send('name=wrong', 'no trace at all')
     expect([wrong.status, wrong.body.detail]).toEqual([400, expect.stringContaining('slurm') as string])
@@ -210,7 +257,9 @@ describe('traces', () => {
     expect((await send('name=openb-sample', own)).status).toBe(409)
     expect((await world.api.send('DELETE', '/traces/mine')).status).toBe(204)
     expect((await world.api.send('DELETE', '/traces/mine')).status).toBe(404)
-    expect(readdirSync(join(world.dataDir, 'simulations/traces')).filter((name) => name.includes('upload'))).toEqual([])
+    expect(
+      readdirSync(join(world.dataDir, 'simulations/traces')).filter((name) => name.includes('upload')),
+    ).toEqual([])
   })
 })
 
@@ -246,7 +295,9 @@ describe('a hostile scenario', () => {
     expect([status, body.code], JSON.stringify(body)).toEqual([400, 'invalid_request'])
     expect(JSON.stringify(body)).not.toMatch(/\/etc|passwd|package\.json|no such file/)
     expect(({} as { polluted?: number }).polluted).toBeUndefined()
-    expect((await world.api.send('POST', '/scenarios/validate', { scenario: 'thrash-guard' })).body.is_valid).toBe(true)
+    expect(
+      (await world.api.send('POST', '/scenarios/validate', { scenario: 'thrash-guard' })).body.is_valid,
+    ).toBe(true)
     expect(world.simulations.list()).toEqual([])
   })
 })
@@ -256,9 +307,15 @@ describe('the library', () => {
     const world = await open()
     const { items, total } = (await world.api.send('GET', '/scenarios')).body
     expect(total).toBe(items.length)
-    expect(items.map(({ name }: { name: string }) => name)).toEqual(expect.arrayContaining(['swap-fairness-basic', 'thrash-guard']))
+    expect(items.map(({ name }: { name: string }) => name)).toEqual(
+      expect.arrayContaining(['swap-fairness-basic', 'thrash-guard']),
+    )
     const one = (await world.api.send('GET', '/scenarios/thrash-guard')).body
-    expect(one).toMatchObject({ name: 'thrash-guard', is_own: false, text: expect.stringContaining('scenario: thrash-guard') as string })
+    expect(one).toMatchObject({
+      name: 'thrash-guard',
+      is_own: false,
+      text: expect.stringContaining('scenario: thrash-guard') as string,
+    })
     expect(one.description.length).toBeGreaterThan(20)
     expect((await world.api.send('GET', '/scenarios/nothing')).status).toBe(404)
     expect((await world.api.send('DELETE', '/scenarios/thrash-guard')).status).toBe(409)
@@ -267,11 +324,22 @@ describe('the library', () => {
   it("keeps people's own, which may be run by name, and forgets them", async () => {
     const world = await open()
     const stored = await world.api.send('POST', '/scenarios', { text: busyScenario() })
-    expect([stored.status, stored.headers['location'], stored.body.gpus]).toEqual([201, '/api/v1/scenarios/busy', 8])
-    expect((await world.api.send('GET', '/scenarios/busy')).body).toMatchObject({ is_own: true, purpose: 'own', text: busyScenario() })
+    expect([stored.status, stored.headers['location'], stored.body.gpus]).toEqual([
+      201,
+      '/api/v1/scenarios/busy',
+      8,
+    ])
+    expect((await world.api.send('GET', '/scenarios/busy')).body).toMatchObject({
+      is_own: true,
+      purpose: 'own',
+      text: busyScenario(),
+    })
     const id = await start(world, { scenario: 'busy', until_seconds: 600 })
     expect(await world.ended(id)).toMatchObject({ state: 'done', scenario: 'busy' })
-    expect((await world.api.send('POST', '/scenarios', { text: busyScenario().replace('busy', 'thrash-guard') })).status).toBe(409)
+    expect(
+      (await world.api.send('POST', '/scenarios', { text: busyScenario().replace('busy', 'thrash-guard') }))
+        .status,
+    ).toBe(409)
     expect((await world.api.send('POST', '/scenarios', { text: 'scenario: ../x' })).status).toBe(400)
     expect((await world.api.send('DELETE', '/scenarios/busy')).status).toBe(204)
     expect((await world.api.send('POST', '/simulations', { scenario: 'busy' })).status).toBe(404)
@@ -282,9 +350,12 @@ describe('the library', () => {
     const { items } = (await world.api.send('GET', '/scenarios')).body
     const entry = items.find(({ name }: { name: string }) => name === 'live-demo')
     expect(entry.too_large_because).toMatch(/^About 4380000 tasks would come/)
-    const tooLarge = items.filter((each: { too_large_because: string | null }) => each.too_large_because !== null)
+    const tooLarge = items.filter(
+      (each: { too_large_because: string | null }) => each.too_large_because !== null,
+    )
     expect(tooLarge.map(({ name }: { name: string }) => name)).toEqual(['live-demo'])
-    const sends = (path: string, body: object) => world.api.send('POST', path, { scenario: 'live-demo', ...body })
+    const sends = (path: string, body: object) =>
+      world.api.send('POST', path, { scenario: 'live-demo', ...body })
     expect((await sends('/simulations', {})).body.errors[0].detail).toBe(entry.too_large_because)
     const session = await sends('/simulations', { mode: 'session' })
     expect([session.status, session.body.kind], JSON.stringify(session.body)).toEqual([202, 'session'])
@@ -292,7 +363,11 @@ describe('the library', () => {
     const ran = await world.ended(await start(world, { scenario: 'live-demo', until_seconds: 600 }))
     expect([ran.state, ran.reason]).toEqual(['done', null])
     expect((await sends('/simulations/sweep', { overcommit_percents: [0], seeds: [1] })).status).toBe(400)
-    const { body: sweep } = await sends('/simulations/sweep', { overcommit_percents: [0], seeds: [1], until_seconds: 600 })
+    const { body: sweep } = await sends('/simulations/sweep', {
+      overcommit_percents: [0],
+      seeds: [1],
+      until_seconds: 600,
+    })
     expect(await world.ended(sweep.id)).toMatchObject({ state: 'done' })
     const flood = `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ generate: poisson, rate_per_hour: 1000000000, vram_mib: 10 }]\nclock: { until: 3650d }`
     const refused = await world.api.send('POST', '/simulations', { scenario_text: flood, mode: 'session' })
@@ -301,15 +376,20 @@ describe('the library', () => {
 
   it('says all that is wrong with one, by line and column', async () => {
     const world = await open()
-    const text = 'scenario: wrong\nversion: 2\nfleet:\n  - { name: n, gpus: 0, gpu: { model: A, vram_mib: 1 } }\n'
+    const text =
+      'scenario: wrong\nversion: 2\nfleet:\n  - { name: n, gpus: 0, gpu: { model: A, vram_mib: 1 } }\n'
     const { body } = await world.api.send('POST', '/scenarios/validate', { scenario_text: text })
     expect(body).toMatchObject({ is_valid: false, facts: null })
     expect(body.problems.map(({ line, path }: { line: number; path: string }) => [line, path])).toEqual([
       [2, 'version'],
       [4, 'fleet[0].gpus'],
     ])
-    const inline = await world.api.send('POST', '/scenarios/validate', { scenario_inline: { scenario: 'x', version: 1, fleet: [] } })
+    const inline = await world.api.send('POST', '/scenarios/validate', {
+      scenario_inline: { scenario: 'x', version: 1, fleet: [] },
+    })
     expect(inline.body.problems[0]).toMatchObject({ line: 4, path: 'fleet' })
-    expect((await world.api.send('POST', '/scenarios/validate', { scenario: 'a', scenario_text: 'b' })).status).toBe(400)
+    expect(
+      (await world.api.send('POST', '/scenarios/validate', { scenario: 'a', scenario_text: 'b' })).status,
+    ).toBe(400)
   })
 })

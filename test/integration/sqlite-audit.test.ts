@@ -18,7 +18,8 @@ test('keeps the newest entries of each kind', async () => {
     const { access } = encodeBatch(aBatch({ access: { tokens: [], revokedTokenIds: [], audits } }))
     if (access !== null) write(access)
   }
-  const kept = (kind: AuditKind) => db.prepare('select seq from audits where kind = ? order by seq').pluck().all(kind)
+  const kept = (kind: AuditKind) =>
+    db.prepare('select seq from audits where kind = ? order by seq').pluck().all(kind)
   put('control', 4)
   put('work', 20)
   put('refusal', 20)
@@ -37,7 +38,9 @@ test('an entry that is amended is counted once', async () => {
   await migrate(kyselyOf(db), ':memory:', 0)
   const write = createAccessWriter(db, { control: 2, work: 2, refusal: 2 }, 1)
   for (const status of [null, 404, 409]) {
-    const { access } = encodeBatch(aBatch({ access: { tokens: [], revokedTokenIds: [], audits: [anAudit({ seq: 1, status })] } }))
+    const { access } = encodeBatch(
+      aBatch({ access: { tokens: [], revokedTokenIds: [], audits: [anAudit({ seq: 1, status })] } }),
+    )
     if (access !== null) write(access)
   }
   expect(db.prepare('select json_extract(record, ?) from audits').pluck().all('$.status')).toEqual([409])

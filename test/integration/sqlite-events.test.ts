@@ -7,14 +7,25 @@ import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
 import { MIGRATIONS, migrate } from '../../controller/adapters/sqlite/migrations.ts'
-import { createSqliteStore, STORE_FILE, type SqliteStoreOptions } from '../../controller/adapters/sqlite/store.ts'
+import {
+  createSqliteStore,
+  STORE_FILE,
+  type SqliteStoreOptions,
+} from '../../controller/adapters/sqlite/store.ts'
 import { verifyEvents } from '../../controller/adapters/sqlite/verify-events.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import { aBatch, aDecision, anEvent, eventQuery } from '../support/store-builders.ts'
 
 const DAY_MS = 86_400_000
-const ALL_DECISIONS = { afterNumber: 0, beforeNumber: null, taskId: null, nodeId: null, kind: null, limit: 1_000 }
+const ALL_DECISIONS = {
+  afterNumber: 0,
+  beforeNumber: null,
+  taskId: null,
+  nodeId: null,
+  kind: null,
+  limit: 1_000,
+}
 
 let dataDir: string
 let file: string
@@ -43,7 +54,8 @@ async function written(count: number, options: Partial<SqliteStoreOptions> = {})
     [Math.floor(count / 2) + 1, count],
   ] as const) {
     const store = createSqliteStore({ dataDir, ...options })
-    for (let seq = from; seq <= to; seq += 7) await add(store, seq, Math.min(7, to - seq + 1), { by: seq % 2 === 0 ? 'alice' : null })
+    for (let seq = from; seq <= to; seq += 7)
+      await add(store, seq, Math.min(7, to - seq + 1), { by: seq % 2 === 0 ? 'alice' : null })
     await store.close()
   }
 }
@@ -60,10 +72,26 @@ describe('the chain of events', () => {
     let hash = '0'.repeat(64)
     for (let seq = 1; seq <= 3; seq++) {
       const { at, kind, taskId, nodeId, causedBy, data } = anEvent(seq)
-      const text = JSON.stringify([seq, at, kind, taskId, nodeId, causedBy, seq >= 2 ? 'alice' : null, JSON.stringify(data)])
+      const text = JSON.stringify([
+        seq,
+        at,
+        kind,
+        taskId,
+        nodeId,
+        causedBy,
+        seq >= 2 ? 'alice' : null,
+        JSON.stringify(data),
+      ])
       hash = createHash('sha256').update(`${hash}\n${text}`).digest('hex')
     }
-    expect(verifyEvents(file)).toEqual({ isIntact: true, events: 3, firstSeq: 1, lastSeq: 3, lastHash: hash, prunedSeq: 0 })
+    expect(verifyEvents(file)).toEqual({
+      isIntact: true,
+      events: 3,
+      firstSeq: 1,
+      lastSeq: 3,
+      lastHash: hash,
+      prunedSeq: 0,
+    })
   })
 
   it('goes on after a restart, and holds in a copy and while a controller writes', async () => {
@@ -126,12 +154,21 @@ describe('the chain of events', () => {
     await forged.close()
     expect(verifyEvents(file)).toMatchObject({ isIntact: true, lastSeq: 50 })
     expect(verifyEvents(file, [noted])).toMatchObject({ isIntact: false, brokenSeq: 40 })
-    expect(verifyEvents(file, [{ seq: 99, hash: noted.hash }])).toMatchObject({ isIntact: false, brokenSeq: 99 })
+    expect(verifyEvents(file, [{ seq: 99, hash: noted.hash }])).toMatchObject({
+      isIntact: false,
+      brokenSeq: 99,
+    })
   })
 
   it('stays whole where old events are removed, and begins at the last of those', async () => {
     await written(100, { retainEvents: 30 })
-    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 30, firstSeq: 71, lastSeq: 100, prunedSeq: 70 })
+    expect(verifyEvents(file)).toMatchObject({
+      isIntact: true,
+      events: 30,
+      firstSeq: 71,
+      lastSeq: 100,
+      prunedSeq: 70,
+    })
     tamper('delete from events where seq = 71')
     expect(verifyEvents(file)).toMatchObject({ isIntact: false, brokenSeq: 71 })
   })
@@ -141,7 +178,8 @@ describe('the chain of events', () => {
     await migrate(kyselyOf(db), file, 0, MIGRATIONS.slice(0, 3))
     const insert = db.prepare('insert into events values (?, ?, ?, ?, ?, ?, ?)')
     db.transaction(() => {
-      for (let seq = 5; seq < 11_000; seq++) insert.run(seq, 1000 + seq, 'task_placed', 't', 'n', null, '{"attempt":1}')
+      for (let seq = 5; seq < 11_000; seq++)
+        insert.run(seq, 1000 + seq, 'task_placed', 't', 'n', null, '{"attempt":1}')
     })()
     db.prepare('insert into marks values (1, 3, 1, 11000, 1)').run()
     db.close()
@@ -150,7 +188,13 @@ describe('the chain of events', () => {
     await store.commit(aBatch({ events: [anEvent(11_000)], marks: { ...marks(11_001), epoch: 4 } }))
     expect(await store.reads.eventRange()).toEqual({ firstSeq: 5, lastSeq: 11_000 })
     await store.close()
-    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 10_996, firstSeq: 5, lastSeq: 11_000, prunedSeq: 4 })
+    expect(verifyEvents(file)).toMatchObject({
+      isIntact: true,
+      events: 10_996,
+      firstSeq: 5,
+      lastSeq: 11_000,
+      prunedSeq: 4,
+    })
   })
 
   it.each([
@@ -192,29 +236,35 @@ describe('events', () => {
     expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 10 })
   })
 
-  it.each([31, 400, 3 * 365])('are kept when the wall clock jumps by %i days, while a controller runs or at a start', async (days) => {
-    const options = { dataDir, retainEventsMs: 30 * DAY_MS, retainDecisionsMs: 30 * DAY_MS }
-    const at = Date.now() - days * DAY_MS
-    const store = createSqliteStore(options)
-    const decisions = Array.from({ length: 40 }, (_, index) => aDecision(index + 1, { at }))
-    await store.commit(aBatch({ decisions }))
-    await add(store, 1, 200, { at })
-    await add(store, 201, 1)
-    await store.close()
-    const later = createSqliteStore(options)
-    await later.commit(aBatch({ marks: marks(202), decisions: [aDecision(41)] }))
-    expect(await keptBy(later)).toEqual([1, 201, 201])
-    expect(await later.reads.decisions(ALL_DECISIONS)).toHaveLength(41)
-    await later.close()
-    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 201, firstSeq: 1 })
-  })
+  it.each([31, 400, 3 * 365])(
+    'are kept when the wall clock jumps by %i days, while a controller runs or at a start',
+    async (days) => {
+      const options = { dataDir, retainEventsMs: 30 * DAY_MS, retainDecisionsMs: 30 * DAY_MS }
+      const at = Date.now() - days * DAY_MS
+      const store = createSqliteStore(options)
+      const decisions = Array.from({ length: 40 }, (_, index) => aDecision(index + 1, { at }))
+      await store.commit(aBatch({ decisions }))
+      await add(store, 1, 200, { at })
+      await add(store, 201, 1)
+      await store.close()
+      const later = createSqliteStore(options)
+      await later.commit(aBatch({ marks: marks(202), decisions: [aDecision(41)] }))
+      expect(await keptBy(later)).toEqual([1, 201, 201])
+      expect(await later.reads.decisions(ALL_DECISIONS)).toHaveLength(41)
+      await later.close()
+      expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 201, firstSeq: 1 })
+    },
+  )
 
   it('past their bytes are gone, also after a restart, and the file keeps about that size', async () => {
     const limit = 400_000
     const step = async (from: number) => {
       const store = createSqliteStore({ dataDir, retainEventBytes: limit })
       for (let seq = from; seq < from + 6000; seq += 500) {
-        await add(store, seq, 500, { taskId: `5f0c9a52-1d3e-4b7a-9c11-${seq}`, nodeId: '5f0c9a52-1d3e-4b7a-9c11-0000000000aa' })
+        await add(store, seq, 500, {
+          taskId: `5f0c9a52-1d3e-4b7a-9c11-${seq}`,
+          nodeId: '5f0c9a52-1d3e-4b7a-9c11-0000000000aa',
+        })
       }
       const [, , length] = await keptBy(store)
       await store.close()

@@ -52,7 +52,10 @@ describe('a batch that fails half-way', () => {
     const store = await makeStoreWithTrap()
     await store.commit(aBatch({ tasks: [aFinalTask({ seq: 1 }), aTask({ seq: 2 })], events: [anEvent(1)] }))
     const before = await store.load()
-    const bad = aBatch({ tasks: [aTask({ seq: 2, name: 'changed' }), aTask({ seq: 3 })], events: [anEvent(2), anEvent(666)] })
+    const bad = aBatch({
+      tasks: [aTask({ seq: 2, name: 'changed' }), aTask({ seq: 3 })],
+      events: [anEvent(2), anEvent(666)],
+    })
     await expect(store.commit(bad)).rejects.toThrow(StoreFault)
     await expect(store.commit(aBatch({ tasks: [aTask({ seq: 4 })] }))).rejects.toThrow(/injected/)
     expect(await store.load()).toEqual(before)
@@ -66,7 +69,9 @@ describe('a batch that fails half-way', () => {
   it('is acknowledged by none of those that waited with it', async () => {
     const store = await makeStoreWithTrap()
     await store.load()
-    const batches = [1, 2, 3, 4].map((seq) => aBatch({ tasks: [aTask({ seq })], events: seq === 3 ? [anEvent(666)] : [] }))
+    const batches = [1, 2, 3, 4].map((seq) =>
+      aBatch({ tasks: [aTask({ seq })], events: seq === 3 ? [anEvent(666)] : [] }),
+    )
     const [first, ...others] = await commitAll(store, batches)
     expect(first).toBe('durable')
     for (const other of others) expect(other).toBeInstanceOf(StoreFault)
@@ -90,9 +95,9 @@ describe('a record that cannot be stored', () => {
     await store.commit(aBatch({ tasks: [aTask({ seq: 1 })] }))
     const endless: Record<string, unknown> = { ...aTask({ seq: 3 }) }
     endless['labels'] = endless
-    await expect(store.commit(aBatch({ tasks: [aTask({ seq: 2 }), endless as unknown as TaskRecord] }))).rejects.toThrow(
-      /a record cannot be stored/,
-    )
+    await expect(
+      store.commit(aBatch({ tasks: [aTask({ seq: 2 }), endless as unknown as TaskRecord] })),
+    ).rejects.toThrow(/a record cannot be stored/)
     await expect(store.commit(aBatch())).rejects.toThrow(StoreFault)
     await store.close()
     expect(await storedSeqs()).toEqual([1])
@@ -119,7 +124,9 @@ describe('a full disk', () => {
       )
     }
     expect(fault).toBeInstanceOf(StoreFault)
-    expect(String(fault)).toMatch(/the disk is full: .*headroom\.db could not be written \(SQLITE_FULL.*free some space, then start again/)
+    expect(String(fault)).toMatch(
+      /the disk is full: .*headroom\.db could not be written \(SQLITE_FULL.*free some space, then start again/,
+    )
     await expect(store.commit(aBatch())).rejects.toBe(fault)
     expect((await store.load()).openTasks.map((task) => task.seq)).toEqual(acknowledged)
     expect(await store.reads.task('task-1')).toEqual(aTask({ seq: 1 }))
@@ -133,7 +140,9 @@ describe('a full disk', () => {
     const child = spawnSync('bash', limited, { encoding: 'utf8', env, maxBuffer: 1 << 26 })
     const lines = child.stdout.trim().split('\n')
     const acknowledged = Number(lines.at(-3))
-    expect(lines.at(-2)).toMatch(/^fault StoreFault: the disk failed on .*headroom\.db \(SQLITE_IOERR.*check the disk, then start again/)
+    expect(lines.at(-2)).toMatch(
+      /^fault StoreFault: the disk failed on .*headroom\.db \(SQLITE_IOERR.*check the disk, then start again/,
+    )
     expect(lines.at(-1)).toBe(`stored ${acknowledged}`)
     expect(child.status).toBe(3)
     expect((await storedSeqs()).length).toBe(acknowledged)
@@ -146,7 +155,9 @@ describe('a file that another program keeps locked', () => {
     await store.load()
     const other = new Database(path)
     other.exec('begin immediate')
-    await expect(store.commit(aBatch({ tasks: [aTask()] }))).rejects.toThrow(/headroom\.db is locked by another program \(SQLITE_BUSY/)
+    await expect(store.commit(aBatch({ tasks: [aTask()] }))).rejects.toThrow(
+      /headroom\.db is locked by another program \(SQLITE_BUSY/,
+    )
     expect((await store.load()).openTasks).toEqual([])
     other.close()
     await expect(store.commit(aBatch())).rejects.toThrow(StoreFault)
@@ -162,7 +173,9 @@ describe('a disk that never answers', () => {
     void queue.add(rows)
     const waiting = Array.from({ length: 10_000 }, () => queue.add(rows).catch(String))
     await expect(queue.add(rows)).rejects.toThrow(/the disk has stalled: 10000 commits wait for it/)
-    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['StoreFault: the disk has stalled: 10000 commits wait for it']))
+    expect(new Set(await Promise.all(waiting))).toEqual(
+      new Set(['StoreFault: the disk has stalled: 10000 commits wait for it']),
+    )
     expect(queue.hasFailed()).toBe(true)
   })
 

@@ -42,7 +42,9 @@ const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8)
 
 async function makeStore(tasks = 1): Promise<void> {
   const store = createSqliteStore({ path })
-  await store.commit(aBatch({ tasks: Array.from({ length: tasks }, (_, index) => aTask({ seq: index + 1 })) }))
+  await store.commit(
+    aBatch({ tasks: Array.from({ length: tasks }, (_, index) => aTask({ seq: index + 1 })) }),
+  )
   await store.close()
 }
 
@@ -135,7 +137,9 @@ describe('a place that cannot hold the store is refused in one line that names i
   })
 
   it.skipIf(!existsSync('/proc/self'))('when no directory can be made where it should be', async () => {
-    expect(await refusal({ dataDir: '/proc/none/below' })).toMatch(/the directory of \/proc\/none\/below\/headroom\.db cannot be made/)
+    expect(await refusal({ dataDir: '/proc/none/below' })).toMatch(
+      /the directory of \/proc\/none\/below\/headroom\.db cannot be made/,
+    )
   })
 
   it('when a part of the path is a file', async () => {
@@ -143,26 +147,34 @@ describe('a place that cannot hold the store is refused in one line that names i
     expect(await refusal({ dataDir: join(directory, 'file') })).toMatch(
       /the directory of .*headroom\.db cannot be made .*name another data directory/,
     )
-    expect(await refusal({ dataDir: join(directory, 'file', 'data') })).toMatch(/the directory of .*headroom\.db cannot be made/)
+    expect(await refusal({ dataDir: join(directory, 'file', 'data') })).toMatch(
+      /the directory of .*headroom\.db cannot be made/,
+    )
   })
 
   it('when the directory may not be written', (context) => {
-    if (spawnSync(process.execPath, ['--check', CHILD], NOBODY).status !== 0) return context.skip('another user cannot read this checkout')
+    if (spawnSync(process.execPath, ['--check', CHILD], NOBODY).status !== 0)
+      return context.skip('another user cannot read this checkout')
     chmodSync(directory, 0o555)
     const child = spawnSync(process.execPath, [CHILD, 'hold', path], { ...NOBODY, encoding: 'utf8' })
-    expect(child.stdout).toMatch(/^fault StoreFault: .*headroom\.db cannot be written \(EACCES.*give user id \d+ the right to write there/)
+    expect(child.stdout).toMatch(
+      /^fault StoreFault: .*headroom\.db cannot be written \(EACCES.*give user id \d+ the right to write there/,
+    )
     expect(child.status).toBe(3)
   })
 
   it('when the file is no database', async () => {
     writeFileSync(path, 'these are not the pages you are looking for'.repeat(100))
-    expect(await refusal()).toMatch(/headroom\.db is damaged or no database \(SQLITE_NOTADB.*restore a backup, or move the file away/)
+    expect(await refusal()).toMatch(
+      /headroom\.db is damaged or no database \(SQLITE_NOTADB.*restore a backup, or move the file away/,
+    )
   })
 
   it('when the file is damaged', async () => {
     await makeStore(200)
     const file = openSync(path, 'r+')
-    for (let page = 1; page < statSync(path).size / 4096; page++) writeSync(file, Buffer.alloc(64, 0xa5), 0, 64, page * 4096)
+    for (let page = 1; page < statSync(path).size / 4096; page++)
+      writeSync(file, Buffer.alloc(64, 0xa5), 0, 64, page * 4096)
     expect(await refusal()).toMatch(/headroom\.db is damaged or no database .*restore a backup/)
   })
 
@@ -177,26 +189,34 @@ describe('a place that cannot hold the store is refused in one line that names i
     await makeStore()
     new Database(path).exec(`insert into schema_version values (99, 'from the future', 0)`).close()
     const before = readFileSync(path)
-    expect(await refusal()).toContain(`headroom.db was written by a newer Headroom (schema 99, this one knows up to ${MIGRATIONS.length})`)
+    expect(await refusal()).toContain(
+      `headroom.db was written by a newer Headroom (schema 99, this one knows up to ${MIGRATIONS.length})`,
+    )
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 
   it('and bad options are refused at once', () => {
     expect(() => createSqliteStore({})).toThrow(TypeError)
     expect(() => createSqliteStore({ path, dataDir: directory })).toThrow(TypeError)
-    expect(() => createSqliteStore({ path, retainEvents: 0 })).toThrow(/retainEvents must be a whole number from 1, not 0/)
+    expect(() => createSqliteStore({ path, retainEvents: 0 })).toThrow(
+      /retainEvents must be a whole number from 1, not 0/,
+    )
     expect(() => createSqliteStore({ path, busyTimeoutMs: 1.5 })).toThrow(/busyTimeoutMs/)
     expect(() => createSqliteStore({ path, maxPages: -1 })).toThrow(/maxPages/)
   })
 })
 
 describe('what SQLite or the file system says', () => {
-  const wordsFor = (code: string) => faultOf(Object.assign(new Error('first\nsecond'), { code }), '/data/headroom.db').message
+  const wordsFor = (code: string) =>
+    faultOf(Object.assign(new Error('first\nsecond'), { code }), '/data/headroom.db').message
 
   it.each([
     ['SQLITE_BUSY_SNAPSHOT', /^\/data\/headroom\.db is locked by another program .*end that program/],
     ['ENOSPC', /^the disk is full: \/data\/headroom\.db could not be written/],
-    ['SQLITE_IOERR_FSYNC', /^the disk failed on \/data\/headroom\.db \(SQLITE_IOERR_FSYNC: first second\): check the disk/],
+    [
+      'SQLITE_IOERR_FSYNC',
+      /^the disk failed on \/data\/headroom\.db \(SQLITE_IOERR_FSYNC: first second\): check the disk/,
+    ],
     ['SQLITE_CORRUPT_INDEX', /^\/data\/headroom\.db is damaged/],
     ['EROFS', /^\/data\/headroom\.db cannot be written \(EROFS.*give user id/],
     ['ESOMETHING', /^the store \/data\/headroom\.db failed \(ESOMETHING: first second\)$/],
@@ -206,7 +226,10 @@ describe('what SQLite or the file system says', () => {
 
   it('keeps the original as the cause, and a fault of ours as it is', () => {
     const original = new Error('no code')
-    expect(faultOf(original, 'x')).toMatchObject({ cause: original, message: 'the store x failed (unknown: no code)' })
+    expect(faultOf(original, 'x')).toMatchObject({
+      cause: original,
+      message: 'the store x failed (unknown: no code)',
+    })
     const ours = new StoreFault('ours')
     expect(faultOf(ours, 'x')).toBe(ours)
     expect(faultOf('thrown text', 'x').message).toMatch(/thrown text/)
@@ -277,7 +300,11 @@ describe('a second controller on the same file', () => {
 
 describe('a lock file that is none', () => {
   it.each([
-    ['a text', () => writeFileSync(`${path}.lock`, 'a text of 20 letters'), /\.lock is no lock of ours \(20 bytes; it should be empty\)/],
+    [
+      'a text',
+      () => writeFileSync(`${path}.lock`, 'a text of 20 letters'),
+      /\.lock is no lock of ours \(20 bytes; it should be empty\)/,
+    ],
     ['a folder', () => mkdirSync(`${path}.lock`), /\.lock is no file/],
   ])('%s: it is named, and not the store, which nobody has to restore', async (_what, spoil, says) => {
     await makeStore()
@@ -285,7 +312,9 @@ describe('a lock file that is none', () => {
     spoil()
     const told = await refusal()
     expect(told).toMatch(says)
-    expect(told).toMatch(/the store is as it was; see that no controller runs, and remove .*headroom\.db\.lock$/)
+    expect(told).toMatch(
+      /the store is as it was; see that no controller runs, and remove .*headroom\.db\.lock$/,
+    )
     expect(told).not.toContain('damaged')
     rmSync(`${path}.lock`, { recursive: true })
     const store = createSqliteStore({ path })

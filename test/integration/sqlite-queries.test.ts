@@ -5,7 +5,11 @@ import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
 import { MIGRATIONS, migrate } from '../../controller/adapters/sqlite/migrations.ts'
 import { decisionsSql } from '../../controller/adapters/sqlite/decision-log.ts'
 import { eventsQuery } from '../../controller/adapters/sqlite/event-queries.ts'
-import { finishedCountsQuery, finishedTasksQuery, openTasksQuery } from '../../controller/adapters/sqlite/queries.ts'
+import {
+  finishedCountsQuery,
+  finishedTasksQuery,
+  openTasksQuery,
+} from '../../controller/adapters/sqlite/queries.ts'
 import { eventQuery, finishedQuery } from '../support/store-builders.ts'
 
 describe('the plan of', () => {
@@ -22,9 +26,21 @@ describe('the plan of', () => {
     ['open tasks', () => openTasksQuery(db), /^SCAN tasks USING INDEX tasks_open$/],
     ['counts of final tasks', () => finishedCountsQuery(db), /^SCAN tasks USING COVERING INDEX tasks_final$/],
     ['a page of final tasks', () => page({}), /^SEARCH tasks USING INDEX tasks_final \(state=\?\)$/],
-    ['a later page', () => page({ beforeSeq: 9 }), /^SEARCH tasks USING INDEX tasks_final \(state=\? AND seq<\?\)$/],
-    ['a search by name', () => page({ nameContains: 'x', beforeSeq: 9 }), /^SEARCH tasks USING INDEX tasks_final \(state=\? AND seq<\?\)$/],
-    ['a page of an owner', () => page({ owner: 'a' }), /^SEARCH tasks USING INDEX tasks_final_by_owner \(state=\? AND owner=\?\)$/],
+    [
+      'a later page',
+      () => page({ beforeSeq: 9 }),
+      /^SEARCH tasks USING INDEX tasks_final \(state=\? AND seq<\?\)$/,
+    ],
+    [
+      'a search by name',
+      () => page({ nameContains: 'x', beforeSeq: 9 }),
+      /^SEARCH tasks USING INDEX tasks_final \(state=\? AND seq<\?\)$/,
+    ],
+    [
+      'a page of an owner',
+      () => page({ owner: 'a' }),
+      /^SEARCH tasks USING INDEX tasks_final_by_owner \(state=\? AND owner=\?\)$/,
+    ],
     [
       "an owner's later page",
       () => page({ owner: 'a', beforeSeq: 9, nameContains: 'x' }),
@@ -40,7 +56,11 @@ describe('the plan of', () => {
       () => page({ nodeId: 'n', beforeSeq: 9 }),
       /^SEARCH tasks USING INDEX tasks_final_by_node \(state=\? AND node_id=\? AND seq<\?\)$/,
     ],
-    ['events', () => eventsQuery(db, eventQuery(), null), /^SEARCH events USING INTEGER PRIMARY KEY \(rowid>\?\)$/],
+    [
+      'events',
+      () => eventsQuery(db, eventQuery(), null),
+      /^SEARCH events USING INTEGER PRIMARY KEY \(rowid>\?\)$/,
+    ],
     [
       "a task's events",
       () => eventsQuery(db, eventQuery({ taskId: 't' }), ['task_placed', 'task_started']),
@@ -73,8 +93,16 @@ describe('the plan of', () => {
       { taskId: 't', nodeId: 'n', kind: 'swap_out', afterNumber: 9 },
       /^SEARCH t USING PRIMARY KEY \(task_id=\? AND number>\?\); SEARCH d USING INTEGER PRIMARY KEY \(rowid=\?\)$/,
     ],
-    ["a node's decisions", { nodeId: 'n', kind: 'swap_out' }, /^SEARCH d USING INDEX decisions_of_node \(node_id=\?\)$/],
-    ['decisions of a kind', { kind: 'swap_out', beforeNumber: 9 }, /^SEARCH d USING INDEX decisions_of_kind \(kind=\? AND number<\?\)$/],
+    [
+      "a node's decisions",
+      { nodeId: 'n', kind: 'swap_out' },
+      /^SEARCH d USING INDEX decisions_of_node \(node_id=\?\)$/,
+    ],
+    [
+      'decisions of a kind',
+      { kind: 'swap_out', beforeNumber: 9 },
+      /^SEARCH d USING INDEX decisions_of_kind \(kind=\? AND number<\?\)$/,
+    ],
   ] as const)('%s follows its index and sorts nothing', async (_, changes, plan) => {
     const all = { afterNumber: null, beforeNumber: null, taskId: null, nodeId: null, kind: null, limit: 50 }
     const { sql, values } = decisionsSql({ ...all, ...changes })
@@ -94,7 +122,8 @@ describe('migrations', () => {
   const addColumn = {
     version: MIGRATIONS.length + 1,
     name: 'one more column',
-    up: (db: Parameters<(typeof MIGRATIONS)[number]['up']>[0]) => db.schema.alterTable('tasks').addColumn('extra', 'text').execute(),
+    up: (db: Parameters<(typeof MIGRATIONS)[number]['up']>[0]) =>
+      db.schema.alterTable('tasks').addColumn('extra', 'text').execute(),
   }
 
   it('are numbered 1, 2, 3, …', () => {
@@ -105,10 +134,15 @@ describe('migrations', () => {
     const { database, db } = open()
     expect(await migrate(db, 'x', 1)).toEqual({ from: 0, to: MIGRATIONS.length })
     expect(await migrate(db, 'x', 2)).toEqual({ from: MIGRATIONS.length, to: MIGRATIONS.length })
-    expect(await migrate(db, 'x', 3, [...MIGRATIONS, addColumn])).toEqual({ from: MIGRATIONS.length, to: MIGRATIONS.length + 1 })
-    expect(database.prepare(`select version, applied_at from schema_version where version > ${MIGRATIONS.length}`).all()).toEqual([
-      { version: MIGRATIONS.length + 1, applied_at: 3 },
-    ])
+    expect(await migrate(db, 'x', 3, [...MIGRATIONS, addColumn])).toEqual({
+      from: MIGRATIONS.length,
+      to: MIGRATIONS.length + 1,
+    })
+    expect(
+      database
+        .prepare(`select version, applied_at from schema_version where version > ${MIGRATIONS.length}`)
+        .all(),
+    ).toEqual([{ version: MIGRATIONS.length + 1, applied_at: 3 }])
     await expect(migrate(db, 'x', 4)).rejects.toThrow(
       `newer Headroom (schema ${MIGRATIONS.length + 1}, this one knows up to ${MIGRATIONS.length})`,
     )
@@ -117,8 +151,17 @@ describe('migrations', () => {
   it('give records of before what later ones have, and leave alone what they have', async () => {
     const { database, db } = open()
     await migrate(db, 'x', 1, MIGRATIONS.slice(0, 1))
-    const addTask = database.prepare(`insert into tasks (seq, id, state, name, is_final, record) values (?, ?, ?, ?, ?, ?)`)
-    addTask.run(1, 'a', 'running', 'a', 0, JSON.stringify({ id: 'a', placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 } } }))
+    const addTask = database.prepare(
+      `insert into tasks (seq, id, state, name, is_final, record) values (?, ?, ?, ?, ?, ?)`,
+    )
+    addTask.run(
+      1,
+      'a',
+      'running',
+      'a',
+      0,
+      JSON.stringify({ id: 'a', placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 } } }),
+    )
     addTask.run(2, 'b', 'assigned', 'b', 0, JSON.stringify({ id: 'b', placement: { startedAt: null } }))
     addTask.run(3, 'c', 'pending', 'c', 0, JSON.stringify({ id: 'c', placement: null }))
     database.prepare(`insert into events values (7, 1000, 'task_placed', 'a', 'n', null, '{}')`).run()
@@ -133,12 +176,30 @@ describe('migrations', () => {
     const quiet = { stopping: null, isInDoubt: false, isNoswapUntold: false, isCalledBack: false }
     const confirmed = { bootCounter: 0, seq: 0 }
     expect(read('tasks')).toEqual([
-      { id: 'a', clientWants: null, lastEventSeq: 7, placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 }, confirmed, ...quiet } },
-      { id: 'b', clientWants: null, lastEventSeq: null, placement: { startedAt: null, heldGrowth: null, confirmed: null, ...quiet } },
+      {
+        id: 'a',
+        clientWants: null,
+        lastEventSeq: 7,
+        placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 }, confirmed, ...quiet },
+      },
+      {
+        id: 'b',
+        clientWants: null,
+        lastEventSeq: null,
+        placement: { startedAt: null, heldGrowth: null, confirmed: null, ...quiet },
+      },
       { id: 'c', clientWants: null, lastEventSeq: null, placement: null },
     ])
     expect(read('nodes')).toEqual([
-      { id: 'n', device: 'nvidia', signalsWanted: true, allowExec: true, leaseMs: 300_000, wasReset: false, drain: null },
+      {
+        id: 'n',
+        device: 'nvidia',
+        signalsWanted: true,
+        allowExec: true,
+        leaseMs: 300_000,
+        wasReset: false,
+        drain: null,
+      },
     ])
   })
 
@@ -153,6 +214,8 @@ describe('migrations', () => {
     }
     await expect(migrate(db, 'x', 1, [...MIGRATIONS, failing])).rejects.toThrow('half-way')
     expect(database.prepare(`select max(version) from schema_version`).pluck().get()).toBe(MIGRATIONS.length)
-    expect(database.prepare(`select count(*) from pragma_table_info('tasks') where name = 'extra'`).pluck().get()).toBe(0)
+    expect(
+      database.prepare(`select count(*) from pragma_table_info('tasks') where name = 'extra'`).pluck().get(),
+    ).toBe(0)
   })
 })

@@ -2,7 +2,15 @@
  * Every store that an earlier program left is taken over, rows and all. The fixtures are what those programs wrote, frozen; between them
  * the numbered steps lead to every schema there ever was.
  */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
@@ -39,7 +47,11 @@ async function storeOf(schema: number, name: string): Promise<string> {
 
 function rowsOf(path: string): Readonly<Record<string, number>> {
   const db = new Database(path, { readonly: true })
-  const counts = db.prepare<[], { state: string; count: number }>('select state, count(*) as count from tasks group by state').all()
+  const counts = db
+    .prepare<[], { state: string; count: number }>(
+      'select state, count(*) as count from tasks group by state',
+    )
+    .all()
   db.close()
   return Object.fromEntries(counts.map(({ state, count }) => [state, count]))
 }
@@ -57,7 +69,10 @@ describe.each(EARLIER)('a store of schema %i', { timeout: 60_000 }, (schema) => 
     const before = rowsOf(path)
     expect((await verifyStore(path)).problems).toEqual([])
     const copy = `${path}.before-schema-${schema + 1}`
-    expect(await upgraded(path)).toEqual([`${path}: schema ${schema} → ${SCHEMA_VERSION}`, `${copy} is the store as it was before`])
+    expect(await upgraded(path)).toEqual([
+      `${path}: schema ${schema} → ${SCHEMA_VERSION}`,
+      `${copy} is the store as it was before`,
+    ])
     expect(await verifyStore(copy)).toMatchObject({ schema, problems: [] })
     expect(rowsOf(copy)).toEqual(before)
 
@@ -69,7 +84,10 @@ describe.each(EARLIER)('a store of schema %i', { timeout: 60_000 }, (schema) => 
     const { views } = controller
     const { pending, running, completed } = views.counts()
     expect({ pending, running, completed }).toEqual(before)
-    expect(views.config()).toMatchObject({ source: 'persisted', fields: { default_vram_overcommit_percent: 40 } })
+    expect(views.config()).toMatchObject({
+      source: 'persisted',
+      fields: { default_vram_overcommit_percent: 40 },
+    })
     expect([...views.groups()]).toMatchObject([{ id: 'a100', nodeIds: [] }])
     const lease = [...views.openTasks()].find(({ spec }) => spec.name === 'fixture lease')
     expect(lease).toMatchObject({ spec: { labels: { team: 'vision' }, command: null } })

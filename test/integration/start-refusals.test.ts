@@ -31,7 +31,11 @@ describe.skipIf(whyNoNatsServer() !== null)('servers of processes', { timeout: 1
     await Promise.all(names.map((name) => live.startServer(name, INVENTORY)))
     rmSync(join(live.path('alpha'), 'work'), { recursive: true })
     const submit = (): Promise<Task> =>
-      live.send<Task>('POST', '/tasks', { vram_mib: 1_500, command: ['sleep', '0.2'], on_node_loss: 'requeue' })
+      live.send<Task>('POST', '/tasks', {
+        vram_mib: 1_500,
+        command: ['sleep', '0.2'],
+        on_node_loss: 'requeue',
+      })
     const tasks = await Promise.all(Array.from({ length: TASKS }, submit))
     const states = async (): Promise<readonly string[]> =>
       Promise.all(tasks.map(async ({ id }) => (await live.get<Task>(`/tasks/${id}`)).state))
@@ -56,7 +60,10 @@ describe.skipIf(whyNoNatsServer() !== null)('servers of processes', { timeout: 1
     const { state, start_refusals: refusals, wait } = await task()
     expect(state).toBe('pending')
     // execvp says EACCES where a folder of PATH may not be read.
-    expect(refusals.map(({ code }) => code)).toEqual([expect.stringMatching(/^command_not_/), expect.stringMatching(/^command_not_/)])
+    expect(refusals.map(({ code }) => code)).toEqual([
+      expect.stringMatching(/^command_not_/),
+      expect.stringMatching(/^command_not_/),
+    ])
     expect(wait?.sentence).toMatch(/command no-such-program: (No such file or directory|Permission denied)/)
     const { items } = await live.get<{ readonly items: readonly Node[] }>('/nodes')
     expect(items.map(({ auto_cordon: closed }) => closed)).toEqual([null, null])

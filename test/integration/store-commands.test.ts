@@ -1,5 +1,14 @@
 /** Backup, restore and verify, as an operator calls them. */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
@@ -8,7 +17,15 @@ import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { getJson, putJson, serve } from '../support/served.ts'
-import { aBatch, aConfig, aFinalTask, aNode, anEvent, aRunningTask, aTask } from '../support/store-builders.ts'
+import {
+  aBatch,
+  aConfig,
+  aFinalTask,
+  aNode,
+  anEvent,
+  aRunningTask,
+  aTask,
+} from '../support/store-builders.ts'
 
 const folder = temporaryFolder()
 let count = 0
@@ -18,7 +35,14 @@ async function aStore(): Promise<{ readonly dataDir: string; readonly path: stri
   const dataDir = join(folder, `data-${(count += 1)}`)
   const store = createSqliteStore({ dataDir })
   const running = aRunningTask({ seq: 3 })
-  const gpus = [0, 1, 2, 3].map((index) => ({ index, model: 'H100', physicalMib: 81_559, foreignMib: 0, roundNonP0: 0, roundP0: 0 }))
+  const gpus = [0, 1, 2, 3].map((index) => ({
+    index,
+    model: 'H100',
+    physicalMib: 81_559,
+    foreignMib: 0,
+    roundNonP0: 0,
+    roundP0: 0,
+  }))
   await store.commit(
     aBatch({
       tasks: [aTask({ seq: 1 }), aFinalTask({ seq: 2 }), running],
@@ -118,7 +142,10 @@ describe('headroom backup', { timeout: 60_000 }, () => {
     let isWriting = true
     const writing = (async () => {
       while (isWriting) {
-        expect((await putJson(`${served.url}/api/v1/config`, { reservation_after_seconds: 1 + (written += 1) })).status).toBe(200)
+        expect(
+          (await putJson(`${served.url}/api/v1/config`, { reservation_after_seconds: 1 + (written += 1) }))
+            .status,
+        ).toBe(200)
       }
     })()
     const copies = join(folder, 'copies')
@@ -141,11 +168,18 @@ describe('headroom backup', { timeout: 60_000 }, () => {
     const { dataDir } = await aStore()
     const copies = join(folder, 'rotated')
     mkdirSync(copies)
-    for (const day of ['01', '02', '03']) writeFileSync(join(copies, `headroom-2026-01-${day}T00-00-00-000Z.db`), '')
+    for (const day of ['01', '02', '03'])
+      writeFileSync(join(copies, `headroom-2026-01-${day}T00-00-00-000Z.db`), '')
     writeFileSync(join(copies, 'mine.db'), '')
-    expect((await headroom(['backup', copies, '--data-dir', dataDir, '--keep', '2'])).stdout).toMatch(/, 2 older removed\n$/)
+    expect((await headroom(['backup', copies, '--data-dir', dataDir, '--keep', '2'])).stdout).toMatch(
+      /, 2 older removed\n$/,
+    )
     const left = readdirSync(copies).sort((a, b) => (a < b ? -1 : 1))
-    expect(left).toEqual(['headroom-2026-01-03T00-00-00-000Z.db', expect.stringMatching(/^headroom-2\d{3}/), 'mine.db'])
+    expect(left).toEqual([
+      'headroom-2026-01-03T00-00-00-000Z.db',
+      expect.stringMatching(/^headroom-2\d{3}/),
+      'mine.db',
+    ])
   })
 
   it.each([
@@ -157,7 +191,9 @@ describe('headroom backup', { timeout: 60_000 }, () => {
   ])('is refused in one line when it cannot be meant: %j', async (args, why) => {
     const { dataDir } = await aStore()
     writeFileSync(join(folder, 'exists.db'), '')
-    const { code, stderr } = await headroom(args.map((each) => each.replace('FOLDER', folder).replace('DATA', dataDir)))
+    const { code, stderr } = await headroom(
+      args.map((each) => each.replace('FOLDER', folder).replace('DATA', dataDir)),
+    )
     expect([code, stderr]).toEqual([2, oneLine])
     expect(stderr).toMatch(why)
   })
@@ -170,7 +206,10 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     expect((await headroom(['backup', copy, '--data-dir', dataDir])).code).toBe(0)
     change(path, "update nodes set record = json_set(record, '$.name', 'later')")
     const refused = await headroom(['restore', copy, '--data-dir', dataDir])
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/with --force it is put aside and replaced\n$/)])
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringMatching(/with --force it is put aside and replaced\n$/),
+    ])
     const { code, stdout } = await headroom(['restore', copy, '--data-dir', dataDir, '--force'])
     expect(code).toBe(0)
     const aside = /what was there is now (\S+)/.exec(stdout)?.[1] ?? ''
@@ -200,9 +239,9 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     const { path: bad } = await aStore()
     change(bad, 'delete from nodes')
     const before = statSync(path)
-    await expect(restoreStore({ backup: bad, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 })).rejects.toThrow(
-      /is not restored: task task-3: it is placed on node node-1/,
-    )
+    await expect(
+      restoreStore({ backup: bad, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 }),
+    ).rejects.toThrow(/is not restored: task task-3: it is placed on node node-1/)
     expect(statSync(path)).toMatchObject({ ino: before.ino, size: before.size })
   })
 
@@ -212,9 +251,9 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     copyFileSync(path, backup)
     const store = createSqliteStore({ path })
     await store.load()
-    await expect(restoreStore({ backup, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 })).rejects.toThrow(
-      /in use by another controller/,
-    )
+    await expect(
+      restoreStore({ backup, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 }),
+    ).rejects.toThrow(/in use by another controller/)
     await store.close()
   })
 })
@@ -228,7 +267,9 @@ describe('a store that does not fit together', { timeout: 60_000 }, () => {
     })
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/^headroom: the store places task task-3 on a GPU .*headroom verify says what else is wrong.*\n$/),
+      expect.stringMatching(
+        /^headroom: the store places task task-3 on a GPU .*headroom verify says what else is wrong.*\n$/,
+      ),
     ])
   })
 })
@@ -252,7 +293,10 @@ describe('a store that was lost', { timeout: 60_000 }, () => {
     const { code, stderr } = await headroom(['serve'], {
       env: { CONTROLLER_DATA_DIR: dataDir, CONTROLLER_EXPECT_STORE: 'true', CONTROLLER_HTTP_PORT: '0' },
     })
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^headroom: there is no store at .*CONTROLLER_EXPECT_STORE.*\n$/)])
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^headroom: there is no store at .*CONTROLLER_EXPECT_STORE.*\n$/),
+    ])
     expect(existsSync(dataDir)).toBe(false)
   })
 })
@@ -282,7 +326,9 @@ describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
     const dataDir = join(folder, 'mistyped')
     const { code, stderr } = await headroom(['token', ...args, dataDir])
     expect([code, existsSync(dataDir)]).toEqual([2, false])
-    expect(stderr).toMatch(/^error: there is no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/)
+    expect(stderr).toMatch(
+      /^error: there is no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/,
+    )
   })
 
   it('named as a file is no failed disk', async () => {

@@ -32,7 +32,9 @@ async function opens(path: string, kind: StoreKind): Promise<string | null> {
 async function storeWithoutKind(...devices: readonly DeviceKind[]): Promise<string> {
   const path = newPath()
   const store = createSqliteStore({ path })
-  const nodes = devices.map((device, ordinal) => aNode({ id: `5f0c9a52-1d3e-4b7a-9c11-00000000000${ordinal}`, ordinal, device }))
+  const nodes = devices.map((device, ordinal) =>
+    aNode({ id: `5f0c9a52-1d3e-4b7a-9c11-00000000000${ordinal}`, ordinal, device }),
+  )
   await store.commit(aBatch({ nodes }))
   await store.close()
   return path
@@ -81,11 +83,15 @@ describe('headroom serve', { timeout: 120_000 }, () => {
     const demo = await serve(join(folder, 'demo'))
     demo.process.kill('SIGTERM')
     await demo.ended
-    await expect(serve(join(folder, 'demo'), NATS)).rejects.toThrow(/holds a simulated cluster: unset CONTROLLER_NATS_URL[^\n]*\n?$/)
+    await expect(serve(join(folder, 'demo'), NATS)).rejects.toThrow(
+      /holds a simulated cluster: unset CONTROLLER_NATS_URL[^\n]*\n?$/,
+    )
     const live = await serve(join(folder, 'live'), NATS)
     live.process.kill('SIGTERM')
     await live.ended
-    await expect(serve(join(folder, 'live'))).rejects.toThrow(/holds a live cluster: set CONTROLLER_NATS_URL[^\n]*\n?$/)
+    await expect(serve(join(folder, 'live'))).rejects.toThrow(
+      /holds a live cluster: set CONTROLLER_NATS_URL[^\n]*\n?$/,
+    )
   })
 })
 

@@ -1,6 +1,16 @@
 /** A store that went back in time is refused, and how an operator goes on. */
 import { hash } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -12,7 +22,8 @@ import { NO_CHANGE, type StoredState } from '../../controller/ports/store.ts'
 import { headroom } from '../support/headroom-command.ts'
 import { aBatch, anAudit, anEvent, aTask } from '../support/store-builders.ts'
 
-const BEHIND = /went back in time: 2 acknowledged events are missing, 3 to 4 \(since 2025-[^ ]+Z, epoch 7\)\. Bring back/
+const BEHIND =
+  /went back in time: 2 acknowledged events are missing, 3 to 4 \(since 2025-[^ ]+Z, epoch 7\)\. Bring back/
 
 let folder: string
 let data: string
@@ -29,7 +40,9 @@ const marks = (nextEventSeq: number, epoch = 7) => ({ epoch, nextTaskSeq: 9, nex
 /** Events 1 and 2 in the file, then 3 and 4 in its log, as a kill leaves them; `early` is the folder before these. */
 async function killed(): Promise<{ readonly early: string }> {
   const first = createSqliteStore({ path })
-  await first.commit(aBatch({ tasks: [aTask({ seq: 1 })], events: [anEvent(1), anEvent(2)], marks: marks(3) }))
+  await first.commit(
+    aBatch({ tasks: [aTask({ seq: 1 })], events: [anEvent(1), anEvent(2)], marks: marks(3) }),
+  )
   await first.close()
   const early = join(folder, 'early')
   cpSync(data, early, { recursive: true })
@@ -52,11 +65,14 @@ async function opened(options: { readonly acceptLoss?: string } = {}): Promise<S
   return result
 }
 
-const markIn = (line: StoredState | string): string => /--accept-loss (\S+)\.$/.exec(String(line))?.[1] ?? 'none'
+const markIn = (line: StoredState | string): string =>
+  /--accept-loss (\S+)\.$/.exec(String(line))?.[1] ?? 'none'
 const filesOf = (directory: string) =>
   readdirSync(directory)
     // An empty log says as much as none.
-    .filter((name) => !name.includes('.lock') && !name.endsWith('-shm') && statSync(join(directory, name)).size > 0)
+    .filter(
+      (name) => !name.includes('.lock') && !name.endsWith('-shm') && statSync(join(directory, name)).size > 0,
+    )
     .map((name) => [name, hash('sha256', readFileSync(join(directory, name)))])
 
 describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
@@ -82,7 +98,9 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     const before = filesOf(data)
     const line = await opened()
     expect(line).toMatch(BEHIND)
-    expect(line).toMatch(/restore a backup \(headroom restore\), or start once with --accept-loss 7-4-\d+-[0-9a-f]{12}\.$/)
+    expect(line).toMatch(
+      /restore a backup \(headroom restore\), or start once with --accept-loss 7-4-\d+-[0-9a-f]{12}\.$/,
+    )
     expect(filesOf(data)).toEqual(before)
   })
 
@@ -97,7 +115,11 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     await killed()
     await opened()
     const store = createSqliteStore({ path })
-    await store.commit({ ...NO_CHANGE, access: { tokens: [], revokedTokenIds: [], audits: [anAudit()] }, marks: marks(5) })
+    await store.commit({
+      ...NO_CHANGE,
+      access: { tokens: [], revokedTokenIds: [], audits: [anAudit()] },
+      marks: marks(5),
+    })
     const copy = readFileSync(path)
     await store.close()
     writeFileSync(path, copy)
@@ -108,9 +130,13 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     await killed()
     await opened()
     const db = new Database(path)
-    db.exec('update events set hash = zeroblob(32) where seq = 4; update event_chain set head_hash = zeroblob(32)')
+    db.exec(
+      'update events set hash = zeroblob(32) where seq = 4; update event_chain set head_hash = zeroblob(32)',
+    )
     db.close()
-    expect(await opened()).toMatch(/has another history than was acknowledged: its event 4 is not the one of the mark/)
+    expect(await opened()).toMatch(
+      /has another history than was acknowledged: its event 4 is not the one of the mark/,
+    )
   })
 
   it('is refused beside the mark of another store', async () => {
@@ -153,7 +179,9 @@ describe('a store without its mark', { timeout: 60_000 }, () => {
     lose()
     const line = await opened()
     expect(line).toMatch(new RegExp(`headroom\\.db\\.mark ${words}, so that it is not known`))
-    expect(await opened({ acceptLoss: markIn(line) })).toMatchObject({ recovery: { reason: 'loss_accepted' } })
+    expect(await opened({ acceptLoss: markIn(line) })).toMatchObject({
+      recovery: { reason: 'loss_accepted' },
+    })
     expect(await opened()).toMatchObject({ mark: { eventSeq: 4 } })
   })
 
@@ -208,12 +236,16 @@ describe('--accept-loss', { timeout: 60_000 }, () => {
     expect(verified.code).toBe(1)
     expect(`headroom: ${verified.stdout.replace(/^mark: /, '')}`).toBe(refused.stderr)
     const other = await headroom(['serve', '--accept-loss', 'x'], { env })
-    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('--accept-loss x names another mark')])
+    expect([other.code, other.stderr]).toEqual([
+      1,
+      expect.stringContaining('--accept-loss x names another mark'),
+    ])
   })
 })
 
 describe('headroom restore', { timeout: 90_000 }, () => {
-  const restored = (backup: string) => restoreStore({ backup, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 })
+  const restored = (backup: string) =>
+    restoreStore({ backup, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 })
 
   it('leaves a store in recovery, above every epoch that is known, and never with the epoch of another restore', async () => {
     const { early } = await killed()
@@ -247,7 +279,9 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     await restored(join(early, STORE_FILE))
     await opened()
     cpSync(join(early, STORE_FILE), path)
-    expect(await opened()).toMatch(/went back in time: no event is missing, but \d+ acknowledged commits are \(since .*epochs 7 to \d+\)/)
+    expect(await opened()).toMatch(
+      /went back in time: no event is missing, but \d+ acknowledged commits are \(since .*epochs 7 to \d+\)/,
+    )
   })
 
   it('--dry-run says what would be lost, against the store and the mark that are there, and changes nothing', async () => {
@@ -260,7 +294,9 @@ describe('headroom restore', { timeout: 90_000 }, () => {
       /^backup .*epoch 7, last event 2 at 2025-.*\nstore .*epoch 7, last event 4 at .*\nmark {4}7-4-\d+-[0-9a-f]{12}\n/,
     )
     expect(whole.stdout).toContain('lost    2 events, 3 to 4\n')
-    expect(whole.stdout).toContain('lost    2 tasks submitted since\n          task-2 pending train 2\n          task-3 pending train 3\n')
+    expect(whole.stdout).toContain(
+      'lost    2 tasks submitted since\n          task-2 pending train 2\n          task-3 pending train 3\n',
+    )
     expect(whole.stdout).toMatch(/nothing was changed\n$/)
     expect(filesOf(data)).toEqual(before)
     rmSync(`${path}-wal`)
@@ -273,8 +309,14 @@ describe('headroom restore', { timeout: 90_000 }, () => {
 
 describe('a bit that no check of the file finds', { timeout: 60_000 }, () => {
   it.each([
-    ['the id of a task', "update tasks set id = 'task-X', record = replace(record, 'task-1', 'task-X') where seq = 1"],
-    ['a value in the record of a task', "update tasks set record = replace(record, '24000', '24001') where seq = 1"],
+    [
+      'the id of a task',
+      "update tasks set id = 'task-X', record = replace(record, 'task-1', 'task-X') where seq = 1",
+    ],
+    [
+      'a value in the record of a task',
+      "update tasks set record = replace(record, '24000', '24001') where seq = 1",
+    ],
     ['a task that counts as ended', 'update tasks set is_final = 1 where seq = 1'],
   ])('is found at the start: %s', async (_, sql) => {
     await killed()
@@ -282,6 +324,8 @@ describe('a bit that no check of the file finds', { timeout: 60_000 }, () => {
     const db = new Database(path)
     expect(db.exec(sql).pragma('quick_check(1)', { simple: true })).toBe('ok')
     db.close()
-    expect(await opened()).toMatch(/is damaged or no database \(the row 1 of table tasks is not as it was written\): restore a backup/)
+    expect(await opened()).toMatch(
+      /is damaged or no database \(the row 1 of table tasks is not as it was written\): restore a backup/,
+    )
   })
 })

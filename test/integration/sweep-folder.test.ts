@@ -1,5 +1,15 @@
 /** A sweep's folder: the same bytes however many workers, and nothing that is done is lost or run again, whatever happens to the process or the files. */
-import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { SweepRun } from '../../simulator/sweep.ts'
@@ -14,7 +24,14 @@ const busy = write(
   busyScenario('sweep: { config.default_vram_overcommit_percent: [0, 50, 100], seeds: 1..3 }\n'),
 )
 const TIMINGS = ['timing.json']
-const sweep = (out: string, ...options: string[]): string[] => ['sim', 'sweep', busy, '--out', join(folder, out), ...options]
+const sweep = (out: string, ...options: string[]): string[] => [
+  'sim',
+  'sweep',
+  busy,
+  '--out',
+  join(folder, out),
+  ...options,
+]
 const path = (...parts: string[]): string => join(folder, ...parts)
 
 describe('the folder of a sweep', () => {
@@ -37,8 +54,15 @@ describe('the folder of a sweep', () => {
   it('holds for each run the bytes that `sim run` writes', async () => {
     const single = path('single')
     await headroom(['sim', 'run', busy, '--seed', '2', '--overcommit', '50', '--out', single])
-    expect(digestsIn(path('one', 'runs', '50-s2'), [...TIMINGS, 'done.json'])).toEqual(digestsIn(single, TIMINGS))
-    expect(Object.keys(digestsIn(single, TIMINGS))).toEqual(['journal.jsonl', 'result.json', 'series.csv', 'tasks.csv'])
+    expect(digestsIn(path('one', 'runs', '50-s2'), [...TIMINGS, 'done.json'])).toEqual(
+      digestsIn(single, TIMINGS),
+    )
+    expect(Object.keys(digestsIn(single, TIMINGS))).toEqual([
+      'journal.jsonl',
+      'result.json',
+      'series.csv',
+      'tasks.csv',
+    ])
   })
 
   it('runs again what is torn, changed, gone or of another scenario, and nothing else', async () => {
@@ -79,7 +103,9 @@ describe('the folder of a sweep', () => {
     await untilThere(path(), 'stopped/runs/[!.]*/done.json', 2)
     stopped.process.kill('SIGINT')
     expect(await stopped.ended).toBe(130)
-    expect(stopped.output()).toMatch(/stopped: [1-8] of 9 runs are done and kept in .*stopped; the same command goes on from there\n$/)
+    expect(stopped.output()).toMatch(
+      /stopped: [1-8] of 9 runs are done and kept in .*stopped; the same command goes on from there\n$/,
+    )
     expect(globSync('{runs/.partial*,.lock,result.json}', { cwd: path('stopped') })).toEqual([])
     const { code } = await headroom(sweep('stopped'))
     expect(code).toBe(0)
@@ -91,14 +117,19 @@ describe('the folder of a sweep', () => {
     await stopped.says(/120 runs: \d0 %, \d+ s left/)
     stopped.process.kill('SIGINT')
     expect(await stopped.ended).toBe(130)
-    expect(stopped.output()).toMatch(/stopped: \d+ of 120 runs are done; with --out FOLDER a sweep goes on where it was stopped\n/)
+    expect(stopped.output()).toMatch(
+      /stopped: \d+ of 120 runs are done; with --out FOLDER a sweep goes on where it was stopped\n/,
+    )
   })
 
   it('is written by one sweep at a time', async () => {
     const first = startHeadroom(sweep('locked', '--seeds', '1..50', '--jobs', '1'))
     await untilThere(path(), 'locked/runs/.partial-*', 1)
     const second = await headroom(sweep('locked'))
-    expect([second.code, second.stderr]).toEqual([2, expect.stringMatching(/locked: process \d+ is writing a sweep there/)])
+    expect([second.code, second.stderr]).toEqual([
+      2,
+      expect.stringMatching(/locked: process \d+ is writing a sweep there/),
+    ])
     first.process.kill('SIGKILL')
     await first.ended
   })
@@ -121,7 +152,9 @@ describe('the folder of a sweep', () => {
     const { code, stdout } = await headroom(sweep('set', ...set, '--overcommit', '50', '--seeds', '7'))
     expect(code).toBe(0)
     expect(stdout).toContain('\nconfig.idle_swap_out_seconds=60, fleet.0.count=3\n')
-    const { runs } = JSON.parse(readFileSync(path('set', 'result.json'), 'utf8')) as { readonly runs: readonly SweepRun[] }
+    const { runs } = JSON.parse(readFileSync(path('set', 'result.json'), 'utf8')) as {
+      readonly runs: readonly SweepRun[]
+    }
     expect(runs.map(({ settings }) => Object.values(settings))).toEqual([
       [60, 2],
       [60, 3],
@@ -157,20 +190,32 @@ describe('the recommendation of a sweep', () => {
     const objective = 'starvation.total<=91'
     await headroom(sweep('one', '--objective', objective))
     const [head = '', ...lines] = readFileSync(path('one', 'runs.csv'), 'utf8').trim().split('\n')
-    const rows = lines.map((line) => Object.fromEntries(line.split(',').map((cell, i) => [head.split(',')[i], Number(cell)])))
+    const rows = lines.map((line) =>
+      Object.fromEntries(line.split(',').map((cell, i) => [head.split(',')[i], Number(cell)])),
+    )
     const percentages = [...new Set(rows.map((row) => row['overcommit_percent'] as number))]
     const valuesAt = (percent: number, column: string): number[] =>
       rows.filter((row) => row['overcommit_percent'] === percent).map((row) => row[column] as number)
-    const mean = (values: readonly number[]): number => values.reduce((sum, each) => sum + each, 0) / values.length
-    const p95 = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.ceil(0.95 * values.length) - 1] as number
+    const mean = (values: readonly number[]): number =>
+      values.reduce((sum, each) => sum + each, 0) / values.length
+    const p95 = (values: readonly number[]): number =>
+      values.toSorted((a, b) => a - b)[Math.ceil(0.95 * values.length) - 1] as number
     const keeping = percentages.filter((percent) => p95(valuesAt(percent, 'starvation_percent')) <= 91)
-    const best = keeping.toSorted((a, b) => mean(valuesAt(b, 'utilization_percent')) - mean(valuesAt(a, 'utilization_percent')) || a - b)[0]
+    const best = keeping.toSorted(
+      (a, b) => mean(valuesAt(b, 'utilization_percent')) - mean(valuesAt(a, 'utilization_percent')) || a - b,
+    )[0]
     const { advice } = JSON.parse(readFileSync(path('one', 'result.json'), 'utf8')) as {
-      readonly advice: readonly { readonly recommended_percent: number; readonly utilization_percent: { readonly mean: number } }[]
+      readonly advice: readonly {
+        readonly recommended_percent: number
+        readonly utilization_percent: { readonly mean: number }
+      }[]
     }
     expect(keeping.length).toBeGreaterThan(0)
     expect(keeping.length).toBeLessThan(percentages.length)
     expect(advice[0]?.recommended_percent).toBe(best)
-    expect(advice[0]?.utilization_percent.mean).toBeCloseTo(mean(valuesAt(best as number, 'utilization_percent')), 10)
+    expect(advice[0]?.utilization_percent.mean).toBeCloseTo(
+      mean(valuesAt(best as number, 'utilization_percent')),
+      10,
+    )
   })
 })

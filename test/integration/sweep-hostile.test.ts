@@ -33,21 +33,37 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
   beforeAll(async () => {
     const port = await freePort()
     url = `nats://127.0.0.1:${port}`
-    const args = ['nats', 'config', '--workers', 'w1', '--jetstream-dir', newFolder(), '--listen', `127.0.0.1:${port}`]
-    expect(await headroom([...args, '-o', out])).toMatchObject({ code: 0, stdout: expect.stringContaining('worker-w1') as string })
+    const args = [
+      'nats',
+      'config',
+      '--workers',
+      'w1',
+      '--jetstream-dir',
+      newFolder(),
+      '--listen',
+      `127.0.0.1:${port}`,
+    ]
+    expect(await headroom([...args, '-o', out])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('worker-w1') as string,
+    })
     await startNatsServer(readFileSync(out, 'utf8'), port)
   })
 
   const as = async (name: string): Promise<NatsConnection> => {
     const seed = readFileSync(key(name), 'utf8').trim()
-    const publicKey = new RegExp(`# ${name}\\n *\\{\\n *nkey: (U[A-Z2-7]{55})`).exec(readFileSync(out, 'utf8'))?.[1] ?? ''
+    const publicKey =
+      new RegExp(`# ${name}\\n *\\{\\n *nkey: (U[A-Z2-7]{55})`).exec(readFileSync(out, 'utf8'))?.[1] ?? ''
     return connect({
       servers: url,
       authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)),
       inboxPrefix: `_INBOX_${publicKey}`,
     })
   }
-  const worker = () => startHeadroom(['sim', 'worker', '--nats', url, '--jobs', '1'], { CONTROLLER_NATS_NKEY_FILE: key('worker-w1') })
+  const worker = () =>
+    startHeadroom(['sim', 'worker', '--nats', url, '--jobs', '1'], {
+      CONTROLLER_NATS_NKEY_FILE: key('worker-w1'),
+    })
 
   it(
     'waits for a first sweep, makes it with the rights of the shipped configuration, and survives what is no job',
@@ -59,8 +75,13 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
       const stream = new JetStream(sweeper)
       await prepareBroker(stream, 1_000)
       await stream.publish(jobSubject('s', 'x'), 'x')
-      await stream.publish(jobSubject('s', 'y'), JSON.stringify({ format: FORMAT, version: packageVersion(), run: '../../..' }))
-      await helper.says(/headroom\.sweep\.job\.s\.x: a message that is no job \(not JSON\): moved to headroom\.sweep\.dead/)
+      await stream.publish(
+        jobSubject('s', 'y'),
+        JSON.stringify({ format: FORMAT, version: packageVersion(), run: '../../..' }),
+      )
+      await helper.says(
+        /headroom\.sweep\.job\.s\.x: a message that is no job \(not JSON\): moved to headroom\.sweep\.dead/,
+      )
       await helper.says(/headroom\.sweep\.job\.s\.y: a message that is no job \(member commit is missing/)
 
       // A trace whose suffix would lead out of the folder of the worker.
@@ -69,13 +90,38 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
       const traces = { 't.trace.jsonl': { ...trace, suffix: `/../../../../../../..${victim}` } }
       const point = { text: 'x', file: 'f', base_dir: '/', settings: {}, identity: {}, traces }
       const ref = await putBlob(stream, SWEEP, 'blob', Buffer.from(JSON.stringify(point)))
-      const job = { format: FORMAT, version: packageVersion(), commit: null, sweep: SWEEP, run: '0-s1', overcommit_percent: 0, seed: 1 }
-      await stream.publish(jobSubject(SWEEP, '0-s1'), JSON.stringify({ ...job, point: ref, files: 'none', silent_ms: 1_000 }))
-      await helper.says(/0-s1 failed: run 0-s1: its scenario cannot be taken: member traces\/suffix is missing or out of bounds/)
+      const job = {
+        format: FORMAT,
+        version: packageVersion(),
+        commit: null,
+        sweep: SWEEP,
+        run: '0-s1',
+        overcommit_percent: 0,
+        seed: 1,
+      }
+      await stream.publish(
+        jobSubject(SWEEP, '0-s1'),
+        JSON.stringify({ ...job, point: ref, files: 'none', silent_ms: 1_000 }),
+      )
+      await helper.says(
+        /0-s1 failed: run 0-s1: its scenario cannot be taken: member traces\/suffix is missing or out of bounds/,
+      )
 
       const busy = write(folder, 'busy.scenario.yaml', busyScenario())
-      const sweep = ['sim', 'sweep', busy, '--overcommit', '0,50', '--out', join(folder, 'made'), '--workers', url]
-      expect(await headroom(sweep, { env: { CONTROLLER_NATS_NKEY_FILE: key('sweep') } })).toMatchObject({ code: 0 })
+      const sweep = [
+        'sim',
+        'sweep',
+        busy,
+        '--overcommit',
+        '0,50',
+        '--out',
+        join(folder, 'made'),
+        '--workers',
+        url,
+      ]
+      expect(await headroom(sweep, { env: { CONTROLLER_NATS_NKEY_FILE: key('sweep') } })).toMatchObject({
+        code: 0,
+      })
       expect(existsSync(victim)).toBe(false)
       helper.process.kill('SIGTERM')
       expect(await helper.ended).toBe(0)

@@ -34,8 +34,20 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     broker = await startNatsServer(withJetStream())
     expect((await headroom(['sim', 'sweep', busy, ...set, '--out', path('here')])).code).toBe(0)
   })
-  const sweep = (out: string): string[] => ['sim', 'sweep', busy, ...set, '--out', path(out), '--workers', broker.url, '--redeliver', '1s']
-  const worker = (): ReturnType<typeof startHeadroom> => startHeadroom(['sim', 'worker', '--nats', broker.url, '--jobs', '1'])
+  const sweep = (out: string): string[] => [
+    'sim',
+    'sweep',
+    busy,
+    ...set,
+    '--out',
+    path(out),
+    '--workers',
+    broker.url,
+    '--redeliver',
+    '1s',
+  ]
+  const worker = (): ReturnType<typeof startHeadroom> =>
+    startHeadroom(['sim', 'worker', '--nats', broker.url, '--jobs', '1'])
   const bytesOf = (out: string): Readonly<Record<string, string>> => digestsIn(path(out), ['timing.json'])
 
   it('comes to the same bytes when a worker is killed in the middle of a run, and the broker and the command as well', async () => {
@@ -80,7 +92,15 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     writeFileSync(path('torn.trace.jsonl'), `${TRACE}{"id":"a"}\n`)
     const torn = write(folder, 'torn.scenario.yaml', busyScenario('  - { trace: torn.trace.jsonl }\n'))
     const helper = worker()
-    const { code, stderr } = await headroom(['sim', 'sweep', torn, '--overcommit', '0', '--workers', broker.url])
+    const { code, stderr } = await headroom([
+      'sim',
+      'sweep',
+      torn,
+      '--overcommit',
+      '0',
+      '--workers',
+      broker.url,
+    ])
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^torn\.trace\.jsonl:3: at: is missing$/m)])
     helper.process.kill('SIGTERM')
     await helper.ended
@@ -91,7 +111,15 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     const stream = new JetStream(connection)
     await prepareBroker(stream, 1_000)
     const point = { sha256: '0'.repeat(64), bytes: 1, chunks: 1 }
-    const run = { sweep: 'other', run: '0-s1', overcommit_percent: 0, seed: 1, point, files: 'none', silent_ms: 1_000 }
+    const run = {
+      sweep: 'other',
+      run: '0-s1',
+      overcommit_percent: 0,
+      seed: 1,
+      point,
+      files: 'none',
+      silent_ms: 1_000,
+    }
     const job = { format: FORMAT, version: '9.9.9', commit: null, ...run }
     await stream.publish(jobSubject('other', '0-s1'), JSON.stringify(job))
     const refused = worker()
@@ -108,10 +136,14 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
   it('holds content against its hash, in as many chunks as it takes', async () => {
     const connection = await connect({ servers: broker.url })
     const stream = new JetStream(connection)
-    const noise = Buffer.from(Array.from({ length: 1_300_000 }, (_, i) => (i * 2_654_435_761 + (i >> 3) * 40_503) % 251))
+    const noise = Buffer.from(
+      Array.from({ length: 1_300_000 }, (_, i) => (i * 2_654_435_761 + (i >> 3) * 40_503) % 251),
+    )
     const ref = await putBlob(stream, 's', 'blob', noise)
     expect((await getBlob(stream, 's', 'blob', ref)).equals(noise)).toBe(true)
-    await expect(getBlob(stream, 's', 'blob', { ...ref, sha256: 'f'.repeat(64) })).rejects.toThrow('is not on the broker any more')
+    await expect(getBlob(stream, 's', 'blob', { ...ref, sha256: 'f'.repeat(64) })).rejects.toThrow(
+      'is not on the broker any more',
+    )
     const other = await putBlob(stream, 's', 'blob', Buffer.from('other'))
     await stream.publish(`headroom.sweep.data.s.blob.${other.sha256}.0`, readFileSync(busy).subarray(0, 10))
     await expect(getBlob(stream, 's', 'blob', other)).rejects.toThrow()
@@ -121,7 +153,10 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
   it('needs JetStream, and says so; and a broker', async () => {
     const plain = await startNatsServer()
     const { code, stderr } = await headroom(['sim', 'worker', '--nats', plain.url])
-    expect([code, stderr]).toEqual([1, expect.stringContaining('the broker has no JetStream: start nats-server with -js')])
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('the broker has no JetStream: start nats-server with -js'),
+    ])
     await plain.kill()
     const none = await headroom(['sim', 'sweep', busy, '--overcommit', '0', '--workers', plain.url])
     expect([none.code, none.stderr]).toEqual([3, expect.stringContaining('no broker at nats://127.0.0.1:')])

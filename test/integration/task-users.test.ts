@@ -1,7 +1,16 @@
 /** What a task may reach of the server and of other tasks, by the users that they run as. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -40,7 +49,8 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
 
   afterEach(async () => {
     const running = servers.at(-1)
-    if (running?.process.exitCode === null) for (const { task_id: id } of lastTasks()) await controller.stop(id)
+    if (running?.process.exitCode === null)
+      for (const { task_id: id } of lastTasks()) await controller.stop(id)
     await until('no task is left', () => lastTasks().length === 0)
     for (const server of servers) server.process.kill('SIGKILL')
     await Promise.all(servers.map((server) => server.ended))
@@ -54,8 +64,20 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
   }
 
   async function start(...options: readonly string[]): Promise<RunningCommand> {
-    const args = ['gpu-server', '--device', 'process', '--inventory', join(folder, 'gpus.yaml'), '--allow-exec', ...options]
-    const server = startHeadroom(args, { CONTROLLER_NATS_URL: broker.url, NODE_NAME: 'alpha', NODE_STATE_DIR: join(folder, 'state') })
+    const args = [
+      'gpu-server',
+      '--device',
+      'process',
+      '--inventory',
+      join(folder, 'gpus.yaml'),
+      '--allow-exec',
+      ...options,
+    ]
+    const server = startHeadroom(args, {
+      CONTROLLER_NATS_URL: broker.url,
+      NODE_NAME: 'alpha',
+      NODE_STATE_DIR: join(folder, 'state'),
+    })
     servers.push(server)
     await controller.hello(servers.length)
     return server
@@ -80,13 +102,26 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     expect(controller.hellos[0]).toMatchObject({ task_identity: 'uid_per_attempt' })
     const pid = await run('a', 'echo secret > own; echo told; pwd; exec sleep 1000')
     const environ = readFileSync(`/proc/${pid}/environ`, 'latin1')
-    const [socket = '', home = ''] = ['HEADROOM_SOCKET', 'HOME'].map((name) => new RegExp(`(?:^|\0)${name}=([^\0]*)`).exec(environ)?.[1])
+    const [socket = '', home = ''] = ['HEADROOM_SOCKET', 'HOME'].map(
+      (name) => new RegExp(`(?:^|\0)${name}=([^\0]*)`).exec(environ)?.[1],
+    )
     const about = statSync(home)
     expect([about.mode & 0o777, about.uid, about.gid]).toEqual([0o700, uidOf(pid), uidOf(pid)])
     expect(uidOf(pid)).toBeGreaterThanOrEqual(1_000_000)
 
     const paths = [home, join(home, 'own'), `/proc/${pid}/environ`, `/proc/${pid}/root/`, `/proc/${pid}/cwd/`]
-    const state = ['', 'journal', 'lock', 'next-id', 'guards', 'guards/a.1', 'guards/a.1/task.json', 'guards/a.1/stdout.0', 'work', 's']
+    const state = [
+      '',
+      'journal',
+      'lock',
+      'next-id',
+      'guards',
+      'guards/a.1',
+      'guards/a.1/task.json',
+      'guards/a.1/stdout.0',
+      'work',
+      's',
+    ]
     const probes = [...paths, ...state.map((name) => join(folder, 'state', name))]
     const script = [
       'id -u; id -G',
@@ -138,7 +173,8 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     expect(server.output()).toContain('all tasks share one user')
     const pid = await run('a', 'exec sleep 1000')
     const socket = /HEADROOM_SOCKET=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, 'latin1'))?.[1] ?? ''
-    const connect = (path: string): string => `'${process.execPath}' -e "${CONNECT}" ${path} && echo connected`
+    const connect = (path: string): string =>
+      `'${process.execPath}' -e "${CONNECT}" ${path} && echo connected`
     await run('b', `id -un; basename "$PWD"; ${connect(socket)}; ${connect('$HEADROOM_SOCKET')}`)
     expect((await outputOf('b')).trimEnd().split('\n')).toEqual(['nobody', 'b.1', 'EACCES', 'connected'])
   })
@@ -153,24 +189,52 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
 
   it('a folder that tasks cannot enter, and a key that they could read, are refused in one line', async () => {
     chmodSync(folder, 0o700)
-    const args = ['gpu-server', '--device', 'process', '--inventory', join(folder, 'gpus.yaml'), '--allow-exec']
+    const args = [
+      'gpu-server',
+      '--device',
+      'process',
+      '--inventory',
+      join(folder, 'gpus.yaml'),
+      '--allow-exec',
+    ]
     const env = { CONTROLLER_NATS_URL: broker.url, NODE_STATE_DIR: join(folder, 'state') }
     const closed = startHeadroom(args, env)
     expect(await closed.ended).toBe(1)
-    expect(closed.output()).toMatch(new RegExp(`^headroom: ${folder}/state: tasks cannot enter ${folder}, .*chmod o\\+x ${folder}\n$`))
+    expect(closed.output()).toMatch(
+      new RegExp(`^headroom: ${folder}/state: tasks cannot enter ${folder}, .*chmod o\\+x ${folder}\n$`),
+    )
     chmodSync(folder, 0o711)
     const key = join(folder, 'node.nk')
     writeFileSync(key, 'SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY\n', { mode: 0o644 })
     const open = startHeadroom(args, { ...env, CONTROLLER_NATS_NKEY_FILE: key })
     expect(await open.ended).toBe(1)
-    expect(open.output()).toMatch(/^headroom: \S+node\.nk can be read by the users that tasks run as: chown root \S+ && chmod 600 \S+\n$/)
+    expect(open.output()).toMatch(
+      /^headroom: \S+node\.nk can be read by the users that tasks run as: chown root \S+ && chmod 600 \S+\n$/,
+    )
   })
 
   it('a server that is not root is refused in one line with both ways on, and with --tasks-as-me its log says what that means', async () => {
     const gpus = join(folder, 'gpus.yaml')
-    const asNobody = async (url: string, ...options: string[]): Promise<readonly [code: number | null, output: string]> => {
-      const env = { ...process.env, CONTROLLER_NATS_URL: url, NODE_STATE_DIR: join(folder, 'unprivileged'), NODE_V8_COVERAGE: '' }
-      const args = ['cli/main.ts', 'gpu-server', '--device', 'process', '--inventory', gpus, '--allow-exec', ...options]
+    const asNobody = async (
+      url: string,
+      ...options: string[]
+    ): Promise<readonly [code: number | null, output: string]> => {
+      const env = {
+        ...process.env,
+        CONTROLLER_NATS_URL: url,
+        NODE_STATE_DIR: join(folder, 'unprivileged'),
+        NODE_V8_COVERAGE: '',
+      }
+      const args = [
+        'cli/main.ts',
+        'gpu-server',
+        '--device',
+        'process',
+        '--inventory',
+        gpus,
+        '--allow-exec',
+        ...options,
+      ]
       const child = spawn(process.execPath, ['--import', join(ROOT, 'cli/require-node.mjs'), ...args], {
         cwd: ROOT,
         env,
@@ -188,10 +252,15 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     const [refused, why] = await asNobody(broker.url)
     expect([refused, why]).toEqual([
       2,
-      expect.stringMatching(/^error: a server that is not root [^\n]*run it as root[^\n]*--tasks-as-me[^\n]*\n$/),
+      expect.stringMatching(
+        /^error: a server that is not root [^\n]*run it as root[^\n]*--tasks-as-me[^\n]*\n$/,
+      ),
     ])
     const [far, whyFar] = await asNobody('nats://192.0.2.1:4222', '--tasks-as-me')
-    expect([far, whyFar]).toEqual([2, expect.stringMatching(/^error: --tasks-as-me takes a broker without keys on loopback only[^\n]*\n$/)])
+    expect([far, whyFar]).toEqual([
+      2,
+      expect.stringMatching(/^error: --tasks-as-me takes a broker without keys on loopback only[^\n]*\n$/),
+    ])
     chmodSync(folder, 0o777)
     const [, output] = await asNobody(broker.url, '--tasks-as-me')
     expect(output).toContain('tasks run as the user of this server')

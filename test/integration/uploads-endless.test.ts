@@ -16,27 +16,31 @@ const ENV = {
 }
 
 describe.runIf(process.getuid?.() === 0)('A trace that never ends', () => {
-  it('costs the controller neither its disk nor a task, held open or left behind by a kill', { timeout: 90_000 }, async () => {
-    const disk = smallDisk(320)
-    let served = await serve(disk, ENV)
-    const upload = await endless(served)
-    const { refusal } = await sendUntilRefused(upload)
-    expect(refusal).toMatch(/^HTTP\/1\.1 507 .*"code":"uploads_full"/s)
-    expect(freeMib(disk)).toBeGreaterThan(FLOOR_MIB - 17) // looked at every 16 MiB
-    expect(await submit(served)).toBe(201)
-    // Held open below the floor, and the controller dies: its partial file must not be there for ever.
-    const second = await endless(served)
-    second.write(Buffer.alloc(8 * MIB))
-    await until('a partial file is there', () => partialFiles(disk).length > 0)
-    served.process.kill('SIGKILL')
-    await served.ended
-    expect(partialFiles(disk)).toHaveLength(1)
-    served = await serve(disk, ENV)
-    expect(partialFiles(disk)).toEqual([])
-    expect(await submit(served)).toBe(201)
-    served.process.kill('SIGTERM')
-    expect(await served.ended).toBe(0)
-  })
+  it(
+    'costs the controller neither its disk nor a task, held open or left behind by a kill',
+    { timeout: 90_000 },
+    async () => {
+      const disk = smallDisk(320)
+      let served = await serve(disk, ENV)
+      const upload = await endless(served)
+      const { refusal } = await sendUntilRefused(upload)
+      expect(refusal).toMatch(/^HTTP\/1\.1 507 .*"code":"uploads_full"/s)
+      expect(freeMib(disk)).toBeGreaterThan(FLOOR_MIB - 17) // looked at every 16 MiB
+      expect(await submit(served)).toBe(201)
+      // Held open below the floor, and the controller dies: its partial file must not be there for ever.
+      const second = await endless(served)
+      second.write(Buffer.alloc(8 * MIB))
+      await until('a partial file is there', () => partialFiles(disk).length > 0)
+      served.process.kill('SIGKILL')
+      await served.ended
+      expect(partialFiles(disk)).toHaveLength(1)
+      served = await serve(disk, ENV)
+      expect(partialFiles(disk)).toEqual([])
+      expect(await submit(served)).toBe(201)
+      served.process.kill('SIGTERM')
+      expect(await served.ended).toBe(0)
+    },
+  )
 })
 
 function smallDisk(mib: number): string {
@@ -52,7 +56,11 @@ async function endless({ url }: Served): Promise<Socket> {
   socket.on('error', () => undefined)
   onTestFinished(() => void socket.destroy())
   await once(socket, 'connect')
-  const head = ['POST /api/v1/traces?name=endless HTTP/1.1', `Host: ${hostname}:${port}`, 'Content-Type: application/octet-stream']
+  const head = [
+    'POST /api/v1/traces?name=endless HTTP/1.1',
+    `Host: ${hostname}:${port}`,
+    'Content-Type: application/octet-stream',
+  ]
   socket.write([...head, 'Content-Length: 1000000000', '', ''].join('\r\n'))
   return socket
 }
@@ -71,7 +79,11 @@ async function sendUntilRefused(socket: Socket): Promise<{ readonly refusal: str
 
 async function submit({ url }: Served): Promise<number> {
   const body = JSON.stringify({ vram_mib: 1024 })
-  const answer = await fetch(`${url}/api/v1/tasks`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
+  const answer = await fetch(`${url}/api/v1/tasks`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body,
+  })
   return answer.status
 }
 

@@ -15,9 +15,13 @@ const scenario = (name: string, text = ''): string =>
 let world: SimulationsWorld
 const limits = { maxBytes: 10 * MIB, maxBytesPerOwner: 2 * MIB, minFreeBytes: 0, minFreePercent: 0 }
 const as = (who: string) => ({ authorization: `Bearer ${who}` })
-const putScenario = (who: string, name: string, text = '') => world.api.send('POST', '/scenarios', { text: scenario(name, text) }, as(who))
+const putScenario = (who: string, name: string, text = '') =>
+  world.api.send('POST', '/scenarios', { text: scenario(name, text) }, as(who))
 const putTrace = (who: string, name: string, body: unknown = OWN) =>
-  world.api.send('POST', `/traces?name=${name}`, body, { 'content-type': 'application/octet-stream', ...as(who) })
+  world.api.send('POST', `/traces?name=${name}`, body, {
+    'content-type': 'application/octet-stream',
+    ...as(who),
+  })
 
 describe('What a submitter stores', () => {
   beforeEach(async () => (world = await simulationsWorld(undefined, namedAccess(), limits)))
@@ -30,15 +34,29 @@ describe('What a submitter stores', () => {
     refused.push(await world.api.send('DELETE', '/scenarios/plan', undefined, as('bob submitter')))
     refused.push(await world.api.send('DELETE', '/traces/jobs', undefined, as('bob submitter')))
     expect(refused.map(({ status }) => status)).toEqual([403, 403, 403, 403])
-    expect(refused[0]?.body.detail).toBe('The scenario plan belongs to alice. Choose another name, or ask an operator.')
-    expect(refused[1]?.body.detail).toBe('The trace jobs belongs to alice. Choose another name, or ask an operator.')
-    expect((await world.api.send('GET', '/scenarios/plan')).body).toMatchObject({ created_by: 'alice', text: scenario('plan', '# first') })
+    expect(refused[0]?.body.detail).toBe(
+      'The scenario plan belongs to alice. Choose another name, or ask an operator.',
+    )
+    expect(refused[1]?.body.detail).toBe(
+      'The trace jobs belongs to alice. Choose another name, or ask an operator.',
+    )
+    expect((await world.api.send('GET', '/scenarios/plan')).body).toMatchObject({
+      created_by: 'alice',
+      text: scenario('plan', '# first'),
+    })
     expect((await putScenario('alice submitter', 'plan', '# second')).status).toBe(201)
     expect((await putScenario('olga operator', 'plan', '# third')).status).toBe(201)
-    expect((await world.api.send('GET', '/scenarios/plan')).body).toMatchObject({ created_by: 'alice', text: scenario('plan', '# third') })
+    expect((await world.api.send('GET', '/scenarios/plan')).body).toMatchObject({
+      created_by: 'alice',
+      text: scenario('plan', '# third'),
+    })
     expect((await putTrace('olga operator', 'jobs')).body).toMatchObject({ created_by: 'alice' })
-    expect((await world.api.send('DELETE', '/scenarios/plan', undefined, as('alice submitter'))).status).toBe(204)
-    expect((await world.api.send('DELETE', '/traces/jobs', undefined, as('alice submitter'))).status).toBe(204)
+    expect((await world.api.send('DELETE', '/scenarios/plan', undefined, as('alice submitter'))).status).toBe(
+      204,
+    )
+    expect((await world.api.send('DELETE', '/traces/jobs', undefined, as('alice submitter'))).status).toBe(
+      204,
+    )
   })
 
   it('counts for its owner, as GET /usage says, and may take no more than the limit', async () => {
@@ -56,7 +74,9 @@ describe('What a submitter stores', () => {
     expect(refused).toMatchObject({ status: 507, body: { code: 'uploads_full' } })
     expect(refused.body.detail).toMatch(/^Your uploads may take 2 MiB together\./)
     expect((await putTrace('carol submitter', 'small')).status).toBe(201)
-    expect(readdirSync(join(world.dataDir, 'simulations/traces')).filter((name) => name.startsWith('.'))).toEqual([])
+    expect(
+      readdirSync(join(world.dataDir, 'simulations/traces')).filter((name) => name.startsWith('.')),
+    ).toEqual([])
   })
 })
 
@@ -73,9 +93,17 @@ describe('A disk that is short', () => {
       })(),
     )
     const headers = { 'content-type': 'application/octet-stream', ...as('alice submitter') }
-    const refused = await world.api.app.inject({ method: 'POST', url: '/api/v1/traces?name=endless', payload: endless, headers })
+    const refused = await world.api.app.inject({
+      method: 'POST',
+      url: '/api/v1/traces?name=endless',
+      payload: endless,
+      headers,
+    })
     const { detail } = refused.json<{ detail: string }>()
-    expect([refused.statusCode, detail]).toEqual([507, 'The disk is short of space: no uploads are taken now.'])
+    expect([refused.statusCode, detail]).toEqual([
+      507,
+      'The disk is short of space: no uploads are taken now.',
+    ])
     expect(sent).toBeLessThan(64 * MIB)
     expect((await putScenario('alice submitter', 'plan')).status).toBe(507)
     expect(readdirSync(join(world.dataDir, 'simulations/traces'))).toEqual([])

@@ -14,29 +14,45 @@ afterEach(async () => {
 })
 
 function start(limits: WorkerLimits = {}): JobProcess<TryingJob, unknown> {
-  const worker = new JobProcess<TryingJob, unknown>(new URL('../support/trying-worker.ts', import.meta.url), limits)
+  const worker = new JobProcess<TryingJob, unknown>(
+    new URL('../support/trying-worker.ts', import.meta.url),
+    limits,
+  )
   open.push(worker)
   return worker
 }
 
 it('answers one job after the other; what one throws keeps its name, and harms no other', async () => {
   const worker = start()
-  const value = { nothing: undefined, never: Infinity, none: null, bytes: new Uint8Array([1, 2]), byName: new Map([['a', 1]]) }
+  const value = {
+    nothing: undefined,
+    never: Infinity,
+    none: null,
+    bytes: new Uint8Array([1, 2]),
+    byName: new Map([['a', 1]]),
+  }
   expect(await worker.ask({ kind: 'echo', value })).toEqual(value)
-  await expect(worker.ask({ kind: 'refuse' })).rejects.toMatchObject({ name: 'RangeError', message: 'it may not be' })
+  await expect(worker.ask({ kind: 'refuse' })).rejects.toMatchObject({
+    name: 'RangeError',
+    message: 'it may not be',
+  })
   expect(await worker.ask({ kind: 'echo', value: 2 })).toBe(2)
 })
 
 it('that takes more memory than it may is gone, and says so', async () => {
   const worker = start({ heapMib: 40 })
-  await expect(worker.ask({ kind: 'hoard' })).rejects.toThrow(new WorkerFault('it needed more memory than a simulation may have'))
+  await expect(worker.ask({ kind: 'hoard' })).rejects.toThrow(
+    new WorkerFault('it needed more memory than a simulation may have'),
+  )
   expect(worker.isEnded).toBe(true)
   await expect(worker.ask({ kind: 'echo', value: 1 })).rejects.toBeInstanceOf(WorkerFault)
 })
 
 it('that crashes says by what', async () => {
   const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
-  await expect(start().ask({ kind: 'abort' })).rejects.toThrow(new WorkerFault('its process ended with SIGABRT'))
+  await expect(start().ask({ kind: 'abort' })).rejects.toThrow(
+    new WorkerFault('its process ended with SIGABRT'),
+  )
   said.mockRestore()
 })
 
@@ -51,20 +67,28 @@ it('is ended in the middle of its work, and takes none any more', async () => {
   await ended
 })
 
-it.runIf(process.platform === 'linux')('gives way with all of its threads, those of the garbage collector too', async () => {
-  const niceness = (await start().ask({ kind: 'nice' })) as readonly number[]
-  expect(niceness.length).toBeGreaterThan(1)
-  expect(new Set(niceness)).toEqual(new Set([19]))
-})
+it.runIf(process.platform === 'linux')(
+  'gives way with all of its threads, those of the garbage collector too',
+  async () => {
+    const niceness = (await start().ask({ kind: 'nice' })) as readonly number[]
+    expect(niceness.length).toBeGreaterThan(1)
+    expect(new Set(niceness)).toEqual(new Set([19]))
+  },
+)
 
-it.runIf(process.platform === 'linux')('goes when its parent is killed, though it lets no message in', async () => {
-  const parent = spawn(process.execPath, [fileURLToPath(new URL('../support/trying-parent.ts', import.meta.url))])
-  const [said] = (await once(parent.stdout, 'data')) as [Buffer]
-  const worker = Number(said.toString('utf8'))
-  expect(isAlive(worker)).toBe(true)
-  parent.kill('SIGKILL')
-  await expect.poll(() => isAlive(worker)).toBe(false)
-})
+it.runIf(process.platform === 'linux')(
+  'goes when its parent is killed, though it lets no message in',
+  async () => {
+    const parent = spawn(process.execPath, [
+      fileURLToPath(new URL('../support/trying-parent.ts', import.meta.url)),
+    ])
+    const [said] = (await once(parent.stdout, 'data')) as [Buffer]
+    const worker = Number(said.toString('utf8'))
+    expect(isAlive(worker)).toBe(true)
+    parent.kill('SIGKILL')
+    await expect.poll(() => isAlive(worker)).toBe(false)
+  },
+)
 
 function isAlive(pid: number): boolean {
   try {

@@ -250,7 +250,12 @@ const ADMISSION: readonly Mutant[] = [
     rule: 'admission',
     says: 'a node that was not heard lately takes tasks',
     edits: [
-      edit(`${SCHEDULER}/feasible.ts`, 'isPlaceable', "  return node.status === 'up' && !isClosed(node)\n", '  return !isClosed(node)\n'),
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'isPlaceable',
+        "  return node.status === 'up' && !isClosed(node)\n",
+        '  return !isClosed(node)\n',
+      ),
     ],
     likes: ['crash', 'partition'],
   },
@@ -333,7 +338,12 @@ const ADMISSION: readonly Mutant[] = [
     rule: 'admission',
     says: 'a task that is larger than any GPU beside its reserve counts as one that could run',
     edits: [
-      edit(`${SCHEDULER}/feasible.ts`, 'largestEverMib', '  return gpu.physicalMib - gpu.reserveMib\n', '  return 2 * gpu.physicalMib\n'),
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'largestEverMib',
+        '  return gpu.physicalMib - gpu.reserveMib\n',
+        '  return 2 * gpu.physicalMib\n',
+      ),
     ],
     directed: { scenario: 'too-large-is-no-head' },
   },
@@ -431,7 +441,12 @@ const QUEUE: readonly Mutant[] = [
     rule: 'queue',
     says: 'of one class the last submitted is first',
     edits: [
-      edit(`${SCHEDULER}/queue.ts`, 'byQueueOrder', 'a.task.spec.seq - b.task.spec.seq', 'b.task.spec.seq - a.task.spec.seq'),
+      edit(
+        `${SCHEDULER}/queue.ts`,
+        'byQueueOrder',
+        'a.task.spec.seq - b.task.spec.seq',
+        'b.task.spec.seq - a.task.spec.seq',
+      ),
       edit(
         `${ENGINE}/pool/pending-queue.ts`,
         'PendingQueue.add',
@@ -459,7 +474,12 @@ const QUEUE: readonly Mutant[] = [
     rule: 'queue',
     says: 'a held task is placed',
     edits: [
-      edit(`${ENGINE}/commands/holding.ts`, 'holdTask', '  c.dequeue(task)\n  c.waiting.end(task, now)\n', '  c.waiting.end(task, now)\n'),
+      edit(
+        `${ENGINE}/commands/holding.ts`,
+        'holdTask',
+        '  c.dequeue(task)\n  c.waiting.end(task, now)\n',
+        '  c.waiting.end(task, now)\n',
+      ),
     ],
     likes: ['hands'],
   },

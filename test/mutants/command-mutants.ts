@@ -65,7 +65,14 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
     name: 'r9-writes-before-its-epoch',
     rule: 'R9',
     says: 'a controller that begins writes decisions before its epoch is durable',
-    edits: [edit(`${ENGINE}/engine.ts`, 'Engine.#take', '    this.#committing = turn\n    const begun', '    const begun')],
+    edits: [
+      edit(
+        `${ENGINE}/engine.ts`,
+        'Engine.#take',
+        '    this.#committing = turn\n    const begun',
+        '    const begun',
+      ),
+    ],
     likes: ['second_controller', 'slow_disk'],
     directed: { scenario: 'regressions/regression-epoch-before-all' },
   },
@@ -95,7 +102,12 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
         'if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 &&',
         'if (line.waiting.length === 0 &&',
       ),
-      edit(`${WIRE}/outbound.ts`, 'Outbound.#serve', 'while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken', 'while (line.taken'),
+      edit(
+        `${WIRE}/outbound.ts`,
+        'Outbound.#serve',
+        'while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken',
+        'while (line.taken',
+      ),
     ],
     likes: ['crowd'],
     directed: { test: 'test/unit/liveness-order.test.ts' },
@@ -133,14 +145,23 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
     name: 'r11-hellos-without-jitter',
     rule: 'R11',
     says: 'servers repeat themselves at the same instants',
-    edits: [edit(`${SERVER}/retry.ts`, 'jittered', '  return Math.floor(ms * (0.8 + 0.4 * random()))\n', '  return ms + 0 * random()\n')],
+    edits: [
+      edit(
+        `${SERVER}/retry.ts`,
+        'jittered',
+        '  return Math.floor(ms * (0.8 + 0.4 * random()))\n',
+        '  return ms + 0 * random()\n',
+      ),
+    ],
     directed: { test: 'test/unit/server-core-messages.test.ts' },
   },
   {
     name: 'r12-noswap-leaves-when-told',
     rule: 'R12',
     says: 'a server swaps a noswap task out',
-    edits: [edit(`${SERVER}/swaps.ts`, 'refusalToLeave', "  if (attempt.noswap === 1) return 'noswap'\n", '')],
+    edits: [
+      edit(`${SERVER}/swaps.ts`, 'refusalToLeave', "  if (attempt.noswap === 1) return 'noswap'\n", ''),
+    ],
     directed: { test: 'test/unit/server-core-swaps.test.ts' },
   },
   {
@@ -161,7 +182,14 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
     name: 'r12-stale-swap-obeyed',
     rule: 'R12',
     says: 'a server obeys a swap that was decided on an earlier state of the task',
-    edits: [edit(`${SERVER}/swaps.ts`, 'refusalOf', "  if (command.generation !== attempt.generation) return 'stale_generation'\n", '')],
+    edits: [
+      edit(
+        `${SERVER}/swaps.ts`,
+        'refusalOf',
+        "  if (command.generation !== attempt.generation) return 'stale_generation'\n",
+        '',
+      ),
+    ],
     likes: ['delay', 'reorder', 'duplicate', 'hold'],
     directed: { test: 'test/unit/server-core-swaps.test.ts' },
   },
@@ -184,7 +212,14 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
     name: 'r12-swap-in-without-room',
     rule: 'R12',
     says: 'a server swaps a task in that does not fit beside the reserve',
-    edits: [edit(`${SERVER}/swaps.ts`, 'Swaps.swapIn', "    if (!ledger.fits(attempt.gpus, attempt.vramMib)) return 'no_vram'\n", '')],
+    edits: [
+      edit(
+        `${SERVER}/swaps.ts`,
+        'Swaps.swapIn',
+        "    if (!ledger.fits(attempt.gpus, attempt.vramMib)) return 'no_vram'\n",
+        '',
+      ),
+    ],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-swaps.test.ts' },
   },

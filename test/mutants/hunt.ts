@@ -33,11 +33,19 @@ export async function hunt(mutant: Mutant, options: HuntOptions): Promise<Catch>
   if (found.rule !== null && found.last !== null)
     return { mutant: mutant.name, by: { seed: Number(found.last) }, rule: found.rule, seeds: found.tried }
   const directed = mutant.directed === undefined ? null : await tryDirected(mutant, mutant.directed)
-  return { mutant: mutant.name, by: directed === null ? null : (mutant.directed ?? null), rule: directed, seeds: found.tried }
+  return {
+    mutant: mutant.name,
+    by: directed === null ? null : (mutant.directed ?? null),
+    rule: directed,
+    seeds: found.tried,
+  }
 }
 
 /** Of a directed scenario or test: by what it fails; null when it does not. */
-export async function tryDirected(mutant: Mutant, directed: NonNullable<Mutant['directed']>): Promise<string | null> {
+export async function tryDirected(
+  mutant: Mutant,
+  directed: NonNullable<Mutant['directed']>,
+): Promise<string | null> {
   if ('test' in directed) return testFails(mutant, directed.test)
   const file = scenarioFile(directed.scenario)
   if (!existsSync(file)) return null
@@ -106,7 +114,8 @@ function judgeInMutant(mutant: Mutant, cases: Iterable<string>, maxMs: number): 
     child.stdin.on('error', () => {})
     child.on('exit', (code) => {
       clearTimeout(alarm)
-      if (last !== null && tried > 0 && code !== 0) reject(new Error(`mutant ${mutant.name} at ${last}: ${errors}`))
+      if (last !== null && tried > 0 && code !== 0)
+        reject(new Error(`mutant ${mutant.name} at ${last}: ${errors}`))
       else reject(new Error(`mutant ${mutant.name}: ${errors}`))
     })
     createInterface({ input: child.stdout }).on('line', (line) => {

@@ -26,7 +26,9 @@ export function locate(source: string, inside: string, find: string): Span {
   const found = occurrences(tokens, wanted)
   const [only] = found
   if (only === undefined || found.length > 1)
-    throw new RangeError(`${inside || 'the file'} contains the fragment ${found.length} times: ${find.trim()}`)
+    throw new RangeError(
+      `${inside || 'the file'} contains the fragment ${found.length} times: ${find.trim()}`,
+    )
   return only
 }
 
@@ -34,7 +36,8 @@ function declarationNamed(source: string, inside: string): Span {
   if (inside === '') return { start: 0, end: source.length }
   const found = namedDeclarations(source).filter(({ name }) => name === inside)
   const [only] = found
-  if (only === undefined || found.length > 1) throw new RangeError(`${found.length} declarations are named ${inside}`)
+  if (only === undefined || found.length > 1)
+    throw new RangeError(`${found.length} declarations are named ${inside}`)
   return only
 }
 
@@ -75,7 +78,23 @@ function occurrences(tokens: readonly Token[], wanted: readonly string[]): reado
 
 const CLOSERS = new Set([')', ']', '}'])
 /** After one of these a slash begins a regular expression. */
-const BEFORE_A_VALUE = new Set(['(', ',', '=', ':', '[', '!', '&&', '||', '??', '?', '{', '}', 'return', '=>', ''])
+const BEFORE_A_VALUE = new Set([
+  '(',
+  ',',
+  '=',
+  ':',
+  '[',
+  '!',
+  '&&',
+  '||',
+  '??',
+  '?',
+  '{',
+  '}',
+  'return',
+  '=>',
+  '',
+])
 
 /** Without comments, whitespace, and the commas that a formatter adds before a closing bracket. */
 function tokensOf(text: string, offset: number): readonly Token[] {
@@ -84,7 +103,8 @@ function tokensOf(text: string, offset: number): readonly Token[] {
   const templates: number[] = []
   let depth = 0
   for (let kind = scanner.scan(); kind !== ts.SyntaxKind.EndOfFileToken; kind = scanner.scan()) {
-    if (kind === ts.SyntaxKind.SlashToken && BEFORE_A_VALUE.has(tokens.at(-1)?.text ?? '')) kind = scanner.reScanSlashToken()
+    if (kind === ts.SyntaxKind.SlashToken && BEFORE_A_VALUE.has(tokens.at(-1)?.text ?? ''))
+      kind = scanner.reScanSlashToken()
     if (kind === ts.SyntaxKind.CloseBraceToken && templates.at(-1) === depth) {
       kind = scanner.reScanTemplateToken(false)
       if (kind === ts.SyntaxKind.TemplateTail) templates.pop()

@@ -19,7 +19,9 @@ const values = readArguments()
 
 const caught = numbersIn(CAUGHT_FILE)
 const vain = numbersIn(VAIN_FILE)
-const wanted = MUTANTS.filter(({ name, rule }) => name.startsWith(values.only) && (values.rule === '' || rule === values.rule))
+const wanted = MUTANTS.filter(
+  ({ name, rule }) => name.startsWith(values.only) && (values.rule === '' || rule === values.rule),
+)
 const queue = [...wanted]
 const results = new Map<string, Catch>()
 await Promise.all(Array.from({ length: Number(values.jobs) }, work))

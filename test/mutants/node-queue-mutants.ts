@@ -76,7 +76,9 @@ const EAGER: readonly Mutant[] = [
     name: 's-eager-at-once',
     rule: 'return',
     says: 'a task returns eagerly however short it has been out',
-    edits: [edit(`${ENGINE}/node/eager-returns.ts`, 'lookAt', '(placement.outSince ?? now) + eagerSwapInMs', 'now')],
+    edits: [
+      edit(`${ENGINE}/node/eager-returns.ts`, 'lookAt', '(placement.outSince ?? now) + eagerSwapInMs', 'now'),
+    ],
   },
   {
     name: 's-eager-beside-the-queue',
@@ -148,7 +150,12 @@ const EAGER: readonly Mutant[] = [
     rule: 'return',
     says: 'the task that was swapped out last returns eagerly first',
     edits: [
-      edit(`${ENGINE}/node/eager-returns.ts`, 'absentOn', '(a.outSince ?? 0) - (b.outSince ?? 0)', '(b.outSince ?? 0) - (a.outSince ?? 0)'),
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'absentOn',
+        '(a.outSince ?? 0) - (b.outSince ?? 0)',
+        '(b.outSince ?? 0) - (a.outSince ?? 0)',
+      ),
     ],
     directed: { test: 'test/unit/eager-return.test.ts' },
   },
@@ -156,7 +163,14 @@ const EAGER: readonly Mutant[] = [
     name: 's-eager-all-at-once',
     rule: 'return',
     says: 'several tasks return eagerly to a GPU at a time',
-    edits: [edit(`${ENGINE}/node/eager-returns.ts`, 'hasRoom', 'gpu.freeMib < demandMib || isMoving(gpu)', 'gpu.freeMib < demandMib')],
+    edits: [
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'hasRoom',
+        'gpu.freeMib < demandMib || isMoving(gpu)',
+        'gpu.freeMib < demandMib',
+      ),
+    ],
     directed: { test: 'test/unit/eager-return.test.ts' },
   },
   {

@@ -31,14 +31,28 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r2-same-attempt',
     rule: 'R2',
     says: 'an assignment does not count the attempt up',
-    edits: [edit(`${ENGINE}/transitions.ts`, 'assign', '  task.attempt += 1\n', '  task.attempt = Math.max(1, task.attempt)\n')],
+    edits: [
+      edit(
+        `${ENGINE}/transitions.ts`,
+        'assign',
+        '  task.attempt += 1\n',
+        '  task.attempt = Math.max(1, task.attempt)\n',
+      ),
+    ],
     directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r2-any-epoch-writes',
     rule: 'R2',
     says: 'the store takes batches of an earlier epoch',
-    edits: [edit('controller/adapters/memory-store.ts', 'commit', 'if (batch.marks.epoch < held.marks.epoch)', 'if (false as boolean)')],
+    edits: [
+      edit(
+        'controller/adapters/memory-store.ts',
+        'commit',
+        'if (batch.marks.epoch < held.marks.epoch)',
+        'if (false as boolean)',
+      ),
+    ],
     likes: ['second_controller'],
     directed: { test: 'test/contract/store.test.ts' },
   },
@@ -46,7 +60,9 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-given-up-without-a-broker',
     rule: 'R5',
     says: 'a controller whose own connection to the broker is away gives nodes up',
-    edits: [edit(`${ENGINE}/node/liveness.ts`, 'lookAtSilence', '  if (c.broker.isAway) return isChanged\n', '')],
+    edits: [
+      edit(`${ENGINE}/node/liveness.ts`, 'lookAtSilence', '  if (c.broker.isAway) return isChanged\n', ''),
+    ],
     likes: ['restart_broker'],
     directed: { test: 'test/unit/broker-absence.test.ts' },
   },
@@ -85,7 +101,12 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R3',
     says: 'a server obeys a command whose time is over',
     edits: [
-      edit(`${SERVER}/commands.ts`, 'Commands.#refusalOf', "    if (envelopes.mono() > command.valid_until_mono) return 'expired'\n", ''),
+      edit(
+        `${SERVER}/commands.ts`,
+        'Commands.#refusalOf',
+        "    if (envelopes.mono() > command.valid_until_mono) return 'expired'\n",
+        '',
+      ),
     ],
     likes: ['delay', 'hold', 'reorder'],
     directed: { test: 'test/unit/server-core-commands.test.ts' },
@@ -94,7 +115,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r3-start-without-lease',
     rule: 'R3',
     says: 'a server starts a task without a run lease',
-    edits: [edit(`${SERVER}/commands.ts`, 'Commands.#refusalToStart', "    if (!lease.holds(envelopes.mono())) return 'no_lease'\n", '')],
+    edits: [
+      edit(
+        `${SERVER}/commands.ts`,
+        'Commands.#refusalToStart',
+        "    if (!lease.holds(envelopes.mono())) return 'no_lease'\n",
+        '',
+      ),
+    ],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
@@ -117,7 +145,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r3-start-without-room',
     rule: 'R3',
     says: 'a server starts a task that does not fit beside the reserve',
-    edits: [edit(`${SERVER}/commands.ts`, 'Commands.#refusalToStart', "    if (!ledger.fits(gpus, vram_mib)) return 'no_vram'\n", '')],
+    edits: [
+      edit(
+        `${SERVER}/commands.ts`,
+        'Commands.#refusalToStart',
+        "    if (!ledger.fits(gpus, vram_mib)) return 'no_vram'\n",
+        '',
+      ),
+    ],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
@@ -176,7 +211,12 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
         'if (!lease.isElided) device.lease(envelopes.instantOf(lease.untilMono), lengthMs)',
         'void device',
       ),
-      edit(`${SERVER}/lease-watch.ts`, 'LeaseWatch.renewed', '    this.#plan(lengthMs)\n', '    void lengthMs\n'),
+      edit(
+        `${SERVER}/lease-watch.ts`,
+        'LeaseWatch.renewed',
+        '    this.#plan(lengthMs)\n',
+        '    void lengthMs\n',
+      ),
     ],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-lease.test.ts' },
@@ -226,7 +266,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r4-nobody-adopted',
     rule: 'R4',
     says: 'a starting server knows nothing of the tasks that live on under their guards',
-    edits: [edit(`${SERVER}/server-core.ts`, 'ServerCore.constructor', '    adopt(this.#parts, this.#growths)\n', '    void adopt\n')],
+    edits: [
+      edit(
+        `${SERVER}/server-core.ts`,
+        'ServerCore.constructor',
+        '    adopt(this.#parts, this.#growths)\n',
+        '    void adopt\n',
+      ),
+    ],
     likes: ['bounce'],
     directed: { test: 'test/unit/server-core-adoption.test.ts' },
   },
@@ -280,7 +327,12 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R5',
     says: 'an unconfirmed start is pending again after one lease instead of two',
     edits: [
-      edit(`${ENGINE}/node/liveness.ts`, 'settleUnconfirmed', ': node.word.endedAt) || c.freeze', ': node.word.leaseEndsAt) || c.freeze'),
+      edit(
+        `${ENGINE}/node/liveness.ts`,
+        'settleUnconfirmed',
+        ': node.word.endedAt) || c.freeze',
+        ': node.word.leaseEndsAt) || c.freeze',
+      ),
     ],
     likes: LINKS,
     directed: { test: 'test/unit/liveness.test.ts' },
@@ -319,7 +371,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-no-brake-on-mass-silence',
     rule: 'R5',
     says: 'many nodes that fall silent together are requeued all the same',
-    edits: [edit(`${ENGINE}/node/requeue-freeze.ts`, 'updateFreeze', 'c.nodes.size >= MIN_NODES && ', 'c.nodes.size < 0 && ')],
+    edits: [
+      edit(
+        `${ENGINE}/node/requeue-freeze.ts`,
+        'updateFreeze',
+        'c.nodes.size >= MIN_NODES && ',
+        'c.nodes.size < 0 && ',
+      ),
+    ],
     likes: ['partition', 'restart_broker'],
     directed: { scenario: 'cut-off-from-all' },
   },
@@ -328,7 +387,12 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R5',
     says: 'when enough nodes are back, the others are requeued at once',
     edits: [
-      edit(`${ENGINE}/node/requeue-freeze.ts`, 'updateFreeze', '  if (!isFrozen) awaitOthers(c, released, now)\n', '  void awaitOthers\n'),
+      edit(
+        `${ENGINE}/node/requeue-freeze.ts`,
+        'updateFreeze',
+        '  if (!isFrozen) awaitOthers(c, released, now)\n',
+        '  void awaitOthers\n',
+      ),
     ],
     likes: ['partition', 'restart_broker'],
     directed: { test: 'test/unit/liveness.test.ts' },
@@ -338,11 +402,18 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R6',
     says: 'a snapshot that was overtaken counts',
     edits: [
-      edit(`${WIRE}/inbound.ts`, 'receive', '} else if (message.seq > node.snapshotSeq) {', '} else if (message.seq > 0) {'),
+      edit(
+        `${WIRE}/inbound.ts`,
+        'receive',
+        '} else if (message.seq > node.snapshotSeq) {',
+        '} else if (message.seq > 0) {',
+      ),
       edit(
         `${WIRE}/inbound.ts`,
         'receiveHello',
-        "    if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()\n".slice(2),
+        "    if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()\n".slice(
+          2,
+        ),
         '',
       ),
     ],
@@ -451,7 +522,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r7-never-seen-ignored',
     rule: 'R7',
     says: 'never_seen changes nothing',
-    edits: [edit(`${ENGINE}/node/node-events.ts`, 'applyNeverSeen', "  else returnToPending(c, placement, 'never_seen', now)\n", '')],
+    edits: [
+      edit(
+        `${ENGINE}/node/node-events.ts`,
+        'applyNeverSeen',
+        "  else returnToPending(c, placement, 'never_seen', now)\n",
+        '',
+      ),
+    ],
     likes: ['delay', 'hold', 'bounce', 'crash'],
     directed: { test: 'test/unit/liveness.test.ts' },
   },

@@ -51,14 +51,26 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-no-idle-period',
     rule: 'swap',
     says: 'a task is eligible as soon as it is idle',
-    edits: [edit(`${SWAP}/eligible.ts`, 'ripeAt', 'placement.idleSince + policy.idlePeriodMs', 'placement.idleSince')],
+    edits: [
+      edit(
+        `${SWAP}/eligible.ts`,
+        'ripeAt',
+        'placement.idleSince + policy.idlePeriodMs',
+        'placement.idleSince',
+      ),
+    ],
   },
   {
     name: 's-busy-is-a-victim',
     rule: 'swap',
     says: 'a task that wants the GPU is eligible',
     edits: [
-      edit(`${SWAP}/eligible.ts`, 'ripeAt', 'const byIdleness = placement.wantsGpu ? Infinity : placement', 'const byIdleness = placement'),
+      edit(
+        `${SWAP}/eligible.ts`,
+        'ripeAt',
+        'const byIdleness = placement.wantsGpu ? Infinity : placement',
+        'const byIdleness = placement',
+      ),
     ],
   },
   {
@@ -66,7 +78,12 @@ const VICTIMS: readonly Mutant[] = [
     rule: 'swap',
     says: 'the idle period does not begin anew with a swap-in',
     edits: [
-      edit(`${ENGINE}/transitions.ts`, 'setResidency', '    if (!placement.isEager) placement.idleSince = placement.idleFrom = now\n', ''),
+      edit(
+        `${ENGINE}/transitions.ts`,
+        'setResidency',
+        '    if (!placement.isEager) placement.idleSince = placement.idleFrom = now\n',
+        '',
+      ),
     ],
   },
   {
@@ -81,7 +98,12 @@ const VICTIMS: readonly Mutant[] = [
     rule: 'swap',
     says: 'a task is eligible that does not fit into host memory',
     edits: [
-      edit(`${SWAP}/eligible.ts`, 'isEligible', ' && placement.demandMib * placement.gpus.length <= hostFreeMib', ' && hostFreeMib > -1'),
+      edit(
+        `${SWAP}/eligible.ts`,
+        'isEligible',
+        ' && placement.demandMib * placement.gpus.length <= hostFreeMib',
+        ' && hostFreeMib > -1',
+      ),
     ],
     likes: ['little_host_memory'],
   },
@@ -139,7 +161,12 @@ const VICTIMS: readonly Mutant[] = [
         '  if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED\n',
         '  void isCovered\n',
       ),
-      edit(`${SWAP}/swap.ts`, 'decideEntry', "isCollecting ? 'collect' : 'cover'", "isCollecting ? 'collect' : 'collect'"),
+      edit(
+        `${SWAP}/swap.ts`,
+        'decideEntry',
+        "isCollecting ? 'collect' : 'cover'",
+        "isCollecting ? 'collect' : 'collect'",
+      ),
     ],
     directed: { scenario: 'nobody-leaves-in-vain' },
   },
@@ -229,7 +256,14 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-closing-victims-fresh',
     rule: 'swap',
     says: 'whoever closes a round is fresh in the next',
-    edits: [edit(`${SWAP}/rounds.ts`, 'enactRound', 'round: isSwapped ? state.round + 1 : state.round', 'round: state.round')],
+    edits: [
+      edit(
+        `${SWAP}/rounds.ts`,
+        'enactRound',
+        'round: isSwapped ? state.round + 1 : state.round',
+        'round: state.round',
+      ),
+    ],
   },
   {
     name: 's-newcomer-is-last',
@@ -248,7 +282,14 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-marks-forgotten',
     rule: 'swap',
     says: 'a victim keeps no mark',
-    edits: [edit(`${SWAP}/rounds.ts`, 'enactRound', '    state.marks.set(victim.id, {', '    new Map().set(victim.id, {')],
+    edits: [
+      edit(
+        `${SWAP}/rounds.ts`,
+        'enactRound',
+        '    state.marks.set(victim.id, {',
+        '    new Map().set(victim.id, {',
+      ),
+    ],
   },
 ]
 
@@ -271,7 +312,14 @@ const RETURN: readonly Mutant[] = [
     name: 's-owned-bytes-not-missed',
     rule: 'return',
     says: "a shortage does not count others' owned bytes",
-    edits: [edit(`${SWAP}/bytes.ts`, 'shortMib', '    owned += owner.needMib\n', '    owned += 0 * owner.needMib\n')],
+    edits: [
+      edit(
+        `${SWAP}/bytes.ts`,
+        'shortMib',
+        '    owned += owner.needMib\n',
+        '    owned += 0 * owner.needMib\n',
+      ),
+    ],
     directed: { test: 'test/unit/return-queue.test.ts' },
   },
   {
@@ -359,7 +407,14 @@ const RETURN: readonly Mutant[] = [
     name: 's-two-collectors',
     rule: 'return',
     says: 'a node has more than one collector',
-    edits: [edit(`${ENGINE}/node/collector.ts`, 'appointCollector', '  if (node.collector !== null) return false\n', '')],
+    edits: [
+      edit(
+        `${ENGINE}/node/collector.ts`,
+        'appointCollector',
+        '  if (node.collector !== null) return false\n',
+        '',
+      ),
+    ],
   },
   {
     name: 's-collector-stays-for-p0',
@@ -436,7 +491,14 @@ const RETURN: readonly Mutant[] = [
     name: 's-no-probes',
     rule: 'return',
     says: 'where nothing can signal that a task wants the GPU, nothing brings it back',
-    edits: [edit(`${ENGINE}/node/probes.ts`, 'planProbe', 'c.wake(at, (due) => runProbe(c, placement, due))', '() => {}')],
+    edits: [
+      edit(
+        `${ENGINE}/node/probes.ts`,
+        'planProbe',
+        'c.wake(at, (due) => runProbe(c, placement, due))',
+        '() => {}',
+      ),
+    ],
     likes: ['no_signals'],
   },
   {

@@ -32,14 +32,32 @@ const LETTERS = [...'abzAZ09', 'ü', 'ß', 'é', 'Ж', '漢', 'か', '٣', 'ه',
 const INSIDE = [...LETTERS, ' ', '.', '-', '_', '  ']
 
 const groupName = fc
-  .tuple(fc.constantFrom(...LETTERS), fc.array(fc.constantFrom(...INSIDE), { maxLength: 60 }), fc.constantFrom(...LETTERS, '.', '-', '_'))
+  .tuple(
+    fc.constantFrom(...LETTERS),
+    fc.array(fc.constantFrom(...INSIDE), { maxLength: 60 }),
+    fc.constantFrom(...LETTERS, '.', '-', '_'),
+  )
   .map(([first, inside, last]) => `${first}${inside.join('')}${last}`)
   .filter((name) => isPlainName(name) && new RegExp(GROUP_ID_PATTERN, 'u').test(name))
 
 const line = (maxLength: number) =>
   fc.oneof(
     fc.string({ unit: 'grapheme', minLength: 1, maxLength }).filter(isLine(maxLength)),
-    fc.constantFrom('#1', '- a: [b', '"', "'", ' ', 'null', '1e3', '\u2028', '\u0085', '~', '%20', '<<', '&a *a'),
+    fc.constantFrom(
+      '#1',
+      '- a: [b',
+      '"',
+      "'",
+      ' ',
+      'null',
+      '1e3',
+      '\u2028',
+      '\u0085',
+      '~',
+      '%20',
+      '<<',
+      '&a *a',
+    ),
   )
 
 function isLine(maxLength: number): (text: string) => boolean {
@@ -69,7 +87,10 @@ const clusterArb = fc.record({
     }),
     { minLength: 1, maxLength: 3, selector: ({ name }) => name },
   ),
-  groups: fc.uniqueArray(fc.tuple(groupName, fc.array(fc.nat(2), { maxLength: 2 })), { maxLength: 4, selector: ([name]) => name }),
+  groups: fc.uniqueArray(fc.tuple(groupName, fc.array(fc.nat(2), { maxLength: 2 })), {
+    maxLength: 4,
+    selector: ([name]) => name,
+  }),
   tasks: fc.array(taskArb, { minLength: 1, maxLength: 6 }),
   owner: fc.oneof(line(100), fc.constantFrom('nats:trainer', 'ann@example.com', 'gpu_admins')),
   overcommit: fc.constantFrom(0, 37, 1000),
@@ -91,7 +112,10 @@ function planOf(cluster: Cluster): RunPlan {
   const ask = (method: OperatorMethod, path: string, body: unknown): void => {
     actions.push({ atMs: 1_000 * (actions.length + 1), method, path, body, expect: 'accepted' })
   }
-  ask('put', '/api/v1/config', { default_vram_overcommit_percent: cluster.overcommit, safety_reserve_mib: 50 })
+  ask('put', '/api/v1/config', {
+    default_vram_overcommit_percent: cluster.overcommit,
+    safety_reserve_mib: 50,
+  })
   for (const [id, members] of cluster.groups) {
     const nodeIds = [...new Set(members.map((index) => ids[index % ids.length] as string))]
     ask('post', '/api/v1/groups', { id, node_ids: nodeIds.slice(0, 1) })
@@ -101,7 +125,15 @@ function planOf(cluster: Cluster): RunPlan {
     const { noswap, priority, labels } = rest
     const targets = [...new Set(groups.map(groupAt).filter((each) => each !== undefined))]
     const mode = isExclusive ? { gpu_mode: 'exclusive' } : { vram_mib: vramMib }
-    ask('post', '/api/v1/tasks', { ...(name === null ? {} : { name }), ...mode, noswap, priority, labels, groups: targets, command: ['x'] })
+    ask('post', '/api/v1/tasks', {
+      ...(name === null ? {} : { name }),
+      ...mode,
+      noswap,
+      priority,
+      labels,
+      groups: targets,
+      command: ['x'],
+    })
   }
   const owned = { ...task({ id: 'owned', vramMib: 100 }).request, owner: cluster.owner }
   return {
@@ -110,7 +142,16 @@ function planOf(cluster: Cluster): RunPlan {
     nodes,
     config: {},
     ownerLimits: NO_OWNER_LIMITS,
-    workload: [{ kind: 'task', atMs: 0, request: owned, work: { kind: 'duration', ms: 1e9 }, allocSteps: [], cancelAtMs: null }],
+    workload: [
+      {
+        kind: 'task',
+        atMs: 0,
+        request: owned,
+        work: { kind: 'duration', ms: 1e9 },
+        allocSteps: [],
+        cancelAtMs: null,
+      },
+    ],
     operator: actions,
   }
 }
@@ -119,37 +160,60 @@ function planOf(cluster: Cluster): RunPlan {
 
 /** Groups with the nodes that are members. */
 function groupsIn(views: Views): unknown {
-  return new Map([...views.groups()].filter(({ nodeIds }) => nodeIds.length > 0).map(({ id, nodeIds }) => [id, nodeIds]))
+  return new Map(
+    [...views.groups()].filter(({ nodeIds }) => nodeIds.length > 0).map(({ id, nodeIds }) => [id, nodeIds]),
+  )
 }
 
 function tasksIn(views: Views): unknown {
-  return [...views.openTasks()].map(({ spec, placement }) => [spec.name, spec.owner, spec.groups, placement?.node.id ?? null])
+  return [...views.openTasks()].map(({ spec, placement }) => [
+    spec.name,
+    spec.owner,
+    spec.groups,
+    placement?.node.id ?? null,
+  ])
 }
 
 describe('a cluster that the interface has accepted', () => {
-  it('goes through snapshot and planning, recording and deciding again, whatever its names', { timeout: 300_000 }, async () => {
-    const property = fc.asyncProperty(clusterArb, async (cluster) => {
-      const tape = new RecordingInMemory()
-      const { world, operatorFaults } = await runScenario(planOf(cluster), IDENTITY, { openDesk, record: tape.recorder })
-      expect(operatorFaults).toEqual([])
-      const { views } = world.controller
+  it(
+    'goes through snapshot and planning, recording and deciding again, whatever its names',
+    { timeout: 300_000 },
+    async () => {
+      const property = fc.asyncProperty(clusterArb, async (cluster) => {
+        const tape = new RecordingInMemory()
+        const { world, operatorFaults } = await runScenario(planOf(cluster), IDENTITY, {
+          openDesk,
+          record: tape.recorder,
+        })
+        expect(operatorFaults).toEqual([])
+        const { views } = world.controller
 
-      const { snapshot, description } = snapshotOfLive(views.image(), NO_PAST)
-      const text = [...snapshotText(snapshot, { name: 'live', description, untilMs: MINUTE, isCutOff: true })].join('')
-      const { scenario } = loadScenario({ text, baseDir: '/nowhere' })
-      const again = await runScenario(scenario, IDENTITY, {})
-      expect(tasksIn(again.world.controller.views)).toEqual(tasksIn(views))
-      expect(groupsIn(again.world.controller.views)).toEqual(groupsIn(views))
-      for (const overcommitPercent of [0, 100]) await runScenario(scenario, IDENTITY, { overcommitPercent })
+        const { snapshot, description } = snapshotOfLive(views.image(), NO_PAST)
+        const text = [
+          ...snapshotText(snapshot, { name: 'live', description, untilMs: MINUTE, isCutOff: true }),
+        ].join('')
+        const { scenario } = loadScenario({ text, baseDir: '/nowhere' })
+        const again = await runScenario(scenario, IDENTITY, {})
+        expect(tasksIn(again.world.controller.views)).toEqual(tasksIn(views))
+        expect(groupsIn(again.world.controller.views)).toEqual(groupsIn(views))
+        for (const overcommitPercent of [0, 100]) await runScenario(scenario, IDENTITY, { overcommitPercent })
 
-      const recorded = await recordScenario(tape.entries(), { from: null, to: null, name: 'recorded' })
-      const replay = await runScenario(loadScenario({ text: recorded?.text ?? '', baseDir: '/nowhere' }).scenario, IDENTITY, { openDesk })
-      expect(groupsIn(replay.world.controller.views)).toEqual(groupsIn(views))
-      expect(tasksIn(replay.world.controller.views)).toEqual(tasksIn(views))
-      expect((await redecide(tape.entries())).difference).toBeNull()
-    })
-    const details = await fc.check(property, { seed: SEED, numRuns: 25 * FACTOR })
-    const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${FILE}`
-    if (details.failed) throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, { cause: details.errorInstance })
-  })
+        const recorded = await recordScenario(tape.entries(), { from: null, to: null, name: 'recorded' })
+        const replay = await runScenario(
+          loadScenario({ text: recorded?.text ?? '', baseDir: '/nowhere' }).scenario,
+          IDENTITY,
+          { openDesk },
+        )
+        expect(groupsIn(replay.world.controller.views)).toEqual(groupsIn(views))
+        expect(tasksIn(replay.world.controller.views)).toEqual(tasksIn(views))
+        expect((await redecide(tape.entries())).difference).toBeNull()
+      })
+      const details = await fc.check(property, { seed: SEED, numRuns: 25 * FACTOR })
+      const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${FILE}`
+      if (details.failed)
+        throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, {
+          cause: details.errorInstance,
+        })
+    },
+  )
 })

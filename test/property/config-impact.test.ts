@@ -15,13 +15,25 @@ const MAX_STEPS = 60
 const changeArb: fc.Arbitrary<Partial<ConfigFields>> = fc.oneof(
   fc.record({ default_vram_overcommit_percent: fc.constantFrom(0, 20, 50, 300) }),
   fc.record({ safety_reserve_mib: fc.constantFrom(0, 10, 40) }),
-  fc.record({ default_vram_overcommit_percent: fc.constantFrom(0, 100), safety_reserve_mib: fc.constantFrom(0, 60) }),
-  fc.record({ max_tasks_per_gpu: fc.constantFrom(1, 2, 64), idle_swap_out_seconds: fc.constantFrom(1, 300, 1000) }),
-  fc.record({ max_residency_seconds: fc.constantFrom(null, 60), placement_strategy: fc.constantFrom('spread', 'best_fit', 'fifo') }),
+  fc.record({
+    default_vram_overcommit_percent: fc.constantFrom(0, 100),
+    safety_reserve_mib: fc.constantFrom(0, 60),
+  }),
+  fc.record({
+    max_tasks_per_gpu: fc.constantFrom(1, 2, 64),
+    idle_swap_out_seconds: fc.constantFrom(1, 300, 1000),
+  }),
+  fc.record({
+    max_residency_seconds: fc.constantFrom(null, 60),
+    placement_strategy: fc.constantFrom('spread', 'best_fit', 'fifo'),
+  }),
 )
 const roomierArb: fc.Arbitrary<Partial<ConfigFields>> = fc.oneof(
   fc.record({ default_vram_overcommit_percent: fc.constantFrom(20, 50, 100, 300) }),
-  fc.record({ default_vram_overcommit_percent: fc.constantFrom(100, 300), idle_swap_out_seconds: fc.constantFrom(100, 400) }),
+  fc.record({
+    default_vram_overcommit_percent: fc.constantFrom(100, 300),
+    idle_swap_out_seconds: fc.constantFrom(100, 400),
+  }),
   changeArb,
 )
 /** Whoever waits for a GPU has one or waits on; whoever has one uses it no more, and may leave. */
@@ -51,61 +63,93 @@ describe('the dry run of a change', () => {
   })
 
   it('of a node answers the node that it then is', () => {
-    const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), nodeChangeArb, (fleet, steps, { pick, ...change }) => {
-      const b = after(fleet, steps)
-      const nodes = [...b.cluster.nodes.values()]
-      const node = nodes[pick % nodes.length] as (typeof nodes)[number]
-      const { value, impact } = planned(planNodeConfig(b.cluster, node.id, change, b.now))
-      const before = presentNode(value, b.cluster.config.fields, { lastHeardAt: b.now, swaps: node.swaps })
-      b.configureNode(node, change)
-      expect(before).toEqual(presentNode(node, b.cluster.config.fields, { lastHeardAt: b.now, swaps: node.swaps }))
-      expectFigures(b, impact)
-    })
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(MAX_STEPS),
+      nodeChangeArb,
+      (fleet, steps, { pick, ...change }) => {
+        const b = after(fleet, steps)
+        const nodes = [...b.cluster.nodes.values()]
+        const node = nodes[pick % nodes.length] as (typeof nodes)[number]
+        const { value, impact } = planned(planNodeConfig(b.cluster, node.id, change, b.now))
+        const before = presentNode(value, b.cluster.config.fields, { lastHeardAt: b.now, swaps: node.swaps })
+        b.configureNode(node, change)
+        expect(before).toEqual(
+          presentNode(node, b.cluster.config.fields, { lastHeardAt: b.now, swaps: node.swaps }),
+        )
+        expectFigures(b, impact)
+      },
+    )
     holds(property, 300, FILE)
   })
 
   it('names exactly the pending tasks that the change lets in, each on its own', () => {
-    const property = fc.property(fleetShapeArb, stepsArb(30), crowdArb, changeArb, (fleet, early, crowd, change) => {
-      const steps = [...early, ...crowd]
-      const b = after(fleet, steps)
-      // What waits for bytes on a node is served first, and may take the room.
-      fc.pre([...b.cluster.nodes.values()].every((node) => node.queue.every(({ kind, owns }) => kind === 'placement' && !owns)))
-      const { pending } = planned(planConfig(b.cluster, change, b.now)).impact
-      expect(pending.lookedAt).toBe(pending.of)
-      const letIn = waiting(b).filter(({ spec: { id } }) => isLetIn(alone(fleet, steps, id), id, {}) === false)
-      const expected = letIn.filter(({ spec: { id } }) => isLetIn(alone(fleet, steps, id), id, change)).map(({ spec: { id } }) => id)
-      expect(pending.wouldFitIds).toEqual(expected)
-      expect(pending.wouldFit).toBe(expected.length)
-    })
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(30),
+      crowdArb,
+      changeArb,
+      (fleet, early, crowd, change) => {
+        const steps = [...early, ...crowd]
+        const b = after(fleet, steps)
+        // What waits for bytes on a node is served first, and may take the room.
+        fc.pre(
+          [...b.cluster.nodes.values()].every((node) =>
+            node.queue.every(({ kind, owns }) => kind === 'placement' && !owns),
+          ),
+        )
+        const { pending } = planned(planConfig(b.cluster, change, b.now)).impact
+        expect(pending.lookedAt).toBe(pending.of)
+        const letIn = waiting(b).filter(
+          ({ spec: { id } }) => isLetIn(alone(fleet, steps, id), id, {}) === false,
+        )
+        const expected = letIn
+          .filter(({ spec: { id } }) => isLetIn(alone(fleet, steps, id), id, change))
+          .map(({ spec: { id } }) => id)
+        expect(pending.wouldFitIds).toEqual(expected)
+        expect(pending.wouldFit).toBe(expected.length)
+      },
+    )
     holds(property, 300, FILE)
   })
 
   it('foretells the next cycle: who starts, who is made room for, and who leaves', () => {
-    const property = fc.property(fleetShapeArb, stepsArb(20), crowdArb, crowdArb, roomierArb, (shape, early, crowd, others, change) => {
-      const fleet = { ...shape, config: { ...shape.config, default_vram_overcommit_percent: 0 } }
-      const b = after(fleet, [...early, ...crowd, ...ALL_IDLE, ...others])
-      const { nextCycle } = planned(planConfig(b.cluster, change, b.now)).impact
-      const before = b.tasks.map(({ placement, claim }) => ({ placement, residency: placement?.residency, owns: claim?.owns === true }))
-      b.configure(change)
-      b.cycle()
-      const then = { starts: 0, startsAfterSwaps: 0, swapOuts: 0, swapOutMib: 0, taskIds: [] as string[] }
-      b.tasks.forEach(({ spec, placement, claim }, place) => {
-        const was = before[place]
-        if (was?.placement !== null && was?.placement !== undefined) {
-          if (was.residency === 'swapping_out' || placement?.residency !== 'swapping_out') return
-          then.swapOuts += 1
-          then.swapOutMib += placement.demandMib * placement.gpus.length
-          return
-        }
-        if (placement !== null) then.starts += 1
-        else if (claim?.owns === true && was?.owns !== true) then.startsAfterSwaps += 1
-        else return
-        then.taskIds.push(spec.id)
-      })
-      expect(nextCycle).toEqual(then)
-      seen.starts += then.starts
-      seen.afterSwaps += then.startsAfterSwaps
-    })
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(20),
+      crowdArb,
+      crowdArb,
+      roomierArb,
+      (shape, early, crowd, others, change) => {
+        const fleet = { ...shape, config: { ...shape.config, default_vram_overcommit_percent: 0 } }
+        const b = after(fleet, [...early, ...crowd, ...ALL_IDLE, ...others])
+        const { nextCycle } = planned(planConfig(b.cluster, change, b.now)).impact
+        const before = b.tasks.map(({ placement, claim }) => ({
+          placement,
+          residency: placement?.residency,
+          owns: claim?.owns === true,
+        }))
+        b.configure(change)
+        b.cycle()
+        const then = { starts: 0, startsAfterSwaps: 0, swapOuts: 0, swapOutMib: 0, taskIds: [] as string[] }
+        b.tasks.forEach(({ spec, placement, claim }, place) => {
+          const was = before[place]
+          if (was?.placement !== null && was?.placement !== undefined) {
+            if (was.residency === 'swapping_out' || placement?.residency !== 'swapping_out') return
+            then.swapOuts += 1
+            then.swapOutMib += placement.demandMib * placement.gpus.length
+            return
+          }
+          if (placement !== null) then.starts += 1
+          else if (claim?.owns === true && was?.owns !== true) then.startsAfterSwaps += 1
+          else return
+          then.taskIds.push(spec.id)
+        })
+        expect(nextCycle).toEqual(then)
+        seen.starts += then.starts
+        seen.afterSwaps += then.startsAfterSwaps
+      },
+    )
     const seen = { starts: 0, afterSwaps: 0 }
     holds(property, 600, FILE)
     expect(Math.min(seen.starts, seen.afterSwaps)).toBeGreaterThan(5)
@@ -159,13 +203,17 @@ function waiting(b: ClusterBuilder): readonly LiveTask[] {
   return b.tasks.filter(({ queue }) => queue !== null)
 }
 
-function expectFigures(b: ClusterBuilder, { total, nodes, gpusOver, residencyImpossible, pending }: Impact): void {
+function expectFigures(
+  b: ClusterBuilder,
+  { total, nodes, gpusOver, residencyImpossible, pending }: Impact,
+): void {
   const { cluster } = b
   const presented = [...cluster.nodes.values()].map((node) =>
     presentNode(node, cluster.config.fields, { lastHeardAt: b.now, swaps: node.swaps }),
   )
-  const sum = (name: 'effective_schedulable_mib' | 'commit_limit_mib' | 'over_committed_mib' | 'reserve_deficit_mib') =>
-    presented.reduce((mib, { vram }) => mib + vram[name], 0)
+  const sum = (
+    name: 'effective_schedulable_mib' | 'commit_limit_mib' | 'over_committed_mib' | 'reserve_deficit_mib',
+  ) => presented.reduce((mib, { vram }) => mib + vram[name], 0)
   expect(total.after).toEqual({
     effectiveSchedulableMib: sum('effective_schedulable_mib'),
     commitLimitMib: sum('commit_limit_mib'),
@@ -182,11 +230,16 @@ function expectFigures(b: ClusterBuilder, { total, nodes, gpusOver, residencyImp
   expect(gpusOver.count).toBe(over.gpuCount)
   expect(gpusOver.named.reduce((mib, gpu) => mib + gpu.overCommittedMib, 0)).toBe(over.overCommittedMib)
   const stuck = b.tasks.filter(
-    ({ placement }) => placement?.noswap === 0 && placement.gpus.some((gpu) => placement.demandMib > gpu.capacityMib - gpu.noswapMib),
+    ({ placement }) =>
+      placement?.noswap === 0 &&
+      placement.gpus.some((gpu) => placement.demandMib > gpu.capacityMib - gpu.noswapMib),
   )
-  expect(new Set(residencyImpossible.named.map(({ taskId }) => taskId))).toEqual(new Set(stuck.map(({ spec }) => spec.id)))
+  expect(new Set(residencyImpossible.named.map(({ taskId }) => taskId))).toEqual(
+    new Set(stuck.map(({ spec }) => spec.id)),
+  )
   expect(residencyImpossible.count).toBe(stuck.length)
-  for (const id of pending.infeasibleIds) expect(cluster.isFeasible(cluster.tasks.get(id) as LiveTask)).toBe(false)
+  for (const id of pending.infeasibleIds)
+    expect(cluster.isFeasible(cluster.tasks.get(id) as LiveTask)).toBe(false)
 }
 
 function planned<T>(answer: { readonly ok: true; readonly value: T } | { readonly ok: false }): T {

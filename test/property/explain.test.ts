@@ -12,7 +12,14 @@ const FILE = 'test/property/explain.test.ts'
 const MAX_STEPS = 60
 
 /** The first two lines of semantics 4, and a pool without nodes: no head, no demand. */
-const INFEASIBLE: readonly WaitReason[] = ['HELD', 'GROUP_NOT_FOUND', 'GROUP_EMPTY', 'NEVER_FITS', 'EXCEEDS_NODE_GPU_COUNT', 'NO_NODES']
+const INFEASIBLE: readonly WaitReason[] = [
+  'HELD',
+  'GROUP_NOT_FOUND',
+  'GROUP_EMPTY',
+  'NEVER_FITS',
+  'EXCEEDS_NODE_GPU_COUNT',
+  'NO_NODES',
+]
 
 /** Reasons that say "what is there is less than what is needed". */
 const MISSING_BYTES: readonly WaitReason[] = [
@@ -30,22 +37,27 @@ const submissionArb = stepsArb(4).map((steps) => steps.filter((step) => step.do 
 
 describe('an explanation', () => {
   it('that says "fits" to a task with nothing ahead is followed by its placement, and no other is', () => {
-    const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), submissionArb, (fleet, steps, submissions) => {
-      const b = buildFleet(fleet)
-      for (const step of steps) applyStep(b, step)
-      for (const submission of submissions) {
-        // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle on.
-        b.cycle()
-        b.cycle()
-        applyStep(b, submission)
-        const task = b.tasks.at(-1) as LiveTask
-        const { primary, queuePosition, sentence } = explained(b, task)
-        b.cycle()
-        const isPlaced = task.placement !== null || task.claim?.owns === true
-        const isInTurn = b.cluster.policy.strategy !== 'fifo' || queuePosition === 1
-        expect(isPlaced, sentence).toBe(primary.reason === 'QUEUED_BEHIND' && isInTurn)
-      }
-    })
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(MAX_STEPS),
+      submissionArb,
+      (fleet, steps, submissions) => {
+        const b = buildFleet(fleet)
+        for (const step of steps) applyStep(b, step)
+        for (const submission of submissions) {
+          // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle on.
+          b.cycle()
+          b.cycle()
+          applyStep(b, submission)
+          const task = b.tasks.at(-1) as LiveTask
+          const { primary, queuePosition, sentence } = explained(b, task)
+          b.cycle()
+          const isPlaced = task.placement !== null || task.claim?.owns === true
+          const isInTurn = b.cluster.policy.strategy !== 'fifo' || queuePosition === 1
+          expect(isPlaced, sentence).toBe(primary.reason === 'QUEUED_BEHIND' && isInTurn)
+        }
+      },
+    )
     holds(property, 600, FILE)
   })
 
@@ -154,7 +166,10 @@ function waits({ state, placement }: LiveTask): boolean {
   return placement.entry?.kind === 'growth'
 }
 
-function expectWellFormed({ primary, secondary, sentence, retryAt }: WaitExplanation, b: ClusterBuilder): void {
+function expectWellFormed(
+  { primary, secondary, sentence, retryAt }: WaitExplanation,
+  b: ClusterBuilder,
+): void {
   const reasons = secondary.map((detail) => detail.reason)
   expect([...WAIT_REASONS].filter((reason) => reasons.includes(reason))).toEqual(reasons)
   expect(reasons).not.toContain(primary.reason)
@@ -165,11 +180,15 @@ function expectWellFormed({ primary, secondary, sentence, retryAt }: WaitExplana
   for (const detail of [primary, ...secondary]) expectWellFormedDetail(detail, b)
 }
 
-function expectWellFormedDetail({ reason, nodeIds, nodeCount, haveMib, needMib }: ReasonDetail, b: ClusterBuilder): void {
+function expectWellFormedDetail(
+  { reason, nodeIds, nodeCount, haveMib, needMib }: ReasonDetail,
+  b: ClusterBuilder,
+): void {
   expect(new Set(nodeIds).size).toBe(nodeIds.length)
   expect(nodeIds.length).toBe(Math.min(nodeCount, MAX_NAMED_NODES))
   for (const id of nodeIds) expect(b.cluster.nodes.has(id)).toBe(true)
   expect(haveMib === null || Number.isInteger(haveMib), reason).toBe(true)
   expect((haveMib === null) === (needMib === null), reason).toBe(true)
-  if (haveMib !== null && needMib !== null && MISSING_BYTES.includes(reason)) expect(haveMib, reason).toBeLessThan(needMib)
+  if (haveMib !== null && needMib !== null && MISSING_BYTES.includes(reason))
+    expect(haveMib, reason).toBeLessThan(needMib)
 }

@@ -25,7 +25,11 @@ const MAX_STEPS = 60
 const MAX_TASKS_PER_GPU = 64
 
 /** Any cluster that a sequence of steps leads to, looked at after every step. */
-function afterEveryStep(fleet: FleetShape, steps: readonly Step[], look: (b: ClusterBuilder, step: Step | null) => void): void {
+function afterEveryStep(
+  fleet: FleetShape,
+  steps: readonly Step[],
+  look: (b: ClusterBuilder, step: Step | null) => void,
+): void {
   const b = buildFleet(fleet)
   look(b, null)
   for (const step of steps) {
@@ -46,7 +50,9 @@ describe('the largest demand a GPU admits', () => {
             const largest = largestNowMib(gpu, kind, MAX_TASKS_PER_GPU)
             for (const d of demandsAround(largest, gpu)) {
               const hasHostMemory = d <= hostRoomMib(gpu, kind)
-              expect(largest >= d, `${kind} ${d} on ${nameOf(gpu)}`).toBe(hasHostMemory && admit(gpu, d, noswap) === 'FITS')
+              expect(largest >= d, `${kind} ${d} on ${nameOf(gpu)}`).toBe(
+                hasHostMemory && admit(gpu, d, noswap) === 'FITS',
+              )
             }
           }
         }
@@ -67,9 +73,12 @@ describe('the largest demand a GPU admits', () => {
             for (const d of demandsAround(largest, gpu)) {
               const verdict = admit(gpu, d, noswap)
               const onlyBytesMiss =
-                verdict === 'FITS' || verdict === 'FITS_AFTER_SWAP' || (verdict === 'NO_PHYSICAL_FREE' && isOnlyOccupied(gpu, d))
+                verdict === 'FITS' ||
+                verdict === 'FITS_AFTER_SWAP' ||
+                (verdict === 'NO_PHYSICAL_FREE' && isOnlyOccupied(gpu, d))
               const isCovered = d <= reachMib(gpu, kind, isP0) && d <= hostRoomMib(gpu, kind)
-              const isAdmitted = noswap === 1 && gpu.overcommitPercent === 0 ? verdict === 'FITS' : onlyBytesMiss
+              const isAdmitted =
+                noswap === 1 && gpu.overcommitPercent === 0 ? verdict === 'FITS' : onlyBytesMiss
               expect(largest >= d, `${kind} ${d} on ${nameOf(gpu)}: ${verdict}`).toBe(isAdmitted && isCovered)
             }
           }
@@ -100,7 +109,9 @@ describe('the books', () => {
       afterEveryStep(fleet, steps, (b) => {
         for (const gpu of b.gpus) expect(figuresOf(gpu), nameOf(gpu)).toEqual(recomputed(gpu))
         for (const node of b.cluster.nodes.values()) {
-          expect({ hostUsedMib: node.hostUsedMib, hostPromisedMib: node.hostPromisedMib }, node.id).toEqual(recomputedHost(node))
+          expect({ hostUsedMib: node.hostUsedMib, hostPromisedMib: node.hostPromisedMib }, node.id).toEqual(
+            recomputedHost(node),
+          )
         }
       })
     })
@@ -123,9 +134,14 @@ describe('the books', () => {
           expect(seats, nameOf(gpu)).toBeLessThanOrEqual(b.cluster.policy.maxTasksPerGpu)
           expect(gpu.exclusiveTask === null || seats === 1, nameOf(gpu)).toBe(true)
           const hasNoswap = admitted.some((task) => task.spec.noswap === 1 && task.spec.gpuMode === 'shared')
-          if (hasNoswap && !hasGrown) expect(gpu.largestSwappableMib, nameOf(gpu)).toBeLessThanOrEqual(besideNoswapMib(gpu))
-          if (!hasNoswap && !hasGrown) expect(gpu.noswapMib + gpu.swappableMib, nameOf(gpu)).toBeLessThanOrEqual(gpu.limitMib)
-          if (isNew) expect(gpu.noswapResidentMib + gpu.swappableResidentMib, nameOf(gpu)).toBeLessThanOrEqual(gpu.capacityMib)
+          if (hasNoswap && !hasGrown)
+            expect(gpu.largestSwappableMib, nameOf(gpu)).toBeLessThanOrEqual(besideNoswapMib(gpu))
+          if (!hasNoswap && !hasGrown)
+            expect(gpu.noswapMib + gpu.swappableMib, nameOf(gpu)).toBeLessThanOrEqual(gpu.limitMib)
+          if (isNew)
+            expect(gpu.noswapResidentMib + gpu.swappableResidentMib, nameOf(gpu)).toBeLessThanOrEqual(
+              gpu.capacityMib,
+            )
         }
       }
     })
@@ -175,35 +191,43 @@ describe('an ordered index', () => {
       value: fc.integer({ min: -5, max: 5 }),
       isRemoval: fc.constantFrom(false, false, false, true),
     })
-    const property = fc.property(fc.array(action, { maxLength: 1200, size: 'max' }), fc.integer({ min: -5, max: 6 }), (actions, asked) => {
-      const index = new OrderedIndex<Item>((a, b) => byCodeUnits(a.id, b.id))
-      const entries = new Map<number, IndexEntry<Item>>()
-      const present = new Set<IndexEntry<Item>>()
-      for (const [at, { item, key1, key2, value, isRemoval }] of actions.entries()) {
-        const entry = entries.get(item) ?? newIndexEntry({ id: `i${item}` })
-        entries.set(item, entry)
-        if (isRemoval) {
-          index.remove(entry)
-          present.delete(entry)
-        } else {
-          index.set(entry, key1, key2, value)
-          present.add(entry)
+    const property = fc.property(
+      fc.array(action, { maxLength: 1200, size: 'max' }),
+      fc.integer({ min: -5, max: 6 }),
+      (actions, asked) => {
+        const index = new OrderedIndex<Item>((a, b) => byCodeUnits(a.id, b.id))
+        const entries = new Map<number, IndexEntry<Item>>()
+        const present = new Set<IndexEntry<Item>>()
+        for (const [at, { item, key1, key2, value, isRemoval }] of actions.entries()) {
+          const entry = entries.get(item) ?? newIndexEntry({ id: `i${item}` })
+          entries.set(item, entry)
+          if (isRemoval) {
+            index.remove(entry)
+            present.delete(entry)
+          } else {
+            index.set(entry, key1, key2, value)
+            present.add(entry)
+          }
+          expect(index.size).toBe(present.size)
+          expect(index.maxValue()).toBe(Math.max(-Infinity, ...[...present].map((each) => each.value)))
+          if (at % 50 !== 0 && at !== actions.length - 1) continue
+          const list = [...present].sort(
+            (a, b) => a.key1 - b.key1 || a.key2 - b.key2 || byCodeUnits(a.item.id, b.item.id),
+          )
+          expect([...index.entries()]).toEqual(list)
+          const fitting = list.filter((each) => each.value >= asked)
+          expect(index.firstAtLeast(asked)).toBe(fitting[0] ?? null)
+          expect(index.firstFrom(0, asked)).toBe(fitting.find((each) => each.key1 >= 0) ?? null)
+          for (const each of list) {
+            const isBefore = (other: IndexEntry<Item>) =>
+              other.key1 < each.key1 || (other.key1 === each.key1 && other.key2 < each.key2)
+            expect(index.countBelow(each.key1, each.key2, asked)).toBe(fitting.filter(isBefore).length)
+          }
+          for (const [i, each] of fitting.entries())
+            expect(index.nextAtLeast(each, asked)).toBe(fitting[i + 1] ?? null)
         }
-        expect(index.size).toBe(present.size)
-        expect(index.maxValue()).toBe(Math.max(-Infinity, ...[...present].map((each) => each.value)))
-        if (at % 50 !== 0 && at !== actions.length - 1) continue
-        const list = [...present].sort((a, b) => a.key1 - b.key1 || a.key2 - b.key2 || byCodeUnits(a.item.id, b.item.id))
-        expect([...index.entries()]).toEqual(list)
-        const fitting = list.filter((each) => each.value >= asked)
-        expect(index.firstAtLeast(asked)).toBe(fitting[0] ?? null)
-        expect(index.firstFrom(0, asked)).toBe(fitting.find((each) => each.key1 >= 0) ?? null)
-        for (const each of list) {
-          const isBefore = (other: IndexEntry<Item>) => other.key1 < each.key1 || (other.key1 === each.key1 && other.key2 < each.key2)
-          expect(index.countBelow(each.key1, each.key2, asked)).toBe(fitting.filter(isBefore).length)
-        }
-        for (const [i, each] of fitting.entries()) expect(index.nextAtLeast(each, asked)).toBe(fitting[i + 1] ?? null)
-      }
-    })
+      },
+    )
     holds(property, 60, FILE)
   })
 })
@@ -217,29 +241,44 @@ describe('the table of a pool, one order for several values', () => {
       values: fc.tuple(fc.integer({ min: -5, max: 5 }), fc.integer({ min: 0, max: 1 })),
       isRemoval: fc.constantFrom(false, false, false, true),
     })
-    type Row = { readonly item: number; readonly key1: number; readonly key2: number; readonly values: readonly [number, number] }
-    const property = fc.property(fc.array(action, { maxLength: 1200, size: 'max' }), fc.integer({ min: -5, max: 6 }), (actions, asked) => {
-      const table = new OrderedTable(2, (a, b) => b - a)
-      const rows = new Map<number, Row>()
-      for (const [at, { isRemoval, ...row }] of actions.entries()) {
-        if (isRemoval) {
-          table.remove(row.item)
-          rows.delete(row.item)
-        } else {
-          table.set(row.item, row.key1, row.key2, Float64Array.from(row.values))
-          rows.set(row.item, row)
+    type Row = {
+      readonly item: number
+      readonly key1: number
+      readonly key2: number
+      readonly values: readonly [number, number]
+    }
+    const property = fc.property(
+      fc.array(action, { maxLength: 1200, size: 'max' }),
+      fc.integer({ min: -5, max: 6 }),
+      (actions, asked) => {
+        const table = new OrderedTable(2, (a, b) => b - a)
+        const rows = new Map<number, Row>()
+        for (const [at, { isRemoval, ...row }] of actions.entries()) {
+          if (isRemoval) {
+            table.remove(row.item)
+            rows.delete(row.item)
+          } else {
+            table.set(row.item, row.key1, row.key2, Float64Array.from(row.values))
+            rows.set(row.item, row)
+          }
+          const isLookedAtClosely = at % 50 === 0 || at === actions.length - 1
+          const list = isLookedAtClosely
+            ? [...rows.values()].sort((a, b) => a.key1 - b.key1 || a.key2 - b.key2 || b.item - a.item)
+            : []
+          for (const lane of [0, 1] as const) {
+            if (at % 7 === 0)
+              expect(table.maxValue(lane)).toBe(
+                Math.max(-Infinity, ...[...rows.values()].map(({ values }) => values[lane])),
+              )
+            if (!isLookedAtClosely) continue
+            const fitting = list.filter(({ values }) => values[lane] >= asked).map(({ item }) => item)
+            expect(table.firstAtLeast(lane, asked)).toBe(fitting[0] ?? -1)
+            for (const [i, item] of fitting.entries())
+              expect(table.nextAtLeast(lane, item, asked)).toBe(fitting[i + 1] ?? -1)
+          }
         }
-        const isLookedAtClosely = at % 50 === 0 || at === actions.length - 1
-        const list = isLookedAtClosely ? [...rows.values()].sort((a, b) => a.key1 - b.key1 || a.key2 - b.key2 || b.item - a.item) : []
-        for (const lane of [0, 1] as const) {
-          if (at % 7 === 0) expect(table.maxValue(lane)).toBe(Math.max(-Infinity, ...[...rows.values()].map(({ values }) => values[lane])))
-          if (!isLookedAtClosely) continue
-          const fitting = list.filter(({ values }) => values[lane] >= asked).map(({ item }) => item)
-          expect(table.firstAtLeast(lane, asked)).toBe(fitting[0] ?? -1)
-          for (const [i, item] of fitting.entries()) expect(table.nextAtLeast(lane, item, asked)).toBe(fitting[i + 1] ?? -1)
-        }
-      }
-    })
+      },
+    )
     holds(property, 60, FILE)
   })
 })
@@ -249,7 +288,10 @@ describe('the table of a pool, one order for several values', () => {
 /** GPUs where only figures decide: open to new tasks, not taken by an exclusive one, with a seat left. */
 function openGpus(b: ClusterBuilder): LiveGpu[] {
   return b.gpus.filter(
-    (gpu) => isPlaceable(gpu.node) && gpu.exclusiveTask === null && gpu.placements.length + gpu.claims.length < MAX_TASKS_PER_GPU,
+    (gpu) =>
+      isPlaceable(gpu.node) &&
+      gpu.exclusiveTask === null &&
+      gpu.placements.length + gpu.claims.length < MAX_TASKS_PER_GPU,
   )
 }
 
@@ -301,12 +343,16 @@ function figuresOf(gpu: LiveGpu): ReturnType<typeof recomputed> {
 }
 
 function recomputed(gpu: LiveGpu) {
-  const sum = <T>(items: readonly T[], mibOf: (item: T) => number) => items.reduce((total, item) => total + mibOf(item), 0)
+  const sum = <T>(items: readonly T[], mibOf: (item: T) => number) =>
+    items.reduce((total, item) => total + mibOf(item), 0)
   const noswap = gpu.placements.filter((placement) => placement.noswap === 1)
   const swappable = gpu.placements.filter((placement) => placement.noswap === 0)
-  const inVram = (placements: typeof noswap) => sum(placements, (p) => (p.residency === 'swapped_out' ? 0 : p.demandMib))
-  const claimed = (value: 0 | 1) => gpu.claims.filter((claim) => claim.task.spec.noswap === value).map((claim) => claim.needMib)
-  const ripe = (isP0: boolean) => sum(swappable, (p) => (p.isRipe && (p.task.spec.priority === 0) === isP0 ? p.demandMib : 0))
+  const inVram = (placements: typeof noswap) =>
+    sum(placements, (p) => (p.residency === 'swapped_out' ? 0 : p.demandMib))
+  const claimed = (value: 0 | 1) =>
+    gpu.claims.filter((claim) => claim.task.spec.noswap === value).map((claim) => claim.needMib)
+  const ripe = (isP0: boolean) =>
+    sum(swappable, (p) => (p.isRipe && (p.task.spec.priority === 0) === isP0 ? p.demandMib : 0))
   const noswapResidentMib = inVram(noswap)
   const swappableResidentMib = inVram(swappable)
   const kept = sum(gpu.owners, (owner) => Math.max(0, owner.needMib - movingOutForMib(gpu, owner)))
@@ -329,7 +375,8 @@ function recomputedHost(node: LiveNode) {
     0,
   )
   const hostUsedMib = node.gpus.reduce(
-    (sum, gpu) => sum + gpu.placements.reduce((total, p) => total + (isInHost(p.residency) ? p.demandMib : 0), 0),
+    (sum, gpu) =>
+      sum + gpu.placements.reduce((total, p) => total + (isInHost(p.residency) ? p.demandMib : 0), 0),
     0,
   )
   return { hostUsedMib, hostPromisedMib }

@@ -40,7 +40,14 @@ function stateOf({ tasks, nodes }: ClusterBuilder['cluster']): unknown {
   return {
     tasks: Array.from(tasks.values(), ({ spec, placement, claim }) => [
       spec.id,
-      placement === null ? null : [placement.node.id, placement.gpus.map(({ index }) => index), placement.residency, placement.demandMib],
+      placement === null
+        ? null
+        : [
+            placement.node.id,
+            placement.gpus.map(({ index }) => index),
+            placement.residency,
+            placement.demandMib,
+          ],
       claim === null ? null : [claim.node.id, claim.owns],
     ]),
     queues: Array.from(nodes.values(), ({ id, queue, collector }) => [

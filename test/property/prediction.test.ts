@@ -7,7 +7,14 @@ import { predictPlacement } from '../../controller/engine/what-if/prediction.ts'
 import { previewGroup } from '../../controller/engine/what-if/group-preview.ts'
 import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
 import type { Priority } from '../../protocol/units.ts'
-import { applyStep, buildFleet, type ClusterBuilder, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+import {
+  applyStep,
+  buildFleet,
+  type ClusterBuilder,
+  fleetShapeArb,
+  holds,
+  stepsArb,
+} from '../support/cluster-builder.ts'
 
 const FILE = 'test/property/prediction.test.ts'
 
@@ -32,7 +39,14 @@ function everything(b: ClusterBuilder): string {
   const { cluster } = b
   const nodes = [...cluster.nodes.values()].map(recordOfNode)
   const pools = [...cluster.pools.keys(), ...[...cluster.nodes.values()].map((node) => node.pools.length)]
-  return JSON.stringify([nodes, b.tasks.map(recordOfTask), cluster.recorder.nextEventSeq, cluster.nextTaskSeq, cluster.pendingCount, pools])
+  return JSON.stringify([
+    nodes,
+    b.tasks.map(recordOfTask),
+    cluster.recorder.nextEventSeq,
+    cluster.nextTaskSeq,
+    cluster.pendingCount,
+    pools,
+  ])
 }
 
 /** Where it is after the cycle, as a prediction says it. */
@@ -49,38 +63,55 @@ function outcomeOf(task: LiveTask, victims: readonly string[]) {
 describe('a dry run of a submission', () => {
   it('says what the next cycle does with it, and keeps nothing', () => {
     const counts = { now: 0, after_swap: 0, null: 0, victims: 0 }
-    const property = fc.property(fleetShapeArb, stepsArb(60), requestArb, fc.boolean(), (shape, steps, request, isRoomy) => {
-      const b = buildFleet(shape)
-      for (const step of steps) applyStep(b, step)
-      if (isRoomy) makeRoom(b)
-      // Everybody runs, and those who are idle may leave.
-      for (const step of ['start-all', 'swapped-all', 'swapped-all'] as const) {
-        applyStep(b, { do: step })
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(60),
+      requestArb,
+      fc.boolean(),
+      (shape, steps, request, isRoomy) => {
+        const b = buildFleet(shape)
+        for (const step of steps) applyStep(b, step)
+        if (isRoomy) makeRoom(b)
+        // Everybody runs, and those who are idle may leave.
+        for (const step of ['start-all', 'swapped-all', 'swapped-all'] as const) {
+          applyStep(b, { do: step })
+          b.cycle()
+        }
+        b.advance(310_000)
         b.cycle()
-      }
-      b.advance(310_000)
-      b.cycle()
-      const before = everything(b)
-      const answer = predictPlacement(b.cluster, request, b.now)
-      expect(everything(b)).toBe(before)
-      if (!answer.ok) throw new Error('refused')
-      const { when, gpus, victims, wait } = answer.value
-      expect(wait === null).toBe(when !== null)
-      const task = b.submit({ ...request, id: 'new' })
-      const events = b.cycle()
-      // What this cycle does for somebody else comes from what the last one has left to it.
-      if (events.some(({ kind, taskId }) => taskId !== 'new' && (kind === 'task_placed' || kind === 'swap_decided'))) return
-      const decided = events.filter(({ kind }) => kind === 'swap_decided').flatMap(({ data }) => data['victims'] as { id: string }[])
-      const said = { when, gpus: gpus.map((gpu) => `${gpu.node.id}/${gpu.index}`), victims: victims.map((victim) => victim.task.spec.id) }
-      expect(said).toEqual(
-        outcomeOf(
-          task,
-          decided.map(({ id }) => id),
-        ),
-      )
-      counts[when ?? 'null'] += 1
-      counts.victims += victims.length
-    })
+        const before = everything(b)
+        const answer = predictPlacement(b.cluster, request, b.now)
+        expect(everything(b)).toBe(before)
+        if (!answer.ok) throw new Error('refused')
+        const { when, gpus, victims, wait } = answer.value
+        expect(wait === null).toBe(when !== null)
+        const task = b.submit({ ...request, id: 'new' })
+        const events = b.cycle()
+        // What this cycle does for somebody else comes from what the last one has left to it.
+        if (
+          events.some(
+            ({ kind, taskId }) => taskId !== 'new' && (kind === 'task_placed' || kind === 'swap_decided'),
+          )
+        )
+          return
+        const decided = events
+          .filter(({ kind }) => kind === 'swap_decided')
+          .flatMap(({ data }) => data['victims'] as { id: string }[])
+        const said = {
+          when,
+          gpus: gpus.map((gpu) => `${gpu.node.id}/${gpu.index}`),
+          victims: victims.map((victim) => victim.task.spec.id),
+        }
+        expect(said).toEqual(
+          outcomeOf(
+            task,
+            decided.map(({ id }) => id),
+          ),
+        )
+        counts[when ?? 'null'] += 1
+        counts.victims += victims.length
+      },
+    )
     holds(property, 1500, FILE)
     for (const [what, count] of Object.entries(counts)) expect(count, what).toBeGreaterThan(20)
   })
@@ -91,36 +122,52 @@ describe('a dry run of a group', () => {
     let feasible = 0
     let infeasible = 0
     let finishing = 0
-    const property = fc.property(fleetShapeArb, stepsArb(40), fc.nat(7), fc.boolean(), (shape, steps, members, isDeleted) => {
-      const b = buildFleet(shape)
-      for (const step of steps) applyStep(b, step)
-      b.cycle()
-      const nodes = [...b.cluster.nodes.values()]
-      const nodeIds = isDeleted ? null : nodes.filter((_, index) => ((members >> index) & 1) === 1).map((node) => node.id)
-      const membersBefore = new Set(b.cluster.groups.get('g')?.nodeIds)
-      const before = everything(b)
-      const preview = previewGroup(b.cluster, 'g', nodeIds)
-      expect(everything(b)).toBe(before)
-      const inPool = () => new Set(nodes.filter((node) => node.groups.length === 0).map((node) => node.id))
-      const canBe = () => new Set(b.tasks.filter((task) => task.queue !== null && b.cluster.isFeasible(task)).map((task) => task.spec.id))
-      const [poolBefore, canBefore] = [inPool(), canBe()]
-      b.group('g', nodeIds ?? [])
-      const [poolAfter, canAfter] = [inPool(), canBe()]
-      expect(new Set(preview.leavesCommonPool.nodeIds)).toEqual(without(poolBefore, poolAfter))
-      expect(new Set(preview.returnsToCommonPool.nodeIds)).toEqual(without(poolAfter, poolBefore))
-      expect(new Set(preview.becomeFeasible.taskIds)).toEqual(without(canAfter, canBefore))
-      expect(new Set(preview.becomeInfeasible.taskIds)).toEqual(without(canBefore, canAfter))
-      expect(preview.becomeFeasible.tasks).toBe(preview.becomeFeasible.taskIds.length)
-      expect(preview.becomeInfeasible.tasks).toBe(preview.becomeInfeasible.taskIds.length)
-      feasible += preview.becomeFeasible.tasks
-      infeasible += preview.becomeInfeasible.tasks
-      const isChanged = (id: string) => membersBefore.has(id) !== (nodeIds ?? []).includes(id)
-      const stray = b.tasks.filter(
-        ({ spec, placement }) => placement !== null && isChanged(placement.node.id) && !isAtHome(spec.groups, placement.node.groups),
-      )
-      expect(new Set(preview.finishing.taskIds)).toEqual(new Set(stray.map(({ spec }) => spec.id)))
-      finishing += preview.finishing.tasks
-    })
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(40),
+      fc.nat(7),
+      fc.boolean(),
+      (shape, steps, members, isDeleted) => {
+        const b = buildFleet(shape)
+        for (const step of steps) applyStep(b, step)
+        b.cycle()
+        const nodes = [...b.cluster.nodes.values()]
+        const nodeIds = isDeleted
+          ? null
+          : nodes.filter((_, index) => ((members >> index) & 1) === 1).map((node) => node.id)
+        const membersBefore = new Set(b.cluster.groups.get('g')?.nodeIds)
+        const before = everything(b)
+        const preview = previewGroup(b.cluster, 'g', nodeIds)
+        expect(everything(b)).toBe(before)
+        const inPool = () => new Set(nodes.filter((node) => node.groups.length === 0).map((node) => node.id))
+        const canBe = () =>
+          new Set(
+            b.tasks
+              .filter((task) => task.queue !== null && b.cluster.isFeasible(task))
+              .map((task) => task.spec.id),
+          )
+        const [poolBefore, canBefore] = [inPool(), canBe()]
+        b.group('g', nodeIds ?? [])
+        const [poolAfter, canAfter] = [inPool(), canBe()]
+        expect(new Set(preview.leavesCommonPool.nodeIds)).toEqual(without(poolBefore, poolAfter))
+        expect(new Set(preview.returnsToCommonPool.nodeIds)).toEqual(without(poolAfter, poolBefore))
+        expect(new Set(preview.becomeFeasible.taskIds)).toEqual(without(canAfter, canBefore))
+        expect(new Set(preview.becomeInfeasible.taskIds)).toEqual(without(canBefore, canAfter))
+        expect(preview.becomeFeasible.tasks).toBe(preview.becomeFeasible.taskIds.length)
+        expect(preview.becomeInfeasible.tasks).toBe(preview.becomeInfeasible.taskIds.length)
+        feasible += preview.becomeFeasible.tasks
+        infeasible += preview.becomeInfeasible.tasks
+        const isChanged = (id: string) => membersBefore.has(id) !== (nodeIds ?? []).includes(id)
+        const stray = b.tasks.filter(
+          ({ spec, placement }) =>
+            placement !== null &&
+            isChanged(placement.node.id) &&
+            !isAtHome(spec.groups, placement.node.groups),
+        )
+        expect(new Set(preview.finishing.taskIds)).toEqual(new Set(stray.map(({ spec }) => spec.id)))
+        finishing += preview.finishing.tasks
+      },
+    )
     holds(property, 600, FILE)
     expect([feasible > 20, infeasible > 20, finishing > 20]).toEqual([true, true, true])
   })
@@ -133,7 +180,8 @@ function makeRoom(b: ClusterBuilder): void {
     b.cordon(node, false)
     b.configureNode(node, { overcommitPercent: null })
     b.heartbeat(node, { 0: 0, 1: 0, 2: 0 })
-    for (const task of b.tasks) if (task.placement?.node === node && task.placement.startedAt !== null) b.wants(task, false, 1000)
+    for (const task of b.tasks)
+      if (task.placement?.node === node && task.placement.startedAt !== null) b.wants(task, false, 1000)
   }
   for (const task of b.tasks) if (task.placement === null) b.cancel(task)
   b.cycle()

@@ -22,7 +22,9 @@ describe('any schedule of faults', () => {
       await violationsOf(seed, { watch: recording.recorder })
       const entries = recording.entries()
       const random = createSeededRandom(String(seed)).stream('cuts')
-      const cuts = new Set(Array.from({ length: CUTS }, () => 1 + Math.floor(random() * (entries.length - 1))))
+      const cuts = new Set(
+        Array.from({ length: CUTS }, () => 1 + Math.floor(random() * (entries.length - 1))),
+      )
       const first = new Redecision()
       for (const [i, entry] of entries.entries()) {
         if (cuts.has(i)) {

@@ -23,8 +23,14 @@ const planArb: fc.Arbitrary<RefusalPlan> = fc.record({
 
 /** Any world, and on some of its nodes servers that hold few attempts. */
 const caseArb = fc
-  .tuple(worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true, maxTasks: 25 }), fc.array(fc.nat(4)))
-  .map(([world, limits]): WorldCase => ({ ...world, nodes: world.nodes.map((each, index) => withLimit(each, limits[index] ?? 0)) }))
+  .tuple(
+    worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true, maxTasks: 25 }),
+    fc.array(fc.nat(4)),
+  )
+  .map(([world, limits]): WorldCase => ({
+    ...world,
+    nodes: world.nodes.map((each, index) => withLimit(each, limits[index] ?? 0)),
+  }))
 
 function withLimit(each: ScenarioNode, maxAttempts: number): ScenarioNode {
   return maxAttempts === 0 ? each : { ...each, maxAttempts }
@@ -35,7 +41,8 @@ async function bothWays(world: WorldCase, plan: RefusalPlan | null, options: Pla
   const runs: { readonly events: readonly Event[]; readonly refused: readonly Refused[] }[] = []
   for (const areHeartbeatsEnacted of [false, true]) {
     const refused: Refused[] = []
-    const bus: PlayOptions = plan === null ? {} : { controllerBus: (inner) => refusingBus(inner, plan, refused) }
+    const bus: PlayOptions =
+      plan === null ? {} : { controllerBus: (inner) => refusingBus(inner, plan, refused) }
     const { events } = await play(world, { untilMs: UNTIL_MS, ...options, areHeartbeatsEnacted, ...bus })
     runs.push({ events, refused })
   }
@@ -50,11 +57,15 @@ describe('runs with and without enacted heartbeats', () => {
     const property = fc.asyncProperty(caseArb, planArb, async (world, plan) => {
       const { events, refused } = await bothWays(world, plan)
       for (const [, , reason] of refused) seen.add(reason)
-      for (const { kind, data } of events) if (kind === 'task_returned') seen.add(`returned ${String(data['reason'])}`)
+      for (const { kind, data } of events)
+        if (kind === 'task_returned') seen.add(`returned ${String(data['reason'])}`)
     })
     const details = await fc.check(property, { seed: SEED, numRuns: 60 * FACTOR, endOnFailure: true })
     const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${FILE}`
-    if (details.failed) throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, { cause: details.errorInstance })
+    if (details.failed)
+      throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, {
+        cause: details.errorInstance,
+      })
     for (const reason of START_REFUSALS) expect(seen, reason).toContain(reason)
     expect(seen).toContain('returned node_full')
   })
@@ -62,7 +73,9 @@ describe('runs with and without enacted heartbeats', () => {
   it('never send a server more attempts than it has said that it holds', async () => {
     const property = fc.asyncProperty(caseArb, async (world) => {
       const { events } = await bothWays(world, null)
-      expect(events.filter(({ kind, data }) => kind === 'task_returned' && data['reason'] === 'node_full')).toEqual([])
+      expect(
+        events.filter(({ kind, data }) => kind === 'task_returned' && data['reason'] === 'node_full'),
+      ).toEqual([])
     })
     const details = await fc.check(property, { seed: SEED, numRuns: 40 * FACTOR, endOnFailure: true })
     if (details.failed) throw new Error(fc.defaultReportMessage(details), { cause: details.errorInstance })
@@ -72,13 +85,17 @@ describe('runs with and without enacted heartbeats', () => {
     ['as it says', null],
     ['without saying so', { seed: 1, permille: 50, causePermille: 0, areLimitsHidden: true }],
   ] as const)('run all of 1,300 tasks on a node that holds 1,024 attempts %s', async (_, plan) => {
-    const tasks = Array.from({ length: 1_300 }, (__, n) => task({ id: `t${n}`, at: 10 * n, vramMib: 10, work: busyFor(MINUTE) }))
+    const tasks = Array.from({ length: 1_300 }, (__, n) =>
+      task({ id: `t${n}`, at: 10 * n, vramMib: 10, work: busyFor(MINUTE) }),
+    )
     const world: WorldCase = {
       nodes: [node({ name: 'n', gpus: 8, vramMib: 81_920 })],
       config: { max_tasks_per_gpu: 160, placement_strategy: 'fifo' },
       tasks,
     }
     const { events } = await bothWays(world, plan, { untilMs: 10 * HOUR })
-    expect(events.filter(({ kind, data }) => kind === 'task_finished' && data['state'] === 'completed')).toHaveLength(tasks.length)
+    expect(
+      events.filter(({ kind, data }) => kind === 'task_finished' && data['state'] === 'completed'),
+    ).toHaveLength(tasks.length)
   })
 })

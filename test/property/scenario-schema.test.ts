@@ -15,7 +15,29 @@ const scenarios = globSync('scenarios/**/*.scenario.yaml')
   .map((file) => ({ value: parse(readFileSync(file, 'utf8')) as unknown, baseDir: dirname(resolve(file)) }))
 
 const VALUES: readonly unknown[] = [
-  ...[null, true, 0, -1, 0.5, 1, 2, 7, 1e12, '', 'x', '1h', '-1h', '1.5h', '90', '2Gi', '1..3', '3..1x', 'best_fit', 'serving', 'heal'],
+  ...[
+    null,
+    true,
+    0,
+    -1,
+    0.5,
+    1,
+    2,
+    7,
+    1e12,
+    '',
+    'x',
+    '1h',
+    '-1h',
+    '1.5h',
+    '90',
+    '2Gi',
+    '1..3',
+    '3..1x',
+    'best_fit',
+    'serving',
+    'heal',
+  ],
   ...[
     [],
     [1],
@@ -28,7 +50,23 @@ const VALUES: readonly unknown[] = [
     { mean: '1h' },
   ],
 ]
-const KEYS = ['at', 'name', 'until', 'gpus', 'vram_mib', 'expect', 'count', 'kind', 'sed', 'Vram_Mib', 'x', 'crash', 'for', 'task', 'trace']
+const KEYS = [
+  'at',
+  'name',
+  'until',
+  'gpus',
+  'vram_mib',
+  'expect',
+  'count',
+  'kind',
+  'sed',
+  'Vram_Mib',
+  'x',
+  'crash',
+  'for',
+  'task',
+  'trace',
+]
 
 /** One change somewhere in it: another value, a key more, a key less, a key renamed. */
 const mutation = fc.record({
@@ -42,16 +80,20 @@ it('what the schema refuses the loader refuses', () => {
   let refused = 0
   let taken = 0
   fc.assert(
-    fc.property(fc.nat(scenarios.length - 1), fc.array(mutation, { minLength: 1, maxLength: 3 }), (index, mutations) => {
-      const { value, baseDir } = scenarios[index] as (typeof scenarios)[number]
-      const mutated = mutations.reduce((before, each) => mutate(before, each.where, each), value)
-      const isLoaded = loads(JSON.stringify(mutated), baseDir)
-      if (isValid(mutated)) taken += 1
-      else {
-        refused += 1
-        expect(isLoaded, JSON.stringify(isValid.errors?.slice(0, 3))).toBe(false)
-      }
-    }),
+    fc.property(
+      fc.nat(scenarios.length - 1),
+      fc.array(mutation, { minLength: 1, maxLength: 3 }),
+      (index, mutations) => {
+        const { value, baseDir } = scenarios[index] as (typeof scenarios)[number]
+        const mutated = mutations.reduce((before, each) => mutate(before, each.where, each), value)
+        const isLoaded = loads(JSON.stringify(mutated), baseDir)
+        if (isValid(mutated)) taken += 1
+        else {
+          refused += 1
+          expect(isLoaded, JSON.stringify(isValid.errors?.slice(0, 3))).toBe(false)
+        }
+      },
+    ),
     { numRuns: RUNS },
   )
   // Not for want of cases: most mutations are wrong, some are not.

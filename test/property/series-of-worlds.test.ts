@@ -34,38 +34,44 @@ async function sampled(
 
 /** Of all scopes, or of one, over all base intervals. */
 function total(table: SeriesTable, column: ColumnName, key?: string): number {
-  const indexes = Int32Array.from([...table.scopes].filter(([each]) => key === undefined || each === key).map(([, { index }]) => index))
+  const indexes = Int32Array.from(
+    [...table.scopes].filter(([each]) => key === undefined || each === key).map(([, { index }]) => index),
+  )
   const sums = new Float64Array(indexes.length)
-  for (const row of table.tiers[0]?.rows(-Infinity, Infinity) ?? []) addColumn(row, COLUMN[column], indexes, sums, 0)
+  for (const row of table.tiers[0]?.rows(-Infinity, Infinity) ?? [])
+    addColumn(row, COLUMN[column], indexes, sums, 0)
   return sums.reduce((sum, value) => sum + value, 0)
 }
 
 describe('series of a simulated world', () => {
   it('add up to what the counters grew by, in every scope, and change no decision', async () => {
-    const property = fc.asyncProperty(worldArb({ hasGrowth: true, isHot: true, maxTasks: 8 }), async (world) => {
-      const seen: { counters: Record<string, number>; swaps: Record<string, number> }[] = []
-      const { series, digest } = await sampled(world, ({ controller: { views } }) => {
-        const { swapOuts, swapIns, swappedOutMibTotal: outMib, swappedInMibTotal: inMib } = views.totals()
-        seen.push({ counters: { ...views.clusterCounters() }, swaps: { swapOuts, swapIns, outMib, inMib } })
-      })
-      const { cluster, node: nodes, gpu: gpus } = series.tables
-      const [first, last] = [seen[0], seen.at(-1)]
-      for (const name of ['busy', 'served', 'swap', 'compute', 'queue'] as const) {
-        const grown = ((last?.counters[name] ?? 0) - (first?.counters[name] ?? 0)) / 1000
-        expect(total(cluster, name), name).toBe(grown)
-        if (name === 'queue') continue
-        expect(total(nodes, name), name).toBe(grown)
-        expect(total(gpus, name), name).toBe(grown)
-      }
-      for (const name of ['swapOuts', 'swapIns', 'outMib', 'inMib'] as const) {
-        const grown = (last?.swaps[name] ?? 0) - (first?.swaps[name] ?? 0)
-        expect(total(cluster, name), name).toBe(grown)
-        expect(total(nodes, name), name).toBe(grown)
-        if (name.endsWith('Mib')) expect(total(gpus, name), name).toBe(grown)
-      }
-      const unwatched = await play(world, { isJournalOff: false, untilMs: 2 * 60 * MINUTE })
-      expect(digest).toBe(unwatched.world.digest())
-    })
+    const property = fc.asyncProperty(
+      worldArb({ hasGrowth: true, isHot: true, maxTasks: 8 }),
+      async (world) => {
+        const seen: { counters: Record<string, number>; swaps: Record<string, number> }[] = []
+        const { series, digest } = await sampled(world, ({ controller: { views } }) => {
+          const { swapOuts, swapIns, swappedOutMibTotal: outMib, swappedInMibTotal: inMib } = views.totals()
+          seen.push({ counters: { ...views.clusterCounters() }, swaps: { swapOuts, swapIns, outMib, inMib } })
+        })
+        const { cluster, node: nodes, gpu: gpus } = series.tables
+        const [first, last] = [seen[0], seen.at(-1)]
+        for (const name of ['busy', 'served', 'swap', 'compute', 'queue'] as const) {
+          const grown = ((last?.counters[name] ?? 0) - (first?.counters[name] ?? 0)) / 1000
+          expect(total(cluster, name), name).toBe(grown)
+          if (name === 'queue') continue
+          expect(total(nodes, name), name).toBe(grown)
+          expect(total(gpus, name), name).toBe(grown)
+        }
+        for (const name of ['swapOuts', 'swapIns', 'outMib', 'inMib'] as const) {
+          const grown = (last?.swaps[name] ?? 0) - (first?.swaps[name] ?? 0)
+          expect(total(cluster, name), name).toBe(grown)
+          expect(total(nodes, name), name).toBe(grown)
+          if (name.endsWith('Mib')) expect(total(gpus, name), name).toBe(grown)
+        }
+        const unwatched = await play(world, { isJournalOff: false, untilMs: 2 * 60 * MINUTE })
+        expect(digest).toBe(unwatched.world.digest())
+      },
+    )
     await fc.assert(property, { seed: SEED, numRuns: 25 })
   })
 
@@ -81,7 +87,9 @@ describe('series of a simulated world', () => {
           task({ id: 'waits', at: 1, ...fills, work: busyFor(3 * MINUTE) }),
           task({ id: 'never-fits', at: 1, groups: ['g'], ...fills, vramMib: 5000 }),
           // Something happens every ten seconds, so that readings are taken then.
-          ...Array.from({ length: 18 }, (_, i) => task({ id: `pulse-${i}`, at: (i + 1) * 10_000, vramMib: 5000 })),
+          ...Array.from({ length: 18 }, (_, i) =>
+            task({ id: `pulse-${i}`, at: (i + 1) * 10_000, vramMib: 5000 }),
+          ),
         ],
       },
       () => {},
@@ -89,7 +97,9 @@ describe('series of a simulated world', () => {
     const { cluster, group } = series.tables
     expect(total(group, 'queue', 'g')).toBe(MINUTE - 1)
     expect(total(cluster, 'queue')).toBe(MINUTE - 1 + 2 * MINUTE - 1)
-    expect(total(group, 'busy', 'g')).toBe(total(series.tables.node, 'busy', [...series.tables.node.scopes.keys()][0]))
+    expect(total(group, 'busy', 'g')).toBe(
+      total(series.tables.node, 'busy', [...series.tables.node.scopes.keys()][0]),
+    )
     // Six readings while it waits, the last before it starts at that instant; the one that never fits is pending in all of them and waits in none.
     expect(total(group, 'waiting', 'g')).toBe(6)
     expect(total(group, 'pending', 'g')).toBe(total(group, 'readings', 'g') + 6)

@@ -17,7 +17,10 @@ const scopesArb = fc.constantFrom(1, 3, 16, 17, 40)
 /** Mostly small or equal numbers, as columns are; some beyond 32 bits. */
 const valueArb = fc.oneof(fc.constant(0), fc.constant(60_000), fc.nat(300), fc.nat(100_000), fc.nat(2 ** 48))
 /** How many base intervals after the last one the next is written: more than 1 leaves a gap. */
-const gapArb = fc.oneof({ weight: 8, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.integer({ min: 2, max: 500 }) })
+const gapArb = fc.oneof(
+  { weight: 8, arbitrary: fc.constant(1) },
+  { weight: 1, arbitrary: fc.integer({ min: 2, max: 500 }) },
+)
 const stepArb = fc.record({ gap: gapArb, values: fc.array(valueArb, { minLength: 5, maxLength: 5 }) })
 
 function valueOf(row: Row, column: number, index: number): number {
@@ -28,40 +31,52 @@ function valueOf(row: Row, column: number, index: number): number {
 
 describe('a coarser interval', () => {
   it('is exactly the sum of the base intervals in it, complete or not, with gaps and scopes that come later', () => {
-    const property = fc.property(scopesArb, fc.array(stepArb, { minLength: 1, maxLength: 120 }), (scopes, steps) => {
-      const table = new SeriesTable('gpu')
-      const written: { at: number; values: number[][] }[] = []
-      let at = START
-      steps.forEach(({ gap, values }, step) => {
-        at += gap * BASE_SLOT_MS
-        // One scope more every other step.
-        const present = Math.min(scopes, 1 + (step >>> 1))
-        table.clear()
-        const rows: number[][] = []
-        for (let i = 0; i < present; i++) {
-          const index = table.admit(`gpu-${i}`, -Infinity)
-          const row = Float64Array.from({ length: COLUMNS }, (_, column) => values[(column + i) % values.length] as number)
-          table.add(index ?? -1, row)
-          rows.push([...row])
-        }
-        expect(table.commit(at)).toBe(true)
-        written.push({ at, values: rows })
-      })
-      const known = table.tiers.map((tier, place) => [...tier.rows(-Infinity, Infinity), ...openOf(table, place)])
-      known.forEach((rows, place) => {
-        const slotMs = SLOT_MS[place] as number
-        expect(new Set(rows.map((row) => row.at))).toEqual(new Set(written.map((one) => Math.floor(one.at / slotMs) * slotMs)))
-        for (const row of rows) {
-          const parts = written.filter((one) => Math.floor(one.at / slotMs) * slotMs === row.at)
-          for (let i = 0; i < scopes; i += 7) {
-            for (const column of [COLUMN.busy, COLUMN.known, COLUMN.swapOuts]) {
-              const sum = parts.reduce((total, part) => total + (part.values[i]?.[column] ?? 0), 0)
-              expect(valueOf(row, column, i)).toBe(sum)
+    const property = fc.property(
+      scopesArb,
+      fc.array(stepArb, { minLength: 1, maxLength: 120 }),
+      (scopes, steps) => {
+        const table = new SeriesTable('gpu')
+        const written: { at: number; values: number[][] }[] = []
+        let at = START
+        steps.forEach(({ gap, values }, step) => {
+          at += gap * BASE_SLOT_MS
+          // One scope more every other step.
+          const present = Math.min(scopes, 1 + (step >>> 1))
+          table.clear()
+          const rows: number[][] = []
+          for (let i = 0; i < present; i++) {
+            const index = table.admit(`gpu-${i}`, -Infinity)
+            const row = Float64Array.from(
+              { length: COLUMNS },
+              (_, column) => values[(column + i) % values.length] as number,
+            )
+            table.add(index ?? -1, row)
+            rows.push([...row])
+          }
+          expect(table.commit(at)).toBe(true)
+          written.push({ at, values: rows })
+        })
+        const known = table.tiers.map((tier, place) => [
+          ...tier.rows(-Infinity, Infinity),
+          ...openOf(table, place),
+        ])
+        known.forEach((rows, place) => {
+          const slotMs = SLOT_MS[place] as number
+          expect(new Set(rows.map((row) => row.at))).toEqual(
+            new Set(written.map((one) => Math.floor(one.at / slotMs) * slotMs)),
+          )
+          for (const row of rows) {
+            const parts = written.filter((one) => Math.floor(one.at / slotMs) * slotMs === row.at)
+            for (let i = 0; i < scopes; i += 7) {
+              for (const column of [COLUMN.busy, COLUMN.known, COLUMN.swapOuts]) {
+                const sum = parts.reduce((total, part) => total + (part.values[i]?.[column] ?? 0), 0)
+                expect(valueOf(row, column, i)).toBe(sum)
+              }
             }
           }
-        }
-      })
-    })
+        })
+      },
+    )
     fc.assert(property, { numRuns: 60 })
   })
 })
@@ -74,20 +89,27 @@ function openOf(table: SeriesTable, place: number): readonly Row[] {
 describe('a row', () => {
   it('is the same after packing, encoding and decoding, and shares what has not changed with the row before', () => {
     const columnArb = fc.array(valueArb, { minLength: 40, maxLength: 40 })
-    const property = fc.property(fc.array(columnArb, { minLength: 2, maxLength: 4 }), scopesArb, (columns, count) => {
-      const values = Float64Array.from({ length: COLUMNS * 40 }, (_, i) => columns[Math.floor(i / 40) % columns.length]?.[i % 40] as number)
-      const first = packRow(START, values, 40, count, undefined)
-      const record = decodeRecord(encodeRow(first), undefined)
-      const again = packRow(START + BASE_SLOT_MS, values, 40, count, first)
-      expect(record?.kind).toBe('row')
-      for (let column = 0; column < COLUMNS; column++) {
-        for (let i = 0; i < count; i++) {
-          expect(valueOf(first, column, i)).toBe(values[column * 40 + i])
-          if (record?.kind === 'row') expect(valueOf(record.row, column, i)).toBe(values[column * 40 + i])
+    const property = fc.property(
+      fc.array(columnArb, { minLength: 2, maxLength: 4 }),
+      scopesArb,
+      (columns, count) => {
+        const values = Float64Array.from(
+          { length: COLUMNS * 40 },
+          (_, i) => columns[Math.floor(i / 40) % columns.length]?.[i % 40] as number,
+        )
+        const first = packRow(START, values, 40, count, undefined)
+        const record = decodeRecord(encodeRow(first), undefined)
+        const again = packRow(START + BASE_SLOT_MS, values, 40, count, first)
+        expect(record?.kind).toBe('row')
+        for (let column = 0; column < COLUMNS; column++) {
+          for (let i = 0; i < count; i++) {
+            expect(valueOf(first, column, i)).toBe(values[column * 40 + i])
+            if (record?.kind === 'row') expect(valueOf(record.row, column, i)).toBe(values[column * 40 + i])
+          }
         }
-      }
-      if (count > 16) expect(again.bytes).toBeLessThan(320)
-    })
+        if (count > 16) expect(again.bytes).toBeLessThan(320)
+      },
+    )
     fc.assert(property, { numRuns: 100 })
   })
 
@@ -123,31 +145,37 @@ describe('samples', () => {
   })
 
   it('are exact differences of the counters, whenever they are taken', async () => {
-    const property = fc.asyncProperty(fc.array(growthArb, { minLength: 3, maxLength: 80 }), async (growths) => {
-      const world = new FakeController()
-      await world.addNode({ id: 'n', gpus: 2, physicalMib: 40_000 })
-      const series = new Series(world.views)
-      series.take()
-      const counted = [world.counters]
-      for (const { ms, ...parts } of growths) {
-        world.now += ms
-        world.counters = grown(world.counters, parts)
-        const rows = series.tables.cluster.tiers[0]?.length
+    const property = fc.asyncProperty(
+      fc.array(growthArb, { minLength: 3, maxLength: 80 }),
+      async (growths) => {
+        const world = new FakeController()
+        await world.addNode({ id: 'n', gpus: 2, physicalMib: 40_000 })
+        const series = new Series(world.views)
         series.take()
-        if (series.tables.cluster.tiers[0]?.length !== rows) counted.push(world.counters)
-      }
-      const last = counted.at(-1) as (typeof counted)[0]
-      for (const [place, tier] of series.tables.cluster.tiers.entries()) {
-        const rows = [...tier.rows(-Infinity, Infinity), ...openOf(series.tables.cluster, place)]
-        for (const name of ['busy', 'served', 'queue', 'swap', 'compute'] as const) {
-          expect(1000 * rows.reduce((sum, row) => sum + valueOf(row, COLUMN[name], 0), 0)).toBe(last[name])
+        const counted = [world.counters]
+        for (const { ms, ...parts } of growths) {
+          world.now += ms
+          world.counters = grown(world.counters, parts)
+          const rows = series.tables.cluster.tiers[0]?.length
+          series.take()
+          if (series.tables.cluster.tiers[0]?.length !== rows) counted.push(world.counters)
         }
-      }
-    })
+        const last = counted.at(-1) as (typeof counted)[0]
+        for (const [place, tier] of series.tables.cluster.tiers.entries()) {
+          const rows = [...tier.rows(-Infinity, Infinity), ...openOf(series.tables.cluster, place)]
+          for (const name of ['busy', 'served', 'queue', 'swap', 'compute'] as const) {
+            expect(1000 * rows.reduce((sum, row) => sum + valueOf(row, COLUMN[name], 0), 0)).toBe(last[name])
+          }
+        }
+      },
+    )
     await fc.assert(property, { numRuns: 60 })
   })
 
-  function grown(counters: FakeController['counters'], by: Record<string, number>): FakeController['counters'] {
+  function grown(
+    counters: FakeController['counters'],
+    by: Record<string, number>,
+  ): FakeController['counters'] {
     const next = { ...counters }
     for (const [name, ms] of Object.entries(by)) next[name as keyof typeof next] += ms * 1000
     next.demand = next.served + next.queue + next.swap + next.compute

@@ -11,22 +11,34 @@ const FILE = 'test/property/server-restart.test.ts'
 
 /** Server processes die and are back at once, at any time. */
 function withRestarts(worlds: fc.Arbitrary<WorldCase>): fc.Arbitrary<WorldCase> {
-  const when = fc.array(fc.tuple(fc.integer({ min: 0, max: 40 * MINUTE }), fc.nat({ max: 2 })), { minLength: 1, maxLength: 10 })
+  const when = fc.array(fc.tuple(fc.integer({ min: 0, max: 40 * MINUTE }), fc.nat({ max: 2 })), {
+    minLength: 1,
+    maxLength: 10,
+  })
   return fc.tuple(worlds, when).map(([world, restarts]) => {
-    const faults = restarts.map(([at, n]): Command => ({ at, restart: (world.nodes[n % world.nodes.length] as { name: string }).name }))
+    const faults = restarts.map(([at, n]): Command => ({
+      at,
+      restart: (world.nodes[n % world.nodes.length] as { name: string }).name,
+    }))
     return { ...world, commands: [...(world.commands ?? []), ...faults].toSorted((a, b) => a.at - b.at) }
   })
 }
 
 describe('a server process that dies and comes back (R4)', () => {
   it('breaks no rule, whatever was under way, and loses no task', async () => {
-    const property = fc.asyncProperty(withRestarts(worldArb({ hasGrowth: true, isHot: true, maxTasks: 6 })), async (world) => {
-      const { collector } = await expectSound(world, { areHeartbeatsEnacted: true })
-      expect(collector.ended['lost']).toBe(0)
-    })
+    const property = fc.asyncProperty(
+      withRestarts(worldArb({ hasGrowth: true, isHot: true, maxTasks: 6 })),
+      async (world) => {
+        const { collector } = await expectSound(world, { areHeartbeatsEnacted: true })
+        expect(collector.ended['lost']).toBe(0)
+      },
+    )
     // A counterexample that hangs would be made smaller for hours.
     const details = await fc.check(property, { seed: SEED, numRuns: 30 * FACTOR, endOnFailure: true })
     const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${FILE}`
-    if (details.failed) throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, { cause: details.errorInstance })
+    if (details.failed)
+      throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, {
+        cause: details.errorInstance,
+      })
   })
 })

@@ -31,12 +31,17 @@ describe('a world that begins with tasks', () => {
     for (const seed of seeds.filter((each) => featuresOf(each).faults.length > 0)) {
       const { scenario, placed, swappedOut } = await begunInTheMiddle(seed)
       const { violations } = await judge(scenario, desks.openDesk)
-      expect(violations, `HEADROOM_SNAPSHOT_SEED=${seed} vitest run test/property/snapshot-faults.test.ts`).toEqual([])
+      expect(
+        violations,
+        `HEADROOM_SNAPSHOT_SEED=${seed} vitest run test/property/snapshot-faults.test.ts`,
+      ).toEqual([])
       total.worlds += 1
       total.placed += placed
       total.swappedOut += swappedOut
     }
-    console.log(`${total.worlds} worlds began with ${total.placed} tasks in place, ${total.swappedOut} of them swapped out`)
+    console.log(
+      `${total.worlds} worlds began with ${total.placed} tasks in place, ${total.swappedOut} of them swapped out`,
+    )
     if (ONE === undefined) expect([total.placed > SEEDS, total.swappedOut > 0]).toEqual([true, true])
   })
 })
@@ -47,14 +52,20 @@ it('a crash of every node in place ends every task there by its policy, and a re
   const endsWith = async (faults: Scenario['faults']): Promise<Record<string, string>> => {
     const ends: Record<string, string> = {}
     const onOutcome = ({ id, state }: TaskOutcome): void => void (ends[id] = state)
-    await runScenario({ ...scenario, workload: scenario.workload.filter(({ kind }) => kind === 'task'), faults }, IDENTITY, { onOutcome })
+    await runScenario(
+      { ...scenario, workload: scenario.workload.filter(({ kind }) => kind === 'task'), faults },
+      IDENTITY,
+      { onOutcome },
+    )
     return Object.fromEntries(inPlace.map((id) => [id, ends[id] ?? 'open']))
   }
   const nodes = scenario.nodes.map(({ name }) => name)
   const all = (end: string): Record<string, string> => Object.fromEntries(inPlace.map((id) => [id, end]))
   const restarted = nodes.map((node, i) => ({ kind: 'bounce', atMs: 10_000 + i, forMs: 0, node }) as const)
   expect(await endsWith(restarted)).toEqual(all('completed'))
-  expect(await endsWith([{ kind: 'crash_controller', atMs: 5_000, forMs: 20_000, atPoint: null }])).toEqual(all('completed'))
+  expect(await endsWith([{ kind: 'crash_controller', atMs: 5_000, forMs: 20_000, atPoint: null }])).toEqual(
+    all('completed'),
+  )
   const crashed = nodes.map((node) => ({ kind: 'crash', atMs: 10_000, forMs: 10_000, node }) as const)
   const requeued = { works: 'completed', 'is-out': 'completed', moves: 'completed' }
   expect(await endsWith(crashed)).toEqual({ ...all('lost'), ...requeued })
@@ -89,7 +100,13 @@ async function begunInTheMiddle(seed: number): Promise<Begun> {
   const snapshot = snapshotOfWorld(world)
   const later = laterThan(world, before)
   const text = [
-    ...snapshotText(snapshot, { name: drawn.scenario, description: 'here', untilMs: before.clock.untilMs, later, faults }),
+    ...snapshotText(snapshot, {
+      name: drawn.scenario,
+      description: 'here',
+      untilMs: before.clock.untilMs,
+      later,
+      faults,
+    }),
   ].join('')
   const { assertions } = before
   const placed = snapshot.tasks.flatMap(({ state }) => state?.placed ?? [])
@@ -106,5 +123,9 @@ function laterThan({ nowMs }: World, scenario: Scenario): SimTask[] {
   for (let task = source.next(); task !== null; task = source.next()) all.push(task)
   return all
     .filter(({ at }) => at > nowMs)
-    .map((task) => ({ ...task, at: task.at - nowMs, cancelAt: task.cancelAt === null ? null : task.cancelAt - nowMs }))
+    .map((task) => ({
+      ...task,
+      at: task.at - nowMs,
+      cancelAt: task.cancelAt === null ? null : task.cancelAt - nowMs,
+    }))
 }

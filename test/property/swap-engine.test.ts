@@ -4,7 +4,17 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { worldArb } from '../support/world-arbitraries.ts'
 import type { TaskFields, WorldCase, WorldRun } from '../support/world-builder.ts'
-import { busyFor, HOUR, idleFor, MINUTE, node, phases, play, SLOW_SWAP, task } from '../support/world-builder.ts'
+import {
+  busyFor,
+  HOUR,
+  idleFor,
+  MINUTE,
+  node,
+  phases,
+  play,
+  SLOW_SWAP,
+  task,
+} from '../support/world-builder.ts'
 import { expectSound } from '../support/world-soundness.ts'
 
 const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_250_613)
@@ -30,12 +40,20 @@ describe('random worlds', () => {
   })
 
   it('keep every rule while an operator changes settings, groups, and tasks', async () => {
-    await holds(worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true }), 150, expectSound)
+    await holds(
+      worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true }),
+      150,
+      expectSound,
+    )
   })
 
   it('keep every rule while an operator holds, releases and swaps tasks by hand, and drains nodes', async () => {
     const flavour = { hasCommands: true, hasHands: true }
-    await holds(worldArb({ ...flavour, hasGrowth: true, hasGroups: true, hasExclusive: true }), 150, expectSound)
+    await holds(
+      worldArb({ ...flavour, hasGrowth: true, hasGroups: true, hasExclusive: true }),
+      150,
+      expectSound,
+    )
     await holds(worldArb({ ...flavour, isHot: true }), 150, expectSound)
   })
 
@@ -47,7 +65,10 @@ describe('random worlds', () => {
   it('do have what these rules are about', async () => {
     const flavour = { hasGrowth: true, hasCommands: true, hasHands: true }
     const worlds = [
-      ...fc.sample(worldArb({ ...flavour, hasGroups: true, hasExclusive: true }), { seed: SEED, numRuns: 100 }),
+      ...fc.sample(worldArb({ ...flavour, hasGroups: true, hasExclusive: true }), {
+        seed: SEED,
+        numRuns: 100,
+      }),
       ...fc.sample(worldArb({ ...flavour, isHot: true }), { seed: SEED, numRuns: 100 }),
     ]
     const counts = new Map<string, number>()
@@ -56,7 +77,8 @@ describe('random worlds', () => {
       for (const { kind, data } of (await play(world)).events) {
         count(kind, 1)
         if (data['because'] === 'woke_while_locked') count('woke_while_locked', 1)
-        if (kind === 'swap_decided') count('closed round', (data['closed_rounds'] as readonly unknown[]).length)
+        if (kind === 'swap_decided')
+          count('closed round', (data['closed_rounds'] as readonly unknown[]).length)
       }
     }
     for (const what of [
@@ -93,7 +115,9 @@ describe('the choice of victims', () => {
       const missingMib = Math.min(needMib, sumOf(mibs))
       const rename = (id: string): string => `z${9 - Number(id.slice(1))}`
       const plain = victimsOf(await play(withIdlers(mibs, sumOf(mibs), missingMib)))
-      const renamed = victimsOf(await play(withIdlers(mibs, sumOf(mibs), missingMib, { rename, nodeName: 'other' })))
+      const renamed = victimsOf(
+        await play(withIdlers(mibs, sumOf(mibs), missingMib, { rename, nodeName: 'other' })),
+      )
       expect(new Set(renamed)).toEqual(new Set(plain.map(rename)))
     })
   })
@@ -103,7 +127,10 @@ describe('the choice of victims', () => {
       const { nodes, tasks } = withIdlers(mibs, sumOf(mibs) + 200, sumOf(mibs))
       const busy = task({ id: 'busy', vramMib: 200, work: busyFor(HOUR) })
       const asks = task({ id: 'asks', vramMib: sumOf(mibs) + 1, at: IDLE_MS + 1000 })
-      const { events } = await play({ nodes, tasks: [...tasks.slice(0, -1), busy, asks] }, { untilMs: IDLE_MS + AGING_MS })
+      const { events } = await play(
+        { nodes, tasks: [...tasks.slice(0, -1), busy, asks] },
+        { untilMs: IDLE_MS + AGING_MS },
+      )
       expect(kindsOf(events, 'swap_decided')).toEqual([])
     })
   })
@@ -114,10 +141,16 @@ describe('the choice of victims', () => {
     const busy = task({ id: 'busy', vramMib: 400, work: busyFor(HOUR) })
     const returns = task({ id: 'returns', vramMib: 800, work: phases(1, IDLE_MS + 2 * MINUTE, MINUTE, 0) })
     const nodes = [node({ name: 'n', vramMib: 1000 })]
-    const growth = await play({ nodes, config: OVERCOMMITTED, tasks: [grows, idle, busy] }, { untilMs: IDLE_MS + 3 * MINUTE })
+    const growth = await play(
+      { nodes, config: OVERCOMMITTED, tasks: [grows, idle, busy] },
+      { untilMs: IDLE_MS + 3 * MINUTE },
+    )
     expect(kindsOf(growth.events, 'swap_decided')).toEqual([])
     const late = [idle, busy].map((one) => ({ ...one, at: IDLE_MS + MINUTE }))
-    const ret = await play({ nodes, config: OVERCOMMITTED, tasks: [returns, ...late] }, { untilMs: IDLE_MS + 11 * MINUTE })
+    const ret = await play(
+      { nodes, config: OVERCOMMITTED, tasks: [returns, ...late] },
+      { untilMs: IDLE_MS + 11 * MINUTE },
+    )
     expect(kindsOf(ret.events, 'swap_decided').map((event) => event.taskId)).toEqual(['idle'])
   })
 
@@ -128,21 +161,29 @@ describe('the choice of victims', () => {
       task({ id: 'p0', vramMib: 200, priority: 0, work: idleFor(HOUR) }),
       task({ id: 'other', vramMib: 200, work: idleFor(HOUR) }),
     ]
-    const asking = (priority: 0 | 2, vramMib: number) => task({ id: 'asks', vramMib, priority, at: IDLE_MS + 1000 })
+    const asking = (priority: 0 | 2, vramMib: number) =>
+      task({ id: 'asks', vramMib, priority, at: IDLE_MS + 1000 })
     const nodes = [node({ name: 'n', vramMib: 800 })]
     expect(victimsOf(await play({ nodes, tasks: [...holders, asking(2, 200)] }))).toEqual(['other'])
     expect(victimsOf(await play({ nodes, tasks: [...holders, asking(0, 200)] }))).toEqual(['other'])
     expect(victimsOf(await play({ nodes, tasks: [...holders, asking(0, 400)] }))).toEqual(['other', 'p0'])
-    expect(victimsOf(await play({ nodes, tasks: [...holders, asking(2, 400)] }, { untilMs: IDLE_MS + AGING_MS }))).toEqual([])
+    expect(
+      victimsOf(await play({ nodes, tasks: [...holders, asking(2, 400)] }, { untilMs: IDLE_MS + AGING_MS })),
+    ).toEqual([])
   })
 
   it('among P0 tasks alone goes round: nobody twice before everybody once', async () => {
     const work = phases(...Array.from({ length: 12 }, () => [1000, 11 * MINUTE]).flat())
-    const tasks = [0, 1, 2].map((index) => task({ id: `p${index}`, vramMib: 500, priority: 0, at: index * 4 * MINUTE, work }))
+    const tasks = [0, 1, 2].map((index) =>
+      task({ id: `p${index}`, vramMib: 500, priority: 0, at: index * 4 * MINUTE, work }),
+    )
     const { events } = await play({ nodes: [node({ name: 'n', vramMib: 1000 })], tasks })
-    const victims = kindsOf(events, 'swap_decided').flatMap((event) => event.data['victims'] as { id: string }[])
+    const victims = kindsOf(events, 'swap_decided').flatMap(
+      (event) => event.data['victims'] as { id: string }[],
+    )
     expect(victims.length).toBeGreaterThan(6)
-    for (let i = 0; i + 3 <= victims.length; i += 3) expect(new Set(victims.slice(i, i + 3).map((victim) => victim.id)).size).toBe(3)
+    for (let i = 0; i + 3 <= victims.length; i += 3)
+      expect(new Set(victims.slice(i, i + 3).map((victim) => victim.id)).size).toBe(3)
   })
 })
 
@@ -152,15 +193,22 @@ describe('the node queue', () => {
   const turnMs = 5000 + IDLE_MS + COPIES_MS
 
   it('brings everybody back who wants the GPU, when victims idle out', async () => {
-    const fields = fc.array(fc.record({ gpus: fc.constantFrom(1, 1, 2), at: fc.integer({ min: 0, max: 20 * MINUTE }) }), {
-      minLength: 3,
-      maxLength: 7,
-    })
+    const fields = fc.array(
+      fc.record({ gpus: fc.constantFrom(1, 1, 2), at: fc.integer({ min: 0, max: 20 * MINUTE }) }),
+      {
+        minLength: 3,
+        maxLength: 7,
+      },
+    )
     await holds(fields, 60, async (made) => {
       const tasks = made
         .map((one, index) => task({ id: `t${index}`, vramMib: 600, work: sometimes, ...one }))
         .toSorted((a, b) => a.at - b.at)
-      const { world, events } = await play({ nodes: [node({ name: 'n', gpus: 2 })], config: OVERCOMMITTED, tasks })
+      const { world, events } = await play({
+        nodes: [node({ name: 'n', gpus: 2 })],
+        config: OVERCOMMITTED,
+        tasks,
+      })
       expect(world.collector.unfinished).toBe(0)
       // Everybody before it has its turn, and it may have to collect.
       for (const { taskId, data } of kindsOf(events, 'swap_in_decided')) {
@@ -213,25 +261,36 @@ describe('the node queue', () => {
       { at: to, group: 'g', nodes: [] },
     ]
     expect(startOf((await play(world)).events, 'asks')).toBeLessThan(IDLE_MS + MINUTE)
-    for (const commands of [closed, grouped]) expect(startOf((await play({ ...world, commands })).events, 'asks')).toBe(to)
+    for (const commands of [closed, grouped])
+      expect(startOf((await play({ ...world, commands })).events, 'asks')).toBe(to)
   })
 
   it('lets max_residency_seconds bound every wait for VRAM that active tasks hold', async () => {
-    await holds(fc.tuple(fc.integer({ min: 2, max: 5 }), fc.constantFrom(60, 300)), 12, async ([count, seconds]) => {
-      const tasks = Array.from({ length: count }, (_, index) =>
-        task({ id: `t${index}`, vramMib: 600, at: index * 1000, work: busyFor(HOUR) }),
-      )
-      const config = { ...OVERCOMMITTED, max_residency_seconds: seconds }
-      const { events } = await play({ nodes: [node({ name: 'n' })], config, tasks }, { untilMs: 3 * HOUR })
-      const waits = kindsOf(events, 'swap_in_decided').map((event) => Number(event.data['waited_ms']))
-      expect(waits.length).toBeGreaterThan(10)
-      expect(Math.max(...waits)).toBeLessThanOrEqual(count * (seconds * 1000 + COPIES_MS))
-    })
+    await holds(
+      fc.tuple(fc.integer({ min: 2, max: 5 }), fc.constantFrom(60, 300)),
+      12,
+      async ([count, seconds]) => {
+        const tasks = Array.from({ length: count }, (_, index) =>
+          task({ id: `t${index}`, vramMib: 600, at: index * 1000, work: busyFor(HOUR) }),
+        )
+        const config = { ...OVERCOMMITTED, max_residency_seconds: seconds }
+        const { events } = await play({ nodes: [node({ name: 'n' })], config, tasks }, { untilMs: 3 * HOUR })
+        const waits = kindsOf(events, 'swap_in_decided').map((event) => Number(event.data['waited_ms']))
+        expect(waits.length).toBeGreaterThan(10)
+        expect(Math.max(...waits)).toBeLessThanOrEqual(count * (seconds * 1000 + COPIES_MS))
+      },
+    )
   })
 
   it('never lets max_residency_seconds touch a P0 holder', async () => {
-    const tasks = [0, 1].map((index) => task({ id: `p${index}`, vramMib: 600, priority: 0, at: index, work: busyFor(HOUR) }))
-    const { events } = await play({ nodes: [node({ name: 'n' })], config: { ...OVERCOMMITTED, max_residency_seconds: 60 }, tasks })
+    const tasks = [0, 1].map((index) =>
+      task({ id: `p${index}`, vramMib: 600, priority: 0, at: index, work: busyFor(HOUR) }),
+    )
+    const { events } = await play({
+      nodes: [node({ name: 'n' })],
+      config: { ...OVERCOMMITTED, max_residency_seconds: 60 },
+      tasks,
+    })
     expect(kindsOf(events, 'swap_decided')).toEqual([])
     expect(startOf(events, 'p1')).toBe(HOUR)
   })
@@ -240,7 +299,12 @@ describe('the node queue', () => {
     const runs = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 4, maxLength: 30 })
     await holds(fc.tuple(runs, fc.integer({ min: 0, max: 3 })), 40, async ([minutes, everyMinutes]) => {
       const smalls = minutes.map((run, index) =>
-        task({ id: `s${index}`, vramMib: 300, at: index * (2 + everyMinutes * MINUTE), work: busyFor(run * MINUTE) }),
+        task({
+          id: `s${index}`,
+          vramMib: 300,
+          at: index * (2 + everyMinutes * MINUTE),
+          work: busyFor(run * MINUTE),
+        }),
       )
       const large = task({ id: 'large', vramMib: 900, at: 1, work: busyFor(MINUTE) })
       const { events } = await play({
@@ -261,18 +325,26 @@ describe('growth', () => {
 
   it('is granted where it is free', async () => {
     const { events } = await play({ nodes, tasks: [grower()] })
-    expect(kindsOf(events, 'growth_granted').map(({ at, data }) => [at, data['demand_mib']])).toEqual([[MINUTE, 700]])
+    expect(kindsOf(events, 'growth_granted').map(({ at, data }) => [at, data['demand_mib']])).toEqual([
+      [MINUTE, 700],
+    ])
   })
 
   it('is granted once an idle neighbour has left', async () => {
-    const { events } = await play({ nodes, tasks: [grower(), task({ id: 'idle', vramMib: 400, work: idleFor(HOUR) })] })
+    const { events } = await play({
+      nodes,
+      tasks: [grower(), task({ id: 'idle', vramMib: 400, work: idleFor(HOUR) })],
+    })
     expect(victimsOf({ events })).toEqual(['idle'])
     expect(kindsOf(events, 'growth_granted')[0]?.data['demand_mib']).toBe(700)
   })
 
   it('of a noswap task is refused after reservation_after_seconds, and when it would strand a neighbour', async () => {
     for (const neighbour of [busyFor(2 * HOUR), idleFor(2 * HOUR)]) {
-      const { events } = await play({ nodes, tasks: [grower({ noswap: 1 }), task({ id: 'neighbour', vramMib: 400, work: neighbour })] })
+      const { events } = await play({
+        nodes,
+        tasks: [grower({ noswap: 1 }), task({ id: 'neighbour', vramMib: 400, work: neighbour })],
+      })
       expect(kindsOf(events, 'growth_refused').map(({ at }) => at)).toEqual([MINUTE + IDLE_MS])
       expect(kindsOf(events, 'growth_granted')).toEqual([])
     }
@@ -281,7 +353,9 @@ describe('growth', () => {
   it('that can never be is refused, not swapped out for', async () => {
     const noswap = task({ id: 'noswap', vramMib: 400, noswap: 1, work: busyFor(2 * HOUR) })
     const { events } = await play({ nodes, tasks: [grower(), noswap] })
-    expect(kindsOf(events, 'growth_refused').map(({ data }) => data['reason'])).toEqual(['RESIDENCY_IMPOSSIBLE'])
+    expect(kindsOf(events, 'growth_refused').map(({ data }) => data['reason'])).toEqual([
+      'RESIDENCY_IMPOSSIBLE',
+    ])
     expect(kindsOf(events, 'task_residency')).toEqual([])
   })
 
@@ -307,7 +381,11 @@ describe('growth', () => {
     const asks = task({ id: 'asks', vramMib: 600, at: IDLE_MS + 2000, work: busyFor(10 * MINUTE) })
     const neighbour = task({ id: 'neighbour', vramMib: 400, work: busyFor(2 * HOUR) })
     const late = grower({ work, alloc: [[IDLE_MS + 1500, 600]] })
-    const { events } = await play({ nodes, config: { default_vram_overcommit_percent: 100 }, tasks: [late, neighbour, asks] })
+    const { events } = await play({
+      nodes,
+      config: { default_vram_overcommit_percent: 100 },
+      tasks: [late, neighbour, asks],
+    })
     expect(victimsOf({ events })[0]).toBe('grows')
     expect(kindsOf(events, 'growth_granted').map(({ data }) => data['demand_mib'])).toEqual([600])
   })
@@ -324,7 +402,9 @@ function withIdlers(
   missingMib: number,
   { rename = (id: string) => id, nodeName = 'n' } = {},
 ): WorldCase {
-  const idlers = mibs.map((mib, index) => task({ id: rename(`t${index}`), vramMib: mib, at: index, work: idleFor(2 * HOUR) }))
+  const idlers = mibs.map((mib, index) =>
+    task({ id: rename(`t${index}`), vramMib: mib, at: index, work: idleFor(2 * HOUR) }),
+  )
   const asks = task({ id: 'asks', vramMib: missingMib, at: IDLE_MS + 1000, work: busyFor(MINUTE) })
   return { nodes: [node({ name: nodeName, vramMib })], config: OVERCOMMITTED, tasks: [...idlers, asks] }
 }
@@ -346,7 +426,9 @@ function startOf(events: readonly Event[], taskId: string): DurationMs {
 }
 
 function collectorsOf(
-  nodes: Iterable<{ readonly collector: { readonly task: { readonly spec: { readonly id: string } } } | null }>,
+  nodes: Iterable<{
+    readonly collector: { readonly task: { readonly spec: { readonly id: string } } } | null
+  }>,
   seen: Set<string>,
 ): void {
   for (const { collector } of nodes) if (collector !== null) seen.add(collector.task.spec.id)
@@ -364,7 +446,11 @@ function leastCoverMib(mibs: readonly number[], missingMib: number): number {
 }
 
 /** Fails with the seed and the smallest counterexample, and with the command that repeats it. */
-async function holds<T>(arb: fc.Arbitrary<T>, numRuns: number, claim: (value: T) => Promise<unknown>): Promise<void> {
+async function holds<T>(
+  arb: fc.Arbitrary<T>,
+  numRuns: number,
+  claim: (value: T) => Promise<unknown>,
+): Promise<void> {
   const details = await fc.check(
     fc.asyncProperty(arb, async (value) => void (await claim(value))),
     { seed: SEED, numRuns: numRuns * FACTOR },

@@ -36,10 +36,16 @@ function candidatesArb(maxCount: number, maxMib = 9): fc.Arbitrary<Candidate[]> 
 /** One to three short GPUs of a node; a task may hold several of them, with the same demand and its own standing on each. */
 const shortagesArb: fc.Arbitrary<Shortage[]> = fc
   .record({
-    tasks: fc.array(fc.record({ on: fc.array(candidateArb(9), { minLength: 3, maxLength: 3 }), gpus: fc.integer({ min: 1, max: 7 }) }), {
-      maxLength: 10,
-      size: 'max',
-    }),
+    tasks: fc.array(
+      fc.record({
+        on: fc.array(candidateArb(9), { minLength: 3, maxLength: 3 }),
+        gpus: fc.integer({ min: 1, max: 7 }),
+      }),
+      {
+        maxLength: 10,
+        size: 'max',
+      },
+    ),
     missing: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 3 }),
   })
   .map(({ tasks, missing }) =>
@@ -49,18 +55,28 @@ const shortagesArb: fc.Arbitrary<Shortage[]> = fc
       candidates: tasks.flatMap(({ on, gpus }, index) => {
         const [first, here] = [on[0], on[gpu]]
         const isHere = (gpus & (1 << gpu)) !== 0
-        return isHere && first && here ? [{ ...here, id: nameOf(index), isP0: first.isP0, mib: first.mib, idleMs: first.idleMs }] : []
+        return isHere && first && here
+          ? [{ ...here, id: nameOf(index), isP0: first.isP0, mib: first.mib, idleMs: first.idleMs }]
+          : []
       }),
     })),
   )
 
 describe('the choice', () => {
   it('is the same in whatever order GPUs and candidates are given', () => {
-    const property = fc.property(shortagesArb, fc.infiniteStream(fc.nat()), fc.boolean(), (shortages, numbers, collects) => {
-      const mode = collects ? 'collect' : 'cover'
-      const shuffled = shuffle(shortages, numbers).map((shortage) => ({ ...shortage, candidates: shuffle(shortage.candidates, numbers) }))
-      expect(chooseVictims(shuffled, mode)).toEqual(chooseVictims(shortages, mode))
-    })
+    const property = fc.property(
+      shortagesArb,
+      fc.infiniteStream(fc.nat()),
+      fc.boolean(),
+      (shortages, numbers, collects) => {
+        const mode = collects ? 'collect' : 'cover'
+        const shuffled = shuffle(shortages, numbers).map((shortage) => ({
+          ...shortage,
+          candidates: shuffle(shortage.candidates, numbers),
+        }))
+        expect(chooseVictims(shuffled, mode)).toEqual(chooseVictims(shortages, mode))
+      },
+    )
     holds(property, 3000)
   })
 
@@ -98,7 +114,9 @@ describe('the choice', () => {
       const ids = new Set(victims.map((victim) => victim.id))
       for (const { gpu } of victims.filter((victim) => victim.class === 'p0')) {
         expect(isForP0).toBe(true)
-        const others = offered.filter((shortage) => shortage.gpu === gpu).flatMap((shortage) => shortage.candidates)
+        const others = offered
+          .filter((shortage) => shortage.gpu === gpu)
+          .flatMap((shortage) => shortage.candidates)
         expect(others.filter((task) => !task.isP0 && !ids.has(task.id))).toEqual([])
       }
     })
@@ -160,16 +178,33 @@ describe('the fairness bound', () => {
   it('needs that reading: the GPU 0 victim of every decision is never counted on GPU 1, where another pays each time', () => {
     const wide = modelTask({ gpus: 0b11, mib: 1 })
     const narrow = modelTask({ gpus: 0b10, mib: 1 })
-    const books = play({ gpuCount: 2, tasks: [wide, narrow], decisions: repeat(3, { needMib: [1, 2] }) }, chooseVictims)
+    const books = play(
+      { gpuCount: 2, tasks: [wide, narrow], decisions: repeat(3, { needMib: [1, 2] }) },
+      chooseVictims,
+    )
     expect(firstBreach(books)).toBe(null)
-    expect(firstBreach(books, 'literal')).toEqual({ book: 'GPU 1 non_p0', from: 0, to: 1, spread: 2, bound: BOUND_FROM_ROUND_START })
+    expect(firstBreach(books, 'literal')).toEqual({
+      book: 'GPU 1 non_p0',
+      from: 0,
+      to: 1,
+      spread: 2,
+      bound: BOUND_FROM_ROUND_START,
+    })
     const withoutRoundStarts = firstBreach(books, 'literal', [BOUND_IN_ANY_WINDOW])
-    expect(withoutRoundStarts).toEqual({ book: 'GPU 1 non_p0', from: 0, to: 2, spread: 3, bound: BOUND_IN_ANY_WINDOW })
+    expect(withoutRoundStarts).toEqual({
+      book: 'GPU 1 non_p0',
+      from: 0,
+      to: 2,
+      spread: 3,
+      bound: BOUND_IN_ANY_WINDOW,
+    })
   })
 
   it('is reached: a window that begins inside a round may show a difference of 2', () => {
     const fleets = fc.sample(fleetArb({ gpus: 1 }), { seed: SEED, numRuns: 300 })
-    const spreads = fleets.map((fleet) => firstBreach(play(fleet, chooseVictims), 'available', [1])?.spread ?? 0)
+    const spreads = fleets.map(
+      (fleet) => firstBreach(play(fleet, chooseVictims), 'available', [1])?.spread ?? 0,
+    )
     expect(Math.max(...spreads)).toBe(BOUND_IN_ANY_WINDOW)
   })
 })
@@ -189,15 +224,18 @@ describe('the checker of the bound', () => {
     const tasks = [modelTask({ mib: 12 }), modelTask({ mib: 12 }), modelTask({ mib: 12, joins: 40 })]
     const books = play({ gpuCount: 1, tasks, decisions: repeat(52, { needMib: [12] }) }, leastSwappedFirst())
     expect(firstBreach(books, 'available', [BOUND_IN_ANY_WINDOW])).toMatchObject({ spread: 3 })
-    expect(books.flatMap((book) => book.steps.slice(40).flatMap((step) => [...step.fresh, ...step.swapped]))).toEqual(
-      Array.from({ length: 12 }, () => 2),
-    )
+    expect(
+      books.flatMap((book) => book.steps.slice(40).flatMap((step) => [...step.fresh, ...step.swapped])),
+    ).toEqual(Array.from({ length: 12 }, () => 2))
   })
 
   it('catches both on random fleets, on one GPU and on several', () => {
     for (const gpus of [1, 3]) {
       for (const makeChooser of [() => plainBestFit, leastSwappedFirst]) {
-        const property = fc.property(fleetArb({ gpus }), (fleet) => firstBreach(play(fleet, makeChooser())) === null)
+        const property = fc.property(
+          fleetArb({ gpus }),
+          (fleet) => firstBreach(play(fleet, makeChooser())) === null,
+        )
         expect(fc.check(property, { seed: SEED, numRuns: 200 }).failed).toBe(true)
       }
     }
@@ -266,7 +304,10 @@ function fleetArb({ gpus, allP0 = false }: { gpus: number; allP0?: boolean }): f
     notEligible: rarely(0, fc.nat({ max: 255 })),
     isForP0: allP0 ? fc.constant(true) : fc.boolean(),
     mode: rarely('cover', fc.constant('collect')),
-    needMib: fc.array(fc.oneof(fc.nat({ max: 12 }), fc.nat({ max: 40 })), { minLength: gpus, maxLength: gpus }),
+    needMib: fc.array(fc.oneof(fc.nat({ max: 12 }), fc.nat({ max: 40 })), {
+      minLength: gpus,
+      maxLength: gpus,
+    }),
   }) as fc.Arbitrary<Decision>
   return fc.record({
     gpuCount: fc.constant(gpus),
@@ -285,7 +326,13 @@ function boundProperty(fleets: fc.Arbitrary<Fleet>): fc.IProperty<[Fleet]> {
 function play(fleet: Fleet, choose: Chooser): Book[] {
   const rounds = Array.from({ length: fleet.gpuCount }, newGpuRounds)
   const books = rounds.flatMap((_, gpu) =>
-    CLASSES.map((name) => ({ gpu, class: name, name: `GPU ${gpu} ${name}`, taskCount: fleet.tasks.length, steps: [] as Step[] })),
+    CLASSES.map((name) => ({
+      gpu,
+      class: name,
+      name: `GPU ${gpu} ${name}`,
+      taskCount: fleet.tasks.length,
+      steps: [] as Step[],
+    })),
   )
   for (const [number, decision] of fleet.decisions.entries()) {
     for (const [index, task] of fleet.tasks.entries()) {
@@ -300,7 +347,12 @@ function play(fleet: Fleet, choose: Chooser): Book[] {
   return books
 }
 
-function shortagesOf(fleet: Fleet, decision: Decision, number: number, rounds: readonly GpuRounds[]): Shortage[] {
+function shortagesOf(
+  fleet: Fleet,
+  decision: Decision,
+  number: number,
+  rounds: readonly GpuRounds[],
+): Shortage[] {
   return rounds.flatMap((gpuRounds, gpu) => {
     const missingMib = decision.needMib[gpu] ?? 0
     const candidates = fleet.tasks.flatMap((task, index) => {
@@ -316,7 +368,12 @@ function shortagesOf(fleet: Fleet, decision: Decision, number: number, rounds: r
   })
 }
 
-function stepOf(gpu: number, name: VictimClass, shortages: readonly Shortage[], choice: VictimChoice & { covered: true }): Step {
+function stepOf(
+  gpu: number,
+  name: VictimClass,
+  shortages: readonly Shortage[],
+  choice: VictimChoice & { covered: true },
+): Step {
   const shortage = shortages.find((each) => each.gpu === gpu)
   const candidates = shortage?.candidates.filter((task) => classOf(task) === name) ?? []
   const chosenBefore = new Set(choice.victims.filter((victim) => victim.gpu < gpu).map((victim) => victim.id))
@@ -366,14 +423,21 @@ function firstBreach(
   return null
 }
 
-function breachFrom(book: Book, from: number, beginsWithNewRound: boolean, reading: 'available' | 'literal', bound: number): Breach | null {
+function breachFrom(
+  book: Book,
+  from: number,
+  beginsWithNewRound: boolean,
+  reading: 'available' | 'literal',
+  bound: number,
+): Breach | null {
   const swapOuts = new Array<number>(book.taskCount).fill(0)
   let comparable = swapOuts.map((_, index) => index)
   for (let to = from; to < book.steps.length; to++) {
     const step = book.steps[to]
     if (step === undefined) break
     const isOldRoundLeftOut = to === from && beginsWithNewRound
-    for (const index of isOldRoundLeftOut ? step.swapped : [...step.fresh, ...step.swapped]) swapOuts[index] = (swapOuts[index] ?? 0) + 1
+    for (const index of isOldRoundLeftOut ? step.swapped : [...step.fresh, ...step.swapped])
+      swapOuts[index] = (swapOuts[index] ?? 0) + 1
     const present = reading === 'literal' ? step.eligible : step.available
     if (step.closes && !isOldRoundLeftOut) comparable = comparable.filter((index) => present.has(index))
     const counts = comparable.map((index) => swapOuts[index] ?? 0)
@@ -446,10 +510,15 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
     for (const level of [0, 1, 2, 3]) {
       const stillMib = missingMib - totalOf(candidates.filter(isLeaving))
       const members = free.filter((task) => levelOf(task) === level)
-      const ids = new Set(stillMib <= 0 ? [] : totalOf(members) <= stillMib ? sortedIds(members) : plainCut(members, stillMib))
-      const taken = members.filter((task) => ids.has(task.id)).sort((a, b) => swapOutAge(a) - swapOutAge(b) || byCodeUnits(a.id, b.id))
+      const ids = new Set(
+        stillMib <= 0 ? [] : totalOf(members) <= stillMib ? sortedIds(members) : plainCut(members, stillMib),
+      )
+      const taken = members
+        .filter((task) => ids.has(task.id))
+        .sort((a, b) => swapOutAge(a) - swapOutAge(b) || byCodeUnits(a.id, b.id))
       for (const task of taken) victims.push({ id: task.id, gpu, class: classOf(task) })
-      if (taken.length > 0 && level % 2 === 1) closedRounds.push({ gpu, class: level === 1 ? 'non_p0' : 'p0' })
+      if (taken.length > 0 && level % 2 === 1)
+        closedRounds.push({ gpu, class: level === 1 ? 'non_p0' : 'p0' })
     }
   }
   return { covered: true, victims, closedRounds }
@@ -528,5 +597,7 @@ function shuffle<T>(items: readonly T[], numbers: fc.Stream<number>): T[] {
 function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {
   const details = fc.check(property, { seed: SEED, numRuns })
   if (details.failed)
-    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, { cause: details.errorInstance })
+    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, {
+      cause: details.errorInstance,
+    })
 }

@@ -52,7 +52,11 @@ describe('what would place a task', () => {
   it('is nothing exactly when it fits already', () => {
     const property = fc.property(fleetShapeArb, historyArb, fc.nat(40), (fleet, steps, pick) => {
       const asked = alone(fleet, steps, pick)
-      if (asked === null || [...asked.b.cluster.nodes.values()].some((node) => node.queue.some(({ task }) => task !== asked.task))) return
+      if (
+        asked === null ||
+        [...asked.b.cluster.nodes.values()].some((node) => node.queue.some(({ task }) => task !== asked.task))
+      )
+        return
       asked.b.cycle()
       expect(isPlaced(asked.task)).toBe(asked.answer.fitsAlone)
     })

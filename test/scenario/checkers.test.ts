@@ -34,30 +34,47 @@ describe('single_run', () => {
 
 describe('resident_within_capacity', () => {
   it('sees a placement, a swap-in and a growth beyond what may be resident', () => {
-    const placed = forged('resident_within_capacity').run('x', {}, { mib: 500 }).submit('y').place('y', { mib: 401 })
+    const placed = forged('resident_within_capacity')
+      .run('x', {}, { mib: 500 })
+      .submit('y')
+      .place('y', { mib: 401 })
     expect(placed.found).toEqual(['resident_within_capacity: GPU 0 has 901 MiB resident, 900 MiB may be'])
-    const returned = forged('resident_within_capacity').run('x', {}, { mib: 500 }).residency('x', 'swapped_out').run('y', {}, { mib: 500 })
+    const returned = forged('resident_within_capacity')
+      .run('x', {}, { mib: 500 })
+      .residency('x', 'swapped_out')
+      .run('y', {}, { mib: 500 })
     expect(returned.residency('x', 'swapping_in').found).toHaveLength(1)
-    const grown = forged('resident_within_capacity').run('x', {}, { mib: 500 }).tell('growth_granted', 'x', 'a', { demand_mib: 901 })
+    const grown = forged('resident_within_capacity')
+      .run('x', {}, { mib: 500 })
+      .tell('growth_granted', 'x', 'a', { demand_mib: 901 })
     expect(grown.found).toHaveLength(1)
   })
 
   it('counts what is swapped out for nothing, and a raised reserve only when something is added', () => {
-    const run = forged('resident_within_capacity').run('x', {}, { mib: 500 }).residency('x', 'swapped_out').run('y', {}, { mib: 900 })
+    const run = forged('resident_within_capacity')
+      .run('x', {}, { mib: 500 })
+      .residency('x', 'swapped_out')
+      .run('y', {}, { mib: 900 })
     run.tell('node_config_changed', null, 'a', { safety_reserve_mib: 200 })
     expect(run.found).toEqual([])
-    expect(run.submit('z').place('z', { mib: 1 }).found).toEqual(['resident_within_capacity: GPU 0 has 901 MiB resident, 800 MiB may be'])
+    expect(run.submit('z').place('z', { mib: 1 }).found).toEqual([
+      'resident_within_capacity: GPU 0 has 901 MiB resident, 800 MiB may be',
+    ])
   })
 })
 
 describe('reserve_kept', () => {
   it('sees a server that holds more than the reserve leaves', () => {
-    expect(forged('reserve_kept').run('x', {}, { mib: 901 }).found).toEqual(['reserve_kept: GPU 0 has 99 MiB left, the reserve is 100 MiB'])
+    expect(forged('reserve_kept').run('x', {}, { mib: 901 }).found).toEqual([
+      'reserve_kept: GPU 0 has 99 MiB left, the reserve is 100 MiB',
+    ])
   })
 
   it('lets stay what was there before the reserve was raised', () => {
     const run = forged('reserve_kept').run('x', {}, { mib: 850 })
-    expect(run.tell('config_changed', null, null, { revision: 1, safety_reserve_mib: 200 }).finish('nobody').found).toEqual([])
+    expect(
+      run.tell('config_changed', null, null, { revision: 1, safety_reserve_mib: 200 }).finish('nobody').found,
+    ).toEqual([])
     expect(run.run('y', {}, { mib: 1 }).found).toHaveLength(1)
   })
 })
@@ -121,7 +138,9 @@ describe('idle_rule', () => {
       watched()
         .after(IDLE_MS - 1)
         .decide('asks', [{ id: 'x' }]).found,
-    ).toEqual(['idle_rule: it is swapped out for asks, but it is idle for 299999 ms, the idle period is 300000 ms'])
+    ).toEqual([
+      'idle_rule: it is swapped out for asks, but it is idle for 299999 ms, the idle period is 300000 ms',
+    ])
     expect(
       watched()
         .after(IDLE_MS)
@@ -131,8 +150,14 @@ describe('idle_rule', () => {
 
   it('counts from the last use, and from the last swap-in', () => {
     const used = watched().after(IDLE_MS)
-    expect(used.lives('x', 'a', { lastUseAt: used.now - 1 }).decide('asks', [{ id: 'x' }]).found).toHaveLength(1)
-    const returned = watched().residency('x', 'swapping_out').residency('x', 'swapped_out').after(IDLE_MS).residency('x', 'swapping_in')
+    expect(
+      used.lives('x', 'a', { lastUseAt: used.now - 1 }).decide('asks', [{ id: 'x' }]).found,
+    ).toHaveLength(1)
+    const returned = watched()
+      .residency('x', 'swapping_out')
+      .residency('x', 'swapped_out')
+      .after(IDLE_MS)
+      .residency('x', 'swapping_in')
     expect(
       returned
         .residency('x', 'resident')
@@ -145,12 +170,24 @@ describe('idle_rule', () => {
     const run = watched({ max_residency_seconds: 60 }).run('p0', { priority: 0 }).after(60_000)
     for (const id of ['x', 'p0']) run.lives(id, 'a', { wantsGpu: true })
     expect(run.decide('asks', [{ id: 'x' }]).found).toEqual([])
-    expect(run.decide('asks', [{ id: 'p0' }]).found).toEqual(['idle_rule: it is swapped out for asks, but it wants the GPU'])
+    expect(run.decide('asks', [{ id: 'p0' }]).found).toEqual([
+      'idle_rule: it is swapped out for asks, but it wants the GPU',
+    ])
   })
 
   it('sees victims that could be none for other reasons', () => {
-    const run = watched().run('noswap', { noswap: 1 }).run('elsewhere', {}, { node: 'b' }).submit('waits').after(IDLE_MS)
-    run.decide('asks', [{ id: 'noswap' }, { id: 'elsewhere' }, { id: 'waits' }, { id: 'asks' }, { id: 'nobody' }])
+    const run = watched()
+      .run('noswap', { noswap: 1 })
+      .run('elsewhere', {}, { node: 'b' })
+      .submit('waits')
+      .after(IDLE_MS)
+    run.decide('asks', [
+      { id: 'noswap' },
+      { id: 'elsewhere' },
+      { id: 'waits' },
+      { id: 'asks' },
+      { id: 'nobody' },
+    ])
     expect(run.found.map((each) => each.split(', but ')[1])).toEqual([
       'it is noswap',
       'it is not on that node',
@@ -163,7 +200,9 @@ describe('idle_rule', () => {
       .tell('swap_failed', 'x', 'a')
       .after(29_999)
       .decide('asks', [{ id: 'x' }])
-    expect(failed.found).toEqual(['idle_rule: it is swapped out for asks, but its last swap failed a moment ago'])
+    expect(failed.found).toEqual([
+      'idle_rule: it is swapped out for asks, but its last swap failed a moment ago',
+    ])
   })
 
   it('sees a host that has no room for it', () => {
@@ -178,12 +217,15 @@ describe('idle_rule', () => {
   })
 
   it('sees a swap-out that no decision names', () => {
-    expect(watched().after(IDLE_MS).residency('x', 'swapping_out', 'for asks').found).toEqual(['idle_rule: no decision swaps it out'])
+    expect(watched().after(IDLE_MS).residency('x', 'swapping_out', 'for asks').found).toEqual([
+      'idle_rule: no decision swaps it out',
+    ])
   })
 })
 
 describe('p0_rule', () => {
-  const watched = (priority: 0 | 2) => forged('p0_rule').run('p0', { priority: 0 }).run('x').submit('asks', { priority }).after(IDLE_MS)
+  const watched = (priority: 0 | 2) =>
+    forged('p0_rule').run('p0', { priority: 0 }).run('x').submit('asks', { priority }).after(IDLE_MS)
 
   it('sees a P0 victim for a task that is not P0', () => {
     expect(watched(2).decide('asks', [{ id: 'x' }, { id: 'p0', class: 'p0' }]).found).toEqual([
@@ -192,7 +234,9 @@ describe('p0_rule', () => {
   })
 
   it('sees a P0 victim where another was left', () => {
-    expect(watched(0).decide('asks', [{ id: 'p0', class: 'p0' }]).found).toEqual(['p0_rule: it is P0, and swapped out before x of GPU 0'])
+    expect(watched(0).decide('asks', [{ id: 'p0', class: 'p0' }]).found).toEqual([
+      'p0_rule: it is P0, and swapped out before x of GPU 0',
+    ])
     expect(watched(0).decide('asks', [{ id: 'x' }, { id: 'p0', class: 'p0' }]).found).toEqual([])
   })
 
@@ -211,7 +255,9 @@ describe('fairness_bound', () => {
     run.decide('asks', [{ id: 'x' }])
     expect(run.found).toEqual([])
     run.decide('asks', [{ id: 'x' }], { closed: ['non_p0'] })
-    expect(run.found).toEqual(['fairness_bound: swap-outs of x and y, non-P0 tasks of GPU 0, differ by 2 where 1 is the bound'])
+    expect(run.found).toEqual([
+      'fairness_bound: swap-outs of x and y, non-P0 tasks of GPU 0, differ by 2 where 1 is the bound',
+    ])
   })
 
   it('sees a round closed by nobody, and one that is not said to close', () => {
@@ -224,7 +270,12 @@ describe('fairness_bound', () => {
   })
 
   it('does not compare with one that was active', () => {
-    const run = forged('fairness_bound').run('x').run('y').submit('asks').after(IDLE_MS).lives('y', 'a', { wantsGpu: true })
+    const run = forged('fairness_bound')
+      .run('x')
+      .run('y')
+      .submit('asks')
+      .after(IDLE_MS)
+      .lives('y', 'a', { wantsGpu: true })
     run.decide('asks', [{ id: 'x' }])
     for (let i = 0; i < 5; i++) run.decide('asks', [{ id: 'x' }], { closed: ['non_p0'] })
     expect(run.found).toEqual([])
@@ -252,9 +303,11 @@ describe('fairness_bound', () => {
 
   it('finds, pair by pair, exactly what trying every window finds', () => {
     const ids = ['a', 'b', 'c', 'd']
-    const step = fc.record({ victims: fc.subarray(ids), idle: fc.subarray(ids) }).map(({ victims, idle }): FairnessStep => {
-      return { victims, available: new Set([...victims, ...idle]) }
-    })
+    const step = fc
+      .record({ victims: fc.subarray(ids), idle: fc.subarray(ids) })
+      .map(({ victims, idle }): FairnessStep => {
+        return { victims, available: new Set([...victims, ...idle]) }
+      })
     const property = fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
       const book = new FairnessBook()
       for (const id of ids) book.join(id)
@@ -266,10 +319,13 @@ describe('fairness_bound', () => {
 })
 
 describe('group_isolation', () => {
-  const grouped = () => forged('group_isolation').tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
+  const grouped = () =>
+    forged('group_isolation').tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
 
   it('sees a task without groups on a node of a group, and one with groups on another node', () => {
-    expect(grouped().submit('x').place('x').found).toEqual(['group_isolation: it targets no group, the node belongs to g'])
+    expect(grouped().submit('x').place('x').found).toEqual([
+      'group_isolation: it targets no group, the node belongs to g',
+    ])
     const astray = grouped()
       .submit('x', { groups: ['g'] })
       .place('x', { node: 'b' })
@@ -303,7 +359,12 @@ describe('eventually', () => {
   })
 
   it('sees one that started too late, and one that still waits past its time', () => {
-    const run = eventually('every_feasible_task_runs', 1000).submit('x').submit('y').after(1000).place('x').start('x')
+    const run = eventually('every_feasible_task_runs', 1000)
+      .submit('x')
+      .submit('y')
+      .after(1000)
+      .place('x')
+      .start('x')
     expect(run.found).toEqual([])
     expect(run.after(500).submit('z').after(1).place('y').start('y').found).toEqual([
       'every_feasible_task_runs: it has started 501 ms too late',
@@ -322,16 +383,31 @@ describe('eventually', () => {
 })
 
 describe('sometimes', () => {
-  const sometimes = (name: ConstructorParameters<typeof ForgedRun>[0]['sometimes']) => new ForgedRun({ sometimes: name ?? [] })
+  const sometimes = (name: ConstructorParameters<typeof ForgedRun>[0]['sometimes']) =>
+    new ForgedRun({ sometimes: name ?? [] })
 
   it('sees that nothing of the kind has happened', () => {
-    const names = ['swap_out', 'swap_in', 'p0_preempts_p0', 'task_waits', 'reservation', 'multi_gpu_placed'] as const
+    const names = [
+      'swap_out',
+      'swap_in',
+      'p0_preempts_p0',
+      'task_waits',
+      'reservation',
+      'multi_gpu_placed',
+    ] as const
     const run = sometimes(names).run('x').residency('x', 'resident').after(1).finish('x').end()
     expect(run.found).toEqual(names.map((name) => `${name}: it has never happened`))
   })
 
   it('sees that it has', () => {
-    const run = sometimes(['swap_out', 'swap_in', 'p0_preempts_p0', 'task_waits', 'reservation', 'multi_gpu_placed'])
+    const run = sometimes([
+      'swap_out',
+      'swap_in',
+      'p0_preempts_p0',
+      'task_waits',
+      'reservation',
+      'multi_gpu_placed',
+    ])
     run
       .run('x', { priority: 0, gpuCount: 2 }, { gpus: [0, 1] })
       .submit('p0', { priority: 0 })
@@ -346,7 +422,9 @@ describe('sometimes', () => {
 
   it('counts as waiting whoever still does at the end, if he could ever run', () => {
     expect(sometimes(['task_waits', 'reservation']).submit('x').after(IDLE_MS).end().found).toEqual([])
-    expect(sometimes(['task_waits']).submit('huge', { vramMib: 901 }).after(IDLE_MS).end().found).toHaveLength(1)
+    expect(
+      sometimes(['task_waits']).submit('huge', { vramMib: 901 }).after(IDLE_MS).end().found,
+    ).toHaveLength(1)
   })
 })
 
@@ -357,9 +435,15 @@ describe('final', () => {
 
   it('holds a number against its bounds, both inclusive', () => {
     expect(final('queue_wait_s.p99', { min: 9, max: 9, equals: 9 }).end(waits).found).toEqual([])
-    expect(final('queue_wait_s.p99', { max: 8 }).end(waits).found).toEqual(['queue_wait_s.p99: it is 9, the most allowed is 8'])
-    expect(final('queue_wait_s.p99', { min: 10 }).end(waits).found).toEqual(['queue_wait_s.p99: it is 9, the least allowed is 10'])
-    expect(final('tasks.failed', { equals: 1 }).end().found).toEqual(['tasks.failed: it is 0, it should be 1'])
+    expect(final('queue_wait_s.p99', { max: 8 }).end(waits).found).toEqual([
+      'queue_wait_s.p99: it is 9, the most allowed is 8',
+    ])
+    expect(final('queue_wait_s.p99', { min: 10 }).end(waits).found).toEqual([
+      'queue_wait_s.p99: it is 9, the least allowed is 10',
+    ])
+    expect(final('tasks.failed', { equals: 1 }).end().found).toEqual([
+      'tasks.failed: it is 0, it should be 1',
+    ])
   })
 
   it('fails where there is no number', () => {
@@ -369,7 +453,9 @@ describe('final', () => {
   })
 
   it('refuses a metric that no result has, and names the nearest', () => {
-    expect(() => final('queue_wait_s.p98', { max: 1 })).toThrow('the result has no number queue_wait_s.p98; did you mean queue_wait_s.p')
+    expect(() => final('queue_wait_s.p98', { max: 1 })).toThrow(
+      'the result has no number queue_wait_s.p98; did you mean queue_wait_s.p',
+    )
     expect(() => final('queue_wait_s', { max: 1 })).toThrow(RangeError)
     expect(METRIC_PATHS).toContain('starvation_percent.swap')
   })
@@ -389,7 +475,10 @@ it('of one broken rule 20 violations are told and the others counted, and what e
   for (let i = 0; i < 150; i++) run.submit(`x${i}`).place(`x${i}`)
   const found = run.end({ tasks: { submitted: 150, completed: 0, failed: 0, unfinished: 150 } }).found
   expect(found).toHaveLength(22)
-  expect(found.slice(20)).toEqual(['tasks.submitted: it is 150, the most allowed is 3', 'group_isolation: and 130 more times'])
+  expect(found.slice(20)).toEqual([
+    'tasks.submitted: it is 150, the most allowed is 3',
+    'group_isolation: and 130 more times',
+  ])
 })
 
 // ---- the bound as the design states it, every window tried ----
@@ -399,7 +488,8 @@ function hasBreach(ids: readonly string[], steps: readonly FairnessStep[]): bool
   for (let from = 0; from < rounds.length; from++) {
     if (hasBreachFrom(ids, rounds, from, false, 2)) return true
     const isRoundStart = from === 0 || (rounds[from]?.swapped.length ?? 0) > 0
-    if (isRoundStart && hasBreachFrom(ids, rounds, from, (rounds[from]?.swapped.length ?? 0) > 0, 1)) return true
+    if (isRoundStart && hasBreachFrom(ids, rounds, from, (rounds[from]?.swapped.length ?? 0) > 0, 1))
+      return true
     if (from === 0 && hasBreachFrom(ids, rounds, from, false, 1)) return true
   }
   return false
@@ -423,13 +513,20 @@ function roundsOf(steps: readonly FairnessStep[]): RoundStep[] {
 }
 
 /** @param isNewRound the window begins inside its first decision, with the round that this one begins */
-function hasBreachFrom(ids: readonly string[], steps: readonly RoundStep[], from: number, isNewRound: boolean, bound: number): boolean {
+function hasBreachFrom(
+  ids: readonly string[],
+  steps: readonly RoundStep[],
+  from: number,
+  isNewRound: boolean,
+  bound: number,
+): boolean {
   const counts = new Map(ids.map((id) => [id, 0]))
   let comparable = [...ids]
   for (const [to, step] of steps.entries()) {
     if (to < from) continue
     const isInside = to === from && isNewRound
-    for (const id of isInside ? step.swapped : [...step.fresh, ...step.swapped]) counts.set(id, (counts.get(id) ?? 0) + 1)
+    for (const id of isInside ? step.swapped : [...step.fresh, ...step.swapped])
+      counts.set(id, (counts.get(id) ?? 0) + 1)
     if (step.swapped.length > 0 && !isInside) comparable = comparable.filter((id) => step.available.has(id))
     const present = comparable.map((id) => counts.get(id) ?? 0)
     if (Math.max(...present, 0) - Math.min(...present, Infinity) > bound) return true

@@ -82,7 +82,8 @@ assert: { always: all }
       watch: (world) => {
         checker = createChecker(world, scenario.assertions)
         world.listen((events) => {
-          for (const { kind, data } of events) if (kind === 'config_changed') changes.push(Number(data['default_vram_overcommit_percent']))
+          for (const { kind, data } of events)
+            if (kind === 'config_changed') changes.push(Number(data['default_vram_overcommit_percent']))
         })
         return checker
       },

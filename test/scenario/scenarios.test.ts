@@ -20,7 +20,10 @@ describe('a scenario of this project', () => {
     async (file) => {
       const { result, violations, expected } = await runCheckTask({ file }, () => {})
       expect(violations).toEqual([])
-      expect(result?.digest, `if that is meant: make accept SCENARIO=… or headroom sim check --update ${file}`).toBe(expected?.digest)
+      expect(
+        result?.digest,
+        `if that is meant: make accept SCENARIO=… or headroom sim check --update ${file}`,
+      ).toBe(expected?.digest)
     },
     TIMEOUT_MS,
   )

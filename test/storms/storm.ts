@@ -47,7 +47,12 @@ const LEASE_SECONDS = 15
 const STOPPED_MS = 24_000
 const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: 8_192, swap: 'pinned-gen4' }] })
 /** Overcommit is off, so that each attempt only stands still where its lease ends. */
-const CONFIG = { run_lease_seconds: LEASE_SECONDS, heartbeat_seconds: 1, safety_reserve_mib: 0, max_requeues: null }
+const CONFIG = {
+  run_lease_seconds: LEASE_SECONDS,
+  heartbeat_seconds: 1,
+  safety_reserve_mib: 0,
+  max_requeues: null,
+}
 /** Ticks of 100 ms, each with the time in nanoseconds, then a mark; one file an attempt. */
 const TICKS =
   'f="$0.$$.$(cat /proc/sys/kernel/random/uuid)"; i=0; while [ $i -lt $1 ]; do date +%s%N >> "$f"; sleep 0.1; i=$((i+1)); done; echo done >> "$f"'
@@ -91,7 +96,8 @@ class Storm {
   async run(): Promise<StormVerdict> {
     await this.#cluster.send('PUT', '/config', CONFIG)
     const count = 1 + Math.floor(this.#random() * 4)
-    for (let i = 0; i < count; i++) this.#servers.push(await this.#cluster.startServer(`storm-${i}`, INVENTORY))
+    for (let i = 0; i < count; i++)
+      this.#servers.push(await this.#cluster.startServer(`storm-${i}`, INVENTORY))
     const loading = this.#load()
     await this.#strike()
     this.#isOver = true
@@ -127,7 +133,8 @@ class Storm {
           body: JSON.stringify(task),
         })
         if (answer.ok) return ((await answer.json()) as Task).id
-        if (answer.status < 500 && answer.status !== 429) throw new Error(`${answer.status} ${await answer.text()}`)
+        if (answer.status < 500 && answer.status !== 429)
+          throw new Error(`${answer.status} ${await answer.text()}`)
       } catch (error) {
         if (error instanceof Error && /^4\d\d /.test(error.message)) throw error
       }
@@ -193,14 +200,18 @@ class Storm {
   /** Of the servers that are not stopped; the broker accepts connections from now on. */
   async #heardAgain(): Promise<void> {
     const since = Date.now()
-    const names = new Set(this.#servers.filter((server) => !this.#stopped.has(server)).map(({ name }) => name))
+    const names = new Set(
+      this.#servers.filter((server) => !this.#stopped.has(server)).map(({ name }) => name),
+    )
     if (names.size === 0) return
     let slowest = 0
     await until(
       'every server is heard again',
       async () => {
         const nodes = (await this.#cluster.get<{ readonly items: readonly Seen[] }>('/nodes')).items
-        const heard = nodes.filter(({ name }) => names.has(name)).map(({ last_seen_at: at }) => Date.parse(at) - since)
+        const heard = nodes
+          .filter(({ name }) => names.has(name))
+          .map(({ last_seen_at: at }) => Date.parse(at) - since)
         slowest = Math.max(...heard)
         return heard.length === names.size && heard.every((ms) => ms >= 0)
       },
@@ -224,7 +235,9 @@ class Storm {
       attempts: readdirSync(this.#ticks).length,
       lost: this.#acknowledged.filter((id) => !FINAL.has(tasks.get(id)?.state ?? 'unknown')),
       twice: twiceIn(this.#ticks),
-      withoutReason: [...tasks.values()].filter(({ end_reason: reason }) => reason === null).map(({ id }) => id),
+      withoutReason: [...tasks.values()]
+        .filter(({ end_reason: reason }) => reason === null)
+        .map(({ id }) => id),
       reconnectMs: this.#reconnectMs,
     }
   }
@@ -250,15 +263,22 @@ class Storm {
 
 /** Names of tasks of which two attempts overlapped, or one began after another had completed. */
 export function twiceIn(folder: string): readonly string[] {
-  const byTask = Map.groupBy(existsSync(folder) ? readdirSync(folder) : [], (file) => file.slice(0, file.indexOf('.')))
+  const byTask = Map.groupBy(existsSync(folder) ? readdirSync(folder) : [], (file) =>
+    file.slice(0, file.indexOf('.')),
+  )
   const twice: string[] = []
   for (const [task, files] of byTask) {
     const runs = files
       .map((file) => readFileSync(`${folder}/${file}`, 'utf8').trim().split('\n'))
-      .map((lines) => ({ ticks: lines.filter((line) => line !== 'done').map(BigInt), isDone: lines.at(-1) === 'done' }))
+      .map((lines) => ({
+        ticks: lines.filter((line) => line !== 'done').map(BigInt),
+        isDone: lines.at(-1) === 'done',
+      }))
       .filter(({ ticks }) => ticks.length > 0)
       .sort((a, b) => ((a.ticks[0] as bigint) < (b.ticks[0] as bigint) ? -1 : 1))
-    const overlaps = runs.some((run, i) => i > 0 && (run.ticks[0] as bigint) <= (runs[i - 1]?.ticks.at(-1) as bigint))
+    const overlaps = runs.some(
+      (run, i) => i > 0 && (run.ticks[0] as bigint) <= (runs[i - 1]?.ticks.at(-1) as bigint),
+    )
     const wentOn = runs.some((run, i) => run.isDone && i < runs.length - 1)
     if (overlaps || wentOn) twice.push(`${task}${overlaps ? ' at once' : ' again after it was done'}`)
   }

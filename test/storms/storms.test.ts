@@ -27,10 +27,17 @@ describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
   it.each(Array.from({ length: STORMS - FROM + 1 }, (_, i) => FROM + i))(
     `number %i of ${STORMS}, seed ${SEED}: nothing is lost, nothing runs twice, every end has a reason`,
     async (number) => {
-      const verdict = await runStorm({ seed: `${SEED}/${number}`, seconds: SECONDS, kills: KILLS, tasks: TASKS })
+      const verdict = await runStorm({
+        seed: `${SEED}/${number}`,
+        seconds: SECONDS,
+        kills: KILLS,
+        tasks: TASKS,
+      })
       keep(LOG, { number, seed: SEED, ...verdict })
       reconnects.push(...verdict.reconnectMs)
-      console.log(`storm ${number}: ${JSON.stringify({ ...verdict, reconnectMs: verdict.reconnectMs.map(Math.round) })}`)
+      console.log(
+        `storm ${number}: ${JSON.stringify({ ...verdict, reconnectMs: verdict.reconnectMs.map(Math.round) })}`,
+      )
       const { lost, twice, withoutReason } = verdict
       expect(verdict.attempts, 'attempts that ran').toBeGreaterThanOrEqual(verdict.acknowledged / 2)
       expect(
@@ -47,7 +54,9 @@ describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
 
   it('every server is heard within 2 s of the broker being there again, at the 95th percentile', () => {
     const [p50, p95] = [quantile(reconnects, 0.5), quantile(reconnects, 0.95)]
-    console.log(`${reconnects.length} broker kills: last server heard after p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms`)
+    console.log(
+      `${reconnects.length} broker kills: last server heard after p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms`,
+    )
     if (reconnects.length >= MIN_SAMPLES) expect(p95).toBeLessThanOrEqual(RECONNECT_P95_MS)
     expect(reconnects.length).toBeGreaterThan(0)
   })
@@ -55,7 +64,8 @@ describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
 
 describe('the judge of a storm', () => {
   const folder = mkdtempSync(join(tmpdir(), 'headroom-ticks-'))
-  const write = (name: string, ...lines: readonly (number | 'done')[]): void => writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
+  const write = (name: string, ...lines: readonly (number | 'done')[]): void =>
+    writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
 
   it('sees two attempts that overlap, and one that runs again after it was done', () => {
     write('once.1', 10, 20, 'done')
@@ -65,6 +75,9 @@ describe('the judge of a storm', () => {
     write('overlaps.2', 20, 40)
     write('again.1', 10, 20, 'done')
     write('again.2', 30)
-    expect([...twiceIn(folder)].sort((a, b) => (a < b ? -1 : 1))).toEqual(['again again after it was done', 'overlaps at once'])
+    expect([...twiceIn(folder)].sort((a, b) => (a < b ? -1 : 1))).toEqual([
+      'again again after it was done',
+      'overlaps at once',
+    ])
   })
 })

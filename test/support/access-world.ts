@@ -49,14 +49,27 @@ const START = Date.UTC(2026, 0, 2, 3, 4, 5)
 
 /** Time stands still until a test moves it; what is due at once runs after the call that asked for it. */
 export async function accessWorld(options: AccessWorldOptions = {}): Promise<AccessWorld> {
-  const { logger, store = createMemoryStore(), trustedProxies = [], ownerLimits = NO_OWNER_LIMITS, ...rest } = options
+  const {
+    logger,
+    store = createMemoryStore(),
+    trustedProxies = [],
+    ownerLimits = NO_OWNER_LIMITS,
+    ...rest
+  } = options
   let now = START
   const clock: Clock = {
     now: () => now,
     at: () => () => {},
     soon: (fn) => void setImmediate(fn),
   }
-  const quiet = { send: () => {}, onEvents: () => {}, onFault: () => {}, initialConfig: {}, ownerLimits, taskLeaseMs: null }
+  const quiet = {
+    send: () => {},
+    onEvents: () => {},
+    onFault: () => {},
+    initialConfig: {},
+    ownerLimits,
+    taskLeaseMs: null,
+  }
   const engine = new Engine({ clock, random: createSeededRandom('access'), store, ...quiet })
   await engine.start()
   const views = createViews(engine, clock, store.reads)
@@ -88,7 +101,17 @@ export async function accessWorld(options: AccessWorldOptions = {}): Promise<Acc
     },
     token(role, over = {}) {
       const { id, secret, hash } = newSecret()
-      const record = { id, name: role, role, secretHash: hash, createdAt: now, createdBy: null, expiresAt: null, lastUsedAt: null, ...over }
+      const record = {
+        id,
+        name: role,
+        role,
+        secretHash: hash,
+        createdAt: now,
+        createdBy: null,
+        expiresAt: null,
+        lastUsedAt: null,
+        ...over,
+      }
       return new Promise((resolve) => engine.access.create(record, () => resolve(secret)))
     },
     ask: (method, path, { token, headers = {}, body, from = '127.0.0.1' } = {}) =>

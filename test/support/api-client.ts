@@ -19,7 +19,13 @@ export interface ApiClient {
 
 /** The API before a world, asked without a socket. Paths are below /api/v1 unless they begin with `//`. */
 export async function apiClient(world: ApiWorld, options: Partial<ApiOptions> = {}): Promise<ApiClient> {
-  const app = createApi({ commands: world.commands, views: world.views, version: '0.0.0-test', inVirtualTime: true, ...options })
+  const app = createApi({
+    commands: world.commands,
+    views: world.views,
+    version: '0.0.0-test',
+    inVirtualTime: true,
+    ...options,
+  })
   await app.ready()
   return {
     app,
@@ -30,7 +36,11 @@ export async function apiClient(world: ApiWorld, options: Partial<ApiOptions> = 
       const url = path.startsWith('//') ? path.slice(1) : `/api/v1${path}`
       const answer = await app.inject({ method, url, ...payload, headers: { ...type, ...headers } })
       const isJson = /json/.test(String(answer.headers['content-type'])) && answer.body !== ''
-      return { status: answer.statusCode, headers: answer.headers, body: isJson ? answer.json() : answer.body }
+      return {
+        status: answer.statusCode,
+        headers: answer.headers,
+        body: isJson ? answer.json() : answer.body,
+      }
     },
   }
 }

@@ -32,7 +32,8 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
       await world.close?.()
     }
 
-    const submit = async (over: object = {}) => (await api.send('POST', '/tasks', { vram_mib: TOO_LARGE, ...over })).body
+    const submit = async (over: object = {}) =>
+      (await api.send('POST', '/tasks', { vram_mib: TOO_LARGE, ...over })).body
 
     describe('the three calls of the specification', () => {
       beforeEach(open)
@@ -40,9 +41,15 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
 
       test('GET /config answers the default from the environment until a PUT succeeded, then the persisted value', async () => {
         const before = await api.send('GET', '/config')
-        expect(before).toMatchObject({ status: 200, body: { default_vram_overcommit_percent: 0, source: 'environment', revision: 0 } })
+        expect(before).toMatchObject({
+          status: 200,
+          body: { default_vram_overcommit_percent: 0, source: 'environment', revision: 0 },
+        })
         const put = await api.send('PUT', '/config', { default_vram_overcommit_percent: 20 })
-        expect(put).toMatchObject({ status: 200, body: { default_vram_overcommit_percent: 20, source: 'persisted', revision: 1 } })
+        expect(put).toMatchObject({
+          status: 200,
+          body: { default_vram_overcommit_percent: 20, source: 'persisted', revision: 1 },
+        })
         expect(put.body).toEqual({
           ...(await api.send('GET', '/config')).body,
           over: { gpus: 0, over_committed_mib: 0, reserve_deficit_mib: 0 },
@@ -57,19 +64,38 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
       test('PUT /nodes/{node_id}/config overrides, 0 disables, null and leaving it out clear', async () => {
         await api.send('PUT', '/config', { default_vram_overcommit_percent: 50 })
         const put = (body: object) => api.send('PUT', `/nodes/${NODE}/config`, body)
-        const own = (percent: number) => ({ override_percent: percent, effective_percent: percent, source: 'node' })
+        const own = (percent: number) => ({
+          override_percent: percent,
+          effective_percent: percent,
+          source: 'node',
+        })
         const global = { override_percent: null, effective_percent: 50, source: 'global' }
-        expect((await put({ overcommit_vram_percent: 20 })).body).toMatchObject({ overcommit_vram_percent: 20, overcommit: own(20) })
-        expect((await put({ overcommit_vram_percent: null })).body).toMatchObject({ overcommit_vram_percent: null, overcommit: global })
-        expect((await put({ overcommit_vram_percent: 0 })).body).toMatchObject({ overcommit_vram_percent: 0, overcommit: own(0) })
+        expect((await put({ overcommit_vram_percent: 20 })).body).toMatchObject({
+          overcommit_vram_percent: 20,
+          overcommit: own(20),
+        })
+        expect((await put({ overcommit_vram_percent: null })).body).toMatchObject({
+          overcommit_vram_percent: null,
+          overcommit: global,
+        })
+        expect((await put({ overcommit_vram_percent: 0 })).body).toMatchObject({
+          overcommit_vram_percent: 0,
+          overcommit: own(0),
+        })
         expect((await put({})).body).toMatchObject({ overcommit_vram_percent: null, overcommit: global })
       })
 
       test('a node keeps its reserve when the field is left out, and loses it to null', async () => {
         const put = (body: object) => api.send('PUT', `/nodes/${NODE}/config`, body)
-        expect((await put({ safety_reserve_mib: 4096 })).body).toMatchObject({ safety_reserve_mib: 4096, reserve: { effective_mib: 4096 } })
+        expect((await put({ safety_reserve_mib: 4096 })).body).toMatchObject({
+          safety_reserve_mib: 4096,
+          reserve: { effective_mib: 4096 },
+        })
         expect((await put({ overcommit_vram_percent: 10 })).body.safety_reserve_mib).toBe(4096)
-        expect((await put({ safety_reserve_mib: null })).body).toMatchObject({ safety_reserve_mib: null, reserve: { effective_mib: 2048 } })
+        expect((await put({ safety_reserve_mib: null })).body).toMatchObject({
+          safety_reserve_mib: null,
+          reserve: { effective_mib: 2048 },
+        })
       })
 
       test('If-Match is honoured and never required', async () => {
@@ -78,7 +104,9 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await api.send('PUT', '/config', { max_tasks_per_gpu: 8 }, stale)).status).toBe(200)
         const second = await api.send('PUT', '/config', { max_tasks_per_gpu: 9 }, stale)
         expect(second).toMatchObject({ status: 412, body: { code: 'precondition_failed' } })
-        expect((await api.send('PUT', '/config', { max_tasks_per_gpu: 9 }, { 'if-match': '*' })).status).toBe(200)
+        expect((await api.send('PUT', '/config', { max_tasks_per_gpu: 9 }, { 'if-match': '*' })).status).toBe(
+          200,
+        )
         expect((await api.send('PUT', '/config', { max_tasks_per_gpu: 10 })).status).toBe(200)
       })
 
@@ -86,7 +114,9 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const { headers } = await api.send('GET', `/nodes/${NODE}`)
         const match = { 'if-match': String(headers['etag']) }
         const both = await Promise.all(
-          [10, 20].map((value) => api.send('PUT', `/nodes/${NODE}/config`, { overcommit_vram_percent: value }, match)),
+          [10, 20].map((value) =>
+            api.send('PUT', `/nodes/${NODE}/config`, { overcommit_vram_percent: value }, match),
+          ),
         )
         expect(both.map((answer) => answer.status).sort((a, b) => a - b)).toEqual([200, 412])
       })
@@ -98,7 +128,10 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
 
       test('are listed in order of registration, page by page', async () => {
         const first = await api.send('GET', '/nodes?limit=1')
-        expect(first.body).toMatchObject({ total: 2, items: [{ node_id: NODE, status: 'up', gpus: [{ index: 0 }, { index: 1 }] }] })
+        expect(first.body).toMatchObject({
+          total: 2,
+          items: [{ node_id: NODE, status: 'up', gpus: [{ index: 0 }, { index: 1 }] }],
+        })
         const second = await api.send('GET', `/nodes?limit=1&cursor=${first.body.next_cursor}`)
         expect(second.body).toMatchObject({ next_cursor: null, items: [{ node_id: OTHER_NODE }] })
       })
@@ -124,8 +157,23 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const answer = await api.send('POST', '/tasks', { vram_mib: TOO_LARGE })
         expect(answer.status).toBe(201)
         expect(answer.headers['location']).toBe(`/api/v1/tasks/${answer.body.id}`)
-        const defaults = { gpu_count: 1, gpu_mode: 'shared', noswap: 0, priority: 2, groups: [], labels: {}, owner: null, command: null }
-        expect(answer.body).toMatchObject({ state: 'pending', residency: 'none', vram_mib: TOO_LARGE, on_node_loss: 'wait', ...defaults })
+        const defaults = {
+          gpu_count: 1,
+          gpu_mode: 'shared',
+          noswap: 0,
+          priority: 2,
+          groups: [],
+          labels: {},
+          owner: null,
+          command: null,
+        }
+        expect(answer.body).toMatchObject({
+          state: 'pending',
+          residency: 'none',
+          vram_mib: TOO_LARGE,
+          on_node_loss: 'wait',
+          ...defaults,
+        })
         expect((await api.send('GET', `/tasks/${answer.body.id}`)).body).toEqual(answer.body)
       })
 
@@ -133,11 +181,19 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const task = await submit()
         expect(task.wait).toMatchObject({ reason: expect.any(String), sentence: expect.any(String) })
         const { body } = await api.send('GET', `/tasks/${task.id}/explain`)
-        expect(body).toMatchObject({ task_id: task.id, waits: true, sentence: task.wait.sentence, placement: null })
+        expect(body).toMatchObject({
+          task_id: task.id,
+          waits: true,
+          sentence: task.wait.sentence,
+          placement: null,
+        })
       })
 
       test('vram_mib may be missing only from an exclusive task', async () => {
-        expect(await api.send('POST', '/tasks', {})).toMatchObject({ status: 400, body: { errors: [{ pointer: '/vram_mib' }] } })
+        expect(await api.send('POST', '/tasks', {})).toMatchObject({
+          status: 400,
+          body: { errors: [{ pointer: '/vram_mib' }] },
+        })
         expect(await api.send('POST', '/tasks', { gpu_mode: 'exclusive', gpu_count: 16 })).toMatchObject({
           status: 201,
           body: { vram_mib: null },
@@ -150,18 +206,29 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const mergePatch = { 'content-type': 'application/merge-patch+json' }
         expect((await api.send('PATCH', `/tasks/${id}`, { priority: 0 }, mergePatch)).body.priority).toBe(0)
         expect((await patch({ labels: { run: null, step: '2' } })).labels).toEqual({ team: 'a', step: '2' })
-        expect(await patch({ labels: null, groups: null, noswap: 1 })).toMatchObject({ labels: {}, groups: [], noswap: 1, priority: 0 })
+        expect(await patch({ labels: null, groups: null, noswap: 1 })).toMatchObject({
+          labels: {},
+          groups: [],
+          noswap: 1,
+          priority: 0,
+        })
       })
 
       test('DELETE cancels; a final task changes no more', async () => {
         const { id } = await submit()
-        expect(await api.send('DELETE', `/tasks/${id}`)).toMatchObject({ status: 202, body: { state: 'cancelled', placement: null } })
+        expect(await api.send('DELETE', `/tasks/${id}`)).toMatchObject({
+          status: 202,
+          body: { state: 'cancelled', placement: null },
+        })
         expect((await api.send('GET', `/tasks/${id}`)).body).toMatchObject({
           state: 'cancelled',
           finished_at: expect.any(String),
           wait: null,
         })
-        expect(await api.send('DELETE', `/tasks/${id}`)).toMatchObject({ status: 409, body: { code: 'conflict' } })
+        expect(await api.send('DELETE', `/tasks/${id}`)).toMatchObject({
+          status: 409,
+          body: { code: 'conflict' },
+        })
         expect((await api.send('PATCH', `/tasks/${id}`, { noswap: 1 })).status).toBe(409)
       })
 
@@ -184,7 +251,8 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const b = await submit({ name: 'beta', priority: 1 })
         const c = await submit({ name: 'alphabet', priority: 0 })
         await api.send('DELETE', `/tasks/${c.id}`)
-        const idsOf = async (query: string) => (await api.send('GET', `/tasks?${query}`)).body.items.map((task: { id: string }) => task.id)
+        const idsOf = async (query: string) =>
+          (await api.send('GET', `/tasks?${query}`)).body.items.map((task: { id: string }) => task.id)
         expect(await idsOf('state=pending')).toEqual([b.id, a.id])
         expect(await idsOf('state=completed')).toEqual([c.id])
         expect(await idsOf('state=lost')).toEqual([])
@@ -203,11 +271,19 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const made = await api.send('POST', '/groups', { id: 'team a', description: 'ours' })
         expect(made).toMatchObject({ status: 201, body: { id: 'team a', description: 'ours', node_ids: [] } })
         expect(made.headers['location']).toBe('/api/v1/groups/team%20a')
-        expect(await api.send('POST', '/groups', { id: 'team a' })).toMatchObject({ status: 409, body: { code: 'conflict' } })
+        expect(await api.send('POST', '/groups', { id: 'team a' })).toMatchObject({
+          status: 409,
+          body: { code: 'conflict' },
+        })
         const replaced = await api.send('PUT', '/groups/team%20a', { node_ids: [OTHER_NODE, NODE] })
-        expect(replaced).toMatchObject({ status: 200, body: { id: 'team a', description: '', node_ids: [NODE, OTHER_NODE] } })
+        expect(replaced).toMatchObject({
+          status: 200,
+          body: { id: 'team a', description: '', node_ids: [NODE, OTHER_NODE] },
+        })
         expect((await api.send('PUT', '/groups/b', { node_ids: [] })).status).toBe(201)
-        expect((await api.send('GET', '/groups')).body.items.map((group: { id: string }) => group.id)).toEqual(['b', 'team a'])
+        expect(
+          (await api.send('GET', '/groups')).body.items.map((group: { id: string }) => group.id),
+        ).toEqual(['b', 'team a'])
         expect((await api.send('DELETE', '/groups/team%20a')).status).toBe(204)
         expect((await api.send('GET', '/groups/team%20a')).status).toBe(404)
       })
@@ -228,7 +304,10 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
 
       test('nodes join and leave one by one', async () => {
         await api.send('POST', '/groups', { id: 'g' })
-        expect(await api.send('PUT', `/groups/g/nodes/${NODE}`)).toMatchObject({ status: 200, body: { node_ids: [NODE] } })
+        expect(await api.send('PUT', `/groups/g/nodes/${NODE}`)).toMatchObject({
+          status: 200,
+          body: { node_ids: [NODE] },
+        })
         expect((await api.send('PUT', `/groups/g/nodes/${NODE}`)).status).toBe(200)
         expect((await api.send('DELETE', `/groups/g/nodes/${NODE}`)).status).toBe(204)
         expect((await api.send('GET', '/groups/g')).body.node_ids).toEqual([])
@@ -261,7 +340,10 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['PUT', `/groups/nowhere/nodes/${NODE}`, undefined],
       ] as const)('%s %s is 404 and named', async (method, path, body) => {
         const answer = await api.send(method, path, body)
-        expect(answer).toMatchObject({ status: 404, body: { code: 'not_found', detail: expect.stringContaining('"nowhere"') } })
+        expect(answer).toMatchObject({
+          status: 404,
+          body: { code: 'not_found', detail: expect.stringContaining('"nowhere"') },
+        })
       })
     })
 
@@ -272,13 +354,16 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
 
       const BAD_PERCENT = ['-1', '1001', '1.5', '"20"', 'true', '[]', '{}', '1e400', '-0.5', '""']
 
-      test.each([...BAD_PERCENT, 'null'])('default_vram_overcommit_percent: %s is 400 and names the field', async (value) => {
-        const before = world.snapshot()
-        const answer = await api.send('PUT', '/config', `{"default_vram_overcommit_percent": ${value}}`)
-        expectRefusal(answer, '/default_vram_overcommit_percent')
-        expect(answer.body.detail).toContain('an integer from 0 to 1000')
-        expect(world.snapshot()).toBe(before)
-      })
+      test.each([...BAD_PERCENT, 'null'])(
+        'default_vram_overcommit_percent: %s is 400 and names the field',
+        async (value) => {
+          const before = world.snapshot()
+          const answer = await api.send('PUT', '/config', `{"default_vram_overcommit_percent": ${value}}`)
+          expectRefusal(answer, '/default_vram_overcommit_percent')
+          expect(answer.body.detail).toContain('an integer from 0 to 1000')
+          expect(world.snapshot()).toBe(before)
+        },
+      )
 
       test.each(BAD_PERCENT)('overcommit_vram_percent: %s is 400 and names the field', async (value) => {
         const before = world.snapshot()
@@ -330,12 +415,17 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const labels = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`k${i}`, '']))
         const { id } = await submit({ labels })
         expectRefusal(await api.send('PATCH', `/tasks/${id}`, { labels: { one: 'more' } }), '/labels')
-        expect((await api.send('PATCH', `/tasks/${id}`, { labels: { one: 'more', k0: null } })).status).toBe(200)
+        expect((await api.send('PATCH', `/tasks/${id}`, { labels: { one: 'more', k0: null } })).status).toBe(
+          200,
+        )
       })
 
-      test.each(['/config', `/nodes/${NODE}/config`])('an unknown field of %s is 400 and named', async (path) => {
-        expectRefusal(await api.send('PUT', path, { surprise: 1 }), '/surprise')
-      })
+      test.each(['/config', `/nodes/${NODE}/config`])(
+        'an unknown field of %s is 400 and named',
+        async (path) => {
+          expectRefusal(await api.send('PUT', path, { surprise: 1 }), '/surprise')
+        },
+      )
 
       test('an empty change of the configuration is 400', async () => {
         expectRefusal(await api.send('PUT', '/config', {}), '')
@@ -362,7 +452,11 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
               expect(answer.status).toBeGreaterThanOrEqual(400)
               expect(answer.status).toBeLessThan(500)
               expect(String(answer.headers['content-type'])).toMatch(/^application\/problem\+json/)
-              expect(answer.body).toMatchObject({ status: answer.status, code: expect.any(String), request_id: expect.any(String) })
+              expect(answer.body).toMatchObject({
+                status: answer.status,
+                code: expect.any(String),
+                request_id: expect.any(String),
+              })
               expect(world.snapshot()).toBe(before)
             }),
             { numRuns: 2_000 },
@@ -423,7 +517,9 @@ const unknownField = fc.oneof(
 )
 const hostileBody: fc.Arbitrary<string | Buffer> = fc.oneof(
   fc.tuple(knownField, badValue).map(([name, value]) => JSON.stringify({ [name]: value })),
-  fc.tuple(unknownField, fc.jsonValue()).map(([name, value]) => JSON.stringify(Object.fromEntries([[name, value]]))),
+  fc
+    .tuple(unknownField, fc.jsonValue())
+    .map(([name, value]) => JSON.stringify(Object.fromEntries([[name, value]]))),
   knownField.map((name) => `{"${name}": 1, "${name}": 1}`),
   fc
     .tuple(knownField, fc.constantFrom('__proto__', '\\u005f_proto__'))

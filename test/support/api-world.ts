@@ -8,7 +8,12 @@ import { isDecisionWanted } from '../../controller/adapters/decision-pick.ts'
 import type { Decision } from '../../controller/domain/decision.ts'
 import type { Group } from '../../controller/domain/group.ts'
 import type { Gpu, Node } from '../../controller/domain/node.ts'
-import { commitLimitMib, effectiveSchedulableMib, residentCapacityMib, resolveOvercommit } from '../../controller/domain/vram.ts'
+import {
+  commitLimitMib,
+  effectiveSchedulableMib,
+  residentCapacityMib,
+  resolveOvercommit,
+} from '../../controller/domain/vram.ts'
 import { isFinal, type Placement, type Task, type TaskSpec } from '../../controller/domain/task.ts'
 import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engine/commands/commands.ts'
 import { overridesAfter, plannedConfig } from '../../controller/engine/commands/cluster-commands.ts'
@@ -49,7 +54,12 @@ const NO_PREVIEW: GroupPreview = {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-const NO_FIGURES = { effectiveSchedulableMib: 0, commitLimitMib: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
+const NO_FIGURES = {
+  effectiveSchedulableMib: 0,
+  commitLimitMib: 0,
+  overCommittedMib: 0,
+  reserveDeficitMib: 0,
+}
 const NOBODY = { count: 0, named: [] }
 
 const NO_IMPACT: Impact = {
@@ -129,8 +139,17 @@ export class FakeController implements ApiWorld {
     cancelTaskNow: (id, by, answer) => this.commands.cancelTask(id, by, answer),
     putConfig: (change, author, answer) =>
       this.#carryOut(answer, () => {
-        this.config = { fields: { ...this.config.fields, ...change }, source: 'persisted', revision: this.config.revision + 1 }
-        this.configs.unshift({ revision: this.config.revision, at: this.now, author, fields: this.config.fields })
+        this.config = {
+          fields: { ...this.config.fields, ...change },
+          source: 'persisted',
+          revision: this.config.revision + 1,
+        }
+        this.configs.unshift({
+          revision: this.config.revision,
+          at: this.now,
+          author,
+          fields: this.config.fields,
+        })
         return this.config
       }),
     putNodeConfig: (nodeId, change, _by, answer) =>
@@ -143,7 +162,8 @@ export class FakeController implements ApiWorld {
       }),
     putGroup: (group, ifAbsent, _by, answer) =>
       this.#carryOut(answer, () => {
-        if (ifAbsent && this.groups.has(group.id)) return { code: 'conflict', detail: `Group "${group.id}" exists.` }
+        if (ifAbsent && this.groups.has(group.id))
+          return { code: 'conflict', detail: `Group "${group.id}" exists.` }
         this.groups.set(group.id, group)
         return group
       }),
@@ -165,14 +185,21 @@ export class FakeController implements ApiWorld {
       }),
     holdTask: (id, _by, answer) => this.#carryOut(answer, () => this.#held(id, true)),
     releaseTask: (id, _by, answer) => this.#carryOut(answer, () => this.#held(id, false)),
-    swapOutTask: (id, _by, answer) => this.#carryOut(answer, () => this.open.get(id) ?? { code: 'not_found', what: 'task', id }),
-    swapInTask: (id, _by, answer) => this.#carryOut(answer, () => this.open.get(id) ?? { code: 'not_found', what: 'task', id }),
+    swapOutTask: (id, _by, answer) =>
+      this.#carryOut(answer, () => this.open.get(id) ?? { code: 'not_found', what: 'task', id }),
+    swapInTask: (id, _by, answer) =>
+      this.#carryOut(answer, () => this.open.get(id) ?? { code: 'not_found', what: 'task', id }),
     drainNode: (nodeId, moveAfterMs, by, answer) =>
       this.#carryOut(answer, () => {
         const node = this.nodes.get(nodeId)
         if (node === undefined) return { code: 'not_found', what: 'node', id: nodeId }
         node.isCordoned = true
-        node.drain = { since: this.now, movesAt: moveAfterMs === null ? null : this.now + moveAfterMs, by, event: 3 }
+        node.drain = {
+          since: this.now,
+          movesAt: moveAfterMs === null ? null : this.now + moveAfterMs,
+          by,
+          event: 3,
+        }
         return node
       }),
     requeueTask: (id, _confirmFenced, _by, answer) =>
@@ -186,10 +213,14 @@ export class FakeController implements ApiWorld {
         return { task, expiresAt: this.now + this.leaseMs }
       }),
     forgetNode: (nodeId, _by, answer) =>
-      this.#carryOut(answer, () => (this.nodes.delete(nodeId) ? null : { code: 'not_found', what: 'node', id: nodeId })),
+      this.#carryOut(answer, () =>
+        this.nodes.delete(nodeId) ? null : { code: 'not_found', what: 'node', id: nodeId },
+      ),
     finishRecovery: (_by, answer) => this.#carryOut(answer, () => null),
-    adoptAttempt: ({ taskId }, _by, answer) => this.#carryOut(answer, () => ({ code: 'not_found', what: 'attempt', id: taskId })),
-    stopAttempt: ({ taskId }, _by, answer) => this.#carryOut(answer, () => ({ code: 'not_found', what: 'attempt', id: taskId })),
+    adoptAttempt: ({ taskId }, _by, answer) =>
+      this.#carryOut(answer, () => ({ code: 'not_found', what: 'attempt', id: taskId })),
+    stopAttempt: ({ taskId }, _by, answer) =>
+      this.#carryOut(answer, () => ({ code: 'not_found', what: 'attempt', id: taskId })),
     releaseRequeueFreeze: (_by, answer) => this.#carryOut(answer, () => NOT_FROZEN),
   }
 
@@ -197,11 +228,24 @@ export class FakeController implements ApiWorld {
     alarms: () => [],
     stoppingCount: () => 0,
     recovery: () => ({
-      ...{ pause: null, recovery: null, awaitedSinceStart: [], aheadNodes: [], contacts: 0, resultUnknown: [] },
+      ...{
+        pause: null,
+        recovery: null,
+        awaitedSinceStart: [],
+        aheadNodes: [],
+        contacts: 0,
+        resultUnknown: [],
+      },
       ownMark: { epoch: 1, controller: 'fake', lastEventSeq: this.#seq },
     }),
     activityRuns: () => ({ wantingMs: [], idleMs: [] }),
-    image: () => ({ at: this.now, config: this.config.fields, nodes: [], groups: [...this.groups.values()], tasks: [] }),
+    image: () => ({
+      at: this.now,
+      config: this.config.fields,
+      nodes: [],
+      groups: [...this.groups.values()],
+      tasks: [],
+    }),
     now: () => this.now,
     config: () => this.config,
     nodes: () => this.nodes.values(),
@@ -233,7 +277,8 @@ export class FakeController implements ApiWorld {
     swapJain: () => null,
     lastEventSeq: () => this.events.at(-1)?.seq ?? 0,
     nodeCounters: () => ZERO_COUNTERS,
-    gpuCounters: ({ node, index }) => (node.ordinal === 0 && index === 0 ? withoutQueue(this.counters) : ZERO_COUNTERS),
+    gpuCounters: ({ node, index }) =>
+      node.ordinal === 0 && index === 0 ? withoutQueue(this.counters) : ZERO_COUNTERS,
     pendingCount: () => this.#counts().pending,
     waits: () => ({ tasks: 0, queueUs: this.counters.queue }),
     nodeSwaps: ({ ordinal }) => (ordinal === 0 ? this.swaps : NO_SWAPS),
@@ -241,7 +286,16 @@ export class FakeController implements ApiWorld {
     taskCounters: () => ZERO_COUNTERS,
     stored: {
       task: async (id) => this.final.find((record) => record.id === id) ?? null,
-      finishedTasks: async ({ states, owner, nameContains, nodeId, beforeSeq, afterSeq, isOldestFirst, limit }) =>
+      finishedTasks: async ({
+        states,
+        owner,
+        nameContains,
+        nodeId,
+        beforeSeq,
+        afterSeq,
+        isOldestFirst,
+        limit,
+      }) =>
         [...this.final]
           .sort((a, b) => (isOldestFirst ? a.seq - b.seq : b.seq - a.seq))
           .filter(
@@ -254,16 +308,30 @@ export class FakeController implements ApiWorld {
               (beforeSeq === null || record.seq < beforeSeq),
           )
           .slice(0, limit),
-      events: async ({ afterSeq, beforeSeq = null, fromAt = null, untilAt = null, isNewestFirst = false, limit, ...filter }) => {
+      events: async ({
+        afterSeq,
+        beforeSeq = null,
+        fromAt = null,
+        untilAt = null,
+        isNewestFirst = false,
+        limit,
+        ...filter
+      }) => {
         const found = this.events
-          .filter((e) => e.seq > afterSeq && (beforeSeq === null || e.seq < beforeSeq) && isEventWanted(filter, e))
+          .filter(
+            (e) => e.seq > afterSeq && (beforeSeq === null || e.seq < beforeSeq) && isEventWanted(filter, e),
+          )
           .filter((e) => (fromAt === null || e.at >= fromAt) && (untilAt === null || e.at < untilAt))
         return (isNewestFirst ? found.reverse() : found).slice(0, limit)
       },
-      eventRange: async () => ({ firstSeq: this.events[0]?.seq ?? this.views.lastEventSeq() + 1, lastSeq: this.views.lastEventSeq() }),
+      eventRange: async () => ({
+        firstSeq: this.events[0]?.seq ?? this.views.lastEventSeq() + 1,
+        lastSeq: this.views.lastEventSeq(),
+      }),
       audits: async () => [],
       decision: async (number) => this.decisions.find((decision) => decision.number === number) ?? null,
-      decisions: async (query) => this.decisions.filter((decision) => isDecisionWanted(query, decision)).slice(0, query.limit),
+      decisions: async (query) =>
+        this.decisions.filter((decision) => isDecisionWanted(query, decision)).slice(0, query.limit),
       configRevisions: async ({ before, limit }) =>
         this.configs.filter(({ revision }) => before === null || revision < before).slice(0, limit),
     },
@@ -272,12 +340,19 @@ export class FakeController implements ApiWorld {
   async addNode({ id, gpus, physicalMib }: { id: string; gpus: number; physicalMib: number }): Promise<void> {
     const node = emptyNode(id, this.nodes.size, this.now)
     const { percent } = resolveOvercommit(this.config.fields.default_vram_overcommit_percent, null)
-    node.gpus = Array.from({ length: gpus }, (_, index) => emptyGpu(node, index, physicalMib, percent, this.config.fields))
+    node.gpus = Array.from({ length: gpus }, (_, index) =>
+      emptyGpu(node, index, physicalMib, percent, this.config.fields),
+    )
     this.nodes.set(id, node)
   }
 
   /** Puts an open task on the GPUs of a node, resident; its figures follow. */
-  place(id: string, nodeId: string, gpuIndexes: readonly number[] = [0], over: Partial<Placement> = {}): void {
+  place(
+    id: string,
+    nodeId: string,
+    gpuIndexes: readonly number[] = [0],
+    over: Partial<Placement> = {},
+  ): void {
     const task = this.open.get(id)
     const node = this.nodes.get(nodeId)
     if (task === undefined || node === undefined) throw new Error('place needs an open task and a node')
@@ -294,7 +369,11 @@ export class FakeController implements ApiWorld {
     }
   }
 
-  finish(id: string, state: 'completed' | 'failed' | 'cancelled' | 'lost', endReason: string | null = null): void {
+  finish(
+    id: string,
+    state: 'completed' | 'failed' | 'cancelled' | 'lost',
+    endReason: string | null = null,
+  ): void {
     const task = this.open.get(id)
     if (task === undefined) throw new Error(`no open task ${id}`)
     Object.assign(task, { state, placement: null, finishedAt: this.now, endReason })
@@ -305,32 +384,54 @@ export class FakeController implements ApiWorld {
   /** An event that is durable and told to nobody yet. */
   addEvent(kind: EventKind, over: Partial<Event> = {}): Event {
     const seq = (this.events.at(-1)?.seq ?? 0) + 1
-    const event: Event = { seq, at: this.now, kind, taskId: null, nodeId: null, causedBy: null, by: null, data: {}, ...over }
+    const event: Event = {
+      seq,
+      at: this.now,
+      kind,
+      taskId: null,
+      nodeId: null,
+      causedBy: null,
+      by: null,
+      data: {},
+      ...over,
+    }
     this.events.push(event)
     return event
   }
 
   /** Events that become durable together, and are told. */
   happen(...kinds: readonly (EventKind | readonly [EventKind, Partial<Event>])[]): void {
-    this.durable.publish(kinds.map((each) => (typeof each === 'string' ? this.addEvent(each) : this.addEvent(...each))))
+    this.durable.publish(
+      kinds.map((each) => (typeof each === 'string' ? this.addEvent(each) : this.addEvent(...each))),
+    )
   }
 
   snapshot(): string {
-    const nodes = [...this.nodes.values()].map(({ id, isCordoned, overcommitOverride, reserveOverrideMib }) => ({
-      id,
-      isCordoned,
-      overcommitOverride,
-      reserveOverrideMib,
-    }))
+    const nodes = [...this.nodes.values()].map(
+      ({ id, isCordoned, overcommitOverride, reserveOverrideMib }) => ({
+        id,
+        isCordoned,
+        overcommitOverride,
+        reserveOverrideMib,
+      }),
+    )
     const open = [...this.open.values()].map(({ spec, state }) => ({ spec, state }))
-    return JSON.stringify({ config: this.config, nodes, groups: [...this.groups.values()], open, final: this.final })
+    return JSON.stringify({
+      config: this.config,
+      nodes,
+      groups: [...this.groups.values()],
+      open,
+      final: this.final,
+    })
   }
 
   /** Carries a command out at once and answers it a moment later, as the engine does when it is durable. */
   #carryOut<T>(answer: AnswerTo<T>, act: () => T | Refusal): void {
     const outcome = this.nextRefusal ?? act()
     this.nextRefusal = null
-    const reply: Answer<T> = isRefusal(outcome) ? { ok: false, refusal: outcome } : { ok: true, value: outcome }
+    const reply: Answer<T> = isRefusal(outcome)
+      ? { ok: false, refusal: outcome }
+      : { ok: true, value: outcome }
     queueMicrotask(() => answer(reply))
   }
 
@@ -359,12 +460,34 @@ export class FakeController implements ApiWorld {
   #explain(task: Task): WaitExplanation | null {
     this.explained += 1
     if (task.state !== 'pending') return null
-    const primary = { reason: this.waitReason, nodeIds: [NODE_ID], nodeCount: 1, haveMib: 10, needMib: task.spec.vramMib } as const
-    return { primary, secondary: [], sentence: `It needs ${task.spec.vramMib} MiB.`, retryAt: null, queuePosition: 1, servedBefore: null }
+    const primary = {
+      reason: this.waitReason,
+      nodeIds: [NODE_ID],
+      nodeCount: 1,
+      haveMib: 10,
+      needMib: task.spec.vramMib,
+    } as const
+    return {
+      primary,
+      secondary: [],
+      sentence: `It needs ${task.spec.vramMib} MiB.`,
+      retryAt: null,
+      queuePosition: 1,
+      servedBefore: null,
+    }
   }
 
   #counts(): TaskCounts {
-    const counts = { pending: 0, assigned: 0, running: 0, unreachable: 0, completed: 0, failed: 0, cancelled: 0, lost: 0 }
+    const counts = {
+      pending: 0,
+      assigned: 0,
+      running: 0,
+      unreachable: 0,
+      completed: 0,
+      failed: 0,
+      cancelled: 0,
+      lost: 0,
+    }
     for (const { state } of [...this.open.values(), ...this.final]) counts[state] += 1
     return counts
   }
@@ -437,7 +560,13 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
 }
 
 /** Only what the API shows. */
-function emptyGpu(node: Node, index: number, physicalMib: number, percent: number, fields: ConfigFields): Gpu {
+function emptyGpu(
+  node: Node,
+  index: number,
+  physicalMib: number,
+  percent: number,
+  fields: ConfigFields,
+): Gpu {
   const capacityMib = residentCapacityMib(physicalMib, fields.safety_reserve_mib, 0)
   const gpu: Partial<Gpu> = {
     node,
@@ -483,7 +612,13 @@ function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
 }
 
 /** Only what the API shows. */
-function placementOf(task: Task, node: Node, gpus: readonly Gpu[], now: number, over: Partial<Placement>): Placement {
+function placementOf(
+  task: Task,
+  node: Node,
+  gpus: readonly Gpu[],
+  now: number,
+  over: Partial<Placement>,
+): Placement {
   const placement: Partial<Placement> = {
     task,
     node,
@@ -502,5 +637,12 @@ function placementOf(task: Task, node: Node, gpus: readonly Gpu[], now: number, 
 function recordOf(task: Task): TaskRecord {
   if (!isFinal(task.state)) throw new Error('only a final task goes to the store here')
   const { claim: _claim, refusedBy: _refusedBy, spec, placement: _placement, ...course } = task
-  return { ...spec, ...course, clientWants: null, lastEventSeq: null, counters: [100, 60, 30, 10, 0], placement: null }
+  return {
+    ...spec,
+    ...course,
+    clientWants: null,
+    lastEventSeq: null,
+    counters: [100, 60, 30, 10, 0],
+    placement: null,
+  }
 }

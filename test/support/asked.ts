@@ -12,7 +12,11 @@ export interface Asked {
 }
 
 /** The API before a fake engine; it is gone after the tests of the file. */
-export async function askedApi(options: Partial<ApiOptions> = {}, world = new FakeController(), port = 0): Promise<Asked> {
+export async function askedApi(
+  options: Partial<ApiOptions> = {},
+  world = new FakeController(),
+  port = 0,
+): Promise<Asked> {
   const app = createApi({
     commands: world.commands,
     views: world.views,

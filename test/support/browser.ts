@@ -7,7 +7,9 @@ import axe from 'axe-core'
 import { chromium, type Browser, type BrowserContext, type Locator, type Page } from 'playwright-core'
 
 export const CHROMIUM =
-  ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path)) ?? null
+  ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
+    existsSync(path),
+  ) ?? null
 
 /** Mapped to 127.0.0.1 in the browser alone; the controller has to know it (CONTROLLER_HTTP_ALLOWED_HOSTS). */
 export const MAPPED_HOST = 'headroom.test'
@@ -28,7 +30,12 @@ export class TestBrowser {
 
   static async start(): Promise<TestBrowser> {
     if (CHROMIUM === null) throw new Error('there is no chromium')
-    const args = [`--host-resolver-rules=MAP ${MAPPED_HOST} 127.0.0.1`, '--no-sandbox', '--disable-gpu', '--force-color-profile=srgb']
+    const args = [
+      `--host-resolver-rules=MAP ${MAPPED_HOST} 127.0.0.1`,
+      '--no-sandbox',
+      '--disable-gpu',
+      '--force-color-profile=srgb',
+    ]
     return new TestBrowser(await chromium.launch({ executablePath: CHROMIUM, args }))
   }
 
@@ -37,8 +44,16 @@ export class TestBrowser {
   }
 
   /** Its own cookies and storage. Several pages of one context are tabs of one browser. */
-  async context({ width = 1440, height = 900, colorScheme = 'light' }: PageOptions = {}): Promise<BrowserContext> {
-    const context = await this.#browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: 'reduce' })
+  async context({
+    width = 1440,
+    height = 900,
+    colorScheme = 'light',
+  }: PageOptions = {}): Promise<BrowserContext> {
+    const context = await this.#browser.newContext({
+      viewport: { width, height },
+      colorScheme,
+      reducedMotion: 'reduce',
+    })
     this.#contexts.push(context)
     return context
   }
@@ -87,7 +102,10 @@ export async function confirmByKey(page: Page, name: string): Promise<void> {
 export async function accessibilityFaults(page: Page, rules?: readonly string[]): Promise<readonly string[]> {
   // The policy lets no script be added to the markup; the debugger may run one.
   if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(axe.source)
-  const options = { resultTypes: ['violations'], ...(rules === undefined ? {} : { runOnly: { type: 'rule', values: rules } }) }
+  const options = {
+    resultTypes: ['violations'],
+    ...(rules === undefined ? {} : { runOnly: { type: 'rule', values: rules } }),
+  }
   const { violations } = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
     readonly violations: readonly {
       readonly id: string
@@ -121,9 +139,14 @@ export async function faultsInEveryLook(page: Page): Promise<readonly string[]> 
     for (const colorScheme of SCHEMES) {
       await page.emulateMedia({ colorScheme })
       const sideways = await sidewaysPixels(page)
-      const found = await accessibilityFaults(page, colorScheme === SCHEMES[0] ? undefined : ['color-contrast'])
+      const found = await accessibilityFaults(
+        page,
+        colorScheme === SCHEMES[0] ? undefined : ['color-contrast'],
+      )
       faults.push(
-        ...[...(sideways > 0 ? [`${sideways} px to scroll sideways`] : []), ...found].map((each) => `${width} ${colorScheme}: ${each}`),
+        ...[...(sideways > 0 ? [`${sideways} px to scroll sideways`] : []), ...found].map(
+          (each) => `${width} ${colorScheme}: ${each}`,
+        ),
       )
     }
   }

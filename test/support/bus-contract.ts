@@ -28,7 +28,12 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
     })
     afterEach(() => world.close())
 
-    const ask = async (bus: Bus, subject: string, message: Envelope, timeoutMs = TIMEOUT_MS): Promise<RequestOutcome> => {
+    const ask = async (
+      bus: Bus,
+      subject: string,
+      message: Envelope,
+      timeoutMs = TIMEOUT_MS,
+    ): Promise<RequestOutcome> => {
       const outcomes: RequestOutcome[] = []
       bus.request(subject, message, timeoutMs, (outcome) => outcomes.push(outcome))
       await world.until(`an outcome of the request on ${subject}`, () => outcomes.length > 0)
@@ -86,22 +91,35 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       world.controller.subscribe('gpu.v1.node.*.hello', (_message, subject) => heard.push(subject))
       world.controller.subscribe('gpu.v1.end', (_message, subject) => heard.push(subject))
       await world.settle()
-      const subjects = ['gpu.v1.node.a.b.hello', 'gpu.v1.node.hello', 'gpu.v1.node.a.hello.x', 'gpu.v1.node.a.hello', 'gpu.v1.end']
+      const subjects = [
+        'gpu.v1.node.a.b.hello',
+        'gpu.v1.node.hello',
+        'gpu.v1.node.a.hello.x',
+        'gpu.v1.node.a.hello',
+        'gpu.v1.end',
+      ]
       for (const subject of subjects) world.node.publish(subject, envelopeOf(aHeartbeat('a')))
       await world.until('the last is heard', () => heard.includes('gpu.v1.end'))
       expect(heard).toEqual(['gpu.v1.node.a.hello', 'gpu.v1.end'])
     })
 
     it('says at once that nobody listens', async () => {
-      expect(await ask(world.node, 'gpu.v1.nobody', envelopeOf(aHeartbeat('a')))).toEqual({ answered: false, why: 'no_responder' })
+      expect(await ask(world.node, 'gpu.v1.nobody', envelopeOf(aHeartbeat('a')))).toEqual({
+        answered: false,
+        why: 'no_responder',
+      })
     })
 
     it('gives up a request in its time, once, whatever comes later', async () => {
       const replies: (() => void)[] = []
-      world.controller.subscribe('gpu.v1.slow', (message, _subject, reply) => replies.push(() => reply(message)))
+      world.controller.subscribe('gpu.v1.slow', (message, _subject, reply) =>
+        replies.push(() => reply(message)),
+      )
       await world.settle()
       const outcomes: RequestOutcome[] = []
-      world.node.request('gpu.v1.slow', envelopeOf(aHeartbeat('a')), SHORT_MS, (outcome) => outcomes.push(outcome))
+      world.node.request('gpu.v1.slow', envelopeOf(aHeartbeat('a')), SHORT_MS, (outcome) =>
+        outcomes.push(outcome),
+      )
       await world.until('it has an outcome', () => outcomes.length > 0)
       replies.forEach((reply) => reply())
       await world.pass(SHORT_MS)
@@ -115,7 +133,9 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       })
       await world.settle()
       const outcomes: RequestOutcome[] = []
-      world.node.request('gpu.v1.twice', envelopeOf(aHeartbeat('a')), TIMEOUT_MS, (outcome) => outcomes.push(outcome))
+      world.node.request('gpu.v1.twice', envelopeOf(aHeartbeat('a')), TIMEOUT_MS, (outcome) =>
+        outcomes.push(outcome),
+      )
       await world.until('it has an outcome', () => outcomes.length > 0)
       await world.pass(SHORT_MS)
       expect(outcomes).toMatchObject([{ answered: true, answer: { id: 'first' } }])
@@ -132,7 +152,10 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       expect(await ask(world.node, 'gpu.v1.node.a.hello', message)).toMatchObject({ answered: true })
       end()
       await world.settle()
-      expect(await ask(world.node, 'gpu.v1.node.a.hello', message)).toEqual({ answered: false, why: 'no_responder' })
+      expect(await ask(world.node, 'gpu.v1.node.a.hello', message)).toEqual({
+        answered: false,
+        why: 'no_responder',
+      })
       expect(heard).toBe(1)
     })
 

@@ -16,7 +16,19 @@ export interface Certificates {
 export function makeCertificates(folder: string, serverNames: string): Certificates {
   const at = (name: string): string => join(folder, name)
   const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  openssl('req', '-x509', ...ec, '-days', '2', '-subj', '/CN=test authority', '-keyout', at('ca.key'), '-out', at('ca.pem'))
+  openssl(
+    'req',
+    '-x509',
+    ...ec,
+    '-days',
+    '2',
+    '-subj',
+    '/CN=test authority',
+    '-keyout',
+    at('ca.key'),
+    '-out',
+    at('ca.pem'),
+  )
   const signed = (name: string, subject: string, extensions: string): void => {
     writeFileSync(at(`${name}.ext`), extensions)
     openssl('req', ...ec, '-subj', subject, '-keyout', at(`${name}.key`), '-out', at(`${name}.csr`))

@@ -8,7 +8,10 @@ import { globSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { codeLines } from './code-lines.ts'
 
-type FileReport = { readonly statementMap: Record<string, { start: { line: number } }>; readonly s: Record<string, number> }
+type FileReport = {
+  readonly statementMap: Record<string, { start: { line: number } }>
+  readonly s: Record<string, number>
+}
 type SourceFile = { readonly path: string; readonly lines: readonly number[] }
 type FileCount = { readonly path: string; readonly lineCount: number; readonly missedCount: number }
 
@@ -33,7 +36,9 @@ function readReport(): ReadonlyMap<string, FileReport> {
 /** How often each line of a file ran; a line the report says nothing about is absent. */
 function hitsByLine(path: string): ReadonlyMap<number, number> {
   const file = report.get(path)
-  return new Map(file && Object.entries(file.statementMap).map(([id, { start }]) => [start.line, file.s[id] ?? 0]))
+  return new Map(
+    file && Object.entries(file.statementMap).map(([id, { start }]) => [start.line, file.s[id] ?? 0]),
+  )
 }
 
 // ---- 1. canaries ----
@@ -42,11 +47,14 @@ function wrongCanaryLines(name: string): string[] {
   const path = join(CANARY_FOLDER, `${name}.ts`)
   const hits = hitsByLine(path)
   const marks = readFileSync(path, 'utf8').split('\n').map(readMark)
-  if (!marks.includes('runs') || !marks.includes('never runs')) return [`${path}: a canary needs lines of both kinds`]
+  if (!marks.includes('runs') || !marks.includes('never runs'))
+    return [`${path}: a canary needs lines of both kinds`]
   return marks.flatMap((mark, index) => {
     const reported = readHits(hits.get(index + 1))
     if (mark === null || mark === reported) return []
-    return [`${path}:${index + 1} ${mark}, the coverage report says "${reported}": believe none of its numbers`]
+    return [
+      `${path}:${index + 1} ${mark}, the coverage report says "${reported}": believe none of its numbers`,
+    ]
   })
 }
 
@@ -66,7 +74,10 @@ function checkFolder(folder: string): string[] {
   const files = sourceFiles(folder)
   if (files.length === 0) return [`${folder}: there is no code to measure`]
   const unreported = files.filter((file) => !report.has(file.path))
-  return [...unreported.map((file) => `${file.path} is not in the coverage report`), ...checkThreshold(folder, files.map(countLines))]
+  return [
+    ...unreported.map((file) => `${file.path} is not in the coverage report`),
+    ...checkThreshold(folder, files.map(countLines)),
+  ]
 }
 
 function sourceFiles(folder: string): SourceFile[] {
@@ -77,14 +88,20 @@ function sourceFiles(folder: string): SourceFile[] {
 
 function countLines({ path, lines }: SourceFile): FileCount {
   const hits = hitsByLine(path)
-  return { path, lineCount: lines.length, missedCount: lines.filter((line) => (hits.get(line) ?? 0) === 0).length }
+  return {
+    path,
+    lineCount: lines.length,
+    missedCount: lines.filter((line) => (hits.get(line) ?? 0) === 0).length,
+  }
 }
 
 function checkThreshold(folder: string, counts: readonly FileCount[]): string[] {
   const lineCount = counts.reduce((sum, count) => sum + count.lineCount, 0)
   const missedCount = counts.reduce((sum, count) => sum + count.missedCount, 0)
   const percent = (100 * (lineCount - missedCount)) / lineCount
-  console.log(`${folder.padEnd(16)} ${percent.toFixed(1).padStart(5)} % of ${lineCount} lines of code covered`)
+  console.log(
+    `${folder.padEnd(16)} ${percent.toFixed(1).padStart(5)} % of ${lineCount} lines of code covered`,
+  )
   if (percent >= WANTED_PERCENT) return []
 
   const worst = counts.toSorted((a, b) => b.missedCount - a.missedCount).slice(0, WORST_FILES_SHOWN)

@@ -38,8 +38,12 @@ function leavesOf(command: Command, path = command.name()): readonly Leaf[] {
 function sectionOf({ path, command }: Leaf): string {
   const usage = command.registeredArguments.map((argument) => ` ${termOf(argument)}`).join('')
   const rows = [
-    ...command.registeredArguments.map((argument) => row(`\`${termOf(argument)}\``, describeArgument(argument))),
-    ...command.options.filter(({ long }) => !OF_ALL.has(long ?? '')).map((option) => row(`\`${option.flags}\``, describeOption(option))),
+    ...command.registeredArguments.map((argument) =>
+      row(`\`${termOf(argument)}\``, describeArgument(argument)),
+    ),
+    ...command.options
+      .filter(({ long }) => !OF_ALL.has(long ?? ''))
+      .map((option) => row(`\`${option.flags}\``, describeOption(option))),
   ]
   const table = rows.length === 0 ? '' : `\n| | |\n|---|---|\n${rows.join('')}`
   const examples = examplesOf(command)
@@ -61,8 +65,12 @@ function describeArgument(argument: Argument): string {
 }
 
 function describeOption(option: Option): string {
-  const isShown = option.defaultValue !== undefined && !(Array.isArray(option.defaultValue) && option.defaultValue.length === 0)
-  const byDefault = isShown ? ` (default: ${option.defaultValueDescription ?? String(option.defaultValue)})` : ''
+  const isShown =
+    option.defaultValue !== undefined &&
+    !(Array.isArray(option.defaultValue) && option.defaultValue.length === 0)
+  const byDefault = isShown
+    ? ` (default: ${option.defaultValueDescription ?? String(option.defaultValue)})`
+    : ''
   return `${option.description}${choicesOf(option.argChoices)}${option.mandatory ? ' (required)' : ''}${byDefault}`
 }
 
@@ -74,4 +82,5 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 }
 
-if (process.argv[1] === import.meta.filename) writeFileSync(CLI_DOCS, withReference(readFileSync(CLI_DOCS, 'utf8')))
+if (process.argv[1] === import.meta.filename)
+  writeFileSync(CLI_DOCS, withReference(readFileSync(CLI_DOCS, 'utf8')))

@@ -20,7 +20,10 @@ export interface ClientWorld {
   pass(ms: number): Promise<void>
 }
 
-export async function clientWorld(options: ControllerOptions = {}, store: Store = createMemoryStore()): Promise<ClientWorld> {
+export async function clientWorld(
+  options: ControllerOptions = {},
+  store: Store = createMemoryStore(),
+): Promise<ClientWorld> {
   const clock = new VirtualClock(1_000_000)
   const bus = new SimBus({ clock, mode: 'wire', delayMs: 1 })
   const controller = createController({ clock, random: createSeededRandom('clients'), bus, store }, options)
@@ -41,7 +44,8 @@ export async function clientWorld(options: ControllerOptions = {}, store: Store 
       bus.request(subject, envelopeOf(body, id), 10_000, (outcome) => outcomes.push(outcome))
       while (outcomes.length === 0) await pass(1)
       const [outcome] = outcomes
-      if (outcome === undefined || !outcome.answered) throw new Error(`no answer on ${subject}: ${outcome?.why}`)
+      if (outcome === undefined || !outcome.answered)
+        throw new Error(`no answer on ${subject}: ${outcome?.why}`)
       return outcome.answer.body
     },
   }

@@ -104,7 +104,9 @@ export function clockContract(name: string, open: () => ClockUnderTest): void {
     it('forgets what is taken back, however often and however late', () =>
       using(async ({ clock, until }) => {
         const ran: number[] = []
-        const cancels = Array.from({ length: 3_000 }, (_, i) => clock.at(clock.now() + 2 + (i % 3), () => ran.push(i)))
+        const cancels = Array.from({ length: 3_000 }, (_, i) =>
+          clock.at(clock.now() + 2 + (i % 3), () => ran.push(i)),
+        )
         cancels.forEach((cancel, i) => {
           if (i % 500 !== 0) cancel()
         })

@@ -22,7 +22,12 @@ import { applyCommandResult, applyNodeEvent } from '../../controller/engine/node
 import { applyHello, applySnapshot, setStatus } from '../../controller/engine/node/node-registry.ts'
 import { holdTask, releaseTask } from '../../controller/engine/commands/holding.ts'
 import { swapInTask, swapOutTask } from '../../controller/engine/commands/swap-commands.ts'
-import { cancelTask, requeueTask, submitTask, updateTask } from '../../controller/engine/commands/task-commands.ts'
+import {
+  cancelTask,
+  requeueTask,
+  submitTask,
+  updateTask,
+} from '../../controller/engine/commands/task-commands.ts'
 import { Turn } from '../../controller/engine/turn.ts'
 import type { WaitExplanation } from '../../controller/scheduler/explain.ts'
 
@@ -44,7 +49,9 @@ export const SMALL_CONFIG: ConfigFields = { ...DEFAULT_CONFIG, safety_reserve_mi
 
 type Change<T> = { readonly [K in keyof T]?: T[K] }
 /** An event without its address. */
-type Told<E extends NodeEvent = NodeEvent> = E extends NodeEvent ? Omit<E, 'n' | 'task_id' | 'attempt'> : never
+type Told<E extends NodeEvent = NodeEvent> = E extends NodeEvent
+  ? Omit<E, 'n' | 'task_id' | 'attempt'>
+  : never
 
 export class ClusterBuilder {
   readonly cluster: Cluster
@@ -79,7 +86,14 @@ export class ClusterBuilder {
 
   // ── nodes ───────────────────────────────────────────────────────────────────
 
-  addNode({ id, gpus, hostSwapMib = 1_000_000, signalsWanted = true, allowExec = true, maxAttempts }: NodeFields): LiveNode {
+  addNode({
+    id,
+    gpus,
+    hostSwapMib = 1_000_000,
+    signalsWanted = true,
+    allowExec = true,
+    maxAttempts,
+  }: NodeFields): LiveNode {
     const reports = gpus.map((mib, index) => ({ index, model: 'test', physical_mib: mib, foreign_mib: 0 }))
     const hello: Hello = {
       ...{
@@ -112,7 +126,12 @@ export class ClusterBuilder {
   }
 
   /** A heartbeat: everything is as the controller believes it, but for what is said here. `ended`: over there, and the event is under way. */
-  heartbeat(node: LiveNode, foreignMib: Readonly<Record<number, Mib>> = {}, ended: readonly LiveTask[] = [], generationsLater = 0): void {
+  heartbeat(
+    node: LiveNode,
+    foreignMib: Readonly<Record<number, Mib>> = {},
+    ended: readonly LiveTask[] = [],
+    generationsLater = 0,
+  ): void {
     const unacked = ended.map((task) => ({ task_id: task.spec.id, attempt: placementOf(task).attempt }))
     const gpus = this.#gpuReports(node, foreignMib)
     const tasks = this.#taskReports(node, ended, generationsLater)
@@ -124,7 +143,12 @@ export class ClusterBuilder {
     const { id, boot } = node
     const before = this.#lastHello.get(id)
     if (before === undefined) throw new Error(`node ${id} has not introduced itself here`)
-    const hello: Hello = { ...before, gpus: this.#gpuReports(node, {}), tasks: this.#taskReports(node, [], 0), ...change }
+    const hello: Hello = {
+      ...before,
+      gpus: this.#gpuReports(node, {}),
+      tasks: this.#taskReports(node, [], 0),
+      ...change,
+    }
     this.#lastHello.set(id, hello)
     applyHello(this.cluster, hello, { counter: boot.counter + 1, random: boot.random }, 1, this.now)
   }
@@ -161,7 +185,10 @@ export class ClusterBuilder {
     setCordon(this.cluster, node.id, isCordoned, this.now)
   }
 
-  configureNode(node: LiveNode, change: { overcommitPercent?: number | null; reserveMib?: Mib | null }): void {
+  configureNode(
+    node: LiveNode,
+    change: { overcommitPercent?: number | null; reserveMib?: Mib | null },
+  ): void {
     putNodeConfig(this.cluster, node.id, change, this.now)
   }
 
@@ -258,19 +285,42 @@ export class ClusterBuilder {
     if (residency !== 'swapping_out' && residency !== 'swapping_in') return
     const isOut = (residency === 'swapping_out') !== isFailed
     const because = isFailed ? 'copy_failed' : null
-    this.#tell(task, { kind: 'residency', residency: isOut ? 'swapped_out' : 'resident', generation: generation + 1, because })
+    this.#tell(task, {
+      kind: 'residency',
+      residency: isOut ? 'swapped_out' : 'resident',
+      generation: generation + 1,
+      because,
+    })
   }
 
   /** There is no room on the device for what was ordered. */
   refuse(task: LiveTask, command: 'start' | 'swap_in' = 'start'): void {
     const { node, attempt } = placementOf(task)
-    const result = { op: 'result' as const, task_id: task.spec.id, attempt, outcome: 'refused' as const, reason: 'no_vram' as const }
-    applyCommandResult(this.cluster, node.id, command, { ...result, residency: 'none', generation: 0 }, node.snapshotSeq, this.now)
+    const result = {
+      op: 'result' as const,
+      task_id: task.spec.id,
+      attempt,
+      outcome: 'refused' as const,
+      reason: 'no_vram' as const,
+    }
+    applyCommandResult(
+      this.cluster,
+      node.id,
+      command,
+      { ...result, residency: 'none', generation: 0 },
+      node.snapshotSeq,
+      this.now,
+    )
   }
 
   #tell(task: LiveTask, event: Told): void {
     const { node, attempt } = placementOf(task)
-    applyNodeEvent(this.cluster, node.id, { ...event, n: 0, task_id: task.spec.id, attempt } as NodeEvent, this.now)
+    applyNodeEvent(
+      this.cluster,
+      node.id,
+      { ...event, n: 0, task_id: task.spec.id, attempt } as NodeEvent,
+      this.now,
+    )
   }
 
   // ── time and decisions ──────────────────────────────────────────────────────
@@ -306,7 +356,9 @@ export class ClusterBuilder {
   settle(): void {
     for (let round = 0; round < 100; round++) {
       this.cycle()
-      const busy = this.tasks.filter(({ placement }) => placement !== null && (placement.startedAt === null || isMoving(placement)))
+      const busy = this.tasks.filter(
+        ({ placement }) => placement !== null && (placement.startedAt === null || isMoving(placement)),
+      )
       if (busy.length === 0) return
       for (const task of busy) {
         if (task.placement?.startedAt === null) this.started(task)
@@ -380,14 +432,28 @@ const lifeArb: fc.Arbitrary<Step> = fc.oneof(
   fc.constant({ do: 'swapped-all' } as const),
   fc.record({ do: fc.constant('start' as const), pick, wants: fc.boolean() }),
   fc.record({ do: fc.constantFrom('refuse' as const, 'finish' as const, 'cancel' as const), pick }),
-  fc.record({ do: fc.constant('wants' as const), pick, wants: fc.boolean(), idleSeconds: fc.constantFrom(0, 400) }),
-  fc.record({ do: fc.constant('wants' as const), pick, wants: fc.boolean(), idleSeconds: fc.constantFrom(0, 400) }),
+  fc.record({
+    do: fc.constant('wants' as const),
+    pick,
+    wants: fc.boolean(),
+    idleSeconds: fc.constantFrom(0, 400),
+  }),
+  fc.record({
+    do: fc.constant('wants' as const),
+    pick,
+    wants: fc.boolean(),
+    idleSeconds: fc.constantFrom(0, 400),
+  }),
   fc.record({ do: fc.constant('swapped' as const), pick, fails: fc.boolean() }),
   fc.record({ do: fc.constant('grow' as const), pick, byMib: fc.integer({ min: 1, max: 30 }) }),
   fc.record({ do: fc.constant('noswap' as const), pick, noswap: fc.constantFrom(0 as const, 1 as const) }),
   fc.record({ do: fc.constant('priority' as const), pick, priority }),
   fc.record({ do: fc.constant('demand' as const), pick, mib }),
-  fc.record({ do: fc.constant('by-hand' as const), pick, deed: fc.constantFrom<Deed>('hold', 'release', 'swap-out', 'swap-in') }),
+  fc.record({
+    do: fc.constant('by-hand' as const),
+    pick,
+    deed: fc.constantFrom<Deed>('hold', 'release', 'swap-out', 'swap-in'),
+  }),
 )
 
 const fleetArb: fc.Arbitrary<Step> = fc.oneof(
@@ -396,7 +462,11 @@ const fleetArb: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('node-percent' as const), pick, value: fc.option(percent) }),
   fc.record({ do: fc.constant('node-reserve' as const), pick, value: fc.option(reserve) }),
   fc.record({ do: fc.constant('foreign' as const), pick, gpu: fc.nat(2), mib: fc.constantFrom(0, 5, 40) }),
-  fc.record({ do: fc.constantFrom('cordon' as const, 'silence' as const, 'regroup' as const), pick, on: fc.boolean() }),
+  fc.record({
+    do: fc.constantFrom('cordon' as const, 'silence' as const, 'regroup' as const),
+    pick,
+    on: fc.boolean(),
+  }),
 )
 
 const timeArb: fc.Arbitrary<Step> = fc.oneof(
@@ -529,7 +599,20 @@ function applyToNode(
 
 type TaskStep = Extract<
   Step,
-  { do: 'start' | 'refuse' | 'finish' | 'cancel' | 'wants' | 'swapped' | 'grow' | 'noswap' | 'priority' | 'demand' | 'by-hand' }
+  {
+    do:
+      | 'start'
+      | 'refuse'
+      | 'finish'
+      | 'cancel'
+      | 'wants'
+      | 'swapped'
+      | 'grow'
+      | 'noswap'
+      | 'priority'
+      | 'demand'
+      | 'by-hand'
+  }
 >
 
 function applyToTask(b: ClusterBuilder, step: TaskStep): void {

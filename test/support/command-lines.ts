@@ -10,7 +10,12 @@ import { programOf } from '../../cli/program.ts'
 export function whyNotUnderstood(args: readonly string[], isWhole = true): string | null {
   let command = programOf(() => {})
   let at = 0
-  for (let next: Command | undefined; (next = command.commands.find((each) => each.name() === args[at])) !== undefined; at++) command = next
+  for (
+    let next: Command | undefined;
+    (next = command.commands.find((each) => each.name() === args[at])) !== undefined;
+    at++
+  )
+    command = next
   // One with examples does something by itself, whatever it holds.
   if (command.commands.length > 0 && examplesOf(command).length === 0)
     return `${args.join(' ')}: ${command.name()} has no command '${args[at] ?? ''}'`
@@ -28,11 +33,13 @@ export function whyNotUnderstood(args: readonly string[], isWhole = true): strin
     }
     const option = command.options.find(({ short, long }) => word === short || word === long)
     if (option === undefined) return `${args.join(' ')}: ${command.name()} has no option ${word}`
-    if (option.required && value === undefined && rest[++i] === undefined) return `${args.join(' ')}: ${word} wants a value`
+    if (option.required && value === undefined && rest[++i] === undefined)
+      return `${args.join(' ')}: ${word} wants a value`
   }
   if (!isWhole) return null
   const missing = command.options.find(
-    (option) => option.mandatory && !rest.some((word) => word === option.short || word.split('=')[0] === option.long),
+    (option) =>
+      option.mandatory && !rest.some((word) => word === option.short || word.split('=')[0] === option.long),
   )
   if (missing !== undefined) return `${args.join(' ')}: ${missing.flags} is missing`
   const wanted = command.registeredArguments.filter(({ required }) => required).length

@@ -7,7 +7,12 @@ import { join } from 'node:path'
 import { ENVIRONMENT, type EnvironmentVariable } from '../../cli/environment/env-table.ts'
 import { CONFIG_MEANINGS } from '../../controller/domain/config-meanings.ts'
 import { NodeConfigChangeSchema } from '../../controller/api/schema/node.ts'
-import { CONFIG_RULES, DEFAULT_CONFIG, describeRule, type ConfigFields } from '../../controller/domain/config.ts'
+import {
+  CONFIG_RULES,
+  DEFAULT_CONFIG,
+  describeRule,
+  type ConfigFields,
+} from '../../controller/domain/config.ts'
 
 export const CONFIGURATION_DOCS = join(import.meta.dirname, '../../docs/configuration.md')
 export const HOW_TO_MAKE = 'node test/support/configuration-reference.ts'
@@ -24,7 +29,8 @@ export function withTables(page: string): string {
     const [begin, end] = [`<!-- ${name}: made by \`${HOW_TO_MAKE}\` -->`, `<!-- end of ${name} -->`]
     const [before, rest] = text.split(begin)
     const after = rest?.split(end)[1]
-    if (before === undefined || after === undefined) throw new Error(`docs/configuration.md has no ${begin} … ${end}`)
+    if (before === undefined || after === undefined)
+      throw new Error(`docs/configuration.md has no ${begin} … ${end}`)
     return `${before}${begin}\n\n${table()}\n${end}${after}`
   }, page)
 }
@@ -38,7 +44,9 @@ function settingsTable(): string {
 }
 
 function nodeTable(): string {
-  const { properties } = NodeConfigChangeSchema as unknown as { readonly properties: Readonly<Record<string, NodeField>> }
+  const { properties } = NodeConfigChangeSchema as unknown as {
+    readonly properties: Readonly<Record<string, NodeField>>
+  }
   const rows = Object.entries(properties).map(([name, { minimum, maximum, description }]) =>
     row(`\`${name}\``, `an integer from ${minimum} to ${maximum}, or null`, description),
   )
@@ -67,4 +75,5 @@ function row(...cells: readonly string[]): string {
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('<', '&lt;')).join(' | ')} |\n`
 }
 
-if (process.argv[1] === import.meta.filename) writeFileSync(CONFIGURATION_DOCS, withTables(readFileSync(CONFIGURATION_DOCS, 'utf8')))
+if (process.argv[1] === import.meta.filename)
+  writeFileSync(CONFIGURATION_DOCS, withTables(readFileSync(CONFIGURATION_DOCS, 'utf8')))

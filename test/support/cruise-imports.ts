@@ -35,7 +35,8 @@ export async function cruiseImports(root: string): Promise<CruisedImports> {
 }
 
 function importsOfProduct({ modules }: ICruiseResult): Import[] {
-  const isOfProduct = (file: string): boolean => FOLDERS.some((folder) => folder !== 'test' && file.startsWith(`${folder}/`))
+  const isOfProduct = (file: string): boolean =>
+    FOLDERS.some((folder) => folder !== 'test' && file.startsWith(`${folder}/`))
   return modules
     .filter(({ source }) => isOfProduct(source))
     .flatMap(({ source, dependencies }) =>
@@ -52,5 +53,7 @@ function importsOfProduct({ modules }: ICruiseResult): Import[] {
 function unseenFiles(root: string, folders: readonly string[], result: ICruiseResult): string[] {
   const seen = new Set(result.modules.map((module) => module.source))
   const patterns = folders.map((folder) => `${folder}/**/*.{ts,tsx}`)
-  return globSync(patterns, { cwd: root, exclude: ['**/node_modules/**', '**/*.d.ts'] }).filter((file) => !seen.has(file))
+  return globSync(patterns, { cwd: root, exclude: ['**/node_modules/**', '**/*.d.ts'] }).filter(
+    (file) => !seen.has(file),
+  )
 }

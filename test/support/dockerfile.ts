@@ -25,7 +25,11 @@ export function stagesOf(dockerfile: string): ReadonlyMap<string, Stage> {
     } else if (keyword === 'FROM') {
       const [from, as, name] = words as [string, string?, string?]
       if (as !== 'AS' || name === undefined) throw new Error(`a stage without a name: FROM ${text}`)
-      current = { name, from: from.replace(/\$\{(\w+)\}/, (_, argument: string) => defaults.get(argument) ?? ''), instructions: [] }
+      current = {
+        name,
+        from: from.replace(/\$\{(\w+)\}/, (_, argument: string) => defaults.get(argument) ?? ''),
+        instructions: [],
+      }
       stages.set(name, current)
     } else if (current === null) throw new Error(`${keyword} before the first FROM`)
     else current.instructions.push({ keyword, text, words })

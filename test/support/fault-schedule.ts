@@ -12,7 +12,10 @@ const SLOWEST_MS = 60_000
 const HEALED_WITHIN_MS = 900_000
 
 /** What went wrong in the world of this seed; nothing, as it should be. */
-export async function violationsOf(seed: number, options: FaultWorldOptions = {}): Promise<readonly string[]> {
+export async function violationsOf(
+  seed: number,
+  options: FaultWorldOptions = {},
+): Promise<readonly string[]> {
   const random = seededStream(seed, 'schedule')
   const below = (n: number): number => Math.floor(random() * n)
   const nodes = 2 + below(4)
@@ -26,7 +29,12 @@ export async function violationsOf(seed: number, options: FaultWorldOptions = {}
     world.at(at, () => {
       if (what <= 3) {
         const onNodeLoss = POLICIES[below(POLICIES.length)] as OnNodeLoss
-        world.submit({ id: `t${submitted++}`, ms: 1_000 + below(40_000), onNodeLoss, vramMib: 100 + below(500) })
+        world.submit({
+          id: `t${submitted++}`,
+          ms: 1_000 + below(40_000),
+          onNodeLoss,
+          vramMib: 100 + below(500),
+        })
       } else if (what <= 5) world.network.cutOff.add(oneOf())
       else if (what === 6) world.network.cutOff.clear()
       else if (what === 7) {
@@ -35,7 +43,8 @@ export async function violationsOf(seed: number, options: FaultWorldOptions = {}
         if (below(4) === 0) world.wipe(name)
       } else if (what === 8) for (const name of names) world.startServer(name)
       else if (what === 9) world.restartController()
-      else if (what === 10) world.controller.commands.cancelTask(`t${below(submitted + 1)}`, 'somebody', () => {})
+      else if (what === 10)
+        world.controller.commands.cancelTask(`t${below(submitted + 1)}`, 'somebody', () => {})
       else {
         world.network.faults = {
           drop: below(3) * 0.15,

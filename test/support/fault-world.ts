@@ -45,7 +45,12 @@ export interface FaultWorldOptions {
 }
 
 /** Short leases, so that an hour of virtual time holds many of them. */
-const SHORT: Partial<ConfigFields> = { heartbeat_seconds: 1, run_lease_seconds: 10, safety_reserve_mib: 0, idle_swap_out_seconds: 3 }
+const SHORT: Partial<ConfigFields> = {
+  heartbeat_seconds: 1,
+  run_lease_seconds: 10,
+  safety_reserve_mib: 0,
+  idle_swap_out_seconds: 3,
+}
 
 export interface TaskPlan {
   readonly id: string
@@ -85,8 +90,13 @@ export class FaultWorld {
   readonly acknowledged = new Set<string>()
   readonly faults: unknown[] = []
   /** Which starts the hosts refuse, by node and task; null: none. */
-  refusing: ((node: string, taskId: string) => { readonly detail: string; readonly refused?: StartRefused } | null) | null = null
-  readonly #devices = new Map<string, { readonly device: SimulatedDevice; readonly listener: DeviceListener }>()
+  refusing:
+    | ((node: string, taskId: string) => { readonly detail: string; readonly refused?: StartRefused } | null)
+    | null = null
+  readonly #devices = new Map<
+    string,
+    { readonly device: SimulatedDevice; readonly listener: DeviceListener }
+  >()
   readonly #o: FaultWorldOptions
   readonly #disk = soundDisk()
   readonly #tally = new FaultTally()
@@ -105,7 +115,13 @@ export class FaultWorld {
     this.network = new FaultyNetwork(this.clock, this.#random.stream('network'))
     for (let i = 1; i <= (options.nodes ?? 2); i++) {
       const name = `n${i}`
-      this.hosts.set(name, { name, id: nodeIdFromName(name), storage: new FaultyStorage(() => {}), server: null, endpoint: null })
+      this.hosts.set(name, {
+        name,
+        id: nodeIdFromName(name),
+        storage: new FaultyStorage(() => {}),
+        server: null,
+        endpoint: null,
+      })
     }
   }
 
@@ -189,7 +205,15 @@ export class FaultWorld {
 
   #storeFor(process: Committer): Store {
     const [clock, random, tally] = [this.clock, this.#random.stream('store'), this.#tally]
-    return storeOf(process, { inner: this.#store, disk: this.#disk, clock, random, tally, onDurable: () => {}, onPromise: () => {} })
+    return storeOf(process, {
+      inner: this.#store,
+      disk: this.#disk,
+      clock,
+      random,
+      tally,
+      onDurable: () => {},
+      onPromise: () => {},
+    })
   }
 
   // ── servers ─────────────────────────────────────────────────────────────────
@@ -255,7 +279,12 @@ export class FaultWorld {
     const known = this.#devices.get(name)
     const attempt = this.#host(name).server?.attempts.get(taskId)?.attempt
     if (known === undefined || attempt === undefined) return
-    known.listener.exited(taskId, attempt, { exitCode: null, detail: 'its guard is gone', didLeaseEnd: false, didEndItself: false })
+    known.listener.exited(taskId, attempt, {
+      exitCode: null,
+      detail: 'its guard is gone',
+      didLeaseEnd: false,
+      didEndItself: false,
+    })
     known.device.stop(taskId, attempt, 0)
   }
 
@@ -270,7 +299,11 @@ export class FaultWorld {
     device.launch = (request, done) => {
       const refusal = this.refusing?.(name, request.start.taskId) ?? null
       if (refusal === null) return launch(request, done)
-      this.clock.at(this.clock.now() + 1, () => done({ error: refusal.detail, refused: refusal.refused }), RANK_ARRIVAL)
+      this.clock.at(
+        this.clock.now() + 1,
+        () => done({ error: refusal.detail, refused: refusal.refused }),
+        RANK_ARRIVAL,
+      )
     }
     return device
   }
@@ -300,11 +333,15 @@ export class FaultWorld {
 
   /** Where attempts of it live that are not frozen, by the names of the machines. */
   runningOn(id: string): string[] {
-    return [...this.hosts.values()].filter(({ server }) => server?.attempts.get(id)?.isFrozen === false).map(({ name }) => name)
+    return [...this.hosts.values()]
+      .filter(({ server }) => server?.attempts.get(id)?.isFrozen === false)
+      .map(({ name }) => name)
   }
 
   livesOn(id: string): string[] {
-    return [...this.hosts.values()].filter(({ server }) => server?.attempts.has(id) === true).map(({ name }) => name)
+    return [...this.hosts.values()]
+      .filter(({ server }) => server?.attempts.has(id) === true)
+      .map(({ name }) => name)
   }
 
   eventsOf(kind: Event['kind'], taskId: string | null = null): Event[] {
@@ -348,7 +385,8 @@ export class FaultWorld {
         if (attempt.isFrozen) continue
         const other = alive.get(attempt.taskId)
         if (other === undefined) alive.set(attempt.taskId, name)
-        else if (this.violations.length < 10) this.violations.push(`at ${this.nowMs}: ${attempt.taskId} runs on ${other} and on ${name}`)
+        else if (this.violations.length < 10)
+          this.violations.push(`at ${this.nowMs}: ${attempt.taskId} runs on ${other} and on ${name}`)
       }
     }
   }
@@ -359,7 +397,8 @@ export class FaultWorld {
       const { taskId } = event
       if (taskId === null) continue
       const final = this.#finals.get(taskId)
-      if (final !== undefined) this.violations.push(`at ${this.nowMs}: ${taskId} was ${final}, and then came ${event.kind}`)
+      if (final !== undefined)
+        this.violations.push(`at ${this.nowMs}: ${taskId} was ${final}, and then came ${event.kind}`)
       if (event.kind === 'task_finished') this.#finals.set(taskId, event.data['state'] as TaskState)
     }
   }
@@ -370,7 +409,8 @@ export class FaultWorld {
       const record = await this.#store.reads.task(id)
       if (record === null) this.violations.push(`${id} was acknowledged and is not in the store`)
       const final = this.#finals.get(id)
-      if (final !== undefined && record?.state !== final) this.violations.push(`${id} was ${final} and is ${record?.state}`)
+      if (final !== undefined && record?.state !== final)
+        this.violations.push(`${id} was ${final} and is ${record?.state}`)
       if (record !== null && isFinal(record.state) !== (this.controller.views.openTask(id) === undefined)) {
         this.violations.push(`${id} is ${record.state} in the store, and the controller thinks otherwise`)
       }

@@ -43,7 +43,8 @@ export class FaultyNetwork {
 
   /** Sees every message that is delivered. */
   set onDelivery(seen: ((subject: string, message: Envelope, from: string) => void) | null) {
-    this.#bus.onDelivery = seen === null ? null : (subject, message, from) => seen(subject, message, from ?? '')
+    this.#bus.onDelivery =
+      seen === null ? null : (subject, message, from) => seen(subject, message, from ?? '')
   }
 
   /** The broker is gone for every endpoint, which is told so. */
@@ -64,7 +65,10 @@ export class FaultyNetwork {
     const random = this.#random
     if (this.cutOff.has(from.node ?? '') || this.cutOff.has(to.node ?? '') || random() < drop) return LOST
     const copies = random() < duplicate ? 2 : 1
-    const delaysMs = Array.from({ length: copies }, () => 1 + Math.floor(random() * (random() < slow ? slowMs : usualMs)))
+    const delaysMs = Array.from(
+      { length: copies },
+      () => 1 + Math.floor(random() * (random() < slow ? slowMs : usualMs)),
+    )
     return { isLost: false, copies, delaysMs, hold: null }
   }
 }

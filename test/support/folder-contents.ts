@@ -10,7 +10,9 @@ const FOUND_WITHIN_MS = 30_000
 /** SHA-256 of every file below it whose name is not left out, by its path. */
 export function digestsIn(folder: string, leftOut: readonly string[] = []): Readonly<Record<string, string>> {
   const paths = globSync('**/*', { cwd: folder }).filter((path) => statSync(join(folder, path)).isFile())
-  const kept = paths.filter((path) => !leftOut.some((name) => path.endsWith(name))).sort((a, b) => (a < b ? -1 : 1))
+  const kept = paths
+    .filter((path) => !leftOut.some((name) => path.endsWith(name)))
+    .sort((a, b) => (a < b ? -1 : 1))
   return Object.fromEntries(
     kept.map((path) => [
       path,

@@ -49,7 +49,13 @@ export class ForgedRun {
       requestOf: (taskId) => this.#requests.get(taskId) ?? null,
       listen: () => {},
     }
-    this.checker = new AssertionChecker(observed, { always: [], eventually: [], sometimes: [], final: [], ...assertions })
+    this.checker = new AssertionChecker(observed, {
+      always: [],
+      eventually: [],
+      sometimes: [],
+      final: [],
+      ...assertions,
+    })
   }
 
   /** What was found, as `assertion: detail`. */
@@ -63,7 +69,15 @@ export class ForgedRun {
   }
 
   submit(id: string, request: Partial<ObservedRequest> = {}): this {
-    const made: ObservedRequest = { vramMib: 400, gpuCount: 1, gpuMode: 'shared', noswap: 0, priority: 2, groups: [], ...request }
+    const made: ObservedRequest = {
+      vramMib: 400,
+      gpuCount: 1,
+      gpuMode: 'shared',
+      noswap: 0,
+      priority: 2,
+      groups: [],
+      ...request,
+    }
     this.#requests.set(id, made)
     return this.tell('task_submitted', id, null, { vram_mib: made.vramMib, gpus: made.gpuCount })
   }
@@ -74,20 +88,34 @@ export class ForgedRun {
 
   start(
     id: string,
-    { node = 'a', gpus = [0], mib = 400, ...attempt }: Partial<ObservedAttempt> & { node?: string; mib?: number } = {},
+    {
+      node = 'a',
+      gpus = [0],
+      mib = 400,
+      ...attempt
+    }: Partial<ObservedAttempt> & { node?: string; mib?: number } = {},
   ): this {
     this.lives(id, node, { gpus, residentMib: mib, ...attempt })
     return this.tell('task_started', id, node, { attempt: 1 })
   }
 
   /** Submitted, placed and started; it has been idle ever since. */
-  run(id: string, request: Partial<ObservedRequest> = {}, place: { node?: string; gpus?: number[]; mib?: number } = {}): this {
+  run(
+    id: string,
+    request: Partial<ObservedRequest> = {},
+    place: { node?: string; gpus?: number[]; mib?: number } = {},
+  ): this {
     return this.submit(id, request)
       .place(id, place)
       .start(id, { noswap: request.noswap ?? 0, ...place })
   }
 
-  residency(id: string, residency: ObservedAttempt['residency'], because: string | null = null, node = 'a'): this {
+  residency(
+    id: string,
+    residency: ObservedAttempt['residency'],
+    because: string | null = null,
+    node = 'a',
+  ): this {
     return this.tell('task_residency', id, node, { residency, because })
   }
 
@@ -131,7 +159,16 @@ export class ForgedRun {
   }
 
   tell(kind: EventKind, taskId: string | null, nodeId: string | null, data: EventData = {}): this {
-    const event: Event = { seq: ++this.#seq, at: this.now, kind, taskId, nodeId, causedBy: null, by: null, data }
+    const event: Event = {
+      seq: ++this.#seq,
+      at: this.now,
+      kind,
+      taskId,
+      nodeId,
+      causedBy: null,
+      by: null,
+      data,
+    }
     this.checker.afterEvents([event])
     this.checker.afterStep()
     return this

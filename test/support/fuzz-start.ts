@@ -10,5 +10,7 @@ export function fuzzStart(env: Readonly<Record<string, string | undefined>>): nu
   if (given === '') return randomInt(0, MAX_FUZZ_START)
   const from = /^\d{1,10}$/.test(given) ? Number(given) : NaN
   if (from <= MAX_FUZZ_START) return from
-  throw new Error(`HEADROOM_FUZZ_FROM is ${JSON.stringify(given)}; it must be a whole number from 0 to ${MAX_FUZZ_START}`)
+  throw new Error(
+    `HEADROOM_FUZZ_FROM is ${JSON.stringify(given)}; it must be a whole number from 0 to ${MAX_FUZZ_START}`,
+  )
 }

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 
-const FILES = ['gantt-layout', 'gantt-draw'].map((name) => join(import.meta.dirname, `../../ui/charts/${name}.ts`))
+const FILES = ['gantt-layout', 'gantt-draw'].map((name) =>
+  join(import.meta.dirname, `../../ui/charts/${name}.ts`),
+)
 
 /** @param body what is done with `canvas`, `ctx`, `bars` and `drawAll`; its value is that of the script */
 export function ganttScript(body: string): string {

@@ -135,25 +135,36 @@ export interface GuardServer {
 }
 
 /** Guards opened by another process; `uid`: as that user. */
-export async function startGuardServer(folder: string, isIsolated: boolean, uid?: number): Promise<GuardServer> {
+export async function startGuardServer(
+  folder: string,
+  isIsolated: boolean,
+  uid?: number,
+): Promise<GuardServer> {
   const program = await guardProgram()
-  const child = fork(join(import.meta.dirname, 'guard-server.ts'), [folder, program, isIsolated ? 'isolated' : 'plain'], {
-    execArgv: [],
-    ...(uid === undefined ? {} : { uid, gid: uid }),
-  })
+  const child = fork(
+    join(import.meta.dirname, 'guard-server.ts'),
+    [folder, program, isIsolated ? 'isolated' : 'plain'],
+    {
+      execArgv: [],
+      ...(uid === undefined ? {} : { uid, gid: uid }),
+    },
+  )
   children.add(child)
   const exits: GuardedTask[] = []
   const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>()
   let last = 0
   await new Promise<void>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`guard server ended with ${code}`)))
-    child.on('message', (message: { ready?: true; exited?: GuardedTask; id?: number; value?: unknown; error?: string }) => {
-      if (message.ready) resolve()
-      if (message.exited !== undefined) exits.push(message.exited)
-      if (message.id === undefined) return
-      if (message.error === undefined) waiting.get(message.id)?.resolve(message.value)
-      else waiting.get(message.id)?.reject(new Error(message.error))
-    })
+    child.on(
+      'message',
+      (message: { ready?: true; exited?: GuardedTask; id?: number; value?: unknown; error?: string }) => {
+        if (message.ready) resolve()
+        if (message.exited !== undefined) exits.push(message.exited)
+        if (message.id === undefined) return
+        if (message.error === undefined) waiting.get(message.id)?.resolve(message.value)
+        else waiting.get(message.id)?.reject(new Error(message.error))
+      },
+    )
   })
   const ask = (call: GuardServerCall): Promise<unknown> =>
     new Promise((resolve, reject) => {

@@ -26,7 +26,10 @@ export interface CommandOptions {
 export const UNMEASURED = { NODE_V8_COVERAGE: '' }
 
 /** Runs it to its end, whatever its exit code. */
-export function headroom(args: readonly string[], { cwd = ROOT, env = {} }: CommandOptions = {}): Promise<Ended> {
+export function headroom(
+  args: readonly string[],
+  { cwd = ROOT, env = {} }: CommandOptions = {},
+): Promise<Ended> {
   const command = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), ...args]
   return new Promise((resolve, reject) => {
     execFile(
@@ -43,9 +46,13 @@ export function headroom(args: readonly string[], { cwd = ROOT, env = {} }: Comm
 }
 
 /** The same for `--json`; fails with what it said when it did not end with that code. */
-export async function headroomJson<T>(args: readonly string[], options: CommandOptions & { readonly code?: number } = {}): Promise<T> {
+export async function headroomJson<T>(
+  args: readonly string[],
+  options: CommandOptions & { readonly code?: number } = {},
+): Promise<T> {
   const { code, stdout, stderr } = await headroom([...args, '--json'], options)
-  if (code !== (options.code ?? 0)) throw new Error(`headroom ${args.join(' ')} ended with ${code}:\n${stderr}${stdout}`)
+  if (code !== (options.code ?? 0))
+    throw new Error(`headroom ${args.join(' ')} ended with ${code}:\n${stderr}${stdout}`)
   return JSON.parse(stdout) as T
 }
 

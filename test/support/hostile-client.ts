@@ -39,7 +39,12 @@ export async function sendHostile(
   return tally
 }
 
-function faultOf(status: number, text: string, sent: HostileRequest, isAllowed: (status: number, code: string) => boolean): string | null {
+function faultOf(
+  status: number,
+  text: string,
+  sent: HostileRequest,
+  isAllowed: (status: number, code: string) => boolean,
+): string | null {
   if (status < 400 || sent.method === 'HEAD') return null
   const code = /"code":"(\w+)"/.exec(text)?.[1] ?? ''
   if (code !== '' && (status < 500 || isAllowed(status, code))) return null
@@ -67,7 +72,10 @@ function answerTo(
         setHost: sent.headers['host'] === undefined,
       })
       asked.setTimeout(ANSWER_WITHIN_MS, () => asked.destroy(new Error('no answer in time')))
-      asked.once('response', (answer) => void read(answer).then((text) => resolve({ status: answer.statusCode ?? 0, text })))
+      asked.once(
+        'response',
+        (answer) => void read(answer).then((text) => resolve({ status: answer.statusCode ?? 0, text })),
+      )
       asked.once('error', gone)
       asked.end(sent.body ?? undefined)
     } catch {
@@ -78,7 +86,9 @@ function answerTo(
 }
 
 function lengthened({ headers, body }: HostileRequest): Record<string, string> {
-  return body === null || headers['transfer-encoding'] !== undefined ? headers : { ...headers, 'content-length': String(body.length) }
+  return body === null || headers['transfer-encoding'] !== undefined
+    ? headers
+    : { ...headers, 'content-length': String(body.length) }
 }
 
 /** The answer, or its beginning when it never ends. */

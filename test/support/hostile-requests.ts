@@ -50,7 +50,11 @@ interface Draft {
   headers: Record<string, string>
 }
 
-export function requestMaker(document: OpenApiDocument, known: Known, random: RandomStream): () => HostileRequest {
+export function requestMaker(
+  document: OpenApiDocument,
+  known: Known,
+  random: RandomStream,
+): () => HostileRequest {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   )
@@ -62,23 +66,48 @@ export function requestMaker(document: OpenApiDocument, known: Known, random: Ra
       spoil(draft, random)
       return name
     })
-    return { method: draft.method, path: urlOf(path, draft), headers: draft.headers, body: bodyOf(draft), spoilt }
+    return {
+      method: draft.method,
+      path: urlOf(path, draft),
+      headers: draft.headers,
+      body: bodyOf(draft),
+      spoilt,
+    }
   }
 }
 
-function validDraft(path: string, method: string, operation: Operation, known: Known, random: RandomStream): Draft {
+function validDraft(
+  path: string,
+  method: string,
+  operation: Operation,
+  known: Known,
+  random: RandomStream,
+): Draft {
   const parts = new Map<string, string>()
-  for (const [, name = ''] of path.matchAll(/\{(\w+)\}/g)) parts.set(name, encodeURIComponent(pick(random, known[name] ?? ['x'])))
+  for (const [, name = ''] of path.matchAll(/\{(\w+)\}/g))
+    parts.set(name, encodeURIComponent(pick(random, known[name] ?? ['x'])))
   const schema = Object.values(operation.requestBody?.content ?? {})[0]?.schema
   const query = (operation.parameters ?? [])
     .filter((parameter) => parameter.in === 'query' && random() < 0.4)
-    .map(({ name, schema: of }): [string, string] => [name, encodeURIComponent(String(sample(of ?? {}, random)))])
+    .map(({ name, schema: of }): [string, string] => [
+      name,
+      encodeURIComponent(String(sample(of ?? {}, random))),
+    ])
   const headers: Record<string, string> = schema === undefined ? {} : { 'content-type': 'application/json' }
-  return { method, parts, query, fields: schema === undefined ? null : fieldsOf(schema, random), raw: null, headers }
+  return {
+    method,
+    parts,
+    query,
+    fields: schema === undefined ? null : fieldsOf(schema, random),
+    raw: null,
+    headers,
+  }
 }
 
 function fieldsOf(schema: JsonSchema, random: RandomStream): Map<string, string> {
-  const fields = Object.entries(schema.properties ?? schema.anyOf?.[0]?.properties ?? {}).filter(() => random() < 0.7)
+  const fields = Object.entries(schema.properties ?? schema.anyOf?.[0]?.properties ?? {}).filter(
+    () => random() < 0.7,
+  )
   return new Map(fields.map(([name, of]) => [name, JSON.stringify(sample(of, random)) ?? 'null']))
 }
 
@@ -92,7 +121,13 @@ function sample(schema: JsonSchema, random: RandomStream): unknown {
   switch (type) {
     case 'integer':
     case 'number':
-      return pick(random, [minimum, maximum, minimum - 1, maximum + 1, Math.floor(minimum + random() * (maximum - minimum))])
+      return pick(random, [
+        minimum,
+        maximum,
+        minimum - 1,
+        maximum + 1,
+        Math.floor(minimum + random() * (maximum - minimum)),
+      ])
     case 'boolean':
       return random() < 0.5
     case 'null':
@@ -100,7 +135,9 @@ function sample(schema: JsonSchema, random: RandomStream): unknown {
     case 'array':
       return Array.from({ length: Math.floor(random() * 3) }, () => sample(schema.items ?? {}, random))
     case 'object':
-      return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, of]) => [name, sample(of, random)]))
+      return Object.fromEntries(
+        Object.entries(schema.properties ?? {}).map(([name, of]) => [name, sample(of, random)]),
+      )
     default:
       return 'a'.repeat(Math.max(1, schema.minLength ?? 1))
   }
@@ -122,7 +159,8 @@ const SCRAMBLED: readonly ((text: string) => Buffer)[] = [
   (text) => Buffer.from(`${text},`),
   (text) => Buffer.from(`\uFEFF${text}`),
   (text) => Buffer.from(text, 'utf16le'),
-  (text) => Buffer.concat([Buffer.from(text.slice(0, -1)), Buffer.from([0xff, 0xfe, 0xc0, 0x80]), Buffer.from('}')]),
+  (text) =>
+    Buffer.concat([Buffer.from(text.slice(0, -1)), Buffer.from([0xff, 0xfe, 0xc0, 0x80]), Buffer.from('}')]),
   (text) => Buffer.from(`[${text}]`),
   (text) => Buffer.from(`${text}${text}`),
   (text) => Buffer.from(text.replaceAll('"', "'")),
@@ -133,8 +171,16 @@ const SCRAMBLED: readonly ((text: string) => Buffer)[] = [
 
 const SPOILERS: readonly (readonly [string, (draft: Draft, random: RandomStream) => void])[] = [
   ['path', (draft, random) => setRandom(draft.parts, hostileUrlPart(random), random)],
-  ['query value', (draft, random) => void (draft.query.length > 0 && (pick(random, draft.query)[1] = hostileUrlPart(random)))],
-  ['query name', (draft, random) => void draft.query.push([encodeURIComponent(hostileKey(random)), hostileUrlPart(random)])],
+  [
+    'query value',
+    (draft, random) =>
+      void (draft.query.length > 0 && (pick(random, draft.query)[1] = hostileUrlPart(random))),
+  ],
+  [
+    'query name',
+    (draft, random) =>
+      void draft.query.push([encodeURIComponent(hostileKey(random)), hostileUrlPart(random)]),
+  ],
   ['query twice', (draft) => void draft.query.push(...draft.query)],
   ['field', (draft, random) => setRandom(draft.fields, hostileJson(random), random)],
   ['field', (draft, random) => setRandom(draft.fields, hostileJson(random), random)],

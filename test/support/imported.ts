@@ -11,7 +11,11 @@ export interface Imported {
   readonly tasks: readonly TraceTask[]
 }
 
-export async function importFile(format: string, file: string, options: ImportOptions = {}): Promise<Imported> {
+export async function importFile(
+  format: string,
+  file: string,
+  options: ImportOptions = {},
+): Promise<Imported> {
   const importer = importerOf(format)
   const { header, taskCount, tasks, close } = await importTrace(importer, file, options)
   const all = await collect(tasks)
@@ -40,7 +44,9 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 
 /** Every reason that was counted stands in the documentation of the format. */
 function expectDeclared({ columns, dropped, ignored, adjusted }: Importer, header: TraceHeader): void {
-  const ofColumns = columns.flatMap(({ name }) => name.split(', ').flatMap((column) => [`no_${column}`, `bad_${column}`]))
+  const ofColumns = columns.flatMap(({ name }) =>
+    name.split(', ').flatMap((column) => [`no_${column}`, `bad_${column}`]),
+  )
   const reasons = new Set([...Object.keys(COMMON_REASONS), ...Object.keys(dropped), ...ofColumns])
   expect([...reasons]).toEqual(expect.arrayContaining(Object.keys(header.dropped)))
   expect(Object.keys(ignored)).toEqual(expect.arrayContaining(Object.keys(header.importer?.ignored ?? {})))
@@ -49,5 +55,7 @@ function expectDeclared({ columns, dropped, ignored, adjusted }: Importer, heade
 
 /** Every row became a task or is counted as dropped. */
 export function expectEveryRow({ header, tasks }: Imported): void {
-  expect(tasks.length + Object.values(header.dropped).reduce((sum, count) => sum + count, 0)).toBe(header.rows)
+  expect(tasks.length + Object.values(header.dropped).reduce((sum, count) => sum + count, 0)).toBe(
+    header.rows,
+  )
 }

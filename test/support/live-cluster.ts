@@ -47,7 +47,11 @@ export class Member {
   /** Resolves once `isUp`; rejects with its output when it ends before. @param more arguments of this life only */
   async start(isUp: () => Promise<boolean> | boolean, more: readonly string[] = []): Promise<void> {
     const [file = '', ...args] = [...this.#command, ...more]
-    const child = spawn(file, args, { cwd: ROOT, env: { ...process.env, ...this.#env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(file, args, {
+      cwd: ROOT,
+      env: { ...process.env, ...this.#env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     this.#child = child
     this.starts += 1
     const read = (chunk: Buffer): void => {
@@ -56,7 +60,8 @@ export class Member {
     child.stdout.on('data', read)
     child.stderr.on('data', read)
     const running = async (): Promise<boolean> => {
-      if (!this.isRunning) throw new Error(`${this.name} ended with ${child.exitCode ?? child.signalCode}: ${this.output}`)
+      if (!this.isRunning)
+        throw new Error(`${this.name} ended with ${child.exitCode ?? child.signalCode}: ${this.output}`)
       return await isUp()
     }
     await until(`${this.name} is up`, running).catch((fault: unknown) => {
@@ -97,7 +102,11 @@ export class LiveCluster {
     ;[this.#natsPort, this.#httpPort] = ports
     // Tasks write into it, each as a user of its own.
     chmodSync(this.folder, 0o777)
-    this.broker = this.#member('nats-server', ['nats-server', '-a', '127.0.0.1', '-p', String(this.#natsPort)], {})
+    this.broker = this.#member(
+      'nats-server',
+      ['nats-server', '-a', '127.0.0.1', '-p', String(this.#natsPort)],
+      {},
+    )
     const env = {
       CONTROLLER_HTTP_HOST: '127.0.0.1',
       CONTROLLER_HTTP_PORT: String(this.#httpPort),
@@ -160,13 +169,22 @@ export class LiveCluster {
     // Each has its own: it is read again at every start.
     const file = this.path(`fleet-${this.#members.length}.scenario.yaml`)
     writeFileSync(file, scenario)
-    const fleet = this.#member('simulated fleet', [...headroom('sim', 'serve', file, '--nats', this.natsUrl), ...options], {})
+    const fleet = this.#member(
+      'simulated fleet',
+      [...headroom('sim', 'serve', file, '--nats', this.natsUrl), ...options],
+      {},
+    )
     await fleet.start(() => fleet.output.includes('connected'))
     return fleet
   }
 
   /** A server of real processes and declared GPUs. */
-  async startServer(name: string, inventory: string, env: Environment = {}, ...options: readonly string[]): Promise<Member> {
+  async startServer(
+    name: string,
+    inventory: string,
+    env: Environment = {},
+    ...options: readonly string[]
+  ): Promise<Member> {
     const file = this.path(`${name}.inventory.yaml`)
     writeFileSync(file, inventory)
     return this.#startServer(name, env, ['--device', 'process', '--inventory', file, ...options])
@@ -180,10 +198,17 @@ export class LiveCluster {
   async #startServer(name: string, env: Environment, options: readonly string[]): Promise<Member> {
     const state = this.path(name)
     mkdirSync(state, { recursive: true })
-    const identity = { CONTROLLER_NATS_URL: this.natsUrl, NODE_NAME: name, NODE_ADDRESS: '127.0.0.1', NODE_STATE_DIR: state }
+    const identity = {
+      CONTROLLER_NATS_URL: this.natsUrl,
+      NODE_NAME: name,
+      NODE_ADDRESS: '127.0.0.1',
+      NODE_STATE_DIR: state,
+    }
     const command = headroom('gpu-server', '--allow-exec', ...taskIdentity(), ...options)
     const server = this.#member(name, command, { ...identity, LOG_LEVEL: 'info', ...env })
-    await server.start(async () => (await this.nodes()).some((node) => node.name === name && node.status === 'up'))
+    await server.start(async () =>
+      (await this.nodes()).some((node) => node.name === name && node.status === 'up'),
+    )
     return server
   }
 
@@ -191,9 +216,8 @@ export class LiveCluster {
   async nodes(): Promise<readonly NodeStatus[]> {
     const nodes: NodeStatus[] = []
     for (let cursor: string | null = ''; cursor !== null;) {
-      const page: { readonly items: readonly NodeStatus[]; readonly next_cursor: string | null } = await this.get(
-        `/nodes?limit=1000${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
-      )
+      const page: { readonly items: readonly NodeStatus[]; readonly next_cursor: string | null } =
+        await this.get(`/nodes?limit=1000${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`)
       nodes.push(...page.items)
       cursor = page.next_cursor
     }
@@ -209,7 +233,9 @@ export class LiveCluster {
   async send<T>(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<T> {
     const answer = await fetch(`${this.url}/api/v1${path}`, {
       method,
-      ...(body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+      ...(body === undefined
+        ? {}
+        : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
     })
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
     return (answer.status === 204 ? null : await answer.json()) as T
@@ -256,7 +282,11 @@ function kill(pid: number): void {
 }
 
 /** Waits for a fact; rejects when it does not come, or `look` throws. */
-export async function until(what: string, look: () => Promise<boolean> | boolean, withinMs = START_WITHIN_MS): Promise<void> {
+export async function until(
+  what: string,
+  look: () => Promise<boolean> | boolean,
+  withinMs = START_WITHIN_MS,
+): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!(await look())) {
     if (performance.now() > deadline) throw new Error(`not within ${withinMs / 1000} s: ${what}`)
@@ -265,7 +295,13 @@ export async function until(what: string, look: () => Promise<boolean> | boolean
 }
 
 export function headroom(...args: readonly string[]): readonly string[] {
-  return [process.execPath, '--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), ...args]
+  return [
+    process.execPath,
+    '--import',
+    join(ROOT, 'cli/require-node.mjs'),
+    join(ROOT, 'cli/main.ts'),
+    ...args,
+  ]
 }
 
 function freePort(): Promise<number> {

@@ -11,7 +11,8 @@ export function manualTime(start: number): RealTime & { advance(ms: number): Pro
   let planned: Planned[] = []
   const next = (until: number): Planned | undefined => {
     let first: Planned | undefined
-    for (const each of planned) if (each.at <= until && (first === undefined || each.at < first.at)) first = each
+    for (const each of planned)
+      if (each.at <= until && (first === undefined || each.at < first.at)) first = each
     return first
   }
   return {

@@ -38,13 +38,19 @@ export const ODD_VALUES: readonly unknown[] = [
 
 /** Any message of that operation. */
 export function envelopeOf(op: string): fc.Arbitrary<Envelope> {
-  return valueOf({ kind: 'record', fields: { ...ENVELOPE.fields, body: variantOf(BODIES, op) } }) as fc.Arbitrary<Envelope>
+  return valueOf({
+    kind: 'record',
+    fields: { ...ENVELOPE.fields, body: variantOf(BODIES, op) },
+  }) as fc.Arbitrary<Envelope>
 }
 
 function valueOf(shape: Shape): fc.Arbitrary<unknown> {
   switch (shape.kind) {
     case 'integer':
-      return fc.oneof(fc.integer({ min: Math.max(shape.min, -9), max: Math.min(shape.max, 9) }), fc.constantFrom(shape.min, shape.max))
+      return fc.oneof(
+        fc.integer({ min: Math.max(shape.min, -9), max: Math.min(shape.max, 9) }),
+        fc.constantFrom(shape.min, shape.max),
+      )
     case 'text':
       return textOf(shape)
     case 'flag':
@@ -58,15 +64,22 @@ function valueOf(shape: Shape): fc.Arbitrary<unknown> {
     case 'list':
       return listOf(shape)
     case 'record':
-      return fc.record(Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, valueOf(field)])), {
-        requiredKeys: Object.keys(shape.fields).filter((name) => shape.fields[name]?.kind !== 'optional'),
-      })
+      return fc.record(
+        Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, valueOf(field)])),
+        {
+          requiredKeys: Object.keys(shape.fields).filter((name) => shape.fields[name]?.kind !== 'optional'),
+        },
+      )
     case 'tagged':
       return fc.oneof(...Object.keys(shape.variants).map((name) => valueOf(variantOf(shape, name))))
   }
 }
 
-function textOf({ minLength, maxLength, characters }: Extract<Shape, { kind: 'text' }>): fc.Arbitrary<string> {
+function textOf({
+  minLength,
+  maxLength,
+  characters,
+}: Extract<Shape, { kind: 'text' }>): fc.Arbitrary<string> {
   const units = fc.constantFrom(
     'a',
     'Z',
@@ -89,13 +102,18 @@ function listOf({ of, minItems, maxItems, rule }: Extract<Shape, { kind: 'list' 
   const range = { minLength: minItems, maxLength: Math.min(maxItems, 4) }
   if (rule === 'no_duplicates') return fc.uniqueArray(valueOf(of), range)
   const items = fc.array(valueOf(of), range)
-  return rule === 'none' ? items : items.map((all) => all.map((item, index) => ({ ...(item as object), index })))
+  return rule === 'none'
+    ? items
+    : items.map((all) => all.map((item, index) => ({ ...(item as object), index })))
 }
 
 /** Every place in a message, as `body.tasks.0.attempt`. */
 export function pathsOf(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, inner]) => [name, ...pathsOf(inner).map((path) => `${name}.${path}`)])
+  return Object.entries(value).flatMap(([name, inner]) => [
+    name,
+    ...pathsOf(inner).map((path) => `${name}.${path}`),
+  ])
 }
 
 /** A copy in which the value at the path is another one; undefined takes a field away. */
@@ -103,5 +121,7 @@ export function withValueAt(value: unknown, path: string, replacement: unknown):
   const [name, ...rest] = path.split('.') as [string, ...string[]]
   const copy = Array.isArray(value) ? [...(value as unknown[])] : { ...(value as object) }
   const inner = (copy as Record<string, unknown>)[name]
-  return Object.assign(copy, { [name]: rest.length === 0 ? replacement : withValueAt(inner, rest.join('.'), replacement) })
+  return Object.assign(copy, {
+    [name]: rest.length === 0 ? replacement : withValueAt(inner, rest.join('.'), replacement),
+  })
 }

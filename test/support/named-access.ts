@@ -10,6 +10,12 @@ export function namedAccess(): Access {
   }
   return {
     ...createAccess({ book: null, now: () => 0, requestsPerSecond: 0 }),
-    authenticator: { isRequired: true, callerOf, knownCaller: callerOf, isGood: () => true, hasAdmin: () => true },
+    authenticator: {
+      isRequired: true,
+      callerOf,
+      knownCaller: callerOf,
+      isGood: () => true,
+      hasAdmin: () => true,
+    },
   }
 }

@@ -28,7 +28,8 @@ export function whyNoNatsServer(): string | null {
     execFileSync('nats-server', ['--version'], { stdio: 'ignore', env: ENVIRONMENT })
     return null
   } catch {
-    const why = 'nats-server is not installed: `apt-get install nats-server`, or see https://github.com/nats-io/nats-server/releases'
+    const why =
+      'nats-server is not installed: `apt-get install nats-server`, or see https://github.com/nats-io/nats-server/releases'
     if (process.env['CI']) throw new Error(why)
     process.stderr.write(`skipped: ${why}\n`)
     return why
@@ -64,7 +65,10 @@ export async function startNatsServer(config = '', port?: number): Promise<NatsS
   const write = (): void => writeFileSync(file, `listen: "127.0.0.1:${listenPort}"\n${text}\n`)
   const start = async (): Promise<void> => {
     write()
-    const started = spawn('nats-server', ['-c', file], { stdio: ['ignore', 'ignore', 'pipe'], env: ENVIRONMENT })
+    const started = spawn('nats-server', ['-c', file], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: ENVIRONMENT,
+    })
     child = started
     running.add(started)
     started.once('exit', () => running.delete(started))
@@ -89,7 +93,8 @@ export async function startNatsServer(config = '', port?: number): Promise<NatsS
       child?.kill('SIGHUP')
       const deadline = performance.now() + START_WITHIN_MS
       while (!logged.includes('Reloaded server configuration', from)) {
-        if (performance.now() > deadline) throw new Error(`nats-server does not take in its configuration: ${logged.slice(from)}`)
+        if (performance.now() > deadline)
+          throw new Error(`nats-server does not take in its configuration: ${logged.slice(from)}`)
         await new Promise((resolve) => setTimeout(resolve, 5))
       }
     },
@@ -148,7 +153,8 @@ function isStopped(statFile: string): boolean {
 async function listening(port: number, child: ChildProcess, log: () => string): Promise<void> {
   const deadline = performance.now() + START_WITHIN_MS
   while (!(await greets(port))) {
-    if (child.exitCode !== null || performance.now() > deadline) throw new Error(`nats-server did not start: ${log()}`)
+    if (child.exitCode !== null || performance.now() > deadline)
+      throw new Error(`nats-server did not start: ${log()}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

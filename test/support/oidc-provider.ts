@@ -19,7 +19,8 @@ export class OidcProvider {
   /** What UserInfo answers; null: the provider has no such endpoint. */
   userInfo: Record<string, unknown> | null = null
   /** Overrides of what is true, for tokens that must not be taken. */
-  lie: { nonce?: string; audience?: string; issuer?: string; expiresInSeconds?: number; isForged?: boolean } = {}
+  lie: { nonce?: string; audience?: string; issuer?: string; expiresInSeconds?: number; isForged?: boolean } =
+    {}
   readonly #server: Server
   readonly #keys = generateKeyPairSync('rsa', { modulusLength: 2048 })
   readonly #otherKeys = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -75,7 +76,11 @@ export class OidcProvider {
     if (this.refuses) back.searchParams.set('error', 'access_denied')
     else {
       const code = randomUUID()
-      this.#grants.set(code, { nonce: query.get('nonce') ?? '', challenge: query.get('code_challenge') ?? '', redirectUri })
+      this.#grants.set(code, {
+        nonce: query.get('nonce') ?? '',
+        challenge: query.get('code_challenge') ?? '',
+        redirectUri,
+      })
       back.searchParams.set('code', code)
     }
     response.writeHead(302, { location: back.href }).end()
@@ -87,12 +92,21 @@ export class OidcProvider {
     const challenge = createHash('sha256')
       .update(form.get('code_verifier') ?? '')
       .digest('base64url')
-    const isClient = form.get('client_id') === this.clientId && form.get('client_secret') === this.clientSecret
+    const isClient =
+      form.get('client_id') === this.clientId && form.get('client_secret') === this.clientSecret
     if (!isClient) return json(response, 401, { error: 'invalid_client' })
-    if (grant === undefined || grant.challenge !== challenge || grant.redirectUri !== form.get('redirect_uri')) {
+    if (
+      grant === undefined ||
+      grant.challenge !== challenge ||
+      grant.redirectUri !== form.get('redirect_uri')
+    ) {
       return json(response, 400, { error: 'invalid_grant' })
     }
-    json(response, 200, { access_token: randomUUID(), token_type: 'Bearer', id_token: this.#idToken(grant.nonce) })
+    json(response, 200, {
+      access_token: randomUUID(),
+      token_type: 'Bearer',
+      id_token: this.#idToken(grant.nonce),
+    })
   }
 
   #idToken(nonce: string): string {

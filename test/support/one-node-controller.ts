@@ -1,5 +1,14 @@
 /** The controller's side of the wire for one GPU server over a real broker: welcomes, leases, acknowledges, and sends what a test tells it. */
-import type { Command, CommandResult, ControllerBody, Envelope, Hello, LogChunk, NodeBody, NodeEvent } from '../../protocol/messages.ts'
+import type {
+  Command,
+  CommandResult,
+  ControllerBody,
+  Envelope,
+  Hello,
+  LogChunk,
+  NodeBody,
+  NodeEvent,
+} from '../../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import { everyNode, nodeSubject } from '../../protocol/subjects.ts'
 import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'
@@ -21,7 +30,13 @@ export class OneNodeController {
 
   constructor(url: string) {
     const quiet = { onState: () => {}, onBadMessage: () => {} }
-    this.bus = connectNatsBus({ urls: [url], name: 'controller', auth: { kind: 'none' }, tls: null, ...quiet })
+    this.bus = connectNatsBus({
+      urls: [url],
+      name: 'controller',
+      auth: { kind: 'none' },
+      tls: null,
+      ...quiet,
+    })
     for (const verb of ['hello', 'heartbeat', 'event'] as const) {
       this.bus.subscribe(everyNode(verb), (message, _subject, reply) => {
         const answer = this.#answerTo(message)
@@ -41,7 +56,9 @@ export class OneNodeController {
   /** As of the latest snapshot. */
   task(taskId: string): Hello['tasks'][number] | undefined {
     const body = this.#last?.body
-    return body?.op === 'hello' || body?.op === 'heartbeat' ? body.tasks.find(({ task_id }) => task_id === taskId) : undefined
+    return body?.op === 'hello' || body?.op === 'heartbeat'
+      ? body.tasks.find(({ task_id }) => task_id === taskId)
+      : undefined
   }
 
   async hello(count: number): Promise<Hello> {
@@ -49,8 +66,13 @@ export class OneNodeController {
     return this.hellos[count - 1] as Hello
   }
 
-  async event(taskId: string, kind: NodeEvent['kind'], isIt: (event: NodeEvent) => boolean = () => true): Promise<NodeEvent> {
-    const find = () => this.events.find((event) => event.task_id === taskId && event.kind === kind && isIt(event))
+  async event(
+    taskId: string,
+    kind: NodeEvent['kind'],
+    isIt: (event: NodeEvent) => boolean = () => true,
+  ): Promise<NodeEvent> {
+    const find = () =>
+      this.events.find((event) => event.task_id === taskId && event.kind === kind && isIt(event))
     await until(`${kind} of ${taskId}`, () => find() !== undefined)
     return find() as NodeEvent
   }
@@ -70,7 +92,14 @@ export class OneNodeController {
     fields: { readonly onNodeLoss?: 'wait' | 'fail'; readonly vramMib?: number } = {},
   ) {
     const { onNodeLoss = 'wait', vramMib = 1_000 } = fields
-    const shape = { gpus: [0], vram_mib: vramMib, gpu_mode: 'shared', noswap: 0, priority: 2, on_node_loss: onNodeLoss } as const
+    const shape = {
+      gpus: [0],
+      vram_mib: vramMib,
+      gpu_mode: 'shared',
+      noswap: 0,
+      priority: 2,
+      on_node_loss: onNodeLoss,
+    } as const
     return this.command({ op: 'start', task_id: taskId, attempt: 1, command, ...shape })
   }
 
@@ -83,7 +112,14 @@ export class OneNodeController {
   }
 
   async readLog(taskId: string, attempt = 1): Promise<LogChunk | string> {
-    const answer = await this.#ask({ op: 'read_log', task_id: taskId, attempt, stream: 'stdout', offset: 0, max_bytes: 1_000 })
+    const answer = await this.#ask({
+      op: 'read_log',
+      task_id: taskId,
+      attempt,
+      stream: 'stdout',
+      offset: 0,
+      max_bytes: 1_000,
+    })
     if (answer.op === 'log') return answer
     return answer.op === 'refused' ? answer.reason : answer.op
   }
@@ -113,6 +149,14 @@ export class OneNodeController {
 
   #envelope(body: ControllerBody): Envelope {
     const seq = ++this.#seq
-    return { v: PROTOCOL_VERSION, id: `c${seq}`, sent_mono: seq, boot: { counter: 1, random: 'test' }, seq, epoch: 1, body }
+    return {
+      v: PROTOCOL_VERSION,
+      id: `c${seq}`,
+      sent_mono: seq,
+      boot: { counter: 1, random: 'test' },
+      seq,
+      epoch: 1,
+      body,
+    }
   }
 }

@@ -47,7 +47,8 @@ export function parseExposition(text: string): ReadonlyMap<string, ParsedFamily>
       if (current === null || pendingHelp !== null) return fail('a sample without its family')
       const sample = parseSample(line)
       const suffixes = current.type === 'histogram' ? ['_bucket', '_sum', '_count'] : ['']
-      if (!suffixes.some((suffix) => sample.name === `${current?.name}${suffix}`)) fail('a sample of another family')
+      if (!suffixes.some((suffix) => sample.name === `${current?.name}${suffix}`))
+        fail('a sample of another family')
       const series = `${sample.name} ${JSON.stringify([...sample.labels].toSorted(([a], [b]) => (a < b ? -1 : 1)))}`
       if (seen.has(series)) fail('a series that comes twice')
       seen.add(series)
@@ -88,7 +89,8 @@ function parseSample(line: string): ParsedSample {
     at += 1
   }
   const value = rest.slice(at)
-  if (value[0] !== ' ' || !NUMBER.test(value.slice(1))) throw new Error(`no number, or more than one: ${line}`)
+  if (value[0] !== ' ' || !NUMBER.test(value.slice(1)))
+    throw new Error(`no number, or more than one: ${line}`)
   return { name, labels, value: Number(value.slice(1).replace('Inf', 'Infinity')) }
 }
 
@@ -99,21 +101,29 @@ function checkFamily({ name, type, help, samples }: ParsedFamily): void {
     if (samples.some(({ value }) => !(value >= 0))) throw new Error(`${name} counts below 0`)
   } else if (name.endsWith('_total')) throw new Error(`${name} is no counter and ends in _total`)
   if (type === 'histogram') checkHistogram(name, samples)
-  const shapes = new Set(samples.map(({ labels }) => [...labels.keys()].filter((label) => label !== 'le').join()))
+  const shapes = new Set(
+    samples.map(({ labels }) => [...labels.keys()].filter((label) => label !== 'le').join()),
+  )
   if (shapes.size > 1) throw new Error(`${name} has samples with different labels`)
 }
 
 function checkHistogram(name: string, samples: readonly ParsedSample[]): void {
-  const bySeries = Map.groupBy(samples, ({ labels }) => JSON.stringify([...labels].filter(([label]) => label !== 'le')))
+  const bySeries = Map.groupBy(samples, ({ labels }) =>
+    JSON.stringify([...labels].filter(([label]) => label !== 'le')),
+  )
   for (const [series, ofOne] of bySeries) {
     const buckets = ofOne.filter((sample) => sample.name.endsWith('_bucket'))
     const count = ofOne.find((sample) => sample.name.endsWith('_count'))?.value
     const sum = ofOne.find((sample) => sample.name.endsWith('_sum'))?.value
-    const bounds = buckets.map(({ labels }) => Number((labels.get('le') ?? 'none').replace('Inf', 'Infinity')))
+    const bounds = buckets.map(({ labels }) =>
+      Number((labels.get('le') ?? 'none').replace('Inf', 'Infinity')),
+    )
     if (bounds.some((bound, i) => Number.isNaN(bound) || (i > 0 && bound <= (bounds[i - 1] as number)))) {
       throw new Error(`${name}${series}: bounds do not rise`)
     }
-    if (buckets.some(({ value }, i) => i > 0 && value < (buckets[i - 1]?.value ?? 0))) throw new Error(`${name}${series}: not cumulative`)
-    if (bounds.at(-1) !== Infinity || buckets.at(-1)?.value !== count || sum === undefined) throw new Error(`${name}${series}: incomplete`)
+    if (buckets.some(({ value }, i) => i > 0 && value < (buckets[i - 1]?.value ?? 0)))
+      throw new Error(`${name}${series}: not cumulative`)
+    if (bounds.at(-1) !== Infinity || buckets.at(-1)?.value !== count || sum === undefined)
+      throw new Error(`${name}${series}: incomplete`)
   }
 }

@@ -19,7 +19,13 @@ const clock: Clock = {
 /** The real engine over a store in memory. */
 export async function realEngine(options: MemoryStoreOptions = {}): Promise<ApiContractWorld> {
   const store = createMemoryStore(options)
-  const quiet = { send: () => {}, onEvents: () => {}, onFault: () => {}, initialConfig: {}, taskLeaseMs: null }
+  const quiet = {
+    send: () => {},
+    onEvents: () => {},
+    onFault: () => {},
+    initialConfig: {},
+    taskLeaseMs: null,
+  }
   const engine = new Engine({ clock, random: createSeededRandom('api'), store, ...quiet })
   await engine.start()
   const views = createViews(engine, clock, store.reads)
@@ -27,8 +33,19 @@ export async function realEngine(options: MemoryStoreOptions = {}): Promise<ApiC
     commands: engine.commands,
     views,
     addNode: ({ id, gpus, physicalMib }) => {
-      const reports = Array.from({ length: gpus }, (_, index) => ({ index, model: 'Test GPU', physical_mib: physicalMib, foreign_mib: 0 }))
-      const identity = { op: 'hello', node_id: id, name: `node-${id.slice(-2)}`, address: '127.0.0.1', host_swap_mib: 131_072 } as const
+      const reports = Array.from({ length: gpus }, (_, index) => ({
+        index,
+        model: 'Test GPU',
+        physical_mib: physicalMib,
+        foreign_mib: 0,
+      }))
+      const identity = {
+        op: 'hello',
+        node_id: id,
+        name: `node-${id.slice(-2)}`,
+        address: '127.0.0.1',
+        host_swap_mib: 131_072,
+      } as const
       const hello = {
         ...identity,
         gpus: reports,
@@ -49,7 +66,13 @@ export async function realEngine(options: MemoryStoreOptions = {}): Promise<ApiC
         node.groups,
       ])
       const tasks = [...views.openTasks()].map(({ spec, state }) => ({ spec, state }))
-      return JSON.stringify({ config: views.config(), nodes, groups: [...views.groups()], tasks, counts: views.counts() })
+      return JSON.stringify({
+        config: views.config(),
+        nodes,
+        groups: [...views.groups()],
+        tasks,
+        counts: views.counts(),
+      })
     },
   }
 }

@@ -45,14 +45,21 @@ export function refusingBus(bus: Bus, plan: RefusalPlan, refused: Refused[] = []
     publish: (subject, message) => bus.publish(subject, message),
     drain: () => bus.drain(),
     subscribe: (pattern, handler) =>
-      bus.subscribe(pattern, (message, subject, reply) => handler(plan.areLimitsHidden ? withoutLimit(message) : message, subject, reply)),
+      bus.subscribe(pattern, (message, subject, reply) =>
+        handler(plan.areLimitsHidden ? withoutLimit(message) : message, subject, reply),
+      ),
     request: (subject, message, timeoutMs, done) => {
       const { body } = message
       const drawn = body.op === 'start' ? drawnFor(plan, body.task_id, body.attempt) : null
       if (body.op !== 'start' || drawn === null) return bus.request(subject, message, timeoutMs, done)
       const unusable: Envelope = { ...message, body: { ...body, gpus: [NO_GPU] } }
       bus.request(subject, unusable, timeoutMs, (outcome) => {
-        if (!outcome.answered || outcome.answer.body.op !== 'result' || outcome.answer.body.outcome !== 'refused') return done(outcome)
+        if (
+          !outcome.answered ||
+          outcome.answer.body.op !== 'result' ||
+          outcome.answer.body.outcome !== 'refused'
+        )
+          return done(outcome)
         refused.push([body.task_id, body.attempt, drawn.reason])
         const answer: CommandResult = { ...outcome.answer.body, ...drawn }
         done({ answered: true, answer: { ...outcome.answer, body: answer } })

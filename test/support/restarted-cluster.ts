@@ -12,7 +12,10 @@ export interface Restart {
 }
 
 /** All nodes have spoken since. */
-export function restarted(before: ClusterBuilder, { now = before.now, forgets = [] }: Restart = {}): ClusterBuilder {
+export function restarted(
+  before: ClusterBuilder,
+  { now = before.now, forgets = [] }: Restart = {},
+): ClusterBuilder {
   const after = new ClusterBuilder()
   after.now = now
   const marks = { epoch: 1, nextTaskSeq: 10, nextEventSeq: 100, nextDecision: 10 }
@@ -39,6 +42,8 @@ function without({ placement, ...record }: TaskRecord, fields: readonly string[]
   if (placement === null) return { ...record, placement }
   return {
     ...record,
-    placement: Object.fromEntries(Object.entries(placement).filter(([name]) => !fields.includes(name))) as typeof placement,
+    placement: Object.fromEntries(
+      Object.entries(placement).filter(([name]) => !fields.includes(name)),
+    ) as typeof placement,
   }
 }

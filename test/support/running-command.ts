@@ -23,9 +23,17 @@ export interface RunningCommand {
 }
 
 /** What Node is given to run the command from the sources. */
-const FROM_SOURCES: readonly string[] = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts')]
+const FROM_SOURCES: readonly string[] = [
+  '--import',
+  join(ROOT, 'cli/require-node.mjs'),
+  join(ROOT, 'cli/main.ts'),
+]
 
-export function startHeadroom(args: readonly string[], env: Readonly<Record<string, string>> = {}, program = FROM_SOURCES): RunningCommand {
+export function startHeadroom(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  program = FROM_SOURCES,
+): RunningCommand {
   const child = spawn(process.execPath, [...program, ...args], {
     cwd: ROOT,
     env: { ...process.env, ...UNMEASURED, ...env },
@@ -39,7 +47,9 @@ export function startHeadroom(args: readonly string[], env: Readonly<Record<stri
   }
   child.stdout.on('data', read)
   child.stderr.on('data', read)
-  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))
+  const ended = new Promise<number | NodeJS.Signals | null>((resolve) =>
+    child.once('exit', (code, signal) => resolve(code ?? signal)),
+  )
   const says = (pattern: RegExp): Promise<RegExpExecArray> =>
     new Promise((resolve, reject) => {
       const end = (finish: () => void): void => {
@@ -48,7 +58,9 @@ export function startHeadroom(args: readonly string[], env: Readonly<Record<stri
         finish()
       }
       const fail = (why: string): void =>
-        end(() => reject(new Error(`headroom ${args.join(' ')} ${why} before it said ${String(pattern)}: ${output}`)))
+        end(() =>
+          reject(new Error(`headroom ${args.join(' ')} ${why} before it said ${String(pattern)}: ${output}`)),
+        )
       const look = (): void => {
         const match = pattern.exec(output)
         if (match !== null) end(() => resolve(match))

@@ -31,7 +31,8 @@ export function schemaText(): string {
 export function withFields(page: string): string {
   const [before, rest] = page.split(BEGIN)
   const after = rest?.split(END)[1]
-  if (before === undefined || after === undefined) throw new Error(`docs/scenario-format.md has no ${BEGIN} … ${END}`)
+  if (before === undefined || after === undefined)
+    throw new Error(`docs/scenario-format.md has no ${BEGIN} … ${END}`)
   return `${before}${BEGIN}\n\n${sectionsOf(scenarioRule, '', 'The file').join('\n')}\n${END}${after}`
 }
 
@@ -50,7 +51,8 @@ const PURPOSES: Readonly<Record<string, string>> = {
 export function withIndex(page: string): string {
   const [before, rest] = page.split(INDEX_BEGIN)
   const after = rest?.split(INDEX_END)[1]
-  if (before === undefined || after === undefined) throw new Error(`scenarios/README.md has no ${INDEX_BEGIN} … ${INDEX_END}`)
+  if (before === undefined || after === undefined)
+    throw new Error(`scenarios/README.md has no ${INDEX_BEGIN} … ${INDEX_END}`)
   const files = globSync('**/*.scenario.yaml', { cwd: SCENARIOS }).sort((a, b) => (a < b ? -1 : 1))
   const folders = [...new Set(files.map(folderOf))].toSorted((a, b) => placeOf(a) - placeOf(b))
   const sections = folders.map((folder) => {
@@ -82,13 +84,19 @@ export function sectionsOf(rule: Rule, path: string, title: string): string[] {
   if (rule.kind === 'list') return sectionsOf(rule.item, `${path}[]`, `\`${path}[]\``)
   if (rule.kind === 'scalar_or') return sectionsOf(rule.collection, path, title)
   if (rule.kind === 'by_key') {
-    return Object.entries(rule.records).flatMap(([key, record]) => sectionsOf(record, path, `\`${path}\` with \`${key}\``))
+    return Object.entries(rule.records).flatMap(([key, record]) =>
+      sectionsOf(record, path, `\`${path}\` with \`${key}\``),
+    )
   }
   if (rule.kind === 'by_value') {
-    return Object.entries(rule.records).flatMap(([value, record]) => sectionsOf(record, path, `\`${path}\` with \`${rule.key}: ${value}\``))
+    return Object.entries(rule.records).flatMap(([value, record]) =>
+      sectionsOf(record, path, `\`${path}\` with \`${rule.key}: ${value}\``),
+    )
   }
   if (rule.kind !== 'record') return []
-  const inside = Object.entries(rule.fields).flatMap(([key, field]) => sectionsOf(field.rule, below(path, key), `\`${below(path, key)}\``))
+  const inside = Object.entries(rule.fields).flatMap(([key, field]) =>
+    sectionsOf(field.rule, below(path, key), `\`${below(path, key)}\``),
+  )
   return [sectionOf(rule, title), ...inside]
 }
 
@@ -97,7 +105,9 @@ function below(path: string, key: string): string {
 }
 
 function sectionOf({ fields }: RecordData, title: string): string {
-  const rows = Object.entries(fields).map(([key, field]) => row(`\`${key}\``, shapeOf(field.rule), defaultOf(field), field.doc))
+  const rows = Object.entries(fields).map(([key, field]) =>
+    row(`\`${key}\``, shapeOf(field.rule), defaultOf(field), field.doc),
+  )
   const names = Object.values(fields).flatMap(({ rule }) => meaningsOf(rule))
   return `### ${title}\n\n${row('field', 'value', 'left out', 'meaning')}|---|---|---|---|\n${rows.join('')}${names.length === 0 ? '' : `\n${names.join('')}`}`
 }

@@ -15,17 +15,33 @@ export interface Screen {
   readonly part?: (page: Page) => Locator
 }
 
-const SWEPT = { scenario: 'thrash-guard', overcommit_percents: [0, 50, 100], seeds: [1, 2], objectives: ['queue_wait.p95<=30m'] }
+const SWEPT = {
+  scenario: 'thrash-guard',
+  overcommit_percents: [0, 50, 100],
+  seeds: [1, 2],
+  objectives: ['queue_wait.p95<=30m'],
+}
 
 export const SCREENS: readonly Screen[] = [
   { name: 'dashboard', pathOf: () => '/' },
   { name: 'tasks', pathOf: () => '/tasks' },
-  { name: 'task', pathOf: async (ask) => `/tasks/${(await ask<TaskPage>('GET', '/tasks?state=running&limit=1')).items[0]?.id ?? ''}` },
+  {
+    name: 'task',
+    pathOf: async (ask) =>
+      `/tasks/${(await ask<TaskPage>('GET', '/tasks?state=running&limit=1')).items[0]?.id ?? ''}`,
+  },
   { name: 'nodes', pathOf: () => '/nodes' },
-  { name: 'node', pathOf: async (ask) => `/nodes/${(await ask<NodePage>('GET', '/nodes')).items[0]?.node_id ?? ''}` },
+  {
+    name: 'node',
+    pathOf: async (ask) => `/nodes/${(await ask<NodePage>('GET', '/nodes')).items[0]?.node_id ?? ''}`,
+  },
   { name: 'groups', pathOf: () => '/groups' },
   { name: 'planner', pathOf: () => '/planner' },
-  { name: 'comparison', pathOf: comparison, part: (page) => page.getByRole('region', { name: 'Who was where' }) },
+  {
+    name: 'comparison',
+    pathOf: comparison,
+    part: (page) => page.getByRole('region', { name: 'Who was where' }),
+  },
   {
     name: 'before-after',
     pathOf: async (ask) => `/planner/${await swept(ask)}`,
@@ -50,7 +66,8 @@ async function comparison(ask: Ask): Promise<string> {
 /** The id of a sweep that is done. */
 async function swept(ask: Ask): Promise<string> {
   const { id } = await ask<SimulationBody>('POST', '/simulations/sweep', SWEPT)
-  while ((await ask<SimulationBody>('GET', `/simulations/${id}`)).state !== 'done') await new Promise((resolve) => setTimeout(resolve, 200))
+  while ((await ask<SimulationBody>('GET', `/simulations/${id}`)).state !== 'done')
+    await new Promise((resolve) => setTimeout(resolve, 200))
   return id
 }
 

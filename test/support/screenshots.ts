@@ -19,16 +19,20 @@ if (CHROMIUM === null) {
   process.exit(2)
 }
 const folder = mkdtempSync(join(tmpdir(), 'headroom-screenshots-'))
-const server = spawn(process.execPath, ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'serve'], {
-  env: {
-    ...process.env,
-    CONTROLLER_HTTP_PORT: '0',
-    CONTROLLER_DATA_DIR: join(folder, 'data'),
-    CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST,
-    LOG_LEVEL: 'error',
+const server = spawn(
+  process.execPath,
+  ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'serve'],
+  {
+    env: {
+      ...process.env,
+      CONTROLLER_HTTP_PORT: '0',
+      CONTROLLER_DATA_DIR: join(folder, 'data'),
+      CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST,
+      LOG_LEVEL: 'error',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
   },
-  stdio: ['ignore', 'pipe', 'inherit'],
-})
+)
 try {
   const url = await listening()
   await fetch(`${url}/api/v1/config`, {
@@ -78,7 +82,11 @@ async function take(page: Page, url: string, { name, pathOf, prepare, part }: Sc
 function askOf(url: string): Ask {
   return async <T>(method: string, path: string, body?: object) => {
     const headers = body === undefined ? {} : { 'content-type': 'application/json' }
-    const answer = await fetch(`${url}/api/v1${path}`, { method, headers, body: body === undefined ? null : JSON.stringify(body) })
+    const answer = await fetch(`${url}/api/v1${path}`, {
+      method,
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+    })
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
     return (await answer.json()) as T
   }

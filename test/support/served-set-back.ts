@@ -46,7 +46,12 @@ export class ServedSetBack {
   }
 
   /** The controller after `headroom restore`: the backup knows the task `before` only. */
-  static async restored({ uiDir, silent = [], later = [], isBeforeEnded = false }: SetBackOptions): Promise<ServedSetBack> {
+  static async restored({
+    uiDir,
+    silent = [],
+    later = [],
+    isBeforeEnded = false,
+  }: SetBackOptions): Promise<ServedSetBack> {
     const world = await SetBackWorld.of(NAMES)
     world.submit({ id: 'before', vramMib: 1_000 })
     await world.pass(10_000)
@@ -76,7 +81,16 @@ export class ServedSetBack {
   /** From the first token on every caller must send one. Returns the secret. */
   token(role: Role): Promise<string> {
     const { id, secret, hash } = newSecret()
-    const record = { id, name: `${role}-name`, role, secretHash: hash, createdAt: 0, createdBy: null, expiresAt: null, lastUsedAt: null }
+    const record = {
+      id,
+      name: `${role}-name`,
+      role,
+      secretHash: hash,
+      createdAt: 0,
+      createdBy: null,
+      expiresAt: null,
+      lastUsedAt: null,
+    }
     return new Promise((resolve) => this.world.controller.engine.access.create(record, () => resolve(secret)))
   }
 
@@ -89,8 +103,20 @@ export class ServedSetBack {
     const { commands, views, logs, events, engine } = this.world.controller
     const access = createAccess({ book: engine.access, now: Date.now, allowedHosts: [MAPPED_HOST] })
     const uiDir = this.#uiDir === undefined ? {} : { uiDir: this.#uiDir }
-    this.#app = createApi({ commands, views, logs, events, access, version: '0.0.0-test', inVirtualTime: true, ...uiDir })
-    this.#url = await this.#app.listen({ host: '127.0.0.1', port: this.#url === '' ? 0 : Number(new URL(this.#url).port) })
+    this.#app = createApi({
+      commands,
+      views,
+      logs,
+      events,
+      access,
+      version: '0.0.0-test',
+      inVirtualTime: true,
+      ...uiDir,
+    })
+    this.#url = await this.#app.listen({
+      host: '127.0.0.1',
+      port: this.#url === '' ? 0 : Number(new URL(this.#url).port),
+    })
     this.#isPumped = true
     this.#pumping = this.#pump()
   }

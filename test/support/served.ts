@@ -21,17 +21,33 @@ export interface Served {
 }
 
 /** What Node is given to run the command from the sources. */
-const FROM_SOURCES: readonly string[] = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts')]
+const FROM_SOURCES: readonly string[] = [
+  '--import',
+  join(ROOT, 'cli/require-node.mjs'),
+  join(ROOT, 'cli/main.ts'),
+]
 
 /** Resolves once it listens; rejects with all it printed when it ends before. */
-export function serve(dataDir: string, env: Readonly<Record<string, string>> = {}, program = FROM_SOURCES): Promise<Served> {
+export function serve(
+  dataDir: string,
+  env: Readonly<Record<string, string>> = {},
+  program = FROM_SOURCES,
+): Promise<Served> {
   const child = spawn(process.execPath, [...program, 'serve'], {
     cwd: ROOT,
-    env: { ...process.env, CONTROLLER_HTTP_PORT: '0', CONTROLLER_DATA_DIR: dataDir, LOG_LEVEL: 'error', ...env },
+    env: {
+      ...process.env,
+      CONTROLLER_HTTP_PORT: '0',
+      CONTROLLER_DATA_DIR: dataDir,
+      LOG_LEVEL: 'error',
+      ...env,
+    },
   })
   started.add(child)
   let output = ''
-  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))
+  const ended = new Promise<number | NodeJS.Signals | null>((resolve) =>
+    child.once('exit', (code, signal) => resolve(code ?? signal)),
+  )
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), START_WITHIN_MS)
     void ended.then((how) => {
@@ -50,8 +66,15 @@ export function serve(dataDir: string, env: Readonly<Record<string, string>> = {
   })
 }
 
-export async function putJson(url: string, body: unknown): Promise<{ readonly status: number; readonly body: unknown }> {
-  const answer = await fetch(url, { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
+export async function putJson(
+  url: string,
+  body: unknown,
+): Promise<{ readonly status: number; readonly body: unknown }> {
+  const answer = await fetch(url, {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  })
   return { status: answer.status, body: await answer.json() }
 }
 

@@ -67,7 +67,12 @@ export class ServerCoreHarness {
 
   constructor(options: HarnessOptions = {}) {
     this.#options = options
-    this.bus = new ScriptedBus(this.clock, { heartbeat_ms: 5_000, run_lease_ms: 300_000, safety_reserve_mib: 1_000, ...options.settings })
+    this.bus = new ScriptedBus(this.clock, {
+      heartbeat_ms: 5_000,
+      run_lease_ms: 300_000,
+      safety_reserve_mib: 1_000,
+      ...options.settings,
+    })
     this.bus.mayBeTaken = (epoch) => !this.storage.isFailing || epoch === this.storage.kept.highestEpoch
     this.device = this.#newDevice()
     this.#startedAt = this.clock.now()
@@ -150,7 +155,8 @@ export class ServerCoreHarness {
   run(taskId: string, fields: Partial<StartCommand> & { readonly wantsGpu?: boolean } = {}): void {
     const { wantsGpu, ...rest } = fields
     const result = this.start(taskId, rest)
-    if (result.outcome !== 'accepted') throw new Error(`start of ${taskId}: ${result.outcome} ${result.reason}`)
+    if (result.outcome !== 'accepted')
+      throw new Error(`start of ${taskId}: ${result.outcome} ${result.reason}`)
     this.device.launched(taskId, { error: null, wantsGpu: wantsGpu ?? false })
     this.settle()
   }
@@ -171,7 +177,8 @@ export class ServerCoreHarness {
   /** Out of VRAM, all the way. */
   swappedOut(taskId: string): void {
     const result = this.swapOut(taskId)
-    if (result.outcome !== 'accepted') throw new Error(`swap-out of ${taskId}: ${result.outcome} ${result.reason}`)
+    if (result.outcome !== 'accepted')
+      throw new Error(`swap-out of ${taskId}: ${result.outcome} ${result.reason}`)
     this.device.suspended(taskId)
     this.settle()
   }
@@ -314,7 +321,12 @@ export class FakeDevice implements Device {
 
   constructor(gpus: number, physicalMib: Mib, hostSwapMib: Mib) {
     this.hostSwapMib = hostSwapMib
-    this.#reports = Array.from({ length: gpus }, (_, index) => ({ index, model: 'A100', physical_mib: physicalMib, foreign_mib: 0 }))
+    this.#reports = Array.from({ length: gpus }, (_, index) => ({
+      index,
+      model: 'A100',
+      physical_mib: physicalMib,
+      foreign_mib: 0,
+    }))
   }
 
   // ── what a test does ────────────────────────────────────────────────────────
@@ -370,7 +382,8 @@ export class FakeDevice implements Device {
 
   vramUsedMib(gpu: number): Mib {
     let used = 0
-    for (const process of this.processes.values()) if (process.isInVram && process.gpus.includes(gpu)) used += process.vramMib
+    for (const process of this.processes.values())
+      if (process.isInVram && process.gpus.includes(gpu)) used += process.vramMib
     return used
   }
 
@@ -402,9 +415,11 @@ export class FakeDevice implements Device {
   launch({ start }: LaunchRequest, done: (launched: Launched) => void): void {
     const { taskId, attempt, gpus, vramMib } = start
     this.#record('launch', taskId, attempt)
-    if (this.everLaunched.has(`${taskId}/${attempt}`)) throw new Error(`attempt ${attempt} of ${taskId} starts twice (R3)`)
+    if (this.everLaunched.has(`${taskId}/${attempt}`))
+      throw new Error(`attempt ${attempt} of ${taskId} starts twice (R3)`)
     if (this.processes.has(taskId)) throw new Error(`${taskId} runs twice`)
-    if (!this.isStored(taskId, attempt)) throw new Error(`attempt ${attempt} of ${taskId} starts and is not durable (R1)`)
+    if (!this.isStored(taskId, attempt))
+      throw new Error(`attempt ${attempt} of ${taskId} starts and is not durable (R1)`)
     this.everLaunched.add(`${taskId}/${attempt}`)
     this.processes.set(taskId, {
       start,
@@ -459,7 +474,8 @@ export class FakeDevice implements Device {
 
   setLeased(taskId: string, attempt: number, isLeased: boolean): void {
     const process = this.#of(taskId)
-    if (process.attempt !== attempt) throw new Error(`attempt ${attempt} of ${taskId} would be leased, but ${process.attempt} runs`)
+    if (process.attempt !== attempt)
+      throw new Error(`attempt ${attempt} of ${taskId} would be leased, but ${process.attempt} runs`)
     process.isLeased = isLeased
   }
 
@@ -481,14 +497,19 @@ export class FakeDevice implements Device {
     done: (part: OutputPart | null) => void,
   ): void {
     const isKnown = this.everLaunched.has(`${taskId}/${attempt}`)
-    done(isKnown ? { offset, base64: OUTPUT.subarray(offset, offset + maxBytes).toString('base64'), isEnded: false } : null)
+    done(
+      isKnown
+        ? { offset, base64: OUTPUT.subarray(offset, offset + maxBytes).toString('base64'), isEnded: false }
+        : null,
+    )
   }
 
   answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
     const process = this.#called(isGranted ? `grant ${mib}` : 'refuse', taskId, attempt)
     process.heldMib = null
     if (!isGranted) return
-    if (!process.isInVram || process.isInHost) throw new Error(`an allocation of ${taskId} goes through while it is not resident`)
+    if (!process.isInVram || process.isInHost)
+      throw new Error(`an allocation of ${taskId} goes through while it is not resident`)
     const isMore = mib > process.vramMib
     process.vramMib = mib
     // What was promised while it was launched or returning stays promised when foreign memory or the reserve grows before it is resident.
@@ -498,7 +519,8 @@ export class FakeDevice implements Device {
   #called(call: string, taskId: string, attempt: number): Process {
     this.#record(call, taskId, attempt)
     const process = this.#of(taskId)
-    if (process.attempt !== attempt) throw new Error(`${call} of attempt ${attempt} of ${taskId}, but ${process.attempt} runs`)
+    if (process.attempt !== attempt)
+      throw new Error(`${call} of attempt ${attempt} of ${taskId}, but ${process.attempt} runs`)
     return process
   }
 
@@ -528,13 +550,15 @@ export class FakeDevice implements Device {
     for (const gpu of gpus) {
       const report = this.#reports[gpu] as GpuReport
       const freeMib = report.physical_mib - report.foreign_mib - this.vramUsedMib(gpu)
-      if (freeMib < this.reserveMib()) throw new Error(`${freeMib} MiB free on GPU ${gpu}, the reserve is ${this.reserveMib()} (R12)`)
+      if (freeMib < this.reserveMib())
+        throw new Error(`${freeMib} MiB free on GPU ${gpu}, the reserve is ${this.reserveMib()} (R12)`)
     }
   }
 
   #checkHost(): void {
     let used = 0
-    for (const process of this.processes.values()) if (process.isInHost) used += process.vramMib * process.gpus.length
+    for (const process of this.processes.values())
+      if (process.isInHost) used += process.vramMib * process.gpus.length
     if (used > this.hostSwapMib) throw new Error(`${used} MiB in host memory, ${this.hostSwapMib} are there`)
   }
 }
@@ -597,13 +621,16 @@ export class ScriptedBus implements Bus {
   events(): readonly NodeEvent[] {
     const byNumber = new Map<string, NodeEvent>()
     for (const { boot, body } of this.sent) {
-      if (body.op === 'events') for (const entry of body.entries) byNumber.set(`${boot.counter}.${entry.n}`, entry)
+      if (body.op === 'events')
+        for (const entry of body.entries) byNumber.set(`${boot.counter}.${entry.n}`, entry)
     }
     return [...byNumber.values()]
   }
 
   finishedOf(taskId: string): readonly string[] {
-    return this.events().flatMap((event) => (event.kind === 'finished' && event.task_id === taskId ? [event.outcome] : []))
+    return this.events().flatMap((event) =>
+      event.kind === 'finished' && event.task_id === taskId ? [event.outcome] : [],
+    )
   }
 
   envelope(body: ControllerBody, epoch = this.epoch): Envelope {
@@ -644,7 +671,12 @@ export class ScriptedBus implements Bus {
     throw new Error('the core publishes nothing')
   }
 
-  request(_subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
+  request(
+    _subject: string,
+    message: Envelope,
+    timeoutMs: DurationMs,
+    done: (outcome: RequestOutcome) => void,
+  ): void {
     const carried = throughTheWire(message)
     this.sent.push(carried)
     const now = this.#clock.now()

@@ -56,7 +56,12 @@ export class SetBackWorld {
     if (stored !== undefined) this.#store = createMemoryStore({ initial: stored })
     this.#starts += 1
     this.#controller = createController(
-      { clock: this.clock, random: createSeededRandom(`start ${this.#starts}`), bus: this.bus, store: this.#store },
+      {
+        clock: this.clock,
+        random: createSeededRandom(`start ${this.#starts}`),
+        bus: this.bus,
+        store: this.#store,
+      },
       { onEvents: (events) => this.events.push(...events) },
     )
     await this.#controller.start()
@@ -80,12 +85,21 @@ export class SetBackWorld {
 
   startServer(name: string): void {
     const shape = node({ name, vramMib: 10_000, reserveMib: 0 })
-    const device = this.#devices.get(name) ?? new SimulatedDevice(this.clock, shape, this.#workload, this.clock, this.runs.watcherOf(name))
+    const device =
+      this.#devices.get(name) ??
+      new SimulatedDevice(this.clock, shape, this.#workload, this.clock, this.runs.watcherOf(name))
     const storage = this.#storages.get(name) ?? createMemoryStorage()
     this.#devices.set(name, device)
     this.#storages.set(name, storage)
     const random = createSeededRandom(`${name} ${this.clock.now()}`).stream('server')
-    const server = simulatedServer(shape, { clock: this.clock, random, bus: this.bus, device, storage, areHeartbeatsElided: false })
+    const server = simulatedServer(shape, {
+      clock: this.clock,
+      random,
+      bus: this.bus,
+      device,
+      storage,
+      areHeartbeatsElided: false,
+    })
     this.servers.set(name, server)
     server.start()
   }
@@ -131,7 +145,10 @@ export class SetBackWorld {
 }
 
 /** As `headroom restore` leaves a store: the epoch is raised past all that were ever used. */
-export function restored(stored: StoredState, reason: 'restored' | 'loss_accepted' = 'restored'): StoredState {
+export function restored(
+  stored: StoredState,
+  reason: 'restored' | 'loss_accepted' = 'restored',
+): StoredState {
   return {
     ...stored,
     marks: { ...stored.marks, epoch: stored.marks.epoch + 1_000 },

@@ -28,7 +28,10 @@ export async function simulationsWorld(
   await simulations.open()
   const world = new FakeController()
   const api = await apiClient(world, { simulation: simulations, ...(access === undefined ? {} : { access }) })
-  const once = async (id: string, holds: (record: SimulationRecord) => boolean): Promise<SimulationRecord> => {
+  const once = async (
+    id: string,
+    holds: (record: SimulationRecord) => boolean,
+  ): Promise<SimulationRecord> => {
     for (;;) {
       const record = simulations.get(id)
       if (record === undefined) throw new Error(`simulation ${id} is gone`)

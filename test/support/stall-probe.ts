@@ -14,7 +14,11 @@ export function probeStalls(url: string): StallProbe {
   return {
     end: () =>
       new Promise((resolve, reject) => {
-        worker.once('message', (found: Awaited<ReturnType<StallProbe['end']>>) => void worker.terminate().then(() => resolve(found)))
+        worker.once(
+          'message',
+          (found: Awaited<ReturnType<StallProbe['end']>>) =>
+            void worker.terminate().then(() => resolve(found)),
+        )
         worker.once('error', reject)
         worker.postMessage('end')
       }),
@@ -29,14 +33,20 @@ async function probe(url: string): Promise<void> {
   while (!isOver) {
     const from = performance.now()
     await new Promise<void>((done) => {
-      get(`${url}/livez`, { agent }, (answer) => answer.resume().once('end', done)).once('error', () => done())
+      get(`${url}/livez`, { agent }, (answer) => answer.resume().once('end', done)).once('error', () =>
+        done(),
+      )
     })
     took.push(performance.now() - from)
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS))
   }
   agent.destroy()
   const sorted = Float64Array.from(took).sort((a, b) => a - b)
-  parentPort?.postMessage({ maxMs: sorted.at(-1) ?? 0, p99Ms: sorted[Math.floor(0.99 * sorted.length)] ?? 0, count: sorted.length })
+  parentPort?.postMessage({
+    maxMs: sorted.at(-1) ?? 0,
+    p99Ms: sorted[Math.floor(0.99 * sorted.length)] ?? 0,
+    count: sorted.length,
+  })
 }
 
 if (parentPort !== null && typeof (workerData as { url?: unknown } | null)?.url === 'string')

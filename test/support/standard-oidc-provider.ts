@@ -26,7 +26,10 @@ export class StandardOidcProvider {
   static async start({ redirectUri, people }: StandardProviderOptions): Promise<StandardOidcProvider> {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const found = new StandardOidcProvider(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const found = new StandardOidcProvider(
+      server,
+      `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    )
     const provider = new Provider(found.issuer, {
       clients: [
         {
@@ -71,7 +74,8 @@ export class StandardOidcProvider {
       else {
         const action = /<form[^>]* action="([^"]+)"/.exec(text)?.[1]
         const prompt = /name="prompt" value="([^"]+)"/.exec(text)?.[1]
-        if (action === undefined || prompt === undefined) throw new Error(`a page without a form: ${response.status} ${text.slice(0, 500)}`)
+        if (action === undefined || prompt === undefined)
+          throw new Error(`a page without a form: ${response.status} ${text.slice(0, 500)}`)
         ;[url, form] = [new URL(action, url), new URLSearchParams({ prompt, login: name, password: 'any' })]
       }
     }

@@ -112,7 +112,17 @@ export function aConfig(revision: number): ConfigRecord {
 
 export function anEvent(seq: number, changes: Partial<Event> = {}): Event {
   const data = { from: 'pending', candidates: [{ gpu: 0, haveMib: 1 }, null, true, 'Ω'] }
-  return { seq, at: 1_760_000_000_000 + seq, kind: 'task_placed', taskId: null, nodeId: null, causedBy: null, by: null, data, ...changes }
+  return {
+    seq,
+    at: 1_760_000_000_000 + seq,
+    kind: 'task_placed',
+    taskId: null,
+    nodeId: null,
+    causedBy: null,
+    by: null,
+    data,
+    ...changes,
+  }
 }
 
 /** Of a time at which nothing is too old yet. */
@@ -215,6 +225,14 @@ export function anAudit(changes: Partial<AuditRecord> = {}): AuditRecord {
 }
 
 export function auditQuery(changes: Partial<AuditQuery> = {}): AuditQuery {
-  const all = { beforeSeq: null, actor: null, action: null, outcome: null, targetContains: null, since: null, until: null }
+  const all = {
+    beforeSeq: null,
+    actor: null,
+    action: null,
+    outcome: null,
+    targetContains: null,
+    since: null,
+    until: null,
+  }
   return { ...all, limit: 100, ...changes }
 }

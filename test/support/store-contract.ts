@@ -38,7 +38,14 @@ export interface StorePlace {
   remove(): Promise<void>
 }
 
-const ALL_DECISIONS: DecisionQuery = { afterNumber: null, beforeNumber: null, taskId: null, nodeId: null, kind: null, limit: 100 }
+const ALL_DECISIONS: DecisionQuery = {
+  afterNumber: null,
+  beforeNumber: null,
+  taskId: null,
+  nodeId: null,
+  kind: null,
+  limit: 100,
+}
 
 const seqs = (found: readonly { readonly seq: number }[]) => found.map((each) => each.seq)
 const ids = (found: readonly { readonly id: string }[]) => found.map((each) => each.id)
@@ -84,7 +91,10 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
     })
 
     it('gives back every field, also after it was closed and opened again', async () => {
-      const tasks = [aTask({ seq: 1, owner: null, command: null, maxRuntimeMs: null }), aRunningTask({ seq: 2 })]
+      const tasks = [
+        aTask({ seq: 1, owner: null, command: null, maxRuntimeMs: null }),
+        aRunningTask({ seq: 2 }),
+      ]
       const groups = [{ id: 'a100', description: 'the "old" ones', nodeIds: ['node-1', 'node-2'] }]
       const marks = { epoch: 7, nextTaskSeq: 3, nextEventSeq: 2, nextDecision: 18 }
       const event = anEvent(1, { taskId: 'task-1', nodeId: 'node-1', causedBy: 0, by: 'alice' })
@@ -111,7 +121,12 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
     })
 
     it('keeps its mark and its epochs, each from its first event on', async () => {
-      const marks = (epoch: number, nextEventSeq: number) => ({ epoch, nextTaskSeq: 1, nextEventSeq, nextDecision: 1 })
+      const marks = (epoch: number, nextEventSeq: number) => ({
+        epoch,
+        nextTaskSeq: 1,
+        nextEventSeq,
+        nextDecision: 1,
+      })
       await put({ marks: marks(1, 1) })
       await put({ events: [anEvent(1), anEvent(2)], marks: marks(1, 3) })
       await put({ marks: marks(4, 3) })
@@ -154,10 +169,20 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
 
     it('replaces a record with the same id', async () => {
       const groups = (nodeIds: string[]) => [{ id: 'g', description: '', nodeIds }]
-      await put({ tasks: [aTask(), aTask({ seq: 2 })], nodes: [aNode()], groups: groups(['a']), config: aConfig(1) })
+      await put({
+        tasks: [aTask(), aTask({ seq: 2 })],
+        nodes: [aNode()],
+        groups: groups(['a']),
+        config: aConfig(1),
+      })
       const changed = aRunningTask({ name: 'renamed', owner: 'bob' })
       const config = { ...aConfig(1), author: 'somebody' }
-      await put({ tasks: [changed], nodes: [aNode({ isCordoned: true, ordinal: 9 })], groups: groups([]), config })
+      await put({
+        tasks: [changed],
+        nodes: [aNode({ isCordoned: true, ordinal: 9 })],
+        groups: groups([]),
+        config,
+      })
       const state = await store.load()
       expect(state.openTasks).toEqual([changed, aTask({ seq: 2 })])
       expect(state.nodes).toEqual([aNode({ isCordoned: true, ordinal: 9 })])
@@ -168,7 +193,11 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
     it('loads tasks by submission, nodes by ordinal and id, groups by name, whatever the order they came in', async () => {
       await put({
         tasks: [3, 1].map((seq) => aTask({ seq })),
-        nodes: [aNode({ id: 'z', ordinal: 2 }), aNode({ id: 'b', ordinal: 1 }), aNode({ id: 'a', ordinal: 2 })],
+        nodes: [
+          aNode({ id: 'z', ordinal: 2 }),
+          aNode({ id: 'b', ordinal: 1 }),
+          aNode({ id: 'a', ordinal: 2 }),
+        ],
         groups: ['é', 'Z', 'a'].map((id) => ({ id, description: '', nodeIds: [] })),
       })
       await put({ tasks: [aTask({ seq: 2 }), aRunningTask({ seq: 3 })] })
@@ -195,7 +224,11 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       const groups = ['g', 'h'].map((id) => ({ id, description: '', nodeIds: [] }))
       await put({ nodes: [aNode({ id: 'a' }), aNode({ id: 'b' })], groups })
       const back = { nodes: [aNode({ id: 'b', bootCounter: 5 })], groups: groups.slice(1) }
-      await put({ forgottenNodeIds: ['a', 'b', 'never seen'], deletedGroupIds: ['g', 'h', 'never made'], ...back })
+      await put({
+        forgottenNodeIds: ['a', 'b', 'never seen'],
+        deletedGroupIds: ['g', 'h', 'never made'],
+        ...back,
+      })
       const state = await store.load()
       expect(state.nodes).toEqual(back.nodes)
       expect(state.groups).toEqual(back.groups)
@@ -214,7 +247,12 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       await put({ marks: { epoch: 1, nextTaskSeq: 5, nextEventSeq: 6, nextDecision: 7 } })
       await put({ marks: { epoch: 2, nextTaskSeq: 8, nextEventSeq: 9, nextDecision: 10 } })
       await reopen()
-      expect((await store.load()).marks).toEqual({ epoch: 2, nextTaskSeq: 8, nextEventSeq: 9, nextDecision: 10 })
+      expect((await store.load()).marks).toEqual({
+        epoch: 2,
+        nextTaskSeq: 8,
+        nextEventSeq: 9,
+        nextDecision: 10,
+      })
     })
 
     it('refuses the batch of an earlier epoch, and nothing of it is there', async () => {
@@ -232,7 +270,10 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       await reopen()
       expect(await store.load()).toEqual(before)
       expect(await store.reads.events(eventQuery())).toEqual([])
-      await put({ tasks: [aTask({ seq: 2 })], marks: { epoch: 6, nextTaskSeq: 3, nextEventSeq: 1, nextDecision: 1 } })
+      await put({
+        tasks: [aTask({ seq: 2 })],
+        marks: { epoch: 6, nextTaskSeq: 3, nextEventSeq: 1, nextDecision: 1 },
+      })
       expect(seqs((await store.load()).openTasks)).toEqual([1, 2])
     })
 
@@ -246,7 +287,9 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       await Promise.all(commits)
       expect(done).toEqual([...Array(300).keys()].map((index) => index + 1))
       expect((await store.load()).openTasks).toEqual([aTask({ swapOuts: 300 })])
-      expect(seqs(await store.reads.events(eventQuery({ limit: 1000 })))).toEqual([...Array(300).keys()].map((index) => index + 1))
+      expect(seqs(await store.reads.events(eventQuery({ limit: 1000 })))).toEqual(
+        [...Array(300).keys()].map((index) => index + 1),
+      )
     })
 
     describe('pages of final tasks', () => {
@@ -263,7 +306,8 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         await put({ tasks: [...finals, aTask({ seq: 13 }), aRunningTask({ seq: 14 })] })
       })
 
-      const page = async (changes: Partial<FinishedQuery>) => seqs(await store.reads.finishedTasks(finishedQuery(changes)))
+      const page = async (changes: Partial<FinishedQuery>) =>
+        seqs(await store.reads.finishedTasks(finishedQuery(changes)))
 
       it('are the newest of the wanted states, never an open one', async () => {
         expect(await page({})).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
@@ -297,7 +341,14 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
 
       it('can be of one node: that of their last attempt', async () => {
         const onNode = (seq: number, lastNodeId: string | null) => aFinalTask({ seq, lastNodeId })
-        await put({ tasks: [onNode(20, 'a'), onNode(21, 'b'), onNode(22, 'a'), aRunningTask({ seq: 23, lastNodeId: 'node-1' })] })
+        await put({
+          tasks: [
+            onNode(20, 'a'),
+            onNode(21, 'b'),
+            onNode(22, 'a'),
+            aRunningTask({ seq: 23, lastNodeId: 'node-1' }),
+          ],
+        })
         expect(await page({ nodeId: 'a' })).toEqual([22, 20])
         expect(await page({ nodeId: 'a', beforeSeq: 22, owner: 'alice' })).toEqual([20])
         expect(await page({ nodeId: 'node-1' })).toEqual([])
@@ -338,7 +389,8 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       await put({ access: { tokens: [], revokedTokenIds: [], audits } })
       const amended = anAudit({ ...audits[4], outcome: 'refused', status: 409, code: 'conflict' })
       await put({ access: { tokens: [], revokedTokenIds: [], audits: [amended] } })
-      const found = async (changes: Partial<AuditQuery>) => seqs(await store.reads.audits(auditQuery(changes)))
+      const found = async (changes: Partial<AuditQuery>) =>
+        seqs(await store.reads.audits(auditQuery(changes)))
       expect(await found({})).toEqual([6, 5, 4, 3, 2, 1])
       expect(await store.reads.audits(auditQuery({ outcome: 'refused' }))).toEqual([amended])
       expect(await found({ beforeSeq: 5, limit: 2 })).toEqual([4, 3])
@@ -357,10 +409,14 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
     })
 
     it('finds events by position, task and node, oldest first', async () => {
-      const about = (seq: number) => ({ taskId: seq % 2 === 0 ? 'even' : null, nodeId: seq % 3 === 0 ? 'third' : 'other' })
+      const about = (seq: number) => ({
+        taskId: seq % 2 === 0 ? 'even' : null,
+        nodeId: seq % 3 === 0 ? 'third' : 'other',
+      })
       await put({ events: [1, 2, 3, 4, 5, 6].map((seq) => anEvent(seq, about(seq))) })
       await put({ events: [7, 8, 9, 10, 11, 12].map((seq) => anEvent(seq, about(seq))) })
-      const found = async (changes: Partial<EventQuery>) => seqs(await store.reads.events(eventQuery(changes)))
+      const found = async (changes: Partial<EventQuery>) =>
+        seqs(await store.reads.events(eventQuery(changes)))
       expect(await found({ afterSeq: 4, limit: 3 })).toEqual([5, 6, 7])
       expect(await found({ taskId: 'even' })).toEqual([2, 4, 6, 8, 10, 12])
       expect(await found({ nodeId: 'third', afterSeq: 3 })).toEqual([6, 9, 12])
@@ -371,15 +427,29 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
 
     it('finds events by kind and time, and newest first', async () => {
       const kinds = ['task_placed', 'task_started', 'config_changed'] as const
-      const about = (seq: number) => ({ kind: kinds[seq % 3] ?? 'task_placed', nodeId: seq % 2 === 0 ? 'even' : null, at: 1000 + 10 * seq })
+      const about = (seq: number) => ({
+        kind: kinds[seq % 3] ?? 'task_placed',
+        nodeId: seq % 2 === 0 ? 'even' : null,
+        at: 1000 + 10 * seq,
+      })
       await put({ events: Array.from({ length: 12 }, (_, index) => anEvent(index + 1, about(index + 1))) })
-      const found = async (changes: Partial<EventQuery>) => seqs(await store.reads.events(eventQuery(changes)))
+      const found = async (changes: Partial<EventQuery>) =>
+        seqs(await store.reads.events(eventQuery(changes)))
       expect(await found({ kinds: ['config_changed'] })).toEqual([2, 5, 8, 11])
-      expect(await found({ kinds: ['config_changed', 'task_placed', 'config_changed'], limit: 3, afterSeq: 2 })).toEqual([3, 5, 6])
+      expect(
+        await found({ kinds: ['config_changed', 'task_placed', 'config_changed'], limit: 3, afterSeq: 2 }),
+      ).toEqual([3, 5, 6])
       expect(await found({ kinds: ['task_started', 'task_placed'], nodeId: 'even' })).toEqual([4, 6, 10, 12])
       expect(await found({ kinds: [] })).toEqual([])
       expect(await found({ isNewestFirst: true, limit: 2 })).toEqual([12, 11])
-      expect(await found({ isNewestFirst: true, beforeSeq: 9, kinds: ['config_changed', 'task_started'], limit: 3 })).toEqual([8, 7, 5])
+      expect(
+        await found({
+          isNewestFirst: true,
+          beforeSeq: 9,
+          kinds: ['config_changed', 'task_started'],
+          limit: 3,
+        }),
+      ).toEqual([8, 7, 5])
       expect(await found({ fromAt: 1030, untilAt: 1060 })).toEqual([3, 4, 5])
       expect(await found({ fromAt: 1031 })).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12])
       expect(await found({ untilAt: 1031, afterSeq: 1, beforeSeq: 3 })).toEqual([2])

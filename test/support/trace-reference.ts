@@ -20,7 +20,10 @@ export function traceSchemaText(): string {
 
 /** The page with its two made parts as the code is now. */
 export function withMadeParts(page: string): string {
-  const fields = [...sectionsOf(traceHeaderRule, '', 'The header'), ...sectionsOf(traceTaskRule, '', 'A task')]
+  const fields = [
+    ...sectionsOf(traceHeaderRule, '', 'The header'),
+    ...sectionsOf(traceTaskRule, '', 'A task'),
+  ]
     .join('\n')
     .replaceAll(/from (\d+) to 9007199254740991/g, 'of $1 or more')
   const common = `### Any format\n\nReasons for dropping a row:\n\n${bullets(COMMON_REASONS)}`
@@ -32,12 +35,15 @@ function replaced(page: string, part: string, text: string): string {
   const [begin, end] = [`<!-- ${part}: made by \`${HOW_TO_MAKE}\` -->`, `<!-- end of ${part} -->`]
   const [before, rest] = page.split(begin)
   const after = rest?.split(end)[1]
-  if (before === undefined || after === undefined) throw new Error(`docs/trace-format.md has no ${begin} … ${end}`)
+  if (before === undefined || after === undefined)
+    throw new Error(`docs/trace-format.md has no ${begin} … ${end}`)
   return `${before}${begin}\n\n${text}\n${end}${after}`
 }
 
 function sectionOf({ format, about, columns, dropped, ignored, adjusted, publicData }: Importer): string {
-  const rows = columns.map(({ name, isRequired, becomes }) => row(`\`${name}\``, isRequired ? 'yes' : '', becomes))
+  const rows = columns.map(({ name, isRequired, becomes }) =>
+    row(`\`${name}\``, isRequired ? 'yes' : '', becomes),
+  )
   return [
     `### \`${format}\`\n\n${about}\n`,
     `${row('source', 'needed', 'becomes')}|---|---|---|\n${rows.join('')}`,
@@ -46,7 +52,9 @@ function sectionOf({ format, about, columns, dropped, ignored, adjusted, publicD
     ...part('Adjusted', adjusted),
     ...(publicData.length === 0
       ? []
-      : [`Public data:\n\n${publicData.map(({ name, licence, where }) => `- ${name}: ${licence}; ${where}\n`).join('')}`]),
+      : [
+          `Public data:\n\n${publicData.map(({ name, licence, where }) => `- ${name}: ${licence}; ${where}\n`).join('')}`,
+        ]),
   ].join('\n')
 }
 

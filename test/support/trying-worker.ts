@@ -4,7 +4,8 @@ import { serveJobs } from '../../cli/workers/serve-jobs.ts'
 import { givesWay, NICE_RUN } from '../../cli/simulations/low-priority.ts'
 
 export type TryingJob =
-  { readonly kind: 'echo'; readonly value: unknown } | { readonly kind: 'refuse' | 'abort' | 'hoard' | 'nice' | 'work' }
+  | { readonly kind: 'echo'; readonly value: unknown }
+  | { readonly kind: 'refuse' | 'abort' | 'hoard' | 'nice' | 'work' }
 
 givesWay(NICE_RUN)
 

@@ -22,23 +22,34 @@ export interface WorldFlavour {
 
 export function worldArb(flavour: WorldFlavour = {}): fc.Arbitrary<WorldCase> {
   const configArb = flavour.isHot === true ? hotConfigArb : coldConfigArb
-  return fc.array(nodeArb(flavour), { minLength: 1, maxLength: flavour.isHot === true ? 1 : 3 }).chain((fields) => {
-    const nodes = fields.map((make, index) => make(`n${index}`))
-    const taskArb = fc.array(taskFieldsArb(nodes, flavour), { minLength: 2, maxLength: flavour.maxTasks ?? 12, size: 'max' })
-    return fc.record({ config: configArb, tasks: taskArb, commands: commandsArb(nodes, flavour) }).map(({ config, tasks, commands }) => {
-      const made = tasks.map((make, index) => make(`t${index}`)).toSorted((a, b) => a.at - b.at)
-      const seen = new Set(made.map((each) => each.request.id))
-      const known = commands.filter((command) => !('task' in command) || seen.has(command.task))
-      return { nodes, config, tasks: made, commands: known.toSorted((a, b) => a.at - b.at) }
+  return fc
+    .array(nodeArb(flavour), { minLength: 1, maxLength: flavour.isHot === true ? 1 : 3 })
+    .chain((fields) => {
+      const nodes = fields.map((make, index) => make(`n${index}`))
+      const taskArb = fc.array(taskFieldsArb(nodes, flavour), {
+        minLength: 2,
+        maxLength: flavour.maxTasks ?? 12,
+        size: 'max',
+      })
+      return fc
+        .record({ config: configArb, tasks: taskArb, commands: commandsArb(nodes, flavour) })
+        .map(({ config, tasks, commands }) => {
+          const made = tasks.map((make, index) => make(`t${index}`)).toSorted((a, b) => a.at - b.at)
+          const seen = new Set(made.map((each) => each.request.id))
+          const known = commands.filter((command) => !('task' in command) || seen.has(command.task))
+          return { nodes, config, tasks: made, commands: known.toSorted((a, b) => a.at - b.at) }
+        })
     })
-  })
 }
 
 function rarely<T>(usual: T, unusual: fc.Arbitrary<T>): fc.Arbitrary<T> {
   return fc.oneof({ weight: 4, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: unusual })
 }
 
-function nodeArb({ hasGroups = false, isHot = false }: WorldFlavour): fc.Arbitrary<(name: string) => ScenarioNode> {
+function nodeArb({
+  hasGroups = false,
+  isHot = false,
+}: WorldFlavour): fc.Arbitrary<(name: string) => ScenarioNode> {
   return fc
     .record({
       gpus: fc.integer({ min: 1, max: 3 }),
@@ -109,10 +120,17 @@ const HOT = {
   at: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 5 * MINUTE })),
 }
 
-function taskFieldsArb(nodes: readonly ScenarioNode[], flavour: WorldFlavour): fc.Arbitrary<(id: string) => SimTask> {
+function taskFieldsArb(
+  nodes: readonly ScenarioNode[],
+  flavour: WorldFlavour,
+): fc.Arbitrary<(id: string) => SimTask> {
   const mostGpus = nodes.reduce((most, { gpuCount }) => Math.max(most, gpuCount), 1)
   // No task is larger than what every GPU can hold beside its reserve.
-  const mibArb = fc.oneof(fc.integer({ min: 50, max: 300 }), fc.integer({ min: 300, max: 800 }), fc.constant(500))
+  const mibArb = fc.oneof(
+    fc.integer({ min: 50, max: 300 }),
+    fc.integer({ min: 300, max: 800 }),
+    fc.constant(500),
+  )
   const { spells, at } = flavour.isHot === true ? HOT : COLD
   return fc
     .record({
@@ -120,10 +138,15 @@ function taskFieldsArb(nodes: readonly ScenarioNode[], flavour: WorldFlavour): f
       gpus: fc.integer({ min: 1, max: mostGpus }),
       vramMib: mibArb,
       mode:
-        flavour.hasExclusive === true ? rarely<'shared' | 'exclusive'>('shared', fc.constant('exclusive')) : fc.constant('shared' as const),
+        flavour.hasExclusive === true
+          ? rarely<'shared' | 'exclusive'>('shared', fc.constant('exclusive'))
+          : fc.constant('shared' as const),
       noswap: rarely<0 | 1>(0, fc.constant(1)),
       priority: fc.constantFrom(...(flavour.priorities ?? [0, 2, 2, 4])),
-      groups: flavour.hasGroups === true ? rarely<readonly string[]>([], fc.constantFrom(['g1'], ['g2'], ['g1', 'g2'])) : fc.constant([]),
+      groups:
+        flavour.hasGroups === true
+          ? rarely<readonly string[]>([], fc.constantFrom(['g1'], ['g2'], ['g1', 'g2']))
+          : fc.constant([]),
       work: spells.map((ms) => phases(1000, ...ms)),
       alloc:
         flavour.hasGrowth === true
@@ -131,12 +154,19 @@ function taskFieldsArb(nodes: readonly ScenarioNode[], flavour: WorldFlavour): f
           : fc.constant([]),
       // Those that may be requeued are moved when their node is drained.
       ...(flavour.hasHands === true ? { onNodeLoss: fc.constantFrom<OnNodeLoss>('wait', 'requeue') } : {}),
-      ...(flavour.hasHands === true ? { maxRuntimeSeconds: rarely<number | null>(null, fc.constantFrom(60, 1800)) } : {}),
+      ...(flavour.hasHands === true
+        ? { maxRuntimeSeconds: rarely<number | null>(null, fc.constantFrom(60, 1800)) }
+        : {}),
       cancelAfter: rarely<number | null>(null, fc.integer({ min: 0, max: 30 * MINUTE })),
     })
     .map(({ alloc, cancelAfter, ...fields }) => (id: string) => {
       const cancelAt = cancelAfter === null ? null : fields.at + cancelAfter
-      return task({ id, ...fields, alloc: allocOf(fields.vramMib, fields.mode === 'exclusive' ? [] : alloc), cancelAt })
+      return task({
+        id,
+        ...fields,
+        alloc: allocOf(fields.vramMib, fields.mode === 'exclusive' ? [] : alloc),
+        cancelAt,
+      })
     })
 }
 
@@ -169,15 +199,21 @@ function commandsArb(
     { at: from, cordon: which, isCordoned: true },
     { at: from + for_, cordon: which, isCordoned: false },
   ])
-  const reserve = fc.tuple(at, later, fc.constantFrom(...nodes)).map(([from, for_, { name: which, safetyReserveMib }]): Command[] => [
-    { at: from, node: which, reserveMib: 400 },
-    { at: from + for_, node: which, reserveMib: safetyReserveMib },
-  ])
+  const reserve = fc
+    .tuple(at, later, fc.constantFrom(...nodes))
+    .map(([from, for_, { name: which, safetyReserveMib }]): Command[] => [
+      { at: from, node: which, reserveMib: 400 },
+      { at: from + for_, node: which, reserveMib: safetyReserveMib },
+    ])
   const group = fc
     .tuple(at, fc.constantFrom('g1', 'g2'), fc.subarray(nodes.map((each) => each.name)))
     .map(([from, id, members]): Command[] => [
       { at: from, group: id, nodes: members },
-      { at: 100 * MINUTE, group: id, nodes: nodes.filter((each) => each.groups.includes(id)).map((each) => each.name) },
+      {
+        at: 100 * MINUTE,
+        group: id,
+        nodes: nodes.filter((each) => each.groups.includes(id)).map((each) => each.name),
+      },
     ])
   // In the end everybody is released, and every node takes tasks again.
   const held = fc.tuple(at, later, taskId).map(([from, for_, which]): Command[] => [
@@ -185,18 +221,26 @@ function commandsArb(
     { at: from + for_, byHand: 'release', task: which },
   ])
   const moved = fc
-    .tuple(fc.integer({ min: 0, max: 20 * MINUTE }), taskId, fc.constantFrom('swap-out' as const, 'swap-in' as const))
+    .tuple(
+      fc.integer({ min: 0, max: 20 * MINUTE }),
+      taskId,
+      fc.constantFrom('swap-out' as const, 'swap-in' as const),
+    )
     .map(([from, which, byHand]): Command[] => [{ at: from, byHand, task: which }])
-  const drained = fc.tuple(at, later, name, fc.constantFrom(null, 0, 5 * MINUTE)).map(([from, for_, which, moveAfterMs]): Command[] => [
-    { at: from, drain: which, moveAfterMs },
-    { at: from + for_, cordon: which, isCordoned: false },
-  ])
+  const drained = fc
+    .tuple(at, later, name, fc.constantFrom(null, 0, 5 * MINUTE))
+    .map(([from, for_, which, moveAfterMs]): Command[] => [
+      { at: from, drain: which, moveAfterMs },
+      { at: from + for_, cordon: which, isCordoned: false },
+    ])
   const one = fc.oneof(
     fc.tuple(at, config).map(([from, fields]): Command[] => [{ at: from, config: fields }]),
     fc
       .tuple(at, name, fc.constantFrom(null, 0, 500))
       .map(([from, which, percent]): Command[] => [{ at: from, node: which, overcommitPercent: percent }]),
-    fc.tuple(at, taskId, change).map(([from, id, fields]): Command[] => [{ at: from, task: id, change: fields }]),
+    fc
+      .tuple(at, taskId, change)
+      .map(([from, id, fields]): Command[] => [{ at: from, task: id, change: fields }]),
     cordon,
     reserve,
     ...(hasGroups ? [group] : []),

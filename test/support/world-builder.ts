@@ -110,11 +110,20 @@ export function idleFor(ms: DurationMs): Work {
 /** What an operator does; nodes by name. */
 export type Command =
   | { readonly at: DurationMs; readonly config: Partial<ConfigFields> }
-  | { readonly at: DurationMs; readonly node: string; readonly overcommitPercent?: Percent | null; readonly reserveMib?: Mib | null }
+  | {
+      readonly at: DurationMs
+      readonly node: string
+      readonly overcommitPercent?: Percent | null
+      readonly reserveMib?: Mib | null
+    }
   | { readonly at: DurationMs; readonly cordon: string; readonly isCordoned: boolean }
   | { readonly at: DurationMs; readonly group: string; readonly nodes: readonly string[] }
   | { readonly at: DurationMs; readonly task: string; readonly change: TaskChange }
-  | { readonly at: DurationMs; readonly byHand: 'hold' | 'release' | 'swap-out' | 'swap-in'; readonly task: string }
+  | {
+      readonly at: DurationMs
+      readonly byHand: 'hold' | 'release' | 'swap-out' | 'swap-in'
+      readonly task: string
+    }
   | { readonly at: DurationMs; readonly drain: string; readonly moveAfterMs: DurationMs | null }
   /** A fault: the server process of this node dies, and is started again at once. */
   | { readonly at: DurationMs; readonly restart: string }
@@ -145,7 +154,10 @@ export interface WorldRun {
 const MAX_STEPS = 2_000_000
 
 /** Plays the case to its end; no reserve and 50 % overcommit unless it says otherwise. */
-export async function play({ nodes, config, tasks, commands = [] }: WorldCase, options: PlayOptions = {}): Promise<WorldRun> {
+export async function play(
+  { nodes, config, tasks, commands = [] }: WorldCase,
+  options: PlayOptions = {},
+): Promise<WorldRun> {
   const { untilMs = null, onWorld, onStep, onEvents, ...rest } = options
   const events: Event[] = []
   const world = new World(
@@ -171,7 +183,8 @@ export async function play({ nodes, config, tasks, commands = [] }: WorldCase, o
   for (const command of commands) world.clock.at(command.at, () => carryOut(world, command), RANK_ARRIVAL)
   await world.runUntil(untilMs, () => {
     onStep?.(world)
-    if (world.clock.steps > MAX_STEPS) throw new Error(`after ${MAX_STEPS} steps, at ${world.nowMs} ms, the world still runs`)
+    if (world.clock.steps > MAX_STEPS)
+      throw new Error(`after ${MAX_STEPS} steps, at ${world.nowMs} ms, the world still runs`)
     return world.isIdle()
   })
   return { world, events }
@@ -185,16 +198,22 @@ function carryOut(world: World, command: Command): void {
   else if ('node' in command) {
     const { at: _at, node: name, ...change } = command
     commands.putNodeConfig(nodeIdFromName(name), change, null, ignore)
-  } else if ('cordon' in command) commands.setCordon(nodeIdFromName(command.cordon), command.isCordoned, null, ignore)
+  } else if ('cordon' in command)
+    commands.setCordon(nodeIdFromName(command.cordon), command.isCordoned, null, ignore)
   else if ('group' in command) {
     const nodeIds = command.nodes.map(nodeIdFromName).sort((a, b) => (a < b ? -1 : 1))
     commands.putGroup({ id: command.group, description: '', nodeIds }, false, null, ignore)
-  } else if ('drain' in command) commands.drainNode(nodeIdFromName(command.drain), command.moveAfterMs, 'test', ignore)
+  } else if ('drain' in command)
+    commands.drainNode(nodeIdFromName(command.drain), command.moveAfterMs, 'test', ignore)
   else if ('byHand' in command) doByHand(world, command.byHand, command.task)
   else commands.updateTask(command.task, command.change, null, ignore)
 }
 
-function doByHand({ controller: { commands } }: World, deed: 'hold' | 'release' | 'swap-out' | 'swap-in', task: string): void {
+function doByHand(
+  { controller: { commands } }: World,
+  deed: 'hold' | 'release' | 'swap-out' | 'swap-in',
+  task: string,
+): void {
   const ignore = (): void => {}
   switch (deed) {
     case 'hold':

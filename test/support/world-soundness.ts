@@ -15,7 +15,10 @@ import { play } from './world-builder.ts'
 import type { WorldCase } from './world-builder.ts'
 
 /** Plays the case to its end. Throws the first thing that is not as it should be. */
-export async function expectSound(worldCase: WorldCase, options: Pick<WorldOptions, 'areHeartbeatsEnacted'> = {}): Promise<World> {
+export async function expectSound(
+  worldCase: WorldCase,
+  options: Pick<WorldOptions, 'areHeartbeatsEnacted'> = {},
+): Promise<World> {
   let checker: Checker | null = null
   let watched: World | null = null
   const { world } = await play(worldCase, {
@@ -25,7 +28,8 @@ export async function expectSound(worldCase: WorldCase, options: Pick<WorldOptio
       checker = createChecker(one, { always: ALWAYS_NAMES, eventually: [], sometimes: [], final: [] })
     },
     onEvents: (events) => {
-      if (watched !== null) for (const event of events) if (event.kind === 'task_placed') expectFitPlacement(event, watched)
+      if (watched !== null)
+        for (const event of events) if (event.kind === 'task_placed') expectFitPlacement(event, watched)
     },
     onStep: (one) => {
       checker?.afterStep()
@@ -45,8 +49,15 @@ function expectAgreement({ controller, servers }: World): void {
   for (const { spec, placement } of controller.views.openTasks()) {
     if (placement === null || placement.startedAt === null) continue
     const attempt = servers.get(placement.node.id)?.attempts.get(spec.id)
-    const theirs = attempt === undefined ? null : { residency: attempt.residency, demandMib: attempt.vramMib, wantsGpu: attempt.wantsGpu }
-    expect(theirs, spec.id).toEqual({ residency: placement.residency, demandMib: placement.demandMib, wantsGpu: placement.wantsGpu })
+    const theirs =
+      attempt === undefined
+        ? null
+        : { residency: attempt.residency, demandMib: attempt.vramMib, wantsGpu: attempt.wantsGpu }
+    expect(theirs, spec.id).toEqual({
+      residency: placement.residency,
+      demandMib: placement.demandMib,
+      wantsGpu: placement.wantsGpu,
+    })
   }
 }
 
@@ -55,11 +66,14 @@ function expectCounts({ controller: { views } }: World): void {
   const found = { pending: 0, assigned: 0, running: 0, unreachable: 0 }
   const submitted: number[] = []
   for (const { state, spec } of views.openTasks()) {
-    if (state === 'pending' || state === 'assigned' || state === 'running' || state === 'unreachable') found[state] += 1
+    if (state === 'pending' || state === 'assigned' || state === 'running' || state === 'unreachable')
+      found[state] += 1
     submitted.push(spec.seq)
   }
   expect(views.counts()).toMatchObject(found)
-  expect([...views.openTasksBefore(Infinity)].map(({ spec }) => spec.seq)).toEqual(submitted.toSorted((a, b) => b - a))
+  expect([...views.openTasksBefore(Infinity)].map(({ spec }) => spec.seq)).toEqual(
+    submitted.toSorted((a, b) => b - a),
+  )
   expect([...views.placedTasks()]).toHaveLength(found.assigned + found.running + found.unreachable)
 }
 
@@ -76,13 +90,19 @@ function expectOrder(cluster: Cluster, now: Instant): void {
       continue
     }
     const { residency, heldGrowth, entry, wantsGpu, isCalledBack, isRipe, startedAt, gpus } = placement
-    if (residency === 'resident' && heldGrowth !== null) expect(entry?.kind, `${spec.id} asks to grow`).toBe('growth')
+    if (residency === 'resident' && heldGrowth !== null)
+      expect(entry?.kind, `${spec.id} asks to grow`).toBe('growth')
     if (residency === 'swapped_out' && (wantsGpu || isCalledBack || heldGrowth !== null))
       expect(entry?.kind, `${spec.id} asks to return`).toBe('swap_in')
     const at = ripeAt(placement, cluster.policy)
-    if (isAnybodyWaiting && startedAt !== null) expect(isRipe, `${spec.id} is ripe`).toBe(at !== null && at <= now)
+    if (isAnybodyWaiting && startedAt !== null)
+      expect(isRipe, `${spec.id} is ripe`).toBe(at !== null && at <= now)
     if (spec.gpuMode !== 'exclusive') continue
-    for (const gpu of gpus) expect(gpu.placements.length + gpu.claims.length, `tasks on the GPU of ${spec.id}, an exclusive task`).toBe(1)
+    for (const gpu of gpus)
+      expect(
+        gpu.placements.length + gpu.claims.length,
+        `tasks on the GPU of ${spec.id}, an exclusive task`,
+      ).toBe(1)
   }
 }
 
@@ -91,7 +111,8 @@ function expectFitPlacement({ taskId, nodeId }: Event, { controller: { engine } 
   const { cluster } = engine
   expect(cluster.nodes.get(nodeId ?? '')?.isCordoned, `${taskId} is placed on a cordoned node`).toBe(false)
   const placed = cluster.tasks.get(taskId ?? '')
-  if (cluster.policy.strategy !== 'fifo' || cluster.policy.queueAgingMs !== null || placed === undefined) return
+  if (cluster.policy.strategy !== 'fifo' || cluster.policy.queueAgingMs !== null || placed === undefined)
+    return
   for (const waiting of cluster.tasks.values()) {
     if (waiting.queue !== null && isAhead(waiting, placed) && cluster.isFeasible(waiting)) {
       throw new Error(`${placed.spec.id} is placed before ${waiting.spec.id}`)
@@ -112,10 +133,29 @@ function expectNothingLeft(cluster: Cluster): void {
   }
   expect(cluster.queuedEntries).toBe(0)
   for (const { queue, collector, hostUsedMib, hostPromisedMib, gpus } of cluster.nodes.values()) {
-    expect({ queue, collector, hostUsedMib, hostPromisedMib }).toEqual({ queue: [], collector: null, hostUsedMib: 0, hostPromisedMib: 0 })
+    expect({ queue, collector, hostUsedMib, hostPromisedMib }).toEqual({
+      queue: [],
+      collector: null,
+      hostUsedMib: 0,
+      hostPromisedMib: 0,
+    })
     for (const { owners, claims, holds, noswapMib, swappableMib, movingOutMib } of gpus) {
-      const books = { owners: owners.length, claims: claims.length, holds: holds.length, noswapMib, swappableMib, movingOutMib }
-      expect(books).toEqual({ owners: 0, claims: 0, holds: 0, noswapMib: 0, swappableMib: 0, movingOutMib: 0 })
+      const books = {
+        owners: owners.length,
+        claims: claims.length,
+        holds: holds.length,
+        noswapMib,
+        swappableMib,
+        movingOutMib,
+      }
+      expect(books).toEqual({
+        owners: 0,
+        claims: 0,
+        holds: 0,
+        noswapMib: 0,
+        swappableMib: 0,
+        movingOutMib: 0,
+      })
     }
   }
 }

@@ -20,7 +20,14 @@ export class WrittenOutput implements TaskLogs {
     this.#ended.add(`${taskId} ${attempt}`)
   }
 
-  async read(_nodeId: string, taskId: string, attempt: number, stream: LogStream, offset: number, maxBytes: number) {
+  async read(
+    _nodeId: string,
+    taskId: string,
+    attempt: number,
+    stream: LogStream,
+    offset: number,
+    maxBytes: number,
+  ) {
     this.reads += 1
     if (this.trouble === null) return null
     if (this.trouble !== undefined) return { refused: this.trouble }

@@ -11,7 +11,8 @@ import { getJson } from '../support/served.ts'
 const ui = servedPage(`${temporaryFolder()}/data`)
 
 describe.skipIf(CHROMIUM === null)('groups and events', () => {
-  const groups = async () => (await getJson<{ readonly items: readonly GroupBody[] }>(`${ui.served.url}/api/v1/groups`)).items
+  const groups = async () =>
+    (await getJson<{ readonly items: readonly GroupBody[] }>(`${ui.served.url}/api/v1/groups`)).items
 
   test('a group is planned, made, changed and deleted', { timeout: 60_000 }, async () => {
     const { page, faults } = await ui.browser.page()
@@ -37,7 +38,11 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     await page.getByRole('button', { name: 'Edit night-shift' }).press('Enter')
     const edited = page.getByRole('form').filter({ has: page.getByRole('group', { name: 'Members' }) })
     const members = edited.getByRole('checkbox')
-    await expect.poll(() => members.evaluateAll((all) => all.filter((each) => (each as { checked?: boolean }).checked).length)).toBe(1)
+    await expect
+      .poll(() =>
+        members.evaluateAll((all) => all.filter((each) => (each as { checked?: boolean }).checked).length),
+      )
+      .toBe(1)
     await members.nth(1).press('Space')
     await edited.getByRole('button', { name: 'Plan' }).press('Enter')
     await edited.getByText('1 node joins').waitFor()
@@ -45,7 +50,9 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     expect((await groups()).find(({ id }) => id === 'night-shift')?.node_ids).toHaveLength(1)
     await edited.getByRole('button', { name: 'Plan' }).press('Enter')
     await edited.getByRole('button', { name: 'Apply' }).press('Enter')
-    await expect.poll(async () => (await groups()).find(({ id }) => id === 'night-shift')?.node_ids.length).toBe(2)
+    await expect
+      .poll(async () => (await groups()).find(({ id }) => id === 'night-shift')?.node_ids.length)
+      .toBe(2)
     await page.getByRole('button', { name: 'Edit night-shift' }).click()
     await page.getByRole('button', { name: 'Delete…' }).click()
     await page.getByRole('button', { name: 'Delete the group' }).click()
@@ -78,7 +85,11 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     const editor = page.getByRole('form', { name: 'Group day-shift' })
     await editor.getByLabel('Description').fill('by night')
     release()
-    await page.getByRole('row').filter({ hasText: 'day-shift' }).getByText('by day', { exact: true }).waitFor()
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'day-shift' })
+      .getByText('by day', { exact: true })
+      .waitFor()
     await editor.getByRole('button', { name: 'Plan' }).click()
     await editor.getByText('What it would do').waitFor()
     expect(await editor.getByLabel('Description').inputValue()).toBe('by night')
@@ -108,7 +119,11 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
       await first.waitFor()
       const submit = async (name: string): Promise<void> => {
         const body = JSON.stringify({ name, vram_mib: 900_000, command: ['x'] })
-        await fetch(`${ui.served.url}/api/v1/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+        await fetch(`${ui.served.url}/api/v1/tasks`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body,
+        })
       }
       await page.getByLabel('Follow').press('Space')
       await submit('followed')
@@ -125,9 +140,9 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
       await page.waitForURL(/[?&]at=/)
       const at = Date.parse(new URL(page.url()).searchParams.get('at') ?? '')
       const { searchParams } = new URL((await asked).url())
-      expect([searchParams.get('from'), searchParams.get('to')].map((instant) => Date.parse(instant ?? '') - at)).toEqual([
-        -1_800_000, 1_800_000,
-      ])
+      expect(
+        [searchParams.get('from'), searchParams.get('to')].map((instant) => Date.parse(instant ?? '') - at),
+      ).toEqual([-1_800_000, 1_800_000])
       await page.getByRole('figure', { name: 'Utilization' }).waitFor()
       const range = page.getByLabel('Time range')
       expect(await range.locator('option:checked').innerText()).toMatch(/^around \d{4}-/)
@@ -143,9 +158,13 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     await page.goto(`${ui.url}/events?kind=task_submitted`)
     const rows = page.locator('tbody tr')
     await rows.first().waitFor()
-    const ids = await rows.evaluateAll((all) => all.map((row) => Number((row as { id: string }).id.replace('event-', ''))))
+    const ids = await rows.evaluateAll((all) =>
+      all.map((row) => Number((row as { id: string }).id.replace('event-', ''))),
+    )
     expect(ids).toEqual([...ids].sort((a, b) => b - a))
-    const { items } = await getJson<EventPage>(`${ui.served.url}/api/v1/events?kind=task_submitted&order=newest&limit=200`)
+    const { items } = await getJson<EventPage>(
+      `${ui.served.url}/api/v1/events?kind=task_submitted&order=newest&limit=200`,
+    )
     const shown = items.filter(({ seq }) => seq <= (ids[0] ?? 0)).slice(0, ids.length)
     expect(ids).toEqual(shown.map(({ seq }) => seq))
     expect(ids.length).toBeLessThanOrEqual(150)

@@ -2,7 +2,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { GroupPageBody } from '../../controller/api/schema/group.ts'
 import type { NodePage } from '../../controller/api/schema/node.ts'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import {
+  accessibilityFaults,
+  CHROMIUM,
+  MAPPED_HOST,
+  TestBrowser,
+  type WatchedPage,
+} from '../support/browser.ts'
 import { temporaryFolder, write } from '../support/headroom-command.ts'
 import { getJson, serve, type Served } from '../support/served.ts'
 
@@ -27,16 +33,22 @@ async function open(path: string): Promise<WatchedPage> {
 const send = (method: string, path: string, body?: object) =>
   fetch(`${api}${path}`, {
     method,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    ...(body === undefined
+      ? {}
+      : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   })
 
 const named = async (name: string) =>
-  (await getJson<NodePage>(`${api}/nodes?q=${name}`)).items.find((node) => node.name === name)?.node_id as string
+  (await getJson<NodePage>(`${api}/nodes?q=${name}`)).items.find((node) => node.name === name)
+    ?.node_id as string
 
 describe.skipIf(CHROMIUM === null)('Before a fleet of many nodes', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     const fleet = write(folder, 'wide.scenario.yaml', FLEET)
-    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, CONTROLLER_SIMULATED_FLEET: fleet })
+    served = await serve(`${folder}/data`, {
+      CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST,
+      CONTROLLER_SIMULATED_FLEET: fleet,
+    })
     api = `${served.url}/api/v1`
     browser = await TestBrowser.start()
   }, 120_000)
@@ -83,7 +95,12 @@ describe.skipIf(CHROMIUM === null)('Before a fleet of many nodes', { timeout: 60
     const row = page.getByRole('row').filter({ hasText: 'Team vision' })
     await row.getByText('and 114 more').waitFor()
     const { items, common_pool: pool } = await getJson<GroupPageBody>(`${api}/groups`)
-    expect([items[0]?.sums.nodes, items[0]?.sums.gpus, pool.nodes, pool.gpus]).toEqual([122, 976, NODES - 122, 8 * (NODES - 122)])
+    expect([items[0]?.sums.nodes, items[0]?.sums.gpus, pool.nodes, pool.gpus]).toEqual([
+      122,
+      976,
+      NODES - 122,
+      8 * (NODES - 122),
+    ])
     expect(await row.locator('td.number').allInnerTexts()).toEqual(expect.arrayContaining(['122', '976']))
     const common = page.getByRole('row').filter({ hasText: 'common pool' })
     await expect.poll(() => common.locator('td.number').first().innerText()).toBe(String(NODES - 122))

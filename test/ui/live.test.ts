@@ -47,11 +47,17 @@ const HEAR_SEQS = `(() => {
 const heardBy = (page: Page) => page.evaluate<number[]>('heardSeqs')
 const lastSeq = async () => (await getJson<EventPage>(`${ui.served.url}/api/v1/events?limit=1`)).last_seq
 const shownSeqs = (page: Page) =>
-  page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => Number((row as { id: string }).id.replace('event-', ''))))
+  page
+    .locator('tbody tr')
+    .evaluateAll((rows) => rows.map((row) => Number((row as { id: string }).id.replace('event-', ''))))
 
 async function submitted(name: string): Promise<void> {
   const body = JSON.stringify({ name, vram_mib: 900_000, command: ['x'] })
-  await fetch(`${ui.served.url}/api/v1/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  await fetch(`${ui.served.url}/api/v1/tasks`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  })
 }
 
 async function tile(page: Page, name: string): Promise<string> {
@@ -59,16 +65,20 @@ async function tile(page: Page, name: string): Promise<string> {
 }
 
 describe.skipIf(CHROMIUM === null)('the page', () => {
-  test(`${TABS} tabs take one connection, which ends with the last of them`, { timeout: 90_000 }, async () => {
-    const context = await ui.browser.context()
-    const tabs: Page[] = []
-    for (let i = 0; i < TABS; i++) tabs.push(await open(context))
-    expect(await streams()).toBe(1)
-    for (const tab of tabs.slice(1)) await tab.close()
-    await expect.poll(streams).toBe(1)
-    await context.close()
-    await expect.poll(streams).toBe(0)
-  })
+  test(
+    `${TABS} tabs take one connection, which ends with the last of them`,
+    { timeout: 90_000 },
+    async () => {
+      const context = await ui.browser.context()
+      const tabs: Page[] = []
+      for (let i = 0; i < TABS; i++) tabs.push(await open(context))
+      expect(await streams()).toBe(1)
+      for (const tab of tabs.slice(1)) await tab.close()
+      await expect.poll(streams).toBe(1)
+      await context.close()
+      await expect.poll(streams).toBe(0)
+    },
+  )
 
   test('figures are those of the API at the same revision', { timeout: 60_000 }, async () => {
     const context = await ui.browser.context()
@@ -80,16 +90,27 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
         const now = await getJson<SummaryBody>(`${ui.served.url}/api/v1/summary`)
         const revision = await page.locator('[data-revision]').getAttribute('data-revision')
         if (Number(revision) !== now.revision) return false
-        const shown = [await tile(page, 'Used VRAM'), await tile(page, 'Allocated VRAM'), await tile(page, 'Queue')]
+        const shown = [
+          await tile(page, 'Used VRAM'),
+          await tile(page, 'Allocated VRAM'),
+          await tile(page, 'Queue'),
+        ]
         return (
-          JSON.stringify(shown) === JSON.stringify([mib(now.vram.used_mib), mib(now.vram.committed_mib), whole(now.tasks.by_list.pending)])
+          JSON.stringify(shown) ===
+          JSON.stringify([
+            mib(now.vram.used_mib),
+            mib(now.vram.committed_mib),
+            whole(now.tasks.by_list.pending),
+          ])
         )
       })
       .toBe(true)
     expect(await tile(page, 'Physical VRAM')).toBe(mib(told.vram.physical_mib))
     expect(await tile(page, 'Swapped out')).toMatch(/^[\d ]+ MiB$|GiB$/)
     expect(await tile(page, 'GPUs up')).toBe(`${whole(told.gpus.up)} of ${whole(told.gpus.total)}`)
-    expect(await tile(page, 'Utilization')).toMatch(told.utilization_percent === null ? percent(null) : /^\d+\.\d %$/)
+    expect(await tile(page, 'Utilization')).toMatch(
+      told.utilization_percent === null ? percent(null) : /^\d+\.\d %$/,
+    )
     await context.close()
   })
 
@@ -99,7 +120,10 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     const chart = page.getByRole('figure', { name: 'Utilization' })
     await chart.getByText('Table and export').click()
     const saved = async (button: string): Promise<Buffer> => {
-      const [download] = await Promise.all([page.waitForEvent('download'), chart.getByRole('button', { name: button }).click()])
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        chart.getByRole('button', { name: button }).click(),
+      ])
       return readFileSync(await download.path())
     }
     expect((await saved('Save as CSV')).toString('utf8')).toMatch(/^time,utilization\n\d{4}-/)
@@ -116,51 +140,59 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
       await page.goto(`${ui.url}${path}`)
       await page.locator('#freshness[data-status=live]').waitFor()
       const { pathname, search } = new URL(path, ui.url)
-      expect(asked).toEqual(expect.arrayContaining(['/api/v1/auth/session', ...firstRequests(pathname, search)]))
+      expect(asked).toEqual(
+        expect.arrayContaining(['/api/v1/auth/session', ...firstRequests(pathname, search)]),
+      )
       // Who asks for the very same takes the answer; what nobody asks for would stay.
       await expect.poll(() => page.evaluate<string[]>('[...headroomAhead.answers.keys()]')).toEqual([])
       await page.context().close()
     }
   })
 
-  test('the controller is killed: the page says so and keeps its figures; it comes back by itself', { timeout: 90_000 }, async () => {
-    const context = await ui.browser.context()
-    await context.addInitScript(HEAR_SEQS)
-    const page = await open(context)
-    await page.evaluate('window.isTheSamePage = true')
-    const log = await context.newPage()
-    await log.goto(`${ui.url}/events`)
-    await log.locator('tbody tr').first().waitFor()
-    const physical = await tile(page, 'Physical VRAM')
-    await submitted('before')
-    await expect.poll(() => heardBy(page)).toContain(await lastSeq())
-    await ui.kill()
-    await page.locator('#freshness[data-status=reconnecting]').waitFor()
-    expect(await page.locator('#freshness').textContent()).toMatch(/^Reconnecting · from .+ ago$/)
-    expect(await tile(page, 'Physical VRAM')).toBe(physical)
-    await ui.startAgain()
-    await page.locator('#freshness[data-status=live]').waitFor()
-    await submitted('afterwards')
-    const last = await lastSeq()
-    for (const tab of [page, log]) {
-      await expect.poll(async () => (await heardBy(tab)).at(-1)).toBeGreaterThanOrEqual(last)
-      // Each event once and none left out: they are numbered one after the other.
-      const heard = await heardBy(tab)
-      expect(heard).toEqual(heard.map((_, at) => (heard[0] ?? 0) + at))
-    }
-    await log.getByRole('button', { name: /^\d+ new$/ }).click()
-    await expect.poll(() => shownSeqs(log).then((seqs) => seqs[0])).toBeGreaterThanOrEqual(last)
-    const shown = await shownSeqs(log)
-    expect(shown).toEqual(shown.map((_, at) => (shown[0] ?? 0) - at))
-    expect(await page.evaluate('window.isTheSamePage')).toBe(true)
-    await context.close()
-  })
+  test(
+    'the controller is killed: the page says so and keeps its figures; it comes back by itself',
+    { timeout: 90_000 },
+    async () => {
+      const context = await ui.browser.context()
+      await context.addInitScript(HEAR_SEQS)
+      const page = await open(context)
+      await page.evaluate('window.isTheSamePage = true')
+      const log = await context.newPage()
+      await log.goto(`${ui.url}/events`)
+      await log.locator('tbody tr').first().waitFor()
+      const physical = await tile(page, 'Physical VRAM')
+      await submitted('before')
+      await expect.poll(() => heardBy(page)).toContain(await lastSeq())
+      await ui.kill()
+      await page.locator('#freshness[data-status=reconnecting]').waitFor()
+      expect(await page.locator('#freshness').textContent()).toMatch(/^Reconnecting · from .+ ago$/)
+      expect(await tile(page, 'Physical VRAM')).toBe(physical)
+      await ui.startAgain()
+      await page.locator('#freshness[data-status=live]').waitFor()
+      await submitted('afterwards')
+      const last = await lastSeq()
+      for (const tab of [page, log]) {
+        await expect.poll(async () => (await heardBy(tab)).at(-1)).toBeGreaterThanOrEqual(last)
+        // Each event once and none left out: they are numbered one after the other.
+        const heard = await heardBy(tab)
+        expect(heard).toEqual(heard.map((_, at) => (heard[0] ?? 0) + at))
+      }
+      await log.getByRole('button', { name: /^\d+ new$/ }).click()
+      await expect.poll(() => shownSeqs(log).then((seqs) => seqs[0])).toBeGreaterThanOrEqual(last)
+      const shown = await shownSeqs(log)
+      expect(shown).toEqual(shown.map((_, at) => (shown[0] ?? 0) - at))
+      expect(await page.evaluate('window.isTheSamePage')).toBe(true)
+      await context.close()
+    },
+  )
 })
 
 test('the first page takes at most 150 KiB of script, packed', () => {
   const assets = join(import.meta.dirname, '../../dist/ui/assets')
   const html = readFileSync(join(assets, '../index.html'), 'utf8')
-  const scripts = readdirSync(assets).filter((name) => name.endsWith('.js') && (html.includes(name) || name.startsWith('feed-worker')))
+  const scripts = readdirSync(assets).filter(
+    (name) => name.endsWith('.js') && (html.includes(name) || name.startsWith('feed-worker')),
+  )
   expect(scripts.length).toBeGreaterThanOrEqual(2)
   const bytes = scripts.reduce((sum, name) => sum + gzipSync(readFileSync(join(assets, name))).length, 0)
   expect(bytes).toBeLessThanOrEqual(150 * KIB)

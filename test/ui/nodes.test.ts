@@ -23,7 +23,8 @@ function nodeAt(at: number): NodeBody {
   return node
 }
 
-const overrideOf = async (id: string) => (await getJson<NodeBody>(`${api}/nodes/${id}`)).overcommit_vram_percent
+const overrideOf = async (id: string) =>
+  (await getJson<NodeBody>(`${api}/nodes/${id}`)).overcommit_vram_percent
 
 // Some do several things one after the other; a loaded machine takes its time for each.
 describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
@@ -36,7 +37,8 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     await putJson(`${api}/nodes/${nodeAt(0).node_id}/config`, { overcommit_vram_percent: 20 })
     await putJson(`${api}/nodes/${nodeAt(1).node_id}/config`, { overcommit_vram_percent: 0 })
     const { page, faults } = await open('/nodes')
-    const row = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
+    const row = (name: string) =>
+      page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
     await expect.poll(() => row(nodeAt(0).name).innerText()).toContain('override 20 %')
     expect(await row(nodeAt(1).name).innerText()).toContain('off')
     expect(await row(nodeAt(2).name).innerText()).toContain('inherits 50 %')
@@ -56,7 +58,9 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     for (const text of ['1001', '-1', '1.5', '', 'abc']) {
       await field.fill(text)
       await page.getByRole('button', { name: 'Plan' }).click()
-      await expect.poll(() => page.locator('#percent-problem').innerText()).toBe('It must be a whole number from 0 to 1000.')
+      await expect
+        .poll(() => page.locator('#percent-problem').innerText())
+        .toBe('It must be a whole number from 0 to 1000.')
       expect(await field.getAttribute('aria-invalid')).toBe('true')
     }
     expect(sent).toEqual([])
@@ -116,9 +120,15 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     const chart = page.getByRole('group', { name: /^Residency in the last hour/ })
     const table = page.locator('figure', { has: chart }).locator('details')
     await table.locator('summary').press('Enter')
-    await page.getByRole('group', { name: 'Bars of Residency in the last hour' }).locator('tbody tr').first().waitFor()
+    await page
+      .getByRole('group', { name: 'Bars of Residency in the last hour' })
+      .locator('tbody tr')
+      .first()
+      .waitFor()
     await chart.press('ArrowRight')
-    await expect.poll(() => page.locator('figure', { has: chart }).getByRole('status').innerText()).toMatch(/^GPU \d+: .+ from .+ for .+/)
+    await expect
+      .poll(() => page.locator('figure', { has: chart }).getByRole('status').innerText())
+      .toMatch(/^GPU \d+: .+ from .+ for .+/)
     await chart.press('Enter')
     await page.locator('#behind strong').waitFor()
     expect(await accessibilityFaults(page)).toEqual([])

@@ -4,7 +4,14 @@ import type { DecisionBody, DecisionPage } from '../../controller/api/schema/dec
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
 import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
 import type { TaskBody } from '../../controller/api/schema/task.ts'
-import { accessibilityFaults, CHROMIUM, confirmByKey, faultsInEveryLook, focusedDialog, type WatchedPage } from '../support/browser.ts'
+import {
+  accessibilityFaults,
+  CHROMIUM,
+  confirmByKey,
+  faultsInEveryLook,
+  focusedDialog,
+  type WatchedPage,
+} from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson, putJson } from '../support/served.ts'
@@ -25,9 +32,18 @@ async function waitingTask(): Promise<string> {
   const id = items.at(-1)?.node_id as string
   const headers = { 'content-type': 'application/json' }
   await fetch(`${api}/nodes/${id}/cordon`, { method: 'POST' })
-  await fetch(`${api}/groups/closed`, { method: 'PUT', headers, body: JSON.stringify({ description: '', node_ids: [id] }) })
+  await fetch(`${api}/groups/closed`, {
+    method: 'PUT',
+    headers,
+    body: JSON.stringify({ description: '', node_ids: [id] }),
+  })
   const name = 'waits-for-the-closed-node'
-  const body = JSON.stringify({ name, vram_mib: 900, groups: ['closed'], command: ['headroom', 'work', 'busy=30d'] })
+  const body = JSON.stringify({
+    name,
+    vram_mib: 900,
+    groups: ['closed'],
+    command: ['headroom', 'work', 'busy=30d'],
+  })
   await fetch(`${api}/tasks`, { method: 'POST', headers, body })
   return name
 }
@@ -39,7 +55,9 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     api = `${ui.served.url}/api/v1`
     // Tasks of the past that the fleet begins with are idle: with overcommit others come in their place.
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
-    await vi.waitFor(async () => expect((await swapsOf()).items.length).toBeGreaterThan(0), { timeout: 30_000 })
+    await vi.waitFor(async () => expect((await swapsOf()).items.length).toBeGreaterThan(0), {
+      timeout: 30_000,
+    })
   }, 120_000)
 
   test('sees who was swapped out and why, with the names of all who might have been', async () => {
@@ -61,7 +79,9 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     const candidates = opened.getByRole('group', { name: 'Who might have left' })
     await candidates.waitFor()
     const names = await candidates.locator('tbody td:first-child').allInnerTexts()
-    expect(names.map((name) => name.split(' on GPU ')[0])).toEqual(decision.candidates.map(({ task_name: name }) => name))
+    expect(names.map((name) => name.split(' on GPU ')[0])).toEqual(
+      decision.candidates.map(({ task_name: name }) => name),
+    )
     expect(names.join()).not.toMatch(UUID)
     expect(faults).toEqual([])
     await page.context().close()
@@ -89,7 +109,10 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     // A cause that is on the same page is focused there, without a change of the address.
     const causedElsewhere = async () => {
       const { items } = await swaps()
-      return items.find(({ caused_by: cause }) => cause !== null && !items.some(({ seq }) => seq === cause)) ?? null
+      return (
+        items.find(({ caused_by: cause }) => cause !== null && !items.some(({ seq }) => seq === cause)) ??
+        null
+      )
     }
     await expect.poll(causedElsewhere).not.toBeNull()
     const event = (await causedElsewhere()) as EventBody
@@ -116,8 +139,15 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     const id = items[0]?.node_id as string
     const node = () => getJson<NodeBody>(`${api}/nodes/${id}`)
     const headers = { 'content-type': 'application/json' }
-    const body = JSON.stringify({ name: 'movable', vram_mib: 900, on_node_loss: 'requeue', command: ['headroom', 'work', 'busy=30d'] })
-    const { id: task } = (await (await fetch(`${api}/tasks`, { method: 'POST', headers, body })).json()) as TaskBody
+    const body = JSON.stringify({
+      name: 'movable',
+      vram_mib: 900,
+      on_node_loss: 'requeue',
+      command: ['headroom', 'work', 'busy=30d'],
+    })
+    const { id: task } = (await (
+      await fetch(`${api}/tasks`, { method: 'POST', headers, body })
+    ).json()) as TaskBody
     const taskNow = () => getJson<TaskBody>(`${api}/tasks/${task}`)
     await expect.poll(async () => (await taskNow()).state).toBe('running')
     const home = (await taskNow()).placement?.node_id as string
@@ -139,7 +169,9 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     expect(await accessibilityFaults(page)).toEqual([])
     await dialog.getByLabel('after so many seconds').fill('0')
     await confirmByKey(page, 'Drain')
-    await expect.poll(async () => (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.moves_at).toBeTruthy()
+    await expect
+      .poll(async () => (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.moves_at)
+      .toBeTruthy()
     // What may move has moved, or waits for another node; the page says how many are left.
     await expect.poll(async () => (await taskNow()).placement?.node_id).not.toBe(home)
     const left = (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.tasks_left

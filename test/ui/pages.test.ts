@@ -77,7 +77,11 @@ describe.skipIf(CHROMIUM === null)('every page', { timeout: 60_000 }, () => {
     const running = await getJson<TaskPage>(`${ui.served.url}/api/v1/tasks?state=running&limit=1`)
     ids['running'] = running.items[0]?.id ?? ''
     ids['pending'] = await post('/tasks', { name: 'waits', vram_mib: 900_000, command: ['x'] })
-    ids['sweep'] = await post('/simulations/sweep', { scenario: 'thrash-guard', overcommit_percents: [0, 50], seeds: [1] })
+    ids['sweep'] = await post('/simulations/sweep', {
+      scenario: 'thrash-guard',
+      overcommit_percents: [0, 50],
+      seeds: [1],
+    })
     ids['exercise'] = await post('/exercises/handle-a-lost-node/start')
     ids['finished'] = await post('/exercises/pick-a-percentage/start')
     await post(`/simulations/${ids['finished']}/finish`)

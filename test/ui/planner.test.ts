@@ -2,7 +2,13 @@
 import { readFileSync } from 'node:fs'
 import type { Locator, Page, Request } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { accessibilityFaults, CHROMIUM, faultsInEveryLook, sidewaysPixels, type WatchedPage } from '../support/browser.ts'
+import {
+  accessibilityFaults,
+  CHROMIUM,
+  faultsInEveryLook,
+  sidewaysPixels,
+  type WatchedPage,
+} from '../support/browser.ts'
 import { busyScenario, temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson } from '../support/served.ts'
@@ -11,7 +17,9 @@ import { LONG_SCENARIO } from '../support/simulations-world.ts'
 const OBJECTIVE = 'starvation.total<=52'
 const MAX_STARVATION = 52
 const ui = servedPage(`${temporaryFolder()}/data`)
-const scenario = busyScenario().replace('until: 12h', 'until: 90m').replace('rate_per_hour: 20', 'rate_per_hour: 24')
+const scenario = busyScenario()
+  .replace('until: 12h', 'until: 90m')
+  .replace('rate_per_hour: 20', 'rate_per_hour: 24')
 let watched: WatchedPage
 let page: Page
 /** All that any page of this file asked for, but for reading. */
@@ -22,7 +30,9 @@ const ALLOWED =
   /^(POST \/api\/v1\/(simulations(\/sweep)?|scenarios\/validate|traces)|(PUT|PATCH|DELETE) \/api\/v1\/(simulations|traces)\/[^/]+)$/
 
 async function writeText(text: string): Promise<void> {
-  await page.goto(`${ui.url}/planner?source=text&percents=0..100:50&seeds=1..3&keep=${encodeURIComponent(OBJECTIVE)}`)
+  await page.goto(
+    `${ui.url}/planner?source=text&percents=0..100:50&seeds=1..3&keep=${encodeURIComponent(OBJECTIVE)}`,
+  )
   await page.getByLabel('Scenario, YAML or JSON').fill(text)
 }
 
@@ -97,12 +107,18 @@ interface SeriesAnswer {
 /** Two percentages over time: what is drawn comes from the series of the runs, the sides are chosen by keys and stand in the address, and each chart is a file. */
 async function expectBeforeAndAfter(recommended: number): Promise<void> {
   const section = page.getByRole('region', { name: 'Before and after' })
-  await expect.poll(() => section.getByRole('combobox', { name: /^After/ }).inputValue()).toBe(String(recommended))
-  expect(await section.getByRole('combobox', { name: /^Before/ }).inputValue()).toBe(recommended === 0 ? '50' : '0')
+  await expect
+    .poll(() => section.getByRole('combobox', { name: /^After/ }).inputValue())
+    .toBe(String(recommended))
+  expect(await section.getByRole('combobox', { name: /^Before/ }).inputValue()).toBe(
+    recommended === 0 ? '50' : '0',
+  )
   await section.getByRole('combobox', { name: /^Before/ }).focus()
   await page.keyboard.type('100')
   await page.waitForURL(/before=100/)
-  const chart = section.getByRole('group', { name: 'Utilization, before and after: arrow keys move through it' })
+  const chart = section.getByRole('group', {
+    name: 'Utilization, before and after: arrow keys move through it',
+  })
   const at = (seed: number, percent: number): Promise<SeriesAnswer> =>
     getJson(
       `${ui.served.url}/api/v1/simulations/${new URL(page.url()).pathname.split('/').at(-1)}/series?overcommit_percent=${percent}&seed=${seed}`,
@@ -114,7 +130,12 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
     .filter((_, index) => index % 2 === 0)
     .map(({ x, series }) => {
       const values = series.find(({ name }) => name === 'utilization_percent')?.values ?? []
-      return x.reduce((sum, end, i) => sum + Math.max(0, Math.min(first, end) - (x[i - 1] ?? 0)) * (values[i] ?? 0), 0) / first
+      return (
+        x.reduce(
+          (sum, end, i) => sum + Math.max(0, Math.min(first, end) - (x[i - 1] ?? 0)) * (values[i] ?? 0),
+          0,
+        ) / first
+      )
     })
     .sort((a, b) => a - b)
   // It is drawn anew whenever the runs of another seed have come.
@@ -122,7 +143,9 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
     await chart.press('Home')
     return (await section.getByText(/^Until .+: 100 %: /).allInnerTexts()).join()
   }
-  await expect.poll(said).toContain(`100 %: ${means[1]?.toFixed(1)} % (${means[0]?.toFixed(1)} % to ${means[2]?.toFixed(1)} %)`)
+  await expect
+    .poll(said)
+    .toContain(`100 %: ${means[1]?.toFixed(1)} % (${means[0]?.toFixed(1)} % to ${means[2]?.toFixed(1)} %)`)
   await expect.poll(said).toContain(`, ${recommended} %: `)
   const figure = section.getByRole('figure', { name: 'Utilization, before and after' })
   await figure.getByText('Table and export').press('Enter')
@@ -157,7 +180,9 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     expect(new URL(page.url()).pathname).toBe('/planner')
     await problem.press('Enter')
     expect(
-      await page.evaluate('document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)'),
+      await page.evaluate(
+        'document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)',
+      ),
     ).toContain('-1')
     // In the form beside it the value is put right, and the rest of the text stays.
     const form = page.getByRole('region', { name: 'Scenario as a form' })
@@ -177,54 +202,67 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     const lines = scenario.split('\n')
     expect(edited.split('\n').filter((line) => !lines.includes(line))).toEqual(['seed: 7'])
     await area.fill(edited.replace('vram_mib: 40960', 'vram_mib: 20Gi'))
-    await expect.poll(() => form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').inputValue()).toBe('20Gi')
+    await expect
+      .poll(() =>
+        form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').inputValue(),
+      )
+      .toBe('20Gi')
     await area.fill('scenario: [')
     await form.getByText('The form comes back when the text can be read').waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
   })
 
-  test('recommends what its own table says, the same hashes twice, and proposes without writing', { timeout: 120_000 }, async () => {
-    const tables: (readonly Row[])[] = []
-    for (let time = 0; time < 2; time++) {
-      await writeText(scenario)
-      await run()
-      await page.locator('#runs tbody tr').nth(8).waitFor({ timeout: 60_000 })
-      tables.push(await rows())
-    }
-    const [first = [], second = []] = tables
-    expect(first).toHaveLength(9)
-    expect(new Set(first.map(({ hash }) => hash)).size).toBeGreaterThan(3)
-    expect(second).toEqual(first)
-    const recommended = recommendedFrom(first)
-    expect(recommended).not.toBeNull()
-    expect(await page.locator('[data-recommended]').getAttribute('data-recommended')).toBe(String(recommended))
-    expect(await page.locator('[data-recommended]').textContent()).toContain(`Overcommit ${recommended} %`)
-    expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
-    expect(await accessibilityFaults(page)).toEqual([])
+  test(
+    'recommends what its own table says, the same hashes twice, and proposes without writing',
+    { timeout: 120_000 },
+    async () => {
+      const tables: (readonly Row[])[] = []
+      for (let time = 0; time < 2; time++) {
+        await writeText(scenario)
+        await run()
+        await page.locator('#runs tbody tr').nth(8).waitFor({ timeout: 60_000 })
+        tables.push(await rows())
+      }
+      const [first = [], second = []] = tables
+      expect(first).toHaveLength(9)
+      expect(new Set(first.map(({ hash }) => hash)).size).toBeGreaterThan(3)
+      expect(second).toEqual(first)
+      const recommended = recommendedFrom(first)
+      expect(recommended).not.toBeNull()
+      expect(await page.locator('[data-recommended]').getAttribute('data-recommended')).toBe(
+        String(recommended),
+      )
+      expect(await page.locator('[data-recommended]').textContent()).toContain(`Overcommit ${recommended} %`)
+      expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
+      expect(await accessibilityFaults(page)).toEqual([])
 
-    const chart = page.getByRole('group', { name: 'Over the percentage: arrow keys move through it' })
-    await chart.press('ArrowRight')
-    await page.getByText(/^0 %: utilization \d/).waitFor()
-    await expectBeforeAndAfter(recommended ?? 0)
-    await page.getByLabel('Compare 0 %, seed 1').check()
-    await page.getByLabel('Compare 0 %, seed 2').check()
-    await page.getByRole('region', { name: 'Comparison' }).getByRole('rowheader', { name: 'digest' }).waitFor()
-    await expectAligned()
+      const chart = page.getByRole('group', { name: 'Over the percentage: arrow keys move through it' })
+      await chart.press('ArrowRight')
+      await page.getByText(/^0 %: utilization \d/).waitFor()
+      await expectBeforeAndAfter(recommended ?? 0)
+      await page.getByLabel('Compare 0 %, seed 1').check()
+      await page.getByLabel('Compare 0 %, seed 2').check()
+      await page
+        .getByRole('region', { name: 'Comparison' })
+        .getByRole('rowheader', { name: 'digest' })
+        .waitFor()
+      await expectAligned()
 
-    const before = await getJson<object>(`${ui.served.url}/api/v1/config`)
-    await page.getByRole('link', { name: `Propose ${recommended} %` }).click()
-    const field = page.getByLabel('default_vram_overcommit_percent')
-    await field.waitFor()
-    await expect.poll(() => field.inputValue()).toBe(String(recommended))
-    await page.getByText('The planner proposes').waitFor()
-    expect(await getJson<object>(`${ui.served.url}/api/v1/config`)).toEqual(before)
+      const before = await getJson<object>(`${ui.served.url}/api/v1/config`)
+      await page.getByRole('link', { name: `Propose ${recommended} %` }).click()
+      const field = page.getByLabel('default_vram_overcommit_percent')
+      await field.waitFor()
+      await expect.poll(() => field.inputValue()).toBe(String(recommended))
+      await page.getByText('The planner proposes').waitFor()
+      expect(await getJson<object>(`${ui.served.url}/api/v1/config`)).toEqual(before)
 
-    await page.goto(`${ui.url}/planner`)
-    const boxes = page.getByRole('region', { name: 'What was tried' }).getByRole('checkbox')
-    await boxes.nth(1).check()
-    await boxes.nth(0).check()
-    await page.getByText('In nothing: all').waitFor()
-  })
+      await page.goto(`${ui.url}/planner`)
+      const boxes = page.getByRole('region', { name: 'What was tried' }).getByRole('checkbox')
+      await boxes.nth(1).check()
+      await boxes.nth(0).check()
+      await page.getByText('In nothing: all').waitFor()
+    },
+  )
 
   test(
     'another field is varied beside the percentage, by keys alone; the best combination is told, and all is saved',
@@ -263,13 +301,19 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       expect(await faultsInEveryLook(page)).toEqual([])
       await page.getByLabel('Compare 0 %, seed 1, fleet.0.count=1').check()
       await page.getByLabel('Compare 0 %, seed 1, fleet.0.count=3').check()
-      await page.getByRole('region', { name: 'Comparison' }).getByRole('rowheader', { name: 'fleet.0.count' }).waitFor()
+      await page
+        .getByRole('region', { name: 'Comparison' })
+        .getByRole('rowheader', { name: 'fleet.0.count' })
+        .waitFor()
       await expectAligned()
 
       const id = new URL(page.url()).pathname.split('/').at(-1)
       for (const [name, format] of Object.entries({ CSV: 'csv', 'Report (HTML)': 'html', JSON: 'json' })) {
         const saving = page.waitForEvent('download')
-        await page.getByRole('group', { name: 'Download' }).getByRole('button', { name, exact: true }).press('Enter')
+        await page
+          .getByRole('group', { name: 'Download' })
+          .getByRole('button', { name, exact: true })
+          .press('Enter')
         const saved = await saving
         expect(saved.suggestedFilename()).toBe(`busy.${format}`)
         const answer = await fetch(`${ui.served.url}/api/v1/simulations/${id}/report?format=${format}`)
@@ -292,11 +336,15 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     const stored = await fetch(`${ui.served.url}/api/v1/scenarios`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ text: text.replace('scenario: busy', 'scenario: swept').replace('2..300', '[2, 4]') }),
+      body: JSON.stringify({
+        text: text.replace('scenario: busy', 'scenario: swept').replace('2..300', '[2, 4]'),
+      }),
     })
     expect(stored.status).toBe(201)
     await page.goto(`${ui.url}/planner?source=scenario&scenario=swept&percents=0&seeds=1`)
-    await counted('1 percentage × 1 seed × 2 values of config.idle_swap_out_seconds × 2 values of config.max_tasks_per_gpu = 4 runs.')
+    await counted(
+      '1 percentage × 1 seed × 2 values of config.idle_swap_out_seconds × 2 values of config.max_tasks_per_gpu = 4 runs.',
+    )
   })
 
   test('A sweep that is cancelled says so', { timeout: 60_000 }, async () => {
@@ -309,22 +357,38 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await page.getByText('Cancelled by').waitFor()
   })
 
-  test('a file becomes a trace, with its dropped rows by reason, and runs on the nodes that are here', { timeout: 60_000 }, async () => {
-    await page.goto(`${ui.url}/planner?source=trace&percents=0&seeds=1`)
-    await page.getByText('Send a trace, or take what ran here').click()
-    const lines = ['; a log', '1 0 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1', '2 60 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1', '3 x']
-    await page
-      .getByLabel('File', { exact: true })
-      .setInputFiles({ name: 'Small Log.swf', mimeType: 'text/plain', buffer: Buffer.from(`${lines.join('\n')}\n`) })
-    expect(await page.getByLabel('Name of the trace').inputValue()).toBe('small-log')
-    await page.getByLabel('Format', { exact: true }).selectOption('swf')
-    await page.getByRole('button', { name: 'Send the file' }).click()
-    await page.getByText('2 tasks of 3 rows, sent as swf.').waitFor()
-    await page.getByRole('table', { name: 'Rows that were dropped' }).getByRole('cell', { name: 'wrong number of fields' }).waitFor()
-    await run()
-    await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })
-    expect((await page.locator('h1').textContent()) ?? '').toBe('trace-small-log')
-  })
+  test(
+    'a file becomes a trace, with its dropped rows by reason, and runs on the nodes that are here',
+    { timeout: 60_000 },
+    async () => {
+      await page.goto(`${ui.url}/planner?source=trace&percents=0&seeds=1`)
+      await page.getByText('Send a trace, or take what ran here').click()
+      const lines = [
+        '; a log',
+        '1 0 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1',
+        '2 60 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1',
+        '3 x',
+      ]
+      await page
+        .getByLabel('File', { exact: true })
+        .setInputFiles({
+          name: 'Small Log.swf',
+          mimeType: 'text/plain',
+          buffer: Buffer.from(`${lines.join('\n')}\n`),
+        })
+      expect(await page.getByLabel('Name of the trace').inputValue()).toBe('small-log')
+      await page.getByLabel('Format', { exact: true }).selectOption('swf')
+      await page.getByRole('button', { name: 'Send the file' }).click()
+      await page.getByText('2 tasks of 3 rows, sent as swf.').waitFor()
+      await page
+        .getByRole('table', { name: 'Rows that were dropped' })
+        .getByRole('cell', { name: 'wrong number of fields' })
+        .waitFor()
+      await run()
+      await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })
+      expect((await page.locator('h1').textContent()) ?? '').toBe('trace-small-log')
+    },
+  )
 
   test('what runs here and what ran here can be run on', { timeout: 60_000 }, async () => {
     await page.goto(`${ui.url}/planner?source=trace`)

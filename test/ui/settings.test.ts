@@ -14,7 +14,8 @@ async function settings(): Promise<{ readonly page: Page; readonly sent: string[
   const { page } = await ui.browser.page()
   const sent: string[] = []
   page.on('request', (request) => {
-    if (request.method() !== 'GET') sent.push(`${request.method()} ${new URL(request.url()).pathname}${new URL(request.url()).search}`)
+    if (request.method() !== 'GET')
+      sent.push(`${request.method()} ${new URL(request.url()).pathname}${new URL(request.url()).search}`)
   })
   await page.goto(`${ui.url}/settings`)
   await page.getByLabel(OVERCOMMIT).waitFor()
@@ -53,7 +54,9 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     // The page has to have heard of its own change, or the newest revision would still look like one to go back to.
     const { revision } = await getJson<{ readonly revision: number }>(`${ui.served.url}/api/v1/config`)
     await page.getByText(`Revision ${revision}, stored.`).waitFor()
-    await page.getByRole('button', { name: `Plan to go back to revision ${revision - 1}`, exact: true }).focus()
+    await page
+      .getByRole('button', { name: `Plan to go back to revision ${revision - 1}`, exact: true })
+      .focus()
     await page.keyboard.press('Enter')
     await plan.getByText('Back to revision').waitFor()
     await plan.getByRole('checkbox').check()
@@ -104,7 +107,8 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
 
 /** As the twin answers: how the figures go with the settings as they are and as they would be. */
 function forecastOf(intervals: number): ChangeForecastBody {
-  const column = (value: number): (number | null)[] => Array.from({ length: intervals }, (_, at) => (at === 0 ? null : value + at))
+  const column = (value: number): (number | null)[] =>
+    Array.from({ length: intervals }, (_, at) => (at === 0 ? null : value + at))
   const course = (before: number, after: number) => ({
     before: { p10: column(before - 1), p50: column(before), p90: column(before + 1) },
     after: { p10: column(after - 1), p50: column(after), p90: column(after + 1) },
@@ -134,7 +138,10 @@ describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
     const { page } = await settings()
     // A twin that has not seen enough says so; this is what it answers later.
     await page.route(/dry_run=true/, async (route) => {
-      const { body } = await putJson(`${ui.served.url}/api/v1/config?dry_run=true&forecast=false`, route.request().postDataJSON())
+      const { body } = await putJson(
+        `${ui.served.url}/api/v1/config?dry_run=true&forecast=false`,
+        route.request().postDataJSON(),
+      )
       const { impact } = body as { readonly impact: object }
       await route.fulfill({ json: { ...(body as object), impact: { ...impact, forecast: forecastOf(24) } } })
     })
@@ -145,7 +152,9 @@ describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
     const charts = forecast.getByRole('group', { name: /arrow keys move through it$/ })
     expect(await charts.count()).toBe(2)
     await charts.nth(0).press('End')
-    await forecast.getByText('4 h from now: before 63.0 % (62.0 % to 64.0 %), after 43.0 % (42.0 % to 44.0 %)').waitFor()
+    await forecast
+      .getByText('4 h from now: before 63.0 % (62.0 % to 64.0 %), after 43.0 % (42.0 % to 44.0 %)')
+      .waitFor()
     await charts.nth(1).press('Home')
     await forecast.getByText('10 min from now: before — (— to —), after — (— to —)').waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
@@ -154,38 +163,42 @@ describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
 })
 
 describe.skipIf(CHROMIUM === null)('before a controller with tokens', () => {
-  test('one signs in with a token; a viewer reads, and is told why he may not apply', { timeout: 60_000 }, async () => {
-    const data = `${temporaryFolder()}/closed`
-    const made = async (name: string, role: string): Promise<string> =>
-      (await headroom(['token', 'create', name, '--role', role, '--data-dir', data])).stdout.match(
-        /headroom_[a-z2-7]{12}_[\w-]{43}/,
-      )?.[0] ?? ''
-    const admin = await made('root', 'admin')
-    const viewer = await made('vera', 'viewer')
-    expect([admin, viewer]).not.toContain('')
-    const closed = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
-    const own = await TestBrowser.start()
-    try {
-      const { page } = await own.page()
-      await page.goto(`${closed.url.replace('127.0.0.1', MAPPED_HOST)}/settings`)
-      await page.getByRole('heading', { name: 'Sign in' }).waitFor()
-      await page.getByLabel(/A token of this controller/).fill('headroom_wrong')
-      await page.getByRole('button', { name: 'Sign in' }).click()
-      await page.getByText('This token is not known here').waitFor()
-      await page.getByLabel(/A token of this controller/).fill(viewer)
-      await page.getByRole('button', { name: 'Sign in' }).click()
-      await page.getByText('vera · viewer').waitFor()
-      await page.getByLabel(OVERCOMMIT).fill('70')
-      await page.getByRole('button', { name: 'Plan the change' }).click()
-      await page
-        .getByText(/takes the role operator/)
-        .first()
-        .waitFor()
-      expect(await page.content()).not.toContain(viewer)
-    } finally {
-      await own.end()
-      closed.process.kill('SIGTERM')
-      await closed.ended
-    }
-  })
+  test(
+    'one signs in with a token; a viewer reads, and is told why he may not apply',
+    { timeout: 60_000 },
+    async () => {
+      const data = `${temporaryFolder()}/closed`
+      const made = async (name: string, role: string): Promise<string> =>
+        (await headroom(['token', 'create', name, '--role', role, '--data-dir', data])).stdout.match(
+          /headroom_[a-z2-7]{12}_[\w-]{43}/,
+        )?.[0] ?? ''
+      const admin = await made('root', 'admin')
+      const viewer = await made('vera', 'viewer')
+      expect([admin, viewer]).not.toContain('')
+      const closed = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+      const own = await TestBrowser.start()
+      try {
+        const { page } = await own.page()
+        await page.goto(`${closed.url.replace('127.0.0.1', MAPPED_HOST)}/settings`)
+        await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+        await page.getByLabel(/A token of this controller/).fill('headroom_wrong')
+        await page.getByRole('button', { name: 'Sign in' }).click()
+        await page.getByText('This token is not known here').waitFor()
+        await page.getByLabel(/A token of this controller/).fill(viewer)
+        await page.getByRole('button', { name: 'Sign in' }).click()
+        await page.getByText('vera · viewer').waitFor()
+        await page.getByLabel(OVERCOMMIT).fill('70')
+        await page.getByRole('button', { name: 'Plan the change' }).click()
+        await page
+          .getByText(/takes the role operator/)
+          .first()
+          .waitFor()
+        expect(await page.content()).not.toContain(viewer)
+      } finally {
+        await own.end()
+        closed.process.kill('SIGTERM')
+        await closed.ended
+      }
+    },
+  )
 })

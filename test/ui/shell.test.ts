@@ -3,7 +3,13 @@ import { createServer, type AddressInfo } from 'node:net'
 import Database from 'better-sqlite3'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CHROMIUM, faultsInEveryLook, MAPPED_HOST, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import {
+  CHROMIUM,
+  faultsInEveryLook,
+  MAPPED_HOST,
+  TestBrowser,
+  type WatchedPage,
+} from '../support/browser.ts'
 import { keepKind } from '../../controller/adapters/sqlite/store-kind.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { serve, type Served } from '../support/served.ts'
@@ -59,7 +65,9 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     const { page, faults } = await open(controller, '/')
     const chip = page.locator('#mode')
     await expect.poll(() => chip.innerText()).toBe('SIM')
-    expect(await page.evaluate<string>(`getComputedStyle(document.querySelector('#mode')).backgroundImage`)).toContain('repeating-linear')
+    expect(
+      await page.evaluate<string>(`getComputedStyle(document.querySelector('#mode')).backgroundImage`),
+    ).toContain('repeating-linear')
 
     await range(page).selectOption('-6h')
     await expect.poll(() => page.url()).toMatch(/\?range=-6h$/)
@@ -101,7 +109,8 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     const controller = await served('away')
     const { page } = await open(controller, '/tasks')
     // The other pages have been fetched by then.
-    const fetched = () => page.evaluate<string>(`performance.getEntriesByType('resource').map(({ name }) => name).join(' ')`)
+    const fetched = () =>
+      page.evaluate<string>(`performance.getEntriesByType('resource').map(({ name }) => name).join(' ')`)
     await expect.poll(fetched, { timeout: 20_000 }).toMatch(/\/settings-.*\/search-/)
     controller.process.kill('SIGKILL')
     await controller.ended
@@ -138,7 +147,10 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     // The nodes of the simulated fleet, to which nobody speaks any more.
     await end(await served('silent'))
     makeTrial(`${folder}/silent/headroom.db`)
-    const controller = await served('silent', { CONTROLLER_NATS_URL: await nobody(), CONTROLLER_STORE_KIND: 'trial' })
+    const controller = await served('silent', {
+      CONTROLLER_NATS_URL: await nobody(),
+      CONTROLLER_STORE_KIND: 'trial',
+    })
     const { page } = await open(controller, '/')
     const count = page.getByRole('link', { name: /not up$/ })
     await count.waitFor(SUSPECT_WITHIN)
@@ -146,7 +158,10 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await expect.poll(() => page.url()).toMatch(/#trouble$/)
     await page.getByRole('region', { name: 'Nodes in trouble' }).getByText('last seen').first().waitFor()
     // Tile and chart differ while nodes are silent; the tile says by how much.
-    await page.getByRole('region', { name: 'Physical VRAM' }).getByText('0 MiB on nodes that are up').waitFor()
+    await page
+      .getByRole('region', { name: 'Physical VRAM' })
+      .getByText('0 MiB on nodes that are up')
+      .waitFor()
     await end(controller)
   })
 })

@@ -3,7 +3,14 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Page } from 'playwright-core'
 import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
 import type { TaskBody, TaskPage } from '../../controller/api/schema/task.ts'
-import { accessibilityFaults, CHROMIUM, confirmByKey, focusedDialog, sidewaysPixels, type WatchedPage } from '../support/browser.ts'
+import {
+  accessibilityFaults,
+  CHROMIUM,
+  confirmByKey,
+  focusedDialog,
+  sidewaysPixels,
+  type WatchedPage,
+} from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson } from '../support/served.ts'
@@ -22,7 +29,11 @@ const ids = new Map<string, string>()
 
 async function submit(name: string, more: object = {}): Promise<string> {
   const body = JSON.stringify({ name, vram_mib: NEVER_FITS_MIB, command: ['x'], ...more })
-  const answer = await fetch(`${api}/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  const answer = await fetch(`${api}/tasks`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  })
   const { id } = (await answer.json()) as TaskBody
   ids.set(name, id)
   return id
@@ -40,7 +51,8 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
   beforeAll(async () => {
     api = `${ui.served.url}/api/v1`
     await Promise.all(Array.from({ length: FILLERS }, (_, at) => submit(`filler-${at}`, { priority: 4 })))
-    for (const name of [MARKUP, RIGHT_TO_LEFT, EMOJI, LONG]) await submit(name, { labels: { team: 'odd' }, priority: 1 })
+    for (const name of [MARKUP, RIGHT_TO_LEFT, EMOJI, LONG])
+      await submit(name, { labels: { team: 'odd' }, priority: 1 })
   }, 60_000)
   test('a page holds at most 150 rows, and the next page has others', async () => {
     const { page, faults } = await open('/tasks?tab=pending&sort=name')
@@ -90,7 +102,8 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     const { page, faults } = await open('/')
     const reason = page.getByRole('link', { name: 'larger than any GPU may ever take' })
     await reason.waitFor()
-    const countedNow = async () => Number(await page.getByRole('row').filter({ has: reason }).locator('td.number').innerText())
+    const countedNow = async () =>
+      Number(await page.getByRole('row').filter({ has: reason }).locator('td.number').innerText())
     // On a busy machine a look may end before it has counted all; there is another one each second.
     await expect.poll(countedNow, { timeout: 15_000 }).toBeGreaterThanOrEqual(FILLERS)
     const counted = await countedNow()
@@ -191,7 +204,11 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
 
   test('noswap, swap-out and swap-in, hold and release, and output, by keyboard alone', async () => {
     // Its work is idle soon, and for longer than the past that the simulated fleet begins with.
-    const id = await submit('by-hand', { vram_mib: 2_000, priority: 0, command: ['headroom', 'work', 'busy=1s', 'idle=30d'] })
+    const id = await submit('by-hand', {
+      vram_mib: 2_000,
+      priority: 0,
+      command: ['headroom', 'work', 'busy=1s', 'idle=30d'],
+    })
     const waits = await submit('waits-by-hand')
     const task = (which = id) => getJson<TaskBody>(`${api}/tasks/${which}`)
     await expect.poll(async () => (await task()).placement?.wants_gpu, { timeout: 20_000 }).toBe(false)
@@ -211,7 +228,10 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await act('Set noswap 0')
     await expect.poll(async () => (await task()).noswap).toBe(0)
     await page.getByRole('button', { name: 'Read' }).press('Enter')
-    await page.getByRole('alert').getByText('The fleet is simulated: its tasks are models and write nothing.').waitFor()
+    await page
+      .getByRole('alert')
+      .getByText('The fleet is simulated: its tasks are models and write nothing.')
+      .waitFor()
     await page.goto(`${ui.url}/tasks/${waits}`)
     await act('Hold')
     await expect.poll(async () => (await task(waits)).held).toBe(true)

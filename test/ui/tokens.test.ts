@@ -15,12 +15,17 @@ let browser: TestBrowser
 
 async function ask<T>(method: string, path: string, body?: object): Promise<T> {
   const headers = { authorization: `Bearer ${tokens.get('admin')}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${served.url}/api/v1${path}`, { method, headers, body: body === undefined ? null : JSON.stringify(body) })
+  const answer = await fetch(`${served.url}/api/v1${path}`, {
+    method,
+    headers,
+    body: body === undefined ? null : JSON.stringify(body),
+  })
   expect(answer.ok, `${method} ${path}: ${answer.status}`).toBe(true)
   return (answer.status === 204 ? null : await answer.json()) as T
 }
 
-const submitted = (name: string) => ask<TaskBody>('POST', '/tasks', { name, vram_mib: 900_000, command: ['x'] })
+const submitted = (name: string) =>
+  ask<TaskBody>('POST', '/tasks', { name, vram_mib: 900_000, command: ['x'] })
 
 /** By keyboard alone. */
 async function signedIn(role: string, path: string): Promise<Page> {
@@ -41,7 +46,15 @@ async function signedIn(role: string, path: string): Promise<Page> {
 describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     for (const role of ['admin', 'operator', 'submitter', 'viewer']) {
-      const { stdout } = await headroom(['token', 'create', `${role}-name`, '--role', role, '--data-dir', data])
+      const { stdout } = await headroom([
+        'token',
+        'create',
+        `${role}-name`,
+        '--role',
+        role,
+        '--data-dir',
+        data,
+      ])
       tokens.set(role, TOKEN.exec(stdout)?.[0] ?? '')
     }
     served = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
@@ -68,7 +81,15 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout:
         await button.press('Enter')
       }
     }
-    await expectRefused(['Set noswap 1', 'Priority…', 'Hold', 'Release', 'Swap out', 'Swap in', 'Cancel task'])
+    await expectRefused([
+      'Set noswap 1',
+      'Priority…',
+      'Hold',
+      'Release',
+      'Swap out',
+      'Swap in',
+      'Cancel task',
+    ])
     await page.goto(`${new URL(page.url()).origin}/nodes/${node}`)
     await expectRefused(['Cordon', 'Drain'])
     expect(await page.getByRole('alertdialog').count()).toBe(0)
@@ -95,7 +116,10 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout:
   })
 
   test('a token that is revoked while the page stands open leads to the sign-in, and is forgotten', async () => {
-    const made = await ask<{ readonly id: string; readonly secret: string }>('POST', '/tokens', { name: 'short-name', role: 'viewer' })
+    const made = await ask<{ readonly id: string; readonly secret: string }>('POST', '/tokens', {
+      name: 'short-name',
+      role: 'viewer',
+    })
     const { page } = await browser.page()
     await page.goto(`${served.url.replace('127.0.0.1', MAPPED_HOST)}/`)
     await page.getByLabel(/A token of this controller/).fill(made.secret)

@@ -19,7 +19,12 @@ function aBook(fault: string | null = null) {
     },
     fault: () => fault,
   })
-  return { book, written, now: () => turn.access, becomeDurable: () => waiting.splice(0).forEach((done) => done()) }
+  return {
+    book,
+    written,
+    now: () => turn.access,
+    becomeDurable: () => waiting.splice(0).forEach((done) => done()),
+  }
 }
 
 describe('the book of tokens', () => {
@@ -60,7 +65,11 @@ describe('the book of tokens', () => {
     book.amend(book.begin(entry), entry)
     book.add(entry)
     book.used(aToken({ id: 'a' }), 1)
-    expect([answers, [...book.tokens()].map(({ id }) => id), now()]).toEqual([[refusal, refusal], ['a'], null])
+    expect([answers, [...book.tokens()].map(({ id }) => id), now()]).toEqual([
+      [refusal, refusal],
+      ['a'],
+      null,
+    ])
   })
 
   test('writes that a token is in use once an hour', () => {
@@ -68,7 +77,11 @@ describe('the book of tokens', () => {
     book.restore({ tokens: [aToken({ id: 'a', lastUsedAt: null })], lastAuditSeq: 0 })
     const hour = 3_600_000
     for (const at of [0, 1, hour - 1, hour, hour + 5, 2 * hour]) book.used(book.token('a') ?? aToken(), at)
-    expect(written.map((access) => access?.tokens.map(({ lastUsedAt }) => lastUsedAt))).toEqual([[0], [hour], [2 * hour]])
+    expect(written.map((access) => access?.tokens.map(({ lastUsedAt }) => lastUsedAt))).toEqual([
+      [0],
+      [hour],
+      [2 * hour],
+    ])
   })
 })
 

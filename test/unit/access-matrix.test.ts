@@ -33,7 +33,9 @@ function submit(owner: string): Promise<string> {
     maxRuntimeSeconds: null,
   }
   return new Promise((resolve) =>
-    world.engine.commands.submitTask(request, (answer) => resolve((answer as { readonly value: Task }).value.spec.id)),
+    world.engine.commands.submitTask(request, (answer) =>
+      resolve((answer as { readonly value: Task }).value.spec.id),
+    ),
   )
 }
 
@@ -41,7 +43,13 @@ function submit(owner: string): Promise<string> {
 function state(): string {
   const { views, engine } = world
   const open = [...views.openTasks()].map(({ spec, state }) => [spec, state])
-  return JSON.stringify([views.config(), [...views.groups()], open, [...engine.access.tokens()].map(({ id }) => id), views.counts()])
+  return JSON.stringify([
+    views.config(),
+    [...views.groups()],
+    open,
+    [...engine.access.tokens()].map(({ id }) => id),
+    views.counts(),
+  ])
 }
 
 /** The rule, said another way than the code says it. */
@@ -60,7 +68,12 @@ async function ask({ method, url }: RouteOptions, who: Who, taskId: string) {
   const token = tokens.get(who)
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
   // Some answers are streams that do not end.
-  const answer = await world.app.inject({ method: method as 'GET', url: path, headers, payloadAsStream: true })
+  const answer = await world.app.inject({
+    method: method as 'GET',
+    url: path,
+    headers,
+    payloadAsStream: true,
+  })
   answer
     .stream()
     .on('error', () => {})
@@ -71,7 +84,14 @@ async function ask({ method, url }: RouteOptions, who: Who, taskId: string) {
 describe('every route lets in who its role says, and nobody else', () => {
   test('there are routes for each role', () => {
     const least = new Set(world.routes.map((route) => accessOf(route).role))
-    expect([...least].sort((a, b) => (a < b ? -1 : 1))).toEqual(['admin', 'metrics', 'operator', 'public', 'submitter', 'viewer'])
+    expect([...least].sort((a, b) => (a < b ? -1 : 1))).toEqual([
+      'admin',
+      'metrics',
+      'operator',
+      'public',
+      'submitter',
+      'viewer',
+    ])
     expect(world.routes.length).toBeGreaterThan(35)
   })
 
@@ -98,7 +118,8 @@ describe('every route lets in who its role says, and nobody else', () => {
       const { role, ownersOnly } = accessOf(route)
       const name = `${String(route.method)} ${route.url}`
       if (/\/(tokens|audit)/.test(route.url)) expect(role, name).toBe('admin')
-      else if (route.method !== 'GET' && /\/(config|nodes|groups|cluster)/.test(route.url)) expect(role, name).toBe('operator')
+      else if (route.method !== 'GET' && /\/(config|nodes|groups|cluster)/.test(route.url))
+        expect(role, name).toBe('operator')
       else if (route.method !== 'GET' && ownersOnly)
         expect([role, route.url.includes('/tasks/:task_id')], name).toEqual(['submitter', true])
     }
@@ -106,11 +127,14 @@ describe('every route lets in who its role says, and nobody else', () => {
 
   test('a task that ended belongs to its owner all the same', async () => {
     const [own, other] = [await submit('submitter'), await submit('somebody else')]
-    const cancelled = [own, other].map((id) => new Promise((resolve) => world.engine.commands.cancelTask(id, 'test', resolve)))
+    const cancelled = [own, other].map(
+      (id) => new Promise((resolve) => world.engine.commands.cancelTask(id, 'test', resolve)),
+    )
     await Promise.all(cancelled)
     const token = tokens.get('submitter') ?? ''
     const statuses = []
-    for (const id of [own, other, 'unknown']) statuses.push((await world.ask('DELETE', `/api/v1/tasks/${id}`, { token })).statusCode)
+    for (const id of [own, other, 'unknown'])
+      statuses.push((await world.ask('DELETE', `/api/v1/tasks/${id}`, { token })).statusCode)
     expect(statuses).toEqual([409, 403, 404])
   })
 

@@ -28,7 +28,11 @@ describe('a secret', () => {
     for (const { id, secret, hash } of made) {
       expect(idIn(secret)).toBe(id)
       expect(hash).toMatch(/^[0-9a-f]{64}$/)
-      expect([isSecretOf(secret, hash), isSecretOf(`${secret}x`, hash), isSecretOf(secret, null)]).toEqual([true, false, false])
+      expect([isSecretOf(secret, hash), isSecretOf(`${secret}x`, hash), isSecretOf(secret, null)]).toEqual([
+        true,
+        false,
+        false,
+      ])
     }
     expect(idIn('headroom_short_x')).toBeNull()
   })
@@ -68,7 +72,10 @@ describe('a token', () => {
     const world = await aWorld()
     const right = await world.token('admin')
     const wrong = `${right.slice(0, -43)}${newSecret().secret.slice(-43)}`
-    const answers = [await world.ask('GET', CONFIG, { token: wrong }), await world.ask('GET', CONFIG, { token: newSecret().secret })]
+    const answers = [
+      await world.ask('GET', CONFIG, { token: wrong }),
+      await world.ask('GET', CONFIG, { token: newSecret().secret }),
+    ]
     const [first, second] = answers.map((answer) => answer.json().detail as string)
     expect(first).toBe(second)
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([401, 401])
@@ -80,7 +87,10 @@ describe('a token', () => {
     world.now += 999
     expect((await world.ask('GET', CONFIG, { token })).statusCode).toBe(200)
     world.now += 1
-    expect((await world.ask('GET', CONFIG, { token })).json()).toMatchObject({ status: 401, detail: 'The token has expired.' })
+    expect((await world.ask('GET', CONFIG, { token })).json()).toMatchObject({
+      status: 401,
+      detail: 'The token has expired.',
+    })
   })
 
   test('of the environment is an admin, and no other text is', async () => {
@@ -90,7 +100,12 @@ describe('a token', () => {
     expect((await world.ask('PUT', CONFIG, { token: secret, body: change })).statusCode).toBe(200)
     expect((await world.ask('GET', CONFIG, { token: `${secret}0` })).statusCode).toBe(401)
     const entry = (await world.audits()).find(({ action }) => action === 'putConfig')
-    expect(entry).toMatchObject({ actor: 'admin', role: 'admin', tokenId: 'admin-token-file', action: 'putConfig' })
+    expect(entry).toMatchObject({
+      actor: 'admin',
+      role: 'admin',
+      tokenId: 'admin-token-file',
+      action: 'putConfig',
+    })
   })
 })
 
@@ -105,7 +120,10 @@ describe('tokens over REST', () => {
     expect(made.headers.location).toBe(`/api/v1/tokens/${id}`)
     expect((await world.ask('GET', '/api/v1/tokens')).statusCode).toBe(401)
     const list = await world.ask('GET', '/api/v1/tokens', { token: secret })
-    expect(list.json()).toMatchObject({ total: 1, items: [{ id, name: 'root', role: 'admin', created_by: null, expires_at: null }] })
+    expect(list.json()).toMatchObject({
+      total: 1,
+      items: [{ id, name: 'root', role: 'admin', created_by: null, expires_at: null }],
+    })
     expect(list.body).not.toContain(secret.slice(-43))
     expect(list.body).not.toContain(hashOf(secret))
   })
@@ -115,7 +133,11 @@ describe('tokens over REST', () => {
     const root = await world.token('admin', { name: 'root' })
     const body = { name: 'alice', role: 'submitter', expires_in_seconds: 60 }
     const made = (await world.ask('POST', '/api/v1/tokens', { token: root, body })).json()
-    expect(made).toMatchObject({ created_by: 'root', expires_at: new Date(world.now + 60_000).toISOString(), last_used_at: null })
+    expect(made).toMatchObject({
+      created_by: 'root',
+      expires_at: new Date(world.now + 60_000).toISOString(),
+      last_used_at: null,
+    })
     await world.ask('GET', CONFIG, { token: made.secret as string })
     const { items } = (await world.ask('GET', '/api/v1/tokens', { token: root })).json<{
       items: { name: string; last_used_at: string }[]
@@ -127,7 +149,8 @@ describe('tokens over REST', () => {
     const world = await aWorld()
     const root = await world.token('admin')
     const expired = await world.token('admin', { expiresAt: world.now - 1 })
-    const revoke = (secret: string, query = '') => world.ask('DELETE', `/api/v1/tokens/${String(idIn(secret))}${query}`, { token: root })
+    const revoke = (secret: string, query = '') =>
+      world.ask('DELETE', `/api/v1/tokens/${String(idIn(secret))}${query}`, { token: root })
     expect((await revoke(root)).statusCode).toBe(409)
     expect((await revoke(expired)).statusCode).toBe(204)
     expect((await revoke(expired)).statusCode).toBe(404)
@@ -199,7 +222,8 @@ describe('the name under which it is asked', () => {
 })
 
 describe('a page of another site', () => {
-  const put = (world: AccessWorld, headers: Readonly<Record<string, string>>) => world.ask('PUT', CONFIG, { headers, body: change })
+  const put = (world: AccessWorld, headers: Readonly<Record<string, string>>) =>
+    world.ask('PUT', CONFIG, { headers, body: change })
 
   test.each([
     ['of the page itself', { host: '127.0.0.1:30080', origin: 'http://127.0.0.1:30080' }, 200],
@@ -217,13 +241,18 @@ describe('a page of another site', () => {
     const before = world.views.config()
     const answer = await put(world, headers)
     expect(answer.statusCode).toBe(status)
-    if (status === 403) expect([answer.json().code, world.views.config()]).toEqual(['cross_site_request', before])
+    if (status === 403)
+      expect([answer.json().code, world.views.config()]).toEqual(['cross_site_request', before])
   })
 
   test('is no matter where a token is asked for, which no page can add', async () => {
     const world = await aWorld()
     const token = await world.token('operator')
-    const answer = await world.ask('PUT', CONFIG, { token, headers: { origin: 'https://tool.example' }, body: change })
+    const answer = await world.ask('PUT', CONFIG, {
+      token,
+      headers: { origin: 'https://tool.example' },
+      body: change,
+    })
     expect(answer.statusCode).toBe(200)
     expect(answer.headers['access-control-allow-origin']).toBeUndefined()
   })
@@ -297,7 +326,16 @@ describe('the audit', () => {
       await world.ask('GET', CONFIG),
     ]
     const entries = (await world.audits()).slice(before)
-    expect(entries.map(({ actor, kind, action, outcome, status, code }) => [actor, kind, action, outcome, status, code])).toEqual([
+    expect(
+      entries.map(({ actor, kind, action, outcome, status, code }) => [
+        actor,
+        kind,
+        action,
+        outcome,
+        status,
+        code,
+      ]),
+    ).toEqual([
       ['root', 'control', 'putConfig', 'accepted', null, null],
       ['root', 'control', 'putConfig', 'refused', 400, 'invalid_request'],
       ['eve', 'refusal', 'putConfig', 'refused', 403, 'forbidden'],
@@ -316,7 +354,10 @@ describe('the audit', () => {
     const commits: string[][] = []
     const { commit } = world.store
     world.store.commit = (batch) => {
-      commits.push([...(batch.access?.audits.map(({ action }) => action) ?? []), ...(batch.config === null ? [] : ['the change'])])
+      commits.push([
+        ...(batch.access?.audits.map(({ action }) => action) ?? []),
+        ...(batch.config === null ? [] : ['the change']),
+      ])
       return commit.call(world.store, batch)
     }
     await world.ask('PUT', CONFIG, { body: change })
@@ -325,10 +366,16 @@ describe('the audit', () => {
 
   test('leaves out the keepalives that every lease sends, and keeps those that are refused', async () => {
     const world = await aWorld()
-    const { id } = (await world.ask('POST', '/api/v1/tasks', { body: { vram_mib: 1 } })).json<{ id: string }>()
+    const { id } = (await world.ask('POST', '/api/v1/tasks', { body: { vram_mib: 1 } })).json<{
+      id: string
+    }>()
     const before = (await world.audits()).length
-    expect((await world.ask('POST', `/api/v1/tasks/${id}/keepalive`, { body: { busy: true } })).statusCode).toBe(200)
-    expect((await world.ask('POST', '/api/v1/tasks/none/keepalive', { body: { busy: true } })).statusCode).toBe(404)
+    expect(
+      (await world.ask('POST', `/api/v1/tasks/${id}/keepalive`, { body: { busy: true } })).statusCode,
+    ).toBe(200)
+    expect(
+      (await world.ask('POST', '/api/v1/tasks/none/keepalive', { body: { busy: true } })).statusCode,
+    ).toBe(404)
     const entries = (await world.audits()).slice(before)
     expect(entries.map(({ action, code }) => [action, code])).toEqual([['keepTaskAlive', 'not_found']])
   })
@@ -340,7 +387,10 @@ describe('the audit', () => {
     expect(kept('a', 0, 100).length).toBe(30)
     expect(kept('b', 0, 5)).toEqual([0, 0, 0, 0, 0])
     expect(kept('a', 60_000, 2)).toEqual([70, 0])
-    const many = Array.from({ length: 5_000 }, (_, n) => kept(`source ${n}`, 120_000, 1).length).reduce((sum, n) => sum + n, 0)
+    const many = Array.from({ length: 5_000 }, (_, n) => kept(`source ${n}`, 120_000, 1).length).reduce(
+      (sum, n) => sum + n,
+      0,
+    )
     expect(many).toBe(600)
   })
 
@@ -352,16 +402,39 @@ describe('the audit', () => {
     const page = async (query: string) => {
       const answer = await world.ask('GET', `/api/v1/audit?${query}`, { token: root })
       expect(answer.statusCode).toBe(200)
-      return answer.json<{ items: { action: string; target: string; seq: number }[]; next_cursor: string | null }>()
+      return answer.json<{
+        items: { action: string; target: string; seq: number }[]
+        next_cursor: string | null
+      }>()
     }
-    expect((await page('')).items.map(({ action }) => action)).toEqual(['deleteGroup', 'createGroup', 'createGroup', 'createGroup'])
-    expect((await page('target=groups%2Fa')).items.map(({ target }) => target)).toEqual(['DELETE /api/v1/groups/a'])
-    expect((await page('action=createGroup&actor=root&outcome=accepted&since=2026-01-01T00:00:00Z')).items.length).toBe(3)
+    expect((await page('')).items.map(({ action }) => action)).toEqual([
+      'deleteGroup',
+      'createGroup',
+      'createGroup',
+      'createGroup',
+    ])
+    expect((await page('target=groups%2Fa')).items.map(({ target }) => target)).toEqual([
+      'DELETE /api/v1/groups/a',
+    ])
+    expect(
+      (await page('action=createGroup&actor=root&outcome=accepted&since=2026-01-01T00:00:00Z')).items.length,
+    ).toBe(3)
     expect((await page('until=2026-01-01T00:00:00Z')).items).toEqual([])
     const first = await page('limit=3')
     const second = await page(`limit=3&cursor=${String(first.next_cursor)}`)
-    expect([first.items.length, second.items.map(({ action }) => action), second.next_cursor]).toEqual([3, ['createGroup'], null])
-    for (const query of ['since=2026-02-31T00:00:00', 'since=2026-13-01T00:00:00Z', 'limit=0', 'outcome=maybe', 'cursor=x', 'who=root']) {
+    expect([first.items.length, second.items.map(({ action }) => action), second.next_cursor]).toEqual([
+      3,
+      ['createGroup'],
+      null,
+    ])
+    for (const query of [
+      'since=2026-02-31T00:00:00',
+      'since=2026-13-01T00:00:00Z',
+      'limit=0',
+      'outcome=maybe',
+      'cursor=x',
+      'who=root',
+    ]) {
       expect((await world.ask('GET', `/api/v1/audit?${query}`, { token: root })).statusCode, query).toBe(400)
     }
   })
@@ -373,7 +446,13 @@ describe('the audit', () => {
     await new Promise((resolve) => setImmediate(resolve))
     const entries = await world.audits()
     expect(entries.length).toBe(30)
-    expect(entries[0]).toMatchObject({ kind: 'refusal', actor: 'node-1', action: 'message', target: 'wrong_sender', outcome: 'refused' })
+    expect(entries[0]).toMatchObject({
+      kind: 'refusal',
+      actor: 'node-1',
+      action: 'message',
+      target: 'wrong_sender',
+      outcome: 'refused',
+    })
   })
 })
 
@@ -389,7 +468,9 @@ describe('a stream', () => {
       ]
       const url = await world.app.listen({ port: 0, host: '127.0.0.1' })
       const follow = async (token: string) => {
-        const { status, body } = await fetch(`${url}/api/v1/events/stream`, { headers: { authorization: `Bearer ${token}` } })
+        const { status, body } = await fetch(`${url}/api/v1/events/stream`, {
+          headers: { authorization: `Bearer ${token}` },
+        })
         expect(status).toBe(200)
         const reader = body?.getReader()
         await reader?.read()
@@ -444,16 +525,28 @@ describe('what is secret', () => {
         ['PATCH', `/api/v1/config?key=${canary}`],
       ] as const) {
         await ask(method, path, { token })
-        await ask(method, path, { headers: { authorization: `Basic ${canary}`, cookie: `session=${canary}` }, body: { a: 1 } })
+        await ask(method, path, {
+          headers: { authorization: `Basic ${canary}`, cookie: `session=${canary}` },
+          body: { a: 1 },
+        })
       }
     }
-    const made = (await world.ask('POST', '/api/v1/tokens', { token: root, body: { name: 'x', role: 'viewer' } })).json<{
+    const made = (
+      await world.ask('POST', '/api/v1/tokens', { token: root, body: { name: 'x', role: 'viewer' } })
+    ).json<{
       secret: string
     }>()
     await ask('GET', '/api/v1/tokens', { token: made.secret })
     // Whoever logs a request or an error that carries one along.
-    const request = { method: 'GET', url: `/a?b=${canary}`, headers: { authorization: canary, cookie: canary } }
-    logger.error({ req: request, request, err: Object.assign(new Error('x'), { config: { headers: request.headers } }) }, 'careless')
+    const request = {
+      method: 'GET',
+      url: `/a?b=${canary}`,
+      headers: { authorization: canary, cookie: canary },
+    }
+    logger.error(
+      { req: request, request, err: Object.assign(new Error('x'), { config: { headers: request.headers } }) },
+      'careless',
+    )
     logger.error({ headers: request.headers, token: canary, body: { secret: canary } }, 'careless')
     await ask('GET', '/api/v1/audit', { token: root })
     const kept = JSON.stringify([

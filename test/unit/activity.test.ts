@@ -26,33 +26,39 @@ function phasesOf(work: Work): ReadonlyArray<readonly [number, number]> {
 
 function idleShareOver(tasks: number, residenceMs: number, model: ActivityModel): number {
   let busyMs = 0
-  for (let i = 0; i < tasks; i++) busyMs += busyMsOf(model(residenceMs, seededStream('activity', `task-${i}`)))
+  for (let i = 0; i < tasks; i++)
+    busyMs += busyMsOf(model(residenceMs, seededStream('activity', `task-${i}`)))
   return 1 - busyMs / (tasks * residenceMs)
 }
 
 describe('every activity model', () => {
-  it.each(ACTIVITY_MODEL_NAMES)('%s fills exactly the residence it is given, with GPU work in every phase but no empty one', (name) => {
-    const model = activityModel(name)
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 72 * HOUR_MS }), fc.nat(), (residenceMs, seed) => {
-        const work = model(residenceMs, seededStream(seed, 'activity'))
-        expect(aloneMsOf(work)).toBe(residenceMs)
-        if (work.kind !== 'phases') return
-        for (const [i, [busyMs, idleMs]] of work.phases.entries()) {
-          expect(Number.isSafeInteger(busyMs) && Number.isSafeInteger(idleMs)).toBe(true)
-          expect(busyMs).toBeGreaterThanOrEqual(1)
-          expect(idleMs).toBeGreaterThanOrEqual(i === work.phases.length - 1 ? 0 : 1)
-        }
-      }),
-    )
-  })
+  it.each(ACTIVITY_MODEL_NAMES)(
+    '%s fills exactly the residence it is given, with GPU work in every phase but no empty one',
+    (name) => {
+      const model = activityModel(name)
+      fc.assert(
+        fc.property(fc.integer({ min: 1, max: 72 * HOUR_MS }), fc.nat(), (residenceMs, seed) => {
+          const work = model(residenceMs, seededStream(seed, 'activity'))
+          expect(aloneMsOf(work)).toBe(residenceMs)
+          if (work.kind !== 'phases') return
+          for (const [i, [busyMs, idleMs]] of work.phases.entries()) {
+            expect(Number.isSafeInteger(busyMs) && Number.isSafeInteger(idleMs)).toBe(true)
+            expect(busyMs).toBeGreaterThanOrEqual(1)
+            expect(idleMs).toBeGreaterThanOrEqual(i === work.phases.length - 1 ? 0 : 1)
+          }
+        }),
+      )
+    },
+  )
   it.each(ACTIVITY_MODEL_NAMES)('%s makes the same phases from the same stream', (name) => {
     const make = (): Work => activityModel(name)(5 * HOUR_MS, seededStream(3, 'activity'))
     expect(make()).toEqual(make())
   })
   it('is known by its name, and an unknown name is refused with the names there are', () => {
     expect(activityModel('serving')).toBe(serving)
-    expect(() => activityModel('Serving')).toThrow('no activity model "Serving": there are always-busy, serving, training')
+    expect(() => activityModel('Serving')).toThrow(
+      'no activity model "Serving": there are always-busy, serving, training',
+    )
     expect(() => activityModel('constructor')).toThrow(RangeError)
   })
 })
@@ -77,11 +83,13 @@ describe('serving holds the published figures of GenTD26', () => {
   }
 
   it('over some 200,000 idle runs', () => expect(idleRunsS.length).toBeGreaterThan(190_000))
-  it('66.8 % of the time without GPU work, within 1 %', () => within(1 - busyMsOf(work) / aloneMsOf(work), 0.668, 0.01))
+  it('66.8 % of the time without GPU work, within 1 %', () =>
+    within(1 - busyMsOf(work) / aloneMsOf(work), 0.668, 0.01))
   it('idle runs of 171 s at the median, within 2 %', () => within(quantile(0.5), 171, 0.02))
   it('idle runs of 1026 s at p90, within 2 %', () => within(quantile(0.9), 1026, 0.02))
   it('idle runs of 5014 s at p99, within 3 %', () => within(quantile(0.99), 5014, 0.03))
-  it('29.3 % of idle runs last at least 300 s, within 2 %', () => within(longRunsS.length / idleRunsS.length, 0.293, 0.02))
+  it('29.3 % of idle runs last at least 300 s, within 2 %', () =>
+    within(longRunsS.length / idleRunsS.length, 0.293, 0.02))
   it('these make up 82.5 % of the idle time, within 1 %', () => {
     within(longRunsS.reduce((sum, s) => sum + s, 0) / idleS, 0.825, 0.01)
   })
@@ -112,7 +120,8 @@ describe('serving', () => {
     expect(Math.abs(idleShareOver(10_000, residenceMs, serving) - GENTD26.idleShare)).toBeLessThan(0.015)
   })
   it('touches the GPU even when the whole residence is idle', () => {
-    for (let i = 0; i < 1000; i++) expect(busyMsOf(serving(1000, seededStream(i, 'activity')))).toBeGreaterThanOrEqual(1)
+    for (let i = 0; i < 1000; i++)
+      expect(busyMsOf(serving(1000, seededStream(i, 'activity')))).toBeGreaterThanOrEqual(1)
   })
 })
 
@@ -135,6 +144,8 @@ describe('on-off', () => {
   })
   it('raises runs below 1 ms to 1 ms, and refuses more phases than a task may have', () => {
     expect(phasesOf(onOff(constant(0), constant(0))(4, seededStream(1, 'x')))).toEqual([[1, 1], [1, 1]]) // prettier-ignore
-    expect(() => onOff(constant(0), constant(0))(2 * MAX_PHASES + 1, seededStream(1, 'x'))).toThrow(`more than ${MAX_PHASES} phases`)
+    expect(() => onOff(constant(0), constant(0))(2 * MAX_PHASES + 1, seededStream(1, 'x'))).toThrow(
+      `more than ${MAX_PHASES} phases`,
+    )
   })
 })

@@ -3,7 +3,13 @@ import { describe, expect, it } from 'vitest'
 import type { NoSwap } from '../../protocol/units.ts'
 import { checkConfigChange } from '../../controller/domain/config.ts'
 import type { GpuLoad } from '../../controller/domain/vram.ts'
-import { admit, commitLimitMib, effectiveSchedulableMib, residentCapacityMib, resolveOvercommit } from '../../controller/domain/vram.ts'
+import {
+  admit,
+  commitLimitMib,
+  effectiveSchedulableMib,
+  residentCapacityMib,
+  resolveOvercommit,
+} from '../../controller/domain/vram.ts'
 import type { LiveGpu } from '../../controller/engine/live.ts'
 import { addPlacement, changeResidency, rederive } from '../../controller/engine/gpu-ledger.ts'
 import { newLivePlacement, newLiveTask } from '../../controller/engine/live.ts'
@@ -16,11 +22,19 @@ interface VectorGpu {
   readonly reserve_mib: number
   readonly percent: number
   readonly foreign_mib?: number
-  readonly placed: readonly { readonly vram_mib: number; readonly noswap: NoSwap; readonly resident?: boolean }[]
+  readonly placed: readonly {
+    readonly vram_mib: number
+    readonly noswap: NoSwap
+    readonly resident?: boolean
+  }[]
 }
 
 interface Vectors {
-  readonly effective: readonly { readonly physical_mib: number; readonly percent: number; readonly effective_mib: number }[]
+  readonly effective: readonly {
+    readonly physical_mib: number
+    readonly percent: number
+    readonly effective_mib: number
+  }[]
   readonly override: readonly {
     readonly global: number
     readonly override: number | null
@@ -42,7 +56,12 @@ describe('admission as in the vectors', () => {
   const vectors = JSON.parse(readFileSync(path, 'utf8')) as Vectors
 
   it('has cases of every kind to read', () => {
-    for (const cases of [vectors.effective, vectors.override, vectors.invalid_percent_400, vectors.admission]) {
+    for (const cases of [
+      vectors.effective,
+      vectors.override,
+      vectors.invalid_percent_400,
+      vectors.admission,
+    ]) {
       expect(cases.length).toBeGreaterThan(0)
     }
   })
@@ -81,7 +100,8 @@ describe('admission', () => {
   })
 
   it('accepts both ends of the range of percentages', () => {
-    for (const percent of [0, 1000]) expect(checkConfigChange({ default_vram_overcommit_percent: percent })).toEqual([])
+    for (const percent of [0, 1000])
+      expect(checkConfigChange({ default_vram_overcommit_percent: percent })).toEqual([])
   })
 })
 
@@ -104,7 +124,11 @@ function loadOf({ physical_mib, reserve_mib, percent, foreign_mib = 0, placed }:
 }
 
 /** The engine's books of such a GPU come to the same figures, and the scheduler's largest demands to the same verdict. */
-function expectSameInTheBooks(vector: VectorGpu, request: { vram_mib: number; noswap: NoSwap }, verdict: string): void {
+function expectSameInTheBooks(
+  vector: VectorGpu,
+  request: { vram_mib: number; noswap: NoSwap },
+  verdict: string,
+): void {
   const gpu = gpuWith(vector)
   const expected = loadOf(vector)
   expect(gpu).toMatchObject(expected)

@@ -11,11 +11,14 @@ const OPERATING = readFileSync('docs/operating.md', 'utf8')
 const METRICS = readFileSync('docs/metrics.md', 'utf8')
 
 describe('every alarm', () => {
-  it.each(ALARM_CODES)('%s has a Prometheus rule, a row in operating.md, and is named beside its metric', (code) => {
-    expect(RULES).toContain(`expr: headroom_alarm{alarm="${code}"} == 1`)
-    expect(OPERATING).toContain(`\n| ${code} | `)
-    expect(METRICS).toMatch(new RegExp(`headroom_alarm.*${code}`))
-  })
+  it.each(ALARM_CODES)(
+    '%s has a Prometheus rule, a row in operating.md, and is named beside its metric',
+    (code) => {
+      expect(RULES).toContain(`expr: headroom_alarm{alarm="${code}"} == 1`)
+      expect(OPERATING).toContain(`\n| ${code} | `)
+      expect(METRICS).toMatch(new RegExp(`headroom_alarm.*${code}`))
+    },
+  )
 })
 
 describe('an alarm that holds', async () => {
@@ -34,7 +37,9 @@ describe('an alarm that holds', async () => {
   })
 
   it('is in the summary', () => {
-    expect(summary.alarms).toEqual([{ code: 'BROKER_AWAY', since: '1970-01-01T00:00:00.000Z', nodes: [], detail: 'It is away.' }])
+    expect(summary.alarms).toEqual([
+      { code: 'BROKER_AWAY', since: '1970-01-01T00:00:00.000Z', nodes: [], detail: 'It is away.' },
+    ])
   })
 
   it('is the first line of the status, which has none while all is well', () => {

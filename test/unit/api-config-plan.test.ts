@@ -24,13 +24,30 @@ describe('a dry run of PUT /config', () => {
     const { status, body, headers } = await put({ default_vram_overcommit_percent: 15 }, '?dry_run=true')
     expect(status).toBe(200)
     expect(headers['etag']).toBe('"0-0"')
-    expect(body).toMatchObject({ default_vram_overcommit_percent: 15, source: 'persisted', revision: 1, dry_run: true })
-    expect(body.impact.total).toEqual({
-      before: { effective_schedulable_mib: 98_280, commit_limit_mib: 94_184, over_committed_mib: 0, reserve_deficit_mib: 0 },
-      // Each GPU 56511: multiplied before it is divided.
-      after: { effective_schedulable_mib: 113_022, commit_limit_mib: 113_022, over_committed_mib: 0, reserve_deficit_mib: 0 },
+    expect(body).toMatchObject({
+      default_vram_overcommit_percent: 15,
+      source: 'persisted',
+      revision: 1,
+      dry_run: true,
     })
-    expect(body.impact.nodes).toMatchObject([{ node_id: NODE, before: { overcommit_percent: 0 }, after: { overcommit_percent: 15 } }])
+    expect(body.impact.total).toEqual({
+      before: {
+        effective_schedulable_mib: 98_280,
+        commit_limit_mib: 94_184,
+        over_committed_mib: 0,
+        reserve_deficit_mib: 0,
+      },
+      // Each GPU 56511: multiplied before it is divided.
+      after: {
+        effective_schedulable_mib: 113_022,
+        commit_limit_mib: 113_022,
+        over_committed_mib: 0,
+        reserve_deficit_mib: 0,
+      },
+    })
+    expect(body.impact.nodes).toMatchObject([
+      { node_id: NODE, before: { overcommit_percent: 0 }, after: { overcommit_percent: 15 } },
+    ])
     expect(body.impact).toMatchObject({ forecast: null, forecast_unavailable_because: expect.any(String) })
     expect(world.snapshot()).toBe(before)
     expect((await revisions()).items).toEqual([])
@@ -39,12 +56,29 @@ describe('a dry run of PUT /config', () => {
   test('names the pending tasks that would fit, and those that never could again', async () => {
     const { id } = (await api.send('POST', '/tasks', { vram_mib: 48_000 })).body
     const lowered = await put({ safety_reserve_mib: 1000 }, '?dry_run=true')
-    expect(lowered.body.impact.pending).toMatchObject({ would_fit: 1, would_fit_ids: [id], infeasible: 0, looked_at: 1, of: 1, cut: false })
-    expect(lowered.body.impact.next_cycle).toEqual({ starts: 1, starts_after_swaps: 0, task_ids: [id], swap_outs: 0, swap_out_mib: 0 })
+    expect(lowered.body.impact.pending).toMatchObject({
+      would_fit: 1,
+      would_fit_ids: [id],
+      infeasible: 0,
+      looked_at: 1,
+      of: 1,
+      cut: false,
+    })
+    expect(lowered.body.impact.next_cycle).toEqual({
+      starts: 1,
+      starts_after_swaps: 0,
+      task_ids: [id],
+      swap_outs: 0,
+      swap_out_mib: 0,
+    })
     await put({ safety_reserve_mib: 1000, max_tasks_per_gpu: 1 })
     const { body } = await api.send('POST', '/tasks', { vram_mib: 47_000, gpu_count: 2 })
     const raised = await put({ safety_reserve_mib: 4096 }, '?dry_run=true')
-    expect(raised.body.impact.pending).toMatchObject({ would_fit: 0, infeasible: 1, infeasible_ids: [body.id] })
+    expect(raised.body.impact.pending).toMatchObject({
+      would_fit: 0,
+      infeasible: 1,
+      infeasible_ids: [body.id],
+    })
   })
 
   test('lists GPUs over the limit and tasks that could not become resident again; the change then says the same', async () => {
@@ -52,7 +86,9 @@ describe('a dry run of PUT /config', () => {
     const change = { safety_reserve_mib: 20_000 }
     const { impact, over } = (await put(change, '?dry_run=true')).body
     expect(impact.gpu_over_count).toBe(1)
-    expect(impact.gpus_over).toMatchObject([{ node_id: NODE, over_committed_mib: 10_860, reserve_deficit_mib: 10_860, task_ids: [id] }])
+    expect(impact.gpus_over).toMatchObject([
+      { node_id: NODE, over_committed_mib: 10_860, reserve_deficit_mib: 10_860, task_ids: [id] },
+    ])
     expect(impact.residency_impossible).toMatchObject([{ task_id: id, need_mib: 40_000, have_mib: 29_140 }])
     expect(over).toEqual({ gpus: 1, over_committed_mib: 10_860, reserve_deficit_mib: 10_860 })
     const { body } = await put(change)
@@ -67,13 +103,22 @@ describe('a dry run of PUT /config', () => {
     [{}, ''],
   ])('refuses %j as the change itself would be refused', async (change, pointer) => {
     for (const query of ['', '?dry_run=true']) {
-      expect(await put(change, query)).toMatchObject({ status: 400, body: { code: 'invalid_request', errors: [{ pointer }] } })
+      expect(await put(change, query)).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_request', errors: [{ pointer }] },
+      })
     }
   })
 
   test('the least run lease goes with the heartbeats that are the default', async () => {
-    expect((await put({ run_lease_seconds: 15 }, '?dry_run=true')).body).toMatchObject({ run_lease_seconds: 15, heartbeat_seconds: 5 })
-    expect((await put({ heartbeat_seconds: 60 }, '?dry_run=true')).body).toMatchObject({ run_lease_seconds: 300, heartbeat_seconds: 60 })
+    expect((await put({ run_lease_seconds: 15 }, '?dry_run=true')).body).toMatchObject({
+      run_lease_seconds: 15,
+      heartbeat_seconds: 5,
+    })
+    expect((await put({ heartbeat_seconds: 60 }, '?dry_run=true')).body).toMatchObject({
+      run_lease_seconds: 300,
+      heartbeat_seconds: 60,
+    })
   })
 
   test('honours If-Match, and takes no other word than true or false', async () => {
@@ -87,12 +132,18 @@ describe('a dry run of PUT /config', () => {
 describe('a dry run of PUT /nodes/{node_id}/config', () => {
   test('answers the node as the change would make it, with its impact, and changes nothing', async () => {
     const before = world.snapshot()
-    const planned = await api.send('PUT', `/nodes/${NODE}/config?dry_run=true`, { overcommit_vram_percent: 50, safety_reserve_mib: 0 })
+    const planned = await api.send('PUT', `/nodes/${NODE}/config?dry_run=true`, {
+      overcommit_vram_percent: 50,
+      safety_reserve_mib: 0,
+    })
     expect(planned).toMatchObject({ status: 200, body: { dry_run: true } })
     expect(planned.headers['etag']).toBe('"default-default"')
     expect(world.snapshot()).toBe(before)
     const { dry_run: _, impact, ...node } = planned.body
-    expect(node).toEqual((await api.send('PUT', `/nodes/${NODE}/config`, { overcommit_vram_percent: 50, safety_reserve_mib: 0 })).body)
+    expect(node).toEqual(
+      (await api.send('PUT', `/nodes/${NODE}/config`, { overcommit_vram_percent: 50, safety_reserve_mib: 0 }))
+        .body,
+    )
     expect(impact.total.after.commit_limit_mib).toBe(node.vram.commit_limit_mib)
     expect(impact.node_count).toBe(1)
   })
@@ -112,8 +163,18 @@ describe('revisions of the configuration', () => {
   test('say who changed what when, newest first, and go on below a number', async () => {
     const { items, next_before: next } = await revisions('?limit=2')
     expect(items).toMatchObject([
-      { revision: 3, author: null, changed: ['default_vram_overcommit_percent'], before: { default_vram_overcommit_percent: 20 } },
-      { revision: 2, changed: ['idle_swap_out_seconds'], before: { idle_swap_out_seconds: 300 }, after: { idle_swap_out_seconds: 60 } },
+      {
+        revision: 3,
+        author: null,
+        changed: ['default_vram_overcommit_percent'],
+        before: { default_vram_overcommit_percent: 20 },
+      },
+      {
+        revision: 2,
+        changed: ['idle_swap_out_seconds'],
+        before: { idle_swap_out_seconds: 300 },
+        after: { idle_swap_out_seconds: 60 },
+      },
     ])
     expect(next).toBe(2)
     const rest = await revisions(`?before=${next}`)
@@ -126,7 +187,11 @@ describe('revisions of the configuration', () => {
   test('one restored is a new revision that equals it', async () => {
     const { status, body, headers } = await api.send('POST', '/config/revisions/1/restore')
     expect(status).toBe(200)
-    expect(body).toMatchObject({ revision: 4, default_vram_overcommit_percent: 20, idle_swap_out_seconds: 300 })
+    expect(body).toMatchObject({
+      revision: 4,
+      default_vram_overcommit_percent: 20,
+      idle_swap_out_seconds: 300,
+    })
     expect(headers['etag']).toBe('"4"')
     const { items } = await revisions()
     expect(items[0].after).toEqual(items[3].after)
@@ -135,12 +200,19 @@ describe('revisions of the configuration', () => {
 
   test('a dry run of a restore changes nothing', async () => {
     const { body } = await api.send('POST', '/config/revisions/1/restore?dry_run=true')
-    expect(body).toMatchObject({ dry_run: true, revision: 4, default_vram_overcommit_percent: 20, impact: { node_count: 1 } })
+    expect(body).toMatchObject({
+      dry_run: true,
+      revision: 4,
+      default_vram_overcommit_percent: 20,
+      impact: { node_count: 1 },
+    })
     expect((await api.send('GET', '/config')).body.revision).toBe(3)
   })
 
   test('a restore honours If-Match, knows what there is, and names a number that is none', async () => {
-    expect((await api.send('POST', '/config/revisions/1/restore', undefined, { 'if-match': '"2"' })).status).toBe(412)
+    expect(
+      (await api.send('POST', '/config/revisions/1/restore', undefined, { 'if-match': '"2"' })).status,
+    ).toBe(412)
     expect(await api.send('POST', '/config/revisions/9/restore')).toMatchObject({
       status: 404,
       body: { detail: 'There is no revision "9".' },

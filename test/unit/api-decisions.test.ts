@@ -14,7 +14,8 @@ beforeEach(async () => {
   world = await realEngine({ retainDecisions: 100 })
   await world.addNode({ id: NODE, gpus: 2, physicalMib: 49_140 })
   api = await apiClient(world)
-  for (const mib of [10_000, 20_000, 30_000]) ids.push((await api.send('POST', '/tasks', { vram_mib: mib })).body.id)
+  for (const mib of [10_000, 20_000, 30_000])
+    ids.push((await api.send('POST', '/tasks', { vram_mib: mib })).body.id)
 })
 afterEach(() => api.app.close())
 
@@ -27,7 +28,11 @@ test('decisions are listed newest first, and page on', async () => {
     { task_id: ids[1] },
   ])
   expect(next).toBe(items[1].number)
-  expect(await decisions(`?before=${next}`)).toMatchObject({ items: [{ task_id: ids[0] }], next_before: null, next_after: null })
+  expect(await decisions(`?before=${next}`)).toMatchObject({
+    items: [{ task_id: ids[0] }],
+    next_before: null,
+    next_after: null,
+  })
 })
 
 test('after a number they are listed oldest first', async () => {
@@ -53,7 +58,10 @@ test('they are found by task, node and kind', async () => {
 })
 
 test('what is not there is 404, what cannot be a query is 400 and named', async () => {
-  expect(await api.send('GET', '/decisions/999999')).toMatchObject({ status: 404, body: { detail: 'There is no decision "999999".' } })
+  expect(await api.send('GET', '/decisions/999999')).toMatchObject({
+    status: 404,
+    body: { detail: 'There is no decision "999999".' },
+  })
   for (const [path, pointer] of [
     ['/decisions/0', '/number'],
     ['/decisions?kind=guess', '/kind'],

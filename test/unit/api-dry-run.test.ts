@@ -24,13 +24,21 @@ describe('a dry run', () => {
     const before = world.snapshot()
     expect(await api.send('POST', '/tasks?dry_run=true', { vram_mib: 12_000 })).toMatchObject({
       status: 200,
-      body: { dry_run: true, starts: 'now', placement: { node_id: OTHER_NODE, gpus: [0], demand_mib: 12_000 }, victims: [], wait: null },
+      body: {
+        dry_run: true,
+        starts: 'now',
+        placement: { node_id: OTHER_NODE, gpus: [0], demand_mib: 12_000 },
+        victims: [],
+        wait: null,
+      },
     })
     expect(await api.send('POST', '/tasks?dry_run=true', { vram_mib: 50_000 })).toMatchObject({
       status: 200,
       body: { starts: 'later', placement: null, wait: { reason: 'NEVER_FITS', queue_position: 1 } },
     })
-    expect((await api.send('POST', '/tasks?dry_run=true', { vram_mib: 100, groups: ['none'] })).body.wait.reason).toBe('GROUP_NOT_FOUND')
+    expect(
+      (await api.send('POST', '/tasks?dry_run=true', { vram_mib: 100, groups: ['none'] })).body.wait.reason,
+    ).toBe('GROUP_NOT_FOUND')
     expect((await api.send('POST', '/tasks?dry_run=true', {})).status).toBe(400)
     expect((await api.send('POST', '/tasks?dry_run=1', { vram_mib: 100 })).status).toBe(400)
     expect(world.snapshot()).toBe(before)
@@ -64,7 +72,12 @@ describe('a dry run', () => {
     ]
     expect(await api.send('PUT', '/groups/g?dry_run=true', { node_ids: [OTHER_NODE] })).toMatchObject({
       status: 200,
-      body: { id: 'g', dry_run: true, node_ids: [OTHER_NODE], preview: { leaves_common_pool: other, returns_to_common_pool: one } },
+      body: {
+        id: 'g',
+        dry_run: true,
+        node_ids: [OTHER_NODE],
+        preview: { leaves_common_pool: other, returns_to_common_pool: one },
+      },
     })
     expect(await api.send('PUT', `/groups/g/nodes/${OTHER_NODE}?dry_run=true`)).toMatchObject({
       status: 200,

@@ -24,7 +24,9 @@ describe('every error is a problem document', () => {
   afterAll(close)
 
   test('with all members, the id of the request and the media type of RFC 9457', async () => {
-    const { status, body, headers } = await api.send('PUT', '/config', { default_vram_overcommit_percent: 1001 })
+    const { status, body, headers } = await api.send('PUT', '/config', {
+      default_vram_overcommit_percent: 1001,
+    })
     expect(status).toBe(400)
     expect(headers['content-type']).toBe('application/problem+json; charset=utf-8')
     const detail = 'default_vram_overcommit_percent must be an integer from 0 to 1000, got 1001'
@@ -42,7 +44,10 @@ describe('every error is a problem document', () => {
   test.each(['/nope', '//nope', '//api/v1', '//api/v2/config', '/nodes/a/b/c'])(
     'an unknown route %s is 404, whatever is sent to it',
     async (path) => {
-      for (const answer of [await api.send('GET', path), await api.send('POST', path, 'no json', { 'content-type': 'text/plain' })]) {
+      for (const answer of [
+        await api.send('GET', path),
+        await api.send('POST', path, 'no json', { 'content-type': 'text/plain' }),
+      ]) {
         expect(answer).toMatchObject({ status: 404, body: { code: 'route_not_found' } })
       }
     },
@@ -69,12 +74,21 @@ describe('every error is a problem document', () => {
   })
 
   test('a path that cannot be decoded is 400', async () => {
-    expect(await api.send('GET', '/tasks/%zz')).toMatchObject({ status: 400, body: { code: 'malformed_request' } })
+    expect(await api.send('GET', '/tasks/%zz')).toMatchObject({
+      status: 400,
+      body: { code: 'malformed_request' },
+    })
   })
 
   test('a path parameter over the limits is refused', async () => {
-    expect(await api.send('GET', `/tasks/${'x'.repeat(201)}`)).toMatchObject({ status: 400, body: { errors: [{ pointer: '/task_id' }] } })
-    expect(await api.send('GET', `/tasks/${'x'.repeat(3000)}`)).toMatchObject({ status: 414, body: { code: 'uri_too_long' } })
+    expect(await api.send('GET', `/tasks/${'x'.repeat(201)}`)).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/task_id' }] },
+    })
+    expect(await api.send('GET', `/tasks/${'x'.repeat(3000)}`)).toMatchObject({
+      status: 414,
+      body: { code: 'uri_too_long' },
+    })
   })
 })
 
@@ -85,31 +99,45 @@ describe('bodies', () => {
   test('malformed JSON is 400 and says where', async () => {
     const { status, body } = await api.send('PUT', '/config', '{"default_vram_overcommit_percent": 20,\n}')
     expect(status).toBe(400)
-    expect(body).toMatchObject({ code: 'malformed_json', errors: [{ pointer: '', detail: expect.stringContaining('line 2, column 1') }] })
+    expect(body).toMatchObject({
+      code: 'malformed_json',
+      errors: [{ pointer: '', detail: expect.stringContaining('line 2, column 1') }],
+    })
   })
 
   test('a body of 1 MiB is 413 and the limit is named', async () => {
     const { status, body } = await api.send('PUT', '/config', `{"x": "${'x'.repeat(1 << 20)}"}`)
     expect(status).toBe(413)
-    expect(body).toMatchObject({ code: 'body_too_large', detail: 'The body is larger than the limit of 262144 bytes (256 KiB).' })
+    expect(body).toMatchObject({
+      code: 'body_too_large',
+      detail: 'The body is larger than the limit of 262144 bytes (256 KiB).',
+    })
   })
 
-  test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/json-patch+json', 'nonsense', ''])(
-    'a body of type "%s" is 415',
-    async (type) => {
-      const answer = await api.send('PUT', '/config', PERCENT, { 'content-type': type })
-      expect(answer).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } })
-      expect(world.config.revision).toBe(0)
-    },
-  )
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/json-patch+json',
+    'nonsense',
+    '',
+  ])('a body of type "%s" is 415', async (type) => {
+    const answer = await api.send('PUT', '/config', PERCENT, { 'content-type': type })
+    expect(answer).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } })
+    expect(world.config.revision).toBe(0)
+  })
 
   test('a compressed body and a merge patch that is put are 415', async () => {
     expect((await api.send('PUT', '/config', PERCENT, { 'content-encoding': 'gzip' })).status).toBe(415)
-    expect((await api.send('PUT', '/config', PERCENT, { 'content-type': 'application/merge-patch+json' })).status).toBe(415)
+    expect(
+      (await api.send('PUT', '/config', PERCENT, { 'content-type': 'application/merge-patch+json' })).status,
+    ).toBe(415)
   })
 
   test('a charset is fine, bytes that are not UTF-8 are not', async () => {
-    expect((await api.send('PUT', '/config', PERCENT, { 'content-type': 'application/json; charset=utf-8' })).status).toBe(200)
+    expect(
+      (await api.send('PUT', '/config', PERCENT, { 'content-type': 'application/json; charset=utf-8' }))
+        .status,
+    ).toBe(200)
     expect(await api.send('PUT', '/config', Buffer.from([0x7b, 0xff, 0x7d]))).toMatchObject({
       status: 400,
       body: { code: 'malformed_json' },
@@ -117,7 +145,10 @@ describe('bodies', () => {
   })
 
   test.each([undefined, '', 'null', '[]', '"text"', '5'])('%s is no object', async (body) => {
-    expect(await api.send('PUT', '/config', body)).toMatchObject({ status: 400, body: { errors: [{ pointer: '' }] } })
+    expect(await api.send('PUT', '/config', body)).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '' }] },
+    })
   })
 
   test('a route that takes no body refuses one', async () => {
@@ -144,7 +175,10 @@ describe('query parameters', () => {
     ['/events?after=-1', '/after'],
     ['/config?dry_run=true', '/dry_run'],
   ])('%s is 400 and names the parameter', async (path, pointer) => {
-    expect(await api.send('GET', path)).toMatchObject({ status: 400, body: { code: 'invalid_request', errors: [{ pointer }] } })
+    expect(await api.send('GET', path)).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request', errors: [{ pointer }] },
+    })
   })
 
   test('a write with a parameter that is not known changes nothing: it could have meant a dry run', async () => {
@@ -158,7 +192,11 @@ describe('what the engine refuses', () => {
   afterAll(close)
 
   const cases: readonly [Refusal, number, string][] = [
-    [{ code: 'invalid', problems: [{ field: 'labels/a~b', detail: 'must not be so' }] }, 400, 'invalid_request'],
+    [
+      { code: 'invalid', problems: [{ field: 'labels/a~b', detail: 'must not be so' }] },
+      400,
+      'invalid_request',
+    ],
     [{ code: 'not_found', what: 'node', id: 'n' }, 404, 'not_found'],
     [{ code: 'conflict', detail: 'It does not fit.' }, 409, 'conflict'],
     [{ code: 'too_many_pending', limit: 7, owner: null }, 429, 'too_many_pending'],
@@ -217,7 +255,10 @@ describe('faults', () => {
   })
 
   test('what carries a client status of its own keeps being the fault of the client', () => {
-    expect(problemOf(Object.assign(new Error('aborted'), { statusCode: 400 }))).toMatchObject({ code: 'malformed_request', status: 400 })
+    expect(problemOf(Object.assign(new Error('aborted'), { statusCode: 400 }))).toMatchObject({
+      code: 'malformed_request',
+      status: 400,
+    })
     expect(problemOf('no error at all')).toMatchObject({ code: 'internal_error', status: 500 })
     expect(problemOf(new ApiProblem('conflict', 'x'))).toMatchObject({ status: 409 })
   })
@@ -247,6 +288,11 @@ describe('bytes that are no request', () => {
 
 test('docs/rest.md lists every code with its status', () => {
   const text = readFileSync(new URL('../../docs/rest.md', import.meta.url), 'utf8')
-  const listed = [...text.matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(([, status, code]) => [code, Number(status)])
-  expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(Object.entries(PROBLEMS).map(([code, { status }]) => [code, status])))
+  const listed = [...text.matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(([, status, code]) => [
+    code,
+    Number(status),
+  ])
+  expect(Object.fromEntries(listed)).toEqual(
+    Object.fromEntries(Object.entries(PROBLEMS).map(([code, { status }]) => [code, status])),
+  )
 })

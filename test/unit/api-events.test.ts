@@ -55,7 +55,8 @@ describe('GET /events', () => {
 
   test('names the tasks and nodes that it tells of, in its facts too, also those that are over', async () => {
     const { world, api, id } = await worldOfEvents()
-    const named = async (name: string) => (await api.send('POST', '/tasks', { ...TASK, name })).body.id as string
+    const named = async (name: string) =>
+      (await api.send('POST', '/tasks', { ...TASK, name })).body.id as string
     const [victim, eager, nobody] = [await named('victim'), await named('eager'), 'no-longer-kept']
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
     world.addEvent('swap_decided', {
@@ -68,7 +69,11 @@ describe('GET /events', () => {
         ],
       },
     })
-    world.addEvent('task_residency', { taskId: victim, nodeId: NODE_ID, data: { residency: 'swapped_out', because: `for ${eager}` } })
+    world.addEvent('task_residency', {
+      taskId: victim,
+      nodeId: NODE_ID,
+      data: { residency: 'swapped_out', because: `for ${eager}` },
+    })
     world.finish(eager, 'completed')
     const { body } = await api.send('GET', '/events?kind=swap_decided')
     expect(body.names).toEqual({ [victim]: 'victim', [eager]: 'eager', [NODE_ID]: 'node-1' })
@@ -78,7 +83,11 @@ describe('GET /events', () => {
 
   test('says who asked for it', async () => {
     const { api } = await worldOfEvents()
-    expect((await api.send('GET', '/events?limit=1')).body.items[0]).toMatchObject({ seq: 1, kind: 'task_placed', by: 'alice' })
+    expect((await api.send('GET', '/events?limit=1')).body.items[0]).toMatchObject({
+      seq: 1,
+      kind: 'task_placed',
+      by: 'alice',
+    })
   })
 
   test.each([
@@ -112,7 +121,10 @@ describe('GET /tasks/{task_id}/events', () => {
     const { world, api, id, seqs } = await worldOfEvents()
     world.events.length = 0
     expect(await seqs(`/tasks/${id}/events`)).toEqual([])
-    expect(await api.send('GET', '/tasks/nobody/events')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+    expect(await api.send('GET', '/tasks/nobody/events')).toMatchObject({
+      status: 404,
+      body: { code: 'not_found' },
+    })
     expect((await api.send('GET', `/tasks/${id}/events?task=${id}`)).status).toBe(400)
   })
 })
@@ -153,7 +165,10 @@ describe('GET /tasks/{task_id}/assignment', () => {
       status: 404,
       body: { detail: 'The task is failed; it is assigned to no node.' },
     })
-    expect(await api.send('GET', '/tasks/nobody/assignment')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+    expect(await api.send('GET', '/tasks/nobody/assignment')).toMatchObject({
+      status: 404,
+      body: { code: 'not_found' },
+    })
   })
 })
 
@@ -225,7 +240,9 @@ describe('GET /events/stream', () => {
     if (answer.body === null) throw new Error('no body')
     for await (const { event, id, data } of streamEvents(answer.body)) {
       expect([event, id]).toEqual(['summary', '0'])
-      expect(Object.keys(JSON.parse(data) as object)).toEqual(Object.keys((await (await fetch(`${url}/api/v1/summary`)).json()) as object))
+      expect(Object.keys(JSON.parse(data) as object)).toEqual(
+        Object.keys((await (await fetch(`${url}/api/v1/summary`)).json()) as object),
+      )
       break
     }
     expect((await createClient({ url, token: null }).events.list({ limit: 1 })).first_seq).toBe(1)

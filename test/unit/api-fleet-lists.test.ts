@@ -44,9 +44,17 @@ describe('GET /nodes', () => {
     expect(await listed('sort=allocated&order=asc')).toEqual(committed.toReversed())
     for (const n of upwards) gpu(n).foreignMib = n % 7
     expect(await listed('sort=used')).toEqual(upwards.toSorted((a, b) => (b % 7) - (a % 7) || b - a))
-    world.views.nodeSwaps = ({ ordinal }) => ({ swapOuts: ordinal % 5, swapIns: 1, swappedOutMib: 0, swappedInMib: 0 })
+    world.views.nodeSwaps = ({ ordinal }) => ({
+      swapOuts: ordinal % 5,
+      swapIns: 1,
+      swappedOutMib: 0,
+      swappedInMib: 0,
+    })
     expect(await listed('sort=swaps')).toEqual(upwards.toSorted((a, b) => (b % 5) - (a % 5) || b - a))
-    expect((await api.send('GET', '/nodes?sort=swaps&limit=1')).body.items[0].swaps).toEqual({ outs: 4, ins: 1 })
+    expect((await api.send('GET', '/nodes?sort=swaps&limit=1')).body.items[0].swaps).toEqual({
+      outs: 4,
+      ins: 1,
+    })
     node(123).queue = [{}, {}] as unknown as Node['queue']
     expect(await listed('sort=load')).toEqual([123, ...committed.filter((n) => n !== 123)])
   })
@@ -59,7 +67,10 @@ describe('GET /nodes', () => {
   })
 
   test('Refuses an order that there is not, and a cursor of another order', async () => {
-    expect(await api.send('GET', '/nodes?sort=age')).toMatchObject({ status: 400, body: { errors: [{ pointer: '/sort' }] } })
+    expect(await api.send('GET', '/nodes?sort=age')).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/sort' }] },
+    })
     const { next_cursor: cursor } = (await api.send('GET', '/nodes?sort=load&limit=1')).body
     expect((await api.send('GET', `/nodes?sort=load&limit=1&cursor=${cursor}`)).body.items).toHaveLength(1)
     for (const query of [
@@ -69,7 +80,10 @@ describe('GET /nodes', () => {
       'cursor=cDE',
       'cursor=W10',
     ]) {
-      expect(await api.send('GET', `/nodes?${query}`), query).toMatchObject({ status: 400, body: { errors: [{ pointer: '/cursor' }] } })
+      expect(await api.send('GET', `/nodes?${query}`), query).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/cursor' }] },
+      })
     }
   })
 })
@@ -81,7 +95,11 @@ describe('GET /groups', () => {
     node(249).status = 'suspect'
     gpu(248).swappableMib = 500
     gpu(0).noswapMib = 70
-    world.groups.set('vision', { id: 'vision', description: '', nodeIds: [...members.map(idOf), 'not-registered'] })
+    world.groups.set('vision', {
+      id: 'vision',
+      description: '',
+      nodeIds: [...members.map(idOf), 'not-registered'],
+    })
     const { body } = await api.send('GET', '/groups')
     const each = { physical_mib: 8 * 40_000, effective_schedulable_mib: 8 * 40_000 }
     const times = (count: number) => ({

@@ -13,7 +13,8 @@ describe('Idempotency-Key', () => {
   })
   afterEach(() => api.app.close())
 
-  const submit = (key: string, body: object = { name: 'a', vram_mib: 100 }) => api.send('POST', '/tasks', body, { 'idempotency-key': key })
+  const submit = (key: string, body: object = { name: 'a', vram_mib: 100 }) =>
+    api.send('POST', '/tasks', body, { 'idempotency-key': key })
 
   it('gives the first task again for the same body, however it is written', async () => {
     const first = await submit('k1')
@@ -49,7 +50,10 @@ describe('Idempotency-Key', () => {
   })
 
   it.each(['', ' ', 'ü', 'x'.repeat(256), 'a\tb'])('refuses %j', async (key) => {
-    expect(await submit(key)).toMatchObject({ status: 400, body: { errors: [{ pointer: '/Idempotency-Key' }] } })
+    expect(await submit(key)).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/Idempotency-Key' }] },
+    })
     expect(world.open.size).toBe(0)
   })
 })

@@ -9,16 +9,27 @@ test('POST /tasks/{id}/keepalive lets a lease go on, says until when, and refuse
   const keep = (task: string, body: unknown) => api.send('POST', `/tasks/${task}/keepalive`, body)
   expect(await keep(id, { busy: true })).toMatchObject({
     status: 200,
-    body: { task_id: id, state: 'pending', residency: 'none', at: '2026-01-02T03:04:05.678Z', expires_at: '2026-01-02T03:05:05.678Z' },
+    body: {
+      task_id: id,
+      state: 'pending',
+      residency: 'none',
+      at: '2026-01-02T03:04:05.678Z',
+      expires_at: '2026-01-02T03:05:05.678Z',
+    },
   })
   expect((await keep(id, { busy: false })).status).toBe(200)
   expect(world.kept).toEqual([true, false])
   for (const body of [undefined, {}, { busy: 1 }, { busy: 'true' }, { busy: true, more: 1 }])
     expect((await keep(id, body)).status).toBe(400)
   expect(await keep('none', { busy: true })).toMatchObject({ status: 404, body: { code: 'not_found' } })
-  const runs = (await api.send('POST', '/tasks', { vram_mib: 100, command: ['true'] })).body as { readonly id: string }
+  const runs = (await api.send('POST', '/tasks', { vram_mib: 100, command: ['true'] })).body as {
+    readonly id: string
+  }
   expect(await keep(runs.id, { busy: true })).toMatchObject({ status: 409, body: { code: 'conflict' } })
   world.finish(id, 'cancelled')
-  expect(await keep(id, { busy: true })).toMatchObject({ status: 409, body: { detail: expect.stringContaining('is cancelled') } })
+  expect(await keep(id, { busy: true })).toMatchObject({
+    status: 409,
+    body: { detail: expect.stringContaining('is cancelled') },
+  })
   expect(world.kept).toHaveLength(2)
 })

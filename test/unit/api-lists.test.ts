@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { EXPLAINED_TASKS, listTasks, statesOf } from '../../controller/api/task-list.ts'
-import { readTaskCursor, writeTaskCursor, type TaskPosition, type TaskSort } from '../../controller/api/task-order.ts'
+import {
+  readTaskCursor,
+  writeTaskCursor,
+  type TaskPosition,
+  type TaskSort,
+} from '../../controller/api/task-order.ts'
 import type { TaskPage } from '../../controller/api/schema/task.ts'
 import { apiClient } from '../support/api-client.ts'
 import { ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
@@ -28,11 +33,17 @@ function worldOfTasks(count: number, isFinal: (seq: number) => boolean): FakeCon
     const priority = (seq % 5) as 0 | 1 | 2 | 3 | 4
     world.commands.submitTask({ ...REQUEST, priority }, () => {})
   }
-  for (const task of [...world.open.values()]) if (isFinal(task.spec.seq)) world.finish(task.spec.id, 'completed')
+  for (const task of [...world.open.values()])
+    if (isFinal(task.spec.seq)) world.finish(task.spec.id, 'completed')
   return world
 }
 
-async function allPages(world: FakeController, filter: Parameters<typeof listTasks>[1], limit: number, sort: TaskSort = 'newest') {
+async function allPages(
+  world: FakeController,
+  filter: Parameters<typeof listTasks>[1],
+  limit: number,
+  sort: TaskSort = 'newest',
+) {
   const seqs: number[] = []
   let pages = 0
   for (let after: TaskPosition | null = null; pages < 1_000;) {
@@ -49,10 +60,16 @@ const newestFirst = (count: number, keep: (seq: number) => boolean = () => true)
   Array.from({ length: count }, (_, i) => count - i).filter(keep)
 
 describe('lists of tasks', () => {
-  test.each([1, 7, 50, 200])('pages of %i hold every task once, newest first, open and final mixed', async (limit) => {
-    const world = worldOfTasks(230, (seq) => seq % 3 === 0)
-    expect(await allPages(world, { states: statesOf('all') }, limit)).toMatchObject({ seqs: newestFirst(230), total: 230 })
-  })
+  test.each([1, 7, 50, 200])(
+    'pages of %i hold every task once, newest first, open and final mixed',
+    async (limit) => {
+      const world = worldOfTasks(230, (seq) => seq % 3 === 0)
+      expect(await allPages(world, { states: statesOf('all') }, limit)).toMatchObject({
+        seqs: newestFirst(230),
+        total: 230,
+      })
+    },
+  )
 
   test('only open or only final ones, and their number', async () => {
     const world = worldOfTasks(100, (seq) => seq <= 40)
@@ -68,7 +85,9 @@ describe('lists of tasks', () => {
 
   test('a filter that the store does not know is applied page by page, loses nothing, and leaves the number open', async () => {
     const world = worldOfTasks(4_500, (seq) => seq % 100 !== 0)
-    world.final.forEach((record, index) => Object.assign(record, { priority: record.seq <= 10 ? 0 : 1 + (index % 4) }))
+    world.final.forEach((record, index) =>
+      Object.assign(record, { priority: record.seq <= 10 ? 0 : 1 + (index % 4) }),
+    )
     const { seqs, total } = await allPages(world, { states: statesOf('completed'), priority: 0 }, 5)
     expect(seqs).toEqual(newestFirst(10))
     expect(total).toBeNull()
@@ -82,7 +101,11 @@ describe('lists of tasks', () => {
       if (first !== undefined && world.final.length === 0) world.finish(first, 'completed')
       return read(query)
     }
-    const page = await listTasks(world.views, { states: statesOf('all') }, { sort: 'newest', after: null, limit: 10 })
+    const page = await listTasks(
+      world.views,
+      { states: statesOf('all') },
+      { sort: 'newest', after: null, limit: 10 },
+    )
     expect(page.items.map((task) => [task.seq, task.state])).toEqual([
       [3, 'pending'],
       [2, 'pending'],
@@ -92,10 +115,12 @@ describe('lists of tasks', () => {
 
   test.each([1, 9, 200])('oldest first in pages of %i, open and final mixed', async (limit) => {
     const world = worldOfTasks(230, (seq) => seq % 3 === 0)
-    expect((await allPages(world, { states: statesOf('all') }, limit, 'oldest')).seqs).toEqual(newestFirst(230).reverse())
-    expect((await allPages(world, { states: statesOf('completed'), priority: 0 }, limit, 'oldest')).seqs).toEqual(
-      newestFirst(230, (seq) => seq % 15 === 0).reverse(),
+    expect((await allPages(world, { states: statesOf('all') }, limit, 'oldest')).seqs).toEqual(
+      newestFirst(230).reverse(),
     )
+    expect(
+      (await allPages(world, { states: statesOf('completed'), priority: 0 }, limit, 'oldest')).seqs,
+    ).toEqual(newestFirst(230, (seq) => seq % 15 === 0).reverse())
   })
 
   test.each([3, 40, 200])('open ones by priority, and by name, in pages of %i', async (limit) => {
@@ -103,17 +128,31 @@ describe('lists of tasks', () => {
     for (const task of world.open.values()) task.spec = { ...task.spec, name: `n${task.spec.seq % 7}` }
     const oldest = newestFirst(2_000).reverse()
     const by = (key: (seq: number) => number) => oldest.toSorted((a, b) => key(a) - key(b) || a - b)
-    expect((await allPages(world, { states: statesOf('pending') }, limit, 'priority')).seqs).toEqual(by((seq) => seq % 5))
-    expect((await allPages(world, { states: statesOf('pending') }, limit, 'name')).seqs).toEqual(by((seq) => seq % 7))
+    expect((await allPages(world, { states: statesOf('pending') }, limit, 'priority')).seqs).toEqual(
+      by((seq) => seq % 5),
+    )
+    expect((await allPages(world, { states: statesOf('pending') }, limit, 'name')).seqs).toEqual(
+      by((seq) => seq % 7),
+    )
   })
 
   test('orders that only open tasks have are refused for others, and so is a cursor of another order', async () => {
     const api = await apiClient(worldOfTasks(3, (seq) => seq === 1))
-    for (const query of ['sort=name', 'sort=priority&state=completed', 'sort=priority&state=all', 'sort=size']) {
-      expect(await api.send('GET', `/tasks?${query}`), query).toMatchObject({ status: 400, body: { errors: [{ pointer: '/sort' }] } })
+    for (const query of [
+      'sort=name',
+      'sort=priority&state=completed',
+      'sort=priority&state=all',
+      'sort=size',
+    ]) {
+      expect(await api.send('GET', `/tasks?${query}`), query).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/sort' }] },
+      })
     }
     const { body } = await api.send('GET', '/tasks?state=pending&sort=name&limit=1')
-    expect((await api.send('GET', `/tasks?state=pending&sort=name&cursor=${body.next_cursor}`)).body.items).toHaveLength(1)
+    expect(
+      (await api.send('GET', `/tasks?state=pending&sort=name&cursor=${body.next_cursor}`)).body.items,
+    ).toHaveLength(1)
     for (const cursor of [`${body.next_cursor}&sort=priority`, 'x', 'W10', 'bnVsbA']) {
       const answer = await api.send('GET', `/tasks?state=pending&cursor=${cursor}`)
       expect(answer, cursor).toMatchObject({ status: 400, body: { errors: [{ pointer: '/cursor' }] } })
@@ -124,9 +163,12 @@ describe('lists of tasks', () => {
   test('by label, with its value or with any', async () => {
     const world = worldOfTasks(6, () => false)
     const labels = [{ team: 'a' }, { team: 'b' }, { team: 'a=b' }, { other: 'a' }, {}, { team: 'a' }]
-    ;[...world.open.values()].forEach((task, i) => (task.spec = { ...task.spec, labels: labels[i] as Record<string, string> }))
+    ;[...world.open.values()].forEach(
+      (task, i) => (task.spec = { ...task.spec, labels: labels[i] as Record<string, string> }),
+    )
     for (const id of [...world.open.keys()].slice(0, 2)) world.finish(id, 'completed')
-    const found = async (label: string) => (await allPages(world, { states: statesOf('all'), label }, 10)).seqs
+    const found = async (label: string) =>
+      (await allPages(world, { states: statesOf('all'), label }, 10)).seqs
     expect(await found('team')).toEqual([6, 3, 2, 1])
     expect(await found('team=a')).toEqual([6, 1])
     expect(await found('team=a=b')).toEqual([3])
@@ -150,7 +192,12 @@ describe('lists of tasks', () => {
       ['oldest', 7],
     ] as const) {
       world.explained = 0
-      const { seqs, total, pages } = await allPages(world, { states: statesOf('pending'), reason: 'NEVER_FITS' }, limit, sort)
+      const { seqs, total, pages } = await allPages(
+        world,
+        { states: statesOf('pending'), reason: 'NEVER_FITS' },
+        limit,
+        sort,
+      )
       expect(seqs.toSorted((a, b) => b - a)).toEqual(wanted)
       if (sort !== 'priority') expect(sort === 'newest' ? seqs : seqs.toReversed()).toEqual(wanted)
       expect(total).toBeNull()
@@ -159,8 +206,14 @@ describe('lists of tasks', () => {
     const ofOne = (await api.send('GET', '/tasks?reason=WAITING_VRAM&priority=0&limit=2')).body as TaskPage
     expect(ofOne.items.map(({ seq }) => seq)).toEqual([2 * EXPLAINED_TASKS + 50, 2 * EXPLAINED_TASKS + 40])
     expect(ofOne.total).toBe((2 * EXPLAINED_TASKS + 50) / 10)
-    expect((await api.send('GET', '/tasks?state=completed&reason=NEVER_FITS')).body).toMatchObject({ items: [], total: 0 })
-    expect(await api.send('GET', '/tasks?reason=TIRED')).toMatchObject({ status: 400, body: { errors: [{ pointer: '/reason' }] } })
+    expect((await api.send('GET', '/tasks?state=completed&reason=NEVER_FITS')).body).toMatchObject({
+      items: [],
+      total: 0,
+    })
+    expect(await api.send('GET', '/tasks?reason=TIRED')).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/reason' }] },
+    })
     await api.app.close()
   })
 
@@ -180,23 +233,33 @@ describe('lists of tasks', () => {
     expect(seqs).toEqual(newestFirst(40))
   })
 
-  test.each([3, 200])('Open tasks by the GPU time that they were not given, in pages of %i', async (limit) => {
-    const world = worldOfTasks(30, () => false)
-    const owed = (seq: number) => 1_000_000 * ((seq * 7) % 10)
-    world.views.taskCounters = ({ spec: { seq } }) => ({
-      ...ZERO_COUNTERS,
-      demand: 5_000_000 + owed(seq),
-      served: 5_000_000,
-      swap: owed(seq),
-    })
-    const { seqs } = await allPages(world, { states: statesOf('pending') }, limit, 'starved_seconds')
-    expect(seqs).toEqual(newestFirst(30).toSorted((a, b) => owed(b) - owed(a) || a - b))
-    const api = await apiClient(world)
-    const { body } = await api.send('GET', '/tasks?state=pending&sort=starved_seconds&limit=1')
-    expect(body.items[0]).toMatchObject({ seq: 7, starved_seconds: 9, starvation_percent: { swap: (100 * 9) / 14 } })
-    expect(await api.send('GET', '/tasks?sort=starved_seconds')).toMatchObject({ status: 400, body: { errors: [{ pointer: '/sort' }] } })
-    await api.app.close()
-  })
+  test.each([3, 200])(
+    'Open tasks by the GPU time that they were not given, in pages of %i',
+    async (limit) => {
+      const world = worldOfTasks(30, () => false)
+      const owed = (seq: number) => 1_000_000 * ((seq * 7) % 10)
+      world.views.taskCounters = ({ spec: { seq } }) => ({
+        ...ZERO_COUNTERS,
+        demand: 5_000_000 + owed(seq),
+        served: 5_000_000,
+        swap: owed(seq),
+      })
+      const { seqs } = await allPages(world, { states: statesOf('pending') }, limit, 'starved_seconds')
+      expect(seqs).toEqual(newestFirst(30).toSorted((a, b) => owed(b) - owed(a) || a - b))
+      const api = await apiClient(world)
+      const { body } = await api.send('GET', '/tasks?state=pending&sort=starved_seconds&limit=1')
+      expect(body.items[0]).toMatchObject({
+        seq: 7,
+        starved_seconds: 9,
+        starvation_percent: { swap: (100 * 9) / 14 },
+      })
+      expect(await api.send('GET', '/tasks?sort=starved_seconds')).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/sort' }] },
+      })
+      await api.app.close()
+    },
+  )
 
   test('a page ends before it takes 100 KB, and holds one task at least', async () => {
     const world = worldOfTasks(60, () => false)
@@ -237,9 +300,15 @@ describe('lists of tasks', () => {
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
     const [first] = world.open.keys()
     world.place(String(first), NODE_ID)
-    expect(await allPages(world, { states: statesOf('running'), node: NODE_ID }, 10)).toMatchObject({ seqs: [1], total: 1 })
+    expect(await allPages(world, { states: statesOf('running'), node: NODE_ID }, 10)).toMatchObject({
+      seqs: [1],
+      total: 1,
+    })
     world.finish(String(first), 'completed')
-    expect(await allPages(world, { states: statesOf('all'), node: NODE_ID }, 10)).toMatchObject({ seqs: [1], total: null })
+    expect(await allPages(world, { states: statesOf('all'), node: NODE_ID }, 10)).toMatchObject({
+      seqs: [1],
+      total: null,
+    })
   })
 })
 
@@ -259,14 +328,23 @@ describe('a placed task', () => {
       placement: { node_id: NODE_ID, node_name: 'node-1', gpus: [1], demand_mib: 1000, wants_gpu: true },
     })
     const explained = await api.send('GET', `/tasks/${id}/explain`)
-    expect(explained.body).toMatchObject({ waits: false, sentence: 'It is running on GPU 1 of node-1, resident.' })
+    expect(explained.body).toMatchObject({
+      waits: false,
+      sentence: 'It is running on GPU 1 of node-1, resident.',
+    })
     const node = await api.send('GET', `/nodes/${NODE_ID}`)
-    expect(node.body.gpus[1]).toMatchObject({ task_ids: [id], vram: { committed_mib: 1000, resident_mib: 1000 } })
+    expect(node.body.gpus[1]).toMatchObject({
+      task_ids: [id],
+      vram: { committed_mib: 1000, resident_mib: 1000 },
+    })
     await api.app.close()
   })
 
   test.each([
-    [{ residency: 'swapped_out', wantsGpu: false }, 'It is swapped out on GPU 0 of node-1 and does not want the GPU.'],
+    [
+      { residency: 'swapped_out', wantsGpu: false },
+      'It is swapped out on GPU 0 of node-1 and does not want the GPU.',
+    ],
     [{ residency: 'none' }, 'It is running on GPU 0 of node-1, not started yet.'],
     [{ residency: 'swapping_in' }, 'It is running on GPU 0 of node-1, swapping in.'],
   ] as const)('%j', async (over, sentence) => {
@@ -302,7 +380,10 @@ describe('GET /events', () => {
   test('goes on after a number, oldest first, by task or node', async () => {
     const world = new FakeController()
     for (let i = 0; i < 5; i += 1)
-      world.addEvent('task_submitted', { taskId: i % 2 === 0 ? 'even' : 'odd', data: { n: i, deep: { list: [1, null] } } })
+      world.addEvent('task_submitted', {
+        taskId: i % 2 === 0 ? 'even' : 'odd',
+        data: { n: i, deep: { list: [1, null] } },
+      })
     world.addEvent('node_registered', { nodeId: NODE_ID, causedBy: 1 })
     const api = await apiClient(world)
     const first = (await api.send('GET', '/events?limit=2')).body
@@ -314,8 +395,14 @@ describe('GET /events', () => {
       next_after: 6,
       items: [{ node_id: NODE_ID, caused_by: 1, task_id: null }],
     })
-    expect((await api.send('GET', '/events?after=6')).body).toMatchObject({ items: [], next_after: 6, last_seq: 6 })
-    expect((await api.send('GET', '/events?task=odd')).body.items.map((event: { seq: number }) => event.seq)).toEqual([2, 4])
+    expect((await api.send('GET', '/events?after=6')).body).toMatchObject({
+      items: [],
+      next_after: 6,
+      last_seq: 6,
+    })
+    expect(
+      (await api.send('GET', '/events?task=odd')).body.items.map((event: { seq: number }) => event.seq),
+    ).toEqual([2, 4])
     expect((await api.send('GET', `/events?node=${NODE_ID}`)).body.items).toHaveLength(1)
     await api.app.close()
   })

@@ -27,14 +27,35 @@ describe('GET /tasks/{id}/logs', () => {
     output.write(id, 'stderr', 'oh')
     expect(await logs()).toMatchObject({
       status: 200,
-      body: { task_id: id, attempt: 1, node_id: NODE_ID, stream: 'stdout', offset: 0, next_offset: 4, data: 'AP8KQQ==', is_ended: false },
+      body: {
+        task_id: id,
+        attempt: 1,
+        node_id: NODE_ID,
+        stream: 'stdout',
+        offset: 0,
+        next_offset: 4,
+        data: 'AP8KQQ==',
+        is_ended: false,
+      },
     })
-    expect((await logs('?offset=1&max_bytes=2')).body).toMatchObject({ offset: 1, next_offset: 3, data: '/wo=' })
-    expect((await logs('?stream=stderr')).body).toMatchObject({ stream: 'stderr', data: Buffer.from('oh').toString('base64') })
+    expect((await logs('?offset=1&max_bytes=2')).body).toMatchObject({
+      offset: 1,
+      next_offset: 3,
+      data: '/wo=',
+    })
+    expect((await logs('?stream=stderr')).body).toMatchObject({
+      stream: 'stderr',
+      data: Buffer.from('oh').toString('base64'),
+    })
     output.keptFrom = 3
     expect((await logs()).body).toMatchObject({ offset: 3, next_offset: 4 })
     output.end(id)
-    expect((await logs('?offset=4')).body).toMatchObject({ offset: 4, next_offset: 4, data: '', is_ended: true })
+    expect((await logs('?offset=4')).body).toMatchObject({
+      offset: 4,
+      next_offset: 4,
+      data: '',
+      is_ended: true,
+    })
   })
 
   test('of a task that has ended: it is known where it ran', async () => {
@@ -51,31 +72,57 @@ describe('GET /tasks/{id}/logs', () => {
     ['?follow=yes', '/follow'],
     ['?lines=5', '/lines'],
   ])('%s is refused', async (query, pointer) => {
-    expect(await logs(query)).toMatchObject({ status: 400, body: { code: 'invalid_request', errors: [{ pointer }] } })
+    expect(await logs(query)).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request', errors: [{ pointer }] },
+    })
   })
 
   test('what cannot be read says why', async () => {
     expect(await logs('', 'none')).toMatchObject({ status: 404, body: { code: 'not_found' } })
     output.trouble = null
-    expect(await logs()).toMatchObject({ status: 503, body: { code: 'logs_unavailable' }, headers: { 'retry-after': '5' } })
+    expect(await logs()).toMatchObject({
+      status: 503,
+      body: { code: 'logs_unavailable' },
+      headers: { 'retry-after': '5' },
+    })
     output.trouble = 'too_many_reads'
-    expect(await logs()).toMatchObject({ status: 429, body: { code: 'too_many_reads' }, headers: { 'retry-after': '1' } })
+    expect(await logs()).toMatchObject({
+      status: 429,
+      body: { code: 'too_many_reads' },
+      headers: { 'retry-after': '1' },
+    })
     output.trouble = 'unknown_attempt'
-    expect(await logs()).toMatchObject({ status: 404, body: { detail: expect.stringContaining('unknown_attempt') } })
+    expect(await logs()).toMatchObject({
+      status: 404,
+      body: { detail: expect.stringContaining('unknown_attempt') },
+    })
   })
 
   test('a task that is pending or never ran has written nothing', async () => {
     const pending = await submitted(world)
-    expect(await logs('', pending)).toMatchObject({ status: 409, body: { detail: expect.stringContaining('not been placed') } })
+    expect(await logs('', pending)).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringContaining('not been placed') },
+    })
     world.finish(pending, 'cancelled')
-    expect(await logs('?follow=true', pending)).toMatchObject({ status: 409, body: { detail: expect.stringContaining('never ran') } })
+    expect(await logs('?follow=true', pending)).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringContaining('never ran') },
+    })
   })
 
   test('a simulated fleet writes nothing, and a controller without GPU servers cannot ask', async () => {
     const simulated = await apiClient(world, { fleet: 'simulated' })
-    expect(await simulated.send('GET', `/tasks/${id}/logs`)).toMatchObject({ status: 409, body: { detail: /simulated/ } })
+    expect(await simulated.send('GET', `/tasks/${id}/logs`)).toMatchObject({
+      status: 409,
+      body: { detail: /simulated/ },
+    })
     const alone = await apiClient(world)
-    expect(await alone.send('GET', `/tasks/${id}/logs?follow=true`)).toMatchObject({ status: 503, body: { code: 'logs_unavailable' } })
+    expect(await alone.send('GET', `/tasks/${id}/logs?follow=true`)).toMatchObject({
+      status: 503,
+      body: { code: 'logs_unavailable' },
+    })
   })
 
   test('only GET', async () => {
@@ -133,7 +180,9 @@ describe('following output', () => {
   test('a reader who goes away is not served any longer', async () => {
     const stop = new AbortController()
     output.write(id, 'stdout', 'x')
-    await expect(followed(client, id, { signal: stop.signal }, () => stop.abort())).rejects.toMatchObject({ name: 'AbortError' })
+    await expect(followed(client, id, { signal: stop.signal }, () => stop.abort())).rejects.toMatchObject({
+      name: 'AbortError',
+    })
     const before = output.reads
     // Two more reads would come within 300 ms.
     await expect.poll(async () => output.reads - before <= 1, { timeout: 2_000 }).toBe(true)
@@ -148,7 +197,9 @@ describe('following output', () => {
     const flaky = await cuttingProxy(api.url, () => (cuts += 1) <= 5)
     let interruptions = 0
     const bytes: Buffer[] = []
-    const following = createClient({ url: flaky, token: null }).tasks.followLog(id, { onInterrupted: () => (interruptions += 1) })
+    const following = createClient({ url: flaky, token: null }).tasks.followLog(id, {
+      onInterrupted: () => (interruptions += 1),
+    })
     for (let next = await following.next(); ; next = await following.next()) {
       if (next.done === true) break
       bytes.push(Buffer.from(next.value.bytes))
@@ -158,12 +209,16 @@ describe('following output', () => {
   })
 
   test('a Last-Event-ID that is none is refused', async () => {
-    const answer = await fetch(`${api.url}/api/v1/tasks/${id}/logs?follow=true`, { headers: { 'last-event-id': 'x' } })
+    const answer = await fetch(`${api.url}/api/v1/tasks/${id}/logs?follow=true`, {
+      headers: { 'last-event-id': 'x' },
+    })
     expect(answer.status).toBe(400)
   })
 
   test('what does not stream is an unexpected answer', async () => {
-    const url = await askedServer((_request, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('hi'))
+    const url = await askedServer((_request, response) =>
+      response.writeHead(200, { 'content-type': 'text/plain' }).end('hi'),
+    )
     await expect(followed(createClient({ url }), 'x', {})).rejects.toMatchObject({ name: 'UnexpectedAnswer' })
   })
 })
@@ -187,7 +242,9 @@ test('server-sent events are read however the bytes are cut', async () => {
 
 async function submitted(world: FakeController): Promise<string> {
   const api = await apiClient(world)
-  return ((await api.send('POST', '/tasks', { vram_mib: 100, command: ['true'] })).body as { readonly id: string }).id
+  return (
+    (await api.send('POST', '/tasks', { vram_mib: 100, command: ['true'] })).body as { readonly id: string }
+  ).id
 }
 
 async function placedTask(world: FakeController): Promise<string> {

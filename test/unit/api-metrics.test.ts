@@ -32,17 +32,31 @@ async function exposition(world = new FakeController(), fleet: 'live' | 'simulat
   served = createServedMetrics()
   const clock = new VirtualClock(0)
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
-  const controller = createController({ clock, bus, store: createMemoryStore(), random: createSeededRandom('metrics') })
+  const controller = createController({
+    clock,
+    bus,
+    store: createMemoryStore(),
+    random: createSeededRandom('metrics'),
+  })
   const recording = { isOpen: true, entries: 7, writtenBytes: 70 }
-  served.watch({ controller, dropped: new Map([['wrong_version', 3]]), commitQueueDepth: () => 2, diskFreeBytes: () => 5e9, recording })
+  served.watch({
+    controller,
+    dropped: new Map([['wrong_version', 3]]),
+    commitQueueDepth: () => 2,
+    diskFreeBytes: () => 5e9,
+    recording,
+  })
   served.metrics.add(...uploadMetrics(() => 0, 1))
   const api = await apiClient(world, { metrics: served.metrics, inVirtualTime: false, fleet })
-  const read = async (): Promise<ReadonlyMap<string, ParsedFamily>> => parseExposition((await api.send('GET', '//metrics')).body)
+  const read = async (): Promise<ReadonlyMap<string, ParsedFamily>> =>
+    parseExposition((await api.send('GET', '//metrics')).body)
   return { api, read, served }
 }
 
 const valuesOf = (family: ParsedFamily | undefined) =>
-  Object.fromEntries((family?.samples ?? []).map(({ labels, value }) => [[...labels.values()].join(' '), value]))
+  Object.fromEntries(
+    (family?.samples ?? []).map(({ labels, value }) => [[...labels.values()].join(' '), value]),
+  )
 
 const event = (at: number, kind: Event['kind'], data: Event['data'] = {}): Event => ({
   seq: at,
@@ -54,14 +68,18 @@ const event = (at: number, kind: Event['kind'], data: Event['data'] = {}): Event
   by: null,
   data,
 })
-const moving = (at: number, residency: string, because: string | null = null) => event(at, 'task_residency', { residency, because })
+const moving = (at: number, residency: string, because: string | null = null) =>
+  event(at, 'task_residency', { residency, because })
 
 describe('GET /metrics', () => {
   it('is text of version 0.0.4 that a strict reader takes, at the root and under /api/v1', async () => {
     const { api } = await exposition()
     for (const path of ['//metrics', '/metrics']) {
       const answer = await api.send('GET', path)
-      expect([answer.status, answer.headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
+      expect([answer.status, answer.headers['content-type']]).toEqual([
+        200,
+        'text/plain; version=0.0.4; charset=utf-8',
+      ])
       expect(parseExposition(answer.body).size).toBeGreaterThan(30)
     }
     await api.app.close()
@@ -87,10 +105,15 @@ describe('GET /metrics', () => {
         .split(',')
         .map((each) => each.trim())
         .filter(Boolean)
-      for (const sample of samples) expect([name, [...sample.labels.keys()].filter((label) => label !== 'le')]).toEqual([name, expected])
+      for (const sample of samples)
+        expect([name, [...sample.labels.keys()].filter((label) => label !== 'le')]).toEqual([name, expected])
     }
     // The world here does not swap by itself.
-    expect(withoutSample).toEqual(['headroom_swap_fairness_jain', 'headroom_twin_drift_ratio', 'headroom_twin_drifting'])
+    expect(withoutSample).toEqual([
+      'headroom_swap_fairness_jain',
+      'headroom_twin_drift_ratio',
+      'headroom_twin_drifting',
+    ])
     await api.app.close()
   })
 
@@ -99,7 +122,8 @@ describe('GET /metrics', () => {
     const families = await read()
     const rows = [...DASHBOARD.matchAll(/^\| `(headroom_\w+)` \| (\w+) \|/gm)]
     expect(rows.length).toBeGreaterThan(10)
-    for (const [, name, type] of rows) expect([name, families.get(name as string)?.type]).toEqual([name, type])
+    for (const [, name, type] of rows)
+      expect([name, families.get(name as string)?.type]).toEqual([name, type])
     const starred = [...DOCS.matchAll(/^\| `(\w+)` \* \|/gm)].map(([, name]) => name)
     expect(new Set(starred)).toEqual(new Set(rows.map(([, name]) => name)))
     await api.app.close()
@@ -108,22 +132,38 @@ describe('GET /metrics', () => {
   it('says of the cluster what the API says, in base units', async () => {
     const world = new FakeController()
     await world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 1000 })
-    await new Promise<void>((done) => world.commands.putNodeConfig(NODE_ID, { overcommitPercent: 30 }, null, () => done()))
+    await new Promise<void>((done) =>
+      world.commands.putNodeConfig(NODE_ID, { overcommitPercent: 30 }, null, () => done()),
+    )
     const { api, read } = await exposition(world)
     await api.send('POST', '/tasks', { vram_mib: 10, priority: 1 })
     world.now += 7_500
     const families = await read()
     expect(valuesOf(families.get('headroom_vram_bytes'))).toMatchObject({ physical: 2000 * 1_048_576 })
-    expect(valuesOf(families.get('headroom_tasks'))).toMatchObject({ 'pending P1': 1, 'pending P2': 0, 'running P0': 0 })
+    expect(valuesOf(families.get('headroom_tasks'))).toMatchObject({
+      'pending P1': 1,
+      'pending P2': 0,
+      'running P0': 0,
+    })
     expect(valuesOf(families.get('headroom_tasks_pending'))).toEqual({ WAITING_VRAM: 1 })
     expect(Object.values(valuesOf(families.get('headroom_overcommit_percent')))).toEqual([30])
     expect(Object.values(valuesOf(families.get('headroom_node_heartbeat_age_seconds')))).toEqual([7.5])
-    expect(valuesOf(families.get('headroom_messages_refused_total'))).toMatchObject({ wrong_version: 3, wrong_sender: 0 })
+    expect(valuesOf(families.get('headroom_messages_refused_total'))).toMatchObject({
+      wrong_version: 3,
+      wrong_sender: 0,
+    })
     expect(valuesOf(families.get('headroom_store_queue_batches'))).toEqual({ '': 2 })
-    const requests = families.get('headroom_http_request_duration_seconds')?.samples.filter(({ name }) => name.endsWith('_count'))
-    expect(requests?.map(({ labels, value }) => [labels.get('method'), labels.get('route'), labels.get('status'), value])).toEqual([
-      ['POST', '/api/v1/tasks', '2xx', 1],
-    ])
+    const requests = families
+      .get('headroom_http_request_duration_seconds')
+      ?.samples.filter(({ name }) => name.endsWith('_count'))
+    expect(
+      requests?.map(({ labels, value }) => [
+        labels.get('method'),
+        labels.get('route'),
+        labels.get('status'),
+        value,
+      ]),
+    ).toEqual([['POST', '/api/v1/tasks', '2xx', 1]])
     await api.app.close()
   })
 
@@ -141,7 +181,9 @@ describe('GET /metrics', () => {
       await api.send('GET', `/tasks/unknown-${i}`)
       await api.send('GET', `/no-such-path-${i}`)
     }
-    const routes = (await read()).get('headroom_http_request_duration_seconds')?.samples.map(({ labels }) => labels.get('route'))
+    const routes = (await read())
+      .get('headroom_http_request_duration_seconds')
+      ?.samples.map(({ labels }) => labels.get('route'))
     expect(new Set(routes)).toEqual(new Set(['/api/v1/tasks/:task_id', 'none']))
     await api.app.close()
   })
@@ -150,13 +192,19 @@ describe('GET /metrics', () => {
 describe('the exposition', () => {
   it('keeps any text in a label and a help', () => {
     const label = 'a "quoted" \\ back\nslash, {brace} = Ω'
-    const text = expose(gauges('odd_bytes', 'One\nline \\ only', ['node'], () => [{ labels: [label], value: 1.5e-9 }]))
+    const text = expose(
+      gauges('odd_bytes', 'One\nline \\ only', ['node'], () => [{ labels: [label], value: 1.5e-9 }]),
+    )
     const family = parseExposition(text).get('odd_bytes')
-    expect(family?.samples).toEqual([{ name: 'odd_bytes', labels: new Map([['node', label]]), value: 1.5e-9 }])
+    expect(family?.samples).toEqual([
+      { name: 'odd_bytes', labels: new Map([['node', label]]), value: 1.5e-9 },
+    ])
   })
 
   it('writes infinities, and nothing where nothing is known', () => {
-    const family = parseExposition(expose(gauge('a', 'A.', () => Infinity)) + expose(gauge('b', 'B.', () => null)))
+    const family = parseExposition(
+      expose(gauge('a', 'A.', () => Infinity)) + expose(gauge('b', 'B.', () => null)),
+    )
     expect(family.get('a')?.samples[0]?.value).toBe(Infinity)
     expect(family.get('b')?.samples).toEqual([])
   })
@@ -189,7 +237,10 @@ describe('the exposition', () => {
     ['# HELP a A.\n# TYPE a gauge\na{x="1} 1', 'without an end'],
     ['# HELP a A.\n# TYPE a gauge\na{x="1"} 1 2', 'more than one'],
     ['# HELP a_total A.\n# TYPE a_total gauge\na_total 1', 'is no counter'],
-    ['# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1', 'not cumulative'],
+    [
+      '# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1',
+      'not cumulative',
+    ],
     ['# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 1\nh_sum 1\nh_count 1', 'incomplete'],
   ])('is held against a reader that refuses %j', (text, why) => {
     expect(() => parseExposition(`${text}\n`)).toThrow(why)
@@ -207,7 +258,11 @@ describe('waits and swaps', () => {
           .filter((sample) => sample.name.endsWith('_sum'))
           .map(({ labels, value }) => [[...labels.values()].join(' '), value]),
       )
-    return { swaps: valuesOf(families.get('headroom_swaps_total')), failed: valuesOf(families.get('headroom_swaps_failed_total')), sumOf }
+    return {
+      swaps: valuesOf(families.get('headroom_swaps_total')),
+      failed: valuesOf(families.get('headroom_swaps_failed_total')),
+      sumOf,
+    }
   }
 
   it('a wait ends with a placement', async () => {
@@ -256,7 +311,12 @@ describe('what pending tasks wait for', () => {
   it('is exact while there are few', () => {
     const world = worldWith(20)
     const reasons = [{ reason: 'WAITING_VRAM', tasks: 20 }]
-    expect(createPendingReasons(world.views, () => 0)()).toEqual({ counted: 20, of: 20, is_estimate: false, reasons })
+    expect(createPendingReasons(world.views, () => 0)()).toEqual({
+      counted: 20,
+      of: 20,
+      is_estimate: false,
+      reasons,
+    })
     expect(world.explained).toBe(20)
   })
 

@@ -31,12 +31,17 @@ describe('the id of a node', () => {
     const { api } = world
     const upper = NODE_ID.toUpperCase()
     expect((await api.send('GET', `/nodes/${upper}`)).body.node_id).toBe(NODE_ID)
-    expect((await api.send('PUT', `/nodes/${upper}/config`, { overcommit_vram_percent: 20 })).status).toBe(200)
+    expect((await api.send('PUT', `/nodes/${upper}/config`, { overcommit_vram_percent: 20 })).status).toBe(
+      200,
+    )
     expect((await api.send('GET', `/nodes/${NODE_ID}`)).body.overcommit_vram_percent).toBe(20)
     expect((await api.send('POST', `/nodes/${upper}/cordon`)).body.cordoned).toBe(true)
     expect((await api.send('POST', `/nodes/${upper}/uncordon`)).status).toBe(200)
     expect((await api.send('POST', `/nodes/${upper}/drain`)).status).toBe(202)
-    expect((await api.send('PUT', `/groups/vision/nodes/${OTHER_ID.toUpperCase()}`)).body.node_ids).toEqual([NODE_ID, OTHER_ID])
+    expect((await api.send('PUT', `/groups/vision/nodes/${OTHER_ID.toUpperCase()}`)).body.node_ids).toEqual([
+      NODE_ID,
+      OTHER_ID,
+    ])
     expect((await api.send('DELETE', `/groups/vision/nodes/${upper}`)).status).toBe(204)
     expect((await api.send('GET', '/groups/vision')).body.node_ids).toEqual([OTHER_ID])
     expect((await api.send('DELETE', `/nodes/${upper}`)).body.code).toBe('conflict')
@@ -44,7 +49,9 @@ describe('the id of a node', () => {
 
   it('is taken in upper case in the members of a group, and kept in lower case', async () => {
     const { api } = world
-    const put = await api.send('PUT', '/groups/vision', { node_ids: [OTHER_ID.toUpperCase(), NODE_ID, NODE_ID.toUpperCase()] })
+    const put = await api.send('PUT', '/groups/vision', {
+      node_ids: [OTHER_ID.toUpperCase(), NODE_ID, NODE_ID.toUpperCase()],
+    })
     expect(put.body.node_ids).toEqual([NODE_ID, OTHER_ID])
   })
 
@@ -63,12 +70,15 @@ describe('a filter', () => {
     const { api } = world
     const events = await api.send('GET', '/events?node=node-01&kind=node_registered')
     expect(events.body.items).toMatchObject([{ node_id: NODE_ID }])
-    for (const path of ['/tasks', '/events', '/decisions']) expect((await api.send('GET', `${path}?node=node-01`)).status, path).toBe(200)
+    for (const path of ['/tasks', '/events', '/decisions'])
+      expect((await api.send('GET', `${path}?node=node-01`)).status, path).toBe(200)
   })
 
   it('takes the name of a task', async () => {
     const { api, train } = world
-    const { items } = (await api.send('GET', '/events?task=train')).body as unknown as { items: readonly { task_id: string }[] }
+    const { items } = (await api.send('GET', '/events?task=train')).body as unknown as {
+      items: readonly { task_id: string }[]
+    }
     expect(items.length).toBeGreaterThan(0)
     expect(items.every(({ task_id: id }) => id === train)).toBe(true)
     expect((await api.send('GET', '/decisions?task=train')).status).toBe(200)
@@ -77,7 +87,9 @@ describe('a filter', () => {
   it('takes the name of a task that has ended', async () => {
     const { api, train } = world
     expect((await api.send('DELETE', `/tasks/${train}?now=true`)).status).toBe(202)
-    expect((await api.send('GET', '/events?task=train&kind=task_submitted')).body.items).toMatchObject([{ task_id: train }])
+    expect((await api.send('GET', '/events?task=train&kind=task_submitted')).body.items).toMatchObject([
+      { task_id: train },
+    ])
   })
 
   it.each([
@@ -93,7 +105,10 @@ describe('a filter', () => {
     ['/series?scope=node:node-1', 'scope', '"node-01", "node-aa"'],
   ])('%s is 400, names the parameter and lists candidates', async (path, parameter, candidates) => {
     const answer = await world.api.send('GET', path)
-    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request', errors: [{ pointer: `/${parameter}` }] } })
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request', errors: [{ pointer: `/${parameter}` }] },
+    })
     expect(answer.body.detail).toContain(candidates)
   })
 
@@ -102,7 +117,9 @@ describe('a filter', () => {
     async (path) => {
       const answer = await world.api.send('GET', path)
       expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/node' }] } })
-      expect(answer.body.detail).toContain(`2 nodes are named "node-aa"; send the id of one: ${OTHER_ID}, ${TWIN_ID}`)
+      expect(answer.body.detail).toContain(
+        `2 nodes are named "node-aa"; send the id of one: ${OTHER_ID}, ${TWIN_ID}`,
+      )
     },
   )
 
@@ -115,7 +132,11 @@ describe('a filter', () => {
 
   it('on the id of a node or task that is no longer known finds nothing and is no error', async () => {
     const { api } = world
-    for (const path of [`/tasks?node=${UNKNOWN_ID}`, `/events?node=${UNKNOWN_ID}`, `/events?task=${UNKNOWN_ID}`]) {
+    for (const path of [
+      `/tasks?node=${UNKNOWN_ID}`,
+      `/events?node=${UNKNOWN_ID}`,
+      `/events?task=${UNKNOWN_ID}`,
+    ]) {
       expect(await api.send('GET', path), path).toMatchObject({ status: 200, body: { items: [] } })
     }
   })

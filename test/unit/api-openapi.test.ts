@@ -10,9 +10,18 @@ interface Operation {
   readonly description?: string
   readonly 'x-origin'?: string
   readonly responses: Readonly<
-    Record<string, { readonly description: string; readonly content?: Readonly<Record<string, { readonly schema?: object }>> }>
+    Record<
+      string,
+      {
+        readonly description: string
+        readonly content?: Readonly<Record<string, { readonly schema?: object }>>
+      }
+    >
   >
-  readonly requestBody?: { readonly required?: boolean; readonly content: Readonly<Record<string, { readonly schema: object }>> }
+  readonly requestBody?: {
+    readonly required?: boolean
+    readonly content: Readonly<Record<string, { readonly schema: object }>>
+  }
 }
 interface Document {
   readonly openapi: string
@@ -34,7 +43,11 @@ afterAll(() => app.close())
 const pathOf = (url: string) => url.replace(/:([a-z_]+)/g, '{$1}').replace(/\*$/, '{*}')
 const operations = () =>
   Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, path, operation })),
+    Object.entries(methods).map(([method, operation]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      path,
+      operation,
+    })),
   )
 
 describe('the OpenAPI document', () => {
@@ -49,13 +62,18 @@ describe('the OpenAPI document', () => {
       if (method === 'HEAD' || url.endsWith('/*')) continue
       const operation = document.paths[pathOf(url)]?.[String(method).toLowerCase()]
       expect(operation, `${String(method)} ${url} is missing`).toBeDefined()
-      const successes = Object.entries(operation?.responses ?? {}).filter(([status]) => status.startsWith('2') || status === '302')
+      const successes = Object.entries(operation?.responses ?? {}).filter(
+        ([status]) => status.startsWith('2') || status === '302',
+      )
       expect(successes.length, `${String(method)} ${url} has no success`).toBeGreaterThan(0)
       for (const [status, answer] of successes) {
         // Nothing is in their bodies.
         if (status === '204' || status === '302') continue
         const [type] = Object.keys(answer.content ?? {})
-        expect(answer.content?.[type ?? '']?.schema, `${String(method)} ${url} ${status} has no schema`).toBeDefined()
+        expect(
+          answer.content?.[type ?? '']?.schema,
+          `${String(method)} ${url} ${status} has no schema`,
+        ).toBeDefined()
       }
     }
   })
@@ -86,12 +104,17 @@ describe('the OpenAPI document', () => {
     expect(new Set(ids).size).toBe(ids.length)
     for (const { name, operation } of operations()) {
       expect(operation.summary, name).toBeTruthy()
-      for (const answer of Object.values(operation.responses)) expect(answer.description, name).not.toBe('Default Response')
+      for (const answer of Object.values(operation.responses))
+        expect(answer.description, name).not.toBe('Default Response')
     }
   })
 
   test('every operation and every shared schema is described', () => {
-    expect(operations().flatMap(({ name, operation }) => ((operation.description ?? '').length > 10 ? [] : [name]))).toEqual([])
+    expect(
+      operations().flatMap(({ name, operation }) =>
+        (operation.description ?? '').length > 10 ? [] : [name],
+      ),
+    ).toEqual([])
     const undescribed = Object.entries(document.components.schemas).flatMap(([name, schema]) =>
       schema.description === undefined ? [name] : [],
     )
@@ -99,16 +122,28 @@ describe('the OpenAPI document', () => {
   })
 
   test('says what tools cannot do without: headers that are too large, streams that are no text, paths without a wildcard', () => {
-    for (const { name, operation } of operations()) expect(Object.keys(operation.responses), name).toContain('431')
+    for (const { name, operation } of operations())
+      expect(Object.keys(operation.responses), name).toContain('431')
     expect(operations().filter(({ path }) => path.includes('*'))).toEqual([])
-    const stream = document.paths['/api/v1/events/stream']?.['get']?.responses['200']?.content?.['text/event-stream']?.schema
+    const stream =
+      document.paths['/api/v1/events/stream']?.['get']?.responses['200']?.content?.['text/event-stream']
+        ?.schema
     expect(stream).toEqual({ description: 'Server-sent events' })
   })
 
   test('a body that may be left out is still no null', async () => {
     for (const path of ['/api/v1/tasks/x/requeue', '/api/v1/simulations/x/snapshot']) {
-      const answer = await app.inject({ method: 'POST', url: path, headers: { 'content-type': 'application/json' }, payload: 'null' })
-      expect([path, answer.statusCode, answer.json<{ code: string }>().code]).toEqual([path, 400, 'invalid_request'])
+      const answer = await app.inject({
+        method: 'POST',
+        url: path,
+        headers: { 'content-type': 'application/json' },
+        payload: 'null',
+      })
+      expect([path, answer.statusCode, answer.json<{ code: string }>().code]).toEqual([
+        path,
+        400,
+        'invalid_request',
+      ])
     }
   })
 
@@ -118,10 +153,14 @@ describe('the OpenAPI document', () => {
   })
 
   test('every reference leads somewhere', () => {
-    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference)
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(
+      ([, reference]) => reference,
+    )
     expect(references.length).toBeGreaterThan(20)
     for (const reference of new Set(references)) {
-      expect(document.components.schemas).toHaveProperty((reference ?? '').replace('#/components/schemas/', ''))
+      expect(document.components.schemas).toHaveProperty(
+        (reference ?? '').replace('#/components/schemas/', ''),
+      )
     }
   })
 
@@ -158,6 +197,8 @@ test('docs/rest.md names every route', () => {
   const text = readFileSync(new URL('../../docs/rest.md', import.meta.url), 'utf8')
   for (const { method, url } of routes) {
     if (method === 'HEAD' || !url.startsWith('/api/v1')) continue
-    expect(text).toContain(`| ${String(method)} | \`${pathOf(url).replace('/api/v1', '').replace('{*}', '*')}\` |`)
+    expect(text).toContain(
+      `| ${String(method)} | \`${pathOf(url).replace('/api/v1', '').replace('{*}', '*')}\` |`,
+    )
   }
 })

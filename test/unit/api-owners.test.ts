@@ -6,14 +6,20 @@ describe('owners', () => {
   let ann: string
   let bob: string
   beforeEach(async () => {
-    world = await accessWorld({ ownerLimits: { maxPending: 2, maxPlacedGpus: null, p0: ['ann', 'role:operator'] } })
+    world = await accessWorld({
+      ownerLimits: { maxPending: 2, maxPlacedGpus: null, p0: ['ann', 'role:operator'] },
+    })
     ann = await world.token('submitter', { name: 'ann' })
     bob = await world.token('submitter', { name: 'bob' })
   })
   afterEach(() => world.app.close())
 
   const submit = async (token: string, over: object = {}, headers: Record<string, string> = {}) => {
-    const answer = await world.ask('POST', '/api/v1/tasks', { token, body: { vram_mib: 100, ...over }, headers })
+    const answer = await world.ask('POST', '/api/v1/tasks', {
+      token,
+      body: { vram_mib: 100, ...over },
+      headers,
+    })
     return {
       status: answer.statusCode,
       retryAfter: answer.headers['retry-after'],
@@ -22,25 +28,38 @@ describe('owners', () => {
   }
 
   it('have only so many pending tasks, each his own', async () => {
-    for (let i = 0; i < 2; i += 1) expect(await submit(ann)).toMatchObject({ status: 201, body: { owner: 'ann' } })
-    expect(await submit(ann)).toMatchObject({ status: 429, retryAfter: '5', body: { code: 'too_many_pending' } })
+    for (let i = 0; i < 2; i += 1)
+      expect(await submit(ann)).toMatchObject({ status: 201, body: { owner: 'ann' } })
+    expect(await submit(ann)).toMatchObject({
+      status: 429,
+      retryAfter: '5',
+      body: { code: 'too_many_pending' },
+    })
     expect((await submit(bob)).status).toBe(201)
   })
 
   it('use P0 only when they are named, also by a change, also in a dry run', async () => {
     expect((await submit(ann, { priority: 0 })).status).toBe(201)
     expect(await submit(bob, { priority: 0 })).toMatchObject({ status: 403, body: { code: 'forbidden' } })
-    const tried = await world.ask('POST', '/api/v1/tasks?dry_run=true', { token: bob, body: { vram_mib: 100, priority: 0 } })
+    const tried = await world.ask('POST', '/api/v1/tasks?dry_run=true', {
+      token: bob,
+      body: { vram_mib: 100, priority: 0 },
+    })
     expect(tried.statusCode).toBe(403)
     const { id } = (await submit(bob)).body
-    const patch = (token: string) => world.ask('PATCH', `/api/v1/tasks/${id}`, { token, body: { priority: 0 } })
+    const patch = (token: string) =>
+      world.ask('PATCH', `/api/v1/tasks/${id}`, { token, body: { priority: 0 } })
     expect((await patch(bob)).statusCode).toBe(403)
     expect((await patch(await world.token('operator', { name: 'olga' }))).statusCode).toBe(200)
   })
 
   it('have idempotency keys of their own', async () => {
     const key = { 'idempotency-key': 'k' }
-    const [one, other, again] = [await submit(ann, {}, key), await submit(bob, { name: 'other' }, key), await submit(ann, {}, key)]
+    const [one, other, again] = [
+      await submit(ann, {}, key),
+      await submit(bob, { name: 'other' }, key),
+      await submit(ann, {}, key),
+    ]
     expect([one.status, other.status, again.status]).toEqual([201, 201, 201])
     expect([other.body.id === one.body.id, again.body.id === one.body.id]).toEqual([false, true])
   })

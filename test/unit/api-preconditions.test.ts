@@ -19,7 +19,8 @@ afterEach(async () => {
 })
 
 describe('settings have tags', () => {
-  const putConfig = (headers: Record<string, string>) => api.send('PUT', '/config', { idle_swap_out_seconds: 7 }, headers)
+  const putConfig = (headers: Record<string, string>) =>
+    api.send('PUT', '/config', { idle_swap_out_seconds: 7 }, headers)
 
   it.each([
     ['if-match', '*', 200],
@@ -44,8 +45,12 @@ describe('settings have tags', () => {
 
   it('a node, too', async () => {
     const change = { overcommit_vram_percent: 20 }
-    expect((await api.send('PUT', `/nodes/${NODE}/config`, change, { 'if-none-match': '*' })).status).toBe(412)
-    expect((await api.send('PUT', `/nodes/${NODE}/config`, change, { 'if-none-match': '"20-default"' })).status).toBe(200)
+    expect((await api.send('PUT', `/nodes/${NODE}/config`, change, { 'if-none-match': '*' })).status).toBe(
+      412,
+    )
+    expect(
+      (await api.send('PUT', `/nodes/${NODE}/config`, change, { 'if-none-match': '"20-default"' })).status,
+    ).toBe(200)
   })
 })
 
@@ -55,7 +60,10 @@ describe('a group has no tag, but is there or not', () => {
   it('If-None-Match: * makes it, and replaces none', async () => {
     expect((await put({ 'if-none-match': '*' })).status).toBe(201)
     const before = world.snapshot()
-    expect(await put({ 'if-none-match': '*' })).toMatchObject({ status: 412, body: { code: 'precondition_failed' } })
+    expect(await put({ 'if-none-match': '*' })).toMatchObject({
+      status: 412,
+      body: { code: 'precondition_failed' },
+    })
     expect(world.snapshot()).toBe(before)
   })
 
@@ -66,8 +74,14 @@ describe('a group has no tag, but is there or not', () => {
   })
 
   it('with a tag it is refused', async () => {
-    expect(await put({ 'if-match': '"1"' })).toMatchObject({ status: 400, body: { errors: [{ pointer: '/If-Match' }] } })
-    expect(await put({ 'if-none-match': '"1"' })).toMatchObject({ status: 400, body: { errors: [{ pointer: '/If-None-Match' }] } })
+    expect(await put({ 'if-match': '"1"' })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/If-Match' }] },
+    })
+    expect(await put({ 'if-none-match': '"1"' })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/If-None-Match' }] },
+    })
   })
 })
 
@@ -83,7 +97,9 @@ describe('elsewhere', () => {
     expect((await api.send('PATCH', path, { priority: 1 }, { 'if-none-match': '*' })).status).toBe(400)
     expect((await api.send('DELETE', path, undefined, { 'if-match': '"1"' })).status).toBe(400)
     expect((await api.send('POST', '/tasks', { vram_mib: 100 }, { 'if-none-match': '*' })).status).toBe(400)
-    expect((await api.send('POST', `/nodes/${NODE}/cordon`, undefined, { 'if-match': '"1"' })).status).toBe(400)
+    expect((await api.send('POST', `/nodes/${NODE}/cordon`, undefined, { 'if-match': '"1"' })).status).toBe(
+      400,
+    )
     expect(world.snapshot()).toBe(before)
     expect((await api.send('PATCH', path, { priority: 1 }, { 'if-match': '*' })).status).toBe(200)
   })

@@ -59,7 +59,10 @@ describe('an attempt that the store does not know', () => {
     ['adopt', { owner: null }],
     ['stop', {}],
   ])('is named in a path by its task and number: %s', async (verb, body) => {
-    expect(await api.send('POST', `/attempts/t/1/${verb}`, body)).toMatchObject({ status: 404, body: { code: 'not_found' } })
+    expect(await api.send('POST', `/attempts/t/1/${verb}`, body)).toMatchObject({
+      status: 404,
+      body: { code: 'not_found' },
+    })
     for (const number of ['0', '-1', '1.5', 'x', '12345678901']) {
       expect((await api.send('POST', `/attempts/t/${number}/${verb}`, body)).status, number).toBe(400)
     }

@@ -22,11 +22,24 @@ describe('the log of requests', () => {
     const world = new FakeController()
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
     const { api, lines } = await logged('info', world)
-    const made = await api.send('POST', '/tasks', { vram_mib: 10, labels: { secret: 'canary' } }, { 'x-request-id': 'from-client:7' })
+    const made = await api.send(
+      'POST',
+      '/tasks',
+      { vram_mib: 10, labels: { secret: 'canary' } },
+      { 'x-request-id': 'from-client:7' },
+    )
     await api.send('PUT', `/nodes/${NODE_ID}/config?x=canary`, { overcommit_vram_percent: 1 })
     await api.send('GET', '/config')
     expect(lines).toMatchObject([
-      { request_id: 'from-client:7', method: 'POST', route: '/api/v1/tasks', status: 201, task_id: made.body.id, caller: null, level: 30 },
+      {
+        request_id: 'from-client:7',
+        method: 'POST',
+        route: '/api/v1/tasks',
+        status: 201,
+        task_id: made.body.id,
+        caller: null,
+        level: 30,
+      },
       { method: 'PUT', route: '/api/v1/nodes/:node_id/config', status: 400, node_id: NODE_ID },
     ])
     expect(JSON.stringify(lines)).not.toContain('canary')
@@ -44,9 +57,11 @@ describe('the log of requests', () => {
 describe('the id of a request', () => {
   it('is the one that came with it, if it can be written anywhere as it is', async () => {
     const { api } = await logged('silent')
-    const idFor = async (given: string) => (await api.send('GET', '//livez', undefined, { 'x-request-id': given })).headers['x-request-id']
+    const idFor = async (given: string) =>
+      (await api.send('GET', '//livez', undefined, { 'x-request-id': given })).headers['x-request-id']
     for (const sane of ['a', 'trace:01-ab.c_d', 'f'.repeat(64)]) expect(await idFor(sane)).toBe(sane)
-    for (const odd of ['', '-a', 'a b', 'a"b', 'ü', '<x>', 'f'.repeat(65)]) expect(await idFor(odd)).toMatch(/^[0-9a-f]{32}$/)
+    for (const odd of ['', '-a', 'a b', 'a"b', 'ü', '<x>', 'f'.repeat(65)])
+      expect(await idFor(odd)).toMatch(/^[0-9a-f]{32}$/)
     const problem = await api.send('GET', '/no-such', undefined, { 'x-request-id': 'mine' })
     expect(problem.body.request_id).toBe('mine')
     await api.app.close()
@@ -67,14 +82,28 @@ describe('the log of events', () => {
 
   it('has decisions with their number at level debug, alarms always', () => {
     const lines: Line[] = []
-    createEventLog(logTo(lines, 'debug'), 'live')([event('swap_decided', { decision: 12 }), event('duplicate_node'), event('node_status')])
+    createEventLog(
+      logTo(lines, 'debug'),
+      'live',
+    )([event('swap_decided', { decision: 12 }), event('duplicate_node'), event('node_status')])
     expect(lines).toMatchObject([
-      { level: 20, msg: 'swap_decided', event_seq: 4, task_id: 't', node_id: 'n', decision_id: 12, caused_by: 3 },
+      {
+        level: 20,
+        msg: 'swap_decided',
+        event_seq: 4,
+        task_id: 't',
+        node_id: 'n',
+        decision_id: 12,
+        caused_by: 3,
+      },
       { level: 40, msg: 'duplicate_node' },
       { level: 30, msg: 'node_status' },
     ])
     const few: Line[] = []
-    createEventLog(logTo(few, 'info'), 'live')([event('swap_decided'), event('task_placed'), event('requeue_freeze')])
+    createEventLog(
+      logTo(few, 'info'),
+      'live',
+    )([event('swap_decided'), event('task_placed'), event('requeue_freeze')])
     expect(few.map(({ msg }) => msg)).toEqual(['requeue_freeze'])
   })
 })

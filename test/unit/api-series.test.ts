@@ -41,8 +41,11 @@ async function seriesWorld(): Promise<SeriesWorld> {
 }
 
 /** The values of one series of an answer. */
-const valuesOf = (body: { series: { scope: string; name: string; values: unknown[] }[] }, scope: string, name: string) =>
-  body.series.find((one) => one.scope === scope && one.name === name)?.values
+const valuesOf = (
+  body: { series: { scope: string; name: string; values: unknown[] }[] },
+  scope: string,
+  name: string,
+) => body.series.find((one) => one.scope === scope && one.name === name)?.values
 
 describe('GET /series', () => {
   test('answers columns on one x: the first GPU works, the other three do not', async () => {
@@ -94,12 +97,21 @@ describe('GET /series', () => {
     pass(10, { busy: 1_000 })
     pass(10, { busy: 1_000 })
     const scope = `cluster,node:${NODE_ID},node:${OTHER_ID}`
-    const { body } = await api.send('GET', `/series?names=utilization_percent,vram_physical_mib&scope=${scope}&from=-50s&max_points=10`)
+    const { body } = await api.send(
+      'GET',
+      `/series?names=utilization_percent,vram_physical_mib&scope=${scope}&from=-50s&max_points=10`,
+    )
     // The interval in which it was heard again counts for it no more than the one in which it fell silent.
     expect(valuesOf(body, `node:${NODE_ID}`, 'utilization_percent')).toEqual([null, 50, null, null, 50])
     expect(valuesOf(body, `node:${OTHER_ID}`, 'utilization_percent')).toEqual([null, 0, 0, 0, 0])
     expect(valuesOf(body, 'cluster', 'utilization_percent')).toEqual([null, 25, 0, 0, 25])
-    expect(valuesOf(body, `node:${NODE_ID}`, 'vram_physical_mib')).toEqual([null, 80_000, null, 80_000, 80_000])
+    expect(valuesOf(body, `node:${NODE_ID}`, 'vram_physical_mib')).toEqual([
+      null,
+      80_000,
+      null,
+      80_000,
+      80_000,
+    ])
     expect(valuesOf(body, 'cluster', 'vram_physical_mib')).toEqual([null, 160_000, 80_000, 160_000, 160_000])
     await api.app.close()
   })
@@ -128,7 +140,10 @@ describe('GET /series', () => {
     await world.addNode({ id: joined, gpus: 2, physicalMib: 20_000 })
     pass(10)
     pass(10)
-    const { body } = await api.send('GET', `/series?names=vram_physical_mib&scope=node:${joined},gpu:${joined}/0&from=-50s&max_points=10`)
+    const { body } = await api.send(
+      'GET',
+      `/series?names=vram_physical_mib&scope=node:${joined},gpu:${joined}/0&from=-50s&max_points=10`,
+    )
     expect(valuesOf(body, `node:${joined}`, 'vram_physical_mib')).toEqual([null, null, null, 40_000, 40_000])
     expect(valuesOf(body, `gpu:${joined}/0`, 'vram_physical_mib')).toEqual([null, null, null, 20_000, 20_000])
     expect((await api.send('GET', `/series?scope=node:${OTHER_ID}`)).status).toBe(400)
@@ -143,7 +158,9 @@ describe('GET /series', () => {
     const old = (await api.send('GET', '/series?from=-10h&max_points=5000&names=utilization_percent')).body
     expect(old).toMatchObject({ resolution_seconds: 60, step_seconds: 60 })
     expect(old.series[0].values).toEqual(Array.from({ length: 600 }, () => 25))
-    const day = (await api.send('GET', `/series?from=2026-01-02T03:00:00Z&to=2026-01-02T13:00:00Z&max_points=10`)).body
+    const day = (
+      await api.send('GET', `/series?from=2026-01-02T03:00:00Z&to=2026-01-02T13:00:00Z&max_points=10`)
+    ).body
     expect(day).toMatchObject({ step_seconds: 3_600, resolution_seconds: 3_600 })
     expect(world.now).toBe(Date.UTC(2026, 0, 2, 13))
     await api.app.close()
@@ -159,10 +176,23 @@ describe('GET /series', () => {
     pass(60)
     world.swaps = { swapOuts: 7, swapIns: 5, swappedOutMib: 7_000, swappedInMib: 5_000 }
     pass(120)
-    const { body } = await api.send('GET', '/series?names=swap_outs,swap_ins,swap_out_mib&from=-30m&max_points=30')
+    const { body } = await api.send(
+      'GET',
+      '/series?names=swap_outs,swap_ins,swap_out_mib&from=-30m&max_points=30',
+    )
     expect(body.marks).toEqual([
-      { kind: 'config_changed', from: world.now / 1000 - 90, to: world.now / 1000 - 90, text: 'Configuration 2 by ada' },
-      { kind: 'swap_storm', from: world.now / 1000 - 120, to: world.now / 1000 - 60, text: 'Swap storm: 12 swaps in 1 min' },
+      {
+        kind: 'config_changed',
+        from: world.now / 1000 - 90,
+        to: world.now / 1000 - 90,
+        text: 'Configuration 2 by ada',
+      },
+      {
+        kind: 'swap_storm',
+        from: world.now / 1000 - 120,
+        to: world.now / 1000 - 60,
+        text: 'Swap storm: 12 swaps in 1 min',
+      },
     ])
     expect(valuesOf(body, 'cluster', 'swap_outs')?.slice(-3)).toEqual([0, 7, 0])
     expect(valuesOf(body, 'cluster', 'swap_out_mib')?.slice(-3)).toEqual([0, 7_000, 0])
@@ -231,13 +261,20 @@ describe('GET /series refuses, and names the parameter', () => {
 
   test(`more than ${MAX_SERIES_VALUES} values, with what would do`, async () => {
     const { api } = await seriesWorld()
-    const all = MEASURE_NAMES.filter((name) => !name.startsWith('tasks') && name !== 'vram_queue_length').join(',')
+    const all = MEASURE_NAMES.filter(
+      (name) => !name.startsWith('tasks') && name !== 'vram_queue_length',
+    ).join(',')
     const scope = `cluster,node:*,gpu:${NODE_ID}/*,gpu:${OTHER_ID}/*`
-    const { status, body } = await api.send('GET', `/series?names=${all}&scope=${scope}&from=-14d&max_points=5000`)
+    const { status, body } = await api.send(
+      'GET',
+      `/series?names=${all}&scope=${scope}&from=-14d&max_points=5000`,
+    )
     expect(status).toBe(400)
     expect(body.errors[0].pointer).toBe('/max_points')
     const most = /at most (\d+)/.exec(body.detail)?.[1]
-    expect((await api.send('GET', `/series?names=${all}&scope=${scope}&from=-14d&max_points=${most}`)).status).toBe(200)
+    expect(
+      (await api.send('GET', `/series?names=${all}&scope=${scope}&from=-14d&max_points=${most}`)).status,
+    ).toBe(200)
     await api.app.close()
   })
 
@@ -245,7 +282,10 @@ describe('GET /series refuses, and names the parameter', () => {
     const { api, pass } = await seriesWorld()
     pass(30)
     for (const points of [1, 2, 3, 5000]) {
-      const { status, body } = await api.send('GET', `/series?from=1970-01-01T00:00:00Z&to=9999-12-31T23:59:59Z&max_points=${points}`)
+      const { status, body } = await api.send(
+        'GET',
+        `/series?from=1970-01-01T00:00:00Z&to=9999-12-31T23:59:59Z&max_points=${points}`,
+      )
       expect(status).toBe(200)
       expect(body.x.length).toBeLessThanOrEqual(points)
     }

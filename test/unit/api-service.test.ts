@@ -14,7 +14,10 @@ describe('health and version', () => {
   test.each(['/', '//'])('stand at the root and under /api/v1 (%s)', async (root) => {
     const api = await apiClient(new FakeController(), { fleet: 'simulated' })
     expect(await api.send('GET', `${root}livez`)).toMatchObject({ status: 200, body: { status: 'alive' } })
-    expect(await api.send('GET', `${root}readyz`)).toMatchObject({ status: 200, body: { status: 'ready', checks: [] } })
+    expect(await api.send('GET', `${root}readyz`)).toMatchObject({
+      status: 200,
+      body: { status: 'ready', checks: [] },
+    })
     const version = {
       name: 'headroom',
       version: '0.0.0-test',
@@ -53,7 +56,9 @@ describe('the page', () => {
     )
     for (const header of ['strict-transport-security', 'cross-origin-opener-policy', 'origin-agent-cluster'])
       expect(page.headers).not.toHaveProperty(header)
-    const files = [...String(page.body).matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => String(path))
+    const files = [...String(page.body).matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) =>
+      String(path),
+    )
     expect(files.length).toBeGreaterThanOrEqual(3)
     for (const file of files) expect((await api.send('GET', `/${file}`)).status, file).toBe(200)
     await api.app.close()
@@ -69,7 +74,13 @@ describe('the page', () => {
   test('stands at every path of a page, so that an address can be passed on', async () => {
     const api = await apiClient(new FakeController(), { uiDir: UI })
     const { body } = await api.send('GET', '//')
-    for (const path of ['//tasks', '//tasks/t1', '//nodes/some-node?tab=gpus', '//settings', '//simulator/s1/tasks']) {
+    for (const path of [
+      '//tasks',
+      '//tasks/t1',
+      '//nodes/some-node?tab=gpus',
+      '//settings',
+      '//simulator/s1/tasks',
+    ]) {
       const page = await api.send('GET', path)
       expect([path, page.status, page.body === body]).toEqual([path, 200, true])
     }
@@ -78,7 +89,12 @@ describe('the page', () => {
 
   test('what is not among its files is a problem like any other, also outside its folder', async () => {
     const api = await apiClient(new FakeController(), { uiDir: UI })
-    for (const path of ['//assets/none.js', '//../package.json', '//assets/..%2f..%2fpackage.json', '//%2e%2e/package.json']) {
+    for (const path of [
+      '//assets/none.js',
+      '//../package.json',
+      '//assets/..%2f..%2fpackage.json',
+      '//%2e%2e/package.json',
+    ]) {
       expect((await api.send('GET', path)).status, path).toBe(404)
     }
     expect(await api.send('POST', '//')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } })
@@ -97,9 +113,15 @@ describe('the page', () => {
     expect(await get('/')).toMatchObject({ statusCode: 200, payload: '<!doctype html>' })
     const plain = await get('/assets/a-1.js')
     expect(plain).toMatchObject({ statusCode: 200, payload: 'let plain' })
-    expect(plain.headers).toMatchObject({ 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' })
+    expect(plain.headers).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'accept-encoding',
+    })
     const packed = await get('/assets/a-1.js', { 'accept-encoding': 'gzip, deflate' })
-    expect(packed.headers).toMatchObject({ 'content-encoding': 'gzip', 'content-type': 'application/javascript; charset=utf-8' })
+    expect(packed.headers).toMatchObject({
+      'content-encoding': 'gzip',
+      'content-type': 'application/javascript; charset=utf-8',
+    })
     expect(gunzipSync(packed.rawPayload).toString()).toBe('let plain')
     await api.app.close()
     rmSync(uiDir, { recursive: true })
@@ -125,7 +147,9 @@ describe('the server', () => {
   test('tells a request by an id that is in the answer', async () => {
     const world = new FakeController()
     const app = createApi({ commands: world.commands, views: world.views, version: '0' })
-    const ids = await Promise.all([1, 2].map(async () => (await app.inject('/livez')).headers['x-request-id']))
+    const ids = await Promise.all(
+      [1, 2].map(async () => (await app.inject('/livez')).headers['x-request-id']),
+    )
     expect(new Set(ids).size).toBe(2)
     expect(ids[0]).toMatch(/^[0-9a-f]{32}$/)
     await app.close()

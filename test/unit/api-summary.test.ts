@@ -31,7 +31,11 @@ describe('GET /summary', () => {
   test('counts tasks by state and by the lists of the specification, and sums VRAM', async () => {
     const world = await oneNode()
     const api = await apiClient(world, { fleet: 'simulated' })
-    const [running, swapped, done] = [await submit(world, 10_000), await submit(world, 8_000), await submit(world, 1_000)]
+    const [running, swapped, done] = [
+      await submit(world, 10_000),
+      await submit(world, 8_000),
+      await submit(world, 1_000),
+    ]
     await submit(world, 99_000)
     world.place(running, NODE_ID, [0])
     world.place(swapped, NODE_ID, [0], { residency: 'swapped_out' })
@@ -40,10 +44,19 @@ describe('GET /summary', () => {
     expect(body).toMatchObject({
       at: '2026-01-02T03:04:05.678Z',
       fleet: 'simulated',
-      tasks: { by_list: { running: 2, pending: 1, completed: 1 }, by_state: { running: 2, pending: 1, failed: 1, completed: 0 } },
+      tasks: {
+        by_list: { running: 2, pending: 1, completed: 1 },
+        by_state: { running: 2, pending: 1, failed: 1, completed: 0 },
+      },
       nodes: { total: 1, up: 1 },
       gpus: { total: 2, up: 2 },
-      vram: { physical_mib: 80_000, resident_mib: 10_000, used_mib: 10_000, committed_mib: 18_000, swapped_mib: 8_000 },
+      vram: {
+        physical_mib: 80_000,
+        resident_mib: 10_000,
+        used_mib: 10_000,
+        committed_mib: 18_000,
+        swapped_mib: 8_000,
+      },
       overcommit: { default_percent: 0, source: 'environment', nodes_with_override: 0 },
       starvation_compute_is_estimate: false,
     })
@@ -59,7 +72,10 @@ describe('GET /summary', () => {
     world.now += 999
     expect((await api.send('GET', '/summary')).body.window).toBeNull()
     world.now += 1
-    expect((await api.send('GET', '/summary')).body).toMatchObject({ window: { seconds: 1 }, utilization_unknown_because: null })
+    expect((await api.send('GET', '/summary')).body).toMatchObject({
+      window: { seconds: 1 },
+      utilization_unknown_because: null,
+    })
     await api.app.close()
   })
 
@@ -69,9 +85,20 @@ describe('GET /summary', () => {
     grow(world, { demand: 5_000_000, queue: 5_000_000 })
     await api.send('GET', '/summary')
     world.now += 10_000
-    grow(world, { demand: 16_000_000, served: 10_000_000, queue: 3_000_000, swap: 2_000_000, compute: 1_000_000, busy: 12_000_000 })
+    grow(world, {
+      demand: 16_000_000,
+      served: 10_000_000,
+      queue: 3_000_000,
+      swap: 2_000_000,
+      compute: 1_000_000,
+      busy: 12_000_000,
+    })
     const { body } = await api.send('GET', '/summary')
-    expect(body.window).toEqual({ from: '2026-01-02T03:04:05.678Z', to: '2026-01-02T03:04:15.678Z', seconds: 10 })
+    expect(body.window).toEqual({
+      from: '2026-01-02T03:04:05.678Z',
+      to: '2026-01-02T03:04:15.678Z',
+      seconds: 10,
+    })
     expect(body.utilization_percent).toBe(60)
     expect(body.starvation_percent).toEqual({ total: 37.5, queue: 18.75, swap: 12.5, compute: 6.25 })
     await api.app.close()
@@ -107,10 +134,18 @@ describe('GET /summary', () => {
 
   test('Counts the nodes with each condition, wherever they are in the list, and those with any', async () => {
     const world = new FakeController()
-    const ids = Array.from({ length: 1_200 }, (_, n) => `5f0c9a52-1d3e-4b7a-9c11-${String(n).padStart(12, '0')}`)
+    const ids = Array.from(
+      { length: 1_200 },
+      (_, n) => `5f0c9a52-1d3e-4b7a-9c11-${String(n).padStart(12, '0')}`,
+    )
     for (const id of ids) await world.addNode({ id, gpus: 1, physicalMib: 40_000 })
     const api = await apiClient(world)
-    expect((await api.send('GET', '/summary')).body.nodes).toMatchObject({ total: 1_200, attention: 0, cordoned: 0, silent: 0 })
+    expect((await api.send('GET', '/summary')).body.nodes).toMatchObject({
+      total: 1_200,
+      attention: 0,
+      cordoned: 0,
+      silent: 0,
+    })
     const node = (n: number) => world.nodes.get(ids[n] as string) as Mutable<Node>
     for (const n of [300, 600, 900]) node(n).isCordoned = true
     Object.assign(node(1_199), { isCordoned: true, drain: { since: 0, movesAt: null, by: 'api', event: 1 } })
@@ -120,7 +155,15 @@ describe('GET /summary', () => {
     Object.assign(gpu(800), { swappableMib: gpu(800).limitMib + 1 })
     Object.assign(gpu(801), { noswapResidentMib: gpu(801).capacityMib + 1 })
     const { nodes } = (await api.send('GET', '/summary')).body
-    expect(nodes).toMatchObject({ silent: 2, cordoned: 4, draining: 1, over_limit: 1, reserve_breached: 1, auto_cordoned: 0, attention: 8 })
+    expect(nodes).toMatchObject({
+      silent: 2,
+      cordoned: 4,
+      draining: 1,
+      over_limit: 1,
+      reserve_breached: 1,
+      auto_cordoned: 0,
+      attention: 8,
+    })
     for (const [status, count] of Object.entries(nodes).slice(2)) {
       expect((await api.send('GET', `/nodes?status=${status}&limit=1`)).body.total, status).toBe(count)
     }
@@ -203,7 +246,12 @@ describe('the last minute', () => {
     // The test begins at :05.678, so the tenth second after each full ten is the first that takes a reading.
     const from = start + 135_000
     const busy = (200 - 135) * 1_000
-    expect(series.lastMinute()).toMatchObject({ from, to: start + 200_000, counters: { busy }, knownUs: 2 * 65_000_000 })
+    expect(series.lastMinute()).toMatchObject({
+      from,
+      to: start + 200_000,
+      counters: { busy },
+      knownUs: 2 * 65_000_000,
+    })
   })
 
   test('demands what it serves and what it owes, also since the last reading', async () => {
@@ -212,7 +260,13 @@ describe('the last minute', () => {
     series.take()
     for (const seconds of [4, 10, 13]) {
       world.now += seconds * 1_000
-      grow(world, { demand: 12_000_000, served: 5_000_000, queue: 3_000_000, swap: 2_000_000, compute: 2_000_000 })
+      grow(world, {
+        demand: 12_000_000,
+        served: 5_000_000,
+        queue: 3_000_000,
+        swap: 2_000_000,
+        compute: 2_000_000,
+      })
       if (seconds === 10) series.take()
       const { demand, served, queue, swap, compute } = series.lastMinute()?.counters ?? ZERO_COUNTERS
       expect([demand > 0, served + queue + swap + compute]).toEqual([true, demand])

@@ -14,8 +14,14 @@ describe('by hand', () => {
   afterAll(() => api.app.close())
 
   it('a task is held and released', async () => {
-    expect(await api.send('POST', `/tasks/${id}/hold`)).toMatchObject({ status: 200, body: { id, held: true } })
-    expect(await api.send('POST', `/tasks/${id}/release`)).toMatchObject({ status: 200, body: { id, held: false } })
+    expect(await api.send('POST', `/tasks/${id}/hold`)).toMatchObject({
+      status: 200,
+      body: { id, held: true },
+    })
+    expect(await api.send('POST', `/tasks/${id}/release`)).toMatchObject({
+      status: 200,
+      body: { id, held: false },
+    })
   })
 
   it('a task is swapped out and in: the order is taken, and the GPU server decides', async () => {
@@ -24,14 +30,20 @@ describe('by hand', () => {
     }
   })
 
-  it.each(['hold', 'release', 'swap-out', 'swap-in'])('%s is refused with the reason, and for a task that is not there', async (verb) => {
-    const detail = `task ${id} wants the GPU: an active task is not swapped out`
-    world.nextRefusal = { code: 'conflict', detail }
-    expect(await api.send('POST', `/tasks/${id}/${verb}`)).toMatchObject({ status: 409, body: { code: 'conflict', detail } })
-    expect((await api.send('POST', `/tasks/nobody/${verb}`)).status).toBe(404)
-    expect((await api.send('POST', `/tasks/${id}/${verb}`, { force: true })).status).toBe(400)
-    expect((await api.send('POST', `/tasks/${id}/${verb}?force=true`)).status).toBe(400)
-  })
+  it.each(['hold', 'release', 'swap-out', 'swap-in'])(
+    '%s is refused with the reason, and for a task that is not there',
+    async (verb) => {
+      const detail = `task ${id} wants the GPU: an active task is not swapped out`
+      world.nextRefusal = { code: 'conflict', detail }
+      expect(await api.send('POST', `/tasks/${id}/${verb}`)).toMatchObject({
+        status: 409,
+        body: { code: 'conflict', detail },
+      })
+      expect((await api.send('POST', `/tasks/nobody/${verb}`)).status).toBe(404)
+      expect((await api.send('POST', `/tasks/${id}/${verb}`, { force: true })).status).toBe(400)
+      expect((await api.send('POST', `/tasks/${id}/${verb}?force=true`)).status).toBe(400)
+    },
+  )
 
   it('on_node_loss can be changed', async () => {
     expect(await api.send('PATCH', `/tasks/${id}`, { on_node_loss: 'requeue' })).toMatchObject({
@@ -48,11 +60,19 @@ describe('by hand', () => {
       status: 202,
       body: {
         cordoned: true,
-        drain: { since: '2026-01-02T03:04:05.678Z', moves_at: '2026-01-02T03:05:05.678Z', by: 'api', tasks_left: 1 },
+        drain: {
+          since: '2026-01-02T03:04:05.678Z',
+          moves_at: '2026-01-02T03:05:05.678Z',
+          by: 'api',
+          tasks_left: 1,
+        },
       },
     })
     expect((await api.send('POST', `/nodes/${NODE_ID}/drain`)).body.drain.moves_at).toBeNull()
-    expect((await api.send('POST', `/nodes/${NODE_ID}/uncordon`)).body).toMatchObject({ cordoned: false, drain: null })
+    expect((await api.send('POST', `/nodes/${NODE_ID}/uncordon`)).body).toMatchObject({
+      cordoned: false,
+      drain: null,
+    })
   })
 
   it.each([
@@ -60,7 +80,10 @@ describe('by hand', () => {
     ['requeue=true&after_seconds=604801', '/after_seconds'],
     ['requeue=1', '/requeue'],
   ])('a drain with %s is refused', async (query, pointer) => {
-    expect(await api.send('POST', `/nodes/${NODE_ID}/drain?${query}`)).toMatchObject({ status: 400, body: { errors: [{ pointer }] } })
+    expect(await api.send('POST', `/nodes/${NODE_ID}/drain?${query}`)).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer }] },
+    })
     expect((await api.send('POST', '/nodes/nowhere/drain')).status).toBe(404)
   })
 })
@@ -90,7 +113,10 @@ describe('nodes', () => {
     ['q=node&status=up', ['a', 'c']],
   ])('are filtered by %s', async (query, ids) => {
     const { body } = await api.send('GET', `/nodes?${query}`)
-    expect([body.items.map((node: { readonly node_id: string }) => node.node_id), body.total]).toEqual([ids, ids.length])
+    expect([body.items.map((node: { readonly node_id: string }) => node.node_id), body.total]).toEqual([
+      ids,
+      ids.length,
+    ])
   })
 
   it('are not filtered by what is no status', async () => {

@@ -7,7 +7,16 @@ import { FakeController, NODE_ID } from '../support/api-world.ts'
 import { until } from '../support/live-cluster.ts'
 
 function event(taskId: string) {
-  return { seq: 1, at: 0, kind: 'task_started', taskId, nodeId: null, causedBy: null, by: null, data: {} } as const
+  return {
+    seq: 1,
+    at: 0,
+    kind: 'task_started',
+    taskId,
+    nodeId: null,
+    causedBy: null,
+    by: null,
+    data: {},
+  } as const
 }
 
 describe('a wait', () => {
@@ -49,7 +58,10 @@ describe('a wait', () => {
   }
   const get = async (query: string) => {
     const answer = await fetch(`${url}/tasks/${id}${query}`)
-    return { status: answer.status, body: (await answer.json()) as { readonly state: string; readonly errors?: unknown } }
+    return {
+      status: answer.status,
+      body: (await answer.json()) as { readonly state: string; readonly errors?: unknown },
+    }
   }
   const someoneWaits = () => until('somebody waits', () => listeners > before())
   /** The feed of events listens as well. */
@@ -111,7 +123,10 @@ describe('a wait', () => {
   })
 
   it.each(['61s', '60001ms', '1m', '30', '-1s', '1.5s'])('of %s is none', async (text) => {
-    expect(await get(`?wait=${text}`)).toMatchObject({ status: 400, body: { errors: [{ pointer: '/wait' }] } })
+    expect(await get(`?wait=${text}`)).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/wait' }] },
+    })
     expect(() => readWait(text)).toThrow('at most 60s')
   })
 })

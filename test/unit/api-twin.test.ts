@@ -22,7 +22,12 @@ const QUIET: DriftReport = { state: 'unknown', scores: NO_SCORES(), threshold: 1
 type Served = Awaited<ReturnType<typeof open>>
 
 /** What the fake says at present. */
-const says: { starts: MakeStarts; noChange: NoForecast | null; drift: DriftReport; change: ChangeForecast['metrics'] | null } = {
+const says: {
+  starts: MakeStarts
+  noChange: NoForecast | null
+  drift: DriftReport
+  change: ChangeForecast['metrics'] | null
+} = {
   starts: () => NOTHING,
   noChange: null,
   drift: QUIET,
@@ -50,7 +55,9 @@ function served(
 
 describe('explain', () => {
   it('says when a waiting task is expected to start', async () => {
-    const { get } = served(({ at }) => startsOf({ p50: at + 300_000, p90: at + 1_800_000, notWithinHorizon: 0 }, at))
+    const { get } = served(({ at }) =>
+      startsOf({ p50: at + 300_000, p90: at + 1_800_000, notWithinHorizon: 0 }, at),
+    )
     expect(await get('/tasks/waits/explain')).toMatchObject({
       forecast: {
         at: '2026-01-01T00:00:00.000Z',
@@ -79,14 +86,20 @@ describe('explain', () => {
       { p50: 60_000, p90: null, notWithinHorizon: 0.3 },
       'It is expected to start in 1 minute, but in 30 % of 10 runs it did not start within 2.0 hours.',
     ],
-    [{ p50: null, p90: null, notWithinHorizon: 0.8 }, 'It is not expected to start within 2.0 hours: in 80 % of 10 runs it did not.'],
+    [
+      { p50: null, p90: null, notWithinHorizon: 0.8 },
+      'It is not expected to start within 2.0 hours: in 80 % of 10 runs it did not.',
+    ],
     [
       { p50: 1000, p90: 59_000_000, notWithinHorizon: 0 },
       'It is expected to start in less than a minute, and within 16.4 hours in nine of ten of 10 runs.',
     ],
   ])('puts %o into words', async ({ p50, p90, notWithinHorizon }, sentence) => {
     const { get } = served(({ at }) =>
-      startsOf({ p50: p50 === null ? null : at + p50, p90: p90 === null ? null : at + p90, notWithinHorizon }, at),
+      startsOf(
+        { p50: p50 === null ? null : at + p50, p90: p90 === null ? null : at + p90, notWithinHorizon },
+        at,
+      ),
     )
     expect(await get('/tasks/waits/explain')).toMatchObject({ forecast: { sentence } })
   })
@@ -97,20 +110,31 @@ describe('explain', () => {
       forecast: null,
       forecast_unavailable_because: 'NO_HISTORY: nothing has ended.',
     })
-    const late = served(({ at, isAnew }) => ({ ...BASIS, at, starts: isAnew ? new Map([['waits', NEVER]]) : new Map() }))
+    const late = served(({ at, isAnew }) => ({
+      ...BASIS,
+      at,
+      starts: isAnew ? new Map([['waits', NEVER]]) : new Map(),
+    }))
     expect(await late.get('/tasks/waits/explain')).toMatchObject({
       forecast_unavailable_because: expect.stringMatching(/^NOT_YET: the task came after/) as string,
     })
-    expect(await late.get('/tasks/waits/explain?forecast=wait')).toMatchObject({ forecast: { starts_p50: null } })
+    expect(await late.get('/tasks/waits/explain?forecast=wait')).toMatchObject({
+      forecast: { starts_p50: null },
+    })
   })
 })
 
 describe('a dry run', () => {
   it('says of swap-outs what it says of the others: their rate rises', async () => {
-    const { put } = served(() => NOTHING, null, QUIET, { ...CHANGE, swap_outs_per_hour: changeOf('rises', 3, 5) })
+    const { put } = served(() => NOTHING, null, QUIET, {
+      ...CHANGE,
+      swap_outs_per_hour: changeOf('rises', 3, 5),
+    })
     const { impact } = await put('/config?dry_run=true', { default_vram_overcommit_percent: 40 })
     expect(impact).toMatchObject({
-      forecast: { sentence: expect.stringContaining('; the rate of swap-outs rises from 3.0 to 5.0 an hour.') as string },
+      forecast: {
+        sentence: expect.stringContaining('; the rate of swap-outs rises from 3.0 to 5.0 an hour.') as string,
+      },
     })
   })
 
@@ -120,26 +144,41 @@ describe('a dry run', () => {
     expect(impact).toMatchObject({
       forecast: {
         horizon_seconds: 7200,
-        queue_wait_s: { before: 100.123, after: 60, difference: { p10: -50, p50: -40.123, p90: -10 }, agreement: 0.9, verdict: 'falls' },
+        queue_wait_s: {
+          before: 100.123,
+          after: 60,
+          difference: { p10: -50, p50: -40.123, p90: -10 },
+          agreement: 0.9,
+          verdict: 'falls',
+        },
         starvation_percent: { verdict: 'unclear' },
         utilization_percent: { verdict: 'stays' },
         swap_outs_per_hour: null,
         courses: {
           ends_seconds: [3600, 7200],
-          queue_wait_s: { before: { p10: [null, 0], p50: [null, 1.235], p90: [null, 2] }, after: { p90: [9, 9] } },
+          queue_wait_s: {
+            before: { p10: [null, 0], p50: [null, 1.235], p90: [null, 2] },
+            after: { p90: [9, 9] },
+          },
         },
         sentence:
           'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 to 60.0 s; starvation may go either way (2.0 → 2.5 %); utilization stays at 50.0 %.',
       },
       forecast_unavailable_because: null,
     })
-    await put(`/nodes/${nodeId}/config?dry_run=true`, { overcommit_vram_percent: 30, safety_reserve_mib: 1000 })
+    await put(`/nodes/${nodeId}/config?dry_run=true`, {
+      overcommit_vram_percent: 30,
+      safety_reserve_mib: 1000,
+    })
     expect(asked).toEqual([
       { config: { default_vram_overcommit_percent: 40 } },
       { node: { id: nodeId, overcommitPercent: 30, reserveMib: 1000 } },
     ])
     const without = await put('/config?dry_run=true&forecast=false', { default_vram_overcommit_percent: 40 })
-    expect(without.impact).toMatchObject({ forecast: null, forecast_unavailable_because: expect.stringMatching(/^NOT_ASKED/) as string })
+    expect(without.impact).toMatchObject({
+      forecast: null,
+      forecast_unavailable_because: expect.stringMatching(/^NOT_ASKED/) as string,
+    })
     expect(asked).toHaveLength(2)
     expect(await get('/config')).toMatchObject({ default_vram_overcommit_percent: 0 })
   })
@@ -154,7 +193,12 @@ describe('a dry run', () => {
 describe('the twin', () => {
   it('shows what it foretold, what came, and its score, also to Prometheus', async () => {
     const point = { p10: 1, p50: 2, p90: 3, actual: 6, score: 2 }
-    const metrics = { queue_wait_s: null, starvation_percent: point, utilization_percent: null, swap_outs_per_hour: null }
+    const metrics = {
+      queue_wait_s: null,
+      starvation_percent: point,
+      utilization_percent: null,
+      swap_outs_per_hour: null,
+    }
     const drift: DriftReport = {
       state: 'drifting',
       scores: { ...NO_SCORES(), starvation_percent: 2 },
@@ -165,7 +209,12 @@ describe('the twin', () => {
     const { get, text } = served(() => NOTHING, null, drift)
     expect(await get('/twin')).toEqual({
       state: 'drifting',
-      scores: { queue_wait_s: null, starvation_percent: 2, utilization_percent: null, swap_outs_per_hour: null },
+      scores: {
+        queue_wait_s: null,
+        starvation_percent: 2,
+        utilization_percent: null,
+        swap_outs_per_hour: null,
+      },
       threshold: 1,
       unavailable_because: 'NO_HISTORY: x.',
       history: [{ from: '1970-01-01T00:00:00.000Z', to: '1970-01-01T00:10:00.000Z', ...metrics }],
@@ -194,7 +243,10 @@ function NO_SCORES(): DriftReport['scores'] {
   return { queue_wait_s: null, starvation_percent: null, utilization_percent: null, swap_outs_per_hour: null }
 }
 
-function startsOf(start: { p50: number | null; p90: number | null; notWithinHorizon: number }, at: number): StartForecast {
+function startsOf(
+  start: { p50: number | null; p90: number | null; notWithinHorizon: number },
+  at: number,
+): StartForecast {
   return { ...BASIS, at, starts: new Map([['waits', start]]) }
 }
 
@@ -254,7 +306,13 @@ async function open(hasTwin: boolean) {
     },
     drift: () => says.drift,
   }
-  const api = createApi({ commands, views, version: 'test', inVirtualTime: true, ...(hasTwin ? { twin } : {}) })
+  const api = createApi({
+    commands,
+    views,
+    version: 'test',
+    inVirtualTime: true,
+    ...(hasTwin ? { twin } : {}),
+  })
   apps.push(api)
   const ask = async (method: 'GET' | 'PUT', path: string, payload?: object) =>
     (await api.inject({ method, url: `/api/v1${path}`, ...(payload === undefined ? {} : { payload }) })).body
@@ -263,6 +321,7 @@ async function open(hasTwin: boolean) {
     nodeId: [...views.nodes()][0]?.id ?? '',
     text: (path: string) => ask('GET', path),
     get: async (path: string) => JSON.parse(await ask('GET', path)) as unknown,
-    put: async (path: string, body: object) => JSON.parse(await ask('PUT', path, body)) as { readonly impact: unknown },
+    put: async (path: string, body: object) =>
+      JSON.parse(await ask('PUT', path, body)) as { readonly impact: unknown },
   }
 }

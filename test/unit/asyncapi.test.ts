@@ -42,7 +42,10 @@ describe('the AsyncAPI document', () => {
   })
 
   it('would be refused by that meta-schema with a wrong action, or a channel without its messages', () => {
-    const wrongAction = { ...document, operations: { hello: { ...document.operations['hello'], action: 'shout' } } }
+    const wrongAction = {
+      ...document,
+      operations: { hello: { ...document.operations['hello'], action: 'shout' } },
+    }
     const wrongChannel = { ...document, channels: { node_hello: { address: 7 } } }
     for (const wrong of [wrongAction, wrongChannel]) expect(heldAgainstMetaSchema(wrong).isValid).toBe(false)
   })
@@ -64,14 +67,29 @@ describe('the document says everything that is on the wire:', () => {
 
   it('every subject is the address of one channel', () => {
     // Typed, so that a verb which is added to the subjects is missed here by the compiler. Nothing is said in telemetry yet.
-    const verbs: Readonly<Record<NodeVerb, boolean>> = { hello: true, heartbeat: true, event: true, command: true, telemetry: false }
-    const asked: Readonly<Record<ClientVerb, true>> = { submit: true, cancel: true, get: true, keepalive: true }
+    const verbs: Readonly<Record<NodeVerb, boolean>> = {
+      hello: true,
+      heartbeat: true,
+      event: true,
+      command: true,
+      telemetry: false,
+    }
+    const asked: Readonly<Record<ClientVerb, true>> = {
+      submit: true,
+      cancel: true,
+      get: true,
+      keepalive: true,
+    }
     const expected = [
-      ...Object.entries(verbs).flatMap(([verb, isSpoken]) => (isSpoken ? [nodeSubject('{node_id}', verb as NodeVerb)] : [])),
+      ...Object.entries(verbs).flatMap(([verb, isSpoken]) =>
+        isSpoken ? [nodeSubject('{node_id}', verb as NodeVerb)] : [],
+      ),
       ...Object.keys(asked).map((verb) => clientSubject('{client_id}', verb as ClientVerb)),
       leaderSubject(),
     ]
-    const addresses = Object.values(document.channels).flatMap(({ address }) => (address === null ? [] : [address]))
+    const addresses = Object.values(document.channels).flatMap(({ address }) =>
+      address === null ? [] : [address],
+    )
     expect(addresses.toSorted(byText)).toEqual(expected.toSorted(byText))
   })
 
@@ -82,7 +100,8 @@ describe('the document says everything that is on the wire:', () => {
       expect(operation?.action).toBe(asker === 'controller' ? 'send' : 'receive')
       expect(lookUp(operation?.channel.$ref ?? '')).toMatchObject({ address: subject })
       expect(operation?.messages.map(messageNameOf)).toEqual(says)
-      if (answers.length > 0) expect(lookUp(operation?.reply?.channel.$ref ?? '')).toMatchObject({ address: null })
+      if (answers.length > 0)
+        expect(lookUp(operation?.reply?.channel.$ref ?? '')).toMatchObject({ address: null })
       expect(operation?.reply?.messages.map(messageNameOf) ?? []).toEqual(answers)
     }
   })
@@ -106,10 +125,15 @@ describe('the schemas of the document and the codec agree:', () => {
 
   it('with one value replaced or taken away, both accept it or both refuse', () => {
     const seen = { accepted: 0, refused: 0 }
-    const property = fc.property(anyMessage(), fc.nat(), fc.constantFrom(...ODD_VALUES), (envelope, at, value) => {
-      const paths = pathsOf(envelope)
-      agree(JSON.stringify(withValueAt(envelope, paths[at % paths.length] as string, value)), seen)
-    })
+    const property = fc.property(
+      anyMessage(),
+      fc.nat(),
+      fc.constantFrom(...ODD_VALUES),
+      (envelope, at, value) => {
+        const paths = pathsOf(envelope)
+        agree(JSON.stringify(withValueAt(envelope, paths[at % paths.length] as string, value)), seen)
+      },
+    )
     holds(property, 5_000)
     expect(seen.accepted).toBeGreaterThan(100)
     expect(seen.refused).toBeGreaterThan(2_000)
@@ -146,7 +170,9 @@ describe('what no schema can say, and the document lists:', () => {
 // ---- the meta-schema ----
 
 function heldAgainstMetaSchema(candidate: unknown): { readonly isValid: boolean; readonly errors: unknown } {
-  const specs = createRequire(import.meta.url)('@asyncapi/specs') as { readonly schemas: Readonly<Record<string, object>> }
+  const specs = createRequire(import.meta.url)('@asyncapi/specs') as {
+    readonly schemas: Readonly<Record<string, object>>
+  }
   // The bundle carries draft 7 itself.
   const ajv = new Ajv({ strict: false, validateFormats: false, meta: false, validateSchema: false })
   const validate = ajv.compile(specs.schemas['3.0.0'] as object)
@@ -158,12 +184,17 @@ function heldAgainstMetaSchema(candidate: unknown): { readonly isValid: boolean;
 
 function referencesIn(value: unknown): readonly string[] {
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([key, inner]) => (key === '$ref' ? [inner as string] : referencesIn(inner)))
+  return Object.entries(value).flatMap(([key, inner]) =>
+    key === '$ref' ? [inner as string] : referencesIn(inner),
+  )
 }
 
 function lookUp(reference: string): unknown {
   const path = reference.replace(/^#\//, '').split('/')
-  return path.reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], document satisfies AsyncApiDocument)
+  return path.reduce<unknown>(
+    (inner, key) => (inner as Record<string, unknown> | undefined)?.[key],
+    document satisfies AsyncApiDocument,
+  )
 }
 
 /** An operation names a message by its place in a channel, and that place leads to the message itself. */
@@ -200,5 +231,7 @@ function byText(a: string, b: string): number {
 function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {
   const details = fc.check(property, { seed: SEED, numRuns })
   if (details.failed)
-    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, { cause: details.errorInstance })
+    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, {
+      cause: details.errorInstance,
+    })
 }

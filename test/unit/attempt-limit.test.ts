@@ -25,8 +25,17 @@ function nameUnknown(b: ClusterBuilder, node: LiveNode): void {
     physical_mib: physicalMib,
     foreign_mib: foreignMib,
   }))
-  const base = { residency: 'resident', generation: 1, gpus: [0], vram_mib: 10, wants_gpu: true, idle_ms: 0 } as const
-  const placed = b.tasks.flatMap(({ spec, placement }) => (placement === null ? [] : [{ task_id: spec.id, attempt: placement.attempt }]))
+  const base = {
+    residency: 'resident',
+    generation: 1,
+    gpus: [0],
+    vram_mib: 10,
+    wants_gpu: true,
+    idle_ms: 0,
+  } as const
+  const placed = b.tasks.flatMap(({ spec, placement }) =>
+    placement === null ? [] : [{ task_id: spec.id, attempt: placement.attempt }],
+  )
   const tasks = [...placed, { task_id: 'unknown', attempt: 1 }].map((ref) => ({ ...base, ...ref }))
   applySnapshot(b.cluster, node, gpus, tasks, [], node.snapshotSeq + 1, b.now)
 }
@@ -47,13 +56,20 @@ describe('a node at its limit of attempts', () => {
   it('is what a task that waits for it is told', () => {
     const { b } = full()
     const wait = b.explain(b.submit({ vramMib: 10 }))
-    expect(wait?.primary).toMatchObject({ reason: 'NODE_TASK_LIMIT', nodeIds: ['n1'], haveMib: null, needMib: null })
+    expect(wait?.primary).toMatchObject({
+      reason: 'NODE_TASK_LIMIT',
+      nodeIds: ['n1'],
+      haveMib: null,
+      needMib: null,
+    })
     expect(wait?.sentence).toBe('Waits for a task to end: n1 holds as many tasks as its server can.')
   })
 
   it('is told to an exclusive task as well', () => {
     const { b } = full()
-    expect(b.explain(b.submit({ vramMib: null, gpuMode: 'exclusive' }))?.primary.reason).toBe('NODE_TASK_LIMIT')
+    expect(b.explain(b.submit({ vramMib: null, gpuMode: 'exclusive' }))?.primary.reason).toBe(
+      'NODE_TASK_LIMIT',
+    )
   })
 
   it('does not hide that another node has room', () => {
@@ -102,7 +118,15 @@ describe('what counts towards the limit', () => {
     b.cycle()
     expect(task.state).toBe('pending')
     expect(node.attemptCount).toBe(1)
-    const end = { kind: 'finished', n: 1, task_id: 'unknown', attempt: 1, outcome: 'stopped', exit_code: null, detail: null } as const
+    const end = {
+      kind: 'finished',
+      n: 1,
+      task_id: 'unknown',
+      attempt: 1,
+      outcome: 'stopped',
+      exit_code: null,
+      detail: null,
+    } as const
     applyNodeEvent(b.cluster, 'n1', end, b.now)
     b.cycle()
     expect(task.placement?.node).toBe(node)
@@ -111,7 +135,10 @@ describe('what counts towards the limit', () => {
   it('is the same in a copy of the cluster, and after a restart of the controller', () => {
     const { b, node } = full()
     nameUnknown(b, node)
-    const settings = { config: b.cluster.config, overridesOf: () => ({ overcommitOverride: null, reserveOverrideMib: null }) }
+    const settings = {
+      config: b.cluster.config,
+      overridesOf: () => ({ overcommitOverride: null, reserveOverrideMib: null }),
+    }
     const copy = forkCluster(b.cluster, settings, b.now).nodes.get('n1')
     expect([copy?.attemptCount, copy?.maxAttempts]).toEqual([3, 2])
     expect(nodeOf(recordOfNode(node), b.now).maxAttempts).toBe(2)

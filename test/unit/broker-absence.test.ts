@@ -23,7 +23,11 @@ describe('while the broker is away from the controller', () => {
     world.network.stopBroker()
     // Longer than a lease and its margin: servers suspend what they must, and end it only after another lease.
     await world.run(18_000)
-    expect([...world.controller.views.nodes()].map(({ status }) => status)).toEqual(['suspect', 'suspect', 'suspect'])
+    expect([...world.controller.views.nodes()].map(({ status }) => status)).toEqual([
+      'suspect',
+      'suspect',
+      'suspect',
+    ])
     world.restoreBroker()
     await world.run(60_000)
     expect(world.controller.views.counts()).toMatchObject({ running: 9, lost: 0, failed: 0 })
@@ -68,6 +72,10 @@ describe('while the broker is away from the controller', () => {
     world.network.stopBroker()
     world.restartController()
     await world.run(60_000)
-    expect([...world.controller.views.nodes()].map(({ status }) => status)).toEqual(['suspect', 'suspect', 'suspect'])
+    expect([...world.controller.views.nodes()].map(({ status }) => status)).toEqual([
+      'suspect',
+      'suspect',
+      'suspect',
+    ])
   })
 })

@@ -11,8 +11,17 @@ function stream(isTTY: boolean): NodeJS.WriteStream & { readonly text: () => str
       done()
     },
   })
-  const terminal = { isTTY, columns: 80, rows: 24, cursorTo: () => true, clearLine: () => true, moveCursor: () => true }
-  return Object.assign(writable, terminal, { text: () => text }) as unknown as NodeJS.WriteStream & { readonly text: () => string }
+  const terminal = {
+    isTTY,
+    columns: 80,
+    rows: 24,
+    cursorTo: () => true,
+    clearLine: () => true,
+    moveCursor: () => true,
+  }
+  return Object.assign(writable, terminal, { text: () => text }) as unknown as NodeJS.WriteStream & {
+    readonly text: () => string
+  }
 }
 
 /** Real time as a test moves it. */

@@ -9,7 +9,10 @@ import { CLI_DOCS, withReference } from '../support/cli-reference.ts'
 
 test('docs/cli.md describes the commands as they are', () => {
   const page = readFileSync(CLI_DOCS, 'utf8')
-  expect(page === withReference(page), 'docs/cli.md is out of date: run `node test/support/cli-reference.ts`').toBe(true)
+  expect(
+    page === withReference(page),
+    'docs/cli.md is out of date: run `node test/support/cli-reference.ts`',
+  ).toBe(true)
 })
 
 test('what is declared twice so that --help stays quick is the same', () => {

@@ -9,9 +9,10 @@ test('`headroom status` says that the reasons are an estimate where not all task
   const summary = (await api.send('GET', '/summary')).body as Summary
   const pendingOf = (counted: number, of: number) => {
     const reasons = [{ reason: 'WAITING_VRAM' as const, tasks: counted }]
-    return summaryFields({ ...summary, pending_by_reason: { counted, of, is_estimate: counted < of, reasons } }).find(
-      ([name]) => name === 'pending',
-    )?.[1]
+    return summaryFields({
+      ...summary,
+      pending_by_reason: { counted, of, is_estimate: counted < of, reasons },
+    }).find(([name]) => name === 'pending')?.[1]
   }
   expect([pendingOf(7, 7), pendingOf(7, 900)]).toEqual([
     ['7 WAITING_VRAM'],

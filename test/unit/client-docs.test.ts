@@ -19,10 +19,16 @@ test('the example in docs/client.md runs, and says what it should', async () => 
   writeFileSync(join(folder, 'example.mjs'), example)
   const { url } = await askedApi()
   // From a checkout the module is its source; an installed package has it built.
-  const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=headroom-source', join(folder, 'example.mjs')], {
-    env: { ...process.env, VENDOR_CONTROLLER_URL: url },
-  })
-  expect(stdout).toMatch(/^train is pending: It needs 16000000 MiB\.\ntrain\n(404|409) (not_found|conflict) .*\n$/)
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--conditions=headroom-source', join(folder, 'example.mjs')],
+    {
+      env: { ...process.env, VENDOR_CONTROLLER_URL: url },
+    },
+  )
+  expect(stdout).toMatch(
+    /^train is pending: It needs 16000000 MiB\.\ntrain\n(404|409) (not_found|conflict) .*\n$/,
+  )
 })
 
 test('docs/client.md names every call that there is', () => {

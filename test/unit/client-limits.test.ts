@@ -13,7 +13,8 @@ const LAB = 'gpu.v1.client.lab'
 function recordedAudit() {
   const entries: unknown[] = []
   const audit: ClientAudit = {
-    begin: ({ actor, role, action, target, requestId }) => entries.push({ actor, role, action, target, requestId }),
+    begin: ({ actor, role, action, target, requestId }) =>
+      entries.push({ actor, role, action, target, requestId }),
     end: (begun, { action }, status, code) => void entries.push({ begun, action, status, code }),
   }
   return { audit, entries }
@@ -45,9 +46,11 @@ test('What a client changes is written down before it is carried out, and how it
 
 test('All clients together may ask a bounded number of times a second; more is refused and counted', async () => {
   const world = await clientWorld({ clientRequestsPerSecond: 10 })
-  const ask = (client: string) => world.ask(`gpu.v1.client.${client}.get`, { op: 'get', task_id: '5f0c9a52-1d3e-4b7a-9c11-000000000001' })
+  const ask = (client: string) =>
+    world.ask(`gpu.v1.client.${client}.get`, { op: 'get', task_id: '5f0c9a52-1d3e-4b7a-9c11-000000000001' })
   const reasons: string[] = []
-  for (let i = 0; i < 40; i++) reasons.push(((await ask(i % 2 === 0 ? 'lab' : 'other')) as { reason: string }).reason)
+  for (let i = 0; i < 40; i++)
+    reasons.push(((await ask(i % 2 === 0 ? 'lab' : 'other')) as { reason: string }).reason)
   const refused = reasons.filter((reason) => reason.startsWith('too_many_requests'))
   expect(refused.length).toBeGreaterThan(15)
   expect(refused[0]).toBe('too_many_requests: ask again after a second')
@@ -60,8 +63,12 @@ test('A client owns tasks under a name that no token and no person can have', as
   const world = await clientWorld({ ownerLimits: { maxPending: 1, maxPlacedGpus: null, p0: ['lab'] } })
   const { task_id } = (await world.ask(`${LAB}.submit`, aSubmission())) as { task_id: string }
   expect(world.controller.views.openTask(task_id)?.spec.owner).toBe('nats:lab')
-  expect(await world.ask(`${LAB}.submit`, aSubmission())).toMatchObject({ reason: 'too_many_pending: at most 1' })
-  expect(await world.ask(`${LAB}.submit`, aSubmission({ priority: 0 }))).toMatchObject({ reason: expect.stringContaining('P0') as string })
+  expect(await world.ask(`${LAB}.submit`, aSubmission())).toMatchObject({
+    reason: 'too_many_pending: at most 1',
+  })
+  expect(await world.ask(`${LAB}.submit`, aSubmission({ priority: 0 }))).toMatchObject({
+    reason: expect.stringContaining('P0') as string,
+  })
   expect(new RegExp(TOKEN_NAME_PATTERN).test('nats:lab')).toBe(false)
   const rules = { nameClaim: 'name', rolesClaim: 'groups', roles: [{ value: '*', role: 'admin' as const }] }
   expect(personOf({ name: 'nats:lab' }, rules)).toMatchObject({ ok: false })
@@ -72,7 +79,9 @@ test('A migration renames owners of tasks that are known to have come over the b
   const before = MIGRATIONS.findIndex(({ name }) => name === 'owners of tasks that came over the bus')
   const db = new Database(':memory:')
   await migrate(kyselyOf(db), ':memory:', 0, MIGRATIONS.slice(0, before))
-  const add = db.prepare("insert into tasks (seq, id, state, owner, name, is_final, record) values (?, ?, 'pending', ?, 't', 0, ?)")
+  const add = db.prepare(
+    "insert into tasks (seq, id, state, owner, name, is_final, record) values (?, ?, 'pending', ?, 't', 0, ?)",
+  )
   const rows = [
     ['5f0c9a52-1d3e-5b7a-9c11-000000000001', 'lab', 'nats:lab'],
     ['5f0c9a52-1d3e-4b7a-9c11-000000000002', 'lab', 'lab'],
@@ -81,7 +90,11 @@ test('A migration renames owners of tasks that are known to have come over the b
   ] as const
   rows.forEach(([id, owner], index) => add.run(index + 1, id, owner, JSON.stringify({ id, owner })))
   await migrate(kyselyOf(db), ':memory:', 0)
-  const after = db.prepare<[], { owner: string | null; record: string }>('select owner, record from tasks order by seq').all()
+  const after = db
+    .prepare<[], { owner: string | null; record: string }>('select owner, record from tasks order by seq')
+    .all()
   expect(after.map(({ owner }) => owner)).toEqual(rows.map(([, , owner]) => owner))
-  expect(after.map(({ record }) => (JSON.parse(record) as { owner: unknown }).owner)).toEqual(rows.map(([, , owner]) => owner))
+  expect(after.map(({ record }) => (JSON.parse(record) as { owner: unknown }).owner)).toEqual(
+    rows.map(([, , owner]) => owner),
+  )
 })

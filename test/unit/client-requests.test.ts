@@ -18,37 +18,91 @@ const taskIn = (body: Body): TaskAnswer => {
   if (body.op !== 'task') throw new Error(`no task but ${JSON.stringify(body)}`)
   return body
 }
-const submit = async (world: ClientWorld, changes: Partial<SubmitTask> = {}, id?: string): Promise<TaskAnswer> =>
-  taskIn(await world.ask(`${LAB}.submit`, aSubmission(changes), id))
+const submit = async (
+  world: ClientWorld,
+  changes: Partial<SubmitTask> = {},
+  id?: string,
+): Promise<TaskAnswer> => taskIn(await world.ask(`${LAB}.submit`, aSubmission(changes), id))
 
 async function withNode(world: ClientWorld): Promise<void> {
   world.bus.subscribe(`gpu.v1.node.${NODE}.command`, (message, _subject, reply) => {
     const { body } = message
     if (!('task_id' in body) || !('attempt' in body)) return
     const { task_id, attempt } = body
-    reply(envelopeOf({ op: 'result', task_id, attempt, outcome: 'accepted', reason: null, residency: 'none', generation: 0 }))
+    reply(
+      envelopeOf({
+        op: 'result',
+        task_id,
+        attempt,
+        outcome: 'accepted',
+        reason: null,
+        residency: 'none',
+        generation: 0,
+      }),
+    )
   })
   const { gpus, tasks, finished_unacked } = aHeartbeat(NODE)
-  const more = { name: NODE, address: '', host_swap_mib: 100_000, signals_wanted: true, device: 'process', allow_exec: true } as const
-  await world.ask(`gpu.v1.node.${NODE}.hello`, { op: 'hello', node_id: NODE, gpus, tasks, finished_unacked, ...more })
+  const more = {
+    name: NODE,
+    address: '',
+    host_swap_mib: 100_000,
+    signals_wanted: true,
+    device: 'process',
+    allow_exec: true,
+  } as const
+  await world.ask(`gpu.v1.node.${NODE}.hello`, {
+    op: 'hello',
+    node_id: NODE,
+    gpus,
+    tasks,
+    finished_unacked,
+    ...more,
+  })
 }
 
 test('a client submits, sees what became of it, and cancels', async () => {
   const world = await clientWorld()
   const labels = [{ name: 'team', value: 'vision' }]
-  const asked = await submit(world, { name: 'train', labels, priority: 0, command: ['true'], max_runtime_seconds: 60 })
-  expect(asked).toMatchObject({ name: 'train', state: 'pending', node_id: null, gpus: [], reason: expect.any(String) as string })
+  const asked = await submit(world, {
+    name: 'train',
+    labels,
+    priority: 0,
+    command: ['true'],
+    max_runtime_seconds: 60,
+  })
+  expect(asked).toMatchObject({
+    name: 'train',
+    state: 'pending',
+    node_id: null,
+    gpus: [],
+    reason: expect.any(String) as string,
+  })
   const { spec } = world.controller.views.openTask(asked.task_id) ?? {}
-  expect(spec).toMatchObject({ owner: 'nats:lab', labels: { team: 'vision' }, priority: 0, command: ['true'], maxRuntimeMs: 60_000 })
+  expect(spec).toMatchObject({
+    owner: 'nats:lab',
+    labels: { team: 'vision' },
+    priority: 0,
+    command: ['true'],
+    maxRuntimeMs: 60_000,
+  })
   await withNode(world)
   const { task_id } = asked
-  expect(await world.ask(`${LAB}.get`, { op: 'get', task_id })).toMatchObject({ state: 'assigned', node_id: NODE, gpus: [0], attempt: 1 })
+  expect(await world.ask(`${LAB}.get`, { op: 'get', task_id })).toMatchObject({
+    state: 'assigned',
+    node_id: NODE,
+    gpus: [0],
+    attempt: 1,
+  })
   const waiting = await submit(world, { vram_mib: 20_000 })
   expect(waiting).toMatchObject({ state: 'pending' })
   const cancelled = { state: 'cancelled', reason: 'cancelled by client lab' }
-  expect(await world.ask(`${LAB}.cancel`, { op: 'cancel', task_id: waiting.task_id })).toMatchObject(cancelled)
+  expect(await world.ask(`${LAB}.cancel`, { op: 'cancel', task_id: waiting.task_id })).toMatchObject(
+    cancelled,
+  )
   expect(await world.ask(`${LAB}.get`, { op: 'get', task_id: waiting.task_id })).toMatchObject(cancelled)
-  expect(await world.ask(`${LAB}.cancel`, { op: 'cancel', task_id: waiting.task_id }), 'again').toMatchObject(cancelled)
+  expect(await world.ask(`${LAB}.cancel`, { op: 'cancel', task_id: waiting.task_id }), 'again').toMatchObject(
+    cancelled,
+  )
 })
 
 test('a lease goes on while its client says so, and ends when it does not; one with a command needs no keeping', async () => {
@@ -58,12 +112,21 @@ test('a lease goes on while its client says so, and ends when it does not; one w
   const kept = await world.ask(`${LAB}.keepalive`, { op: 'keepalive', task_id, busy: true })
   expect(kept).toMatchObject({ op: 'task', task_id, expires_in_ms: 60_000 })
   await world.pass(50_000)
-  expect(await world.ask(`${LAB}.get`, { op: 'get', task_id })).toMatchObject({ state: 'pending', expires_in_ms: null })
+  expect(await world.ask(`${LAB}.get`, { op: 'get', task_id })).toMatchObject({
+    state: 'pending',
+    expires_in_ms: null,
+  })
   await world.pass(20_000)
-  expect(await world.ask(`${LAB}.get`, { op: 'get', task_id })).toMatchObject({ state: 'cancelled', reason: 'lease_expired' })
+  expect(await world.ask(`${LAB}.get`, { op: 'get', task_id })).toMatchObject({
+    state: 'cancelled',
+    reason: 'lease_expired',
+  })
   const other = await submit(world, { command: ['true'] })
   const refused = await world.ask(`${LAB}.keepalive`, { op: 'keepalive', task_id: other.task_id, busy: true })
-  expect(refused).toMatchObject({ op: 'refused', reason: expect.stringMatching(/^conflict: .* runs a command/) as string })
+  expect(refused).toMatchObject({
+    op: 'refused',
+    reason: expect.stringMatching(/^conflict: .* runs a command/) as string,
+  })
 })
 
 test('others’ tasks are neither seen nor cancelled nor kept alive: they are answered like ones that do not exist', async () => {
@@ -106,7 +169,9 @@ test('an answer is given when the task is durable, to everybody who repeats it m
     commit: (batch: Batch) => {
       if (!isSlow) return inner.commit(batch)
       return new Promise<void>((resolve, reject) => {
-        commits.push((fault) => (fault === undefined ? void Promise.resolve(inner.commit(batch)).then(resolve) : reject(fault)))
+        commits.push((fault) =>
+          fault === undefined ? void Promise.resolve(inner.commit(batch)).then(resolve) : reject(fault),
+        )
       })
     },
   }
@@ -192,8 +257,13 @@ test.each<Partial<SubmitTask>>([
   const { op: _, labels, name, vram_mib, command, ...rest } = aSubmission(changes)
   const optional = { name, vram_mib, command }
   const given = Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== null))
-  const rest_ = { ...rest, ...given, labels: Object.fromEntries(labels.map((label) => [label.name, label.value])) }
-  const isInRest = Compile(TaskRequestSchema).Check(rest_) && (vram_mib !== null || rest.gpu_mode === 'exclusive')
+  const rest_ = {
+    ...rest,
+    ...given,
+    labels: Object.fromEntries(labels.map((label) => [label.name, label.value])),
+  }
+  const isInRest =
+    Compile(TaskRequestSchema).Check(rest_) && (vram_mib !== null || rest.gpu_mode === 'exclusive')
   const decoded = decode(encode(envelopeOf(aSubmission(changes))))
   const world = await clientWorld()
   const isOverBus = decoded.ok && (await world.ask(`${LAB}.submit`, aSubmission(changes))).op === 'task'

@@ -16,15 +16,32 @@ const ALL = {
 describe('the variables of a client', () => {
   it('fill in what a submission leaves out', () => {
     expect(withClientVariables({}, ALL)).toEqual({
-      request: { vram_mib: 8192, priority: 3, gpu_count: 2, gpu_mode: 'exclusive', noswap: 1, groups: ['g1', 'g2'] },
+      request: {
+        vram_mib: 8192,
+        priority: 3,
+        gpu_count: 2,
+        gpu_mode: 'exclusive',
+        noswap: 1,
+        groups: ['g1', 'g2'],
+      },
       taken: ['REQUIRED_VRAM=8Gi', 'PRIO=3', 'GPU_COUNT=2', 'GPU_MODE=exclusive'],
     })
     expect(withClientVariables({}, {})).toEqual({ request: {}, taken: [] })
-    expect(withClientVariables({}, { PRIO: ' ', GPU_MODE: '', VENDOR_SWAP_FROM_VRAM: '1' })).toEqual({ request: { noswap: 0 }, taken: [] })
+    expect(withClientVariables({}, { PRIO: ' ', GPU_MODE: '', VENDOR_SWAP_FROM_VRAM: '1' })).toEqual({
+      request: { noswap: 0 },
+      taken: [],
+    })
   })
 
   it('never replace what is given, and are not even read then', () => {
-    const given = { vram_mib: 1, priority: 0, gpu_count: 1, gpu_mode: 'shared', noswap: 0, groups: [] } as const
+    const given = {
+      vram_mib: 1,
+      priority: 0,
+      gpu_count: 1,
+      gpu_mode: 'shared',
+      noswap: 0,
+      groups: [],
+    } as const
     expect(withClientVariables(given, { ...ALL, PRIO: 'high' })).toEqual({ request: given, taken: [] })
   })
 
@@ -50,8 +67,14 @@ describe('the variables of a client', () => {
       const { id } = await createClient({ url, environment }).tasks.submit({ vram_mib: 10, ...request })
       return world.open.get(id)?.spec
     }
-    expect(await submitted({ VENDOR_SWAP_FROM_VRAM: '0', CONTROLLER_NODE_GROUP_IDS: 'g1' })).toMatchObject({ noswap: 1, groups: ['g1'] })
-    expect(await submitted({ VENDOR_SWAP_FROM_VRAM: '0' }, { noswap: 0 })).toMatchObject({ noswap: 0, groups: [] })
+    expect(await submitted({ VENDOR_SWAP_FROM_VRAM: '0', CONTROLLER_NODE_GROUP_IDS: 'g1' })).toMatchObject({
+      noswap: 1,
+      groups: ['g1'],
+    })
+    expect(await submitted({ VENDOR_SWAP_FROM_VRAM: '0' }, { noswap: 0 })).toMatchObject({
+      noswap: 0,
+      groups: [],
+    })
     expect(await submitted({ PRIO: '4', REQUIRED_VRAM: '1Gi' })).toMatchObject({ priority: 4, vramMib: 10 })
   })
 })

@@ -1,6 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { ApiError, ConnectionError, createClient, UnexpectedAnswer, type Event } from '../../cli/client/client.ts'
+import {
+  ApiError,
+  ConnectionError,
+  createClient,
+  UnexpectedAnswer,
+  type Event,
+} from '../../cli/client/client.ts'
 import { NODE_ID } from '../support/api-world.ts'
 import { askedApi, askedServer, deadAddress, type Asked } from '../support/asked.ts'
 
@@ -24,8 +30,14 @@ describe('before a controller', () => {
     const task = await client.tasks.submit({ name: 'one', vram_mib: 8192, labels: { a: 'b' } })
     expect(task).toMatchObject({ name: 'one', state: 'pending', vram_mib: 8192 })
     expect(await client.tasks.get(task.id)).toEqual(task)
-    expect(await client.tasks.update(task.id, { labels: { a: null, c: 'd' } })).toMatchObject({ labels: { c: 'd' } })
-    expect(await client.tasks.explain(task.id)).toMatchObject({ task_id: task.id, waits: true, wait: { reason: 'WAITING_VRAM' } })
+    expect(await client.tasks.update(task.id, { labels: { a: null, c: 'd' } })).toMatchObject({
+      labels: { c: 'd' },
+    })
+    expect(await client.tasks.explain(task.id)).toMatchObject({
+      task_id: task.id,
+      waits: true,
+      wait: { reason: 'WAITING_VRAM' },
+    })
     expect((await client.tasks.list({ q: 'one', limit: 1 })).items).toMatchObject([{ id: task.id }])
     expect(await client.tasks.cancel(task.id)).toMatchObject({ state: 'cancelled' })
   })
@@ -42,17 +54,28 @@ describe('before a controller', () => {
 
   test('nodes, groups, configuration, summary, version and readiness', async () => {
     expect(await client.nodes.get(NODE_ID)).toMatchObject({ name: 'node-1' })
-    expect(await client.nodes.configure(NODE_ID, { overcommit_vram_percent: 30 })).toMatchObject({ overcommit_vram_percent: 30 })
+    expect(await client.nodes.configure(NODE_ID, { overcommit_vram_percent: 30 })).toMatchObject({
+      overcommit_vram_percent: 30,
+    })
     expect(await client.nodes.cordon(NODE_ID)).toMatchObject({ cordoned: true })
     expect(await client.nodes.uncordon(NODE_ID)).toMatchObject({ cordoned: false })
-    expect(await client.groups.create({ id: 'a b' })).toMatchObject({ id: 'a b', description: '', node_ids: [] })
+    expect(await client.groups.create({ id: 'a b' })).toMatchObject({
+      id: 'a b',
+      description: '',
+      node_ids: [],
+    })
     expect(await client.groups.addNode('a b', NODE_ID)).toMatchObject({ node_ids: [NODE_ID] })
-    expect(await client.groups.put('a b', { node_ids: [NODE_ID], description: 'x' })).toMatchObject({ description: 'x' })
+    expect(await client.groups.put('a b', { node_ids: [NODE_ID], description: 'x' })).toMatchObject({
+      description: 'x',
+    })
     expect(await client.groups.removeNode('a b', NODE_ID)).toBeNull()
     expect(await client.groups.get('a b')).toMatchObject({ node_ids: [] })
     expect(await client.groups.list()).toHaveLength(1)
     expect(await client.groups.delete('a b', { force: true })).toBeNull()
-    expect(await client.config.set({ idle_swap_out_seconds: 60 })).toMatchObject({ idle_swap_out_seconds: 60, source: 'persisted' })
+    expect(await client.config.set({ idle_swap_out_seconds: 60 })).toMatchObject({
+      idle_swap_out_seconds: 60,
+      source: 'persisted',
+    })
     expect(await client.config.get()).toMatchObject({ idle_swap_out_seconds: 60 })
     expect(await client.summary()).toMatchObject({ nodes: { total: 1 } })
     expect(await client.version()).toMatchObject({ name: 'headroom', version: '0.0.0-test' })
@@ -73,9 +96,12 @@ describe('before a controller', () => {
     expect(await failure(client.tasks.get('none'))).toMatchObject({ status: 404, code: 'not_found' })
   })
 
-  test.each(['', '.', '..', 'a/b', 'a?b#c', 'ü', '%2e', '‮'])('the id %j asks for nothing else', async (id) => {
-    expect(await failure(client.tasks.cancel(id))).toMatchObject({ status: 404 })
-  })
+  test.each(['', '.', '..', 'a/b', 'a?b#c', 'ü', '%2e', '‮'])(
+    'the id %j asks for nothing else',
+    async (id) => {
+      expect(await failure(client.tasks.cancel(id))).toMatchObject({ status: 404 })
+    },
+  )
 
   test('events are followed from a seq on, until the signal', async () => {
     api.world.addEvent('task_submitted', { taskId: 't1' })
@@ -117,7 +143,9 @@ describe('a token', () => {
 
 describe('trying again', () => {
   /** Answers by a list of steps, the last one for ever after. */
-  async function stepServer(steps: readonly ((request: IncomingMessage, response: ServerResponse) => void)[]) {
+  async function stepServer(
+    steps: readonly ((request: IncomingMessage, response: ServerResponse) => void)[],
+  ) {
     const asked: string[] = []
     const url = await askedServer((request, response) => {
       asked.push(request.method ?? '')
@@ -126,8 +154,10 @@ describe('trying again', () => {
     return { asked, client: createClient({ url, attempts: 3 }) }
   }
   const cut = (request: IncomingMessage): void => void request.socket.destroy()
-  const busy = (_: IncomingMessage, response: ServerResponse): void => problem(response, 429, 'too_many_pending', { 'retry-after': '0' })
-  const storeDown = (_: IncomingMessage, response: ServerResponse): void => problem(response, 503, 'store_failed', { 'retry-after': '0' })
+  const busy = (_: IncomingMessage, response: ServerResponse): void =>
+    problem(response, 429, 'too_many_pending', { 'retry-after': '0' })
+  const storeDown = (_: IncomingMessage, response: ServerResponse): void =>
+    problem(response, 503, 'store_failed', { 'retry-after': '0' })
   const fine = (_: IncomingMessage, response: ServerResponse): void => answer(response, 200, { id: 'x' })
 
   test('a read is repeated after a broken connection and after 503', async () => {
@@ -156,10 +186,16 @@ describe('trying again', () => {
 
   test('what may not be carried out twice is not repeated when its fate is not known', async () => {
     const broken = await stepServer([cut, fine])
-    expect(await failure(broken.client.tasks.cancel('x'))).toMatchObject({ name: 'ConnectionError', isUnsent: false })
+    expect(await failure(broken.client.tasks.cancel('x'))).toMatchObject({
+      name: 'ConnectionError',
+      isUnsent: false,
+    })
     expect(broken.asked).toEqual(['DELETE'])
     const unsure = await stepServer([storeDown, fine])
-    expect(await failure(unsure.client.tasks.cancel('x'))).toMatchObject({ code: 'store_failed', retryAfterSeconds: 0 })
+    expect(await failure(unsure.client.tasks.cancel('x'))).toMatchObject({
+      code: 'store_failed',
+      retryAfterSeconds: 0,
+    })
     expect(unsure.asked).toEqual(['DELETE'])
   })
 
@@ -173,7 +209,10 @@ describe('trying again', () => {
     const url = await deadAddress()
     const error = await failure(createClient({ url, attempts: 2 }).tasks.submit({ vram_mib: 1 }))
     expect(error).toBeInstanceOf(ConnectionError)
-    expect(error).toMatchObject({ isUnsent: true, message: `cannot reach the controller at ${url}: nobody listens there` })
+    expect(error).toMatchObject({
+      isUnsent: true,
+      message: `cannot reach the controller at ${url}: nobody listens there`,
+    })
   })
 
   test('the caller’s signal ends it at once, as an abort', async () => {
@@ -187,9 +226,18 @@ describe('trying again', () => {
 
 describe('what is no controller', () => {
   test.each([
-    ['a page', (response: ServerResponse) => void response.setHeader('content-type', 'text/html').end('<h1>hello</h1>'), /no JSON/],
+    [
+      'a page',
+      (response: ServerResponse) =>
+        void response.setHeader('content-type', 'text/html').end('<h1>hello</h1>'),
+      /no JSON/,
+    ],
     ['an error page', (response: ServerResponse) => void response.writeHead(502).end('bad gateway'), /502/],
-    ['a redirect', (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /302/],
+    [
+      'a redirect',
+      (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+      /302/,
+    ],
   ])('%s is an unexpected answer', async (_what, reply, says) => {
     const url = await askedServer((_request, response) => reply(response))
     const error = await failure(createClient({ url }).summary())
@@ -199,21 +247,36 @@ describe('what is no controller', () => {
 
   test('a problem with odd fields is an API error all the same', async () => {
     const url = await askedServer((_request, response) =>
-      response.writeHead(409, { 'content-type': 'application/problem+json' }).end('{"detail": 7, "errors": "x"}'),
+      response
+        .writeHead(409, { 'content-type': 'application/problem+json' })
+        .end('{"detail": 7, "errors": "x"}'),
     )
-    expect(await failure(createClient({ url }).summary())).toMatchObject({ status: 409, code: 'unknown', errors: [], detail: 'status 409' })
+    expect(await failure(createClient({ url }).summary())).toMatchObject({
+      status: 409,
+      code: 'unknown',
+      errors: [],
+      detail: 'status 409',
+    })
   })
 
-  test.each(['', 'localhost:30080', 'ftp://x', 'http://u:p@x', 'http://x/?a=1', 'nonsense'])('%j is no address', (url) => {
-    expect(() => createClient({ url })).toThrow(TypeError)
-  })
+  test.each(['', 'localhost:30080', 'ftp://x', 'http://u:p@x', 'http://x/?a=1', 'nonsense'])(
+    '%j is no address',
+    (url) => {
+      expect(() => createClient({ url })).toThrow(TypeError)
+    },
+  )
 })
 
 function answer(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
-function problem(response: ServerResponse, status: number, code: string, headers: Record<string, string>): void {
+function problem(
+  response: ServerResponse,
+  status: number,
+  code: string,
+  headers: Record<string, string>,
+): void {
   response
     .writeHead(status, { 'content-type': 'application/problem+json', ...headers })
     .end(JSON.stringify({ status, code, detail: code, errors: [], request_id: 'r' }))

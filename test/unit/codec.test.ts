@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { MessageTooLargeError, decode, encode } from '../../protocol/codec.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import type { Body, Boot, Envelope, Hello, StartCommand, TaskReport } from '../../protocol/messages.ts'
-import { MAX_ATTEMPTS_PER_NODE, MAX_DETAIL_LENGTH, MAX_EVENTS, MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
+import {
+  MAX_ATTEMPTS_PER_NODE,
+  MAX_DETAIL_LENGTH,
+  MAX_EVENTS,
+  MAX_MESSAGE_BYTES,
+} from '../../protocol/schema.ts'
 import { mayBeAccepted } from '../support/asyncapi-validators.ts'
 import { ODD_VALUES, OPERATIONS, envelopeOf, pathsOf, withValueAt } from '../support/message-arbitraries.ts'
 
@@ -58,7 +63,10 @@ const hello: Hello = {
 describe('a field that may be missing', () => {
   it('is held to its range where it is there, and unknown ones beside it are dropped where it is not', () => {
     const sent = (body: object) => decodeJson({ ...sealed(hello), body })
-    expect(sent({ ...hello, host_link_mib_per_s: 12_288 })).toMatchObject({ ok: true, envelope: { body: { host_link_mib_per_s: 12_288 } } })
+    expect(sent({ ...hello, host_link_mib_per_s: 12_288 })).toMatchObject({
+      ok: true,
+      envelope: { body: { host_link_mib_per_s: 12_288 } },
+    })
     for (const wrong of [0, -1, 1.5, null, '12288', 16_777_217]) {
       expect(sent({ ...hello, host_link_mib_per_s: wrong })).toMatchObject({
         ok: false,
@@ -80,32 +88,55 @@ describe('a message', () => {
   it('holds the fields of the schema and no others, at any depth', () => {
     const known = sealed(hello)
     const body = { ...hello, extra: { deep: [1] }, tasks: [{ ...task, colour: 'red' }] }
-    expect(decodeJson({ ...known, later: true, boot: { ...BOOT, host: 'x' }, body })).toEqual({ ok: true, envelope: known })
+    expect(decodeJson({ ...known, later: true, boot: { ...BOOT, host: 'x' }, body })).toEqual({
+      ok: true,
+      envelope: known,
+    })
   })
 
   it('of another version is refused whatever else it holds', () => {
-    expect(decodeJson({ v: 2, body: 'who knows' })).toEqual({ ok: false, reason: 'wrong_version', why: 'v: must be 1, not 2' })
+    expect(decodeJson({ v: 2, body: 'who knows' })).toEqual({
+      ok: false,
+      reason: 'wrong_version',
+      why: 'v: must be 1, not 2',
+    })
     expect(decodeJson({})).toEqual({ ok: false, reason: 'wrong_version', why: 'v: must be 1, not missing' })
   })
 
   it('with an operation that nobody knows is refused, also when an object has a member of that name', () => {
     for (const op of ['reboot', 'toString', 'constructor', '__proto__', '', 7, null]) {
-      expect(why({ ...sealed(start), body: { ...start, op } })).toMatch(/^body\.op: must be one of hello, heartbeat, /)
+      expect(why({ ...sealed(start), body: { ...start, op } })).toMatch(
+        /^body\.op: must be one of hello, heartbeat, /,
+      )
     }
   })
 
   it('that is no JSON in UTF-8, or no object, is refused', () => {
-    for (const bytes of [[], [0x7b], [0xff, 0xfe], [0xef, 0xbb, 0xbf, 0x7b, 0x7d], [0x22, 0xc3, 0x28, 0x22]]) {
-      expect(decode(Uint8Array.from(bytes))).toEqual({ ok: false, reason: 'not_json', why: 'message: is no JSON in UTF-8' })
+    for (const bytes of [
+      [],
+      [0x7b],
+      [0xff, 0xfe],
+      [0xef, 0xbb, 0xbf, 0x7b, 0x7d],
+      [0x22, 0xc3, 0x28, 0x22],
+    ]) {
+      expect(decode(Uint8Array.from(bytes))).toEqual({
+        ok: false,
+        reason: 'not_json',
+        why: 'message: is no JSON in UTF-8',
+      })
     }
-    for (const value of [null, 1, 'hello', true, []]) expect(why(value)).toMatch(/^message: must be an object, not /)
+    for (const value of [null, 1, 'hello', true, []])
+      expect(why(value)).toMatch(/^message: must be an object, not /)
     expect(decode(new TextEncoder().encode('['.repeat(200_000))).ok).toBe(false)
   })
 
   it('above 256 KiB is neither sent nor read', () => {
     const long = sealed({ ...start, command: Array.from({ length: 70 }, () => 'x'.repeat(4096)) })
     expect(() => encode(long)).toThrow(MessageTooLargeError)
-    expect(decodeJson(long)).toMatchObject({ ok: false, why: expect.stringMatching(/^message: \d+ bytes, at most 262144$/) as string })
+    expect(decodeJson(long)).toMatchObject({
+      ok: false,
+      why: expect.stringMatching(/^message: \d+ bytes, at most 262144$/) as string,
+    })
   })
 })
 
@@ -117,11 +148,23 @@ describe('a field', () => {
     ['seq', '7', 'seq: must be a whole number from 0 to 2251799813685248, not "7"'],
     ['epoch', 2 ** 53, 'epoch: must be a whole number from 0 to 2251799813685248, not 9007199254740992'],
     ['boot', null, 'boot: must be an object, not null'],
-    ['boot.counter', undefined, 'boot.counter: must be a whole number from 0 to 2251799813685248, not missing'],
+    [
+      'boot.counter',
+      undefined,
+      'boot.counter: must be a whole number from 0 to 2251799813685248, not missing',
+    ],
     ['body', [], 'body: must be an object, not a list of 0 items'],
     ['body.attempt', 0, 'body.attempt: must be a whole number from 1 to 2147483647, not 0'],
-    ['body.task_id', 'a\nb', 'body.task_id: must be a text of 1 to 200 characters, without control characters, not "a\\nb"'],
-    ['body.task_id', 'x'.repeat(201), /^body\.task_id: must be a text of 1 to 200 characters, .*, not "x{39}…$/],
+    [
+      'body.task_id',
+      'a\nb',
+      'body.task_id: must be a text of 1 to 200 characters, without control characters, not "a\\nb"',
+    ],
+    [
+      'body.task_id',
+      'x'.repeat(201),
+      /^body\.task_id: must be a text of 1 to 200 characters, .*, not "x{39}…$/,
+    ],
     ['body.task_id', '\ud800', /^body\.task_id: must be a text /],
     ['body.gpus', [], 'body.gpus: must be a list of 1 to 16 items, not a list of 0 items'],
     ['body.gpus', [2, 2], 'body.gpus: must not hold a number twice'],
@@ -131,22 +174,33 @@ describe('a field', () => {
     ['body.gpu_mode', 'Shared', 'body.gpu_mode: must be "shared", "exclusive", not "Shared"'],
     ['body.noswap', true, 'body.noswap: must be 0, 1, not true'],
     ['body.priority', 5, 'body.priority: must be 0, 1, 2, 3, 4, not 5'],
-    ['body.command', ['a\0b'], 'body.command[0]: must be a text of 0 to 4096 characters, without NUL, not "a\\u0000b"'],
+    [
+      'body.command',
+      ['a\0b'],
+      'body.command[0]: must be a text of 0 to 4096 characters, without NUL, not "a\\u0000b"',
+    ],
     ['body.command', 'ls', 'body.command: must be a list of 1 to 256 items, not "ls" (null is allowed)'],
   ]
   it.each(refusals)('%s with the value %j is refused by name', (path, value, expected) => {
-    expect(why(withValueAt(sealed(start), path, value))).toEqual(expected instanceof RegExp ? expect.stringMatching(expected) : expected)
+    expect(why(withValueAt(sealed(start), path, value))).toEqual(
+      expected instanceof RegExp ? expect.stringMatching(expected) : expected,
+    )
   })
 
   it('of each kind is refused when it is missing', () => {
     for (const path of pathsOf(sealed(start)).filter((each) => !/\d/.test(each))) {
-      expect(why(withValueAt(sealed(start), path, undefined))).toMatch(new RegExp(`^${path}: must be .*, not missing`))
+      expect(why(withValueAt(sealed(start), path, undefined))).toMatch(
+        new RegExp(`^${path}: must be .*, not missing`),
+      )
     }
   })
 
   it('named like a way to the prototype is refused, not ignored', () => {
     for (const name of ['__proto__', 'constructor', 'prototype']) {
-      const evil = JSON.stringify(sealed(hello)).replace('"tasks":[{', `"tasks":[{"${name}":{"isAdmin":true},`)
+      const evil = JSON.stringify(sealed(hello)).replace(
+        '"tasks":[{',
+        `"tasks":[{"${name}":{"isAdmin":true},`,
+      )
       expect(decode(new TextEncoder().encode(evil))).toEqual({
         ok: false,
         reason: 'bad_field',
@@ -172,23 +226,46 @@ describe('a field', () => {
 
   it('may be null only where the table says so', () => {
     expect(decode(encode(sealed({ ...start, command: null }))).ok).toBe(true)
-    expect(why(withValueAt(sealed(start), 'body.gpus', null))).toBe('body.gpus: must be a list of 1 to 16 items, not null')
+    expect(why(withValueAt(sealed(start), 'body.gpus', null))).toBe(
+      'body.gpus: must be a list of 1 to 16 items, not null',
+    )
   })
 })
 
 describe('what is as long as it may be', () => {
   it('a snapshot of as many attempts as a node takes fits a message', () => {
-    const tasks = Array.from({ length: MAX_ATTEMPTS_PER_NODE }, () => ({ ...task, gpus: [...Array(16).keys()], idle_ms: 86_400_000 }))
-    expect(encode(sealed({ ...hello, tasks, finished_unacked: [] })).byteLength).toBeLessThan(MAX_MESSAGE_BYTES)
+    const tasks = Array.from({ length: MAX_ATTEMPTS_PER_NODE }, () => ({
+      ...task,
+      gpus: [...Array(16).keys()],
+      idle_ms: 86_400_000,
+    }))
+    expect(encode(sealed({ ...hello, tasks, finished_unacked: [] })).byteLength).toBeLessThan(
+      MAX_MESSAGE_BYTES,
+    )
   })
 
   it('a message full of events is read, one more is refused', () => {
-    const entry = { kind: 'finished', n: 1, task_id: TASK_ID, attempt: 1, outcome: 'failed', exit_code: 1 } as const
+    const entry = {
+      kind: 'finished',
+      n: 1,
+      task_id: TASK_ID,
+      attempt: 1,
+      outcome: 'failed',
+      exit_code: 1,
+    } as const
     const events = (count: number, detail: string) =>
-      sealed({ op: 'events', node_id: 'n-1', entries: Array.from({ length: count }, () => ({ ...entry, detail })) })
+      sealed({
+        op: 'events',
+        node_id: 'n-1',
+        entries: Array.from({ length: count }, () => ({ ...entry, detail })),
+      })
     expect(decode(encode(events(MAX_EVENTS, 'x'.repeat(MAX_DETAIL_LENGTH)))).ok).toBe(true)
-    expect(why(events(MAX_EVENTS + 1, ''))).toBe(`body.entries: must be a list of 1 to ${MAX_EVENTS} items, not a list of 257 items`)
-    expect(why(events(1, 'x'.repeat(MAX_DETAIL_LENGTH + 1)))).toMatch(/^body\.entries\[0\]\.detail: must be a text of 0 to 512 characters/)
+    expect(why(events(MAX_EVENTS + 1, ''))).toBe(
+      `body.entries: must be a list of 1 to ${MAX_EVENTS} items, not a list of 257 items`,
+    )
+    expect(why(events(1, 'x'.repeat(MAX_DETAIL_LENGTH + 1)))).toMatch(
+      /^body\.entries\[0\]\.detail: must be a text of 0 to 512 characters/,
+    )
   })
 })
 
@@ -214,7 +291,9 @@ describe('hostile bytes', () => {
       fc.constantFrom(...ODD_VALUES),
       (envelope, at, value) => {
         const paths = pathsOf(envelope)
-        const changed: unknown = JSON.parse(JSON.stringify(withValueAt(envelope, paths[at % paths.length] as string, value)))
+        const changed: unknown = JSON.parse(
+          JSON.stringify(withValueAt(envelope, paths[at % paths.length] as string, value)),
+        )
         const isAccepted = decodeJson(changed).ok
         if (!isAccepted) refused += 1
         expect(isAccepted).toBe(mayBeAccepted(changed))
@@ -236,11 +315,13 @@ function hostileBytes(): fc.Arbitrary<Uint8Array> {
       return changed
     })
   // Bytes that stand in messages: such changes stay JSON far more often.
-  const swapped = fc.tuple(sent, fc.nat(), fc.constantFrom(...'0123456789-.eE"{}[],:tfn\\u ')).map(([bytes, at, character]) => {
-    const changed = bytes.slice()
-    changed[at % changed.length] = character.charCodeAt(0)
-    return changed
-  })
+  const swapped = fc
+    .tuple(sent, fc.nat(), fc.constantFrom(...'0123456789-.eE"{}[],:tfn\\u '))
+    .map(([bytes, at, character]) => {
+      const changed = bytes.slice()
+      changed[at % changed.length] = character.charCodeAt(0)
+      return changed
+    })
   const spliced = fc
     .tuple(sent, sent, fc.nat(), fc.nat())
     .map(([a, b, i, j]) => Uint8Array.from([...a.slice(0, i % a.length), ...b.slice(j % b.length)]))
@@ -266,5 +347,7 @@ function why(value: unknown): string {
 function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {
   const details = fc.check(property, { seed: SEED, numRuns })
   if (details.failed)
-    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, { cause: details.errorInstance })
+    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, {
+      cause: details.errorInstance,
+    })
 }

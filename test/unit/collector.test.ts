@@ -5,7 +5,11 @@ import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 const SECOND = 1000
 
 it('a growth for which host memory cannot be promised collects nothing, however long it waits', () => {
-  const b = new ClusterBuilder({ safety_reserve_mib: 0, swap_in_aging_seconds: 120, idle_swap_out_seconds: 60 })
+  const b = new ClusterBuilder({
+    safety_reserve_mib: 0,
+    swap_in_aging_seconds: 120,
+    idle_swap_out_seconds: 60,
+  })
   b.addNode({ id: 'n', gpus: [100], hostSwapMib: 70 })
   const [one, two] = [b.submit({ vramMib: 40 }), b.submit({ vramMib: 40 })]
   b.settle()
@@ -15,11 +19,19 @@ it('a growth for which host memory cannot be promised collects nothing, however 
   b.cycle()
   b.submit({ vramMib: 5000 })
   b.advance(200 * SECOND)
-  expect([placementOf(one).demandMib, placementOf(two).demandMib, b.node('n').collector]).toEqual([50, 40, null])
+  expect([placementOf(one).demandMib, placementOf(two).demandMib, b.node('n').collector]).toEqual([
+    50,
+    40,
+    null,
+  ])
 })
 
 it('a return that backs off after a failed copy collects nothing, and is tried again when the back-off ends', () => {
-  const b = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 100, swap_in_aging_seconds: 1 })
+  const b = new ClusterBuilder({
+    safety_reserve_mib: 0,
+    default_vram_overcommit_percent: 100,
+    swap_in_aging_seconds: 1,
+  })
   b.addNode({ id: 'n', gpus: [100] })
   const task = b.submitSwappedOut({ vramMib: 60 })
   b.wants(task, true)
@@ -41,7 +53,9 @@ it('a P0 return for which the collector lets go has its bytes at once, before an
     idle_swap_out_seconds: 86_400,
   })
   b.addNode({ id: 'n', gpus: [1000] })
-  const away = [{ vramMib: 295 }, { vramMib: 312, priority: 0 as const }, { vramMib: 516 }].map((fields) => b.submitSwappedOut(fields))
+  const away = [{ vramMib: 295 }, { vramMib: 312, priority: 0 as const }, { vramMib: 516 }].map((fields) =>
+    b.submitSwappedOut(fields),
+  )
   const [aged, urgent, late] = away as [LiveTask, LiveTask, LiveTask]
   const leaving = b.submit({ vramMib: 305 })
   b.submit({ vramMib: 422 })
@@ -57,11 +71,19 @@ it('a P0 return for which the collector lets go has its bytes at once, before an
   b.cycle()
   b.swapped(leaving)
   b.cycle()
-  expect([aged, urgent, late].map((task) => placementOf(task).residency)).toEqual(['swapped_out', 'swapping_in', 'swapped_out'])
+  expect([aged, urgent, late].map((task) => placementOf(task).residency)).toEqual([
+    'swapped_out',
+    'swapping_in',
+    'swapped_out',
+  ])
 })
 
 it('an aged return collects as soon as somebody has started whose bytes could cover it', () => {
-  const b = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 300, swap_in_aging_seconds: 1 })
+  const b = new ClusterBuilder({
+    safety_reserve_mib: 0,
+    default_vram_overcommit_percent: 300,
+    swap_in_aging_seconds: 1,
+  })
   b.addNode({ id: 'n', gpus: [100] })
   const aged = b.submitSwappedOut({ vramMib: 60 })
   const other = b.submit({ vramMib: 90 })
@@ -99,9 +121,12 @@ it('what a collector leaves over that lets go is for whoever comes first, also b
     idle_swap_out_seconds: 86_400,
   })
   b.addNode({ id: 'n', gpus: [1000] })
-  const away = [{ vramMib: 300 }, { vramMib: 40 }, { vramMib: 60, priority: 0 as const }, { vramMib: 40 }].map((fields) =>
-    b.submitSwappedOut(fields),
-  )
+  const away = [
+    { vramMib: 300 },
+    { vramMib: 40 },
+    { vramMib: 60, priority: 0 as const },
+    { vramMib: 40 },
+  ].map((fields) => b.submitSwappedOut(fields))
   const [collects, aged, urgent, late] = away as [LiveTask, LiveTask, LiveTask, LiveTask]
   b.submit({ vramMib: 895 })
   b.settle()
@@ -115,11 +140,20 @@ it('what a collector leaves over that lets go is for whoever comes first, also b
   b.wants(urgent, true)
   b.wants(late, true)
   b.cycle()
-  expect(away.map((task) => placementOf(task).residency)).toEqual(['swapped_out', 'swapping_in', 'swapping_in', 'swapped_out'])
+  expect(away.map((task) => placementOf(task).residency)).toEqual([
+    'swapped_out',
+    'swapping_in',
+    'swapping_in',
+    'swapped_out',
+  ])
 })
 
 it('a head collects as soon as a noswap task in its way may leave', () => {
-  const b = new ClusterBuilder({ default_vram_overcommit_percent: 100, swap_in_aging_seconds: 600, idle_swap_out_seconds: 86_400 })
+  const b = new ClusterBuilder({
+    default_vram_overcommit_percent: 100,
+    swap_in_aging_seconds: 600,
+    idle_swap_out_seconds: 86_400,
+  })
   b.addNode({ id: 'n', gpus: [120] })
   const holder = b.submit({ vramMib: 40, noswap: 1 })
   b.settle()

@@ -7,7 +7,9 @@ const PERCENTAGES = [0, 50]
 const SEEDS = [1, 2, 3]
 
 function sweep(utilization: (percent: number, seed: number) => number): ComparableRun[] {
-  return PERCENTAGES.flatMap((percent) => SEEDS.map((seed) => sweptRun({ percent, seed, utilization: utilization(percent, seed) })))
+  return PERCENTAGES.flatMap((percent) =>
+    SEEDS.map((seed) => sweptRun({ percent, seed, utilization: utilization(percent, seed) })),
+  )
 }
 
 function single(run: ReturnType<typeof sweptRun>): ComparableRun {
@@ -48,16 +50,27 @@ describe('two sweeps', () => {
   })
 
   it('tell runs that only one of them has, and pair the others', () => {
-    const comparison = compareRuns(before.slice(1), [...before.slice(0, 5), sweptRun({ percent: 80, seed: 1 })])
-    expect(comparison).toMatchObject({ pairs: 4, same: 4, only_in_a: ['50 %, seed 3'], only_in_b: ['0 %, seed 1', '80 %, seed 1'] })
+    const comparison = compareRuns(before.slice(1), [
+      ...before.slice(0, 5),
+      sweptRun({ percent: 80, seed: 1 }),
+    ])
+    expect(comparison).toMatchObject({
+      pairs: 4,
+      same: 4,
+      only_in_a: ['50 %, seed 3'],
+      only_in_b: ['0 %, seed 1', '80 %, seed 1'],
+    })
     expect(hasDifferences(comparison)).toBe(true)
-    expect(formatComparison(comparison)).toContain('only in A: 50 %, seed 3\nonly in B: 0 %, seed 1; 80 %, seed 1\n')
+    expect(formatComparison(comparison)).toContain(
+      'only in A: 50 %, seed 3\nonly in B: 0 %, seed 1; 80 %, seed 1\n',
+    )
     const many = Array.from({ length: 12 }, (_, i) => sweptRun({ percent: 0, seed: 100 + i }))
     expect(formatComparison(compareRuns(before, [...before, ...many]))).toContain('seed 109 and 2 more\n')
   })
 
   it('of one setting each are compared across the setting; of several, setting by setting', () => {
-    const at = (settings: Record<string, number>): ComparableRun[] => SEEDS.map((seed) => sweptRun({ percent: 50, seed, settings }))
+    const at = (settings: Record<string, number>): ComparableRun[] =>
+      SEEDS.map((seed) => sweptRun({ percent: 50, seed, settings }))
     expect(compareRuns(at({ x: 1 }), at({ x: 2 })).pairs).toBe(3)
     const both = [...at({ x: 1 }), ...at({ x: 2 })]
     const comparison = compareRuns(both, at({ x: 2 }))

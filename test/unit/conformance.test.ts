@@ -37,16 +37,24 @@ function tampered(bus: Bus, { heard = same, said = same, answered = same, told =
       )
     },
     subscribe: (pattern, handler: Handler) =>
-      bus.subscribe(pattern, (message, subject, reply) => handler(heard(message), subject, (answer) => reply(answered(answer)))),
+      bus.subscribe(pattern, (message, subject, reply) =>
+        handler(heard(message), subject, (answer) => reply(answered(answer))),
+      ),
     drain: () => bus.drain(),
   }
 }
 
 const same = (message: Envelope): Envelope => message
-const change = (message: Envelope, fields: Partial<Body>): Envelope => ({ ...message, body: { ...message.body, ...fields } as Body })
+const change = (message: Envelope, fields: Partial<Body>): Envelope => ({
+  ...message,
+  body: { ...message.body, ...fields } as Body,
+})
 
 /** @param stopTakesMs how long a task handles SIGTERM: for good, or not at all as a lease */
-async function examined(tampering: Tampering = {}, stopTakesMs = 1000 * HOUR): Promise<readonly RuleReport[]> {
+async function examined(
+  tampering: Tampering = {},
+  stopTakesMs = 1000 * HOUR,
+): Promise<readonly RuleReport[]> {
   const clock = new VirtualClock(1_000_000)
   const random = createSeededRandom('conformance')
   const bus = new SimBus({ clock, mode: 'wire', delayMs: 5 })
@@ -70,7 +78,14 @@ async function examined(tampering: Tampering = {}, stopTakesMs = 1000 * HOUR): P
     areHeartbeatsElided: false,
   })
   server.start()
-  const examiner = new Examiner({ bus, clock, random: random.stream('examiner'), nodeId: NODE_ID, settings: SETTINGS, epoch: 1000 })
+  const examiner = new Examiner({
+    bus,
+    clock,
+    random: random.stream('examiner'),
+    nodeId: NODE_ID,
+    settings: SETTINGS,
+    epoch: 1000,
+  })
   let reports: readonly RuleReport[] | null = null
   void examineServer(examiner, () => {}).then((all) => (reports = all))
   while (reports === null) {
@@ -82,7 +97,8 @@ async function examined(tampering: Tampering = {}, stopTakesMs = 1000 * HOUR): P
   return reports
 }
 
-const broken = (reports: readonly RuleReport[]): string[] => reports.filter(({ verdict }) => verdict === 'broken').map(({ claim }) => claim)
+const broken = (reports: readonly RuleReport[]): string[] =>
+  reports.filter(({ verdict }) => verdict === 'broken').map(({ claim }) => claim)
 
 it('our own server keeps every rule', async () => {
   const reports = await examined()
@@ -98,7 +114,9 @@ describe('a server is found out that', () => {
       {
         heard: (m) => {
           const body = bodyOf(m)
-          return 'node_boot' in body && body.node_boot.random === 'another' ? { ...m, body: { ...body, node_boot: latestBoot } } : m
+          return 'node_boot' in body && body.node_boot.random === 'another'
+            ? { ...m, body: { ...body, node_boot: latestBoot } }
+            : m
         },
         said: (m) => {
           latestBoot = m.boot
@@ -116,12 +134,21 @@ describe('a server is found out that', () => {
       /more memory than there is/,
     ],
     'starts duplicates anew': [
-      { answered: (a) => (bodyOf(a).op === 'result' ? change(a, { outcome: 'accepted', reason: null } as Partial<Body>) : a) },
+      {
+        answered: (a) =>
+          bodyOf(a).op === 'result' ? change(a, { outcome: 'accepted', reason: null } as Partial<Body>) : a,
+      },
       /duplicate start/,
     ],
     'does not resend': [{ said: onlyOnce() }, /resent/],
-    'never stops resending': [{ told: (a) => (bodyOf(a).op === 'events_ack' ? change(a, { up_to: 0 }) : a) }, /sent no more/],
-    'swaps noswap tasks': [{ heard: (m) => (bodyOf(m).op === 'start' ? change(m, { noswap: 0 }) : m) }, /noswap/],
+    'never stops resending': [
+      { told: (a) => (bodyOf(a).op === 'events_ack' ? change(a, { up_to: 0 }) : a) },
+      /sent no more/,
+    ],
+    'swaps noswap tasks': [
+      { heard: (m) => (bodyOf(m).op === 'start' ? change(m, { noswap: 0 }) : m) },
+      /noswap/,
+    ],
     'obeys stale swaps': [
       { heard: (m) => (bodyOf(m).op === 'swap_out' ? change(m, { generation: 1 }) : m) },
       /another residency generation/,
@@ -130,13 +157,21 @@ describe('a server is found out that', () => {
       { heard: (m) => (bodyOf(m).op === 'start' ? change(m, { on_node_loss: 'wait' }) : m) },
       /two leases have passed/,
     ],
-    'ignores stop lists': [{ told: (a) => ('stop' in bodyOf(a) ? change(a, { stop: [] } as Partial<Body>) : a) }, /stop list/],
+    'ignores stop lists': [
+      { told: (a) => ('stop' in bodyOf(a) ? change(a, { stop: [] } as Partial<Body>) : a) },
+      /stop list/,
+    ],
     'never ends a stop with a grace': [
       { heard: (m) => ('grace_ms' in bodyOf(m) ? change(m, { grace_ms: HOUR }) : m) },
       /ends with its grace/,
     ],
     'lets a grace run out whatever comes': [
-      { heard: (m) => (bodyOf(m).op === 'stop' && !('grace_ms' in bodyOf(m)) ? change(m, { grace_ms: HOUR } as Partial<Body>) : m) },
+      {
+        heard: (m) =>
+          bodyOf(m).op === 'stop' && !('grace_ms' in bodyOf(m))
+            ? change(m, { grace_ms: HOUR } as Partial<Body>)
+            : m,
+      },
       /in the middle of one/,
     ],
     'reports what it stopped as failed': [
@@ -144,18 +179,30 @@ describe('a server is found out that', () => {
         said: (m) => {
           const body = bodyOf(m)
           if (body.op !== 'events') return m
-          const entries = body.entries.map((each) => (each.kind === 'finished' ? { ...each, outcome: 'failed' as const } : each))
+          const entries = body.entries.map((each) =>
+            each.kind === 'finished' ? { ...each, outcome: 'failed' as const } : each,
+          )
           return change(m, { entries } as Partial<Body>)
         },
       },
       /reported as stopped/,
     ],
     'says hello to nobody twice': [
-      { told: (a) => (bodyOf(a).op === 'refused' ? change(a, { op: 'lease', settings: SETTINGS, stop: [] } as Partial<Body>) : a) },
+      {
+        told: (a) =>
+          bodyOf(a).op === 'refused'
+            ? change(a, { op: 'lease', settings: SETTINGS, stop: [] } as Partial<Body>)
+            : a,
+      },
       /says hello again/,
     ],
     'keeps its boot whatever it is told': [
-      { told: (a) => (bodyOf(a).op === 'state_reset' ? change(a, { op: 'lease', settings: SETTINGS, stop: [] } as Partial<Body>) : a) },
+      {
+        told: (a) =>
+          bodyOf(a).op === 'state_reset'
+            ? change(a, { op: 'lease', settings: SETTINGS, stop: [] } as Partial<Body>)
+            : a,
+      },
       /start anew above/,
     ],
   }

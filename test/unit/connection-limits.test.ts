@@ -18,7 +18,9 @@ afterEach(async () => {
   world = null
 })
 
-async function listening(options: AccessWorldOptions = {}): Promise<{ readonly port: number; readonly world: AccessWorld }> {
+async function listening(
+  options: AccessWorldOptions = {},
+): Promise<{ readonly port: number; readonly world: AccessWorld }> {
   world = await accessWorld(options)
   await world.app.listen({ host: '127.0.0.1', port: 0 })
   return { port: (world.app.server.address() as { port: number }).port, world }
@@ -77,7 +79,10 @@ describe('Streams', () => {
       const stop = new AbortController()
       streams.push(stop)
       const headers = { authorization: `Bearer ${token}` }
-      const { status } = await fetch(`http://127.0.0.1:${port}/api/v1/events/stream`, { headers, signal: stop.signal })
+      const { status } = await fetch(`http://127.0.0.1:${port}/api/v1/events/stream`, {
+        headers,
+        signal: stop.signal,
+      })
       return status
     }
     for (let i = 0; i < MAX_STREAMS_PER_TOKEN; i++) expect(await follow(first)).toBe(200)

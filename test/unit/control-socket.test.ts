@@ -107,5 +107,7 @@ it('replaces what an earlier server left, is for its user alone, and is gone whe
 
 it('a folder that is not there is a fault', async () => {
   const listener = { busy: () => {}, wanted: () => {}, allocate: () => {} }
-  await expect(openControlSocket(join(folder, 'none', 'x.sock'), null, listener, () => {})).rejects.toThrow(/ENOENT|EACCES/)
+  await expect(openControlSocket(join(folder, 'none', 'x.sock'), null, listener, () => {})).rejects.toThrow(
+    /ENOENT|EACCES/,
+  )
 })

@@ -26,7 +26,14 @@ workload:
 describe('a counterfactual', () => {
   it('says what the other victim would have come to, the same each time', async () => {
     const [first] = await swapChoices(scenario, IDENTITY)
-    expect(first).toMatchObject({ decision: 1, atMs: 120_000, taskId: 'c', node: 'one', victimIds: ['a'], candidateIds: ['a', 'b'] })
+    expect(first).toMatchObject({
+      decision: 1,
+      atMs: 120_000,
+      taskId: 'c',
+      node: 'one',
+      victimIds: ['a'],
+      candidateIds: ['a', 'b'],
+    })
     const found = await counterfactual(scenario, IDENTITY, { decision: 1, victim: 'b' })
     expect(found.otherVictimIds).toEqual(['b'])
     expect(found.tasks.map(({ id, role }) => [id, role])).toEqual([
@@ -61,7 +68,9 @@ describe('a counterfactual', () => {
   it('refuses a decision that there was not, and a task that could not leave, by name', async () => {
     const ask = (decision: number, victim: string) => counterfactual(scenario, IDENTITY, { decision, victim })
     await expect(ask(99, 'b')).rejects.toThrow(/the run has no swap decision 99; it has \d+, from 1 to \d+/)
-    await expect(ask(1, 'c')).rejects.toThrow(new CounterfactualFault('task c could not leave in decision 1; those that could: a, b'))
+    await expect(ask(1, 'c')).rejects.toThrow(
+      new CounterfactualFault('task c could not leave in decision 1; those that could: a, b'),
+    )
   })
 })
 
@@ -84,7 +93,10 @@ describe('a choice with a given victim', () => {
     expect(chooseWithVictim(alone, 'a')?.closedRounds).toEqual([{ gpu: 1, class: 'non_p0' }])
     const also = one('b', 20, { isSwappedThisRound: true, lastSwapOut: 4 })
     const both = chooseWithVictim([{ gpu: 1, missingMib: 30, candidates: [swapped, also] }], 'a')
-    expect(both).toMatchObject({ closedRounds: [{ gpu: 1, class: 'non_p0' }], victims: [{ id: 'a' }, { id: 'b' }] })
+    expect(both).toMatchObject({
+      closedRounds: [{ gpu: 1, class: 'non_p0' }],
+      victims: [{ id: 'a' }, { id: 'b' }],
+    })
   })
 
   it('counts on all its GPUs; what the others cannot cover is no choice', () => {

@@ -22,6 +22,8 @@ test('a canary sings in a worker thread', async () => {
 })
 
 test('a canary sings in a child process', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(canary('in-a-child-process'))])
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    fileURLToPath(canary('in-a-child-process')),
+  ])
   expect(stdout).toBe('sings in a child process\n')
 })

@@ -6,7 +6,10 @@ import { swapOutTask } from '../../controller/engine/commands/swap-commands.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 
 /** A cluster that writes decisions down; `of` answers those of one kind so far. */
-function recording(config = {}): { readonly b: ClusterBuilder; readonly of: (kind: Decision['kind']) => readonly Decision[] } {
+function recording(config = {}): {
+  readonly b: ClusterBuilder
+  readonly of: (kind: Decision['kind']) => readonly Decision[]
+} {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 300, ...config })
   b.cluster.recorder.keepsDecisions = true
   return { b, of: (kind) => b.decisions.filter((decision) => decision.kind === kind) }
@@ -45,7 +48,10 @@ describe('a placement', () => {
     expect(placed?.sentence).toBe(
       'train starts on GPU 1 of n1: its 50 MiB fit there now, and of the GPUs where it does, least is left free there.',
     )
-    expect(b.events.find(({ seq }) => seq === placed?.number)).toMatchObject({ kind: 'task_placed', taskId: task.spec.id })
+    expect(b.events.find(({ seq }) => seq === placed?.number)).toMatchObject({
+      kind: 'task_placed',
+      taskId: task.spec.id,
+    })
   })
 
   it('names a few GPUs and says that there were more', () => {
@@ -90,9 +96,16 @@ describe('a swap-out', () => {
       'idle-0 (30 MiB, idle 1200 s) leaves GPU 0 of n1 so that eager can start: 25 MiB were missing, ' +
         'and of 3 that may leave it is among those longest not swapped out, and moves the fewest bytes.',
     )
-    expect(b.events.find(({ seq }) => seq === decision?.number)).toMatchObject({ kind: 'swap_decided', data: { decision: 1 } })
+    expect(b.events.find(({ seq }) => seq === decision?.number)).toMatchObject({
+      kind: 'swap_decided',
+      data: { decision: 1 },
+    })
     b.settle()
-    expect(of('placement').at(-1)).toMatchObject({ taskId: eager.spec.id, rule: 'victims_left', causedBy: decision?.number })
+    expect(of('placement').at(-1)).toMatchObject({
+      taskId: eager.spec.id,
+      rule: 'victims_left',
+      causedBy: decision?.number,
+    })
   })
 
   it('records so many candidates at most, those that leave first, and counts the others', () => {
@@ -120,7 +133,11 @@ describe('a swap-out', () => {
     expect(swapOutTask(b.cluster, task.spec.id, b.now).ok).toBe(true)
     b.cycle()
     expect(of('swap_out')).toMatchObject([
-      { rule: 'operator', victimIds: [task.spec.id], sentence: 'train leaves GPU 0 of n1: an operator asked.' },
+      {
+        rule: 'operator',
+        victimIds: [task.spec.id],
+        sentence: 'train leaves GPU 0 of n1: an operator asked.',
+      },
     ])
   })
 })
@@ -138,12 +155,16 @@ describe('returns and growths', () => {
     b.advance(5_000)
     b.finished(eager)
     b.cycle()
-    expect(of('swap_in')).toMatchObject([{ taskId: first.spec.id, rule: 'bytes_free', waitedMs: 5_000, others: [] }])
+    expect(of('swap_in')).toMatchObject([
+      { taskId: first.spec.id, rule: 'bytes_free', waitedMs: 5_000, others: [] },
+    ])
     b.finished(first)
     b.wantsToGrow(second, 55)
     b.cycle()
     expect(of('growth_granted')).toMatchObject([{ taskId: second.spec.id, rule: 'bytes_free' }])
-    expect(of('growth_granted')[0]?.sentence).toContain('has 15 MiB more on GPU 0 of n1, 55 MiB in all: they are free.')
+    expect(of('growth_granted')[0]?.sentence).toContain(
+      'has 15 MiB more on GPU 0 of n1, 55 MiB in all: they are free.',
+    )
   })
 
   it('that are refused say why', () => {
@@ -155,7 +176,9 @@ describe('returns and growths', () => {
     b.cycle()
     b.advance(310_000)
     b.cycle()
-    expect(of('growth_refused')).toMatchObject([{ taskId: task.spec.id, rule: 'waited_too_long', waitedMs: 300_000 }])
+    expect(of('growth_refused')).toMatchObject([
+      { taskId: task.spec.id, rule: 'waited_too_long', waitedMs: 300_000 },
+    ])
   })
 })
 

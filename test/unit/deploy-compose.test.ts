@@ -8,7 +8,9 @@ import { stagesOf } from '../support/dockerfile.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const NAMED = new Set<string>(Object.values(ENVIRONMENT).map(({ name }) => name))
-const SECRETS = new Set<string>(Object.values(ENVIRONMENT).flatMap((each) => ('isSecret' in each ? [each.name] : [])))
+const SECRETS = new Set<string>(
+  Object.values(ENVIRONMENT).flatMap((each) => ('isSecret' in each ? [each.name] : [])),
+)
 /** Values that the composer of the cluster may set, and no process reads. */
 const OF_THE_FILE = ['HEADROOM_NODES']
 const KEYS = '/etc/headroom/key'
@@ -46,7 +48,12 @@ describe('docker-compose.yml', () => {
   it('starts broker and controller, and servers by profile', () => {
     const byProfile = Map.groupBy(all, ([, { profiles }]) => profiles?.join() ?? 'always')
     expect([...byProfile.keys()].toSorted(byText)).toEqual(['always', 'gpu', 'sim'])
-    expect(byProfile.get('always')?.map(([name]) => name)).toEqual(['broker-config', 'admin-token', 'nats', 'controller'])
+    expect(byProfile.get('always')?.map(([name]) => name)).toEqual([
+      'broker-config',
+      'admin-token',
+      'nats',
+      'controller',
+    ])
     for (const [, { runtime }] of byProfile.get('gpu') ?? []) expect(runtime).toBe('nvidia')
   })
 
@@ -74,14 +81,18 @@ describe('docker-compose.yml', () => {
     },
   )
 
-  it.each(ours)('%s is made from a stage of the Dockerfile, and runs a command that there is', (_, { build, command, image }) => {
-    const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
-    expect(build?.context).toBe('.')
-    expect(stages.has(build?.target ?? '')).toBe(true)
-    expect(image).toBe(`headroom-${build?.target}`)
-    if (command !== undefined) expect(whyNotUnderstood(command)).toBeNull()
-    for (const path of command?.filter((word) => word.startsWith('scenarios/')) ?? []) expect(existsSync(join(ROOT, path))).toBe(true)
-  })
+  it.each(ours)(
+    '%s is made from a stage of the Dockerfile, and runs a command that there is',
+    (_, { build, command, image }) => {
+      const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
+      expect(build?.context).toBe('.')
+      expect(stages.has(build?.target ?? '')).toBe(true)
+      expect(image).toBe(`headroom-${build?.target}`)
+      if (command !== undefined) expect(whyNotUnderstood(command)).toBeNull()
+      for (const path of command?.filter((word) => word.startsWith('scenarios/')) ?? [])
+        expect(existsSync(join(ROOT, path))).toBe(true)
+    },
+  )
 
   it.each(all)('%s is asked for its health, or says that it is not', (_, { healthcheck }) => {
     if (healthcheck?.disable === true) return
@@ -97,8 +108,12 @@ describe('docker-compose.yml', () => {
   it('makes a key for a simulated fleet in a trial store only, and has no element that Compose 1.29 refuses', () => {
     const config = services['broker-config']
     expect(config?.command?.filter((word) => /fleets/.test(word))).toEqual(['--trial-fleets=sim'])
-    expect(config?.environment).toEqual({ CONTROLLER_STORE_KIND: services['controller']?.environment?.['CONTROLLER_STORE_KIND'] })
-    const elements = Object.keys(parse(text, { merge: true }) as object).filter((name) => !name.startsWith('x-'))
+    expect(config?.environment).toEqual({
+      CONTROLLER_STORE_KIND: services['controller']?.environment?.['CONTROLLER_STORE_KIND'],
+    })
+    const elements = Object.keys(parse(text, { merge: true }) as object).filter(
+      (name) => !name.startsWith('x-'),
+    )
     expect(elements.toSorted(byText)).toEqual(['services', 'volumes'])
   })
 
@@ -127,14 +142,19 @@ describe('docker-compose.yml', () => {
     expect(writers.map(([name]) => name)).toEqual(['broker-config'])
     const admins = all.filter(([, each]) => each.volumes?.includes('admin:/etc/headroom/admin'))
     expect(admins.map(([name]) => name)).toEqual(['admin-token'])
-    expect(services['admin-token']?.command).toContain(`--out=${services['controller']?.environment?.['CONTROLLER_ADMIN_TOKEN_FILE']}`)
-    expect(services['controller']?.depends_on?.['admin-token']?.condition).toBe('service_completed_successfully')
+    expect(services['admin-token']?.command).toContain(
+      `--out=${services['controller']?.environment?.['CONTROLLER_ADMIN_TOKEN_FILE']}`,
+    )
+    expect(services['controller']?.depends_on?.['admin-token']?.condition).toBe(
+      'service_completed_successfully',
+    )
     const config = services['broker-config']
     const copies = config?.command?.find((word) => word.startsWith('--key-copies=')) ?? ''
     for (const [name, { environment = {}, depends_on, volumes: mounts = [] }] of all) {
       const key = environment['CONTROLLER_NATS_NKEY_FILE']
       const keyVolumes = mounts.filter((volume) => /^keys?\b/.test(volume))
-      if (name !== 'broker-config') expect([name, keyVolumes]).toEqual([name, key === undefined ? [] : [`key-${name}:${KEYS}:ro`]])
+      if (name !== 'broker-config')
+        expect([name, keyVolumes]).toEqual([name, key === undefined ? [] : [`key-${name}:${KEYS}:ro`]])
       if (key === undefined) continue
       const [, party = ''] = /^\/etc\/headroom\/key\/(.*)\.nk$/.exec(key) ?? []
       expect(copies).toContain(`${party}=${KEYS}s/${name}`)

@@ -28,11 +28,15 @@ describe('the Grafana dashboard', () => {
         const metric = metrics.get(name ?? '')
         expect([title, name, metric !== undefined]).toEqual([title, name, true])
         expect([title, metric?.type === 'histogram']).toEqual([title, suffix === '_bucket'])
-        expect([title, metric?.type === 'counter' || suffix === '_bucket']).toEqual([title, expr.includes('rate(')])
+        expect([title, metric?.type === 'counter' || suffix === '_bucket']).toEqual([
+          title,
+          expr.includes('rate('),
+        ])
         const labels = [...expr.matchAll(/by \(([^)]*)\)|\{([^}]*)\}/g)].flatMap(([, by, where]) =>
           (by ?? where ?? '').split(',').map((each) => each.trim().split('=')[0] as string),
         )
-        for (const label of labels) expect([title, [...(metric?.labels ?? []), 'le']]).toEqual([title, expect.arrayContaining([label])])
+        for (const label of labels)
+          expect([title, [...(metric?.labels ?? []), 'le']]).toEqual([title, expect.arrayContaining([label])])
       }
     }
   })
@@ -46,7 +50,9 @@ describe('the Grafana dashboard', () => {
   })
 
   it.skipIf(!existsSync(API))('lists the names that the API was designed with, and no others', () => {
-    const designed = new Set([...readFileSync(API, 'utf8').matchAll(/`(headroom_[a-z_]+)/g)].map((match) => match[1]))
+    const designed = new Set(
+      [...readFileSync(API, 'utf8').matchAll(/`(headroom_[a-z_]+)/g)].map((match) => match[1]),
+    )
     expect(new Set(metrics.keys())).toEqual(designed)
   })
 
@@ -62,11 +68,15 @@ describe('the Grafana dashboard', () => {
   })
 
   it('is found by the provisioning', () => {
-    const { providers } = parse(readFileSync(join(FOLDER, 'provisioning/dashboards/headroom.yaml'), 'utf8')) as {
+    const { providers } = parse(
+      readFileSync(join(FOLDER, 'provisioning/dashboards/headroom.yaml'), 'utf8'),
+    ) as {
       readonly providers: readonly { readonly options: { readonly path: string } }[]
     }
     const path = providers[0]?.options.path ?? ''
-    expect(readFileSync(join(FOLDER, 'README.md'), 'utf8')).toContain(`./deploy/grafana/dashboards:${path}:ro`)
+    expect(readFileSync(join(FOLDER, 'README.md'), 'utf8')).toContain(
+      `./deploy/grafana/dashboards:${path}:ro`,
+    )
     const sources = parse(readFileSync(join(FOLDER, 'provisioning/datasources/prometheus.yaml'), 'utf8')) as {
       readonly datasources: readonly { readonly type: string }[]
     }
@@ -74,8 +84,13 @@ describe('the Grafana dashboard', () => {
   })
 })
 
-function metricsInReadme(): ReadonlyMap<string, { readonly type: string; readonly labels: readonly string[] }> {
-  const rows = readFileSync(join(FOLDER, 'README.md'), 'utf8').matchAll(/^\| `(headroom_\w+)` \| (\w+) \|([^|]*)\|/gm)
+function metricsInReadme(): ReadonlyMap<
+  string,
+  { readonly type: string; readonly labels: readonly string[] }
+> {
+  const rows = readFileSync(join(FOLDER, 'README.md'), 'utf8').matchAll(
+    /^\| `(headroom_\w+)` \| (\w+) \|([^|]*)\|/gm,
+  )
   return new Map(
     [...rows].map(([, name, type, labels]) => [
       name as string,

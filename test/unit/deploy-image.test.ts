@@ -17,7 +17,9 @@ const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
 describe('the Dockerfile', () => {
   it('has both images, on the Node that the project runs on', () => {
     expect([...stages.keys()]).toEqual(expect.arrayContaining(IMAGES))
-    const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { engines: { node: string } }
+    const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      engines: { node: string }
+    }
     expect(engines.node).toBe('>=22.18')
     for (const name of IMAGES) expect(rootOf(name)).toBe('node:24-slim')
   })
@@ -29,7 +31,11 @@ describe('the Dockerfile', () => {
         const from = words.find((word) => word.startsWith('--from='))?.slice('--from='.length)
         const sources = words.filter((word) => !word.startsWith('--')).slice(0, -1)
         for (const source of sources) {
-          if (from !== undefined) expect([from, made.has(source)]).toEqual([expect.stringMatching([...stages.keys()].join('|')), true])
+          if (from !== undefined)
+            expect([from, made.has(source)]).toEqual([
+              expect.stringMatching([...stages.keys()].join('|')),
+              true,
+            ])
           else expect([source, existsSync(join(ROOT, source)), isSent(source)]).toEqual([source, true, true])
         }
       }
@@ -37,14 +43,31 @@ describe('the Dockerfile', () => {
   })
 
   it('sends the sources that the build reads, and neither packages, data, keys nor the history', () => {
-    for (const path of ['Makefile', 'tsconfig.build.json', 'cli/main.ts', 'ui/index.html', 'gpu-server/core/lease.ts'])
+    for (const path of [
+      'Makefile',
+      'tsconfig.build.json',
+      'cli/main.ts',
+      'ui/index.html',
+      'gpu-server/core/lease.ts',
+    ])
       expect(isSent(path)).toBe(true)
-    for (const path of ['node_modules', '.git', 'data', 'dist', 'test', 'deploy/keys', '.env', 'gpu-server/guard/build/x'])
+    for (const path of [
+      'node_modules',
+      '.git',
+      'data',
+      'dist',
+      'test',
+      'deploy/keys',
+      '.env',
+      'gpu-server/guard/build/x',
+    ])
       expect(isSent(path)).toBe(false)
   })
 
   it('installs from the lock file, and runs no install script', () => {
-    const installs = [...stages.values()].flatMap((stage) => of(stage, 'RUN')).filter(({ text }) => /\bnpm\b/.test(text))
+    const installs = [...stages.values()]
+      .flatMap((stage) => of(stage, 'RUN'))
+      .filter(({ text }) => /\bnpm\b/.test(text))
     expect(installs).toHaveLength(2)
     for (const { text } of installs) expect(text).toMatch(/^npm ci --omit=dev .*--ignore-scripts/)
     expect(of(stage('controller-packages'), 'RUN')[0]?.text).toContain('--omit=optional')

@@ -62,11 +62,14 @@ const podsOf = (manifests: readonly Manifest[]) =>
 
 describe('deploy/kubernetes', () => {
   it('has every file in the kustomization, but for the GPU servers, which live in a namespace of their own', () => {
-    const [kustomization] = manifestsIn('kustomization.yaml') as unknown as [{ readonly resources: readonly string[] }]
+    const [kustomization] = manifestsIn('kustomization.yaml') as unknown as [
+      { readonly resources: readonly string[] },
+    ]
     expect(kustomization.resources).toEqual(APPLIED)
     expect(files.filter((name) => !APPLIED.includes(name))).toEqual(['gpu-namespace.yaml', 'gpu-server.yaml'])
     for (const { kind, metadata } of applied)
-      if (kind !== 'Namespace') expect([metadata.name, metadata.namespace]).toEqual([metadata.name, 'headroom'])
+      if (kind !== 'Namespace')
+        expect([metadata.name, metadata.namespace]).toEqual([metadata.name, 'headroom'])
   })
 
   it('publishes page and API as 30080, and the broker as 30422, at pods that are there', () => {
@@ -75,7 +78,10 @@ describe('deploy/kubernetes', () => {
       ['headroom-broker', 30422, 'nats'],
     ] as const) {
       const service = one('Service', name).spec
-      expect([service.type, service.ports]).toEqual(['NodePort', [expect.objectContaining({ nodePort, targetPort: port })]])
+      expect([service.type, service.ports]).toEqual([
+        'NodePort',
+        [expect.objectContaining({ nodePort, targetPort: port })],
+      ])
       const { template } = one('Deployment', name).spec
       expect(template.metadata.labels).toMatchObject(service.selector)
       expect((template.spec as PodSpec).containers[0]?.ports?.map((each) => each.name)).toContain(port)
@@ -97,13 +103,24 @@ describe('deploy/kubernetes', () => {
     expect(one('Service', 'headroom-controller').spec.publishNotReadyAddresses).toBe(true)
   })
 
-  it.each(podsOf(applied))('%s runs as an ordinary user in a root that it cannot write, with no rights', (_, pod) => {
-    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } })
-    expect(pod.automountServiceAccountToken).toBe(false)
-    for (const { securityContext } of pod.containers) {
-      expect(securityContext).toEqual({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
-    }
-  })
+  it.each(podsOf(applied))(
+    '%s runs as an ordinary user in a root that it cannot write, with no rights',
+    (_, pod) => {
+      expect(pod.securityContext).toMatchObject({
+        runAsNonRoot: true,
+        runAsUser: 1000,
+        seccompProfile: { type: 'RuntimeDefault' },
+      })
+      expect(pod.automountServiceAccountToken).toBe(false)
+      for (const { securityContext } of pod.containers) {
+        expect(securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        })
+      }
+    },
+  )
 
   it('says who may talk to whom: every pod has its policy, and nobody who is not named may reach the API', () => {
     const policies = applied.filter(({ kind }) => kind === 'NetworkPolicy')
@@ -118,11 +135,14 @@ describe('deploy/kubernetes', () => {
       { readonly from: readonly { readonly ipBlock?: { readonly cidr: string } }[] },
     ]
     // A block that is set aside for examples: an operator has to write his own.
-    expect(ingress.from.flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock.cidr]))).toEqual(['192.0.2.0/24'])
+    expect(ingress.from.flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock.cidr]))).toEqual([
+      '192.0.2.0/24',
+    ])
   })
 
   it('lets the controller be asked by the names of its service and of the ingress', () => {
-    const { env = [] } = podsOf(applied).find(([name]) => name === 'headroom-controller')?.[1].containers[0] ?? {}
+    const { env = [] } =
+      podsOf(applied).find(([name]) => name === 'headroom-controller')?.[1].containers[0] ?? {}
     const allowed = env.find(({ name }) => name === 'CONTROLLER_HTTP_ALLOWED_HOSTS')?.value?.split(',') ?? []
     const rules = hostRules(allowed)
     for (const host of [
@@ -138,7 +158,10 @@ describe('deploy/kubernetes', () => {
   it('has the ingress in a file that may be left out', () => {
     expect(manifestsIn('ingress.yaml').map(({ kind }) => kind)).toEqual(['Ingress'])
     const [rule] = one('Ingress', 'headroom').spec.rules
-    expect(rule.http.paths[0].backend.service).toEqual({ name: 'headroom-controller', port: { name: 'http' } })
+    expect(rule.http.paths[0].backend.service).toEqual({
+      name: 'headroom-controller',
+      port: { name: 'http' },
+    })
   })
 
   it('the example of a GPU server is what `headroom nats config --kubernetes` makes for the node gpu-1', () => {
@@ -147,10 +170,20 @@ describe('deploy/kubernetes', () => {
   })
 
   it('a GPU server is root with named capabilities, has its own key and no other, and runs on its node alone', () => {
-    const [secret, workload] = parseAllDocuments(gpuServerManifest({ name: 'a.b', nodeId: '00000000-0000-0000-0000-000000000001' }, 'SUAX'))
-    const key = secret?.toJS() as { readonly metadata: { readonly name: string }; readonly stringData: object }
-    expect([key.metadata.name, key.stringData]).toEqual(['headroom-gpu-server-a.b-key', { 'node.nk': 'SUAX' }])
-    const pod = (workload?.toJS() as Manifest).spec.template.spec as PodSpec & { readonly nodeSelector: object }
+    const [secret, workload] = parseAllDocuments(
+      gpuServerManifest({ name: 'a.b', nodeId: '00000000-0000-0000-0000-000000000001' }, 'SUAX'),
+    )
+    const key = secret?.toJS() as {
+      readonly metadata: { readonly name: string }
+      readonly stringData: object
+    }
+    expect([key.metadata.name, key.stringData]).toEqual([
+      'headroom-gpu-server-a.b-key',
+      { 'node.nk': 'SUAX' },
+    ])
+    const pod = (workload?.toJS() as Manifest).spec.template.spec as PodSpec & {
+      readonly nodeSelector: object
+    }
     expect(pod.nodeSelector).toEqual({ 'kubernetes.io/hostname': 'a.b' })
     expect(pod.volumes.filter((volume) => 'secret' in volume).map(({ secret: source }) => source)).toEqual([
       { secretName: key.metadata.name, defaultMode: 0o400 },
@@ -165,14 +198,18 @@ describe('deploy/kubernetes', () => {
 
   const pods = podsOf(files.flatMap(manifestsIn))
 
-  it.each(pods)('%s sets variables that are read, to values in range, and holds no secret', (_, { containers }) => {
-    for (const { name, value, valueFrom } of containers.flatMap(({ env = [] }) => env)) {
-      expect(NAMED).toContain(name)
-      const variable = Object.values(ENVIRONMENT).find((each) => each.name === name)
-      if (valueFrom === undefined) expect([name, variable?.read(value ?? '')]).not.toEqual([name, undefined])
-      if (variable !== undefined && 'isSecret' in variable) expect(valueFrom).toHaveProperty('secretKeyRef')
-    }
-  })
+  it.each(pods)(
+    '%s sets variables that are read, to values in range, and holds no secret',
+    (_, { containers }) => {
+      for (const { name, value, valueFrom } of containers.flatMap(({ env = [] }) => env)) {
+        expect(NAMED).toContain(name)
+        const variable = Object.values(ENVIRONMENT).find((each) => each.name === name)
+        if (valueFrom === undefined)
+          expect([name, variable?.read(value ?? '')]).not.toEqual([name, undefined])
+        if (variable !== undefined && 'isSecret' in variable) expect(valueFrom).toHaveProperty('secretKeyRef')
+      }
+    },
+  )
 
   it.each(pods)('%s mounts volumes that it has, and runs a command that there is', (_, pod) => {
     const volumes = pod.volumes.map(({ name }) => name)

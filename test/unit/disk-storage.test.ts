@@ -1,4 +1,12 @@
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -41,12 +49,27 @@ function starts(): DurableState {
 }
 
 function attempt(taskId: string, number = 1): Attempt {
-  const shape = { gpus: [0], vramMib: 100, gpuMode: 'shared', noswap: 0, priority: 2, onNodeLoss: 'wait', isLease: false } as const
+  const shape = {
+    gpus: [0],
+    vramMib: 100,
+    gpuMode: 'shared',
+    noswap: 0,
+    priority: 2,
+    onNodeLoss: 'wait',
+    isLease: false,
+  } as const
   return newAttempt({ taskId, attempt: number, ...shape }, 0)
 }
 
 const finished = (task_id: string, number = 1) =>
-  ({ kind: 'finished', task_id, attempt: number, outcome: 'completed', exit_code: 0, detail: 'späť\n' }) as const
+  ({
+    kind: 'finished',
+    task_id,
+    attempt: number,
+    outcome: 'completed',
+    exit_code: 0,
+    detail: 'späť\n',
+  }) as const
 
 describe('the state of a GPU server on disk', () => {
   it('is there after the process died: boot, epoch, attempts seen and living, ends not acknowledged', () => {
@@ -170,8 +193,12 @@ describe('the state of a GPU server on disk', () => {
 
   it('that cannot be made says where and why', () => {
     writeFileSync(join(folder, 'file'), '')
-    expect(() => openDiskStorage({ folder: join(folder, 'file', 'state'), onFault: () => {} })).toThrow(/^\S+file\/state: ENOTDIR[^\n]*$/)
+    expect(() => openDiskStorage({ folder: join(folder, 'file', 'state'), onFault: () => {} })).toThrow(
+      /^\S+file\/state: ENOTDIR[^\n]*$/,
+    )
     if (existsSync('/proc/self'))
-      expect(() => openDiskStorage({ folder: '/proc/none/state', onFault: () => {} })).toThrow(/^\/proc\/none\/state: ENOENT[^\n]*$/)
+      expect(() => openDiskStorage({ folder: '/proc/none/state', onFault: () => {} })).toThrow(
+        /^\/proc\/none\/state: ENOENT[^\n]*$/,
+      )
   })
 })

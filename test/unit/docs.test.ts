@@ -43,12 +43,16 @@ describe.each(PAGES)('%s', (page) => {
   const text = readFileSync(join(ROOT, page), 'utf8')
 
   it('names files that are there', () => {
-    const named = [...text.matchAll(new RegExp(`\`((?:${FOLDERS})/[\\w./-]+)\``, 'g'))].map((match) => match[1] as string)
+    const named = [...text.matchAll(new RegExp(`\`((?:${FOLDERS})/[\\w./-]+)\``, 'g'))].map(
+      (match) => match[1] as string,
+    )
     expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
   })
 
   it('links to pages that are there', () => {
-    const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map((match) => join(ROOT, page, '..', match[1] as string))
+    const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map((match) =>
+      join(ROOT, page, '..', match[1] as string),
+    )
     expect(links.filter((path) => !existsSync(path))).toEqual([])
   })
 
@@ -64,7 +68,9 @@ describe.each(PAGES)('%s', (page) => {
 
   it('names routes that there are', () => {
     const plain = text.replaceAll(/\{(?:node|task):[^}]*\}/g, '{id}')
-    const named = [...plain.matchAll(/\/api\/v1\/[\w/{}$-]+|\/(?:livez|readyz)\b/g)].map(([path]) => path.replaceAll(/\$\w+/g, '{id}'))
+    const named = [...plain.matchAll(/\/api\/v1\/[\w/{}$-]+|\/(?:livez|readyz)\b/g)].map(([path]) =>
+      path.replaceAll(/\$\w+/g, '{id}'),
+    )
     const known = new Set(routes.map((route) => route.replaceAll(/\{\w+\}/g, '{id}')))
     expect(named.filter((path) => !known.has(path))).toEqual([])
   })
@@ -76,7 +82,9 @@ describe('docs/protocol.md', () => {
     .slice(1)
 
   it('has the rules R1 to R12, each with the code that keeps it and a test that shows it', () => {
-    expect(rules.map((rule) => /^R\d+/.exec(rule)?.[0])).toEqual(Array.from({ length: 12 }, (_, i) => `R${i + 1}`))
+    expect(rules.map((rule) => /^R\d+/.exec(rule)?.[0])).toEqual(
+      Array.from({ length: 12 }, (_, i) => `R${i + 1}`),
+    )
     for (const rule of rules) {
       expect(rule).toMatch(/^Kept in `/m)
       expect(testsNamedIn(rule).length).toBeGreaterThan(0)
@@ -92,8 +100,12 @@ describe('docs/protocol.md', () => {
 
 /** Lines of code blocks, which are whole, and what stands in backticks, which may be a mention. */
 function whyNotUnderstoodIn(text: string): readonly string[] {
-  const blocks = [...text.matchAll(/^ *```\w*\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) => (block as string).split('\n'))
-  const spans = [...text.replaceAll(/^ *```[\s\S]*?^ *```/gm, '').matchAll(/`(headroom [^`]+)`/g)].map((match) => match[1] as string)
+  const blocks = [...text.matchAll(/^ *```\w*\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
+    (block as string).split('\n'),
+  )
+  const spans = [...text.replaceAll(/^ *```[\s\S]*?^ *```/gm, '').matchAll(/`(headroom [^`]+)`/g)].map(
+    (match) => match[1] as string,
+  )
   const words = (line: string): readonly string[] =>
     line
       .trim()
@@ -101,7 +113,9 @@ function whyNotUnderstoodIn(text: string): readonly string[] {
       .split(' ')
       .filter((word, i, all) => !all.slice(0, i + 1).every((each) => /^[A-Z_]+=/.test(each)))
   return [
-    ...blocks.map(words).flatMap(([name, ...args]) => (name === 'headroom' ? (whyNotUnderstood(args) ?? []) : [])),
+    ...blocks
+      .map(words)
+      .flatMap(([name, ...args]) => (name === 'headroom' ? (whyNotUnderstood(args) ?? []) : [])),
     ...spans.map(words).flatMap(
       ([, ...args]) =>
         whyNotUnderstood(
@@ -115,6 +129,9 @@ function whyNotUnderstoodIn(text: string): readonly string[] {
 /** Lines like: - `test/unit/x.test.ts`: "a title", "another". */
 function testsNamedIn(rule: string): readonly { readonly path: string; readonly title: string }[] {
   return [...rule.matchAll(/^- `(test\/[^`]+)`: ((?:.|\n(?! ?-|\n))*)/gm)].flatMap(([, path, titles]) =>
-    [...(titles as string).matchAll(/"([^"]+)"/g)].map((match) => ({ path: path as string, title: match[1] as string })),
+    [...(titles as string).matchAll(/"([^"]+)"/g)].map((match) => ({
+      path: path as string,
+      title: match[1] as string,
+    })),
   )
 }

@@ -21,12 +21,17 @@ it('a key that every user can read fails, and the command that replaces it is na
 it('keys of other parties beside the own one are found, but for the folder in which they are made', () => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'keys'))
-  for (const name of ['controller', 'node-a', 'node-b']) writeFileSync(join(folder, `keys/${name}.nk`), 'SU', { mode: 0o600 })
+  for (const name of ['controller', 'node-a', 'node-b'])
+    writeFileSync(join(folder, `keys/${name}.nk`), 'SU', { mode: 0o600 })
   const [found] = keyChecks(env(join(folder, 'keys/node-a.nk')))
-  expect(found).toMatchObject({ verdict: 'warn', detail: expect.stringMatching(/keys of others: \S+ and 1 more/) as string })
+  expect(found).toMatchObject({
+    verdict: 'warn',
+    detail: expect.stringMatching(/keys of others: \S+ and 1 more/) as string,
+  })
   expect(found?.todo).toContain('headroom nats rotate --all')
   writeFileSync(join(folder, 'nats.conf'), '')
-  if (process.getuid?.() === 0) expect(keyChecks(env(join(folder, 'keys/node-a.nk')))).toMatchObject([{ verdict: 'ok' }])
+  if (process.getuid?.() === 0)
+    expect(keyChecks(env(join(folder, 'keys/node-a.nk')))).toMatchObject([{ verdict: 'ok' }])
 })
 
 it('a task that runs as root or as the user of its server fails', () => {
@@ -50,7 +55,9 @@ it('a task that runs as root or as the user of its server fails', () => {
 it('nodes whose tasks can read the server, and those that do not say, are named', () => {
   const node = (name: string, identity: string | null) => ({ name, task_identity: identity })
   expect(nodeIdentityCheck([])).toEqual([])
-  expect(nodeIdentityCheck([node('a', 'uid_per_attempt'), node('b', 'task_user')])).toMatchObject([{ verdict: 'ok' }])
+  expect(nodeIdentityCheck([node('a', 'uid_per_attempt'), node('b', 'task_user')])).toMatchObject([
+    { verdict: 'ok' },
+  ])
   for (const identity of ['root', 'server_user', null]) {
     expect(nodeIdentityCheck([node('a', 'uid_per_attempt'), node('b', identity)])).toMatchObject([
       { verdict: 'warn', detail: expect.stringMatching(/^b /) as string },

@@ -10,7 +10,8 @@ it('a clock that drifts keeps what it has gained, and what is planned on it keep
     trueClock.run(at, () => false)
     trueClock.advanceTo(at)
   }
-  const note = (name: string) => () => void ran.push([name, trueClock.now() - 1_000_000, clock.now() - 1_000_000])
+  const note = (name: string) => () =>
+    void ran.push([name, trueClock.now() - 1_000_000, clock.now() - 1_000_000])
   clock.at(1_010_000, note('fast'))
   clock.at(1_100_000, note('slow'))
   const cancel = clock.at(1_050_000, note('never'))

@@ -282,8 +282,14 @@ describe('no eager return', () => {
 
   it('to a cordoned, a draining or a silent node; it comes when the node is open again', () => {
     for (const [close, open] of [
-      [(b: ClusterBuilder) => b.cordon(b.node('n'), true), (b: ClusterBuilder) => b.cordon(b.node('n'), false)],
-      [(b: ClusterBuilder) => b.drain(b.node('n'), null), (b: ClusterBuilder) => b.cordon(b.node('n'), false)],
+      [
+        (b: ClusterBuilder) => b.cordon(b.node('n'), true),
+        (b: ClusterBuilder) => b.cordon(b.node('n'), false),
+      ],
+      [
+        (b: ClusterBuilder) => b.drain(b.node('n'), null),
+        (b: ClusterBuilder) => b.cordon(b.node('n'), false),
+      ],
       [(b: ClusterBuilder) => b.silence(b.node('n')), (b: ClusterBuilder) => b.heartbeat(b.node('n'))],
     ] as const) {
       const b = cluster()

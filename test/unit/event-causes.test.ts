@@ -44,25 +44,41 @@ function wrongCauses(events: readonly Event[]): string[] {
     const forTask = /^for (.*)$/.exec(String(event.data['because']))?.[1]
     if (forTask !== undefined) {
       const victims = (cause.data['victims'] ?? []) as readonly { readonly id: string }[]
-      return cause.kind === 'swap_decided' && cause.taskId === forTask && victims.some(({ id }) => id === event.taskId) ? [] : [says]
+      return cause.kind === 'swap_decided' &&
+        cause.taskId === forTask &&
+        victims.some(({ id }) => id === event.taskId)
+        ? []
+        : [says]
     }
-    if (cause.kind === 'node_status' || cause.kind === 'node_drain') return cause.nodeId === event.nodeId ? [] : [says]
+    if (cause.kind === 'node_status' || cause.kind === 'node_drain')
+      return cause.nodeId === event.nodeId ? [] : [says]
     return cause === before ? [] : [says]
   })
 }
 
-test.each(['swap-fairness-basic', 'multi-gpu', 'all-p0'])('in %s each event follows from the one that led to it', async (name) => {
-  const { scenario } = loadScenario(new URL(`../../scenarios/${name}.scenario.yaml`, import.meta.url).pathname)
-  const events: Event[] = []
-  const world = new World(scenario, { seed: 1, isJournalOff: true, onEvents: (batch) => void events.push(...batch) })
-  await world.start()
-  world.feed(workloadOf(scenario, world.random))
-  await world.runUntil(4 * HOUR, () => world.isIdle())
-  expect(events.filter(({ kind, data }) => kind === 'task_residency' && String(data['because']).startsWith('for ')).length).toBeGreaterThan(
-    5,
-  )
-  expect(wrongCauses(events)).toEqual([])
-})
+test.each(['swap-fairness-basic', 'multi-gpu', 'all-p0'])(
+  'in %s each event follows from the one that led to it',
+  async (name) => {
+    const { scenario } = loadScenario(
+      new URL(`../../scenarios/${name}.scenario.yaml`, import.meta.url).pathname,
+    )
+    const events: Event[] = []
+    const world = new World(scenario, {
+      seed: 1,
+      isJournalOff: true,
+      onEvents: (batch) => void events.push(...batch),
+    })
+    await world.start()
+    world.feed(workloadOf(scenario, world.random))
+    await world.runUntil(4 * HOUR, () => world.isIdle())
+    expect(
+      events.filter(
+        ({ kind, data }) => kind === 'task_residency' && String(data['because']).startsWith('for '),
+      ).length,
+    ).toBeGreaterThan(5)
+    expect(wrongCauses(events)).toEqual([])
+  },
+)
 
 test('a victim leaves because of the decision, returns because it left, and its place came free for whoever it left for', async () => {
   const nodes = [node({ name: 'n', swap: QUICK_SWAP })]
@@ -70,7 +86,10 @@ test('a victim leaves because of the decision, returns because it left, and its 
     task({ id: 'a', vramMib: 700, work: busyFor(1000) }),
     task({ id: 'b', vramMib: 700, at: 10 * MINUTE, work: busyFor(1000) }),
   ]
-  const { events } = await play({ nodes, tasks, config: { default_vram_overcommit_percent: 100 } }, { untilMs: HOUR })
+  const { events } = await play(
+    { nodes, tasks, config: { default_vram_overcommit_percent: 100 } },
+    { untilMs: HOUR },
+  )
   expect(wrongCauses(events)).toEqual([])
 })
 

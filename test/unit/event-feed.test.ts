@@ -68,7 +68,13 @@ function hear(body: Readable): Heard {
   body.on('data', (chunk: Buffer) => chunks.push(chunk))
   const text = () => Buffer.concat(chunks).toString()
   const numbers = (pattern: RegExp) => [...text().matchAll(pattern)].map(([, number]) => Number(number))
-  return { body, chunks, text, seqs: () => numbers(/^event: event\nid: (\d+)$/gm), ids: () => numbers(/^id: (\d+)$/gm) }
+  return {
+    body,
+    chunks,
+    text,
+    seqs: () => numbers(/^event: event\nid: (\d+)$/gm),
+    ids: () => numbers(/^id: (\d+)$/gm),
+  }
 }
 
 const upTo = (count: number, from = 1) => Array.from({ length: count - from + 1 }, (_, index) => from + index)
@@ -84,9 +90,15 @@ describe('a stream of events', () => {
     await timers.pass(200)
     expect(heard.seqs()).toEqual([3, 4])
     const events = []
-    for await (const event of streamEvents(heard.chunks as unknown as AsyncIterable<Uint8Array>)) events.push(event)
+    for await (const event of streamEvents(heard.chunks as unknown as AsyncIterable<Uint8Array>))
+      events.push(event)
     expect(events[0]).toMatchObject({ event: 'event', id: '3' })
-    expect(JSON.parse(events[0]?.data ?? '')).toMatchObject({ seq: 3, kind: 'task_placed', caused_by: null, by: null })
+    expect(JSON.parse(events[0]?.data ?? '')).toMatchObject({
+      seq: 3,
+      kind: 'task_placed',
+      caused_by: null,
+      by: null,
+    })
   })
 
   test('gives all readers the same bytes: each event is encoded once', async () => {
@@ -128,7 +140,11 @@ describe('a stream of events', () => {
     world.happen(['task_placed', { taskId: 'a' }], 'config_changed')
     const kinds = await listen(0, ofKind('config_changed', 'group_changed'))
     const task = await listen(0, { ...ALL, filter: { ...ALL.filter, taskId: 'a' } })
-    world.happen('group_changed', ['task_started', { taskId: 'a', nodeId: 'n' }], ['task_started', { taskId: 'b', nodeId: 'n' }])
+    world.happen(
+      'group_changed',
+      ['task_started', { taskId: 'a', nodeId: 'n' }],
+      ['task_started', { taskId: 'b', nodeId: 'n' }],
+    )
     const node = await listen(2, { ...ALL, filter: { ...ALL.filter, nodeId: 'n' } })
     await timers.pass(200)
     expect([kinds.seqs(), task.seqs(), node.seqs()]).toEqual([
@@ -246,7 +262,9 @@ describe('a position', () => {
     world.happen(...upTo(3000).map(() => 'task_placed' as const))
     world.events.splice(0, 4000)
     const heard = hear(body)
-    await expect.poll(() => heard.text()).toMatch(/: the events that follow are no longer kept; come back with Last-Event-ID\n\n$/)
+    await expect
+      .poll(() => heard.text())
+      .toMatch(/: the events that follow are no longer kept; come back with Last-Event-ID\n\n$/)
   })
 })
 
@@ -288,7 +306,10 @@ describe('a reader', () => {
   test('too many is refused, and one that goes makes room', async () => {
     const { feed, listen } = makeFeed()
     const readers = await Promise.all(Array.from({ length: 256 }, () => listen(null)))
-    await expect(feed.open(null, ALL)).rejects.toMatchObject({ code: 'too_many_streams', headers: { 'retry-after': '5' } })
+    await expect(feed.open(null, ALL)).rejects.toMatchObject({
+      code: 'too_many_streams',
+      headers: { 'retry-after': '5' },
+    })
     readers[7]?.body.destroy()
     await settled()
     expect(feed.size).toBe(255)

@@ -142,7 +142,15 @@ describe('log and exp at the edges', () => {
     ])
   })
   it('exp overflows to Infinity and underflows to 0', () => {
-    expect([exp(0), exp(-0), exp(710), exp(Infinity), exp(-746), exp(-Infinity), exp(NaN)]).toEqual([1, 1, Infinity, Infinity, 0, 0, NaN])
+    expect([exp(0), exp(-0), exp(710), exp(Infinity), exp(-746), exp(-Infinity), exp(NaN)]).toEqual([
+      1,
+      1,
+      Infinity,
+      Infinity,
+      0,
+      0,
+      NaN,
+    ])
   })
 })
 

@@ -34,7 +34,9 @@ function evidence(over: Partial<Evidence> = {}): Evidence {
 }
 
 function reasonsOf(over: Partial<Evidence>): Readonly<Record<string, string>> {
-  return Object.fromEntries(scoreOf(load(TEXT), evidence(over)).marks.map(({ id, points, reason }) => [id, `${points}: ${reason}`]))
+  return Object.fromEntries(
+    scoreOf(load(TEXT), evidence(over)).marks.map(({ id, points, reason }) => [id, `${points}: ${reason}`]),
+  )
 }
 
 function problemsOf(text: string): readonly string[] {
@@ -52,29 +54,56 @@ describe('an exercise file', () => {
     expect(exercise.scenario.faults).toMatchObject([{ kind: 'slow_swap', node: 'n' }])
     expect(exercise.reference).toMatchObject([{ atMs: 120_000, method: 'post' }])
     expect(exercise.scenario.operator).toEqual([])
-    expect(JSON.stringify(briefOf(exercise))).not.toMatch(/slow_swap|"answer"|small\.|cordon"|reference|tolerance/)
+    expect(JSON.stringify(briefOf(exercise))).not.toMatch(
+      /slow_swap|"answer"|small\.|cordon"|reference|tolerance/,
+    )
   })
 
   it.each([
-    ['an unknown node of a fault', TEXT.replace('slow_swap: n', 'slow_swap: x'), /11 hidden_faults\[0\]\.slow_swap: .*x/],
+    [
+      'an unknown node of a fault',
+      TEXT.replace('slow_swap: n', 'slow_swap: x'),
+      /11 hidden_faults\[0\]\.slow_swap: .*x/,
+    ],
     ['an unknown node of the reference', TEXT.replace('{node:n}', '{node:x}'), /reference\[0\].*x/],
     [
       'a right answer that is no choice',
       TEXT.replace('answer: n', 'answer: x'),
       /questions\[0\]\.answer: must be one of the choices: n, m/,
     ],
-    ['a question without an answer', TEXT.replace(', number: 10', ''), /questions\[1\]\.answer: is needed, or number/],
-    ['an objective without a bound', TEXT.replace(', min: 20, max: 80', ''), /objectives\[0\]\.min: is needed, or max/],
-    ['an unknown metric', TEXT.replace('utilization_percent', 'utilisation_percent'), /objectives\[0\]\.metric: .*utilization_percent/],
+    [
+      'a question without an answer',
+      TEXT.replace(', number: 10', ''),
+      /questions\[1\]\.answer: is needed, or number/,
+    ],
+    [
+      'an objective without a bound',
+      TEXT.replace(', min: 20, max: 80', ''),
+      /objectives\[0\]\.min: is needed, or max/,
+    ],
+    [
+      'an unknown metric',
+      TEXT.replace('utilization_percent', 'utilisation_percent'),
+      /objectives\[0\]\.metric: .*utilization_percent/,
+    ],
     ['an id that stands twice', TEXT.replace('id: busy', 'id: node'), /node is the id of two/],
-    ['an end before its beginning', TEXT.replace('ends_at: 10m', 'begins_at: 10m\nends_at: 5m'), /ends_at: must be after begins_at/],
+    [
+      'an end before its beginning',
+      TEXT.replace('ends_at: 10m', 'begins_at: 10m\nends_at: 5m'),
+      /ends_at: must be after begins_at/,
+    ],
     [
       'an operator of its own',
-      TEXT.replace('  version: 1\n  fleet', '  version: 1\n  operator: [{ at: 1m, get: /api/v1/nodes }]\n  fleet'),
+      TEXT.replace(
+        '  version: 1\n  fleet',
+        '  version: 1\n  operator: [{ at: 1m, get: /api/v1/nodes }]\n  fleet',
+      ),
       /scenario\.operator: must be empty/,
     ],
     ['a wrong scenario', TEXT.replace('gpus: 1', 'gpus: 0'), /10 scenario\.fleet\[0\]\.gpus/],
-  ])('%s is refused with its place', (_, text, problem) => expect(problemsOf(text).join('\n')).toMatch(problem))
+  ])('%s is refused with its place', (_, text, problem) =>
+    expect(problemsOf(text).join('\n')).toMatch(problem),
+  )
 })
 
 describe('a score', () => {
@@ -94,7 +123,10 @@ describe('a score', () => {
       ['/api/v1/tasks/t', { status: 200, body: { 'a/b': ['completed'] } }],
       ['/api/v1/nodes/n', { status: 200, body: { override: null, cordoned: true } }],
     ])
-    const score = scoreOf(load(TEXT), evidence({ answers: { node: ' N ', much: '9' }, metrics: { utilization_percent: 80 }, reads }))
+    const score = scoreOf(
+      load(TEXT),
+      evidence({ answers: { node: ' N ', much: '9' }, metrics: { utilization_percent: 80 }, reads }),
+    )
     expect(score).toMatchObject({ points: 50, of: 50 })
   })
 
@@ -103,7 +135,9 @@ describe('a score', () => {
       ['/api/v1/tasks/t', { status: 404, body: {} }],
       ['/api/v1/nodes/n', { status: 200, body: { cordoned: false } }],
     ])
-    expect(reasonsOf({ answers: { node: 'm', much: 11.5 }, metrics: { utilization_percent: 80.004 }, reads })).toEqual({
+    expect(
+      reasonsOf({ answers: { node: 'm', much: 11.5 }, metrics: { utilization_percent: 80.004 }, reads }),
+    ).toEqual({
       node: '0: m is not right.',
       much: '0: 11.5 is not right.',
       busy: '0: utilization_percent is 80, at most 80 is wanted.',
@@ -111,7 +145,9 @@ describe('a score', () => {
       unset: '0: /api/v1/nodes/n /override is not there, wanted is null.',
       cordoned: '0: /api/v1/nodes/n /cordoned is false, wanted is true.',
     })
-    expect(reasonsOf({ metrics: { utilization_percent: 3 } })['busy']).toBe('0: utilization_percent is 3, at least 20 is wanted.')
+    expect(reasonsOf({ metrics: { utilization_percent: 3 } })['busy']).toBe(
+      '0: utilization_percent is 3, at least 20 is wanted.',
+    )
     expect(reasonsOf({ answers: { much: 'many' } })['much']).toBe('0: many is not right.')
   })
 })

@@ -7,6 +7,13 @@ import { DECISION_KINDS, DECISION_RULES, VICTIM_LEVELS } from '../../controller/
 
 test('docs/explain.md has a row for every reason, change, standing, rule and level', () => {
   const page = readFileSync(new URL('../../docs/explain.md', import.meta.url), 'utf8')
-  const words = [WAIT_REASONS, VICTIM_STANDINGS, CHANGES, DECISION_KINDS, DECISION_RULES, VICTIM_LEVELS].flat()
+  const words = [
+    WAIT_REASONS,
+    VICTIM_STANDINGS,
+    CHANGES,
+    DECISION_KINDS,
+    DECISION_RULES,
+    VICTIM_LEVELS,
+  ].flat()
   expect(words.filter((word) => !page.includes(`| \`${word}\` |`))).toEqual([])
 })

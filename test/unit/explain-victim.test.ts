@@ -13,7 +13,8 @@ function placed(request = {}, hostSwapMib = 60): { readonly b: ClusterBuilder; r
   return { b, task }
 }
 
-const standing = ({ b, task }: { b: ClusterBuilder; task: LiveTask }) => explainVictim(b.cluster, placementOf(task), b.now)
+const standing = ({ b, task }: { b: ClusterBuilder; task: LiveTask }) =>
+  explainVictim(b.cluster, placementOf(task), b.now)
 
 it('a task that has not started is no victim', () => {
   expect(standing(placed())).toMatchObject({ standing: 'NOT_STARTED', eligibleAt: null })
@@ -35,7 +36,11 @@ it('one that is idle says from when on it may be swapped out, and then that it m
 it('one that wants the GPU is none, unless max_residency_seconds ends that', () => {
   const world = placed()
   world.b.started(world.task, true)
-  expect(standing(world)).toMatchObject({ standing: 'WANTS_GPU', eligibleAt: null, sentence: 'It is not swapped out: it wants the GPU.' })
+  expect(standing(world)).toMatchObject({
+    standing: 'WANTS_GPU',
+    eligibleAt: null,
+    sentence: 'It is not swapped out: it wants the GPU.',
+  })
   world.b.configure({ max_residency_seconds: 60 })
   expect(standing(world)).toMatchObject({ standing: 'WANTS_GPU', eligibleAt: world.b.now + 60_000 })
 })
@@ -47,7 +52,10 @@ it('a noswap task never is, a P0 task for P0 only', () => {
   const p0 = placed({ priority: 0 })
   p0.b.started(p0.task)
   p0.b.advance(IDLE_MS)
-  expect(standing(p0)).toMatchObject({ standing: 'ELIGIBLE_FOR_P0_ONLY', sentence: expect.stringContaining('P0 task only') })
+  expect(standing(p0)).toMatchObject({
+    standing: 'ELIGIBLE_FOR_P0_ONLY',
+    sentence: expect.stringContaining('P0 task only'),
+  })
 })
 
 it('one that the host has no room for is none, nor is one that is out, moving, or failed to move lately', () => {
@@ -75,7 +83,11 @@ it('one that its server has ended is none, though the event that says how is und
   b.started(task)
   b.advance(IDLE_MS)
   b.heartbeat(b.node('n'), {}, [task])
-  expect(standing(world)).toMatchObject({ standing: 'OVER', eligibleAt: null, sentence: expect.stringContaining('has ended') })
+  expect(standing(world)).toMatchObject({
+    standing: 'OVER',
+    eligibleAt: null,
+    sentence: expect.stringContaining('has ended'),
+  })
   const waits = b.submit({ vramMib: 60 })
   b.cycle()
   expect([placementOf(task).residency, waits.placement]).toEqual(['resident', null])

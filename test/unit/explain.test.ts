@@ -110,7 +110,9 @@ describe('a pending task without a node', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 60, command: ['true'] })
     expect(lease.state).toBe('assigned')
     expect(primary.reason).toBe('EXEC_NOT_ALLOWED')
-    expect(sentence).toBe('Waits for a node that runs commands: n1 could take it and takes leases only (headroom gpu-server --allow-exec).')
+    expect(sentence).toBe(
+      'Waits for a node that runs commands: n1 could take it and takes leases only (headroom gpu-server --allow-exec).',
+    )
     const two = b.submit({ vramMib: 10, gpuCount: 1, command: ['true'], noswap: 1 })
     b.cycle()
     expect(two.state).toBe('pending')
@@ -156,7 +158,9 @@ describe('a pending task that misses room', () => {
     b.submit({ vramMib: 90 })
     const { primary, sentence } = waitOf(b, { vramMib: 40 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED 30/40 on n1')
-    expect(sentence).toBe('Waits for host memory to swap to: needs 40 MiB on one GPU; with what is left of it n1 takes 30 MiB.')
+    expect(sentence).toBe(
+      'Waits for host memory to swap to: needs 40 MiB on one GPU; with what is left of it n1 takes 30 MiB.',
+    )
   })
 
   it('finds too little for its several GPUs together', () => {
@@ -178,7 +182,9 @@ describe('a pending task that misses room', () => {
     const { primary, secondary, sentence, queuePosition } = waitOf(b, { vramMib: 60 })
     expect(brief(primary)).toBe('WAITING_VRAM 30/60 on n2,n1')
     expect(secondary).toEqual([])
-    expect(sentence).toBe('Waits for VRAM: needs 60 MiB on one GPU; the best of 2 nodes, n2, has 30 MiB of commit room left.')
+    expect(sentence).toBe(
+      'Waits for VRAM: needs 60 MiB on one GPU; the best of 2 nodes, n2, has 30 MiB of commit room left.',
+    )
     expect(queuePosition).toBe(1)
   })
 
@@ -187,7 +193,10 @@ describe('a pending task that misses room', () => {
     for (const vramMib of [30, 30, 30]) b.submit({ vramMib })
     b.settle()
     const { primary, secondary, retryAt, sentence } = waitOf(b, { vramMib: 20, noswap: 1 })
-    expect([primary, ...secondary].map(brief)).toEqual(['WAITING_PHYSICAL_VRAM 10/20 on n1', 'NO_ELIGIBLE_VICTIM 10/20 on n1'])
+    expect([primary, ...secondary].map(brief)).toEqual([
+      'WAITING_PHYSICAL_VRAM 10/20 on n1',
+      'NO_ELIGIBLE_VICTIM 10/20 on n1',
+    ])
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(sentence).toBe(
       'Waits for physical VRAM: needs 20 MiB on one GPU, never swapped out; n1 has 10 MiB free. The next one may leave in 300 s.',
@@ -199,7 +208,9 @@ describe('a pending task that misses room', () => {
     b.submit({ vramMib: 80, noswap: 1 })
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 30 })
     expect([primary, ...secondary].map(brief)).toEqual(['NEVER_RESIDENT 20/30 on n1'])
-    expect(sentence).toBe('Waits for noswap tasks or foreign memory to leave: needs 30 MiB on one GPU; n1 has 20 MiB beside them.')
+    expect(sentence).toBe(
+      'Waits for noswap tasks or foreign memory to leave: needs 30 MiB on one GPU; n1 has 20 MiB beside them.',
+    )
   })
 
   it('would strand a placed task', () => {
@@ -207,7 +218,9 @@ describe('a pending task that misses room', () => {
     b.submit({ vramMib: 70 })
     const { primary, sentence } = waitOf(b, { vramMib: 31, noswap: 1 })
     expect(brief(primary)).toBe('WOULD_STRAND 30/31 on n1')
-    expect(sentence).toBe('Waits so that a placed task can return: needs 31 MiB on one GPU, never swapped out; n1 can spare 30 MiB.')
+    expect(sentence).toBe(
+      'Waits so that a placed task can return: needs 31 MiB on one GPU, never swapped out; n1 can spare 30 MiB.',
+    )
   })
 
   it('finds room in sum, but not on one GPU', () => {
@@ -216,7 +229,9 @@ describe('a pending task that misses room', () => {
     for (const vramMib of [70, 60]) b.submit({ vramMib })
     const { primary, sentence } = waitOf(b, { vramMib: 50 })
     expect(brief(primary)).toBe('FRAGMENTED 40/50 on n1')
-    expect(sentence).toBe('Waits for VRAM in one piece: needs 50 MiB on one GPU; n1 has enough in sum, but no more than 40 MiB on one GPU.')
+    expect(sentence).toBe(
+      'Waits for VRAM in one piece: needs 50 MiB on one GPU; n1 has enough in sum, but no more than 40 MiB on one GPU.',
+    )
   })
 
   it('finds on some GPU each thing it needs, but on none all of them', () => {
@@ -249,7 +264,9 @@ describe('a pending task and exclusive ones', () => {
     b.submit({ vramMib: 30 })
     const { primary, sentence } = waitOf(b, { vramMib: null, gpuMode: 'exclusive' })
     expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 70/100 on n1')
-    expect(sentence).toBe('Waits for a GPU without any other task: n1 comes nearest, with 70 MiB of 100 MiB not taken.')
+    expect(sentence).toBe(
+      'Waits for a GPU without any other task: n1 comes nearest, with 70 MiB of 100 MiB not taken.',
+    )
   })
 
   it('waits for one to end', () => {
@@ -257,7 +274,9 @@ describe('a pending task and exclusive ones', () => {
     b.submit({ vramMib: 30, gpuMode: 'exclusive' })
     const { primary, sentence } = waitOf(b, { vramMib: 20 })
     expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 0/20 on n1')
-    expect(sentence).toBe('Waits for an exclusive task to end: needs 20 MiB on one GPU; those of n1 are taken whole.')
+    expect(sentence).toBe(
+      'Waits for an exclusive task to end: needs 20 MiB on one GPU; those of n1 are taken whole.',
+    )
   })
 
   it('that is one finds too little left by foreign memory', () => {
@@ -322,7 +341,10 @@ describe('a task that a node has not taken', () => {
     b.cycle()
     b.silence(b.node('n1'))
     const { primary, secondary, sentence } = explained(b, task)
-    expect([primary, ...secondary].map(brief)).toEqual(['NODES_OFFLINE -/- on n1', 'AWAITING_NODE_ACK -/- on n1'])
+    expect([primary, ...secondary].map(brief)).toEqual([
+      'NODES_OFFLINE -/- on n1',
+      'AWAITING_NODE_ACK -/- on n1',
+    ])
     expect(sentence).toBe('Placed on GPU 0 of n1, which is offline and has not said yet that it runs.')
   })
 
@@ -334,7 +356,9 @@ describe('a task that a node has not taken', () => {
     b.cycle()
     const { primary, sentence } = explained(b, task)
     expect(brief(primary)).toBe('AWAITING_NODE_ACK -/- on n1')
-    expect(sentence).toBe('Refused by n1; it may go there again after the next report, or once a task has ended there.')
+    expect(sentence).toBe(
+      'Refused by n1; it may go there again after the next report, or once a task has ended there.',
+    )
     b.heartbeat(b.node('n1'))
     expect(explained(b, task).primary.reason).toBe('QUEUED_BEHIND')
   })
@@ -351,7 +375,9 @@ describe('a task that fits', () => {
     const { primary, sentence, queuePosition } = waitOf(b, { vramMib: 30 })
     expect(explained(b, head).primary.reason).toBe('WAITING_VRAM')
     expect(brief(primary)).toBe('RESERVED_FOR_ANOTHER 0/30 on n1')
-    expect(sentence).toBe('Waits behind a task that waits longer: needs 30 MiB on one GPU; beside what is kept for large, n1 has 0 MiB.')
+    expect(sentence).toBe(
+      'Waits behind a task that waits longer: needs 30 MiB on one GPU; beside what is kept for large, n1 has 0 MiB.',
+    )
     expect(queuePosition).toBe(2)
   })
 
@@ -360,7 +386,9 @@ describe('a task that fits', () => {
     for (const vramMib of [60, 50, 50, 200]) b.submit({ vramMib })
     const { primary, secondary, sentence, queuePosition } = waitOf(b, { vramMib: 30 })
     expect([primary, ...secondary].map(brief)).toEqual(['QUEUED_BEHIND 40/30 on n1'])
-    expect(sentence).toBe('Fits GPU 0 of n1, but 2 tasks come before it, and its pool is served in strict order.')
+    expect(sentence).toBe(
+      'Fits GPU 0 of n1, but 2 tasks come before it, and its pool is served in strict order.',
+    )
     expect(queuePosition).toBe(3)
   })
 
@@ -383,7 +411,9 @@ describe('a task that fits', () => {
     const b = cluster()
     b.submit({ vramMib: 100, priority: 0 })
     b.cycle()
-    const tasks = ([3, 1, 2, 1] as const).map((priority) => b.submit({ vramMib: 50, priority, noswap: priority === 2 ? 1 : 0 }))
+    const tasks = ([3, 1, 2, 1] as const).map((priority) =>
+      b.submit({ vramMib: 50, priority, noswap: priority === 2 ? 1 : 0 }),
+    )
     expect(tasks.map((task) => explained(b, task).queuePosition)).toEqual([4, 1, 3, 2])
   })
 })
@@ -424,7 +454,9 @@ describe('a swapped-out task that wants the GPU', () => {
     b.advance(IDLE_MS)
     b.cycle()
     b.wants(away, true)
-    expect(explained(b, away).sentence).toBe('Returns to GPU 0 of n1 in the next cycle, after 0 others of that node.')
+    expect(explained(b, away).sentence).toBe(
+      'Returns to GPU 0 of n1 in the next cycle, after 0 others of that node.',
+    )
     b.cycle()
     const { primary, sentence } = explained(b, away)
     expect(brief(primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
@@ -442,7 +474,9 @@ describe('a swapped-out task that wants the GPU', () => {
     b.cycle()
     const { primary, secondary, sentence } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['RESERVED_FOR_ANOTHER 30/40 on n1'])
-    expect(sentence).toBe('Waits to return to GPU 0 of n1: needs 40 MiB; 70 MiB is kept for third, which came first.')
+    expect(sentence).toBe(
+      'Waits to return to GPU 0 of n1: needs 40 MiB; 70 MiB is kept for third, which came first.',
+    )
   })
 
   it('can never return while foreign memory stays', () => {
@@ -462,7 +496,10 @@ describe('a swapped-out task that wants the GPU', () => {
     b.wants(away, true)
     b.silence(b.node('n1'))
     const { primary, secondary, sentence } = explained(b, away)
-    expect([primary, ...secondary].map(brief)).toEqual(['NODES_OFFLINE -/- on n1', 'NO_ELIGIBLE_VICTIM 10/40 on n1'])
+    expect([primary, ...secondary].map(brief)).toEqual([
+      'NODES_OFFLINE -/- on n1',
+      'NO_ELIGIBLE_VICTIM 10/40 on n1',
+    ])
     expect(sentence).toBe('Waits to return to GPU 0 of n1: its node is offline.')
   })
 })
@@ -487,7 +524,10 @@ describe('a task that wants to grow', () => {
     b.wantsToGrow(growing, 60)
     b.cycle()
     const { primary, secondary } = explained(b, growing)
-    expect([primary, ...secondary].map(brief)).toEqual(['WAITING_PHYSICAL_VRAM 55/60 on n1', 'NO_ELIGIBLE_VICTIM 55/60 on n1'])
+    expect([primary, ...secondary].map(brief)).toEqual([
+      'WAITING_PHYSICAL_VRAM 55/60 on n1',
+      'NO_ELIGIBLE_VICTIM 55/60 on n1',
+    ])
   })
 })
 

@@ -24,7 +24,10 @@ ${faults}`
 async function play(faults: string, options: RunOptions = {}): Promise<Run & { readonly journal: string }> {
   const { scenario } = loadScenario({ text: scenarioText(faults), baseDir: '/nowhere' })
   let journal = ''
-  const run = await runScenario(scenario, IDENTITY, { ...options, journalSink: { write: (text) => (journal += text) } })
+  const run = await runScenario(scenario, IDENTITY, {
+    ...options,
+    journalSink: { write: (text) => (journal += text) },
+  })
   return { ...run, journal }
 }
 

@@ -20,7 +20,13 @@ workload:
 
 it('tasks that are too large for every GPU, or want more than a node has, are counted', async () => {
   const { result } = await resultOf(24_576)
-  expect(result.metrics.tasks).toEqual({ submitted: 3, completed: 0, failed: 0, unfinished: 3, fit_nowhere: 2 })
+  expect(result.metrics.tasks).toEqual({
+    submitted: 3,
+    completed: 0,
+    failed: 0,
+    unfinished: 3,
+    fit_nowhere: 2,
+  })
   expect(result.metrics.starvation_percent.total).toBe(0)
 })
 

@@ -39,7 +39,13 @@ describe('memory of others', () => {
   it('is told at once, and measured every second until the reserve is free again', () => {
     const { clock, seen, host } = world(8000, [{ atMs: 500, mib: 1500, gpus: [1] }])
     clock.run(2600, () => false)
-    expect(seen).toEqual(['500: 1 has 1500', '500: report', '500: 1 measures 500', '1500: 1 measures 500', '2500: 1 measures 500'])
+    expect(seen).toEqual([
+      '500: 1 has 1500',
+      '500: report',
+      '500: 1 measures 500',
+      '1500: 1 measures 500',
+      '2500: 1 measures 500',
+    ])
     host.resident = 0
     clock.run(20_000, () => false)
     expect(seen).toHaveLength(5)
@@ -51,6 +57,13 @@ describe('memory of others', () => {
       { atMs: 600, mib: 0, gpus: null },
     ])
     clock.run(20_000, () => false)
-    expect(seen).toEqual(['100: 0 has 2000', '100: report', '100: 0 measures 0', '600: 0 has 0', '600: 1 has 0', '600: report'])
+    expect(seen).toEqual([
+      '100: 0 has 2000',
+      '100: report',
+      '100: 0 measures 0',
+      '600: 0 has 0',
+      '600: 1 has 0',
+      '600: report',
+    ])
   })
 })

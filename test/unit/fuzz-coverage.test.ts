@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { coverageRows, missingPaths, SEEDS_FOR_RARE, SEEDS_FOR_USUAL } from '../../simulator/fuzz/coverage-table.ts'
+import {
+  coverageRows,
+  missingPaths,
+  SEEDS_FOR_RARE,
+  SEEDS_FOR_USUAL,
+} from '../../simulator/fuzz/coverage-table.ts'
 import { addCounts } from '../../simulator/fuzz/coverage.ts'
 
 describe('the paths that seeds take', () => {

@@ -16,13 +16,17 @@ describe('a drawn scenario', () => {
   it('is one that a file can hold, and its file is that scenario', () => {
     for (const seed of SEEDS) {
       const document = drawDocument(seed)
-      expect(loadScenario({ text: stringify(document), baseDir: '.' }).scenario, `seed ${seed}`).toEqual(scenarioOf(document))
+      expect(loadScenario({ text: stringify(document), baseDir: '.' }).scenario, `seed ${seed}`).toEqual(
+        scenarioOf(document),
+      )
     }
   })
 
   it('leaves out most kinds of faults, and every kind is in some', () => {
     const drawn = new Set(SEEDS.flatMap((seed) => featuresOf(seed).faults))
-    expect([...drawn].toSorted((a, b) => (a < b ? -1 : 1))).toEqual([...FAULT_KINDS].toSorted((a, b) => (a < b ? -1 : 1)))
+    expect([...drawn].toSorted((a, b) => (a < b ? -1 : 1))).toEqual(
+      [...FAULT_KINDS].toSorted((a, b) => (a < b ? -1 : 1)),
+    )
     const calm = SEEDS.filter((seed) => scenarioOf(drawDocument(seed)).faults.length === 0)
     expect(calm.length).toBeGreaterThan(SEEDS.length / 4)
     expect(calm.length).toBeLessThan((3 * SEEDS.length) / 4)
@@ -33,7 +37,9 @@ describe('a drawn scenario', () => {
       const { faults, clock } = scenarioOf(drawDocument(seed))
       for (const fault of faults) {
         if (fault.kind === 'swarm') continue
-        expect(fault.atMs + (fault.forMs ?? 0), `seed ${seed}, ${fault.kind}`).toBeLessThanOrEqual(clock.untilMs ?? Infinity)
+        expect(fault.atMs + (fault.forMs ?? 0), `seed ${seed}, ${fault.kind}`).toBeLessThanOrEqual(
+          clock.untilMs ?? Infinity,
+        )
       }
     }
   })

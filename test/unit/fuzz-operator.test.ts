@@ -28,7 +28,9 @@ const lying: OpenDesk = async (world, pump) => {
   const desk = await desks.openDesk(world, pump)
   return {
     ask: (method, path, body, headers) =>
-      path.endsWith('/uncordon') ? Promise.resolve({ status: 409, text: '{"code":"conflict"}' }) : desk.ask(method, path, body, headers),
+      path.endsWith('/uncordon')
+        ? Promise.resolve({ status: 409, text: '{"code":"conflict"}' })
+        : desk.ask(method, path, body, headers),
     close: () => desk.close(),
   }
 }
@@ -40,16 +42,25 @@ describe('what an operator is answered', () => {
     const asExpected = { ...config, expect: 200, answer: { default_vram_overcommit_percent: 50 } }
     expect((await judged(withOperator([asExpected]))).violations).toEqual([])
     expect((await judged(withOperator([{ ...config, expect: 409 }]))).violations).toEqual([
-      { rule: 'operator_answer', sentence: expect.stringContaining('was answered 200, expected is 409') as string },
+      {
+        rule: 'operator_answer',
+        sentence: expect.stringContaining('was answered 200, expected is 409') as string,
+      },
     ])
-    const { violations } = await judged(withOperator([{ ...asExpected, answer: { default_vram_overcommit_percent: 60 } }]))
-    expect(violations).toMatchObject([{ rule: 'operator_answer', sentence: expect.stringContaining('is 50, expected is 60') as string }])
+    const { violations } = await judged(
+      withOperator([{ ...asExpected, answer: { default_vram_overcommit_percent: 60 } }]),
+    )
+    expect(violations).toMatchObject([
+      { rule: 'operator_answer', sentence: expect.stringContaining('is 50, expected is 60') as string },
+    ])
   })
 
   it('counts where things break, too: he asks again until a controller answers', async () => {
     const crash = { at: '900ms', crash: 'controller', for: '10000ms' }
     expect((await judged(withOperator([{ ...config, expect: 200 }], [crash]))).violations).toEqual([])
-    expect((await judged(withOperator([{ ...config, expect: 202 }], [crash]))).violations).toMatchObject([{ rule: 'operator_answer' }])
+    expect((await judged(withOperator([{ ...config, expect: 202 }], [crash]))).violations).toMatchObject([
+      { rule: 'operator_answer' },
+    ])
   })
 
   it('is foretold where it depends on nothing that happens', () => {
@@ -59,21 +70,31 @@ describe('what an operator is answered', () => {
     expect(foretold.some((action) => 'answer' in action)).toBe(true)
   })
 
-  it('that is wrong is found in drawn seeds, and the failure comes down to that action', { timeout: 60_000 }, async () => {
-    const seed = SEEDS.find((each) => drawDocument(each).operator.some((action) => String(action['post']).endsWith('/uncordon')))
-    const document = drawDocument(Number(seed))
-    const fails = async (one: FuzzDocument): Promise<boolean> => {
-      try {
-        return (await judged(one, lying)).violations.some(({ rule }) => rule === 'operator_answer')
-      } catch {
-        return false
+  it(
+    'that is wrong is found in drawn seeds, and the failure comes down to that action',
+    { timeout: 60_000 },
+    async () => {
+      const seed = SEEDS.find((each) =>
+        drawDocument(each).operator.some((action) => String(action['post']).endsWith('/uncordon')),
+      )
+      const document = drawDocument(Number(seed))
+      const fails = async (one: FuzzDocument): Promise<boolean> => {
+        try {
+          return (await judged(one, lying)).violations.some(({ rule }) => rule === 'operator_answer')
+        } catch {
+          return false
+        }
       }
-    }
-    expect(await fails(document)).toBe(true)
-    const { document: small } = await shrink(document, fails, 400)
-    expect(small.operator).toEqual([
-      { at: expect.any(String) as string, post: expect.stringContaining('/uncordon') as string, expect: 200 },
-    ])
-    expect(small.faults).toEqual([])
-  })
+      expect(await fails(document)).toBe(true)
+      const { document: small } = await shrink(document, fails, 400)
+      expect(small.operator).toEqual([
+        {
+          at: expect.any(String) as string,
+          post: expect.stringContaining('/uncordon') as string,
+          expect: 200,
+        },
+      ])
+      expect(small.faults).toEqual([])
+    },
+  )
 })

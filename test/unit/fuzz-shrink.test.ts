@@ -34,7 +34,8 @@ describe('a failing scenario', () => {
   })
 
   it('comes to the same whenever it is tried, and no further than it may', async () => {
-    const fails = (document: FuzzDocument): Promise<boolean> => Promise.resolve(isBuilt(document) && document.workload.length >= 2)
+    const fails = (document: FuzzDocument): Promise<boolean> =>
+      Promise.resolve(isBuilt(document) && document.workload.length >= 2)
     const [one, two] = [await shrink(LARGE, fails, 5_000), await shrink(LARGE, fails, 5_000)]
     expect(one).toEqual(two)
     expect(one.document.workload).toHaveLength(2)
@@ -52,7 +53,8 @@ describe('a failing scenario', () => {
       operator: [{ at: '1ms', post: '/api/v1/nodes/{node:n1}/cordon' }],
       faults: [{ at: '1ms', partition: ['controller', ['n0', 'n1']], for: '10ms' }],
     }
-    const fails = (document: FuzzDocument): Promise<boolean> => Promise.resolve(isBuilt(document) && document.fleet[0]?.['name'] === 'n0')
+    const fails = (document: FuzzDocument): Promise<boolean> =>
+      Promise.resolve(isBuilt(document) && document.fleet[0]?.['name'] === 'n0')
     const { document } = await shrink(named, fails, 5_000)
     expect([document.fleet.length, document.operator, document.faults]).toEqual([1, [], []])
   })

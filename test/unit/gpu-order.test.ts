@@ -7,7 +7,14 @@ import { largestAfterSwapMib, largestNowMib } from '../../controller/scheduler/f
 import { byScore } from '../../controller/scheduler/score.ts'
 import { shapeOf } from '../../controller/scheduler/shape.ts'
 import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
-import { applyStep, buildFleet, ClusterBuilder, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+import {
+  applyStep,
+  buildFleet,
+  ClusterBuilder,
+  fleetShapeArb,
+  holds,
+  stepsArb,
+} from '../support/cluster-builder.ts'
 
 /** GPUs of 100 MiB of which tasks may keep 90, and 200 MiB may be promised. */
 function overcommitted(gpus: readonly number[]): ClusterBuilder {
@@ -19,11 +26,18 @@ function overcommitted(gpus: readonly number[]): ClusterBuilder {
 describe('the GPU of a task that fits after a swap', () => {
   it('is the one with the least commit room where enough is on its way out on several, not the one with the largest surplus', () => {
     const b = overcommitted([100, 100])
-    const [large, middle] = [b.submit({ vramMib: 80, name: 'large' }), b.submit({ vramMib: 60, name: 'middle' })]
+    const [large, middle] = [
+      b.submit({ vramMib: 80, name: 'large' }),
+      b.submit({ vramMib: 60, name: 'middle' }),
+    ]
     b.settle()
     const small = b.submit({ vramMib: 30, name: 'small' })
     b.settle()
-    expect([large, middle, small].map(({ placement }) => placement?.gpus.map(({ index }) => index))).toEqual([[0], [1], [1]])
+    expect([large, middle, small].map(({ placement }) => placement?.gpus.map(({ index }) => index))).toEqual([
+      [0],
+      [1],
+      [1],
+    ])
     for (const task of [large, middle]) expect(b.byHand(task, 'swap-out')).toBeNull()
     b.cycle()
     // GPU 0 will have 90 MiB free and 120 MiB of commit room, GPU 1 60 and 110.
@@ -60,26 +74,32 @@ describe('the GPU of a task that fits after a swap', () => {
 
 describe('the GPUs of a pool that admit a demand after a swap', () => {
   it('are offered in the order of their scores, whatever has happened', () => {
-    const property = fc.property(fleetShapeArb, stepsArb(40), fc.integer({ min: 1, max: 110 }), fc.boolean(), (fleet, steps, mib, isP0) => {
-      const b = buildFleet(fleet)
-      for (const step of steps) {
-        applyStep(b, step)
-        b.cycle()
-        b.cluster.deriveFigures()
-        const { policy } = b.cluster
-        const shape = shapeOf({ ...TASK_DEFAULTS, priority: isP0 ? 0 : 2, groups: [] } as never)
-        const pool = b.cluster.poolFor(shape.poolKey)
-        const admits = (gpu: LiveGpu) =>
-          Math.max(
-            largestNowMib(gpu, 'swappable', policy.maxTasksPerGpu),
-            largestAfterSwapMib(gpu, 'swappable', isP0, policy.maxTasksPerGpu),
-          )
-        const expected = b.gpus
-          .filter((gpu) => pool.nodes.has(gpu.node) && gpu.holds.length === 0 && admits(gpu) >= mib)
-          .sort((one, other) => byScore(one, other, 'after_swap', policy.strategy, mib))
-        expect([...pool.gpusFor(shape, 'after_swap', mib)].map(nameOf)).toEqual(expected.map(nameOf))
-      }
-    })
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(40),
+      fc.integer({ min: 1, max: 110 }),
+      fc.boolean(),
+      (fleet, steps, mib, isP0) => {
+        const b = buildFleet(fleet)
+        for (const step of steps) {
+          applyStep(b, step)
+          b.cycle()
+          b.cluster.deriveFigures()
+          const { policy } = b.cluster
+          const shape = shapeOf({ ...TASK_DEFAULTS, priority: isP0 ? 0 : 2, groups: [] } as never)
+          const pool = b.cluster.poolFor(shape.poolKey)
+          const admits = (gpu: LiveGpu) =>
+            Math.max(
+              largestNowMib(gpu, 'swappable', policy.maxTasksPerGpu),
+              largestAfterSwapMib(gpu, 'swappable', isP0, policy.maxTasksPerGpu),
+            )
+          const expected = b.gpus
+            .filter((gpu) => pool.nodes.has(gpu.node) && gpu.holds.length === 0 && admits(gpu) >= mib)
+            .sort((one, other) => byScore(one, other, 'after_swap', policy.strategy, mib))
+          expect([...pool.gpusFor(shape, 'after_swap', mib)].map(nameOf)).toEqual(expected.map(nameOf))
+        }
+      },
+    )
     holds(property, 150, 'test/unit/gpu-order.test.ts')
   })
 })

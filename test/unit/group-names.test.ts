@@ -5,14 +5,20 @@ import { ClusterBuilder } from '../support/cluster-builder.ts'
 
 const group = (id: string) => ({ id, description: '', nodeIds: [] })
 
-it.each(['\u212Bngström', '\uFB01ne', 'gpu\u2460', 'e\u0301tude'])('a new group is not named %s, which another name looks like', (id) => {
-  const b = new ClusterBuilder()
-  expect(putGroup(b.cluster, group(id), true, b.now)).toMatchObject({
-    ok: false,
-    refusal: { code: 'invalid', problems: [{ field: 'id', detail: expect.stringContaining(id.normalize('NFKC')) as string }] },
-  })
-  expect(b.cluster.groups.size).toBe(0)
-})
+it.each(['\u212Bngström', '\uFB01ne', 'gpu\u2460', 'e\u0301tude'])(
+  'a new group is not named %s, which another name looks like',
+  (id) => {
+    const b = new ClusterBuilder()
+    expect(putGroup(b.cluster, group(id), true, b.now)).toMatchObject({
+      ok: false,
+      refusal: {
+        code: 'invalid',
+        problems: [{ field: 'id', detail: expect.stringContaining(id.normalize('NFKC')) as string }],
+      },
+    })
+    expect(b.cluster.groups.size).toBe(0)
+  },
+)
 
 it.each(['\u00C5ngström', 'fine', 'étude', 'grüppe 1'])('a new group may be named %s', (id) => {
   const b = new ClusterBuilder()

@@ -18,7 +18,10 @@ describe('a growth beyond what a GPU can hold beside the reserve', () => {
     b.wantsToGrow(task, 101)
     b.cycle()
     expect(b.effects.at(-1)).toMatchObject({ kind: 'refuse_growth', mib: 40, reason: 'NEVER_FITS' })
-    expect(b.events.at(-1)).toMatchObject({ kind: 'growth_refused', data: { attempt: 1, reason: 'NEVER_FITS' } })
+    expect(b.events.at(-1)).toMatchObject({
+      kind: 'growth_refused',
+      data: { attempt: 1, reason: 'NEVER_FITS' },
+    })
     expect(placementOf(task)).toMatchObject({ demandMib: 40, heldGrowth: null, entry: null })
     expect(b.decisions.at(-1)).toMatchObject({ kind: 'growth_refused', rule: 'larger_than_gpu' })
     expect(b.decisions.at(-1)?.sentence).toBe(

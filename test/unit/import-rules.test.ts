@@ -94,11 +94,15 @@ afterEach(() => {
 })
 
 test('every import rule catches an import that breaks it', async () => {
-  const planted = Object.entries(FORBIDDEN).flatMap(([rule, imports]) => imports.map(([from, to]) => ({ rule, from, to })))
+  const planted = Object.entries(FORBIDDEN).flatMap(([rule, imports]) =>
+    imports.map(([from, to]) => ({ rule, from, to })),
+  )
   root = plantProject([...planted.map(({ from, to }) => [from, to] as const), WAY_BACK])
   const { violations } = await cruiseImports(root)
   const caught = new Set(violations.map(({ rule, from }) => `${rule}: ${from}`))
-  expect(planted.map(({ rule, from }) => `${rule}: ${from}`).filter((violation) => !caught.has(violation))).toEqual([])
+  expect(
+    planted.map(({ rule, from }) => `${rule}: ${from}`).filter((violation) => !caught.has(violation)),
+  ).toEqual([])
 })
 
 test('the imports that the architecture provides for are let through', async () => {
@@ -110,13 +114,17 @@ test('the imports that the architecture provides for are let through', async () 
 })
 
 test('every rule of the configuration is among those tried', async () => {
-  const { default: configuration }: { default: { forbidden: { name: string }[] } } = await import(CONFIGURATION)
+  const { default: configuration }: { default: { forbidden: { name: string }[] } } = await import(
+    CONFIGURATION
+  )
   const untried = configuration.forbidden.filter((rule) => !Object.hasOwn(FORBIDDEN, rule.name))
   expect(untried).toEqual([])
 })
 
 /** A throw-away project of files that hold these imports and nothing else. */
-function plantProject(imports: readonly (readonly [from: string, to: string, keyword?: 'import type'])[]): string {
+function plantProject(
+  imports: readonly (readonly [from: string, to: string, keyword?: 'import type'])[],
+): string {
   const project = mkdtempSync(join(tmpdir(), 'headroom-imports-'))
   const files = new Map<string, string>()
   for (const [from, to, keyword] of imports) {
@@ -124,7 +132,10 @@ function plantProject(imports: readonly (readonly [from: string, to: string, key
     files.set(from, `${files.get(from) ?? ''}${line}`)
     if (to !== 'protocol/not-there.ts') files.set(to, files.get(to) ?? '')
   }
-  files.set('package.json', JSON.stringify({ dependencies: { pino: '1', seedrandom: '1' }, devDependencies: { vitest: '1' } }))
+  files.set(
+    'package.json',
+    JSON.stringify({ dependencies: { pino: '1', seedrandom: '1' }, devDependencies: { vitest: '1' } }),
+  )
   for (const name of ['pino', 'seedrandom', 'vitest'])
     files.set(`node_modules/${name}/package.json`, JSON.stringify({ name, main: 'index.js' }))
   for (const [file, content] of files) {

@@ -6,7 +6,9 @@ const folder = temporaryFolder()
 const read = (content: string) => readInventory(write(folder, 'inventory.yaml', content))
 
 it('GPUs are declared in YAML or JSON, with defaults', () => {
-  const { gpus, hostSwapMib } = read('gpus:\n  - { vram_mib: 24Gi }\n  - { vram_mib: 8192, model: small, swap: pinned-gen4 }\n')
+  const { gpus, hostSwapMib } = read(
+    'gpus:\n  - { vram_mib: 24Gi }\n  - { vram_mib: 8192, model: small, swap: pinned-gen4 }\n',
+  )
   expect(gpus.map(({ model, physicalMib }) => [model, physicalMib])).toEqual([
     ['declared', 24_576],
     ['small', 8_192],
@@ -14,7 +16,11 @@ it('GPUs are declared in YAML or JSON, with defaults', () => {
   expect(hostSwapMib).toBe(2 * (24_576 + 8_192))
   expect(gpus[0]?.swapMs('out', 3_072)).toBe(1_500)
   expect(gpus[1]?.swapMs('in', 24_576)).toBe(1_300)
-  expect(read('{"gpus": [{"vram_mib": 100, "swap": {"out_mib_per_s": 100, "in_mib_per_s": 50}}], "host_swap_mib": 7}').hostSwapMib).toBe(7)
+  expect(
+    read(
+      '{"gpus": [{"vram_mib": 100, "swap": {"out_mib_per_s": 100, "in_mib_per_s": 50}}], "host_swap_mib": 7}',
+    ).hostSwapMib,
+  ).toBe(7)
 })
 
 it.each([

@@ -20,10 +20,20 @@ it.each([
 ])('The last contact of a node that is up %s', async (_, areHeartbeatsElided, afterMs) => {
   const clock = new VirtualClock(1_000_000)
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
-  const controller = createController({ clock, random: createSeededRandom(1), bus, store: createMemoryStore() }, { areHeartbeatsElided })
+  const controller = createController(
+    { clock, random: createSeededRandom(1), bus, store: createMemoryStore() },
+    { areHeartbeatsElided },
+  )
   await controller.start()
   const helloAt = clock.now()
-  const envelope = { v: PROTOCOL_VERSION, id: 'h1', sent_mono: 1, boot: { counter: 1, random: 'x' }, seq: 1, epoch: 1 }
+  const envelope = {
+    v: PROTOCOL_VERSION,
+    id: 'h1',
+    sent_mono: 1,
+    boot: { counter: 1, random: 'x' },
+    seq: 1,
+    epoch: 1,
+  }
   bus.request(nodeSubject(ID, 'hello'), { ...envelope, body: HELLO } as never, 1000, () => {})
   clock.at(helloAt + LATER_MS, () => {})
   clock.run(helloAt + LATER_MS, () => false)

@@ -6,7 +6,14 @@ import { createController } from '../../controller/controller.ts'
 import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
 import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
 import { MAX_PENDING_TASKS } from '../../controller/engine/commands/task-commands.ts'
-import type { Command, CommandResult, Envelope, Heartbeat, NodeBody, NodeEvent } from '../../protocol/messages.ts'
+import type {
+  Command,
+  CommandResult,
+  Envelope,
+  Heartbeat,
+  NodeBody,
+  NodeEvent,
+} from '../../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
@@ -15,7 +22,14 @@ import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 
 const GPUS = [{ index: 0, model: 'm', physical_mib: 4000, foreign_mib: 0 }]
-const RUNS = { residency: 'resident', generation: 0, gpus: [0], vram_mib: 1000, wants_gpu: true, idle_ms: 0 } as const
+const RUNS = {
+  residency: 'resident',
+  generation: 0,
+  gpus: [0],
+  vram_mib: 1000,
+  wants_gpu: true,
+  idle_ms: 0,
+} as const
 const FIRST = { task_id: 't', attempt: 1 }
 
 /** Knows nothing by itself. A command that it is told no answer for stays without one. */
@@ -34,7 +48,17 @@ class ToldNode {
       const { op, task_id, attempt } = body
       this.heard.push(`${op} ${attempt}`)
       const answer = (outcome: CommandResult['outcome']): void =>
-        reply(this.#seal({ op: 'result', task_id, attempt, outcome, reason: null, residency: 'none', generation: 0 }))
+        reply(
+          this.#seal({
+            op: 'result',
+            task_id,
+            attempt,
+            outcome,
+            reason: null,
+            residency: 'none',
+            generation: 0,
+          }),
+        )
       const told = this.answers[op]
       if (told === undefined) this.#open.push(() => answer('accepted'))
       else answer(told)
@@ -49,11 +73,25 @@ class ToldNode {
   hello(): void {
     const identity = { node_id: this.id, name: 'told', address: 'a', host_swap_mib: 4000 }
     const abilities = { signals_wanted: true, device: 'simulated', allow_exec: true } as const
-    this.#say('hello', { op: 'hello', ...identity, ...abilities, gpus: GPUS, tasks: [], finished_unacked: [] })
+    this.#say('hello', {
+      op: 'hello',
+      ...identity,
+      ...abilities,
+      gpus: GPUS,
+      tasks: [],
+      finished_unacked: [],
+    })
   }
 
   snapshot(holds: Partial<Pick<Heartbeat, 'tasks' | 'finished_unacked'>>): void {
-    this.#say('heartbeat', { op: 'heartbeat', node_id: this.id, gpus: GPUS, tasks: [], finished_unacked: [], ...holds })
+    this.#say('heartbeat', {
+      op: 'heartbeat',
+      node_id: this.id,
+      gpus: GPUS,
+      tasks: [],
+      finished_unacked: [],
+      ...holds,
+    })
   }
 
   tell(event: NodeEvent): void {
@@ -66,7 +104,15 @@ class ToldNode {
 
   #seal(body: NodeBody): Envelope {
     const seq = ++this.#seq
-    return { v: PROTOCOL_VERSION, id: `${this.id}.${seq}`, sent_mono: seq, boot: { counter: 1, random: 'r' }, seq, epoch: 1, body }
+    return {
+      v: PROTOCOL_VERSION,
+      id: `${this.id}.${seq}`,
+      sent_mono: seq,
+      boot: { counter: 1, random: 'r' },
+      seq,
+      epoch: 1,
+      body,
+    }
   }
 }
 
@@ -79,7 +125,10 @@ beforeEach(async () => {
   const clock = new VirtualClock(1_000_000)
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const edges = { clock, random: createSeededRandom(1), bus, store: createMemoryStore() }
-  controller = createController(edges, { initialConfig: { safety_reserve_mib: 0 }, areHeartbeatsElided: true })
+  controller = createController(edges, {
+    initialConfig: { safety_reserve_mib: 0 },
+    areHeartbeatsElided: true,
+  })
   await controller.start()
   node = new ToldNode(bus)
   settle = () => clock.run(clock.now(), () => false)
@@ -89,7 +138,16 @@ beforeEach(async () => {
 })
 
 function submit(fields: Partial<TaskRequest> = {}): void {
-  const shape = { id: 't', name: null, vramMib: 1000, groups: [], labels: {}, owner: null, command: ['x'], maxRuntimeSeconds: null }
+  const shape = {
+    id: 't',
+    name: null,
+    vramMib: 1000,
+    groups: [],
+    labels: {},
+    owner: null,
+    command: ['x'],
+    maxRuntimeSeconds: null,
+  }
   controller.commands.submitTask({ ...TASK_DEFAULTS, ...shape, ...fields }, () => {})
   settle()
 }
@@ -164,7 +222,16 @@ describe('bounds', () => {
     const { cluster } = controller.engine
     const answers: unknown[] = []
     const ask = (id: string): void => {
-      const shape = { id, name: null, vramMib: 5000, groups: [], labels: {}, owner: null, command: ['x'], maxRuntimeSeconds: null }
+      const shape = {
+        id,
+        name: null,
+        vramMib: 5000,
+        groups: [],
+        labels: {},
+        owner: null,
+        command: ['x'],
+        maxRuntimeSeconds: null,
+      }
       controller.commands.submitTask({ ...TASK_DEFAULTS, ...shape }, (answer) => answers.push(answer))
       settle()
     }

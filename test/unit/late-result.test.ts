@@ -26,7 +26,11 @@ describe('the result of an attempt that was given up', () => {
     expect(world.stateOf('t')).toBe('pending')
     world.network.cutOff.clear()
     expect(await world.until(() => world.isFinal('t'), 10_000)).toBe(true)
-    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'completed', attempt: 1, exit_code: 0 })
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({
+      state: 'completed',
+      attempt: 1,
+      exit_code: 0,
+    })
     expect(world.eventsOf('task_placed', 't')).toHaveLength(1)
     expect(world.violations).toEqual([])
   })
@@ -39,7 +43,11 @@ describe('the result of an attempt that was given up', () => {
     await world.run(1_000)
     world.network.cutOff.clear()
     expect(await world.until(() => world.isFinal('t'), 20_000)).toBe(true)
-    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'completed', attempt: 1, exit_code: 0 })
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({
+      state: 'completed',
+      attempt: 1,
+      exit_code: 0,
+    })
   })
 
   it('is told by an event, once, and changes nothing when a later attempt has started', async () => {
@@ -51,7 +59,10 @@ describe('the result of an attempt that was given up', () => {
     await world.run(500)
     const told = world.eventsOf('task_late_result', 't')
     expect(told).toHaveLength(1)
-    expect(told[0]).toMatchObject({ nodeId: world.idOf(first), data: { attempt: 1, outcome: 'completed', exit_code: 0 } })
+    expect(told[0]).toMatchObject({
+      nodeId: world.idOf(first),
+      data: { attempt: 1, outcome: 'completed', exit_code: 0 },
+    })
     expect(await world.until(() => world.isFinal('t'), 10_000)).toBe(true)
     expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'completed', attempt: 2 })
     expect(world.violations).toEqual([])
@@ -64,7 +75,12 @@ describe('the result of an attempt that was given up', () => {
     world.network.onDelivery = (_subject, message) => {
       if (message.body.op === 'start') world.network.cutOff.add(second)
     }
-    expect(await world.until(() => world.eventsOf('task_placed', 't').length === 2, GIVEN_UP_AFTER_MS + REQUEUE_DELAY_MS)).toBe(true)
+    expect(
+      await world.until(
+        () => world.eventsOf('task_placed', 't').length === 2,
+        GIVEN_UP_AFTER_MS + REQUEUE_DELAY_MS,
+      ),
+    ).toBe(true)
     await world.run(100)
     expect(world.stateOf('t')).toBe('assigned')
     world.network.cutOff.delete(first)

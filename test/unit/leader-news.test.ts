@@ -32,8 +32,11 @@ async function told(
 
 test('who leads is told when its epoch is durable and every 2 s, until it stops', async () => {
   const news = await told('this process')
-  expect(news.map(({ at, subject }) => [at, subject])).toEqual([1_000, 3_000, 5_000].map((at) => [at, 'gpu.v1.controller.leader']))
-  for (const { message } of news) expect(message).toMatchObject({ v: 1, epoch: 1, body: { op: 'leader', epoch: 1, id: 'this process' } })
+  expect(news.map(({ at, subject }) => [at, subject])).toEqual(
+    [1_000, 3_000, 5_000].map((at) => [at, 'gpu.v1.controller.leader']),
+  )
+  for (const { message } of news)
+    expect(message).toMatchObject({ v: 1, epoch: 1, body: { op: 'leader', epoch: 1, id: 'this process' } })
 })
 
 test('a simulated controller tells nobody', async () => {

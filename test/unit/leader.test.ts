@@ -102,7 +102,11 @@ class Leader {
         void inner.commit(batch)
         resolve()
       }
-      this.commits.push({ batch, durable, fails: () => reject(new StoreFault('another controller has taken over')) })
+      this.commits.push({
+        batch,
+        durable,
+        fails: () => reject(new StoreFault('another controller has taken over')),
+      })
     })
   }
 }

@@ -37,7 +37,8 @@ it('sources, scenarios and their traces are not ignored', async () => {
     'simulator/plan/idleness.ts',
     'deploy/nats/README.md',
   ]
-  for (const path of sources) expect(spawnSync('git', ['check-ignore', '--no-index', '-q', path], { cwd: ROOT }).status).toBe(1)
+  for (const path of sources)
+    expect(spawnSync('git', ['check-ignore', '--no-index', '-q', path], { cwd: ROOT }).status).toBe(1)
   for (const path of ['controller/controller.ts', 'simulator/plan/idleness.ts']) {
     expect(await new ESLint({ cwd: ROOT }).isPathIgnored(join(ROOT, path))).toBe(false)
   }

@@ -43,7 +43,12 @@ async function startedFleet() {
   await fleet.start()
   await real.advance(10)
   const { commands } = fleet.controller
-  return { fleet, real, commands, kindsOf: (id: string) => events.filter((event) => event.taskId === id).map((event) => event.kind) }
+  return {
+    fleet,
+    real,
+    commands,
+    kindsOf: (id: string) => events.filter((event) => event.taskId === id).map((event) => event.kind),
+  }
 }
 
 describe('a fleet in real time', () => {
@@ -61,7 +66,9 @@ describe('a fleet in real time', () => {
       ['a', null],
       ['b', 12_288],
     ])
-    const { nodes } = snapshotOf(image, { workLeftOf: () => ({ work: { kind: 'duration', ms: 1 }, doneUs: 0 }) })
+    const { nodes } = snapshotOf(image, {
+      workLeftOf: () => ({ work: { kind: 'duration', ms: 1 }, doneUs: 0 }),
+    })
     expect(nodes.map(({ name, hostLinkMibPerS = null }) => [name, hostLinkMibPerS])).toEqual([
       ['a', null],
       ['b', 12_288],

@@ -66,7 +66,9 @@ describe('a message that comes late', () => {
     await world.run(3_000)
     world.killServer('n1')
     for (let i = 1; i <= 20; i++) {
-      world.clock.at(world.clock.now() + 1_000 * i, () => said.slice(-5).forEach(({ subject, message }) => replay(world, subject, message)))
+      world.clock.at(world.clock.now() + 1_000 * i, () =>
+        said.slice(-5).forEach(({ subject, message }) => replay(world, subject, message)),
+      )
     }
     await world.run(6_000)
     expect(world.controller.views.node(world.idOf('n1'))?.status).toBe('suspect')
@@ -101,7 +103,10 @@ describe('a server that has lost its state', () => {
     world.startClone(name, 'double')
     await world.run(120_000)
     expect(world.eventsOf('duplicate_node').length).toBeGreaterThan(0)
-    expect(world.eventsOf('duplicate_node')[0]).toMatchObject({ nodeId: world.idOf(name), data: { alarm: 'DUPLICATE_NODE' } })
+    expect(world.eventsOf('duplicate_node')[0]).toMatchObject({
+      nodeId: world.idOf(name),
+      data: { alarm: 'DUPLICATE_NODE' },
+    })
     expect(world.violations).toEqual([])
   })
 })
@@ -119,7 +124,9 @@ describe('a controller that starts again', () => {
     world.killController()
     await world.startController()
     world.network.cutOff.clear()
-    expect(await world.until(() => world.stateOf('a') === 'cancelled' && world.stateOf('b') === 'running', 20_000)).toBe(true)
+    expect(
+      await world.until(() => world.stateOf('a') === 'cancelled' && world.stateOf('b') === 'running', 20_000),
+    ).toBe(true)
     expect(world.eventsOf('task_placed', 'b')).toHaveLength(1)
   })
 
@@ -158,7 +165,8 @@ describe('a lease', () => {
     const world = await worldWith({ nodes: 1 })
     world.submit({ id: 'l', ms: HOUR, command: null })
     await running(world, 'l')
-    const keep = (busy: boolean): void => world.controller.commands.keepalive('l', busy, (answer) => expect(answer.ok).toBe(true))
+    const keep = (busy: boolean): void =>
+      world.controller.commands.keepalive('l', busy, (answer) => expect(answer.ok).toBe(true))
     for (let i = 0; i < 5; i++) {
       keep(i % 2 === 0)
       await world.run(40_000)
@@ -167,7 +175,10 @@ describe('a lease', () => {
     expect(world.stateOf('l')).toBe('running')
     await world.run(25_000)
     expect(world.stateOf('l')).toBe('cancelled')
-    expect(world.eventsOf('task_finished', 'l')[0]?.data).toMatchObject({ state: 'cancelled', reason: 'lease_expired' })
+    expect(world.eventsOf('task_finished', 'l')[0]?.data).toMatchObject({
+      state: 'cancelled',
+      reason: 'lease_expired',
+    })
     expect(world.livesOn('l')).toEqual([])
   })
 

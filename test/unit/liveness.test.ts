@@ -35,7 +35,9 @@ describe('a node that falls silent', () => {
     expect(statusOf(world, 'n1')).toBe('suspect')
     await world.run(8_000)
     expect(statusOf(world, 'n1')).toBe('suspect')
-    expect(await world.until(() => statusOf(world, 'n1') === 'unreachable', LEASE_OVER_MS - 13_000)).toBe(true)
+    expect(await world.until(() => statusOf(world, 'n1') === 'unreachable', LEASE_OVER_MS - 13_000)).toBe(
+      true,
+    )
     world.network.cutOff.clear()
     expect(await world.until(() => statusOf(world, 'n1') === 'up', 5_000)).toBe(true)
     expect(statusOf(world, 'n2')).toBe('up')
@@ -100,7 +102,11 @@ describe('a node that falls silent', () => {
     expect(world.runningOn('t')).toEqual([first])
     const [lost] = world.eventsOf('task_unreachable', 't')
     const cause = world.events.find((event) => event.seq === lost?.causedBy)
-    expect(cause).toMatchObject({ kind: 'node_status', nodeId: world.idOf(first), data: { status: 'unreachable' } })
+    expect(cause).toMatchObject({
+      kind: 'node_status',
+      nodeId: world.idOf(first),
+      data: { status: 'unreachable' },
+    })
     world.network.cutOff.clear()
     expect(await world.until(() => world.stateOf('t') === 'running', 5_000)).toBe(true)
     await world.run(10)
@@ -153,7 +159,9 @@ describe('the run lease that counts', () => {
     world.controller.commands.putConfig({ run_lease_seconds: 15 }, null, () => {})
     await world.run(50_000)
     expect([world.stateOf('t'), world.runningOn('t')]).toEqual(['running', [first]])
-    expect(await world.until(() => world.eventsOf('task_placed', 't').length === 2, 20_000 + REQUEUE_DELAY_MS)).toBe(true)
+    expect(
+      await world.until(() => world.eventsOf('task_placed', 't').length === 2, 20_000 + REQUEUE_DELAY_MS),
+    ).toBe(true)
     expect(world.violations).toEqual([])
   })
 
@@ -192,17 +200,22 @@ describe('the run lease that counts', () => {
     const answers: unknown[] = []
     world.controller.commands.putConfig({ heartbeat_seconds: 6 }, null, (answer) => answers.push(answer))
     await world.run(10)
-    expect(answers).toMatchObject([{ ok: false, refusal: { code: 'invalid', problems: [{ field: 'run_lease_seconds' }] } }])
+    expect(answers).toMatchObject([
+      { ok: false, refusal: { code: 'invalid', problems: [{ field: 'run_lease_seconds' }] } },
+    ])
   })
 })
 
 describe('the brake on mass silence', () => {
-  const cut = (world: FaultWorld, ...names: string[]): void => names.forEach((name) => world.network.cutOff.add(name))
+  const cut = (world: FaultWorld, ...names: string[]): void =>
+    names.forEach((name) => world.network.cutOff.add(name))
 
   async function fleet(): Promise<FaultWorld> {
     const world = await worldWith({ nodes: 5 })
     for (let i = 1; i <= 5; i++) world.submit({ id: `t${i}`, ms: HOUR, onNodeLoss: 'requeue', vramMib: 900 })
-    expect(await world.until(() => [1, 2, 3, 4, 5].every((i) => world.stateOf(`t${i}`) === 'running'), 10_000)).toBe(true)
+    expect(
+      await world.until(() => [1, 2, 3, 4, 5].every((i) => world.stateOf(`t${i}`) === 'running'), 10_000),
+    ).toBe(true)
     return world
   }
 
@@ -230,7 +243,8 @@ describe('the brake on mass silence', () => {
     for (const name of ['n1', 'n2']) world.network.cutOff.delete(name)
     await world.until(() => world.eventsOf('requeue_freeze').length === 2)
     await world.run(15_000)
-    const away = (name: string) => world.eventsOf('task_returned').filter(({ nodeId }) => nodeId === world.idOf(name))
+    const away = (name: string) =>
+      world.eventsOf('task_returned').filter(({ nodeId }) => nodeId === world.idOf(name))
     expect([away('n3'), away('n4')]).toEqual([[], []])
     world.network.cutOff.delete('n3')
     await world.run(10_000)
@@ -271,7 +285,9 @@ describe('the brake on mass silence', () => {
     for (const name of ['n1', 'n2']) world.controller.commands.forgetNode(world.idOf(name), 'alice', () => {})
     await world.run(2_000)
     expect(world.eventsOf('requeue_freeze')).toHaveLength(2)
-    expect([...world.controller.views.nodes()].map(({ name }) => name).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(['n3', 'n4', 'n5'])
+    expect(
+      [...world.controller.views.nodes()].map(({ name }) => name).toSorted((a, b) => (a < b ? -1 : 1)),
+    ).toEqual(['n3', 'n4', 'n5'])
     world.network.cutOff.clear()
     expect(await world.until(() => world.controller.views.totals().nodesUp === 5, 10_000)).toBe(true)
   })

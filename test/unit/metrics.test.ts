@@ -31,7 +31,12 @@ interface VectorCase {
   readonly tasks: readonly VectorTask[]
   readonly expect: {
     readonly utilization: Readonly<Record<string, number>>
-    readonly cluster: { readonly starvation: number; readonly queue: number; readonly swap: number; readonly compute: number }
+    readonly cluster: {
+      readonly starvation: number
+      readonly queue: number
+      readonly swap: number
+      readonly compute: number
+    }
     readonly tasks?: Readonly<Record<string, number>>
     readonly gpus?: Readonly<Record<string, number>>
   }
@@ -50,13 +55,23 @@ describe('utilization and starvation as in the vectors', () => {
     it(`${vector.name}: by the meter alone`, () => {
       const { gpus, tasks, queueUs } = metered(vector)
       const meters = [...gpus.values()].map(countersOf)
-      expectFigures(vector, sumOf([...meters, { ...ZERO_COUNTERS, demand: queueUs, queue: queueUs }]), tasks, gpus)
+      expectFigures(
+        vector,
+        sumOf([...meters, { ...ZERO_COUNTERS, demand: queueUs, queue: queueUs }]),
+        tasks,
+        gpus,
+      )
     })
 
     it(`${vector.name}: by the engine's transitions`, () => {
       const { b, gpus, tasks } = enacted(vector)
       const byName = new Map([...tasks].map(([id, task]) => [id, countersOfTask(task)]))
-      expectFigures(vector, clusterCounters(b.cluster, b.now), byName, new Map([...gpus].map(([id, gpu]) => [id, gpu.meter])))
+      expectFigures(
+        vector,
+        clusterCounters(b.cluster, b.now),
+        byName,
+        new Map([...gpus].map(([id, gpu]) => [id, gpu.meter])),
+      )
       for (const gpu of gpus.values()) expectExact(gpuCounters(gpu, b.now))
       for (const counters of byName.values()) expectExact(counters)
     })
@@ -69,7 +84,9 @@ describe('a meter', () => {
     const sharers = [3, 1, 2].map(newSharer)
     for (const sharer of sharers) addSharer(meter, sharer)
     settle(meter, 1)
-    expect(meter.sharers.map((sharer) => [sharer.submissionNumber, sharer.servedUs, sharer.computeUs])).toEqual([
+    expect(
+      meter.sharers.map((sharer) => [sharer.submissionNumber, sharer.servedUs, sharer.computeUs]),
+    ).toEqual([
       [1, 334, 666],
       [2, 333, 667],
       [3, 333, 667],
@@ -137,13 +154,17 @@ function metered({ window, gpus: names, tasks }: VectorCase): {
         if (isWanting && isResident) addSharer(meter, sharers.get(task.id) as Sharer)
       }
     }
-    for (const [name, meter] of gpus) meter.awayCount = tasks.filter((task) => task.on.includes(name) && isAwayAt(task, from)).length
+    for (const [name, meter] of gpus)
+      meter.awayCount = tasks.filter((task) => task.on.includes(name) && isAwayAt(task, from)).length
   }
   for (const meter of gpus.values()) settle(meter, window * 1000)
   const counters = new Map(
     [...sharers].map(([id, { servedUs, computeUs }]) => {
       const swap = away.get(id) ?? 0
-      return [id, { ...ZERO_COUNTERS, demand: servedUs + computeUs + swap, served: servedUs, compute: computeUs, swap }]
+      return [
+        id,
+        { ...ZERO_COUNTERS, demand: servedUs + computeUs + swap, served: servedUs, compute: computeUs, swap },
+      ]
     }),
   )
   return { gpus, tasks: counters, queueUs }
@@ -165,7 +186,12 @@ function enacted({ window, gpus: names, tasks: wanted }: VectorCase) {
   const start = b.now
   const node = b.addNode({ id: 'n', gpus: names.map(() => 1000) })
   const gpus = new Map(names.map((name, index) => [name, node.gpus[index] as LiveGpu]))
-  const tasks = new Map(wanted.map((task) => [task.id, b.submit({ id: task.id, vramMib: 10, gpuCount: task.gpu_count ?? task.on.length })]))
+  const tasks = new Map(
+    wanted.map((task) => [
+      task.id,
+      b.submit({ id: task.id, vramMib: 10, gpuCount: task.gpu_count ?? task.on.length }),
+    ]),
+  )
   for (const at of instantsOf(wanted, window)) {
     b.now = start + at * 1000
     for (const each of wanted) enact(b, each, tasks.get(each.id) as LiveTask, gpus, at)
@@ -173,7 +199,13 @@ function enacted({ window, gpus: names, tasks: wanted }: VectorCase) {
   return { b, gpus, tasks }
 }
 
-function enact(b: ClusterBuilder, vector: VectorTask, task: LiveTask, gpus: Map<string, LiveGpu>, at: number): void {
+function enact(
+  b: ClusterBuilder,
+  vector: VectorTask,
+  task: LiveTask,
+  gpus: Map<string, LiveGpu>,
+  at: number,
+): void {
   const { cluster, now } = b
   if (task.placement === null && isWithin(vector.placed, at)) {
     const on = vector.on.map((name) => gpus.get(name) as LiveGpu)
@@ -184,10 +216,13 @@ function enact(b: ClusterBuilder, vector: VectorTask, task: LiveTask, gpus: Map<
   if (placement === null) return
   changeWants(cluster, placement, isWithin(vector.wants, at), 0, now)
   const isResident = isWithin(vector.resident, at)
-  for (const step of isResident ? (['swapping_in', 'resident'] as const) : (['swapping_out', 'swapped_out'] as const)) {
+  for (const step of isResident
+    ? (['swapping_in', 'resident'] as const)
+    : (['swapping_out', 'swapped_out'] as const)) {
     if ((placement.residency === 'resident') !== isResident) setResidency(cluster, placement, step, null, now)
   }
-  if (!isResident && placement.residency === 'swapping_out') setResidency(cluster, placement, 'swapped_out', null, now)
+  if (!isResident && placement.residency === 'swapping_out')
+    setResidency(cluster, placement, 'swapped_out', null, now)
 }
 
 function countersOfTask(task: LiveTask): Counters {
@@ -206,9 +241,17 @@ function expectFigures(
   expectExact(cluster)
   const { total, queue, swap, compute } = starvationPercent(cluster)
   const { cluster: wanted } = expected
-  expect([total, queue, swap, compute].map(rounded)).toEqual([wanted.starvation, wanted.queue, wanted.swap, wanted.compute])
+  expect([total, queue, swap, compute].map(rounded)).toEqual([
+    wanted.starvation,
+    wanted.queue,
+    wanted.swap,
+    wanted.compute,
+  ])
   for (const [id, percent] of Object.entries(expected.utilization)) {
-    expect(rounded(utilizationPercent(countersOf(meters.get(id) as GpuMeter), window * 1000, 1) ?? NaN), id).toBe(percent)
+    expect(
+      rounded(utilizationPercent(countersOf(meters.get(id) as GpuMeter), window * 1000, 1) ?? NaN),
+      id,
+    ).toBe(percent)
   }
   for (const [id, percent] of Object.entries(expected.tasks ?? {}))
     expect(rounded(starvationPercent(tasks.get(id) as Counters).total), id).toBe(percent)
@@ -220,7 +263,8 @@ function expectFigures(
 /** No remainder is lost anywhere. */
 function expectExact({ demand, served, queue, swap, compute }: Counters): void {
   expect(demand).toBe(served + queue + swap + compute)
-  for (const figure of [served, queue, swap, compute]) expect(Number.isSafeInteger(figure) && figure >= 0).toBe(true)
+  for (const figure of [served, queue, swap, compute])
+    expect(Number.isSafeInteger(figure) && figure >= 0).toBe(true)
 }
 
 function countersOf({ servedUs: served, swapUs: swap, computeUs: compute }: GpuMeter): Counters {

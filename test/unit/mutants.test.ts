@@ -31,12 +31,27 @@ describe('mutants', () => {
     }
   })
 
-  it.each(['R1', 'R2', 'R3', 'R4', 'R5', 'R6', 'R7', 'R8', 'R9', 'R10', 'R11', 'R12', 'admission', 'queue', 'swap', 'return', 'stop'])(
-    'there is one of %s at least',
-    (rule) => {
-      expect(MUTANTS.some((mutant) => mutant.rule === rule)).toBe(true)
-    },
-  )
+  it.each([
+    'R1',
+    'R2',
+    'R3',
+    'R4',
+    'R5',
+    'R6',
+    'R7',
+    'R8',
+    'R9',
+    'R10',
+    'R11',
+    'R12',
+    'admission',
+    'queue',
+    'swap',
+    'return',
+    'stop',
+  ])('there is one of %s at least', (rule) => {
+    expect(MUTANTS.some((mutant) => mutant.rule === rule)).toBe(true)
+  })
 })
 
 describe('locate', () => {

@@ -19,8 +19,15 @@ test('what a listener throws ends the process, and not the reader that called it
 
 test('messages are handled in order, in turns, and no more wait than may', async () => {
   const handled: number[] = []
-  const arrivals = new Arrivals({ ...DEFAULT_LIMITS, turnMs: 0, maxWaitingMessages: 10_000, maxWaitingBytes: 90_000 })
-  const taken = Array.from({ length: 10_000 }, (_, n) => arrivals.take({ bytes: 10, handle: () => handled.push(n) }))
+  const arrivals = new Arrivals({
+    ...DEFAULT_LIMITS,
+    turnMs: 0,
+    maxWaitingMessages: 10_000,
+    maxWaitingBytes: 90_000,
+  })
+  const taken = Array.from({ length: 10_000 }, (_, n) =>
+    arrivals.take({ bytes: 10, handle: () => handled.push(n) }),
+  )
   expect(taken.filter((isTaken) => isTaken)).toHaveLength(9_000)
   expect(arrivals.count + handled.length).toBe(9_000)
   arrivals.finish()

@@ -12,7 +12,11 @@ test('the example is what `headroom nats config` makes', () => {
   const keys = [...text.matchAll(/nkey: (U[A-Z2-7]{55})/g)].map(([, key]) => key as string)
   const users: BrokerUser[] = [
     { name: 'controller', identity: { kind: 'controller' }, publicKey: keys[0] as string },
-    { name: 'node-gpu-1', identity: { kind: 'node', nodeId: nodeIdFromName('gpu-1') }, publicKey: keys[1] as string },
+    {
+      name: 'node-gpu-1',
+      identity: { kind: 'node', nodeId: nodeIdFromName('gpu-1') },
+      publicKey: keys[1] as string,
+    },
     { name: 'client-lab', identity: { kind: 'client', clientId: 'lab' }, publicKey: keys[2] as string },
   ]
   expect(text).toBe(brokerConfigText(users, OPTIONS))
@@ -20,8 +24,12 @@ test('the example is what `headroom nats config` makes', () => {
 
 test('TLS stands in it when it is asked for, with an authority only when clients must show a certificate', () => {
   const tls = { cert: '/c.pem', key: '/k.pem', ca: null }
-  expect(brokerConfigText([], { ...OPTIONS, monitor: null, tls })).toContain('tls {\n  cert_file: "/c.pem"\n  key_file: "/k.pem"\n}\n')
-  expect(brokerConfigText([], { ...OPTIONS, tls: { ...tls, ca: '/ca.pem' } })).toContain('  ca_file: "/ca.pem"\n  verify: true\n}\n')
+  expect(brokerConfigText([], { ...OPTIONS, monitor: null, tls })).toContain(
+    'tls {\n  cert_file: "/c.pem"\n  key_file: "/k.pem"\n}\n',
+  )
+  expect(brokerConfigText([], { ...OPTIONS, tls: { ...tls, ca: '/ca.pem' } })).toContain(
+    '  ca_file: "/ca.pem"\n  verify: true\n}\n',
+  )
 })
 
 test('a client is known by its subject', () => {

@@ -26,45 +26,81 @@ describe('settings of the broker', () => {
     expect(natsSettings({ CONTROLLER_NATS_URL: '', CONTROLLER_NATS_NKEY_FILE: '' })).toBeNull()
   })
 
-  test.each(['CONTROLLER_NATS_USER', 'CONTROLLER_NATS_TOKEN', 'CONTROLLER_NATS_NKEY_FILE', 'CONTROLLER_NATS_TLS_CA'])(
-    'without a URL are no simulated fleet where %s means a broker',
-    (name) => {
-      expect(() => natsSettings({ [name]: 'a-secret' })).toThrow(
-        new SettingsError('CONTROLLER_NATS_URL', '', `set where ${name} is: one or more nats:// or tls:// URLs, separated by commas`),
-      )
-    },
-  )
+  test.each([
+    'CONTROLLER_NATS_USER',
+    'CONTROLLER_NATS_TOKEN',
+    'CONTROLLER_NATS_NKEY_FILE',
+    'CONTROLLER_NATS_TLS_CA',
+  ])('without a URL are no simulated fleet where %s means a broker', (name) => {
+    expect(() => natsSettings({ [name]: 'a-secret' })).toThrow(
+      new SettingsError(
+        'CONTROLLER_NATS_URL',
+        '',
+        `set where ${name} is: one or more nats:// or tls:// URLs, separated by commas`,
+      ),
+    )
+  })
 
   test('log nobody in and leave TLS to the broker when nothing else is set', () => {
-    expect(natsSettings(URL_ONLY)).toEqual({ urls: ['nats://a:4222'], auth: { kind: 'none' }, tls: null, inboxPrefix: '_INBOX' })
+    expect(natsSettings(URL_ONLY)).toEqual({
+      urls: ['nats://a:4222'],
+      auth: { kind: 'none' },
+      tls: null,
+      inboxPrefix: '_INBOX',
+    })
   })
 
   test('take user and password from variables or from the URL, which is shown without them', () => {
-    const expected = { urls: ['nats://a:4222'], auth: { kind: 'password', user: 'node-1', password: 'p@ss' }, inboxPrefix: '_INBOX_node-1' }
-    expect(natsSettings({ ...URL_ONLY, CONTROLLER_NATS_USER: 'node-1', CONTROLLER_NATS_PASSWORD: 'p@ss' })).toMatchObject(expected)
+    const expected = {
+      urls: ['nats://a:4222'],
+      auth: { kind: 'password', user: 'node-1', password: 'p@ss' },
+      inboxPrefix: '_INBOX_node-1',
+    }
+    expect(
+      natsSettings({ ...URL_ONLY, CONTROLLER_NATS_USER: 'node-1', CONTROLLER_NATS_PASSWORD: 'p@ss' }),
+    ).toMatchObject(expected)
     expect(natsSettings({ CONTROLLER_NATS_URL: 'nats://node-1:p%40ss@a:4222' })).toMatchObject(expected)
   })
 
   test('know tokens, nkeys and a place of one’s own for answers', () => {
-    expect(natsSettings({ ...URL_ONLY, CONTROLLER_NATS_TOKEN: 't' })?.auth).toEqual({ kind: 'token', token: 't' })
-    expect(natsSettings({ CONTROLLER_NATS_URL: 'nats://t@a:4222' })?.auth).toEqual({ kind: 'token', token: 't' })
+    expect(natsSettings({ ...URL_ONLY, CONTROLLER_NATS_TOKEN: 't' })?.auth).toEqual({
+      kind: 'token',
+      token: 't',
+    })
+    expect(natsSettings({ CONTROLLER_NATS_URL: 'nats://t@a:4222' })?.auth).toEqual({
+      kind: 'token',
+      token: 't',
+    })
     const byNkey = natsSettings({ ...URL_ONLY, CONTROLLER_NATS_NKEY_FILE: seedFile })
     expect(byNkey).toMatchObject({ auth: { kind: 'nkey' }, inboxPrefix: `_INBOX_${user.getPublicKey()}` })
-    expect(natsSettings({ ...URL_ONLY, CONTROLLER_NATS_INBOX_PREFIX: '_INBOX.here' })?.inboxPrefix).toBe('_INBOX.here')
+    expect(natsSettings({ ...URL_ONLY, CONTROLLER_NATS_INBOX_PREFIX: '_INBOX.here' })?.inboxPrefix).toBe(
+      '_INBOX.here',
+    )
     const odd = { ...URL_ONLY, CONTROLLER_NATS_USER: 'a.>', CONTROLLER_NATS_PASSWORD: 'p' }
     expect(natsSettings(odd)?.inboxPrefix, 'a user name that is no part of a subject').toBe('_INBOX')
   })
 
   test('want TLS when a URL or a file says so', () => {
-    expect(natsSettings({ CONTROLLER_NATS_URL: 'tls://a,nats://b' })?.tls).toEqual({ ca: null, cert: null, key: null })
+    expect(natsSettings({ CONTROLLER_NATS_URL: 'tls://a,nats://b' })?.tls).toEqual({
+      ca: null,
+      cert: null,
+      key: null,
+    })
     const { ca, clientCert, clientKey } = certificates
-    const files = { CONTROLLER_NATS_TLS_CA: ca, CONTROLLER_NATS_TLS_CERT: clientCert, CONTROLLER_NATS_TLS_KEY: clientKey }
+    const files = {
+      CONTROLLER_NATS_TLS_CA: ca,
+      CONTROLLER_NATS_TLS_CERT: clientCert,
+      CONTROLLER_NATS_TLS_KEY: clientKey,
+    }
     const pem = expect.stringContaining('-----BEGIN') as string
     expect(natsSettings({ ...URL_ONLY, ...files })?.tls).toEqual({ ca: pem, cert: pem, key: pem })
   })
 
   test.each([
-    [{ CONTROLLER_NATS_URL: 'http://a' }, 'CONTROLLER_NATS_URL is "http://a"; it must be one or more nats://'],
+    [
+      { CONTROLLER_NATS_URL: 'http://a' },
+      'CONTROLLER_NATS_URL is "http://a"; it must be one or more nats://',
+    ],
     [
       { CONTROLLER_NATS_URL: 'nats://u:secret@a,nats://v:secret@b' },
       'CONTROLLER_NATS_URL is "nats://…@a,nats://…@b"; it must be URLs with the same',
@@ -74,8 +110,14 @@ describe('settings of the broker', () => {
       'CONTROLLER_NATS_PASSWORD is "…"; it must be a text on one line, and CONTROLLER_NATS_USER must be set',
     ],
     [{ CONTROLLER_NATS_PASSWORD: 'sec\nret', CONTROLLER_NATS_USER: 'u' }, 'CONTROLLER_NATS_PASSWORD is "…"'],
-    [{ CONTROLLER_NATS_USER: 'u' }, 'CONTROLLER_NATS_USER is "u"; it must be set together with CONTROLLER_NATS_PASSWORD'],
-    [{ CONTROLLER_NATS_USER: 'a b', CONTROLLER_NATS_PASSWORD: 'secret' }, 'CONTROLLER_NATS_USER is "a b"; it must be a text of 1 to 200'],
+    [
+      { CONTROLLER_NATS_USER: 'u' },
+      'CONTROLLER_NATS_USER is "u"; it must be set together with CONTROLLER_NATS_PASSWORD',
+    ],
+    [
+      { CONTROLLER_NATS_USER: 'a b', CONTROLLER_NATS_PASSWORD: 'secret' },
+      'CONTROLLER_NATS_USER is "a b"; it must be a text of 1 to 200',
+    ],
     [
       { CONTROLLER_NATS_TOKEN: 'secret', CONTROLLER_NATS_USER: 'u', CONTROLLER_NATS_PASSWORD: 'secret' },
       'CONTROLLER_NATS_TOKEN is "…"; it must be the only way',
@@ -88,8 +130,14 @@ describe('settings of the broker', () => {
       { CONTROLLER_NATS_NKEY_FILE: '/no/such/file' },
       'CONTROLLER_NATS_NKEY_FILE is "/no/such/file"; it must be a readable file with the seed',
     ],
-    [{ CONTROLLER_NATS_NKEY_FILE: import.meta.filename }, 'it must be a readable file with the seed of an nkey user'],
-    [{ CONTROLLER_NATS_TLS_CA: seedFile }, `CONTROLLER_NATS_TLS_CA is ${JSON.stringify(seedFile)}; it must be a readable PEM file`],
+    [
+      { CONTROLLER_NATS_NKEY_FILE: import.meta.filename },
+      'it must be a readable file with the seed of an nkey user',
+    ],
+    [
+      { CONTROLLER_NATS_TLS_CA: seedFile },
+      `CONTROLLER_NATS_TLS_CA is ${JSON.stringify(seedFile)}; it must be a readable PEM file`,
+    ],
     [{ CONTROLLER_NATS_TLS_KEY: join(folder, 'client.key') }, 'CONTROLLER_NATS_TLS_CERT must be set'],
     [{ CONTROLLER_NATS_TLS_CERT: join(folder, 'client.pem') }, 'CONTROLLER_NATS_TLS_KEY must be set'],
     [{ CONTROLLER_NATS_INBOX_PREFIX: 'a.>' }, 'CONTROLLER_NATS_INBOX_PREFIX is "a.>"; it must be _INBOX and'],

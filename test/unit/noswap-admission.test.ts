@@ -23,7 +23,9 @@ function gpuOf(b: ClusterBuilder) {
 
 function reasonsOf(b: ClusterBuilder, task: LiveTask): string[] {
   const explanation = b.explain(task)
-  return explanation === null ? [] : [explanation.primary, ...explanation.secondary].map(({ reason }) => reason)
+  return explanation === null
+    ? []
+    : [explanation.primary, ...explanation.secondary].map(({ reason }) => reason)
 }
 
 describe('a noswap task', () => {
@@ -176,7 +178,9 @@ describe('a reservation', () => {
     expect(reasonsOf(b, head)).toEqual(['WOULD_STRAND'])
     b.advance(301 * SECOND)
     b.cycle()
-    const heldOn = b.gpus.filter(({ holds }) => holds.some(({ task }) => task === head)).map(({ node }) => node.id)
+    const heldOn = b.gpus
+      .filter(({ holds }) => holds.some(({ task }) => task === head))
+      .map(({ node }) => node.id)
     expect(heldOn).toEqual(['n2'])
   })
 })

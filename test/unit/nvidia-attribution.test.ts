@@ -21,7 +21,11 @@ function gpu(fields: Partial<GpuSnapshot>): GpuSnapshot {
 }
 
 const host = (...gpus: GpuSnapshot[]): HostSnapshot => ({ driver: '570.1', gpus })
-const owner = (task: string, ...processes: (readonly number[])[]): Owner<string> => ({ task, gpus: [0], processes })
+const owner = (task: string, ...processes: (readonly number[])[]): Owner<string> => ({
+  task,
+  gpus: [0],
+  processes,
+})
 const used = (...pids: number[]): GpuSnapshot['processes'] => pids.map((pid) => ({ pid, usedMib: 100 }))
 
 test('each process counts for the task that it belongs to, all others are foreign', () => {
@@ -37,13 +41,23 @@ test('each process counts for the task that it belongs to, all others are foreig
 })
 
 test('a process is known by its number in a nested namespace too', () => {
-  const { uses, foreignMib } = attribute(host(gpu({ processes: used(7) })), [owner('a', [5001, 7])], nobodyHere, NONE)
+  const { uses, foreignMib } = attribute(
+    host(gpu({ processes: used(7) })),
+    [owner('a', [5001, 7])],
+    nobodyHere,
+    NONE,
+  )
   expect(uses.get('a')?.usedMib).toEqual([100])
   expect(foreignMib).toEqual([0])
 })
 
 test('a nested number that two tasks have, or a process here, names neither', () => {
-  const two = attribute(host(gpu({ processes: used(7) })), [owner('a', [5001, 7]), owner('b', [5002, 7])], nobodyHere, NONE)
+  const two = attribute(
+    host(gpu({ processes: used(7) })),
+    [owner('a', [5001, 7]), owner('b', [5002, 7])],
+    nobodyHere,
+    NONE,
+  )
   expect(two.uses.get('a')?.usedMib).toEqual([0])
   expect(two.foreignMib).toEqual([100])
   const here = attribute(host(gpu({ processes: used(7) })), [owner('a', [5001, 7])], (pid) => pid === 7, NONE)
@@ -51,7 +65,12 @@ test('a nested number that two tasks have, or a process here, names neither', ()
 })
 
 test('a number here goes before the same number inside', () => {
-  const { uses } = attribute(host(gpu({ processes: used(7) })), [owner('a', [5001, 7]), owner('b', [7])], nobodyHere, NONE)
+  const { uses } = attribute(
+    host(gpu({ processes: used(7) })),
+    [owner('a', [5001, 7]), owner('b', [7])],
+    nobodyHere,
+    NONE,
+  )
   expect([uses.get('a')?.usedMib, uses.get('b')?.usedMib]).toEqual([[0], [100]])
 })
 
@@ -72,15 +91,24 @@ test('where the driver does not tell amounts, the foreign share is what is left 
     { pid: 2, usedMib: null },
   ]
   const memory = { physicalMib: 1000, freeMib: 650 }
-  expect(attribute(host(gpu({ processes, memory })), [owner('a', [1])], nobodyHere, NONE).foreignMib).toEqual([250])
-  expect(attribute(host(gpu({ processes, memory: null })), [owner('a', [1])], nobodyHere, NONE).foreignMib).toEqual([0])
+  expect(attribute(host(gpu({ processes, memory })), [owner('a', [1])], nobodyHere, NONE).foreignMib).toEqual(
+    [250],
+  )
+  expect(
+    attribute(host(gpu({ processes, memory: null })), [owner('a', [1])], nobodyHere, NONE).foreignMib,
+  ).toEqual([0])
   const own = attribute(host(gpu({ processes, memory })), [owner('b', [2])], nobodyHere, NONE)
   expect(own.uses.get('b')?.usedMib).toEqual([null])
   expect(own.foreignMib).toEqual([100])
 })
 
 test('a GPU that does not list processes leaves everything unknown and nothing foreign', () => {
-  const { uses, foreignMib } = attribute(host(gpu({ processes: null, utilizationPercent: 90 })), [owner('a', [1])], nobodyHere, NONE)
+  const { uses, foreignMib } = attribute(
+    host(gpu({ processes: null, utilizationPercent: 90 })),
+    [owner('a', [1])],
+    nobodyHere,
+    NONE,
+  )
   expect(uses.get('a')).toEqual({ usedMib: [null], isBusy: null })
   expect(foreignMib).toEqual([0])
 })
@@ -89,7 +117,10 @@ test('a task is busy when it is on any of its GPUs, idle when it is on none', ()
   const both = { ...owner('a', [1]), gpus: [0, 1] }
   const on = (first: readonly number[], second: readonly number[] | null): boolean | null | undefined =>
     attribute(
-      host(gpu({ busyPids: first, processes: used(1) }), gpu({ index: 1, busyPids: second, utilizationPercent: null, processes: used(1) })),
+      host(
+        gpu({ busyPids: first, processes: used(1) }),
+        gpu({ index: 1, busyPids: second, utilizationPercent: null, processes: used(1) }),
+      ),
       [both],
       nobodyHere,
       NONE,

@@ -15,6 +15,10 @@ test('a profile is found again from swaps that followed it, an outlier apart', (
 })
 
 test('no profile where the larger swap was no longer, or there is one size only', () => {
-  expect(fitProfile([100, 200].flatMap((mib) => (['out', 'in'] as const).map((direction) => ({ direction, mib, ms: 5 }))))).toBe(null)
+  expect(
+    fitProfile(
+      [100, 200].flatMap((mib) => (['out', 'in'] as const).map((direction) => ({ direction, mib, ms: 5 }))),
+    ),
+  ).toBe(null)
   expect(fitProfile([{ direction: 'out', mib: 1, ms: 1 }])).toBe(null)
 })

@@ -35,8 +35,16 @@ test('what it does not tell is unknown', () => {
     `0, [Unknown Error], [N/A], [N/A], [N/A], [Not Supported], [N/A], 535.54.03, [Unknown Error]\r\n`,
     `17, ${UUID}, [N/A]\n`,
   )
-  expect(gpus[0]).toMatchObject({ uuid: null, memory: null, utilizationPercent: null, isMig: false, processes: [] })
-  expect(parseSmi(GPU, `17, ${UUID}, [Insufficient Permissions]`).gpus[0]?.processes).toEqual([{ pid: 17, usedMib: null }])
+  expect(gpus[0]).toMatchObject({
+    uuid: null,
+    memory: null,
+    utilizationPercent: null,
+    isMig: false,
+    processes: [],
+  })
+  expect(parseSmi(GPU, `17, ${UUID}, [Insufficient Permissions]`).gpus[0]?.processes).toEqual([
+    { pid: 17, usedMib: null },
+  ])
 })
 
 test('a GPU without reserved memory in the answer has all of it', () => {
@@ -56,17 +64,24 @@ test.each([
   expect(() => parseSmi(rows, '')).toThrow(new HelperFault({ kind: 'driver', message: why, code: null }))
 })
 
-test.each([`x, ${UUID}, 1`, `0, ${UUID}, 1`, `17, ${UUID}`, `17, ${UUID}, 1, 2`, `1e3, ${UUID}, 1`, `99999999999, ${UUID}, 1`])(
-  'a process row that makes no sense is left out and named: %j',
-  (row) => {
-    const { gpus } = parseSmi(GPU, `${row}\n12, ${UUID}, 5`)
-    expect(gpus[0]?.processes).toEqual([{ pid: 12, usedMib: 5 }])
-    expect(gpus[0]?.faults).toEqual([`nvidia-smi: not a process: ${JSON.stringify(row)}`])
-  },
-)
+test.each([
+  `x, ${UUID}, 1`,
+  `0, ${UUID}, 1`,
+  `17, ${UUID}`,
+  `17, ${UUID}, 1, 2`,
+  `1e3, ${UUID}, 1`,
+  `99999999999, ${UUID}, 1`,
+])('a process row that makes no sense is left out and named: %j', (row) => {
+  const { gpus } = parseSmi(GPU, `${row}\n12, ${UUID}, 5`)
+  expect(gpus[0]?.processes).toEqual([{ pid: 12, usedMib: 5 }])
+  expect(gpus[0]?.faults).toEqual([`nvidia-smi: not a process: ${JSON.stringify(row)}`])
+})
 
 test('whatever it prints, the answer is an inventory of whole numbers or one clear fault', () => {
-  const field = fc.oneof(fc.string(), fc.constantFrom('0', '1', '-1', '[N/A]', UUID, '570.1', 'NaN', '1e9', '0x10'))
+  const field = fc.oneof(
+    fc.string(),
+    fc.constantFrom('0', '1', '-1', '[N/A]', UUID, '570.1', 'NaN', '1e9', '0x10'),
+  )
   const row = fc.array(field, { maxLength: 12 }).map((fields) => fields.join(', '))
   const rows = fc.array(row, { maxLength: 4 }).map((lines) => lines.join('\n'))
   fc.assert(

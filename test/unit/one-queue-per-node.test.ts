@@ -219,6 +219,9 @@ describe('an explanation', () => {
     freeHolder(s)
     s.b.submit({ vramMib: 60, ...P0 })
     s.b.cycle()
-    expect(s.b.explain(s.away)).toMatchObject({ primary: { reason: 'SWAPPING_OUT_FOR_YOU' }, servedBefore: 0 })
+    expect(s.b.explain(s.away)).toMatchObject({
+      primary: { reason: 'SWAPPING_OUT_FOR_YOU' },
+      servedBefore: 0,
+    })
   })
 })

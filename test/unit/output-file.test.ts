@@ -1,5 +1,15 @@
 /** What commands write: whole or not at all, and one line that names the option where it cannot be. */
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '../../cli/exit-codes.ts'
@@ -42,10 +52,10 @@ describe('a file that a command writes', () => {
     writeOutput('--out', join(folder, 'link.txt'), 'after')
     writeOutput('--out', join(folder, 'nothing'), 'after')
     expect(readFileSync(real, 'utf8')).toBe('after')
-    expect([lstatSync(join(folder, 'link.txt')).isSymbolicLink(), lstatSync(join(folder, 'nothing')).isSymbolicLink()]).toEqual([
-      true,
-      true,
-    ])
+    expect([
+      lstatSync(join(folder, 'link.txt')).isSymbolicLink(),
+      lstatSync(join(folder, 'nothing')).isSymbolicLink(),
+    ]).toEqual([true, true])
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
   })
 
@@ -91,7 +101,8 @@ describe('a folder that a command makes', () => {
     expect(() => makeFolder('--out', join(file, 'a'))).toThrow(/^--out: cannot be made: ENOTDIR/)
     expect(() => makeFolder('--out', '')).toThrow(/^--out: cannot be made: ENOENT/)
     // Where /proc is, mkdir says that there is no parent, though there is one.
-    if (existsSync('/proc/self')) expect(() => makeFolder('--out', '/proc/none/a')).toThrow(/^--out: cannot be made: ENOENT/)
+    if (existsSync('/proc/self'))
+      expect(() => makeFolder('--out', '/proc/none/a')).toThrow(/^--out: cannot be made: ENOENT/)
   })
 })
 
@@ -102,7 +113,9 @@ describe('the folder of a run', () => {
     symlinkSync('/dev/full', join(folder, 'tasks.csv.new'))
     const { options, finish, abandon } = openRunFolder(folder, 0)
     options.journalSink?.write('{}\n')
-    expect(() => finish({ open: [], result: {} } as never, {} as never)).toThrow(/--out .*: cannot be written to: ENOSPC/)
+    expect(() => finish({ open: [], result: {} } as never, {} as never)).toThrow(
+      /--out .*: cannot be written to: ENOSPC/,
+    )
     abandon()
     expect(readdirSync(folder)).toEqual(['result.json'])
     expect(readFileSync(join(folder, 'result.json'), 'utf8')).toBe('before')

@@ -8,11 +8,22 @@ import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
 import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
 import { submitTask } from '../../controller/engine/commands/task-commands.ts'
-import { applyStep, buildFleet, ClusterBuilder, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+import {
+  applyStep,
+  buildFleet,
+  ClusterBuilder,
+  fleetShapeArb,
+  holds,
+  stepsArb,
+} from '../support/cluster-builder.ts'
 
 const FILE = 'test/unit/owner-limits.test.ts'
 
-function limited(maxPlacedGpus: number | null, maxPending: number | null = null, config = {}): ClusterBuilder {
+function limited(
+  maxPlacedGpus: number | null,
+  maxPending: number | null = null,
+  config = {},
+): ClusterBuilder {
   const b = new ClusterBuilder(config)
   b.cluster.limitOwners({ ...NO_OWNER_LIMITS, maxPlacedGpus, maxPending })
   for (const id of ['n', 'm']) b.addNode({ id, gpus: [100, 100] })
@@ -49,7 +60,12 @@ describe('the GPUs of one owner', () => {
     const [one, two] = [b.submit({ owner: 'ann', gpuCount: 2 }), b.submit({ owner: 'ann', gpuCount: 2 })]
     const [three, other] = [b.submit({ owner: 'ann' }), b.submit({ owner: 'bob', gpuCount: 2 })]
     b.settle()
-    expect([one, two, three, other].map((task) => task.state)).toEqual(['running', 'pending', 'running', 'running'])
+    expect([one, two, three, other].map((task) => task.state)).toEqual([
+      'running',
+      'pending',
+      'running',
+      'running',
+    ])
     expect(b.explain(two)).toMatchObject({
       primary: { reason: 'OWNER_LIMIT' },
       sentence: 'Waits for another task of ann: they take 3 of 3 GPUs, and it needs 2.',
@@ -111,27 +127,42 @@ describe('the GPUs of one owner', () => {
 
   it('are never exceeded and never forgotten, whatever happens, and whoever has room and fits is placed', () => {
     const owners = ['ann', 'bob', null] as const
-    const property = fc.property(fleetShapeArb, stepsArb(80), fc.integer({ min: 1, max: 4 }), (shape, steps, limit) => {
-      const b = buildFleet(shape)
-      b.cluster.limitOwners({ ...NO_OWNER_LIMITS, maxPlacedGpus: limit, maxPending: 1000 })
-      for (const step of steps) {
-        if (step.do === 'submit') {
-          const { mib: vramMib, gpus: gpuCount, priority } = step
-          b.submit({ vramMib, gpuCount, priority, noswap: step.kind === 1 ? 1 : 0, owner: owners[step.mib % 3] ?? null })
-        } else applyStep(b, step)
-        expectCounted(b, limit)
-      }
-      b.cycle()
-      for (const task of b.tasks) {
-        const explained = b.explain(task)
-        if (task.placement !== null || explained === null) continue
-        const isFull = task.spec.owner !== null && (b.cluster.owners?.roomOf(task.spec.owner) ?? 0) < task.spec.gpuCount
-        const reasons = [explained.primary, ...explained.secondary].map(({ reason }) => reason)
-        if (task.claim?.owns !== true) expect(reasons.includes('OWNER_LIMIT'), task.spec.id).toBe(isFull)
-        const isNextToGo = explained.primary.reason === 'QUEUED_BEHIND' && explained.queuePosition === 1 && task.claim === null
-        expect(isNextToGo, `${task.spec.id} would fit, and nothing is ahead of it`).toBe(false)
-      }
-    })
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(80),
+      fc.integer({ min: 1, max: 4 }),
+      (shape, steps, limit) => {
+        const b = buildFleet(shape)
+        b.cluster.limitOwners({ ...NO_OWNER_LIMITS, maxPlacedGpus: limit, maxPending: 1000 })
+        for (const step of steps) {
+          if (step.do === 'submit') {
+            const { mib: vramMib, gpus: gpuCount, priority } = step
+            b.submit({
+              vramMib,
+              gpuCount,
+              priority,
+              noswap: step.kind === 1 ? 1 : 0,
+              owner: owners[step.mib % 3] ?? null,
+            })
+          } else applyStep(b, step)
+          expectCounted(b, limit)
+        }
+        b.cycle()
+        for (const task of b.tasks) {
+          const explained = b.explain(task)
+          if (task.placement !== null || explained === null) continue
+          const isFull =
+            task.spec.owner !== null && (b.cluster.owners?.roomOf(task.spec.owner) ?? 0) < task.spec.gpuCount
+          const reasons = [explained.primary, ...explained.secondary].map(({ reason }) => reason)
+          if (task.claim?.owns !== true) expect(reasons.includes('OWNER_LIMIT'), task.spec.id).toBe(isFull)
+          const isNextToGo =
+            explained.primary.reason === 'QUEUED_BEHIND' &&
+            explained.queuePosition === 1 &&
+            task.claim === null
+          expect(isNextToGo, `${task.spec.id} would fit, and nothing is ahead of it`).toBe(false)
+        }
+      },
+    )
     holds(property, 400, FILE)
   })
 })
@@ -143,7 +174,10 @@ function expectCounted(b: ClusterBuilder, limit: number): void {
     const gpus = own
       .filter((task) => task.placement !== null || task.claim?.owns === true)
       .reduce((sum, task) => sum + task.spec.gpuCount, 0)
-    expect([book.placedGpusOf(owner), book.pendingOf(owner)]).toEqual([gpus, own.filter((task) => task.state === 'pending').length])
+    expect([book.placedGpusOf(owner), book.pendingOf(owner)]).toEqual([
+      gpus,
+      own.filter((task) => task.state === 'pending').length,
+    ])
     expect(gpus).toBeLessThanOrEqual(limit)
   }
 }

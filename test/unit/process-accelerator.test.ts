@@ -26,9 +26,16 @@ class Time {
   }
 }
 
-function accelerator(gpus = 1, cpuMsOf?: (pid: number) => number | null): { readonly device: ProcessAccelerator; readonly time: Time } {
+function accelerator(
+  gpus = 1,
+  cpuMsOf?: (pid: number) => number | null,
+): { readonly device: ProcessAccelerator; readonly time: Time } {
   const time = new Time()
-  const declared = Array.from({ length: gpus }, () => ({ model: 'declared', physicalMib: 1_000, swapMs: (_: string, mib: number) => mib }))
+  const declared = Array.from({ length: gpus }, () => ({
+    model: 'declared',
+    physicalMib: 1_000,
+    swapMs: (_: string, mib: number) => mib,
+  }))
   const device = new ProcessAccelerator({
     gpus: declared,
     now: () => time.now,
@@ -54,7 +61,8 @@ function sleeper(): ChildProcess {
   return child
 }
 
-const stateOf = (child: ChildProcess): string => /^State:\s+(\S)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? ''
+const stateOf = (child: ChildProcess): string =>
+  /^State:\s+(\S)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? ''
 
 it('a swap-out stops the process and takes the time of a copy; a swap-in takes that time and lets it run', async () => {
   const { device, time } = accelerator()
@@ -111,7 +119,8 @@ it('a task is busy that used a twentieth of a CPU since the last sample; at the 
   let cpuMs = 0
   const { device, time } = accelerator(1, () => cpuMs)
   const one = task(sleeper())
-  const isBusy = async (): Promise<boolean | null | undefined> => (await device.sample([one])).uses.get(one)?.isBusy
+  const isBusy = async (): Promise<boolean | null | undefined> =>
+    (await device.sample([one])).uses.get(one)?.isBusy
   expect(await isBusy()).toBe(null)
   for (const [used, expected] of [
     [49, false],

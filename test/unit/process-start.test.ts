@@ -74,7 +74,9 @@ describe('a device whose processes take 250 ms to start', () => {
 
   function launch(): void {
     const onUse = (wantsGpu: boolean): void => void told.push([wantsGpu ? 'wanted' : 'used', clock.now()])
-    device.launch({ start: START, command: null, onUse }, (launched) => told.push(['launched', clock.now(), launched]))
+    device.launch({ start: START, command: null, onUse }, (launched) =>
+      told.push(['launched', clock.now(), launched]),
+    )
   }
 
   /** To the end of that instant. */
@@ -125,7 +127,9 @@ describe('a device whose processes take 250 ms to start', () => {
     workload.add('t', { kind: 'duration', ms: 1000 }, [])
     launch()
     runTo(100)
-    expect(device.survivors()).toMatchObject([{ start: { taskId: 't' }, end: null, residency: 'resident', wantsGpu: false, idleMs: 0 }])
+    expect(device.survivors()).toMatchObject([
+      { start: { taskId: 't' }, end: null, residency: 'resident', wantsGpu: false, idleMs: 0 },
+    ])
     runTo(5000)
     expect(told).toEqual([
       ['wanted', 250],
@@ -160,7 +164,10 @@ ${rest}`
     let journal = ''
     const { scenario } = loadScenario({ text: file, baseDir: '.' })
     const identity = { scenarioSha256: null, traceSha256: null, version: 'test' }
-    const run = await runScenario(scenario, identity, { ...options, journalSink: { write: (part) => (journal += part) } })
+    const run = await runScenario(scenario, identity, {
+      ...options,
+      journalSink: { write: (part) => (journal += part) },
+    })
     return { ...run, journal }
   }
 
@@ -180,7 +187,9 @@ ${rest}`
   })
 
   it('loses no task when its server is killed while it starts', async () => {
-    const { result } = await play(text(', start_ms: 5000', 'clock: { until: 30m }\nfaults: [{ at: 2s, bounce: a }]\n'))
+    const { result } = await play(
+      text(', start_ms: 5000', 'clock: { until: 30m }\nfaults: [{ at: 2s, bounce: a }]\n'),
+    )
     expect(result.faults?.bounce?.fired).toBe(1)
     expect(result.metrics.tasks).toEqual({ submitted: 2, completed: 2, failed: 0, unfinished: 0 })
   })
@@ -193,7 +202,10 @@ ${rest}`
     await world.runUntil(1500)
     const snapshot = snapshotOfWorld(world)
     expect(snapshot.tasks[0]?.work).toEqual({ kind: 'duration', ms: 60_000 })
-    const again = loadScenario({ text: [...snapshotText(snapshot, { name: 'x', description: 'x' })].join(''), baseDir: '.' })
+    const again = loadScenario({
+      text: [...snapshotText(snapshot, { name: 'x', description: 'x' })].join(''),
+      baseDir: '.',
+    })
     expect(again.scenario.nodes[0]?.gpu.startMs).toBe(2000)
   })
 })

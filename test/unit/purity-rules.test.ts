@@ -64,7 +64,9 @@ const FINE = [
 
 const PURE_FILES = [
   'protocol/planted.ts',
-  ...['domain', 'scheduler', 'swap', 'metrics', 'engine', 'ports', 'wire'].map((folder) => `controller/${folder}/planted.ts`),
+  ...['domain', 'scheduler', 'swap', 'metrics', 'engine', 'ports', 'wire'].map(
+    (folder) => `controller/${folder}/planted.ts`,
+  ),
   'gpu-server/core/planted.ts',
   'simulator/planted.ts',
   'simulator/fleet/planted.ts',
@@ -76,14 +78,25 @@ const EDGE_FILES = [
   'simulator/scenario/load.ts',
   'simulator/trace/trace-file-reader.ts',
 ]
-const OUTSIDE_FILES = ['controller/adapters/planted.ts', 'controller/api/planted.ts', 'gpu-server/planted.ts', 'cli/planted.ts']
+const OUTSIDE_FILES = [
+  'controller/adapters/planted.ts',
+  'controller/api/planted.ts',
+  'gpu-server/planted.ts',
+  'cli/planted.ts',
+]
 
 let eslint: ESLint
 
 /** Without types: the planted files are on no disk, and no rule tried here needs them. */
 beforeAll(() => {
-  const untyped = { languageOptions: { parserOptions: { project: false } }, rules: tseslint.configs.disableTypeChecked.rules ?? {} }
-  eslint = new ESLint({ cwd: join(import.meta.dirname, '..', '..'), overrideConfig: [{ files: ['**/*.ts'], ...untyped }] })
+  const untyped = {
+    languageOptions: { parserOptions: { project: false } },
+    rules: tseslint.configs.disableTypeChecked.rules ?? {},
+  }
+  eslint = new ESLint({
+    cwd: join(import.meta.dirname, '..', '..'),
+    overrideConfig: [{ files: ['**/*.ts'], ...untyped }],
+  })
 })
 
 async function isRefused(file: string, code: string): Promise<boolean> {
@@ -94,7 +107,9 @@ async function isRefused(file: string, code: string): Promise<boolean> {
 }
 
 async function letThrough(file: string, snippets: readonly string[]): Promise<string[]> {
-  const verdicts = await Promise.all(snippets.map(async (code) => ((await isRefused(file, code)) ? [] : [code])))
+  const verdicts = await Promise.all(
+    snippets.map(async (code) => ((await isRefused(file, code)) ? [] : [code])),
+  )
   return verdicts.flat()
 }
 

@@ -4,7 +4,9 @@ import { ownChecks } from '../../cli/serve/readiness.ts'
 import type { Controller } from '../../controller/controller.ts'
 
 function failing(engine: { isFaulty: boolean; epoch: number }, delayS = 0) {
-  return ownChecks({ engine } as Controller, { eventLoopDelayMaxSeconds: () => delayS }).filter(({ ok }) => !ok)
+  return ownChecks({ engine } as Controller, { eventLoopDelayMaxSeconds: () => delayS }).filter(
+    ({ ok }) => !ok,
+  )
 }
 
 describe('the checks of readyz', () => {
@@ -13,9 +15,13 @@ describe('the checks of readyz', () => {
   })
 
   it('each names what is wrong', () => {
-    expect(failing({ isFaulty: true, epoch: 1 })).toEqual([{ name: 'store', ok: false, detail: 'the store has failed' }])
+    expect(failing({ isFaulty: true, epoch: 1 })).toEqual([
+      { name: 'store', ok: false, detail: 'the store has failed' },
+    ])
     expect(failing({ isFaulty: false, epoch: 0 })).toMatchObject([{ name: 'recovery' }])
-    expect(failing({ isFaulty: false, epoch: 1 }, 7.25)).toEqual([{ name: 'event_loop', ok: false, detail: 'it was 7.3 s late' }])
+    expect(failing({ isFaulty: false, epoch: 1 }, 7.25)).toEqual([
+      { name: 'event_loop', ok: false, detail: 'it was 7.3 s late' },
+    ])
   })
 })
 
@@ -30,7 +36,9 @@ describe('the disk', () => {
 
   it('that is almost full fails the check', async () => {
     const disk = watchDisk('/', async () => ({ bavail: 10, bsize: 1_048_576 }))
-    await expect.poll(() => disk.check()).toEqual({ name: 'disk', ok: false, detail: 'the disk of the data folder is short of space' })
+    await expect
+      .poll(() => disk.check())
+      .toEqual({ name: 'disk', ok: false, detail: 'the disk of the data folder is short of space' })
     disk.stop()
   })
 

@@ -4,8 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readCheckpoint, writeCheckpoint } from '../../controller/adapters/recording/checkpoint-file.ts'
-import { newReadNotes, readRecording, type ReadNotes } from '../../controller/adapters/recording/read-recording.ts'
-import { createRecordingFiles, type RecordingFilesOptions } from '../../controller/adapters/recording/write-recording.ts'
+import {
+  newReadNotes,
+  readRecording,
+  type ReadNotes,
+} from '../../controller/adapters/recording/read-recording.ts'
+import {
+  createRecordingFiles,
+  type RecordingFilesOptions,
+} from '../../controller/adapters/recording/write-recording.ts'
 import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
 import { foldInThread, foldRecording } from '../../cli/serve/recording-fold.ts'
 import { recordScenario } from '../../simulator/recording/record-scenario.ts'
@@ -112,16 +119,24 @@ describe('a recording whose first files have made room', () => {
     const late = await recordScenario(readRecording(join(folder, 'kept'), newReadNotes()), options)
     expect(late).toEqual(await recordScenario(entries, options))
     expect(late?.nodes).toBeGreaterThan(0)
-    const whole = await recordScenario(readRecording(join(folder, 'kept'), newReadNotes()), { from: null, to: null, name: 'whole' })
+    const whole = await recordScenario(readRecording(join(folder, 'kept'), newReadNotes()), {
+      from: null,
+      to: null,
+      name: 'whole',
+    })
     // When the first node is up there.
-    expect(whole?.from).toBeGreaterThanOrEqual(readCheckpoint(fileOf(join(folder, 'kept'), 0))?.at ?? Infinity)
+    expect(whole?.from).toBeGreaterThanOrEqual(
+      readCheckpoint(fileOf(join(folder, 'kept'), 0))?.at ?? Infinity,
+    )
   })
 
   it('loses nothing when it ends while a checkpoint is written, and goes on with it at the next start', async () => {
     const dir = mkdtempSync(join(folder, 'crash-'))
     const stuck = (_: string, next: string, signal: AbortSignal): Promise<void> => {
       writeFileSync(`${next.replace('recording', 'checkpoint')}.new`, 'half of it')
-      return new Promise((_done, failed) => signal.addEventListener('abort', () => failed(new Error('ended'))))
+      return new Promise((_done, failed) =>
+        signal.addEventListener('abort', () => failed(new Error('ended'))),
+      )
     }
     expect(await write(dir, { fold: stuck })).toEqual([])
     expect(names(dir)).toHaveLength(FILES)
@@ -189,7 +204,11 @@ describe('a recording whose first files have made room', () => {
     await foldInThread(fileOf(dir, 0), fileOf(dir, 1), new AbortController().signal)
     rmSync(fileOf(dir, 0))
     expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT + 1))
-    await expect(foldInThread(fileOf(dir, 0), fileOf(dir, 1), AbortSignal.abort())).rejects.toThrow('ended with')
-    await expect(foldInThread(join(dir, 'none'), fileOf(dir, 0), new AbortController().signal)).rejects.toThrow('none')
+    await expect(foldInThread(fileOf(dir, 0), fileOf(dir, 1), AbortSignal.abort())).rejects.toThrow(
+      'ended with',
+    )
+    await expect(
+      foldInThread(join(dir, 'none'), fileOf(dir, 0), new AbortController().signal),
+    ).rejects.toThrow('none')
   })
 })

@@ -1,10 +1,26 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync, appendFileSync } from 'node:fs'
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  appendFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { HEADER_BYTES } from '../../controller/adapters/recording/format.ts'
-import { newReadNotes, readRecording, type ReadNotes } from '../../controller/adapters/recording/read-recording.ts'
-import { createRecordingFiles, type RecordingFilesOptions } from '../../controller/adapters/recording/write-recording.ts'
+import {
+  newReadNotes,
+  readRecording,
+  type ReadNotes,
+} from '../../controller/adapters/recording/read-recording.ts'
+import {
+  createRecordingFiles,
+  type RecordingFilesOptions,
+} from '../../controller/adapters/recording/write-recording.ts'
 import type { Checkpoint, RecordedEntry } from '../../controller/ports/recording-log.ts'
 
 let dir = ''
@@ -42,7 +58,10 @@ function files(options: Partial<RecordingFilesOptions> = {}) {
 }
 
 /** Each list goes to the disk before the next, so that it is a block of its own. */
-async function write(blocks: readonly (readonly RecordedEntry[])[], options: Partial<RecordingFilesOptions> = {}): Promise<void> {
+async function write(
+  blocks: readonly (readonly RecordedEntry[])[],
+  options: Partial<RecordingFilesOptions> = {},
+): Promise<void> {
   const { written } = files(options)
   const flushed = (bytes: number): Promise<void> =>
     new Promise((done) => {
@@ -57,7 +76,10 @@ async function write(blocks: readonly (readonly RecordedEntry[])[], options: Par
   await written.close()
 }
 
-function read(path = dir, notes: ReadNotes = newReadNotes()): { entries: (RecordedEntry | Checkpoint)[]; notes: ReadNotes } {
+function read(
+  path = dir,
+  notes: ReadNotes = newReadNotes(),
+): { entries: (RecordedEntry | Checkpoint)[]; notes: ReadNotes } {
   return { entries: [...readRecording(path, notes)], notes }
 }
 
@@ -148,7 +170,8 @@ describe('a recording in files', () => {
     const { written, stopped } = files({ freeBytes: () => Promise.resolve(free) })
     const written2 = (): Promise<void> =>
       new Promise((done) => {
-        const look = (): void => void (written.writtenBytes > 0 || stopped.length > 0 ? done() : setTimeout(look, 5))
+        const look = (): void =>
+          void (written.writtenBytes > 0 || stopped.length > 0 ? done() : setTimeout(look, 5))
         look()
       })
     written.append(START)

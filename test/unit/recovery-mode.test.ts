@@ -7,7 +7,10 @@ import { restored, SetBackWorld } from '../support/set-back-world.ts'
 const NAMES = ['n1', 'n2', 'n3']
 
 /** The backup knows `running` as running and `waiting` as pending (held); the others came after it. */
-async function afterRestore(act: (world: SetBackWorld) => Promise<void> = () => Promise.resolve(), down: readonly string[] = []) {
+async function afterRestore(
+  act: (world: SetBackWorld) => Promise<void> = () => Promise.resolve(),
+  down: readonly string[] = [],
+) {
   const world = await SetBackWorld.of(NAMES)
   world.submit({ id: 'running', vramMib: 1_000, onNodeLoss: 'requeue' })
   await world.pass(10_000)
@@ -71,9 +74,9 @@ it('A task that its node no longer has ends as lost with result_unknown, and is 
     expect(before.runsOn('running')).toEqual([])
   })
   await world.pass(13_000)
-  expect(world.eventsOf('task_finished').map(({ taskId, data }) => [taskId, data['state'], data['code']])).toEqual([
-    ['running', 'lost', 'result_unknown'],
-  ])
+  expect(
+    world.eventsOf('task_finished').map(({ taskId, data }) => [taskId, data['state'], data['code']]),
+  ).toEqual([['running', 'lost', 'result_unknown']])
   expect(world.eventsOf('task_returned')).toEqual([])
 })
 
@@ -96,9 +99,9 @@ it('A start that the backup has not seen confirmed, and whose attempt is gone, e
   await world.setBack(restored({ ...backup, openTasks }))
   await world.pass(60_000)
   expect(world.runsOn('a')).toEqual([])
-  expect(world.eventsOf('task_finished').map(({ taskId, data }) => [taskId, data['state'], data['code']])).toEqual([
-    ['a', 'lost', 'result_unknown'],
-  ])
+  expect(
+    world.eventsOf('task_finished').map(({ taskId, data }) => [taskId, data['state'], data['code']]),
+  ).toEqual([['a', 'lost', 'result_unknown']])
   expect(world.eventsOf('task_returned')).toEqual([])
 })
 
@@ -123,7 +126,14 @@ it('An adopted attempt is a task of the owner that the administrator names; its 
   await world.pass(13_000)
   const [on = ''] = world.runsOn('later')
   const answers: Answer<unknown>[] = []
-  const adoption = { taskId: 'later', attempt: 1, nodeId: nodeIdFromName(on), name: 'x', owner: 'ada', command: ['x'] }
+  const adoption = {
+    taskId: 'later',
+    attempt: 1,
+    nodeId: nodeIdFromName(on),
+    name: 'x',
+    owner: 'ada',
+    command: ['x'],
+  }
   world.controller.commands.adoptAttempt(
     { ...adoption, gpuMode: 'shared', noswap: 0, priority: 2, onNodeLoss: 'wait' },
     'admin',
@@ -144,7 +154,11 @@ it('An attempt that an administrator stops ends with the next heartbeat', async 
   const world = await afterRestore()
   await world.pass(13_000)
   const [on = ''] = world.runsOn('later')
-  world.controller.commands.stopAttempt({ taskId: 'later', attempt: 1, nodeId: nodeIdFromName(on) }, 'admin', () => {})
+  world.controller.commands.stopAttempt(
+    { taskId: 'later', attempt: 1, nodeId: nodeIdFromName(on) },
+    'admin',
+    () => {},
+  )
   await world.pass(13_000)
   expect(world.runsOn('later')).toEqual([])
   expect(world.node(on)).toMatchObject({ quarantine: [], gpus: [{ quarantinedMib: 0 }] })

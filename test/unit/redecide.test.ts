@@ -16,9 +16,15 @@ let text = ''
 /** Two tasks on one GPU that has room for one, so that they take turns; a restart in between; a lease; commands of an operator. */
 beforeAll(async () => {
   const tape = new RecordingInMemory()
-  const world = new FaultWorld({ nodes: 2, config: { default_vram_overcommit_percent: 100 }, commitMs: 5, watch: tape.recorder })
+  const world = new FaultWorld({
+    nodes: 2,
+    config: { default_vram_overcommit_percent: 100 },
+    commitMs: 5,
+    watch: tape.recorder,
+  })
   await world.startAll()
-  for (const id of ['a', 'b', 'c', 'd']) world.submit({ id, ms: 0, vramMib: 700, work: IDLE, command: ['run', SECRET] })
+  for (const id of ['a', 'b', 'c', 'd'])
+    world.submit({ id, ms: 0, vramMib: 700, work: IDLE, command: ['run', SECRET] })
   world.submit({ id: 'lease', ms: 60_000, vramMib: 100, command: null })
   await world.run(12_000)
   world.restartController()
@@ -26,7 +32,16 @@ beforeAll(async () => {
   const { commands, engine } = world.controller
   const nothing = (): void => {}
   engine.access.create(
-    { id: 't', name: 't', role: 'admin', secretHash: SECRET, createdAt: 0, createdBy: null, expiresAt: null, lastUsedAt: null },
+    {
+      id: 't',
+      name: 't',
+      role: 'admin',
+      secretHash: SECRET,
+      createdAt: 0,
+      createdBy: null,
+      expiresAt: null,
+      lastUsedAt: null,
+    },
     nothing,
   )
   commands.submitOnce(
@@ -62,14 +77,26 @@ describe('a recording', () => {
     const again = await redecide(recording)
     expect(again).toMatchObject({ difference: null, starts: 2 })
     expect(again.decisions).toBeGreaterThan(5)
-    const kinds = new Set(recording.flatMap((entry) => (entry.k === 'commit' ? entry.decisions.map(({ kind }) => kind) : [])))
+    const kinds = new Set(
+      recording.flatMap((entry) => (entry.k === 'commit' ? entry.decisions.map(({ kind }) => kind) : [])),
+    )
     expect([...kinds]).toEqual(expect.arrayContaining(['placement', 'swap_out', 'swap_in']))
   })
 
   it('holds every kind of input, and no command line or token', () => {
     const kinds = new Set(recording.map(({ k }) => k))
     expect([...kinds]).toEqual(
-      expect.arrayContaining(['start', 'loaded', 'durable', 'timer', 'message', 'outcome', 'command', 'access', 'commit']),
+      expect.arrayContaining([
+        'start',
+        'loaded',
+        'durable',
+        'timer',
+        'message',
+        'outcome',
+        'command',
+        'access',
+        'commit',
+      ]),
     )
     expect(text).toContain(JSON.stringify(NOT_RECORDED))
     expect(text).not.toContain(SECRET)
@@ -82,21 +109,30 @@ describe('a recording', () => {
   it('whose decision was another shows both sides', async () => {
     const changed = recording.map((entry) =>
       entry.k === 'commit'
-        ? { ...entry, decisions: entry.decisions.map((each) => (each.kind === 'swap_out' ? { ...each, victimIds: ['d'] } : each)) }
+        ? {
+            ...entry,
+            decisions: entry.decisions.map((each) =>
+              each.kind === 'swap_out' ? { ...each, victimIds: ['d'] } : each,
+            ),
+          }
         : entry,
     )
     const { difference } = await redecide(changed)
-    if (difference?.what !== 'decision' || difference.redecided === null) throw new Error(JSON.stringify(difference))
+    if (difference?.what !== 'decision' || difference.redecided === null)
+      throw new Error(JSON.stringify(difference))
     expect(difference.recorded?.victimIds).toEqual(['d'])
     expect(difference.redecided.victimIds).not.toEqual(['d'])
     const shown = decisionText(difference.redecided)
-    for (const part of [difference.redecided.sentence, 'by the rule victims_cover', 'leaves: ', 'missing: ']) expect(shown).toContain(part)
+    for (const part of [difference.redecided.sentence, 'by the rule victims_cover', 'leaves: ', 'missing: '])
+      expect(shown).toContain(part)
     expect(decisionText(null)).toBe('nothing')
   })
 
   it('under another configuration is decided otherwise', async () => {
     const changed = recording.map((entry) =>
-      entry.k === 'start' ? { ...entry, initialConfig: { ...entry.initialConfig, default_vram_overcommit_percent: 0 } } : entry,
+      entry.k === 'start'
+        ? { ...entry, initialConfig: { ...entry.initialConfig, default_vram_overcommit_percent: 0 } }
+        : entry,
     )
     const { difference } = await redecide(changed)
     // The keys of the GPU that is chosen say it first.
@@ -114,14 +150,21 @@ describe('a recording', () => {
   })
 
   it('with numbers drawn that nobody draws, or with too few, is found to be another', async () => {
-    const more = recording.map((entry) => (entry.k === 'command' ? { ...entry, draws: [['x', 0.5]] as const } : entry))
-    expect((await redecide(more)).difference).toMatchObject({ what: 'course', detail: expect.stringContaining('"x"') as string })
+    const more = recording.map((entry) =>
+      entry.k === 'command' ? { ...entry, draws: [['x', 0.5]] as const } : entry,
+    )
+    expect((await redecide(more)).difference).toMatchObject({
+      what: 'course',
+      detail: expect.stringContaining('"x"') as string,
+    })
     const less = recording.map((entry) => ('draws' in entry ? { ...entry, draws: [] } : entry))
     expect((await redecide(less)).difference).toMatchObject({ what: 'course' })
   })
 
   it('with an event that never was shows both sides', async () => {
-    const at = recording.findIndex((entry) => entry.k === 'commit' && entry.events.length > 0 && entry.decisions.length === 0)
+    const at = recording.findIndex(
+      (entry) => entry.k === 'commit' && entry.events.length > 0 && entry.decisions.length === 0,
+    )
     const entry = recording[at]
     if (entry?.k !== 'commit') throw new Error('no commit')
     const { difference } = await redecide(recording.with(at, { ...entry, events: [] }))
@@ -131,7 +174,9 @@ describe('a recording', () => {
   it('of a command or start that this version does not know says so', async () => {
     const unknown: RecordedEntry = { k: 'command', at: 1_000_000, name: 'dance', args: [] }
     const atEnd = { ...unknown, at: (recording.at(-1) as { at: number }).at }
-    expect((await redecide([...recording, atEnd])).difference).toMatchObject({ detail: 'it has no command "dance"' })
+    expect((await redecide([...recording, atEnd])).difference).toMatchObject({
+      detail: 'it has no command "dance"',
+    })
     expect((await redecide([unknown])).difference).toMatchObject({ detail: 'no start is recorded before it' })
   })
 })

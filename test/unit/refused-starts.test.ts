@@ -59,7 +59,15 @@ class Refuser {
 
   #seal(body: NodeBody): Envelope {
     const seq = ++this.#seq
-    return { v: PROTOCOL_VERSION, id: `${this.id}.${seq}`, sent_mono: seq, boot: { counter: 1, random: this.id }, seq, epoch: 1, body }
+    return {
+      v: PROTOCOL_VERSION,
+      id: `${this.id}.${seq}`,
+      sent_mono: seq,
+      boot: { counter: 1, random: this.id },
+      seq,
+      epoch: 1,
+      body,
+    }
   }
 }
 

@@ -23,13 +23,16 @@ it('is made with its first line, once, and writes as the logger does that it sta
   const { logger, made } = loggerTo(lines)
   logger.silent('never')
   expect([made(), lines]).toEqual([0, []])
-  for (const level of ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const) logger[level]({ level_name: level }, 'said %s', level)
+  for (const level of ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const)
+    logger[level]({ level_name: level }, 'said %s', level)
   logger.info('a text alone')
   expect(made()).toBe(1)
   expect(lines).toEqual([
-    ...Object.entries({ fatal: 60, error: 50, warn: 40, info: 30, debug: 20, trace: 10 }).map(([name, level]) => ({
-      ...{ level, request_id: 'r', level_name: name, msg: `said ${name}` },
-    })),
+    ...Object.entries({ fatal: 60, error: 50, warn: 40, info: 30, debug: 20, trace: 10 }).map(
+      ([name, level]) => ({
+        ...{ level, request_id: 'r', level_name: name, msg: `said ${name}` },
+      }),
+    ),
     { level: 30, request_id: 'r', msg: 'a text alone' },
   ])
 })

@@ -7,7 +7,11 @@ const HOUR = 3_600_000
 async function worldOf(max?: number | null): Promise<FaultWorld> {
   const world = new FaultWorld({
     nodes: 1,
-    config: { heartbeat_seconds: 1, run_lease_seconds: 15, ...(max === undefined ? {} : { max_requeues: max }) },
+    config: {
+      heartbeat_seconds: 1,
+      run_lease_seconds: 15,
+      ...(max === undefined ? {} : { max_requeues: max }),
+    },
   })
   await world.startAll()
   return world
@@ -39,7 +43,10 @@ describe('a task that ends its own guard', () => {
     await keepLosing(world, 't', HOUR)
     expect(world.stateOf('t')).toBe('failed')
     expect(world.eventsOf('task_started', 't')).toHaveLength(6)
-    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'failed', code: 'requeue_limit' })
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({
+      state: 'failed',
+      code: 'requeue_limit',
+    })
   })
 
   it.each([

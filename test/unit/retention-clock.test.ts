@@ -57,7 +57,8 @@ class Host {
   }
 
   get kept(): { events: number; decisions: number } {
-    const count = (table: string) => this.db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
+    const count = (table: string) =>
+      this.db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
     return { events: count('events'), decisions: count('decisions') }
   }
 
@@ -159,7 +160,9 @@ describe('A store from before controller time', () => {
   it('takes the age of its history from the wall clock, once, and counts times to come as now', async () => {
     const host = new Host()
     await migrate(kyselyOf(host.db), ':memory:', START, MIGRATIONS.slice(0, beforeClock))
-    const addEvent = host.db.prepare("insert into events values (?, ?, 'task_submitted', null, null, null, '{}', null, x'')")
+    const addEvent = host.db.prepare(
+      "insert into events values (?, ?, 'task_submitted', null, null, null, '{}', null, x'')",
+    )
     const ats = [START - 40 * DAY_MS, START - 20 * DAY_MS, START + 3 * 365 * DAY_MS, START - HOUR_MS]
     ats.forEach((at, index) => addEvent.run(index + 1, at))
     host.db.exec(`update event_chain set head_seq = 4, kept_bytes = 400`)

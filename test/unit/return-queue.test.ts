@@ -17,7 +17,10 @@ function clusterOf(mib: number): ClusterBuilder {
 
 it('whoever has waited long returns before a P0 task that asked later, though it may not have its victims', () => {
   const b = clusterOf(100)
-  const [aged, urgent] = [b.submitSwappedOut({ vramMib: 60 }), b.submitSwappedOut({ vramMib: 60, priority: 0 })]
+  const [aged, urgent] = [
+    b.submitSwappedOut({ vramMib: 60 }),
+    b.submitSwappedOut({ vramMib: 60, priority: 0 }),
+  ]
   const holder = b.submit({ vramMib: 60, priority: 0 })
   b.settle()
   b.wants(holder, true)
@@ -36,7 +39,10 @@ it('whoever has waited long returns before a P0 task that asked later, though it
 
 it('a P0 task returns before one that asked earlier and has not waited long', () => {
   const b = clusterOf(100)
-  const [early, urgent] = [b.submitSwappedOut({ vramMib: 60 }), b.submitSwappedOut({ vramMib: 60, priority: 0 })]
+  const [early, urgent] = [
+    b.submitSwappedOut({ vramMib: 60 }),
+    b.submitSwappedOut({ vramMib: 60, priority: 0 }),
+  ]
   const holder = b.submit({ vramMib: 60, priority: 0 })
   b.settle()
   b.wants(holder, true)

@@ -19,7 +19,9 @@ function errorOf(text: string): ScenarioError {
 
 /** `line:column path: detail` of each problem. */
 function problemsOf(text: string): string[] {
-  return errorOf(text).problems.map(({ line, column, path, detail }) => `${line}:${column} ${path}: ${detail}`)
+  return errorOf(text).problems.map(
+    ({ line, column, path, detail }) => `${line}:${column} ${path}: ${detail}`,
+  )
 }
 
 /** Expects `problem`, at the » in the text, and no other. */
@@ -31,7 +33,11 @@ function expectProblem(marked: string, problem: string): void {
 
 describe('what stands where it should not', () => {
   it.each([
-    ['an unknown key', '»sed: 3', 'sed: is not a known key; did you mean seed? (allowed are scenario, description, version,'],
+    [
+      'an unknown key',
+      '»sed: 3',
+      'sed: is not a known key; did you mean seed? (allowed are scenario, description, version,',
+    ],
     ['an unknown key without a neighbour', '»zzzzz: 3', 'zzzzz: is not a known key; allowed are scenario,'],
     [
       'another word for a key',
@@ -47,7 +53,11 @@ describe('what stands where it should not', () => {
     ['a merge', 'clock: { »<<: 1 }', 'clock["<<"]: merging maps with << is not part of YAML 1.2'],
     ['a key that is a list', 'clock: { »[1]: 1 }', 'clock["?"]: a key must be a name or a number'],
     ['__proto__', 'config: { »__proto__: 3 }', 'config.__proto__: is no name that a key may have'],
-    ['constructor', 'workload: [{ task: { »constructor: 1, id: a, vram_mib: 1 } }]', 'workload[0].task.constructor: is no name'],
+    [
+      'constructor',
+      'workload: [{ task: { »constructor: 1, id: a, vram_mib: 1 } }]',
+      'workload[0].task.constructor: is no name',
+    ],
   ])('%s', (_, tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
 
   it('names the missing keys, but not one that is only misspelt', () => {
@@ -64,7 +74,10 @@ describe('values', () => {
     ['seed: »-1', 'seed: must be a whole number from 0 to 4294967295; is -1'],
     ['seed: »1.5', 'seed: must be a whole number from 0 to 4294967295; is 1.5'],
     ['seed: »"1"', 'seed: must be a whole number from 0 to 4294967295; is "1"'],
-    ['seed: »99999999999999999999', 'seed: must be a whole number from 0 to 4294967295; is 100000000000000000000'],
+    [
+      'seed: »99999999999999999999',
+      'seed: must be a whole number from 0 to 4294967295; is 100000000000000000000',
+    ],
     ['seed: ».nan', 'seed: must be a whole number from 0 to 4294967295; is NaN'],
     ['seed:»', 'seed: must be a whole number from 0 to 4294967295; is empty'],
     ['seed: »[1]', 'seed: is a list; must be a whole number from 0 to 4294967295'],
@@ -83,32 +96,59 @@ describe('values', () => {
       'clock.start: must be an instant from 1970 on in RFC 3339 (2026-01-01T00:00:00Z); is "2026-02-30T00:00:00Z"',
     ],
     ['clock: { drain: »false }', 'clock.drain: may be false only when until is set'],
-    ['description: »5', 'description: must be text of 1 to 4096 characters, or null; is 5, not text: put it in quotes'],
+    [
+      'description: »5',
+      'description: must be text of 1 to 4096 characters, or null; is 5, not text: put it in quotes',
+    ],
     [
       'config: { default_vram_overcommit_percent: »1001 }',
       'config.default_vram_overcommit_percent: must be a whole number from 0 to 1000; is 1001',
     ],
-    ['config: { max_residency_seconds: »0 }', 'config.max_residency_seconds: must be a whole number from 1 to 604800, or null; is 0'],
-    ['config: { idle_swap_out_seconds: »null }', 'config.idle_swap_out_seconds: must be a whole number from 1 to 86400; is empty'],
+    [
+      'config: { max_residency_seconds: »0 }',
+      'config.max_residency_seconds: must be a whole number from 1 to 604800, or null; is 0',
+    ],
+    [
+      'config: { idle_swap_out_seconds: »null }',
+      'config.idle_swap_out_seconds: must be a whole number from 1 to 86400; is empty',
+    ],
     [
       'config: { placement_strategy: »bestfit }',
       'config.placement_strategy: must be one of best_fit, spread, fifo; is "bestfit"; did you mean best_fit?',
     ],
-    ['operator: [{ at: 0, put: »/config, body: {} }]', 'operator[0].put: must be a path that begins with /api/v1/; is "/config"'],
+    [
+      'operator: [{ at: 0, put: »/config, body: {} }]',
+      'operator[0].put: must be a path that begins with /api/v1/; is "/config"',
+    ],
     ['operator: [»{ at: 0, put: /api/v1/config }]', 'operator[0].body: is missing; must be any value'],
     [
       'operator: [»{ at: 0, putt: /api/v1/config }]',
       'operator[0]: needs one of the keys get, put, post, patch, delete; did you mean put instead of putt?',
     ],
-    ['operator: [{ at: 0, get: »"/api/v1/nodes/{node:b}" }]', 'operator[0].get: the fleet has no node b; did you mean a?'],
+    [
+      'operator: [{ at: 0, get: »"/api/v1/nodes/{node:b}" }]',
+      'operator[0].get: the fleet has no node b; did you mean a?',
+    ],
     ['assert: { always: [»single_runs] }', 'assert.always[0]: must be one of single_run,'],
-    ['assert: { final: [»{ metric: makespan_s }] }', 'assert.final[0]: needs at least one of min, max, equals'],
-    ['assert: { final: [{ metric: makespan_s, min: 2, max: »1 }] }', 'assert.final[0].max: must not be below min'],
+    [
+      'assert: { final: [»{ metric: makespan_s }] }',
+      'assert.final[0]: needs at least one of min, max, equals',
+    ],
+    [
+      'assert: { final: [{ metric: makespan_s, min: 2, max: »1 }] }',
+      'assert.final[0].max: must not be below min',
+    ],
     ['assert: { final: [{ metric: »X.y, min: 2 }] }', 'assert.final[0].metric: must be one of jct_s.mean, '],
-    ['sweep: { seeds: »5..1 }', 'sweep.seeds: is "5..1"; must be whole numbers from 0 to 4294967295: a list or a range A..B or A..B:STEP'],
+    [
+      'sweep: { seeds: »5..1 }',
+      'sweep.seeds: is "5..1"; must be whole numbers from 0 to 4294967295: a list or a range A..B or A..B:STEP',
+    ],
     ['sweep: { seeds: »1..20000 }', 'sweep.seeds: has 20000 values; allowed are at most 10000'],
     ['sweep: { seeds: »[1, 2, 1] }', 'sweep.seeds: has a value twice'],
-    ['sweep: { config.idle_swap_out_seconds: »[60, 60] }', 'sweep["config.idle_swap_out_seconds"]: has a value twice'],
+    [
+      'sweep: { config.idle_swap_out_seconds: »[60, 60] }',
+      'sweep["config.idle_swap_out_seconds"]: has a value twice',
+    ],
     ['sweep: { seeds: »[] }', 'sweep.seeds: has 0 items; allowed are 1 to 10000'],
     [
       'sweep: { »default_vram_overcommit_percent: [1] }',
@@ -118,25 +158,39 @@ describe('values', () => {
       'sweep: { config.default_vram_overcommit_percent: [0, »1001] }',
       'sweep["config.default_vram_overcommit_percent"][1]: must be a whole number from 0 to 1000; is 1001',
     ],
-    ['sweep: »{ config.default_vram_overcommit_percent: 0..999, seeds: 1..101 }', 'sweep: makes 101000 runs; allowed are 100000'],
+    [
+      'sweep: »{ config.default_vram_overcommit_percent: 0..999, seeds: 1..101 }',
+      'sweep: makes 101000 runs; allowed are 100000',
+    ],
   ])('%s', (tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
 
   it('an empty file, and one that is no map', () => {
     expect(problemsOf('')).toEqual([expect.stringContaining('1:1 : is empty; must be a map of scenario,')])
-    expect(problemsOf('- a')).toEqual([expect.stringContaining('1:1 : is a list; must be a map of scenario,')])
+    expect(problemsOf('- a')).toEqual([
+      expect.stringContaining('1:1 : is a list; must be a map of scenario,'),
+    ])
   })
 })
 
 describe('the fleet', () => {
   it.each([
     ['  »[]', 'fleet: has 0 items; allowed are 1 to 10000'],
-    ['  - { name: a, gpu: { »vram_mb: 3 } }', 'fleet[0].gpu.vram_mb: is not a known key; did you mean vram_mib?'],
-    ['  - { name: a, gpus: »17, gpu: { vram_mib: 3 } }', 'fleet[0].gpus: must be a whole number from 1 to 16; is 17'],
+    [
+      '  - { name: a, gpu: { »vram_mb: 3 } }',
+      'fleet[0].gpu.vram_mb: is not a known key; did you mean vram_mib?',
+    ],
+    [
+      '  - { name: a, gpus: »17, gpu: { vram_mib: 3 } }',
+      'fleet[0].gpus: must be a whole number from 1 to 16; is 17',
+    ],
     [
       '  - { name: »a.b, gpu: { vram_mib: 3 } }',
       'fleet[0].name: must be a name of letters, digits, - and _, with {i} for the number; is "a.b"',
     ],
-    ['  - { name: »a, count: 2, gpu: { vram_mib: 3 } }', 'fleet[0].name: needs {i} in it, because count is 2'],
+    [
+      '  - { name: »a, count: 2, gpu: { vram_mib: 3 } }',
+      'fleet[0].name: needs {i} in it, because count is 2',
+    ],
     [
       '  - { name: a, gpu: { vram_mib: »24G } }',
       'fleet[0].gpu.vram_mib: must be whole MiB from 1 to 16777216, or text with Mi or Gi (24Gi); is "24G"',
@@ -149,13 +203,22 @@ describe('the fleet', () => {
       '  - { name: a, gpu: { vram_mib: 3, swap: { out_mib_per_s: »0, in_mib_per_s: 1 } } }',
       'fleet[0].gpu.swap.out_mib_per_s: must be a whole number from 1 to 16777216; is 0',
     ],
-    ['  - { name: a, gpu: { vram_mib: 3, swap: »{ out_mib_per_s: 1 } } }', 'fleet[0].gpu.swap.in_mib_per_s: is missing'],
-    ['  - { name: a, gpu: { vram_mib: 3, efficiency: »[] } }', 'fleet[0].gpu.efficiency: has 0 items; allowed are 1 to 1024'],
+    [
+      '  - { name: a, gpu: { vram_mib: 3, swap: »{ out_mib_per_s: 1 } } }',
+      'fleet[0].gpu.swap.in_mib_per_s: is missing',
+    ],
+    [
+      '  - { name: a, gpu: { vram_mib: 3, efficiency: »[] } }',
+      'fleet[0].gpu.efficiency: has 0 items; allowed are 1 to 1024',
+    ],
     [
       '  - { name: a, gpu: { vram_mib: 3 } }\n  - { name: »a, gpu: { vram_mib: 3 } }',
       'fleet[1].name: makes a second node a; the first is of fleet[0]',
     ],
-    ['  - { name: "a{i}", count: »20001, gpu: { vram_mib: 3 } }', 'fleet[0].count: must be a whole number from 1 to 20000; is 20001'],
+    [
+      '  - { name: "a{i}", count: »20001, gpu: { vram_mib: 3 } }',
+      'fleet[0].count: must be a whole number from 1 to 20000; is 20001',
+    ],
     [
       '  - { name: "a{i}", count: 20000, gpu: { vram_mib: 3 } }\n  - »{ name: b, gpu: { vram_mib: 3 } }',
       'fleet[1].count: makes 20001 nodes with those above; allowed are 20000 in all',
@@ -169,31 +232,64 @@ describe('the workload', () => {
 
   it.each([
     ['workload: [»{}]', 'workload[0]: needs one of the keys trace, generate, task'],
-    ['workload: [»{ tarce: x }]', 'workload[0]: needs one of the keys trace, generate, task; did you mean trace instead of tarce?'],
-    ['workload: [»{ trace: x, task: {} }]', 'workload[0]: has both trace and task; only one of them says what it is'],
+    [
+      'workload: [»{ tarce: x }]',
+      'workload[0]: needs one of the keys trace, generate, task; did you mean trace instead of tarce?',
+    ],
+    [
+      'workload: [»{ trace: x, task: {} }]',
+      'workload[0]: has both trace and task; only one of them says what it is',
+    ],
     ['workload: [{ trace: »x }]', 'workload[0].trace: no such file: /nowhere/x'],
     ['workload: [{ trace: x, from: 2h, to: »1h }]', 'workload[0].to: must be after from'],
     ['workload: [{ trace: x, sample: »0 }]', 'workload[0].sample: must be a number above 0, at most 1; is 0'],
     [task('vram_mib: 1, noswap: »true'), 'workload[0].task.noswap: must be one of 0, 1; is true'],
     [task('vram_mib: 1, priority: »5'), 'workload[0].task.priority: must be one of 0, 1, 2, 3, 4; is 5'],
-    [task('vram_mib: 1, »gpu_count: 2'), 'workload[0].task.gpu_count: is not a known key; did you mean gpus?'],
+    [
+      task('vram_mib: 1, »gpu_count: 2'),
+      'workload[0].task.gpu_count: is not a known key; did you mean gpus?',
+    ],
     [task('vram_mib: 1, labels: { »"a b": x }'), 'workload[0].task.labels["a b"]: the key must be a label'],
-    ['workload: [{ task: »{ id: a, gpus: 2 } }]', 'workload[0].task.vram_mib: is needed unless gpu_mode is exclusive'],
+    [
+      'workload: [{ task: »{ id: a, gpus: 2 } }]',
+      'workload[0].task.vram_mib: is needed unless gpu_mode is exclusive',
+    ],
     [task('vram_mib: 1, at: 2h, cancel_at: »1h'), 'workload[0].task.cancel_at: must not be before at'],
     [task('vram_mib: 5, alloc: »[[1s, 5]]'), 'workload[0].task.alloc: step 0: 5 MiB is not more than 5 MiB'],
-    [task('vram_mib: 5, alloc: »[[1s, 6], [1s, 7]]'), 'workload[0].task.alloc: step 1: 1000 ms is not after 1000 ms'],
+    [
+      task('vram_mib: 5, alloc: »[[1s, 6], [1s, 7]]'),
+      'workload[0].task.alloc: step 1: 1000 ms is not after 1000 ms',
+    ],
     [task('vram_mib: 5, alloc: [»[1s]]'), 'workload[0].task.alloc[0]: must be a list of two values, has 1'],
-    [task('vram_mib: 5, work: »{ ms: 1 }'), 'workload[0].task.work.kind: is missing; must be one of duration, phases, bursts'],
+    [
+      task('vram_mib: 5, work: »{ ms: 1 }'),
+      'workload[0].task.work.kind: is missing; must be one of duration, phases, bursts',
+    ],
     [
       task('vram_mib: 5, work: { kind: »phase }'),
       'workload[0].task.work.kind: must be one of duration, phases, bursts; is "phase"; did you mean phases?',
     ],
     [task('vram_mib: 5, work: { kind: duration, ms: »0 }'), 'workload[0].task.work.ms: must be whole ms,'],
-    [task('vram_mib: 5, work: { kind: phases, phases: »[[0, 0]] }'), 'workload[0].task.work.phases: must last 1 ms or longer in all'],
-    [task('vram_mib: 5, work: { kind: bursts, at: »[[5, 1], [4, 1]], stayMs: 0 }'), 'workload[0].task.work.at: falls from 5 to 4 ms'],
-    [task('vram_mib: 5, work: { kind: bursts, at: [], stayMs: »0 }'), 'workload[0].task.work.stayMs: must be 1 or more'],
-    [task('vram_mib: 5, run: »1h, work: { kind: duration, ms: 1 }'), 'workload[0].task.run: says the same as work'],
-    [task('vram_mib: 5, activity: »serving, work: { kind: duration, ms: 1 }'), 'workload[0].task.activity: goes with run'],
+    [
+      task('vram_mib: 5, work: { kind: phases, phases: »[[0, 0]] }'),
+      'workload[0].task.work.phases: must last 1 ms or longer in all',
+    ],
+    [
+      task('vram_mib: 5, work: { kind: bursts, at: »[[5, 1], [4, 1]], stayMs: 0 }'),
+      'workload[0].task.work.at: falls from 5 to 4 ms',
+    ],
+    [
+      task('vram_mib: 5, work: { kind: bursts, at: [], stayMs: »0 }'),
+      'workload[0].task.work.stayMs: must be 1 or more',
+    ],
+    [
+      task('vram_mib: 5, run: »1h, work: { kind: duration, ms: 1 }'),
+      'workload[0].task.run: says the same as work',
+    ],
+    [
+      task('vram_mib: 5, activity: »serving, work: { kind: duration, ms: 1 }'),
+      'workload[0].task.activity: goes with run',
+    ],
     [
       task('vram_mib: 5, activity: »busy'),
       'workload[0].task.activity: must be one of always-busy, serving, training; is "busy"; did you mean always-busy?',
@@ -207,9 +303,18 @@ describe('the workload', () => {
       'workload: [»{ generate: poisson, rate_per_hour: 1, vram_mib: 1 }]',
       'workload[0].until: is needed here, or count, or until in clock: it would never end',
     ],
-    ['workload: [»{ generate: poisson, rate_per_hour: 1, until: 1h }]', 'workload[0].vram_mib: is needed unless gpu_mode is exclusive'],
-    [generate('rate_per_hour: 1, from: 2h, until: »1h, vram_mib: 1'), 'workload[0].until: must be after from'],
-    [generate('rate_per_hour: 1, until: 1h, vram_mib: 1, noswap: »0.0005'), 'workload[0].noswap: must be a probability in steps of 0.001'],
+    [
+      'workload: [»{ generate: poisson, rate_per_hour: 1, until: 1h }]',
+      'workload[0].vram_mib: is needed unless gpu_mode is exclusive',
+    ],
+    [
+      generate('rate_per_hour: 1, from: 2h, until: »1h, vram_mib: 1'),
+      'workload[0].until: must be after from',
+    ],
+    [
+      generate('rate_per_hour: 1, until: 1h, vram_mib: 1, noswap: »0.0005'),
+      'workload[0].noswap: must be a probability in steps of 0.001',
+    ],
     [
       generate('rate_per_hour: 1, until: 1h, vram_mib: { uniform: { min: 3, max: »2 } }'),
       'workload[0].vram_mib.uniform.max: must not be below min',
@@ -226,7 +331,10 @@ describe('the workload', () => {
       generate('rate_per_hour: 1, until: 1h, vram_mib: 1, gpus: { »0: 1 }'),
       'workload[0].gpus["0"]: the key must be a number of GPUs from 1 to 1024',
     ],
-    [generate('rate_per_hour: 1, until: 1h, vram_mib: 1, gpus: { 1: »0 }'), 'workload[0].gpus["1"]: must be a number above 0'],
+    [
+      generate('rate_per_hour: 1, until: 1h, vram_mib: 1, gpus: { 1: »0 }'),
+      'workload[0].gpus["1"]: must be a number above 0',
+    ],
     [
       generate('rate_per_hour: 1, until: 1h, vram_mib: 1, duration: { exponential: { mean: »5 } }'),
       'workload[0].duration.exponential.mean: must be a whole number with a unit',

@@ -56,14 +56,20 @@ describe('hostile files are refused at once', () => {
       'allowed are 10000000 in all',
     ],
     ['a billion seeds', `${HEAD}sweep: { seeds: 0..1000000000 }`, 'allowed are at most 10000'],
-    ['a prototype', `${HEAD}config: { __proto__: { safety_reserve_mib: 0 } }`, 'x:4:11: config.__proto__: is no name'],
+    [
+      'a prototype',
+      `${HEAD}config: { __proto__: { safety_reserve_mib: 0 } }`,
+      'x:4:11: config.__proto__: is no name',
+    ],
   ])('%s', (_, text, message) => expect(refusalOf(text)).toContain(message), PATIENCE_MS)
 })
 
 describe('aliases', () => {
   it('stand for values', () => {
     const text = `scenario: x\nversion: 1\nfleet:\n  - &node { name: a, gpu: &gpu { vram_mib: 8Gi } }\n  - { name: b, gpu: *gpu }\n`
-    expect(loadScenario({ text, baseDir: '/' }).scenario.nodes.map((node) => [node.name, node.gpu.vramMib])).toEqual([
+    expect(
+      loadScenario({ text, baseDir: '/' }).scenario.nodes.map((node) => [node.name, node.gpu.vramMib]),
+    ).toEqual([
       ['a', 8192],
       ['b', 8192],
     ])
@@ -88,7 +94,11 @@ describe('aliases', () => {
       `a: &a [${'1,'.repeat(2000)}]\n${lines(90, (i) => `b${i}: *a`)}`,
       'aliases may stand for at most 100000 values',
     ],
-    ['more than 100', `a: &a 1\nb: [${'*a, '.repeat(101)}]`, 'x:2:405: b[100]: a scenario may have at most 100 aliases'],
+    [
+      'more than 100',
+      `a: &a 1\nb: [${'*a, '.repeat(101)}]`,
+      'x:2:405: b[100]: a scenario may have at most 100 aliases',
+    ],
     [
       'a tower',
       lines(90, (i) => `a${i}: &a${i} [${i === 0 ? '1' : `*a${i - 1}`}]`),
@@ -101,7 +111,11 @@ describe('aliases', () => {
 
 describe('broken YAML', () => {
   it.each([
-    ['an open list', 'a: [1, 2', 'x:1:9: Flow sequence in block collection must be sufficiently indented and end with a ]'],
+    [
+      'an open list',
+      'a: [1, 2',
+      'x:1:9: Flow sequence in block collection must be sufficiently indented and end with a ]',
+    ],
     ['an open quote', 'a: "x', 'x:1:6: Missing closing "quote'],
     ['a tab', 'a:\n\tb: 1', 'x:2:1: Tabs are not allowed as indentation'],
     ['two on one line', 'a: b: c', 'x:1:4: Nested mappings are not allowed in compact mappings'],
@@ -143,15 +157,23 @@ describe('any text', () => {
   ]
 
   it('is taken or refused with a ScenarioError', () => {
-    const edit = fc.record({ at: fc.nat(good.length), remove: fc.nat(12), insert: fc.constantFrom('', ...pieces) })
+    const edit = fc.record({
+      at: fc.nat(good.length),
+      remove: fc.nat(12),
+      insert: fc.constantFrom('', ...pieces),
+    })
     fc.assert(
       fc.property(fc.array(edit, { minLength: 1, maxLength: 5 }), (edits) => {
-        const text = edits.reduce((before, { at, remove, insert }) => before.slice(0, at) + insert + before.slice(at + remove), good)
+        const text = edits.reduce(
+          (before, { at, remove, insert }) => before.slice(0, at) + insert + before.slice(at + remove),
+          good,
+        )
         try {
           loadScenario({ text, baseDir: '/' })
         } catch (error) {
           if (!(error instanceof ScenarioError)) throw error
-          for (const { line, column, detail } of error.problems) expect([line > 0, column > 0, detail !== '']).toEqual([true, true, true])
+          for (const { line, column, detail } of error.problems)
+            expect([line > 0, column > 0, detail !== '']).toEqual([true, true, true])
         }
       }),
       { numRuns: 2000 },

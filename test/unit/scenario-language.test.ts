@@ -9,7 +9,8 @@ import { ScenarioError } from '../../simulator/scenario/problem.ts'
 import type { Scenario, SimTask } from '../../simulator/scenario/scenario.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 
-const HEAD = 'scenario: x\nversion: 1\nfleet: [{ count: 2, name: "n{i}", gpus: 2, gpu: { vram_mib: 40960 } }]\n'
+const HEAD =
+  'scenario: x\nversion: 1\nfleet: [{ count: 2, name: "n{i}", gpus: 2, gpu: { vram_mib: 40960 } }]\n'
 const HOUR_MS = 3_600_000
 
 function load(rest: string, head = HEAD): Scenario {
@@ -28,7 +29,10 @@ function problemOf(rest: string, head = HEAD): string {
 
 async function tasksOf(item: string, clock = ''): Promise<SimTask[]> {
   const tasks: SimTask[] = []
-  for await (const task of drainArrivals(workloadOf(load(`${clock}workload: [{ ${item} }]`), createSeededRandom(1)))) tasks.push(task)
+  for await (const task of drainArrivals(
+    workloadOf(load(`${clock}workload: [{ ${item} }]`), createSeededRandom(1)),
+  ))
+    tasks.push(task)
   return tasks
 }
 
@@ -44,18 +48,25 @@ describe('generated tasks', () => {
     const tasks = await tasksOf('generate: regular, rate_per_hour: 1, until: 150m, vram_mib: 1, batch: 3')
     expect(atHours(tasks)).toEqual([1, 1, 1, 2, 2, 2])
     expect(tasks.map(({ request }) => request.id)).toEqual(['g0-0', 'g0-1', 'g0-2', 'g0-3', 'g0-4', 'g0-5'])
-    expect(await tasksOf('generate: regular, rate_per_hour: 1, count: 4, vram_mib: 1, batch: 3')).toHaveLength(4)
+    expect(
+      await tasksOf('generate: regular, rate_per_hour: 1, count: 4, vram_mib: 1, batch: 3'),
+    ).toHaveLength(4)
   })
 
   it('follow the hour of the day, by the clock', async () => {
     const factors = Array.from({ length: 24 }, (_, hour) => (hour === 9 ? 3 : hour === 10 ? 1 : 0))
     const item = `generate: regular, rate_per_hour: 2, until: 24h, vram_mib: 1, hourly: [${factors.join(', ')}]`
     const fromMidnight = await tasksOf(item)
-    expect(fromMidnight.map(({ at }) => Math.round(at / 60_000))).toEqual([550, 560, 570, 580, 590, 600, 630, 660])
+    expect(fromMidnight.map(({ at }) => Math.round(at / 60_000))).toEqual([
+      550, 560, 570, 580, 590, 600, 630, 660,
+    ])
     const fromNine = await tasksOf(item, 'clock: { start: 2026-01-01T09:00:00Z }\n')
     expect(fromNine.map(({ at }) => Math.round(at / 60_000)).slice(0, 3)).toEqual([10, 20, 30])
-    const poisson = await tasksOf(`${item.replace('regular', 'poisson').replace('rate_per_hour: 2', 'rate_per_hour: 500')}`)
-    const inHour = (hour: number): number => poisson.filter(({ at }) => Math.floor(at / HOUR_MS) === hour).length
+    const poisson = await tasksOf(
+      `${item.replace('regular', 'poisson').replace('rate_per_hour: 2', 'rate_per_hour: 500')}`,
+    )
+    const inHour = (hour: number): number =>
+      poisson.filter(({ at }) => Math.floor(at / HOUR_MS) === hour).length
     expect(inHour(9) + inHour(10)).toBe(poisson.length)
     expect(inHour(9) / inHour(10)).toBeCloseTo(3, 0)
   })
@@ -71,9 +82,13 @@ describe('generated tasks', () => {
   })
 
   it('last one of the times given, in proportion to their weights', async () => {
-    const tasks = await tasksOf('generate: regular, rate_per_hour: 100, until: 10h, vram_mib: 1, duration: { choice: { 1m: 1, 60m: 3 } }')
+    const tasks = await tasksOf(
+      'generate: regular, rate_per_hour: 100, until: 10h, vram_mib: 1, duration: { choice: { 1m: 1, 60m: 3 } }',
+    )
     const long = tasks.filter(({ work }) => work.kind === 'duration' && work.ms === HOUR_MS)
-    expect(tasks.every(({ work }) => work.kind === 'duration' && [60_000, HOUR_MS].includes(work.ms))).toBe(true)
+    expect(tasks.every(({ work }) => work.kind === 'duration' && [60_000, HOUR_MS].includes(work.ms))).toBe(
+      true,
+    )
     expect(long.length / tasks.length).toBeCloseTo(0.75, 1)
   })
 
@@ -81,7 +96,10 @@ describe('generated tasks', () => {
     const [busyFirst] = await tasksOf(
       'generate: regular, rate_per_hour: 1, count: 1, vram_mib: 1, duration: 1h, activity: { busy: 10m, idle: 5m }',
     )
-    expect(busyFirst?.work).toEqual({ kind: 'phases', phases: Array.from({ length: 4 }, () => [600_000, 300_000]) })
+    expect(busyFirst?.work).toEqual({
+      kind: 'phases',
+      phases: Array.from({ length: 4 }, () => [600_000, 300_000]),
+    })
     const [idleFirst] = await tasksOf(
       'task: { id: a, vram_mib: 1, run: 20m, activity: { busy: 10m, idle: { choice: { 5m: 1 } }, first: idle } }',
     )
@@ -103,13 +121,22 @@ describe('generated tasks', () => {
       `workload: [{ generate: poisson, rate_per_hour: 1, until: 1h, vram_mib: 1, hourly: [${'0, '.repeat(24)}] }]`,
       'workload[0].hourly: must be above 0 in one hour at least',
     ],
-    ['workload: [{ generate: poisson, rate_per_hour: 90000, until: 30d, vram_mib: 1, batch: 100 }]', 'allowed are 10000000 in all'],
+    [
+      'workload: [{ generate: poisson, rate_per_hour: 90000, until: 30d, vram_mib: 1, batch: 100 }]',
+      'allowed are 10000000 in all',
+    ],
     [
       'workload: [{ generate: poisson, rate_per_hour: 1, until: 1h, vram_mib: 1, activity: { busy: 1m } }]',
       'workload[0].activity.idle: is missing',
     ],
-    ['workload: [{ generate: poisson, rate_per_hour: 1, until: 1h, vram_mib: 1, daily: [] }]', 'did you mean hourly?'],
-    ['config: { heartbeat_seconds: 60, run_lease_seconds: 179 }', '4:53: config.run_lease_seconds: must be at least 180'],
+    [
+      'workload: [{ generate: poisson, rate_per_hour: 1, until: 1h, vram_mib: 1, daily: [] }]',
+      'did you mean hourly?',
+    ],
+    [
+      'config: { heartbeat_seconds: 60, run_lease_seconds: 179 }',
+      '4:53: config.run_lease_seconds: must be at least 180',
+    ],
   ])('%s', (rest, problem) => expect(problemOf(rest)).toContain(problem))
 })
 
@@ -135,11 +162,17 @@ describe('the fleet', () => {
     expect(load('', withNode('signals_wanted: false')).nodes[0]?.signalsWanted).toBe(false)
     expect(load('', withNode('signals_wanted: true')).nodes[0]?.signalsWanted).toBeUndefined()
     expect(problemOf('', withNode('signal_wanted: false'))).toContain('did you mean signals_wanted?')
-    expect(problemOf('', withNode('signals_wanted: 0'))).toContain('fleet[0].signals_wanted: must be true or false')
+    expect(problemOf('', withNode('signals_wanted: 0'))).toContain(
+      'fleet[0].signals_wanted: must be true or false',
+    )
   })
 
   it('may limit what one owner takes', () => {
-    expect(load('limits: { placed_gpus_per_owner: 3 }').ownerLimits).toEqual({ maxPending: null, maxPlacedGpus: 3, p0: null })
+    expect(load('limits: { placed_gpus_per_owner: 3 }').ownerLimits).toEqual({
+      maxPending: null,
+      maxPlacedGpus: 3,
+      p0: null,
+    })
     expect(load('').ownerLimits).toBeUndefined()
   })
 })
@@ -159,8 +192,14 @@ describe('an operator', () => {
   })
 
   it.each([
-    ['{ at: 0, get: "/api/v1/nodes/{node:n7}" }', 'operator[0].get: the fleet has no node n7; did you mean n0?'],
-    ['{ at: 0, put: /api/v1/groups/g, body: { node_ids: ["{node:m1}"] } }', 'operator[0].body: the fleet has no node m1; did you mean n1?'],
+    [
+      '{ at: 0, get: "/api/v1/nodes/{node:n7}" }',
+      'operator[0].get: the fleet has no node n7; did you mean n0?',
+    ],
+    [
+      '{ at: 0, put: /api/v1/groups/g, body: { node_ids: ["{node:m1}"] } }',
+      'operator[0].body: the fleet has no node m1; did you mean n1?',
+    ],
     ['{ at: 0, get: "/api/v1/tasks/{task:x}" }', 'operator[0].get: no earlier action names a task x with as'],
     [
       '{ at: 1h, get: "/api/v1/tasks/{task:x}" }, { at: 2h, post: /api/v1/tasks, body: {}, as: x }',

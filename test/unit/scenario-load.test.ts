@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import { TASK_DEFAULTS as ENGINE_DEFAULTS, type TaskRequest } from '../../controller/engine/commands/commands.ts'
+import {
+  TASK_DEFAULTS as ENGINE_DEFAULTS,
+  type TaskRequest,
+} from '../../controller/engine/commands/commands.ts'
 import { SWAP_PROFILES } from '../../simulator/fleet/swap-profiles.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
@@ -38,7 +41,12 @@ describe('a minimal scenario', () => {
         {
           name: 'a',
           gpuCount: 1,
-          gpu: { model: 'generic', vramMib: 40_960, swap: SWAP_PROFILES['stock-driver'], efficiencyPermille: [1000] },
+          gpu: {
+            model: 'generic',
+            vramMib: 40_960,
+            swap: SWAP_PROFILES['stock-driver'],
+            efficiencyPermille: [1000],
+          },
           groups: [],
           safetyReserveMib: null,
           overcommitPercent: null,
@@ -170,7 +178,9 @@ describe('a task', () => {
       },
     ],
   ])('with { %s } works so', (fields, work) => {
-    expect(scenarioOf(`${HEAD}workload: [{ task: { id: a, vram_mib: 1, ${fields} } }]`).workload[0]).toMatchObject({ work })
+    expect(
+      scenarioOf(`${HEAD}workload: [{ task: { id: a, vram_mib: 1, ${fields} } }]`).workload[0],
+    ).toMatchObject({ work })
   })
 
   it('needs no VRAM when it takes whole GPUs', () => {
@@ -240,25 +250,39 @@ describe('a generate item', () => {
 
   it.each([
     ['vram_mib: 8Gi', { vram: { kind: 'constant', mib: 8192 } }],
-    ['vram_mib: { uniform: { min: 1Gi, max: 2048 } }', { vram: { kind: 'uniform', minMib: 1024, maxMib: 2048 } }],
+    [
+      'vram_mib: { uniform: { min: 1Gi, max: 2048 } }',
+      { vram: { kind: 'uniform', minMib: 1024, maxMib: 2048 } },
+    ],
     [
       'vram_mib: { lognormal: { median: 5, sigma: 0, min: 2, max: 9 } }',
       { vram: { kind: 'lognormal', medianMib: 5, sigma: 0, minMib: 2, maxMib: 9 } },
     ],
     ['vram_mib: 1, duration: 5m', { duration: { kind: 'constant', ms: 300_000 } }],
-    ['vram_mib: 1, duration: { uniform: { min: 1s, max: 2s } }', { duration: { kind: 'uniform', minMs: 1000, maxMs: 2000 } }],
-    ['vram_mib: 1, duration: { exponential: { mean: 2s } }', { duration: { kind: 'exponential', meanMs: 2000 } }],
-    ['vram_mib: 1', { duration: { kind: 'exponential', meanMs: 3_600_000 }, untilMs: 21_600_000, name: 'g1' }],
+    [
+      'vram_mib: 1, duration: { uniform: { min: 1s, max: 2s } }',
+      { duration: { kind: 'uniform', minMs: 1000, maxMs: 2000 } },
+    ],
+    [
+      'vram_mib: 1, duration: { exponential: { mean: 2s } }',
+      { duration: { kind: 'exponential', meanMs: 2000 } },
+    ],
+    [
+      'vram_mib: 1',
+      { duration: { kind: 'exponential', meanMs: 3_600_000 }, untilMs: 21_600_000, name: 'g1' },
+    ],
   ])('{ %s }', (fields, item) => {
     const text = `${HEAD}clock: { until: 6h }\nworkload: [{ task: { id: a, vram_mib: 1 } }, { generate: poisson, rate_per_hour: 1, ${fields} }]`
     expect(scenarioOf(text).workload[1]).toMatchObject(item)
   })
 
   it('draws no more VRAM than fits any GPU beside its reserve, unless it says so', () => {
-    const lognormal = 'workload: [{ generate: poisson, rate_per_hour: 1, count: 1, vram_mib: { lognormal: { median: 5, sigma: 1 } } }]'
+    const lognormal =
+      'workload: [{ generate: poisson, rate_per_hour: 1, count: 1, vram_mib: { lognormal: { median: 5, sigma: 1 } } }]'
     const fleet = (reserve: string): string =>
       `scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 10000 }, safety_reserve_mib: ${reserve} }]\n`
-    const maxOf = (text: string): unknown => (scenarioOf(text).workload[0] as { vram: { maxMib: number } }).vram.maxMib
+    const maxOf = (text: string): unknown =>
+      (scenarioOf(text).workload[0] as { vram: { maxMib: number } }).vram.maxMib
     expect(maxOf(`${fleet('null')}${lognormal}`)).toBe(10_000 - 2048)
     expect(maxOf(`${fleet('null')}config: { safety_reserve_mib: 0 }\n${lognormal}`)).toBe(10_000)
     expect(maxOf(`${fleet('100')}config: { safety_reserve_mib: 0 }\n${lognormal}`)).toBe(9900)
@@ -267,10 +291,22 @@ describe('a generate item', () => {
 
 describe('a trace item', () => {
   it('lies beside the scenario, and prefixes ids only when there are several', () => {
-    const item = '{ trace: traces/openb-sample.trace.jsonl, time_scale: 0.01, sample: 0.2, from: 1h, to: 2h, max_gpus: 4 }'
+    const item =
+      '{ trace: traces/openb-sample.trace.jsonl, time_scale: 0.01, sample: 0.2, from: 1h, to: 2h, max_gpus: 4 }'
     const file = join(folder, 'traces', 'openb-sample.trace.jsonl')
-    const trace = { kind: 'trace', file, timeScale: 0.01, sample: 0.2, fromMs: 3_600_000, toMs: 7_200_000, maxGpus: 4, activity: null }
-    expect(scenarioOf(`${HEAD}workload: [${item}]`).workload).toEqual([{ ...trace, name: 't0', idPrefix: '' }])
+    const trace = {
+      kind: 'trace',
+      file,
+      timeScale: 0.01,
+      sample: 0.2,
+      fromMs: 3_600_000,
+      toMs: 7_200_000,
+      maxGpus: 4,
+      activity: null,
+    }
+    expect(scenarioOf(`${HEAD}workload: [${item}]`).workload).toEqual([
+      { ...trace, name: 't0', idPrefix: '' },
+    ])
     expect(scenarioOf(`${HEAD}workload: [${item}, ${item}]`).workload).toEqual([
       { ...trace, name: 't0', idPrefix: 't0-' },
       { ...trace, name: 't1', idPrefix: 't1-' },
@@ -289,7 +325,13 @@ describe('operator, assertions, sweep', () => {
 `)
     expect(operator).toEqual([
       { atMs: 0, method: 'get', path: '/api/v1/nodes', body: null, expect: 'accepted' },
-      { atMs: 3_600_000, method: 'post', path: '/api/v1/nodes/{node:a}/cordon', body: null, expect: 'accepted' },
+      {
+        atMs: 3_600_000,
+        method: 'post',
+        path: '/api/v1/nodes/{node:a}/cordon',
+        body: null,
+        expect: 'accepted',
+      },
       { atMs: 3_600_000, method: 'delete', path: '/api/v1/tasks/x', body: null, expect: 202 },
       { atMs: 3_600_000, method: 'patch', path: '/api/v1/tasks/x', body: { noswap: 1 }, expect: 'accepted' },
       { atMs: 7_200_000, method: 'put', path: '/api/v1/config', body: { a: [1, null, 'x'] }, expect: 200 },
@@ -340,29 +382,47 @@ describe('a file', () => {
     const text = `${HEAD}workload: [{ trace: traces/openb-sample.trace.jsonl }] # ü\n`
     writeFileSync(join(folder, 'x.scenario.yaml'), text)
     const loaded = loadScenario(join(folder, 'x.scenario.yaml'))
-    expect(loaded).toMatchObject({ text, sha256: createHash('sha256').update(text).digest('hex'), file: join(folder, 'x.scenario.yaml') })
+    expect(loaded).toMatchObject({
+      text,
+      sha256: createHash('sha256').update(text).digest('hex'),
+      file: join(folder, 'x.scenario.yaml'),
+    })
     expect(loaded.scenario).toEqual(scenarioOf(text))
   })
 
   it('is taken as JSON, too, with or without a byte order mark', () => {
-    const text = JSON.stringify({ scenario: 'x', version: 1, fleet: [{ name: 'a', gpu: { vram_mib: 40_960 } }] }, null, 2)
+    const text = JSON.stringify(
+      { scenario: 'x', version: 1, fleet: [{ name: 'a', gpu: { vram_mib: 40_960 } }] },
+      null,
+      2,
+    )
     expect(scenarioOf(text)).toEqual(scenarioOf(HEAD))
     expect(scenarioOf(`\u{feff}${text}`)).toEqual(scenarioOf(HEAD))
   })
 })
 
 const DESIGN = join(SHARED, 'design/simulator.md')
-if (!existsSync(DESIGN)) console.log('skipped: the design whose example is tried is not there (HEADROOM_SHARED)')
+if (!existsSync(DESIGN))
+  console.log('skipped: the design whose example is tried is not there (HEADROOM_SHARED)')
 
 describe.skipIf(!existsSync(DESIGN))('the example of the design', () => {
   const example = (): string => /```yaml\n([\s\S]*?)```/.exec(readFileSync(DESIGN, 'utf8'))![1]!
 
   it('is taken as it stands', () => {
     const { scenario } = loadScenario({ text: example(), baseDir: folder })
-    expect(scenario).toMatchObject({ name: 'swap-fairness-basic', seed: 42, clock: { untilMs: 21_600_000, drain: true } })
+    expect(scenario).toMatchObject({
+      name: 'swap-fairness-basic',
+      seed: 42,
+      clock: { untilMs: 21_600_000, drain: true },
+    })
     expect(scenario.nodes.map((node) => node.name)).toEqual(['a100-0', 'a100-1', 'a100-2', 'a100-3'])
     expect(scenario.workload.map((item) => item.kind)).toEqual(['trace', 'generate', 'task'])
     expect(scenario.sweep!.seeds).toHaveLength(20)
-    expect(scenario.faults.map((fault) => fault.kind)).toEqual(['crash', 'partition', 'restart_controller', 'swarm'])
+    expect(scenario.faults.map((fault) => fault.kind)).toEqual([
+      'crash',
+      'partition',
+      'restart_controller',
+      'swarm',
+    ])
   })
 })

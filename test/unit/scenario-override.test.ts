@@ -33,7 +33,10 @@ describe('a field that takes another value', () => {
     expect(scenario.nodes.map(({ name }) => name)).toEqual(['a-0', 'a-1', 'a-2', 'b'])
     expect(scenario.nodes[3]?.gpu.swap).not.toEqual(load().nodes[3]?.gpu.swap)
     expect(scenario.config).toEqual({ idle_swap_out_seconds: 60, queue_aging_seconds: null })
-    expect(scenario.workload[0]).toMatchObject({ vram: { kind: 'lognormal', medianMib: 12_288, sigma: 0.25 }, untilMs: 7_200_000 })
+    expect(scenario.workload[0]).toMatchObject({
+      vram: { kind: 'lognormal', medianMib: 12_288, sigma: 0.25 },
+      untilMs: 7_200_000,
+    })
     expect(scenario.clock).toMatchObject({ untilMs: 7_200_000, drain: false })
   })
 
@@ -64,19 +67,9 @@ describe('a field that takes another value', () => {
   })
 
   it('is written as people write values', () => {
-    expect(['300', '-2', '0.25', 'null', 'true', 'false', '10m', '40Gi', 'best_fit', '1e3', ''].map(overrideValue)).toEqual([
-      300,
-      -2,
-      0.25,
-      null,
-      true,
-      false,
-      '10m',
-      '40Gi',
-      'best_fit',
-      '1e3',
-      '',
-    ])
+    expect(
+      ['300', '-2', '0.25', 'null', 'true', 'false', '10m', '40Gi', 'best_fit', '1e3', ''].map(overrideValue),
+    ).toEqual([300, -2, 0.25, null, true, false, '10m', '40Gi', 'best_fit', '1e3', ''])
     expect(overrideFieldProblem('fleet.0.count')).toBeNull()
   })
 })

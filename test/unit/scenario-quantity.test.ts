@@ -20,9 +20,12 @@ describe('durations', () => {
     ['0s', 0],
   ])('%s is %i ms', (text, ms) => expect(parseDuration(text)).toBe(ms))
 
-  it.each(['1.5h', '10', '10 m', '-5s', 'm', '1h30m', '1e3s', '999999999999999d', '10M', ''])('%j is none', (text) => {
-    expect(parseDuration(text)).toBeNull()
-  })
+  it.each(['1.5h', '10', '10 m', '-5s', 'm', '1h30m', '1e3s', '999999999999999d', '10M', ''])(
+    '%j is none',
+    (text) => {
+      expect(parseDuration(text)).toBeNull()
+    },
+  )
 
   it.each([
     [0, '0'],
@@ -39,7 +42,9 @@ describe('sizes', () => {
     expect(parseSizeMib('24Gi')).toBe(24_576)
   })
 
-  it.each(['24', '24G', '24GiB', '1.5Gi', '-1Gi'])('%j is none', (text) => expect(parseSizeMib(text)).toBeNull())
+  it.each(['24', '24G', '24GiB', '1.5Gi', '-1Gi'])('%j is none', (text) =>
+    expect(parseSizeMib(text)).toBeNull(),
+  )
 })
 
 describe('instants', () => {
@@ -72,9 +77,12 @@ describe('ranges', () => {
     expect(rangeValues(parseRange('7..7')!)).toEqual([7])
   })
 
-  it('are counted without being made', () => expect(rangeCount(parseRange('0..9999999999')!)).toBe(10_000_000_000))
+  it('are counted without being made', () =>
+    expect(rangeCount(parseRange('0..9999999999')!)).toBe(10_000_000_000))
 
-  it.each(['5..1', '1..5:0', '1...5', '-1..5', '1..', '1.5..2'])('%j is none', (text) => expect(parseRange(text)).toBeNull())
+  it.each(['5..1', '1..5:0', '1...5', '-1..5', '1..', '1.5..2'])('%j is none', (text) =>
+    expect(parseRange(text)).toBeNull(),
+  )
 })
 
 describe('the nearest name', () => {

@@ -9,14 +9,30 @@ import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Rule } from '../../simulator/scenario/rule.ts'
 import { scenarioRule } from '../../simulator/scenario/schema.ts'
 import { writtenDefault, writtenValue } from '../../simulator/scenario/written-value.ts'
-import { FORMAT_DOCS, HOW_TO_MAKE, INDEX, SCHEMA_FILE, schemaText, withFields, withIndex } from '../support/scenario-reference.ts'
+import {
+  FORMAT_DOCS,
+  HOW_TO_MAKE,
+  INDEX,
+  SCHEMA_FILE,
+  schemaText,
+  withFields,
+  withIndex,
+} from '../support/scenario-reference.ts'
 
 const files = globSync('scenarios/**/*.scenario.yaml').sort((a, b) => (a < b ? -1 : 1))
-const validate = new Ajv2020({ strict: true, strictRequired: false, allErrors: true, allowUnionTypes: true }).compile(scenarioJsonSchema())
+const validate = new Ajv2020({
+  strict: true,
+  strictRequired: false,
+  allErrors: true,
+  allowUnionTypes: true,
+}).compile(scenarioJsonSchema())
 
 describe('the published schema', () => {
   it('is made from the rules as they are now', () => {
-    expect(readFileSync(SCHEMA_FILE, 'utf8') === schemaText(), `${SCHEMA_FILE} is out of date: run \`${HOW_TO_MAKE}\``).toBe(true)
+    expect(
+      readFileSync(SCHEMA_FILE, 'utf8') === schemaText(),
+      `${SCHEMA_FILE} is out of date: run \`${HOW_TO_MAKE}\``,
+    ).toBe(true)
   })
 
   it.each(files)('takes %s, which names it for editors', (file) => {
@@ -38,16 +54,21 @@ describe('the published schema', () => {
 
   it('states defaults that its own field takes', () => {
     const ajv = new Ajv2020({ strict: false, validateSchema: false })
-    const withDefault = fieldsIn(scenarioRule, '').filter(({ schema }) => (schema['default'] ?? null) !== null)
+    const withDefault = fieldsIn(scenarioRule, '').filter(
+      ({ schema }) => (schema['default'] ?? null) !== null,
+    )
     expect(withDefault.length).toBeGreaterThan(30)
-    for (const { path, schema } of withDefault) expect(ajv.validate(schema, schema['default']), path).toBe(true)
+    for (const { path, schema } of withDefault)
+      expect(ajv.validate(schema, schema['default']), path).toBe(true)
   })
 })
 
 describe('docs/scenario-format.md', () => {
   it('has the tables of the rules as they are now', () => {
     const page = readFileSync(FORMAT_DOCS, 'utf8')
-    expect(page === withFields(page), `docs/scenario-format.md is out of date: run \`${HOW_TO_MAKE}\``).toBe(true)
+    expect(page === withFields(page), `docs/scenario-format.md is out of date: run \`${HOW_TO_MAKE}\``).toBe(
+      true,
+    )
   })
 
   it('begins with an example that loads', () => {
@@ -79,9 +100,18 @@ describe('a value written back', () => {
       first: { kind: 'duration', min: 0, max: 1e9, bareMs: true },
       second: { kind: 'size', min: 1, max: 9 },
     }
-    expect(writtenValue({ kind: 'list', item: pair, minItems: 0, maxItems: 9 }, [[1000, 5]])).toEqual([['1s', 5]])
+    expect(writtenValue({ kind: 'list', item: pair, minItems: 0, maxItems: 9 }, [[1000, 5]])).toEqual([
+      ['1s', 5],
+    ])
     expect(writtenValue({ kind: 'nullable', rule: pair }, null)).toBeNull()
-    const times: Rule = { kind: 'dictionary', key: /a/, keyWhat: 'a', value: pair.first, minKeys: 0, maxKeys: 9 }
+    const times: Rule = {
+      kind: 'dictionary',
+      key: /a/,
+      keyWhat: 'a',
+      value: pair.first,
+      minKeys: 0,
+      maxKeys: 9,
+    }
     expect(writtenValue(times, { a: 60_000 })).toEqual({ a: '1m' })
   })
 })

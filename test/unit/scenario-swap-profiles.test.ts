@@ -16,7 +16,14 @@ describe('swap profiles', () => {
   })
 
   it('has the names the scenario takes', () => {
-    expect(SWAP_PROFILE_NAMES).toEqual(['stock-driver', 'pinned-gen3', 'pinned-gen4', 'pinned-gen5', 'h100-driver-580', 'cli-exec'])
+    expect(SWAP_PROFILE_NAMES).toEqual([
+      'stock-driver',
+      'pinned-gen3',
+      'pinned-gen4',
+      'pinned-gen5',
+      'h100-driver-580',
+      'cli-exec',
+    ])
   })
 
   it('costs the fixed part for nothing, and rounds up', () => {
@@ -28,11 +35,15 @@ describe('swap profiles', () => {
 
   it('is the exact ceiling', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 16_777_216 }), fc.integer({ min: 1, max: 16_777_216 }), (mib, rate) => {
-        const profile = { outMibPerS: rate, inMibPerS: 1, outFixedMs: 0, inFixedMs: 0 }
-        const exact = (BigInt(mib) * 1000n + BigInt(rate) - 1n) / BigInt(rate)
-        expect(swapDurationMs(profile, 'out', mib)).toBe(Number(exact))
-      }),
+      fc.property(
+        fc.integer({ min: 0, max: 16_777_216 }),
+        fc.integer({ min: 1, max: 16_777_216 }),
+        (mib, rate) => {
+          const profile = { outMibPerS: rate, inMibPerS: 1, outFixedMs: 0, inFixedMs: 0 }
+          const exact = (BigInt(mib) * 1000n + BigInt(rate) - 1n) / BigInt(rate)
+          expect(swapDurationMs(profile, 'out', mib)).toBe(Number(exact))
+        },
+      ),
     )
   })
 })

@@ -72,7 +72,14 @@ describe('generated tasks', () => {
   it('keep these numbers from version to version', async () => {
     const first = (await tasksOf([RICH])).slice(0, 2)
     expect(
-      first.map(({ at, request: { id, vramMib, gpuCount, priority, noswap } }) => [at, id, vramMib, gpuCount, priority, noswap]),
+      first.map(({ at, request: { id, vramMib, gpuCount, priority, noswap } }) => [
+        at,
+        id,
+        vramMib,
+        gpuCount,
+        priority,
+        noswap,
+      ]),
     ).toEqual([
       [31_874, 'g0-0', 26_519, 2, 2, 0],
       [39_343, 'g0-1', 15_334, 1, 2, 1],
@@ -99,7 +106,9 @@ describe('generated tasks', () => {
     expect(share(tasks, (task) => task.request.priority === 0)).toBeCloseTo(0.25, 1)
     expect(share(tasks, (task) => task.request.noswap === 1)).toBeCloseTo(0.25, 1)
     expect(share(tasks, (task) => task.request.vramMib! < 23_000)).toBeCloseTo(0.5, 1)
-    expect(tasks.every(({ request }) => Number.isInteger(request.vramMib) && request.vramMib! <= 38_912)).toBe(true)
+    expect(
+      tasks.every(({ request }) => Number.isInteger(request.vramMib) && request.vramMib! <= 38_912),
+    ).toBe(true)
     expect(tasks.every(({ request }) => request.groups[0] === 'g' && request.owner === 'me')).toBe(true)
   })
 
@@ -111,7 +120,9 @@ describe('generated tasks', () => {
     ['vram_mib: { lognormal: { median: 5, sigma: 5, min: 4, max: 6 } }', [4, 5, 6]],
   ])('with { %s } take %j', async (vram, values) => {
     const tasks = await tasksOf([`${POISSON}, ${vram}`])
-    expect([...new Set(tasks.map((task) => task.request.vramMib))].toSorted((a, b) => a! - b!)).toEqual(values)
+    expect([...new Set(tasks.map((task) => task.request.vramMib))].toSorted((a, b) => a! - b!)).toEqual(
+      values,
+    )
   })
 
   it.each([
@@ -126,7 +137,9 @@ describe('generated tasks', () => {
 
   it('are never or always noswap at 0 and 1', async () => {
     expect(share(await tasksOf([`${POISSON}, vram_mib: 1`]), (task) => task.request.noswap === 1)).toBe(0)
-    expect(share(await tasksOf([`${POISSON}, vram_mib: 1, noswap: 1`]), (task) => task.request.noswap === 1)).toBe(1)
+    expect(
+      share(await tasksOf([`${POISSON}, vram_mib: 1, noswap: 1`]), (task) => task.request.noswap === 1),
+    ).toBe(1)
   })
 
   it('are made one by one', () => {
@@ -143,14 +156,23 @@ describe('random streams', () => {
   it('of one item do not shift those of another', async () => {
     const alone = await tasksOf([A])
     expect(made(await tasksOf([A, B]), 'a')).toEqual(alone)
-    expect(made(await tasksOf([B, 'task: { id: t, vram_mib: 1, run: 9h, activity: serving }', A]), 'a')).toEqual(alone)
+    expect(
+      made(await tasksOf([B, 'task: { id: t, vram_mib: 1, run: 9h, activity: serving }', A]), 'a'),
+    ).toEqual(alone)
     expect(made(await tasksOf([A, `${B}, noswap: 0.5`.replace('120', '7')]), 'a')).toEqual(alone)
   })
 
   it('of one property do not shift those of another', async () => {
     const before = await tasksOf([A])
-    const after = await tasksOf([`${A}, noswap: 0.5, gpus: { 1: 1, 2: 1 }, activity: serving`.replace('{ 0: 1, 2: 1 }', '{ 1: 1, 3: 1 }')])
-    expect(after.map(({ at, request }) => [at, request.vramMib])).toEqual(before.map(({ at, request }) => [at, request.vramMib]))
+    const after = await tasksOf([
+      `${A}, noswap: 0.5, gpus: { 1: 1, 2: 1 }, activity: serving`.replace(
+        '{ 0: 1, 2: 1 }',
+        '{ 1: 1, 3: 1 }',
+      ),
+    ])
+    expect(after.map(({ at, request }) => [at, request.vramMib])).toEqual(
+      before.map(({ at, request }) => [at, request.vramMib]),
+    )
     const residences = after.map(({ work }) =>
       work.kind === 'phases' ? work.phases.reduce((ms, phase) => ms + phase[0] + phase[1], 0) : Number.NaN,
     )
@@ -207,7 +229,9 @@ describe('arrivals', () => {
     const task = (at: number, id: string): SimTask => ({ at, request: { id } }) as SimTask
     fc.assert(
       fc.property(fc.array(fc.array(fc.nat(20)), { maxLength: 12 }), (lists) => {
-        const sorted = lists.map((times, s) => times.toSorted((a, b) => a - b).map((at, i) => task(at, `${s}-${i}`)))
+        const sorted = lists.map((times, s) =>
+          times.toSorted((a, b) => a - b).map((at, i) => task(at, `${s}-${i}`)),
+        )
         const merged = mergeArrivals(
           sorted.map((tasks) =>
             makeSource(
@@ -230,8 +254,21 @@ describe('arrivals', () => {
 describe('a trace', () => {
   it('gives its tasks, all fields', async () => {
     const work = { kind: 'bursts', at: [[5, 1]], stayMs: 9 }
-    const fields = { gpus: 2, vram_mib: 7, priority: 0, noswap: 1, groups: ['g'], owner: 'me', work, alloc: [[1, 9]], cancel_at: 77 }
-    writeTrace('all.jsonl', [traceTask('a b', 5, fields), traceTask('e', 6, { vram_mib: 0, gpu_mode: 'exclusive' })])
+    const fields = {
+      gpus: 2,
+      vram_mib: 7,
+      priority: 0,
+      noswap: 1,
+      groups: ['g'],
+      owner: 'me',
+      work,
+      alloc: [[1, 9]],
+      cancel_at: 77,
+    }
+    writeTrace('all.jsonl', [
+      traceTask('a b', 5, fields),
+      traceTask('e', 6, { vram_mib: 0, gpu_mode: 'exclusive' }),
+    ])
     const [first, second] = await tasksOf(['trace: all.jsonl'])
     expect(first).toEqual({
       at: 5,
@@ -291,7 +328,8 @@ describe('a trace', () => {
       tasksOf(['trace: works.jsonl, activity: training'], 1),
       tasksOf(['trace: works.jsonl, max_gpus: 1, activity: training'], 2),
     ])
-    const worksOf = (tasks: readonly SimTask[]): ReadonlyMap<string, Work> => new Map(tasks.map((task) => [task.request.id, task.work]))
+    const worksOf = (tasks: readonly SimTask[]): ReadonlyMap<string, Work> =>
+      new Map(tasks.map((task) => [task.request.id, task.work]))
     const [before, first, all, second] = [asItIs, one, again, other].map(worksOf) as [
       ReadonlyMap<string, Work>,
       ReadonlyMap<string, Work>,
@@ -355,7 +393,9 @@ describe('a trace', () => {
     await expect(tasksOf(['trace: clash.jsonl', `${POISSON}, vram_mib: 1`])).rejects.toThrow(
       /g1-3 is an id that the generated tasks of g1 have/,
     )
-    await expect(tasksOf(['trace: clash.jsonl', `${POISSON}, name: other, vram_mib: 1`])).resolves.toBeDefined()
+    await expect(
+      tasksOf(['trace: clash.jsonl', `${POISSON}, name: other, vram_mib: 1`]),
+    ).resolves.toBeDefined()
   })
 
   it('is refused for a broken line', async () => {

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { constant, exponential, lognormal, normal, quantileTable, uniform, weightedChoice } from '../../simulator/distributions.ts'
+import {
+  constant,
+  exponential,
+  lognormal,
+  normal,
+  quantileTable,
+  uniform,
+  weightedChoice,
+} from '../../simulator/distributions.ts'
 import { createSeededRandom, seededStream } from '../../simulator/seeded-random.ts'
 
 /** Streams of seedrandom's Alea for the seed `42/arrivals`. */

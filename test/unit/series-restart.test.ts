@@ -42,7 +42,11 @@ class Life {
     this.series = new Series(views)
   }
 
-  static async begin(archive: SeriesArchive, startAt: number, nodeIds: readonly string[] = [NODE_ID]): Promise<Life> {
+  static async begin(
+    archive: SeriesArchive,
+    startAt: number,
+    nodeIds: readonly string[] = [NODE_ID],
+  ): Promise<Life> {
     const life = new Life(startAt)
     for (const id of nodeIds) await life.world.addNode({ id, gpus: 1, physicalMib: 40_000 })
     life.series.start(life.clock, archive)
@@ -66,8 +70,17 @@ class Life {
     }
   }
 
-  values(name: MeasureName, from: number, to: number, points: number, scope: ScopeRef = CLUSTER): readonly (number | null)[] {
-    return this.series.answer({ names: [name], scopes: [scope], from, to, maxPoints: points }).columns[0]?.values ?? []
+  values(
+    name: MeasureName,
+    from: number,
+    to: number,
+    points: number,
+    scope: ScopeRef = CLUSTER,
+  ): readonly (number | null)[] {
+    return (
+      this.series.answer({ names: [name], scopes: [scope], from, to, maxPoints: points }).columns[0]
+        ?.values ?? []
+    )
   }
 }
 
@@ -75,31 +88,34 @@ describe('series after a restart', () => {
   test.each([
     ['memory', memoryOpener],
     ['files', filesOpener],
-  ])('in %s are what they were; the time without a controller is unknown, and unknown is not 0', async (_, opener) => {
-    const open = opener()
-    const archive = open()
-    const nodeIds = Array.from({ length: 40 }, (_each, i) => `node-${i}`)
-    const first = await Life.begin(archive, START, nodeIds)
-    first.run(minutes(4))
-    await archive.close()
-    const reopened = open()
-    const second = await Life.begin(reopened, START + minutes(9), nodeIds)
-    second.run(minutes(3))
-    await reopened.close()
-    expect(second.values('utilization_percent', START, START + minutes(12), 12)).toEqual([
-      ...[2.5, 2.5, 2.5, 2.5],
-      ...[null, null, null, null, null],
-      ...[2.5, 2.5, 2.5],
-    ])
-    const busy: ScopeRef = { kind: 'gpu', key: 'node-0/0' }
-    expect(second.values('utilization_percent', START + minutes(3), START + minutes(10), 7, busy)).toEqual([
-      100,
-      ...Array<null>(5).fill(null),
-      100,
-    ])
-    // A coarser interval with a gap in it is about the part that is known.
-    expect(second.values('utilization_percent', START, START + minutes(20), 2)).toEqual([2.5, 2.5])
-  })
+  ])(
+    'in %s are what they were; the time without a controller is unknown, and unknown is not 0',
+    async (_, opener) => {
+      const open = opener()
+      const archive = open()
+      const nodeIds = Array.from({ length: 40 }, (_each, i) => `node-${i}`)
+      const first = await Life.begin(archive, START, nodeIds)
+      first.run(minutes(4))
+      await archive.close()
+      const reopened = open()
+      const second = await Life.begin(reopened, START + minutes(9), nodeIds)
+      second.run(minutes(3))
+      await reopened.close()
+      expect(second.values('utilization_percent', START, START + minutes(12), 12)).toEqual([
+        ...[2.5, 2.5, 2.5, 2.5],
+        ...[null, null, null, null, null],
+        ...[2.5, 2.5, 2.5],
+      ])
+      const busy: ScopeRef = { kind: 'gpu', key: 'node-0/0' }
+      expect(second.values('utilization_percent', START + minutes(3), START + minutes(10), 7, busy)).toEqual([
+        100,
+        ...Array<null>(5).fill(null),
+        100,
+      ])
+      // A coarser interval with a gap in it is about the part that is known.
+      expect(second.values('utilization_percent', START, START + minutes(20), 2)).toEqual([2.5, 2.5])
+    },
+  )
 
   test('complete coarser intervals that were under way at the kill', async () => {
     const archive = new MemoryArchive()
@@ -130,14 +146,18 @@ describe('series after a restart', () => {
     const second = await Life.begin(archive, first.clock.now(), [OTHER_ID, NODE_ID])
     second.run(minutes(2))
     const third = await Life.begin(archive, second.clock.now(), [OTHER_ID])
-    const of = (id: string) => third.values('utilization_percent', START, START + minutes(4), 4, { kind: 'node', key: id })
+    const of = (id: string) =>
+      third.values('utilization_percent', START, START + minutes(4), 4, { kind: 'node', key: id })
     expect(of(OTHER_ID)).toEqual([0, 0, 100, 100])
     expect([...third.series.tables.node.scopes.keys()]).toEqual([OTHER_ID])
     expect([...third.series.tables.gpu.scopes.keys()]).toEqual([`${OTHER_ID}/0`])
     const fourth = await Life.begin(archive, third.clock.now(), [NODE_ID, OTHER_ID])
-    expect(fourth.values('utilization_percent', START, START + minutes(4), 4, { kind: 'gpu', key: `${NODE_ID}/0` })).toEqual([
-      100, 100, 0, 0,
-    ])
+    expect(
+      fourth.values('utilization_percent', START, START + minutes(4), 4, {
+        kind: 'gpu',
+        key: `${NODE_ID}/0`,
+      }),
+    ).toEqual([100, 100, 0, 0])
   })
 
   test('a clock that was ahead and was set back costs what it wrote of the time to come, no more', async () => {
@@ -152,20 +172,23 @@ describe('series after a restart', () => {
     expect(later.values('utilization_percent', START, START + minutes(4), 4)).toEqual([100, 100, 100, 100])
   })
 
-  test.each([31, 400, 1095])('a start with a clock that is off by %i days, to either side, costs no history', async (days) => {
-    const archive = new MemoryArchive()
-    const first = await Life.begin(archive, START)
-    first.run(minutes(4))
-    for (const off of [days, -days]) {
-      const wrong = await Life.begin(archive, START + minutes(4) + off * 24 * minutes(60))
-      wrong.run(minutes(2))
-    }
-    const right = await Life.begin(archive, START + minutes(4))
-    expect(right.values('utilization_percent', START, START + minutes(4), 4)).toEqual([100, 100, 100, 100])
-    right.run(minutes(2))
-    const later = await Life.begin(archive, START + minutes(6))
-    expect(later.values('utilization_percent', START, START + minutes(6), 6)).toEqual(Array(6).fill(100))
-  })
+  test.each([31, 400, 1095])(
+    'a start with a clock that is off by %i days, to either side, costs no history',
+    async (days) => {
+      const archive = new MemoryArchive()
+      const first = await Life.begin(archive, START)
+      first.run(minutes(4))
+      for (const off of [days, -days]) {
+        const wrong = await Life.begin(archive, START + minutes(4) + off * 24 * minutes(60))
+        wrong.run(minutes(2))
+      }
+      const right = await Life.begin(archive, START + minutes(4))
+      expect(right.values('utilization_percent', START, START + minutes(4), 4)).toEqual([100, 100, 100, 100])
+      right.run(minutes(2))
+      const later = await Life.begin(archive, START + minutes(6))
+      expect(later.values('utilization_percent', START, START + minutes(6), 6)).toEqual(Array(6).fill(100))
+    },
+  )
 
   test('are whole although somebody asks for the last minute while they are read', async () => {
     const archive = new MemoryArchive()
@@ -179,7 +202,9 @@ describe('series after a restart', () => {
     await second.series.ready
     second.run(minutes(1))
     const node: ScopeRef = { kind: 'node', key: NODE_ID }
-    expect(second.values('utilization_percent', START, START + minutes(4), 4, node)).toEqual([100, 100, 100, 100])
+    expect(second.values('utilization_percent', START, START + minutes(4), 4, node)).toEqual([
+      100, 100, 100, 100,
+    ])
     expect(second.series.lastMinute()?.counters.busy).toBe(60_000_000)
   })
 
@@ -188,7 +213,14 @@ describe('series after a restart', () => {
     const first = await Life.begin(archive, START)
     first.run(minutes(2))
     for (const segments of archive.logs.values()) {
-      segments.unshift({ at: 0, records: [Uint8Array.of(), Uint8Array.of(9, 9, 9), new TextEncoder().encode('\u0002{"not":"scopes"}')] })
+      segments.unshift({
+        at: 0,
+        records: [
+          Uint8Array.of(),
+          Uint8Array.of(9, 9, 9),
+          new TextEncoder().encode('\u0002{"not":"scopes"}'),
+        ],
+      })
     }
     const second = await Life.begin(archive, first.clock.now())
     expect(second.values('utilization_percent', START, START + minutes(2), 2)).toEqual([100, 100])
@@ -198,7 +230,10 @@ describe('series after a restart', () => {
     const archive = new MemoryArchive()
     const life = await Life.begin(archive, START)
     const logSize = () =>
-      [...archive.logs.values()].reduce((sum, segments) => sum + segments.reduce((own, { records }) => own + records.length, 0), 0)
+      [...archive.logs.values()].reduce(
+        (sum, segments) => sum + segments.reduce((own, { records }) => own + records.length, 0),
+        0,
+      )
     for (let hour = 0; hour < 8; hour++) life.run(minutes(60))
     const [bytes, records] = [life.series.bytes, logSize()]
     const finest = life.series.tables.cluster.tiers[0]

@@ -50,12 +50,19 @@ faults:
 const scenarioOf = (faults: string) => loadScenario({ text: FLEET + faults, baseDir: '.' }).scenario
 
 /** Who fared how, without numbers that a jitter moves. */
-function told(events: readonly Event[], names: ReadonlyMap<string, string> = new Map()): Record<string, string[]> {
+function told(
+  events: readonly Event[],
+  names: ReadonlyMap<string, string> = new Map(),
+): Record<string, string[]> {
   const lists: Record<string, string[]> = {}
   for (const { kind, taskId, nodeId, data } of events) {
     const who = taskId === null ? nodeId : (names.get(taskId) ?? taskId)
     if (who === null || (taskId === null && kind !== 'node_status')) continue
-    ;(lists[who] ??= []).push([kind, data['status'] ?? data['state'] ?? data['reason']].filter((each) => each !== undefined).join(' '))
+    ;(lists[who] ??= []).push(
+      [kind, data['status'] ?? data['state'] ?? data['reason']]
+        .filter((each) => each !== undefined)
+        .join(' '),
+    )
   }
   return lists
 }
@@ -66,33 +73,48 @@ async function inVirtualTime(faults: string): Promise<Record<string, string[]>> 
     world.listen((list) => events.push(...list))
     return { afterStep: () => {} }
   }
-  await runScenario(scenarioOf(faults), { scenarioSha256: null, traceSha256: null, version: 'test' }, { watch })
+  await runScenario(
+    scenarioOf(faults),
+    { scenarioSha256: null, traceSha256: null, version: 'test' },
+    { watch },
+  )
   return told(events)
 }
 
 describe('a fleet in real time that the controller brings along', () => {
-  it.each(['', FAULTS, `${FAULTS}  - { at: 260s, restart: broker, for: 2s }\n`])('breaks as in virtual time (%#)', async (faults) => {
-    const real = manualTime(1_000_000)
-    const events: Event[] = []
-    const notes: string[] = []
-    const recording = new RecordingInMemory()
-    const names = new Map<string, string>()
-    const see = (list: readonly Event[]): void => {
-      events.push(...list)
-      for (const { spec } of fleet.controller.views.openTasks()) names.set(spec.id, spec.name)
-    }
-    const fleet: LiveFleet = createLiveFleet({
-      ...{ scenario: scenarioOf(faults), store: createMemoryStore(), real, startAt: real.now(), seed: 'live' },
-      controller: { initialConfig: CONFIG, watch: recording.recorder(), onEvents: see },
-      onFault: (phase, { kind }: Fault) => notes.push(`${phase} ${kind}`),
-    })
-    await fleet.start()
-    await real.advance(END_MS)
-    await fleet.stop()
-    expect(told(events, names)).toEqual(await inVirtualTime(faults))
-    expect(notes.filter((note) => note.startsWith('begins'))).toHaveLength((faults.match(/at:/g) ?? []).length)
-    expect(recording.nested).toBe(0)
-  })
+  it.each(['', FAULTS, `${FAULTS}  - { at: 260s, restart: broker, for: 2s }\n`])(
+    'breaks as in virtual time (%#)',
+    async (faults) => {
+      const real = manualTime(1_000_000)
+      const events: Event[] = []
+      const notes: string[] = []
+      const recording = new RecordingInMemory()
+      const names = new Map<string, string>()
+      const see = (list: readonly Event[]): void => {
+        events.push(...list)
+        for (const { spec } of fleet.controller.views.openTasks()) names.set(spec.id, spec.name)
+      }
+      const fleet: LiveFleet = createLiveFleet({
+        ...{
+          scenario: scenarioOf(faults),
+          store: createMemoryStore(),
+          real,
+          startAt: real.now(),
+          seed: 'live',
+        },
+        controller: { initialConfig: CONFIG, watch: recording.recorder(), onEvents: see },
+        onFault: (phase, { kind }: Fault) => notes.push(`${phase} ${kind}`),
+      })
+      await fleet.start()
+      await real.advance(END_MS)
+      await fleet.stop()
+      expect(told(events, names)).toEqual(await inVirtualTime(faults))
+      expect(notes.filter((note) => note.startsWith('begins'))).toHaveLength(
+        (faults.match(/at:/g) ?? []).length,
+      )
+      expect(recording.nested).toBe(0)
+    },
+  )
 })
 
 describe('a fleet in real time in the service of a controller elsewhere', () => {
@@ -102,7 +124,12 @@ describe('a fleet in real time in the service of a controller elsewhere', () => 
     const clock = new PacedClock(real.now(), real)
     const bus = new SimBus({ clock, mode: 'wire', delayMs: 0 })
     const controller = createController(
-      { clock, random: createSeededRandom('elsewhere'), bus: laterBus(bus, clock), store: createMemoryStore() },
+      {
+        clock,
+        random: createSeededRandom('elsewhere'),
+        bus: laterBus(bus, clock),
+        store: createMemoryStore(),
+      },
       { initialConfig: CONFIG, onEvents: (list) => void events.push(...list) },
     )
     await controller.start()
@@ -114,7 +141,10 @@ describe('a fleet in real time in the service of a controller elsewhere', () => 
     fleet.start()
     for (const item of scenario.workload) {
       if (item.kind !== 'task') continue
-      controller.commands.submitTask({ ...item.request, name: item.request.id, command: ['work', 'busy=1h'] }, () => {})
+      controller.commands.submitTask(
+        { ...item.request, name: item.request.id, command: ['work', 'busy=1h'] },
+        () => {},
+      )
     }
     clock.begin()
     await real.advance(END_MS)
@@ -127,7 +157,10 @@ describe('a fleet in real time in the service of a controller elsewhere', () => 
 
 describe('what only a world of its own may break', () => {
   it('is refused by name and line where a controller serves others', async () => {
-    const served = simServe('scenarios/faults/fault-crash-controller.scenario.yaml', { speed: 1, faults: true })
+    const served = simServe('scenarios/faults/fault-crash-controller.scenario.yaml', {
+      speed: 1,
+      faults: true,
+    })
     await expect(served).rejects.toThrow(
       /fault-crash-controller\.scenario\.yaml:\d+:\d+: faults\[0\]: crash_controller: .*only the fleet may break/,
     )
@@ -142,7 +175,11 @@ describe('what only a world of its own may break', () => {
       const text = FLEET + `faults: ${JSON.stringify(faults)}\n`
       const refused: string[] = []
       const { scenario } = loadScenario({ text, baseDir: '.' })
-      refuseBeyondFleet(scenario.faults, (keys, detail) => refused.push(`${keys.join('.')} ${detail.split(':')[0]}`), hasBroker)
+      refuseBeyondFleet(
+        scenario.faults,
+        (keys, detail) => refused.push(`${keys.join('.')} ${detail.split(':')[0]}`),
+        hasBroker,
+      )
       return refused
     }
     const beyond = [
@@ -155,10 +192,21 @@ describe('what only a world of its own may break', () => {
     ]
     const own = [{ at: '1s', disk_full: 'n0', for: '1s' }, { at: '1s', crash: 'n0', for: '1s' }, { at: '1s', drop: 'all', probability: 0.5, for: '1s' }] // prettier-ignore
     const broker = { at: '1s', restart: 'broker' }
-    const names = ['restart_controller', 'crash_controller', 'second_controller', 'slow_disk', 'disk_full', 'fsync_error']
-    expect(refusedOf([...own, ...beyond, broker], true)).toEqual(names.map((name, i) => `faults.${own.length + i} ${name}`))
+    const names = [
+      'restart_controller',
+      'crash_controller',
+      'second_controller',
+      'slow_disk',
+      'disk_full',
+      'fsync_error',
+    ]
+    expect(refusedOf([...own, ...beyond, broker], true)).toEqual(
+      names.map((name, i) => `faults.${own.length + i} ${name}`),
+    )
     expect(refusedOf([broker, ...own], false)).toEqual(['faults.0 restart_broker'])
-    expect(refusedOf([{ swarm: { until: '1m', kinds: ['crash', 'drop', 'restart_broker'] } }], true)).toEqual([])
+    expect(refusedOf([{ swarm: { until: '1m', kinds: ['crash', 'drop', 'restart_broker'] } }], true)).toEqual(
+      [],
+    )
     expect(FAULT_KINDS).toHaveLength(20)
   })
 })

@@ -24,7 +24,11 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     })
     expect(h.device.calls.filter((call) => call.startsWith('launch'))).toEqual(['launch a', 'launch b'])
     expect(h.swapOut('a')).toMatchObject({ outcome: 'refused', reason: 'noswap' })
-    expect([h.isVramFree(1, 7_000), h.isVramFree(1, 7_001), h.isVramFree(0, 9_000)]).toEqual([true, false, true])
+    expect([h.isVramFree(1, 7_000), h.isVramFree(1, 7_001), h.isVramFree(0, 9_000)]).toEqual([
+      true,
+      false,
+      true,
+    ])
   })
 
   it('with what they have been granted and made since, whatever they were started with', () => {
@@ -46,8 +50,13 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     h.swapIn('b')
     h.bounce()
     expect([h.report('a')?.residency, h.report('b')?.residency]).toEqual(['resident', 'swapped_out'])
-    expect(h.swapOut('a', { generation: 1 })).toMatchObject({ outcome: 'refused', reason: 'stale_generation' })
-    expect(h.swapOut('a', { generation: h.report('a')?.generation ?? 0 })).toMatchObject({ outcome: 'accepted' })
+    expect(h.swapOut('a', { generation: 1 })).toMatchObject({
+      outcome: 'refused',
+      reason: 'stale_generation',
+    })
+    expect(h.swapOut('a', { generation: h.report('a')?.generation ?? 0 })).toMatchObject({
+      outcome: 'accepted',
+    })
   })
 
   it('and believes its disk about where bytes are when the device cannot tell', () => {
@@ -70,7 +79,9 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     const started = h.bus
       .of('events')
       .slice(before)
-      .flatMap(({ body }) => (body.op === 'events' ? body.entries.map(({ kind, task_id }) => `${kind} ${task_id}`) : []))
+      .flatMap(({ body }) =>
+        body.op === 'events' ? body.entries.map(({ kind, task_id }) => `${kind} ${task_id}`) : [],
+      )
     expect(started).toEqual(['started untold'])
   })
 
@@ -80,7 +91,8 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     h.run('fails', { on_node_loss: 'fail' })
     h.bus.script.events = () => null
     h.run('untold', { on_node_loss: 'wait' })
-    const leased = () => [...h.device.processes.values()].filter((process) => process.isLeased).map((process) => process.taskId)
+    const leased = () =>
+      [...h.device.processes.values()].filter((process) => process.isLeased).map((process) => process.taskId)
     expect(leased()).toEqual(['fails', 'untold'])
     for (const process of h.device.processes.values()) process.isLeased = process.taskId === 'waits'
     h.bounce()
@@ -109,7 +121,9 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
       h.device.wants('a', 5_000)
     })
     expect(h.report('a')).toMatchObject({ wants_gpu: true, idle_ms: 0 })
-    expect(h.bus.events().filter(({ kind }) => kind === 'allocation_wanted')).toMatchObject([{ task_id: 'a', mib: 5_000 }])
+    expect(h.bus.events().filter(({ kind }) => kind === 'allocation_wanted')).toMatchObject([
+      { task_id: 'a', mib: 5_000 },
+    ])
     h.growth('grant', 'a', { mib: 5_000 })
     expect(h.device.calls.at(-1)).toBe('grant 5000 a')
   })
@@ -155,17 +169,22 @@ describe('what ended while no server was here', () => {
     [3, false, 'failed'],
     [null, false, 'lost'],
     [137, true, 'lease_ended'],
-  ])('with exit code %s, by the lease: %s, is told as %s, durable before that', (exitCode, didLeaseEnd, outcome) => {
-    const h = new ServerCoreHarness()
-    h.run('a')
-    h.bus.script.events = () => null
-    h.bounce(() => h.device.exit('a', exitCode, null, didLeaseEnd))
-    expect(hello(h)).toMatchObject({ tasks: [], finished_unacked: [{ task_id: 'a', attempt: 1 }] })
-    expect(h.bus.finishedOf('a')).toEqual([outcome])
-    expect(h.storage.kept.outbox).toMatchObject([{ kind: 'finished', task_id: 'a', outcome, exit_code: exitCode }])
-    expect([...h.device.ended.keys()]).toEqual([])
-    expect(h.start('a')).toMatchObject({ outcome: 'finished' })
-  })
+  ])(
+    'with exit code %s, by the lease: %s, is told as %s, durable before that',
+    (exitCode, didLeaseEnd, outcome) => {
+      const h = new ServerCoreHarness()
+      h.run('a')
+      h.bus.script.events = () => null
+      h.bounce(() => h.device.exit('a', exitCode, null, didLeaseEnd))
+      expect(hello(h)).toMatchObject({ tasks: [], finished_unacked: [{ task_id: 'a', attempt: 1 }] })
+      expect(h.bus.finishedOf('a')).toEqual([outcome])
+      expect(h.storage.kept.outbox).toMatchObject([
+        { kind: 'finished', task_id: 'a', outcome, exit_code: exitCode },
+      ])
+      expect([...h.device.ended.keys()]).toEqual([])
+      expect(h.start('a')).toMatchObject({ outcome: 'finished' })
+    },
+  )
 
   it('is told though the guards kept nothing of it', () => {
     const h = new ServerCoreHarness()
@@ -204,7 +223,11 @@ describe('what ended while no server was here', () => {
     const before = h.bus.of('events').length
     h.bounce()
     h.advance(30_000)
-    expect([h.bus.of('events').length, h.device.ended.size, h.device.everLaunched.size]).toEqual([before, 0, started])
+    expect([h.bus.of('events').length, h.device.ended.size, h.device.everLaunched.size]).toEqual([
+      before,
+      0,
+      started,
+    ])
   })
 
   it('stays with the device while the disk does not take it', () => {
@@ -226,7 +249,9 @@ describe('what ended while no server was here', () => {
     const before = h.bus.of('events').length
     h.bounce()
     expect(h.bus.of('events').length).toBe(before)
-    expect(h.storage.changes.filter(({ kind }) => kind === 'finished' || kind === 'acknowledged')).toMatchObject([
+    expect(
+      h.storage.changes.filter(({ kind }) => kind === 'finished' || kind === 'acknowledged'),
+    ).toMatchObject([
       { kind: 'finished', event: { task_id: 'a' } },
       { kind: 'acknowledged', taskId: 'a', attempt: 1 },
     ])
@@ -238,12 +263,20 @@ describe('what must be known after a restart', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 1_000 })
     h.storage.isFailing = true
-    expect(h.growth('grant', 'a', { mib: 4_000 })).toMatchObject({ outcome: 'refused', reason: 'disk_failed' })
-    expect(h.growth('set_noswap', 'a', { noswap: 1 })).toMatchObject({ outcome: 'refused', reason: 'disk_failed' })
+    expect(h.growth('grant', 'a', { mib: 4_000 })).toMatchObject({
+      outcome: 'refused',
+      reason: 'disk_failed',
+    })
+    expect(h.growth('set_noswap', 'a', { noswap: 1 })).toMatchObject({
+      outcome: 'refused',
+      reason: 'disk_failed',
+    })
     h.storage.isFailing = false
     h.bounce()
     expect(h.report('a')).toMatchObject({ vram_mib: 1_000 })
-    expect(h.swapOut('a', { generation: h.report('a')?.generation ?? 0 })).toMatchObject({ outcome: 'accepted' })
+    expect(h.swapOut('a', { generation: h.report('a')?.generation ?? 0 })).toMatchObject({
+      outcome: 'accepted',
+    })
   })
 
   it('of the lease is told to the guards at every renewal, as an instant', () => {
@@ -265,14 +298,24 @@ describe('a server without commands', () => {
 
 describe('what a task has written', () => {
   const ask = (h: ServerCoreHarness, task_id: string) =>
-    h.bus.ask(h.bus.envelope({ op: 'read_log', task_id, attempt: 1, stream: 'stdout', offset: 5, max_bytes: 4 }))
+    h.bus.ask(
+      h.bus.envelope({ op: 'read_log', task_id, attempt: 1, stream: 'stdout', offset: 5, max_bytes: 4 }),
+    )
 
   it('is read from where it was asked for, also of an attempt that has ended', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.exit('a')
     const data = OUTPUT.subarray(5, 9).toString('base64')
-    expect(ask(h, 'a')).toEqual({ op: 'log', task_id: 'a', attempt: 1, stream: 'stdout', offset: 5, data, is_ended: false })
+    expect(ask(h, 'a')).toEqual({
+      op: 'log',
+      task_id: 'a',
+      attempt: 1,
+      stream: 'stdout',
+      offset: 5,
+      data,
+      is_ended: false,
+    })
   })
 
   it('of an attempt that was never here is refused', () => {
@@ -297,7 +340,9 @@ describe('less than the reserve is free on a GPU', () => {
     h.device.listener?.freeMeasured(0, 400)
     h.settle()
     expect(h.device.calls.slice(before)).toEqual(['suspend leaves'])
-    expect(h.bus.events().filter(({ kind }) => kind === 'reserve_breached')).toMatchObject([{ task_id: 'leaves', gpu: 0, free_mib: 400 }])
+    expect(h.bus.events().filter(({ kind }) => kind === 'reserve_breached')).toMatchObject([
+      { task_id: 'leaves', gpu: 0, free_mib: 400 },
+    ])
     h.device.suspended('leaves')
     h.settle()
     expect(h.report('leaves')?.residency ?? h.bus.events().at(-1)).toMatchObject({

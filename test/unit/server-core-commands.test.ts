@@ -30,7 +30,10 @@ describe('a command is obeyed only (R3)', () => {
   it('the same epoch from another controller process is refused like a lower one', () => {
     const h = new ServerCoreHarness()
     const sent = (controller: string | undefined, taskId: string) =>
-      h.bus.deliver({ ...h.bus.envelope(startOf(h, taskId), 7), ...(controller === undefined ? {} : { controller, event_seq: 12 }) })
+      h.bus.deliver({
+        ...h.bus.envelope(startOf(h, taskId), 7),
+        ...(controller === undefined ? {} : { controller, event_seq: 12 }),
+      })
     expect(sent('one', 'a')).toMatchObject(accepted)
     expect(sent('other', 'b')).toMatchObject(refused('stale_epoch'))
     expect(sent(undefined, 'c')).toMatchObject(refused('stale_epoch'))
@@ -51,7 +54,9 @@ describe('a command is obeyed only (R3)', () => {
       { ...h.boot, counter: h.boot.counter + 1 },
       { ...h.boot, random: 'another' },
     ]) {
-      expect(h.start(`for ${node_boot.counter} ${node_boot.random}`, { node_boot })).toMatchObject(refused('other_boot'))
+      expect(h.start(`for ${node_boot.counter} ${node_boot.random}`, { node_boot })).toMatchObject(
+        refused('other_boot'),
+      )
     }
     expect(h.device.calls).toEqual([])
   })
@@ -125,7 +130,10 @@ describe('a start needs', () => {
   })
 
   it('room in a snapshot for one more attempt (R11)', () => {
-    const h = new ServerCoreHarness({ physicalMib: 2 * MAX_ATTEMPTS_PER_NODE, settings: { safety_reserve_mib: 0 } })
+    const h = new ServerCoreHarness({
+      physicalMib: 2 * MAX_ATTEMPTS_PER_NODE,
+      settings: { safety_reserve_mib: 0 },
+    })
     h.bus.script.events = () => null
     for (let n = 0; n < MAX_ATTEMPTS_PER_NODE; n++) h.run(`task-${n}`, { vram_mib: 1 })
     expect(h.start('one more', { vram_mib: 1 })).toMatchObject(refused('node_full'))
@@ -150,7 +158,9 @@ describe('an attempt never starts twice (R3, R7)', () => {
     expect(h.command(start)).toMatchObject({ outcome: 'running', residency: 'resident', generation: 1 })
     h.advance(COMMAND_TTL_MS + 1)
     expect(h.command(start)).toMatchObject({ outcome: 'running' })
-    expect(h.command({ ...start, node_boot: { counter: 0, random: 'old' } } as Command)).toMatchObject({ outcome: 'running' })
+    expect(h.command({ ...start, node_boot: { counter: 0, random: 'old' } } as Command)).toMatchObject({
+      outcome: 'running',
+    })
     expect(h.device.calls).toEqual(['launch a'])
   })
 
@@ -204,7 +214,9 @@ describe('an attempt never starts twice (R3, R7)', () => {
   it('a refusal burns a later attempt while an earlier one still runs', () => {
     const h = new ServerCoreHarness()
     h.run('a')
-    expect(h.start('a', { attempt: 2, node_boot: { counter: 0, random: 'old' } })).toMatchObject(refused('other_boot'))
+    expect(h.start('a', { attempt: 2, node_boot: { counter: 0, random: 'old' } })).toMatchObject(
+      refused('other_boot'),
+    )
     h.exit('a')
     expect(h.start('a', { attempt: 2 })).toMatchObject({ outcome: 'never_seen' })
   })
@@ -226,7 +238,11 @@ describe('an attempt never starts twice (R3, R7)', () => {
     expect([seen.highest('old'), seen.isBurned('old', 3)]).toEqual([3, true])
     seen.burn('one more', 1)
     expect([seen.highest('old'), seen.isBurned('old', 3)]).toEqual([0, false])
-    expect([seen.highest('one more'), seen.highest(`task-${MAX_SEEN_TASKS - 1}`), seen.highest('task-20000')]).toEqual([1, 1, 1])
+    expect([
+      seen.highest('one more'),
+      seen.highest(`task-${MAX_SEEN_TASKS - 1}`),
+      seen.highest('task-20000'),
+    ]).toEqual([1, 1, 1])
     for (let n = 0; n < 2 * MAX_SEEN_TASKS; n++) {
       seen.burn(`more-${n}`, 1)
       if (seen.all().highest.size > MAX_SEEN_TASKS) throw new Error('it remembers too many')
@@ -331,5 +347,12 @@ function startOf(h: ServerCoreHarness, taskId: string): Command {
 }
 
 function stopOf(h: ServerCoreHarness, taskId: string): Command {
-  return { op: 'stop', task_id: taskId, attempt: 1, valid_until_mono: h.mono + COMMAND_TTL_MS, node_boot: h.boot, reason: 'operator' }
+  return {
+    op: 'stop',
+    task_id: taskId,
+    attempt: 1,
+    valid_until_mono: h.mono + COMMAND_TTL_MS,
+    node_boot: h.boot,
+    reason: 'operator',
+  }
 }

@@ -4,7 +4,11 @@ import { RunLease } from '../../gpu-server/core/lease.ts'
 import { KILLED, ServerCoreHarness } from '../support/server-core-harness.ts'
 
 const LEASE_MS = 30_000
-const settings = (fields: Partial<NodeSettings> = {}): Partial<NodeSettings> => ({ run_lease_ms: LEASE_MS, heartbeat_ms: 5_000, ...fields })
+const settings = (fields: Partial<NodeSettings> = {}): Partial<NodeSettings> => ({
+  run_lease_ms: LEASE_MS,
+  heartbeat_ms: 5_000,
+  ...fields,
+})
 
 /** One task of each policy, all acknowledged, at the very start of a lease. */
 function threeTasks(): ServerCoreHarness {
@@ -110,7 +114,12 @@ describe('the run lease (R4)', () => {
     h.advance(6_000)
     expect(frozen(h)).toEqual([])
     h.advance(3 * LEASE_MS)
-    expect(h.device.calls.slice(3)).toEqual(['freeze fails', 'freeze requeues', 'thaw fails', 'thaw requeues'])
+    expect(h.device.calls.slice(3)).toEqual([
+      'freeze fails',
+      'freeze requeues',
+      'thaw fails',
+      'thaw requeues',
+    ])
   })
 
   it('freezes what is being launched, again once it runs', () => {

@@ -48,7 +48,14 @@ describe('hello', () => {
       gpus: [{ index: 0 }, { index: 1, physical_mib: 10_000 }],
       finished_unacked: [{ task_id: 'c', attempt: 1 }],
       tasks: [
-        { task_id: 'a', residency: 'swapped_out', generation: 2, gpus: [1], vram_mib: 2_000, wants_gpu: false },
+        {
+          task_id: 'a',
+          residency: 'swapped_out',
+          generation: 2,
+          gpus: [1],
+          vram_mib: 2_000,
+          wants_gpu: false,
+        },
         { task_id: 'b', residency: 'resident', generation: 1, wants_gpu: true, idle_ms: 0 },
         { task_id: 'd', residency: 'none', generation: 0 },
       ],
@@ -114,14 +121,18 @@ describe('the boot counter (R6)', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.bus.script.heartbeat = (message) =>
-      message.boot.counter === 1 ? { op: 'state_reset', counter_above: 41 } : { op: 'lease', settings: h.bus.settings, stop: [] }
+      message.boot.counter === 1
+        ? { op: 'state_reset', counter_above: 41 }
+        : { op: 'lease', settings: h.bus.settings, stop: [] }
     h.advance(7_000)
     const hello = h.bus.of('hello').at(-1) as Envelope
     expect(hello.boot.counter).toBe(42)
     expect(hello.seq).toBe(1)
     expect(hello.body).toMatchObject({ tasks: [{ task_id: 'a' }] })
     expect(h.storage.kept.bootCounter).toBe(42)
-    expect(h.start('b', { node_boot: h.bus.of('hello')[0]?.boot as Envelope['boot'] })).toMatchObject({ reason: 'other_boot' })
+    expect(h.start('b', { node_boot: h.bus.of('hello')[0]?.boot as Envelope['boot'] })).toMatchObject({
+      reason: 'other_boot',
+    })
     expect(h.start('c')).toMatchObject({ outcome: 'accepted' })
   })
 
@@ -132,16 +143,23 @@ describe('the boot counter (R6)', () => {
     h.exit('a')
     h.bus.script.heartbeat = () => ({ op: 'refused', reason: 'unknown_node' })
     h.bus.script.hello = (message) =>
-      message.boot.counter < 9 ? { op: 'state_reset', counter_above: 8 } : { op: 'welcome', settings: h.bus.settings, stop: [] }
-    h.bus.script.events = (message) => (message.boot.counter < 9 ? { op: 'refused', reason: 'unknown_node' } : acknowledgeAll(message))
+      message.boot.counter < 9
+        ? { op: 'state_reset', counter_above: 8 }
+        : { op: 'welcome', settings: h.bus.settings, stop: [] }
+    h.bus.script.events = (message) =>
+      message.boot.counter < 9 ? { op: 'refused', reason: 'unknown_node' } : acknowledgeAll(message)
     h.advance(60_000)
-    expect(h.bus.of('events').at(-1)).toMatchObject({ boot: { counter: 9 }, body: { entries: [{ kind: 'finished', task_id: 'a' }] } })
+    expect(h.bus.of('events').at(-1)).toMatchObject({
+      boot: { counter: 9 },
+      body: { entries: [{ kind: 'finished', task_id: 'a' }] },
+    })
     expect(h.stop('a')).toMatchObject({ outcome: 'gone' })
   })
 
   it('is reset once, however many messages of the old boot are answered so', () => {
     const h = new ServerCoreHarness()
-    const reset = (message: Envelope) => (message.boot.counter < 42 ? ({ op: 'state_reset', counter_above: 41 } as const) : null)
+    const reset = (message: Envelope) =>
+      message.boot.counter < 42 ? ({ op: 'state_reset', counter_above: 41 } as const) : null
     h.run('a')
     h.bus.answerAfterMs = 4_500
     h.bus.script.heartbeat = reset
@@ -150,7 +168,10 @@ describe('the boot counter (R6)', () => {
     h.exit('a')
     h.advance(60_000)
     expect(new Set(h.bus.sent.map(({ boot }) => boot.counter))).toEqual(new Set([1, 42]))
-    expect(h.bus.of('events').at(-1)).toMatchObject({ boot: { counter: 42 }, body: { entries: [{ kind: 'finished' }] } })
+    expect(h.bus.of('events').at(-1)).toMatchObject({
+      boot: { counter: 42 },
+      body: { entries: [{ kind: 'finished' }] },
+    })
   })
 
   it('stays silent while the disk does not take the new one, and is obedient under the old one', () => {
@@ -306,7 +327,12 @@ describe('the outbox (R1, R8)', () => {
     h.bus.epoch = 4
     h.exit('a')
     h.advance(30_000)
-    expect(h.command({ op: 'stop', task_id: 'a', attempt: 1, valid_until_mono: h.mono, node_boot: h.boot, reason: '' }, 5)).toMatchObject({
+    expect(
+      h.command(
+        { op: 'stop', task_id: 'a', attempt: 1, valid_until_mono: h.mono, node_boot: h.boot, reason: '' },
+        5,
+      ),
+    ).toMatchObject({
       outcome: 'finished',
     })
   })
@@ -321,11 +347,11 @@ describe('the outbox (R1, R8)', () => {
     h.run('a')
     h.run('b')
     h.advance(30_000)
-    expect(h.bus.of('events').map(({ body }) => (body.op === 'events' ? body.entries.map((entry) => entry.n) : []))).toEqual([
-      [1],
-      [1],
-      [2],
-    ])
+    expect(
+      h.bus
+        .of('events')
+        .map(({ body }) => (body.op === 'events' ? body.entries.map((entry) => entry.n) : [])),
+    ).toEqual([[1], [1], [2]])
     expect((askedAt[1] as number) - (askedAt[0] as number)).toBeGreaterThanOrEqual(200)
   })
 
@@ -393,7 +419,8 @@ describe('the outbox (R1, R8)', () => {
   it('says hello again when the controller does not know the node', () => {
     const h = new ServerCoreHarness()
     h.run('a')
-    h.bus.script.events = (message) => (h.bus.of('hello').length > 1 ? acknowledgeAll(message) : { op: 'refused', reason: 'unknown_node' })
+    h.bus.script.events = (message) =>
+      h.bus.of('hello').length > 1 ? acknowledgeAll(message) : { op: 'refused', reason: 'unknown_node' }
     h.exit('a')
     h.advance(4_000)
     expect(h.bus.of('hello').length).toBe(2)
@@ -417,13 +444,19 @@ describe('the outbox (R1, R8)', () => {
 
 describe('answers that overtake each other', () => {
   it('leave the settings of the later message in force', () => {
-    const h = new ServerCoreHarness({ settings: { heartbeat_ms: 10_000, run_lease_ms: 100_000, safety_reserve_mib: 1_000 } })
+    const h = new ServerCoreHarness({
+      settings: { heartbeat_ms: 10_000, run_lease_ms: 100_000, safety_reserve_mib: 1_000 },
+    })
     const sentAt: number[] = []
     h.bus.script.heartbeat = () => {
       sentAt.push(h.mono)
       const isSlow = sentAt.length % 2 === 1
       h.bus.answerAfterMs = isSlow ? 9_900 : 0
-      return { op: 'lease', settings: { ...h.bus.settings, safety_reserve_mib: isSlow ? 5_000 : 1_000 }, stop: [] }
+      return {
+        op: 'lease',
+        settings: { ...h.bus.settings, safety_reserve_mib: isSlow ? 5_000 : 1_000 },
+        stop: [],
+      }
     }
     let overtaken = 0
     for (let second = 0; second < 600; second++) {
@@ -439,15 +472,32 @@ describe('answers that overtake each other', () => {
 })
 
 describe('the outbox is bounded (R11)', () => {
-  const wanted = (n: number) => ({ n: 0, kind: n % 2 === 0 ? 'gpu_wanted' : 'gpu_used', task_id: 'a', attempt: 1, idle_ms: n }) as const
+  const wanted = (n: number) =>
+    ({ n: 0, kind: n % 2 === 0 ? 'gpu_wanted' : 'gpu_used', task_id: 'a', attempt: 1, idle_ms: n }) as const
 
   it('of what a later event makes obsolete the last one is kept; starts and ends are all kept', () => {
     const outbox = new Outbox([])
     outbox.add({ n: 0, kind: 'started', task_id: 'a', attempt: 1, wants_gpu: false })
-    outbox.add({ n: 0, kind: 'residency', task_id: 'a', attempt: 1, residency: 'swapped_out', generation: 2, because: null })
+    outbox.add({
+      n: 0,
+      kind: 'residency',
+      task_id: 'a',
+      attempt: 1,
+      residency: 'swapped_out',
+      generation: 2,
+      because: null,
+    })
     outbox.add({ n: 0, kind: 'reserve_breached', task_id: 'a', attempt: 1, gpu: 0, free_mib: 1 })
     outbox.add({ n: 0, kind: 'reserve_breached', task_id: 'a', attempt: 1, gpu: 1, free_mib: 1 })
-    outbox.add({ n: 0, kind: 'finished', task_id: 'b', attempt: 1, outcome: 'completed', exit_code: 0, detail: null })
+    outbox.add({
+      n: 0,
+      kind: 'finished',
+      task_id: 'b',
+      attempt: 1,
+      outcome: 'completed',
+      exit_code: 0,
+      detail: null,
+    })
     outbox.add({ n: 0, kind: 'allocation_wanted', task_id: 'a', attempt: 1, mib: 7 })
     const live = outbox.entries()
     for (let n = 0; n < 10 * COMPACT_FROM_ENTRIES; n++) {
@@ -465,7 +515,11 @@ describe('the outbox is bounded (R11)', () => {
       'allocation_wanted',
       'gpu_used',
     ])
-    expect([outbox.finishedCount, outbox.hasFinished('b', 1), outbox.hasFinished('a', 1)]).toEqual([1, true, false])
+    expect([outbox.finishedCount, outbox.hasFinished('b', 1), outbox.hasFinished('a', 1)]).toEqual([
+      1,
+      true,
+      false,
+    ])
     outbox.acknowledge(5)
     expect([outbox.finishedCount, outbox.finished()]).toEqual([0, []])
     expect(outbox.entries()).toBe(live)
@@ -474,7 +528,8 @@ describe('the outbox is bounded (R11)', () => {
   it('of what nothing makes obsolete all is kept', () => {
     const outbox = new Outbox([])
     const count = 3 * COMPACT_FROM_ENTRIES
-    for (let n = 0; n < count; n++) outbox.add({ n: 0, kind: 'started', task_id: `task-${n}`, attempt: 1, wants_gpu: false })
+    for (let n = 0; n < count; n++)
+      outbox.add({ n: 0, kind: 'started', task_id: `task-${n}`, attempt: 1, wants_gpu: false })
     expect(outbox.entries().map((entry) => entry.n)).toEqual(Array.from({ length: count }, (_, i) => i + 1))
   })
 })
@@ -483,7 +538,14 @@ describe('the storage of a simulated server', () => {
   it('keeps what was saved last', () => {
     const storage = createMemoryStorage()
     expect(storage.load()).toMatchObject({ bootCounter: 0, highestEpoch: 0, outbox: [] })
-    const state = { bootCounter: 4, highestEpoch: 2, attempts: new Map([['a', 3]]), burned: new Map(), living: new Map(), outbox: [] }
+    const state = {
+      bootCounter: 4,
+      highestEpoch: 2,
+      attempts: new Map([['a', 3]]),
+      burned: new Map(),
+      living: new Map(),
+      outbox: [],
+    }
     storage.save(state, [])
     expect(storage.load()).toEqual(state)
   })

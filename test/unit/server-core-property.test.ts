@@ -25,26 +25,44 @@ const TASKS = ['a', 'b', 'c']
  */
 describe('whatever the controller, the device, the disk and the network do', () => {
   it('the server keeps its rules, and counts nothing any more once everything has ended', () => {
-    const seen = { accepted: 0, refusedFor: new Set<string>(), outcomes: new Set<string>(), frozen: 0, swapped: 0, grown: 0, burned: 0 }
-    const property = fc.property(fc.array(happening, { minLength: 5, maxLength: 70, size: 'max' }), (happenings) => {
-      const play = new Play()
-      for (const each of happenings) play.enact(each)
-      play.endEverything()
-      for (const call of play.calls()) {
-        if (call.startsWith('freeze')) seen.frozen += 1
-        if (call.startsWith('resume')) seen.swapped += 1
-        if (call.startsWith('grant')) seen.grown += 1
-      }
-      for (const { outcome, reason } of play.results) {
-        if (outcome === 'accepted') seen.accepted += 1
-        if (reason !== null) seen.refusedFor.add(reason)
-        seen.outcomes.add(outcome)
-      }
-      seen.burned += play.burned.size
-    })
+    const seen = {
+      accepted: 0,
+      refusedFor: new Set<string>(),
+      outcomes: new Set<string>(),
+      frozen: 0,
+      swapped: 0,
+      grown: 0,
+      burned: 0,
+    }
+    const property = fc.property(
+      fc.array(happening, { minLength: 5, maxLength: 70, size: 'max' }),
+      (happenings) => {
+        const play = new Play()
+        for (const each of happenings) play.enact(each)
+        play.endEverything()
+        for (const call of play.calls()) {
+          if (call.startsWith('freeze')) seen.frozen += 1
+          if (call.startsWith('resume')) seen.swapped += 1
+          if (call.startsWith('grant')) seen.grown += 1
+        }
+        for (const { outcome, reason } of play.results) {
+          if (outcome === 'accepted') seen.accepted += 1
+          if (reason !== null) seen.refusedFor.add(reason)
+          seen.outcomes.add(outcome)
+        }
+        seen.burned += play.burned.size
+      },
+    )
     holds(property, RUNS)
     // The sequences reach what they are for.
-    expect([...seen.outcomes].toSorted(byCodeUnits)).toEqual(['accepted', 'finished', 'gone', 'never_seen', 'refused', 'running'])
+    expect([...seen.outcomes].toSorted(byCodeUnits)).toEqual([
+      'accepted',
+      'finished',
+      'gone',
+      'never_seen',
+      'refused',
+      'running',
+    ])
     expect([...seen.refusedFor].toSorted(byCodeUnits)).toEqual([
       'contrary',
       'disk_failed',
@@ -61,14 +79,20 @@ describe('whatever the controller, the device, the disk and the network do', () 
       'wants_gpu',
     ])
     const { accepted, frozen, swapped, grown, burned } = seen
-    const rare = Object.entries({ accepted, frozen, swapped, grown, burned }).filter(([, count]) => count < RUNS / 40)
+    const rare = Object.entries({ accepted, frozen, swapped, grown, burned }).filter(
+      ([, count]) => count < RUNS / 40,
+    )
     expect(rare).toEqual([])
   })
 })
 
 // ---- what can happen ----
 
-type Happening = { readonly what: keyof typeof ENACT; readonly task: string; readonly dice: readonly [number, number, number] }
+type Happening = {
+  readonly what: keyof typeof ENACT
+  readonly task: string
+  readonly dice: readonly [number, number, number]
+}
 
 const WEIGHTS: Readonly<Record<keyof typeof ENACT, number>> = {
   start: 8,
@@ -97,7 +121,12 @@ const WEIGHTS: Readonly<Record<keyof typeof ENACT, number>> = {
 }
 
 const happening: fc.Arbitrary<Happening> = fc.record({
-  what: fc.oneof(...Object.entries(WEIGHTS).map(([what, weight]) => ({ weight, arbitrary: fc.constant(what as Happening['what']) }))),
+  what: fc.oneof(
+    ...Object.entries(WEIGHTS).map(([what, weight]) => ({
+      weight,
+      arbitrary: fc.constant(what as Happening['what']),
+    })),
+  ),
   task: fc.constantFrom(...TASKS),
   dice: fc.tuple(fc.nat({ max: 999 }), fc.nat({ max: 999 }), fc.nat({ max: 999 })),
 })
@@ -129,11 +158,18 @@ const ENACT = {
       command: null,
     })
   },
-  stop: (p: Play, { task, dice: [a, , c] }: Happening) => p.command(a, { op: 'stop', ...p.address(task, c), reason: '' }),
+  stop: (p: Play, { task, dice: [a, , c] }: Happening) =>
+    p.command(a, { op: 'stop', ...p.address(task, c), reason: '' }),
   swapOut: (p: Play, happening: Happening) => p.swap('swap_out', happening),
   swapIn: (p: Play, happening: Happening) => p.swap('swap_in', happening),
   grant: (p: Play, { task, dice: [a, b, c] }: Happening) =>
-    p.command(a, { op: 'grant', ...p.address(task, c), mib: pick([10, 30, 50, 70, 90, 100], b), noswap: 0, reason: null }),
+    p.command(a, {
+      op: 'grant',
+      ...p.address(task, c),
+      mib: pick([10, 30, 50, 70, 90, 100], b),
+      noswap: 0,
+      reason: null,
+    }),
   refuseGrowth: (p: Play, { task, dice: [a, , c] }: Happening) =>
     p.command(a, { op: 'refuse_growth', ...p.address(task, c), mib: 10, noswap: 0, reason: 'no' }),
   setNoswap: (p: Play, { task, dice: [a, b, c] }: Happening) => {
@@ -168,7 +204,8 @@ const ENACT = {
     p.h.device.wants(task, process.vramMib + pick([0, 10, 20, 40], a))
     p.h.settle()
   },
-  foreignMoves: (p: Play, { dice: [a, b] }: Happening) => p.h.device.setForeign(a % GPUS, pick([0, 0, 5, 30], b)),
+  foreignMoves: (p: Play, { dice: [a, b] }: Happening) =>
+    p.h.device.setForeign(a % GPUS, pick([0, 0, 5, 30], b)),
   timePasses: (p: Play, { dice: [a] }: Happening) =>
     p.h.advance(pick([1, 500, 3_000, 6_000, COMMAND_TTL_MS + 1, LEASE_MS, 2 * LEASE_MS], a)),
   controllerIsAway: (p: Play, { dice: [a] }: Happening) => {
@@ -183,7 +220,8 @@ const ENACT = {
     p.speakAgain?.()
     p.speakAgain = null
   },
-  reserveChanges: (p: Play, { dice: [a] }: Happening) => p.setReserve(pick([RESERVE_MIB, 2 * RESERVE_MIB], a)),
+  reserveChanges: (p: Play, { dice: [a] }: Happening) =>
+    p.setReserve(pick([RESERVE_MIB, 2 * RESERVE_MIB], a)),
   controllerChanges: (p: Play) => {
     p.h.bus.epoch += 1
   },
@@ -253,7 +291,11 @@ class Play {
   }
 
   /** Which attempt is meant, for which boot, and until when: mostly the right ones. */
-  address(task: string, dice: number, startsAs?: number): Pick<Command, 'task_id' | 'attempt' | 'node_boot' | 'valid_until_mono'> {
+  address(
+    task: string,
+    dice: number,
+    startsAs?: number,
+  ): Pick<Command, 'task_id' | 'attempt' | 'node_boot' | 'valid_until_mono'> {
     const living = this.h.device.processes.get(task)?.attempt
     if (startsAs === undefined && living === undefined && dice % 5 !== 0) {
       const [other] = this.h.device.processes.keys()
@@ -263,12 +305,20 @@ class Play {
     const attempt = startsAs ?? Math.max(1, (meant ?? 1) - (dice % 9 === 0 ? 1 : 0))
     this.attempts.set(task, Math.max(attempt, this.attempts.get(task) ?? 0))
     const node_boot = dice % 17 === 1 ? { counter: this.h.boot.counter - 1, random: 'older' } : this.h.boot
-    return { task_id: task, attempt, valid_until_mono: Math.max(0, this.h.mono + (dice % 13 === 2 ? -1 : COMMAND_TTL_MS)), node_boot }
+    return {
+      task_id: task,
+      attempt,
+      valid_until_mono: Math.max(0, this.h.mono + (dice % 13 === 2 ? -1 : COMMAND_TTL_MS)),
+      node_boot,
+    }
   }
 
   swap(op: 'swap_out' | 'swap_in', { task, dice: [a, b, c] }: Happening): void {
     const address = this.address(task, c)
-    const generation = Math.max(0, (this.h.device.generations.get(address.task_id) ?? 1) + pick([0, 0, 0, 0, 0, 0, -1, 1], b))
+    const generation = Math.max(
+      0,
+      (this.h.device.generations.get(address.task_id) ?? 1) + pick([0, 0, 0, 0, 0, 0, -1, 1], b),
+    )
     this.command(a, { op, ...address, generation, force_active: b % 3 === 0 })
   }
 
@@ -291,7 +341,8 @@ class Play {
   deviceAnswers(task: string, a: number, b: number): void {
     const process = this.h.device.processes.get(task)
     if (process === undefined) return
-    if (!this.h.device.generations.has(task)) this.#launch(task, a % 10 === 0 ? { error: 'no' } : { error: null, wantsGpu: b % 4 === 0 })
+    if (!this.h.device.generations.has(task))
+      this.#launch(task, a % 10 === 0 ? { error: 'no' } : { error: null, wantsGpu: b % 4 === 0 })
     else if (process.moved !== null) this.#settleMove(task, pick(SWAP_OUTCOMES, a))
   }
 
@@ -314,7 +365,9 @@ class Play {
   }
 
   #settleMove(task: string, outcome: SwapOutcome): void {
-    const last = this.h.device.calls.findLast((call) => new RegExp(`^(suspend|resume) ${task}(/|$)`).test(call))
+    const last = this.h.device.calls.findLast((call) =>
+      new RegExp(`^(suspend|resume) ${task}(/|$)`).test(call),
+    )
     if (last?.startsWith('suspend') === true) this.h.device.suspended(task, outcome)
     else this.h.device.resumed(task, outcome)
   }
@@ -359,7 +412,12 @@ class Play {
   }
 
   /** What the answer says is what was done. */
-  #judge(command: Command, result: CommandResult, calls: readonly string[], wasActive: ReadonlySet<string>): void {
+  #judge(
+    command: Command,
+    result: CommandResult,
+    calls: readonly string[],
+    wasActive: ReadonlySet<string>,
+  ): void {
     const key = `${command.task_id}/${command.attempt}`
     const launches = calls.filter((call) => call.startsWith('launch'))
     expect(launches.length).toBe(command.op === 'start' && result.outcome === 'accepted' ? 1 : 0)
@@ -369,15 +427,19 @@ class Play {
       this.burned.add(key)
     }
     if (command.op === 'start' && (result.outcome === 'refused' || result.outcome === 'never_seen')) {
-      if (this.#launched.has(key)) throw new Error(`${key} has started, and the answer is ${result.outcome} (R7)`)
+      if (this.#launched.has(key))
+        throw new Error(`${key} has started, and the answer is ${result.outcome} (R7)`)
       this.burned.add(key)
       if (result.reason === 'disk_failed') this.#burnedInMemory.add(key)
     }
     if (result.outcome === 'never_seen') this.burned.add(key)
-    if (result.outcome === 'running') expect(this.h.device.processes.get(command.task_id)?.attempt).toBe(command.attempt)
-    if (result.outcome === 'gone' || result.outcome === 'finished') expect(this.#livesHere(command)).toBe(false)
+    if (result.outcome === 'running')
+      expect(this.h.device.processes.get(command.task_id)?.attempt).toBe(command.attempt)
+    if (result.outcome === 'gone' || result.outcome === 'finished')
+      expect(this.#livesHere(command)).toBe(false)
     for (const call of calls.filter((each) => each.startsWith('suspend'))) {
-      if (command.op !== 'swap_out' || (wasActive.has(command.task_id) && !command.force_active)) throw new Error(`${call} (R12)`)
+      if (command.op !== 'swap_out' || (wasActive.has(command.task_id) && !command.force_active))
+        throw new Error(`${call} (R12)`)
     }
   }
 
@@ -387,7 +449,9 @@ class Play {
 
   #finished(): string[] {
     const ends = new Map<string, string>()
-    for (const event of this.h.bus.events().filter((each): each is Extract<NodeEvent, { kind: 'finished' }> => each.kind === 'finished')) {
+    for (const event of this.h.bus
+      .events()
+      .filter((each): each is Extract<NodeEvent, { kind: 'finished' }> => each.kind === 'finished')) {
       const key = `${event.task_id}/${event.attempt}`
       expect(ends.get(key) ?? event.outcome).toBe(event.outcome)
       ends.set(key, event.outcome)
@@ -397,7 +461,8 @@ class Play {
 
   #checkBoots(): void {
     const counters = this.h.bus.sent.map((message) => message.boot.counter)
-    if (counters.some((counter, i) => counter < (counters[i - 1] ?? 0))) throw new Error('the boot counter falls (R6)')
+    if (counters.some((counter, i) => counter < (counters[i - 1] ?? 0)))
+      throw new Error('the boot counter falls (R6)')
     expect(this.h.storage.kept.bootCounter).toBe(counters.at(-1))
   }
 }
@@ -405,5 +470,7 @@ class Play {
 function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {
   const details = fc.check(property, { seed: SEED, numRuns })
   if (details.failed)
-    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, { cause: details.errorInstance })
+    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, {
+      cause: details.errorInstance,
+    })
 }

@@ -38,11 +38,19 @@ describe('a swap-out is refused (R12)', () => {
     expect(h.swapOut('a', { generation: 1 })).toMatchObject({ ...accepted, residency: 'swapping_out' })
     expect(h.swapOut('a', { generation: 0 })).toMatchObject(refused('stale_generation'))
     h.device.suspended('a')
-    expect(h.swapOut('a', { generation: 1 })).toMatchObject({ ...accepted, residency: 'swapped_out', generation: 2 })
+    expect(h.swapOut('a', { generation: 1 })).toMatchObject({
+      ...accepted,
+      residency: 'swapped_out',
+      generation: 2,
+    })
     expect(h.swapIn('a', { generation: 1 })).toMatchObject(refused('stale_generation'))
     h.swapIn('a')
     h.device.resumed('a')
-    expect(h.swapOut('a', { generation: 1 })).toMatchObject({ ...refused('stale_generation'), residency: 'resident', generation: 3 })
+    expect(h.swapOut('a', { generation: 1 })).toMatchObject({
+      ...refused('stale_generation'),
+      residency: 'resident',
+      generation: 3,
+    })
     expect(h.device.calls).toEqual(['launch a', 'suspend a', 'resume a'])
   })
 
@@ -51,7 +59,11 @@ describe('a swap-out is refused (R12)', () => {
     h.run('a')
     h.swapOut('a')
     h.device.suspended('a', 'woke_while_locked')
-    expect(h.swapOut('a', { generation: 1 })).toMatchObject({ ...accepted, residency: 'resident', generation: 2 })
+    expect(h.swapOut('a', { generation: 1 })).toMatchObject({
+      ...accepted,
+      residency: 'resident',
+      generation: 2,
+    })
     expect(h.swapIn('a', { generation: 1 })).toMatchObject(refused('stale_generation'))
     expect(h.device.calls).toEqual(['launch a', 'suspend a'])
     h.swapOut('a', { generation: 2 })
@@ -111,7 +123,11 @@ describe('a swap-in is refused (R12)', () => {
     expect(h.swapIn('a')).toMatchObject(accepted)
     expect(h.swapIn('a')).toMatchObject(accepted)
     h.device.resumed('a')
-    expect(h.swapIn('a', { generation: 2 })).toMatchObject({ ...accepted, residency: 'resident', generation: 3 })
+    expect(h.swapIn('a', { generation: 2 })).toMatchObject({
+      ...accepted,
+      residency: 'resident',
+      generation: 3,
+    })
     expect(h.device.calls).toEqual(['launch a', 'suspend a', 'resume a'])
   })
 })
@@ -162,35 +178,43 @@ describe('VRAM and host memory are counted once (R12)', () => {
       h.swapIn('a')
     },
   }
-  it.each(Object.entries(phases))('a task that ends %s gives back everything, and its late answers change nothing', (_name, reach) => {
-    for (const grows of ['not', 'before', 'after']) {
-      const h = new ServerCoreHarness({ gpus: 2, hostSwapMib: 8_000 })
-      h.start('a', { gpus: [0, 1], vram_mib: 2_000 })
-      if (grows === 'before') h.growth('grant', 'a', { mib: 3_000 })
-      reach(h)
-      if (grows === 'after') h.growth('grant', 'a', { mib: 4_000 })
-      const process = h.device.processes.get('a')
-      h.exit('a', 1)
-      for (let late = 0; late < 2; late++) {
-        process?.moved?.('done')
-        process?.done({ error: 'too late' })
-        h.device.listener?.exited('a', 1, { exitCode: 0, detail: null, didEndItself: true, didLeaseEnd: false })
-        h.device.listener?.gpuWanted('a', 1)
-        h.device.listener?.allocationWanted('a', 1, 9_000)
+  it.each(Object.entries(phases))(
+    'a task that ends %s gives back everything, and its late answers change nothing',
+    (_name, reach) => {
+      for (const grows of ['not', 'before', 'after']) {
+        const h = new ServerCoreHarness({ gpus: 2, hostSwapMib: 8_000 })
+        h.start('a', { gpus: [0, 1], vram_mib: 2_000 })
+        if (grows === 'before') h.growth('grant', 'a', { mib: 3_000 })
+        reach(h)
+        if (grows === 'after') h.growth('grant', 'a', { mib: 4_000 })
+        const process = h.device.processes.get('a')
+        h.exit('a', 1)
+        for (let late = 0; late < 2; late++) {
+          process?.moved?.('done')
+          process?.done({ error: 'too late' })
+          h.device.listener?.exited('a', 1, {
+            exitCode: 0,
+            detail: null,
+            didEndItself: true,
+            didLeaseEnd: false,
+          })
+          h.device.listener?.gpuWanted('a', 1)
+          h.device.listener?.allocationWanted('a', 1, 9_000)
+        }
+        h.settle()
+        expect(
+          h.bus
+            .events()
+            .map((event) => event.kind)
+            .lastIndexOf('finished'),
+        ).toBe(h.bus.events().length - 1)
+        expect(h.bus.finishedOf('a')).toEqual(['failed'])
+        h.run('all', { gpus: [0, 1], vram_mib: 4_000 })
+        h.swappedOut('all')
+        h.run('of it', { gpus: [0, 1], vram_mib: ROOM_MIB })
       }
-      h.settle()
-      expect(
-        h.bus
-          .events()
-          .map((event) => event.kind)
-          .lastIndexOf('finished'),
-      ).toBe(h.bus.events().length - 1)
-      expect(h.bus.finishedOf('a')).toEqual(['failed'])
-      h.run('all', { gpus: [0, 1], vram_mib: 4_000 })
-      h.swappedOut('all')
-      h.run('of it', { gpus: [0, 1], vram_mib: ROOM_MIB })
-    }
-  })
+    },
+  )
 
   it('a launch that fails gives back its VRAM once, though the attempt after it has begun', () => {
     const h = new ServerCoreHarness()
@@ -202,7 +226,10 @@ describe('VRAM and host memory are counted once (R12)', () => {
     expect(h.isVramFree(0, 3_001)).toBe(false)
     h.device.launched('a', { error: null, wantsGpu: false })
     h.settle()
-    expect(h.bus.events().map((event) => `${event.kind} ${event.attempt}`)).toEqual(['finished 1', 'started 2'])
+    expect(h.bus.events().map((event) => `${event.kind} ${event.attempt}`)).toEqual([
+      'finished 1',
+      'started 2',
+    ])
   })
 
   it('a launch that fails is a failed attempt with the reason', () => {
@@ -229,7 +256,11 @@ describe('the end of a swap is told', () => {
     h.device.resumed('a')
     h.settle()
     expect(
-      h.bus.events().flatMap((event) => (event.kind === 'residency' ? [[event.residency, event.generation, event.because]] : [])),
+      h.bus
+        .events()
+        .flatMap((event) =>
+          event.kind === 'residency' ? [[event.residency, event.generation, event.because]] : [],
+        ),
     ).toEqual([
       ['resident', 2, 'woke_while_locked'],
       ['swapped_out', 3, null],
@@ -260,7 +291,9 @@ describe('an allocation that a task waits for', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     wanting(h, 'a', 5_000)
-    expect(h.growth('refuse_growth', 'a', { mib: 1_000, reason: 'WAITING_PHYSICAL_VRAM' })).toMatchObject(accepted)
+    expect(h.growth('refuse_growth', 'a', { mib: 1_000, reason: 'WAITING_PHYSICAL_VRAM' })).toMatchObject(
+      accepted,
+    )
     expect(h.device.calls).toEqual(['launch a', 'refuse a'])
     expect(h.isVramFree(0, 8_000)).toBe(true)
   })
@@ -302,7 +335,8 @@ describe('an allocation that a task waits for', () => {
 
   it('is asked for again when there is a new controller, until it is answered', () => {
     const h = new ServerCoreHarness()
-    const asked = () => h.bus.events().flatMap((event) => (event.kind === 'allocation_wanted' ? [event.mib] : []))
+    const asked = () =>
+      h.bus.events().flatMap((event) => (event.kind === 'allocation_wanted' ? [event.mib] : []))
     h.run('a', { vram_mib: 3_000 })
     wanting(h, 'a', 5_000)
     h.advance(20_000)

@@ -32,12 +32,16 @@ const DEFAULTS = {
 
 describe('settings', () => {
   test('a path of blanks alone is none, and no folder of that name is made', () => {
-    expect(() => readSettings({ CONTROLLER_DATA_DIR: ' ' })).toThrow(new SettingsError('CONTROLLER_DATA_DIR', ' ', 'a path'))
+    expect(() => readSettings({ CONTROLLER_DATA_DIR: ' ' })).toThrow(
+      new SettingsError('CONTROLLER_DATA_DIR', ' ', 'a path'),
+    )
   })
 
   test('have the defaults when nothing is set, and when a variable is empty', () => {
     expect(readSettings({})).toEqual(DEFAULTS)
-    expect(readSettings(Object.fromEntries(Object.values(ENVIRONMENT).map(({ name }) => [name, ''])))).toEqual(DEFAULTS)
+    expect(
+      readSettings(Object.fromEntries(Object.values(ENVIRONMENT).map(({ name }) => [name, '']))),
+    ).toEqual(DEFAULTS)
   })
 
   test('name a scenario for the simulated fleet where there is no broker', () => {
@@ -138,9 +142,14 @@ describe('settings', () => {
     ['LOG_LEVEL', 'verbose'],
     ['LOG_LEVEL', 'INFO'],
   ])('%s=%j is refused in one line that names variable, value and range', (name, value) => {
-    const { range } = Object.values(ENVIRONMENT).find((variable) => variable.name === name) ?? { range: 'no such variable' }
+    const { range } = Object.values(ENVIRONMENT).find((variable) => variable.name === name) ?? {
+      range: 'no such variable',
+    }
     const error = errorOf(() => readSettings({ [name]: value }))
-    expect(error).toMatchObject({ variable: name, message: `${name} is ${JSON.stringify(value)}; it must be ${range}` })
+    expect(error).toMatchObject({
+      variable: name,
+      message: `${name} is ${JSON.stringify(value)}; it must be ${range}`,
+    })
     expect(error.message).not.toContain('\n')
   })
 
@@ -168,10 +177,15 @@ describe('settings', () => {
     })
   })
 
-  test.each([...Object.keys(OIDC), 'CONTROLLER_OIDC_ISSUER'])('half a provider is none: %s is missing', (name) => {
-    expect(errorOf(() => readSettings({ ...OIDC, [name]: '' }))).toMatchObject({ variable: name })
-    expect(errorOf(() => readSettings({ CONTROLLER_OIDC_CLIENT_SECRET_FILE: '/x' }))).toMatchObject({ variable: 'CONTROLLER_OIDC_ISSUER' })
-  })
+  test.each([...Object.keys(OIDC), 'CONTROLLER_OIDC_ISSUER'])(
+    'half a provider is none: %s is missing',
+    (name) => {
+      expect(errorOf(() => readSettings({ ...OIDC, [name]: '' }))).toMatchObject({ variable: name })
+      expect(errorOf(() => readSettings({ CONTROLLER_OIDC_CLIENT_SECRET_FILE: '/x' }))).toMatchObject({
+        variable: 'CONTROLLER_OIDC_ISSUER',
+      })
+    },
+  )
 
   test.each([
     ['CONTROLLER_OIDC_ISSUER', 'http://id.example.org'],
@@ -188,7 +202,9 @@ describe('settings', () => {
   })
 
   test('a refused broker URL does not show its password', () => {
-    const error = errorOf(() => readSettings({ CONTROLLER_NATS_URL: 'nats://user:secret@a:4222,ftp://user:secret@b' }))
+    const error = errorOf(() =>
+      readSettings({ CONTROLLER_NATS_URL: 'nats://user:secret@a:4222,ftp://user:secret@b' }),
+    )
     expect(error.message).toContain('nats://…@a:4222')
     expect(error.message).not.toContain('secret')
   })
@@ -196,21 +212,27 @@ describe('settings', () => {
 
 describe('.env.example', () => {
   const file = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
-  const [text = '', ofClients = ''] = file.split('# What follows is read by the commands that ask a controller')
+  const [text = '', ofClients = ''] = file.split(
+    '# What follows is read by the commands that ask a controller',
+  )
   const variablesIn = (part: string) =>
-    [...part.matchAll(/^# (.+) \((.+)\)\n#([A-Z0-9_]+)=(.*)$/gm)].map(([, meaning, range, name, byDefault]) => ({
-      name,
-      meaning,
-      range,
-      byDefault,
-    }))
+    [...part.matchAll(/^# (.+) \((.+)\)\n#([A-Z0-9_]+)=(.*)$/gm)].map(
+      ([, meaning, range, name, byDefault]) => ({
+        name,
+        meaning,
+        range,
+        byDefault,
+      }),
+    )
 
   test('lists every variable of the commands with meaning, range and the default that docs/cli.md gives', () => {
     const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
-    const documented = [...page.matchAll(/^\| `([A-Z_]+)` \| (?:`(.+?)`|none) \|/gm)].map(([, name, byDefault = '']) => ({
-      name,
-      byDefault,
-    }))
+    const documented = [...page.matchAll(/^\| `([A-Z_]+)` \| (?:`(.+?)`|none) \|/gm)].map(
+      ([, name, byDefault = '']) => ({
+        name,
+        byDefault,
+      }),
+    )
     expect(documented).toHaveLength(9)
     const byName = (a: { readonly name?: string | undefined }, b: { readonly name?: string | undefined }) =>
       String(a.name) < String(b.name) ? -1 : 1

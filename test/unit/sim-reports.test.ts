@@ -2,13 +2,26 @@ import { describe, expect, it } from 'vitest'
 import { compareRuns, formatComparison } from '../../simulator/report/compare-runs.ts'
 import { differencesOf } from '../../simulator/report/compare.ts'
 import { csvOf, seconds } from '../../simulator/report/csv.ts'
-import { factsOf, shownNumber, shownPercent, shownSeconds, tableOf } from '../../simulator/report/plain-text.ts'
+import {
+  factsOf,
+  shownNumber,
+  shownPercent,
+  shownSeconds,
+  tableOf,
+} from '../../simulator/report/plain-text.ts'
 import type { Metrics, RunResult } from '../../simulator/report/result.ts'
 import { formatResult } from '../../simulator/report/summary.ts'
 import { formatSweep, sweepCsv } from '../../simulator/report/sweep-table.ts'
 import { finishedTaskLine, openTaskLine } from '../../simulator/report/task-rows.ts'
 import { runsCsv } from '../../simulator/report/runs-csv.ts'
-import { bySettings, settingsText, summarize, sweepJobs, sweepRunOf, sweepSize } from '../../simulator/sweep.ts'
+import {
+  bySettings,
+  settingsText,
+  summarize,
+  sweepJobs,
+  sweepRunOf,
+  sweepSize,
+} from '../../simulator/sweep.ts'
 
 const EMPTY: Metrics = {
   jct_s: null,
@@ -49,7 +62,12 @@ describe('numbers for people', () => {
   })
 
   it('what is unknown is a dash, never 0', () => {
-    expect([shownPercent(null), shownNumber(null, 3), shownPercent(12.34), shownNumber(0.98765, 3)]).toEqual(['–', '–', '12.3 %', '0.988'])
+    expect([shownPercent(null), shownNumber(null, 3), shownPercent(12.34), shownNumber(0.98765, 3)]).toEqual([
+      '–',
+      '–',
+      '12.3 %',
+      '0.988',
+    ])
   })
 
   it('tables align', () => {
@@ -85,14 +103,30 @@ describe('CSV', () => {
   })
 
   it('writes ms as seconds without rounding', () => {
-    expect([0, 5, 1500, 3_153_600_000_001].map(seconds)).toEqual(['0.000', '0.005', '1.500', '3153600000.001'])
+    expect([0, 5, 1500, 3_153_600_000_001].map(seconds)).toEqual([
+      '0.000',
+      '0.005',
+      '1.500',
+      '3153600000.001',
+    ])
   })
 
   it('a task that failed has no slowdown, and one that never started no wait', () => {
-    const task = { id: 'a', submittedAt: 1000, startedAt: 2000, finishedAt: 5000, state: 'failed', aloneMs: 1000 }
+    const task = {
+      id: 'a',
+      submittedAt: 1000,
+      startedAt: 2000,
+      finishedAt: 5000,
+      state: 'failed',
+      aloneMs: 1000,
+    }
     expect(finishedTaskLine(task, 1000)).toBe('a,failed,0.000,1.000,4.000,1.000,4.000,\n')
-    expect(finishedTaskLine({ ...task, state: 'completed' }, 1000)).toBe('a,completed,0.000,1.000,4.000,1.000,4.000,4.000000\n')
-    expect(finishedTaskLine({ ...task, state: 'cancelled', startedAt: null }, 0)).toBe('a,cancelled,1.000,,5.000,,4.000,\n')
+    expect(finishedTaskLine({ ...task, state: 'completed' }, 1000)).toBe(
+      'a,completed,0.000,1.000,4.000,1.000,4.000,4.000000\n',
+    )
+    expect(finishedTaskLine({ ...task, state: 'cancelled', startedAt: null }, 0)).toBe(
+      'a,cancelled,1.000,,5.000,,4.000,\n',
+    )
     expect(openTaskLine({ ...task, startedAt: null }, 0)).toBe('a,pending,1.000,,,,,\n')
     expect(openTaskLine(task, 0)).toBe('a,running,1.000,2.000,,1.000,,\n')
   })
@@ -119,12 +153,23 @@ describe('a sweep', () => {
   const runs = jobs.map((job, i) =>
     sweepRunOf(
       job,
-      result({ utilization_percent: i, swap_jain: i === 4 ? 0.5 : null, queue_wait_s: { mean: i, p50: i, p95: 10 * i, p99: i } }),
+      result({
+        utilization_percent: i,
+        swap_jain: i === 4 ? 0.5 : null,
+        queue_wait_s: { mean: i, p50: i, p95: 10 * i, p99: i },
+      }),
     ),
   )
 
   it('runs every seed at every percentage', () => {
-    expect(jobs.map(({ overcommitPercent, seed }) => `${overcommitPercent}/${seed}`)).toEqual(['0/1', '0/2', '0/3', '50/1', '50/2', '50/3'])
+    expect(jobs.map(({ overcommitPercent, seed }) => `${overcommitPercent}/${seed}`)).toEqual([
+      '0/1',
+      '0/2',
+      '0/3',
+      '50/1',
+      '50/2',
+      '50/3',
+    ])
   })
 
   it('has mean and band over the seeds, of the runs that have the figure', () => {
@@ -186,7 +231,9 @@ describe('a sweep', () => {
         .split('\n')
         .map((line) => line.split(',').at(-1)),
     ).toEqual(['tasks_fit_nowhere', '2', ''])
-    expect(formatResult('x', done[0]!)).toContain('3 unfinished, 2 of them fit on no node that is up and are in no figure below\n')
+    expect(formatResult('x', done[0]!)).toContain(
+      '3 unfinished, 2 of them fit on no node that is up and are in no figure below\n',
+    )
   })
 
   it('is a table for people and a CSV for others', () => {
@@ -200,7 +247,10 @@ describe('a sweep', () => {
   describe('of servers that cannot signal', () => {
     const sweep = (unheard: readonly (number | undefined)[]) =>
       unheard.map((value, i) =>
-        sweepRunOf({ overcommitPercent: 10 * i, settings: {} }, result(value === undefined ? {} : { unheard_percent: value })),
+        sweepRunOf(
+          { overcommitPercent: 10 * i, settings: {} },
+          result(value === undefined ? {} : { unheard_percent: value }),
+        ),
       )
 
     it('says what tasks waited unheard of: beside starvation for people, and in the last columns of the files', () => {
@@ -217,7 +267,9 @@ describe('a sweep', () => {
         ['0.0 %', '–'],
       ])
       const figures = sweepCsv(summary).trimEnd().split('\n')
-      expect(figures[0]).toMatch(/,swap_jain_p95,unheard_percent,unheard_percent_p10,unheard_percent_p90,unheard_percent_p95$/)
+      expect(figures[0]).toMatch(
+        /,swap_jain_p95,unheard_percent,unheard_percent_p10,unheard_percent_p90,unheard_percent_p95$/,
+      )
       expect(figures[2]).toMatch(/,,12\.340000,12\.340000,12\.340000,12\.340000$/)
       expect(figures[3]).toMatch(/,,,,,,,,$/)
       const cells = runsCsv(done).trimEnd().split('\n')
@@ -234,7 +286,9 @@ describe('a sweep', () => {
     it('has no place for people where nobody waited so, and none in the files of servers that signal', () => {
       const [zero, none] = [summarize(sweep([0, 0])), summarize(sweep([undefined]))]
       expect(
-        [formatSweep(zero), formatSweep(none), sweepCsv(none), runsCsv(sweep([undefined]))].filter((text) => text.includes('unheard')),
+        [formatSweep(zero), formatSweep(none), sweepCsv(none), runsCsv(sweep([undefined]))].filter((text) =>
+          text.includes('unheard'),
+        ),
       ).toEqual([])
       expect(sweepCsv(zero)).toContain(',unheard_percent,')
       expect(runsCsv(sweep([0]))).toMatch(/,unheard_percent\n.*,0\n$/)

@@ -22,7 +22,13 @@ describe('a snapshot', () => {
     expect(scenario.nodes).toEqual(snapshot.nodes)
     expect(scenario.nodes[0]?.signalsWanted).toBe(false)
     expect(scenario.workload).toEqual(snapshot.tasks)
-    expect(snapshot.tasks.map(({ request }) => request.id)).toEqual(['resident', 'away', 'grown', 'waits', 'held'])
+    expect(snapshot.tasks.map(({ request }) => request.id)).toEqual([
+      'resident',
+      'away',
+      'grown',
+      'waits',
+      'held',
+    ])
   })
 
   it('has no commands and labels, and keeps what decisions need', () => {
@@ -42,8 +48,18 @@ describe('a snapshot', () => {
         doneUs: 250,
       },
     })
-    expect(tasks[2]?.state?.placed).toMatchObject({ demandMib: 9000, growth: { mib: 9500, askedAgoMs: 5000 }, backOffMs: 7000, noswap: 1 })
-    expect(tasks[3]?.state).toMatchObject({ waitedMs: 100_000, submittedAgoMs: 900_000, firstStartedAgoMs: 800_000, placed: null })
+    expect(tasks[2]?.state?.placed).toMatchObject({
+      demandMib: 9000,
+      growth: { mib: 9500, askedAgoMs: 5000 },
+      backOffMs: 7000,
+      noswap: 1,
+    })
+    expect(tasks[3]?.state).toMatchObject({
+      waitedMs: 100_000,
+      submittedAgoMs: 900_000,
+      firstStartedAgoMs: 800_000,
+      placed: null,
+    })
     expect(tasks[4]?.state?.isHeld).toBe(true)
   })
 
@@ -57,12 +73,24 @@ describe('a snapshot', () => {
       aRunningTask({ id: 'in', placement: placed({ residency: 'swapping_in' }) }),
       aRunningTask({ id: 'out', placement: placed({ residency: 'swapping_out' }) }),
     ]
-    const nodes = [...image.nodes, { ...image.nodes[0], id: 'down', name: 'down', status: 'suspect' } as ImageNode]
-    const snapshot = snapshotOf({ ...image, nodes, tasks: [...image.tasks, ...more] }, { workLeftOf: () => WORK })
+    const nodes = [
+      ...image.nodes,
+      { ...image.nodes[0], id: 'down', name: 'down', status: 'suspect' } as ImageNode,
+    ]
+    const snapshot = snapshotOf(
+      { ...image, nodes, tasks: [...image.tasks, ...more] },
+      { workLeftOf: () => WORK },
+    )
     expect(snapshot.leftOut).toEqual({ nodes: 1, tasks: 2, swapsSettled: 2 })
     expect(snapshot.nodes.map(({ name }) => name)).toEqual(['gpu-01'])
-    const residency = new Map(snapshot.tasks.map(({ request, state }) => [request.id, state?.placed?.residency]))
-    expect([residency.get('in'), residency.get('out'), residency.get('lost')]).toEqual(['resident', 'swapped_out', undefined])
+    const residency = new Map(
+      snapshot.tasks.map(({ request, state }) => [request.id, state?.placed?.residency]),
+    )
+    expect([residency.get('in'), residency.get('out'), residency.get('lost')]).toEqual([
+      'resident',
+      'swapped_out',
+      undefined,
+    ])
   })
 
   it('counts GPUs that are not alike as the largest, less what the smaller ones lack, so that what is placed there fits', () => {
@@ -72,7 +100,15 @@ describe('a snapshot', () => {
       { index: 1, model: 'A10', physicalMib: 24_564, foreignMib: 100, roundNonP0: 9, roundP0: 0 },
     ]
     const nodes = image.nodes.map((node) => ({ ...node, gpus }))
-    const tasks = [aRunningTask({ id: 'large', seq: 11, gpuCount: 1, vramMib: 60_000, placement: placed({ demandMib: 60_000 }) })]
+    const tasks = [
+      aRunningTask({
+        id: 'large',
+        seq: 11,
+        gpuCount: 1,
+        vramMib: 60_000,
+        placement: placed({ demandMib: 60_000 }),
+      }),
+    ]
     const snapshot = snapshotOf({ ...image, nodes, tasks }, { workLeftOf: () => WORK })
     const [node] = loaded(snapshot).scenario.nodes
     expect(node?.gpu.vramMib).toBe(81_559)
@@ -86,7 +122,12 @@ describe('a snapshot', () => {
     const image = imageOf()
     const [node] = image.nodes as [ImageNode]
     const bare = { ...node, id: 'bare', name: 'bare', gpus: [] }
-    const nameless = { ...node, id: 'nameless', name: 'nameless', gpus: node.gpus.map((gpu) => ({ ...gpu, model: '' })) }
+    const nameless = {
+      ...node,
+      id: 'nameless',
+      name: 'nameless',
+      gpus: node.gpus.map((gpu) => ({ ...gpu, model: '' })),
+    }
     const snapshot = snapshotOf({ ...image, nodes: [node, bare, nameless] }, { workLeftOf: () => WORK })
     expect(snapshot.leftOut.nodes).toBe(1)
     expect(loaded(snapshot).scenario.nodes.map(({ gpu }) => gpu.model)).toEqual(['H100', 'generic'])
@@ -100,7 +141,13 @@ describe('a snapshot', () => {
       { id: '4', name: 'x'.repeat(80) },
       { id: '5', name: 'x'.repeat(70) },
     ])
-    expect([...names.values()]).toEqual(['gpu-1-example-com', 'gpu-1-example-com-2', 'node', 'x'.repeat(63), `${'x'.repeat(61)}-2`])
+    expect([...names.values()]).toEqual([
+      'gpu-1-example-com',
+      'gpu-1-example-com-2',
+      'node',
+      'x'.repeat(63),
+      `${'x'.repeat(61)}-2`,
+    ])
   })
 
   it('makes each task when its part is taken, and not before', () => {
@@ -118,7 +165,9 @@ describe('a snapshot', () => {
       expect(made).toBe(taken.filter((each) => each.includes('{"task":')).length)
     }
     expect(made).toBe(5)
-    expect(taken.join('')).toBe([...snapshotText(snapshotOf(imageOf(), { workLeftOf }), { name: 'lazy', description: 'x' })].join(''))
+    expect(taken.join('')).toBe(
+      [...snapshotText(snapshotOf(imageOf(), { workLeftOf }), { name: 'lazy', description: 'x' })].join(''),
+    )
   })
 
   it('of a large cluster is read as JSON, with errors that name the field', () => {
@@ -126,15 +175,22 @@ describe('a snapshot', () => {
     const tasks = Array.from({ length: 9_000 }, (_, i) =>
       aTask({ id: `t${i}`, seq: i + 1, submittedAt: AT - i, pendingSince: AT - i, vramMib: 5 }),
     )
-    const text = [...snapshotText(snapshotOf({ ...image, tasks }, { workLeftOf: () => WORK }), { name: 'large', description: 'x' })].join(
-      '',
-    )
+    const text = [
+      ...snapshotText(snapshotOf({ ...image, tasks }, { workLeftOf: () => WORK }), {
+        name: 'large',
+        description: 'x',
+      }),
+    ].join('')
     expect(text.length).toBeGreaterThan(1_048_576)
     expect(loadScenario({ text, baseDir: '.' }).scenario.workload).toHaveLength(9_000)
     const broken = text.replace('"id":"t77"', '"id":"t 77"').replace('"id":"t5"', '"__proto__":{},"id":"t5"')
-    expect(() => loadScenario({ text: broken, baseDir: '.' })).toThrow(/workload\[5\]\.task\.__proto__: is no name that a key may have/)
+    expect(() => loadScenario({ text: broken, baseDir: '.' })).toThrow(
+      /workload\[5\]\.task\.__proto__: is no name that a key may have/,
+    )
     const wrong = text.replace('"id":"t77"', '"id":"t 77"')
-    expect(() => loadScenario({ text: wrong, baseDir: '.' })).toThrow(/workload\[77\]\.task\.id: must be an id/)
+    expect(() => loadScenario({ text: wrong, baseDir: '.' })).toThrow(
+      /workload\[77\]\.task\.id: must be an id/,
+    )
     expect(() => loadScenario({ text: `${text.slice(0, -10)}`, baseDir: '.' })).toThrow(ScenarioError)
     const deep = `{"x":"${' '.repeat(1_100_000)}","y":${'['.repeat(100)}${']'.repeat(100)}}`
     expect(() => loadScenario({ text: deep, baseDir: '.' })).toThrow(/at most 64 deep/)
@@ -148,9 +204,18 @@ describe('a state that cannot be', () => {
     ['placed: { node: nowhere, gpus: [0] }', /placed\.node: the fleet has no node nowhere/],
     ['placed: { node: one, gpus: [1] }', /placed\.gpus: one has GPUs 0 to 0, none of number 1/],
     ['placed: { node: one, gpus: [0, 0] }', /placed\.gpus: names a GPU twice/],
-    ['placed: { node: one, gpus: [0], vram_mib: 9000 }', /placed\.gpus: GPU 0 of one would hold 9000 MiB of 8000/],
-    ['placed: { node: one, gpus: [0], residency: swapped_out, noswap: 1 }', /placed\.residency: a noswap task is never swapped out/],
-    ['placed: { node: one, gpus: [0], marks: [null, null] }', /placed\.marks: must have one entry for each of its 1 GPUs/],
+    [
+      'placed: { node: one, gpus: [0], vram_mib: 9000 }',
+      /placed\.gpus: GPU 0 of one would hold 9000 MiB of 8000/,
+    ],
+    [
+      'placed: { node: one, gpus: [0], residency: swapped_out, noswap: 1 }',
+      /placed\.residency: a noswap task is never swapped out/,
+    ],
+    [
+      'placed: { node: one, gpus: [0], marks: [null, null] }',
+      /placed\.marks: must have one entry for each of its 1 GPUs/,
+    ],
   ])('%s is refused by name', (state, problem) => {
     const text = `{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 8000 } }], workload: [{ task: { id: a, vram_mib: 10, state: { ${state} } } }] }`
     expect(() => loadScenario({ text, baseDir: '.' })).toThrow(problem)
@@ -164,12 +229,17 @@ describe('a state that cannot be', () => {
     expect(() => loadScenario({ text: twice, baseDir: '.' })).toThrow(
       /workload\[1\]\.task\.state\.number: 4 is the number of workload\[0\]/,
     )
-    expect(() => loadScenario({ text: of(task('a', 'at: 5m, state: {}')), baseDir: '.' })).toThrow(/at must be 0/)
+    expect(() => loadScenario({ text: of(task('a', 'at: 5m, state: {}')), baseDir: '.' })).toThrow(
+      /at must be 0/,
+    )
   })
 })
 
 function loaded(snapshot: Snapshot) {
-  return loadScenario({ text: [...snapshotText(snapshot, { name: 'live', description: 'here' })].join(''), baseDir: '.' })
+  return loadScenario({
+    text: [...snapshotText(snapshot, { name: 'live', description: 'here' })].join(''),
+    baseDir: '.',
+  })
 }
 
 function imageOf(): ClusterImage {
@@ -207,14 +277,25 @@ function imageOf(): ClusterImage {
       id: 'grown',
       seq: 13,
       vramMib: 8000,
-      placement: placed({ demandMib: 9000, noswap: 1, heldGrowth: { mib: 9500, askedAt: AT - 5000 }, backOffUntil: AT + 7000 }),
+      placement: placed({
+        demandMib: 9000,
+        noswap: 1,
+        heldGrowth: { mib: 9500, askedAt: AT - 5000 },
+        backOffUntil: AT + 7000,
+      }),
     }),
     aTask({ ...times, id: 'waits', seq: 9, vramMib: 50_000, pendingSince: AT - 100_000, attempt: 1 }),
     aTask({ ...times, id: 'held', seq: 10, vramMib: 50_000, isHeld: true, firstStartedAt: null }),
   ]
   const node = { ...aNode({ gpus, drain: null, overcommitOverride: 30 }), status: 'up' } as const
   const groups = [{ id: 'red', description: '', nodeIds: ['node-1'] }]
-  return { at: AT, config: { ...DEFAULT_CONFIG, default_vram_overcommit_percent: 40 }, nodes: [node], groups, tasks }
+  return {
+    at: AT,
+    config: { ...DEFAULT_CONFIG, default_vram_overcommit_percent: 40 },
+    nodes: [node],
+    groups,
+    tasks,
+  }
 }
 
 function placed(changes: Partial<PlacementRecord>): PlacementRecord {

@@ -56,8 +56,8 @@ describe('a run from a snapshot', () => {
     })
     expect(placed.length).toBeGreaterThan(3)
     expect(placed.some(({ state }) => state?.placed?.residency === 'swapped_out')).toBe(true)
-    const [before, after] = [unbroken.filter((event) => event.at > at).map(told), resumed.map(told)].map((list) =>
-      list.filter((each) => each !== null),
+    const [before, after] = [unbroken.filter((event) => event.at > at).map(told), resumed.map(told)].map(
+      (list) => list.filter((each) => each !== null),
     )
     expect(before?.length).toBeGreaterThan(100)
     expect(before?.some((each) => each.includes('swap_decided'))).toBe(true)
@@ -77,8 +77,10 @@ function told({ at, kind, taskId, nodeId, data }: Event): string | null {
 /** Nobody is on the way, owns bytes that others leave, or holds an allocation: the rest of the state a scenario can say to the last byte. */
 function isQuiet(world: World): boolean {
   for (const { claim, placement } of world.controller.views.openTasks()) {
-    if (claim !== null || placement?.residency === 'swapping_in' || placement?.residency === 'swapping_out') return false
-    if (placement?.entry?.owns === true || placement?.entry?.kind === 'growth' || isGrowing(world, placement)) return false
+    if (claim !== null || placement?.residency === 'swapping_in' || placement?.residency === 'swapping_out')
+      return false
+    if (placement?.entry?.owns === true || placement?.entry?.kind === 'growth' || isGrowing(world, placement))
+      return false
   }
   return true
 }
@@ -97,21 +99,31 @@ function laterThan(nowMs: number, items: readonly TaskItem[]): SimTask[] {
   for (let task = source.next(); task !== null; task = source.next()) all.push(task)
   return all
     .filter(({ at }) => at > nowMs)
-    .map((task) => ({ ...task, at: task.at - nowMs, cancelAt: task.cancelAt === null ? null : task.cancelAt - nowMs }))
+    .map((task) => ({
+      ...task,
+      at: task.at - nowMs,
+      cancelAt: task.cancelAt === null ? null : task.cancelAt - nowMs,
+    }))
 }
 
 /** Tasks of every kind, more than fit, on three nodes. */
 function crowdedScenario(seed: number): string {
   const random = seededStream(seed, 'crowded')
   const below = (n: number): number => Math.floor(random() * n)
-  const phases = (): string => JSON.stringify(Array.from({ length: 3 + below(12) }, () => [below(200_000) + 1000, below(500_000)]))
+  const phases = (): string =>
+    JSON.stringify(Array.from({ length: 3 + below(12) }, () => [below(200_000) + 1000, below(500_000)]))
   const bursts = (): string => {
     let at = 0
-    return JSON.stringify(Array.from({ length: 5 + below(10) }, () => [(at += below(600_000)), 1000 + below(90_000)]))
+    return JSON.stringify(
+      Array.from({ length: 5 + below(10) }, () => [(at += below(600_000)), 1000 + below(90_000)]),
+    )
   }
   const tasks = Array.from({ length: 60 }, (_, i) => {
     const vram = 3000 + below(15_000)
-    const work = below(4) === 0 ? `{ kind: bursts, at: ${bursts()}, stayMs: 3600000 }` : `{ kind: phases, phases: ${phases()} }`
+    const work =
+      below(4) === 0
+        ? `{ kind: bursts, at: ${bursts()}, stayMs: 3600000 }`
+        : `{ kind: phases, phases: ${phases()} }`
     const extra = [
       below(8) === 0 ? 'gpus: 2' : null,
       below(10) === 0 ? 'noswap: 1' : null,
@@ -120,7 +132,14 @@ function crowdedScenario(seed: number): string {
       below(12) === 0 ? `cancel_at: ${7_200_000 + below(3_600_000)}ms` : null,
       below(15) === 0 ? 'gpu_mode: exclusive' : null,
     ].filter((each) => each !== null)
-    const fields = [`id: t${i}`, `at: ${below(7_000_000)}ms`, `vram_mib: ${vram}`, `priority: ${below(5)}`, `work: ${work}`, ...extra]
+    const fields = [
+      `id: t${i}`,
+      `at: ${below(7_000_000)}ms`,
+      `vram_mib: ${vram}`,
+      `priority: ${below(5)}`,
+      `work: ${work}`,
+      ...extra,
+    ]
     return `  - { task: { ${fields.join(', ')} } }`
   })
   return `scenario: crowded

@@ -34,11 +34,16 @@ describe('a node that can start nothing', () => {
     for (let i = 0; i < 20; i++) world.submit({ id: `t${i}`, ms: 3_000, onNodeLoss: 'requeue', vramMib: 400 })
     expect(await world.until(() => world.controller.views.counts().completed === 20, 120_000)).toBe(true)
     expect(world.controller.views.counts()).toMatchObject({ failed: 0, lost: 0 })
-    expect(nodeOf(world, 'n1')).toMatchObject({ isCordoned: false, autoCordon: { code: 'work_folder', reason: NO_FOLDER.detail } })
+    expect(nodeOf(world, 'n1')).toMatchObject({
+      isCordoned: false,
+      autoCordon: { code: 'work_folder', reason: NO_FOLDER.detail },
+    })
     expect(world.eventsOf('task_returned').every(({ nodeId }) => nodeId === world.idOf('n1'))).toBe(true)
     // Refusals of one instant may be more than three.
     expect(world.eventsOf('task_returned').length).toBeLessThan(10)
-    expect(world.controller.views.alarms()).toMatchObject([{ code: 'AUTO_CORDONED', nodeIds: [world.idOf('n1')] }])
+    expect(world.controller.views.alarms()).toMatchObject([
+      { code: 'AUTO_CORDONED', nodeIds: [world.idOf('n1')] },
+    ])
     expect(world.violations).toEqual([])
   })
 
@@ -47,14 +52,19 @@ describe('a node that can start nothing', () => {
     let isBroken = true
     world.refusing = (node) => (isBroken && node === 'n1' ? NO_FOLDER : null)
     for (let i = 0; i < 40; i++) world.submit({ id: `t${i}`, ms: 20_000, vramMib: 400 })
-    expect(await world.until(() => (nodeOf(world, 'n1')?.autoCordon?.failedTrials ?? 0) === 2, 300_000)).toBe(true)
+    expect(await world.until(() => (nodeOf(world, 'n1')?.autoCordon?.failedTrials ?? 0) === 2, 300_000)).toBe(
+      true,
+    )
     await world.run(10)
     const waits = world.eventsOf('node_auto_cordon').map(({ at, data }) => Number(data['next_trial_at']) - at)
     expect(waits).toEqual([30_000, 60_000, 120_000])
     isBroken = false
     expect(await world.until(() => nodeOf(world, 'n1')?.autoCordon === null, 200_000)).toBe(true)
     await world.run(10)
-    expect(world.eventsOf('node_auto_cordon').at(-1)?.data).toEqual({ is_auto_cordoned: false, because: 'trial_start' })
+    expect(world.eventsOf('node_auto_cordon').at(-1)?.data).toEqual({
+      is_auto_cordoned: false,
+      because: 'trial_start',
+    })
     expect(world.controller.views.counts().failed).toBe(0)
   })
 
@@ -74,8 +84,13 @@ describe('a node that can start nothing', () => {
     world.refusing = (node) => (node === 'n3' ? null : NO_FOLDER)
     for (let i = 0; i < 30; i++) world.submit({ id: `t${i}`, ms: 30_000, vramMib: 400 })
     expect(await world.until(() => world.controller.views.alarms().length === 2, 120_000)).toBe(true)
-    expect(world.controller.views.alarms().map(({ code }) => code)).toEqual(['AUTO_CORDONED', 'AUTO_CORDON_LIMIT'])
-    expect([...world.controller.views.nodes()].filter(({ autoCordon }) => autoCordon !== null)).toHaveLength(1)
+    expect(world.controller.views.alarms().map(({ code }) => code)).toEqual([
+      'AUTO_CORDONED',
+      'AUTO_CORDON_LIMIT',
+    ])
+    expect([...world.controller.views.nodes()].filter(({ autoCordon }) => autoCordon !== null)).toHaveLength(
+      1,
+    )
     expect(world.controller.views.counts().failed).toBe(0)
   })
 
@@ -98,7 +113,8 @@ describe('a task that nodes cannot start', () => {
     world.submit({ id: 'bad', ms: 1_000 })
     expect(await world.until(() => taskOf(world, 'bad').trouble.pause !== null, 30_000)).toBe(true)
     expect(waitOf(world, 'bad')).toMatchObject({ primary: { reason: 'START_REFUSED' }, queuePosition: null })
-    for (const node of ['n1', 'n2']) expect(waitOf(world, 'bad')?.sentence).toContain(`${node}: command trian.py: No such file`)
+    for (const node of ['n1', 'n2'])
+      expect(waitOf(world, 'bad')?.sentence).toContain(`${node}: command trian.py: No such file`)
     // It is no head, reserves nothing and closes no node.
     world.submit({ id: 'good', ms: 1_000, vramMib: 1_000 })
     expect(await world.until(() => world.isFinal('good'), 10_000)).toBe(true)
@@ -124,8 +140,14 @@ describe('a task that nodes cannot start', () => {
   })
 
   it.each([
-    ['it is released', (world: FaultWorld) => world.controller.commands.releaseTask('bad', 'alice', () => {})],
-    ['it is changed', (world: FaultWorld) => world.controller.commands.updateTask('bad', { vramMib: 500 }, 'alice', () => {})],
+    [
+      'it is released',
+      (world: FaultWorld) => world.controller.commands.releaseTask('bad', 'alice', () => {}),
+    ],
+    [
+      'it is changed',
+      (world: FaultWorld) => world.controller.commands.updateTask('bad', { vramMib: 500 }, 'alice', () => {}),
+    ],
     [
       'a node is uncordoned',
       (world: FaultWorld) => {

@@ -39,7 +39,9 @@ it('An attempt that a node no longer has is not requeued before the other nodes 
   expect(world.node(on ?? '')?.deferred).not.toBeNull()
   expect([world.task('b')?.state, world.eventsOf('task_returned')]).toEqual(['running', []])
   await world.pass(200)
-  expect(world.eventsOf('task_returned').map(({ taskId, data }) => [taskId, data['reason']])).toEqual([['b', 'absent']])
+  expect(world.eventsOf('task_returned').map(({ taskId, data }) => [taskId, data['reason']])).toEqual([
+    ['b', 'absent'],
+  ])
 })
 
 it('An attempt that a complete history does not know is stopped once two snapshots have named it', async () => {

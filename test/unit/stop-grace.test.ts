@@ -33,7 +33,11 @@ describe('a server that is told to stop a task', () => {
   it('kills at once what the controller has given up', () => {
     const h = new ServerCoreHarness()
     h.run('a')
-    h.bus.script.heartbeat = () => ({ op: 'lease', settings: h.bus.settings, stop: [{ task_id: 'a', attempt: 1 }] })
+    h.bus.script.heartbeat = () => ({
+      op: 'lease',
+      settings: h.bus.settings,
+      stop: [{ task_id: 'a', attempt: 1 }],
+    })
     h.advance(20_000)
     expect(stops(h)).toEqual(['stop a'])
   })
@@ -43,7 +47,10 @@ describe('a server that is told to stop a task', () => {
     h.run('a')
     h.stop('a', 1, 30_000)
     h.bounce()
-    expect(h.swapOut('a', { generation: h.report('a')?.generation ?? 0 })).toMatchObject({ outcome: 'refused', reason: 'contrary' })
+    expect(h.swapOut('a', { generation: h.report('a')?.generation ?? 0 })).toMatchObject({
+      outcome: 'refused',
+      reason: 'contrary',
+    })
   })
 })
 
@@ -57,7 +64,9 @@ describe('a task that is cancelled', () => {
     return world
   }
   const cancel = (w: FaultWorld, isNow = false): void =>
-    isNow ? w.controller.commands.cancelTaskNow('t', 'a', () => {}) : w.controller.commands.cancelTask('t', 'a', () => {})
+    isNow
+      ? w.controller.commands.cancelTaskNow('t', 'a', () => {})
+      : w.controller.commands.cancelTask('t', 'a', () => {})
   const stoppingOf = (w: FaultWorld) => w.controller.views.openTask('t')?.placement?.stopping
 
   it('runs on while it handles SIGTERM, and its VRAM counts until its server says that it has ended', async () => {
@@ -91,7 +100,8 @@ describe('a task that is cancelled', () => {
 
   it('has the grace that it was given last, while a stop in progress keeps its own', async () => {
     const w = await world(HOUR, { stop_grace_seconds: 5 })
-    const change = (stopGraceSeconds: number | null): void => w.controller.commands.updateTask('t', { stopGraceSeconds }, 'a', () => {})
+    const change = (stopGraceSeconds: number | null): void =>
+      w.controller.commands.updateTask('t', { stopGraceSeconds }, 'a', () => {})
     change(20)
     cancel(w)
     change(1)
@@ -110,7 +120,11 @@ describe('a task that is cancelled', () => {
     await w.run(89_000)
     expect([w.controller.views.stoppingCount(), alarms()]).toEqual([1, []])
     await w.run(2_000)
-    expect([w.stateOf('t'), w.controller.views.stoppingCount(), alarms()]).toEqual(['running', 1, ['STOP_OVERDUE']])
+    expect([w.stateOf('t'), w.controller.views.stoppingCount(), alarms()]).toEqual([
+      'running',
+      1,
+      ['STOP_OVERDUE'],
+    ])
     w.network.cutOff.delete('n1')
     expect(await w.until(() => w.isFinal('t'), 60_000)).toBe(true)
     expect([w.controller.views.stoppingCount(), alarms()]).toEqual([0, []])

@@ -54,7 +54,9 @@ it('A copy of the store that took the same epoch is refused by the nodes, and he
   await world.setBack(copy)
   expect(world.controller.engine.epoch).toBe(2)
   await world.pass(30_000)
-  expect(world.eventsOf('store_behind').map(({ data }) => data['reason'])).toEqual(NAMES.map(() => 'other_controller'))
+  expect(world.eventsOf('store_behind').map(({ data }) => data['reason'])).toEqual(
+    NAMES.map(() => 'other_controller'),
+  )
   expect(world.runsOn('a')).toHaveLength(1)
 })
 
@@ -95,7 +97,9 @@ it('A task that runs on a node which is ahead of the store is placed nowhere els
     wants_gpu: true,
     idle_ms: 0,
   } as const
-  world.controller.engine.heardAhead({ nodeId: 'x', name: 'x', tasks: [report] }, 'missing_events', { epoch: 1 })
+  world.controller.engine.heardAhead({ nodeId: 'x', name: 'x', tasks: [report] }, 'missing_events', {
+    epoch: 1,
+  })
   world.submit({ id: 'a' })
   world.submit({ id: 'b' })
   await world.pass(1_000)

@@ -8,11 +8,19 @@ import type { DeviceKind, Envelope } from '../../protocol/messages.ts'
 const NODE_ID = '5f0c9a52-1d3e-4b7a-9c11-000000000001'
 
 /** What a hello of this device is answered by a controller over a store of this kind. */
-function answerTo(device: DeviceKind, storeKind: StoreKind | null): { readonly answers: unknown[]; readonly joined: number } {
-  const handlers = new Map<string, (message: Envelope, subject: string, reply: (answer: Envelope) => void) => void>()
+function answerTo(
+  device: DeviceKind,
+  storeKind: StoreKind | null,
+): { readonly answers: unknown[]; readonly joined: number } {
+  const handlers = new Map<
+    string,
+    (message: Envelope, subject: string, reply: (answer: Envelope) => void) => void
+  >()
   const answers: unknown[] = []
   let joined = 0
-  const bus = { subscribe: (pattern: string, handler: never) => (handlers.set(pattern, handler), () => {}) } as unknown as Bus
+  const bus = {
+    subscribe: (pattern: string, handler: never) => (handlers.set(pattern, handler), () => {}),
+  } as unknown as Bus
   const options = {
     bus,
     storeKind,
@@ -25,7 +33,12 @@ function answerTo(device: DeviceKind, storeKind: StoreKind | null): { readonly a
     onLate: () => {},
   } as unknown as InboundOptions
   listenToNodes(options)
-  const hello = { body: { op: 'hello', node_id: NODE_ID, device }, boot: { counter: 1, random: 'a' }, seq: 1, sent_mono: 0 }
+  const hello = {
+    body: { op: 'hello', node_id: NODE_ID, device },
+    boot: { counter: 1, random: 'a' },
+    seq: 1,
+    sent_mono: 0,
+  }
   const subject = `gpu.v1.node.${NODE_ID}.hello`
   for (const [pattern, handler] of handlers)
     if (pattern.endsWith('hello')) handler(hello as never, subject, (answer) => answers.push(answer))
@@ -33,16 +46,26 @@ function answerTo(device: DeviceKind, storeKind: StoreKind | null): { readonly a
 }
 
 it('a live store refuses simulated servers', () => {
-  expect(answerTo('simulated', 'live')).toEqual({ answers: [{ op: 'refused', reason: 'simulated_in_live' }], joined: 0 })
+  expect(answerTo('simulated', 'live')).toEqual({
+    answers: [{ op: 'refused', reason: 'simulated_in_live' }],
+    joined: 0,
+  })
 })
 
 it('a trial store takes simulated servers and refuses NVIDIA GPUs', () => {
   expect(answerTo('simulated', 'trial').joined).toBe(1)
-  expect(answerTo('nvidia', 'trial')).toEqual({ answers: [{ op: 'refused', reason: 'nvidia_in_trial' }], joined: 0 })
+  expect(answerTo('nvidia', 'trial')).toEqual({
+    answers: [{ op: 'refused', reason: 'nvidia_in_trial' }],
+    joined: 0,
+  })
 })
 
 it('a live store takes servers of real devices and of real processes', () => {
-  expect([answerTo('nvidia', 'live').joined, answerTo('process', 'live').joined, answerTo('process', 'trial').joined]).toEqual([1, 1, 1])
+  expect([
+    answerTo('nvidia', 'live').joined,
+    answerTo('process', 'live').joined,
+    answerTo('process', 'trial').joined,
+  ]).toEqual([1, 1, 1])
 })
 
 it('without a kind every server joins', () => {

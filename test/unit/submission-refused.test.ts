@@ -9,7 +9,9 @@ describe('a task of a scenario that the controller does not take', () => {
   test('ends the run in one line, with exit code 1', async () => {
     const isFull = (world: World) => (world.controller.engine.cluster.pendingCount = MAX_PENDING_TASKS)
     const run = play({ nodes: [node({ name: 'a' })], tasks: [task({ id: 't1' })] }, { onWorld: isFull })
-    await expect(run).rejects.toThrow(/^the controller refused task t1: 1000000 tasks are pending, and it takes no more/)
+    await expect(run).rejects.toThrow(
+      /^the controller refused task t1: 1000000 tasks are pending, and it takes no more/,
+    )
     expect(exitCodeOf(new SubmissionRefused('t1', { code: 'conflict', detail: 'there is one' }))).toBe(1)
   })
 })

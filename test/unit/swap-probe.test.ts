@@ -173,7 +173,12 @@ describe('a probe that does not bring the task back', () => {
     }
     expect(placementOf(a).residency).toBe('swapping_in')
     cluster.swapped(a)
-    expect(placementOf(a)).toMatchObject({ residency: 'resident', isProbed: false, entry: null, outSince: null })
+    expect(placementOf(a)).toMatchObject({
+      residency: 'resident',
+      isProbed: false,
+      entry: null,
+      outSince: null,
+    })
     cluster.advance(PROBE_S * SECOND)
     expect(placementOf(a).residency).toBe('resident')
   })
@@ -255,13 +260,16 @@ describe('another swap_in_probe_seconds', () => {
   })
 })
 
-it.each([true, false])('a server that says after another start whether its tasks can signal (%s) is believed', (signalsWanted) => {
-  const { cluster, a } = oneIsAway(!signalsWanted)
-  cluster.advance((PROBE_S / 2) * SECOND)
-  cluster.hello(cluster.node('n'), { signals_wanted: signalsWanted })
-  cluster.advance((PROBE_S / 2) * SECOND)
-  expect(placementOf(a).residency).toBe(signalsWanted ? 'swapped_out' : 'swapping_in')
-})
+it.each([true, false])(
+  'a server that says after another start whether its tasks can signal (%s) is believed',
+  (signalsWanted) => {
+    const { cluster, a } = oneIsAway(!signalsWanted)
+    cluster.advance((PROBE_S / 2) * SECOND)
+    cluster.hello(cluster.node('n'), { signals_wanted: signalsWanted })
+    cluster.advance((PROBE_S / 2) * SECOND)
+    expect(placementOf(a).residency).toBe(signalsWanted ? 'swapped_out' : 'swapping_in')
+  },
+)
 
 it('a restart of the controller forgets no allocation that a server holds', () => {
   const cluster = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 0 })

@@ -42,7 +42,10 @@ const GB = 1024
 describe('chooseVictims as in the vectors', () => {
   const path = sharedOrSkip('vectors/victims.json')
   if (path === null) return
-  const vectors = JSON.parse(readFileSync(path, 'utf8')) as { cases: VectorCase[]; sequences: VectorSequence[] }
+  const vectors = JSON.parse(readFileSync(path, 'utf8')) as {
+    cases: VectorCase[]
+    sequences: VectorSequence[]
+  }
 
   it('has cases and sequences to read', () => {
     expect(vectors.cases.length).toBeGreaterThan(0)
@@ -51,7 +54,9 @@ describe('chooseVictims as in the vectors', () => {
 
   for (const vector of vectors.cases) {
     it(vector.name, () => {
-      const choice = chooseVictims([{ gpu: 0, missingMib: vector.shortage_mib, candidates: eligibleOf(vector) }])
+      const choice = chooseVictims([
+        { gpu: 0, missingMib: vector.shortage_mib, candidates: eligibleOf(vector) },
+      ])
       if ('refusal' in vector.expect) return expect(choice.covered).toBe(false)
       expect(idsOf(choice).sort(byCodeUnits)).toEqual(vector.expect.victims.toSorted(byCodeUnits))
       expect(closedOf(choice)).toEqual(vector.expect.rounds_closed.map((name) => `0 ${name}`))
@@ -64,7 +69,9 @@ describe('chooseVictims as in the vectors', () => {
       const victims: string[] = []
       const swapOuts: Record<string, number> = {}
       for (let decision = 1; decision <= vector.decisions; decision++) {
-        const candidates = vector.tasks.map((task) => booked(rounds, candidate({ id: task.id, mib: task.vram_mib })))
+        const candidates = vector.tasks.map((task) =>
+          booked(rounds, candidate({ id: task.id, mib: task.vram_mib })),
+        )
         const choice = chooseVictims([{ gpu: 0, missingMib: vector.shortage_mib, candidates }])
         const ids = idsOf(choice).sort(byCodeUnits)
         victims.push(ids.join('+'))
@@ -97,7 +104,10 @@ describe('chooseVictims on one GPU', () => {
   })
 
   it('stops after a level that is exactly what is missing', () => {
-    const candidates = [candidate({ id: 'a', mib: 4 * GB }), candidate({ id: 'b', mib: 4 * GB, isSwappedThisRound: true, lastSwapOut: 1 })]
+    const candidates = [
+      candidate({ id: 'a', mib: 4 * GB }),
+      candidate({ id: 'b', mib: 4 * GB, isSwappedThisRound: true, lastSwapOut: 1 }),
+    ]
     expect(chooseVictims([{ gpu: 0, missingMib: 4 * GB, candidates }])).toEqual({
       covered: true,
       victims: [{ id: 'a', gpu: 0, class: 'non_p0' }],
@@ -107,14 +117,21 @@ describe('chooseVictims on one GPU', () => {
 
   it('closes the rounds of both classes when both are used up', () => {
     const swapped = { mib: 4 * GB, isSwappedThisRound: true, lastSwapOut: 1 }
-    const candidates = [candidate({ id: 'p', isP0: true, ...swapped }), candidate({ id: 'n', ...swapped }), candidate({ id: 'm', mib: GB })]
+    const candidates = [
+      candidate({ id: 'p', isP0: true, ...swapped }),
+      candidate({ id: 'n', ...swapped }),
+      candidate({ id: 'm', mib: GB }),
+    ]
     const choice = chooseVictims([{ gpu: 0, missingMib: 8 * GB, candidates }])
     expect(idsOf(choice)).toEqual(['m', 'n', 'p'])
     expect(closedOf(choice)).toEqual(['0 non_p0', '0 p0'])
   })
 
   it('seeks the subset in all the blocks it took, not only in the last', () => {
-    const candidates = [candidate({ id: 'old', mib: 10, lastSwapOut: 1 }), candidate({ id: 'recent', mib: 20, lastSwapOut: 2 })]
+    const candidates = [
+      candidate({ id: 'old', mib: 10, lastSwapOut: 1 }),
+      candidate({ id: 'recent', mib: 20, lastSwapOut: 2 }),
+    ]
     expect(idsOf(chooseVictims([{ gpu: 0, missingMib: 15, candidates }]))).toEqual(['recent'])
   })
 
@@ -131,7 +148,11 @@ describe('chooseVictims on one GPU', () => {
   })
 
   it('in collect mode chooses as always when they cover', () => {
-    const candidates = [candidate({ id: 'a', mib: 10 * GB }), candidate({ id: 'b', mib: 12 * GB }), candidate({ id: 'c', mib: 14 * GB })]
+    const candidates = [
+      candidate({ id: 'a', mib: 10 * GB }),
+      candidate({ id: 'b', mib: 12 * GB }),
+      candidate({ id: 'c', mib: 14 * GB }),
+    ]
     expect(idsOf(chooseVictims([{ gpu: 0, missingMib: 11 * GB, candidates }], 'collect'))).toEqual(['b'])
   })
 })
@@ -145,7 +166,11 @@ describe('chooseVictims on several GPUs', () => {
       { gpu: 1, missingMib: 8 * GB, candidates: [narrow, wide] },
       { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
     ])
-    expect(choice).toEqual({ covered: true, victims: [{ id: 'wide', gpu: 0, class: 'non_p0' }], closedRounds: [] })
+    expect(choice).toEqual({
+      covered: true,
+      victims: [{ id: 'wide', gpu: 0, class: 'non_p0' }],
+      closedRounds: [],
+    })
   })
 
   it('adds only what a GPU misses beyond the victims of those before it', () => {
@@ -153,7 +178,10 @@ describe('chooseVictims on several GPUs', () => {
       { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
       { gpu: 3, missingMib: 9 * GB, candidates: [wide, narrow] },
     ])
-    expect(choice.covered && choice.victims.map((victim) => `${victim.id} on ${victim.gpu}`)).toEqual(['wide on 0', 'narrow on 3'])
+    expect(choice.covered && choice.victims.map((victim) => `${victim.id} on ${victim.gpu}`)).toEqual([
+      'wide on 0',
+      'narrow on 3',
+    ])
   })
 
   it('swaps nothing out when one of them is not covered', () => {
@@ -196,13 +224,20 @@ describe('rounds', () => {
     const rounds = newGpuRounds()
     enactRound([rounds], { victims: [victim], closedRounds: [] }, 7)
     expect(booked(rounds, candidate({ id: 'a' }))).toMatchObject({ isSwappedThisRound: true, lastSwapOut: 7 })
-    expect(booked(rounds, candidate({ id: 'newcomer' }))).toMatchObject({ isSwappedThisRound: false, lastSwapOut: null })
+    expect(booked(rounds, candidate({ id: 'newcomer' }))).toMatchObject({
+      isSwappedThisRound: false,
+      lastSwapOut: null,
+    })
   })
 
   it('starts the new round with the already swapped victims alone', () => {
     const rounds = newGpuRounds()
     enactRound([rounds], { victims: [victim, { ...victim, id: 'c' }], closedRounds: [] }, 1)
-    enactRound([rounds], { victims: [victim, { ...victim, id: 'b' }], closedRounds: [{ gpu: 0, class: 'non_p0' }] }, 2)
+    enactRound(
+      [rounds],
+      { victims: [victim, { ...victim, id: 'b' }], closedRounds: [{ gpu: 0, class: 'non_p0' }] },
+      2,
+    )
     const swapped = ['a', 'b', 'c'].filter((id) => booked(rounds, candidate({ id })).isSwappedThisRound)
     expect(swapped).toEqual(['a'])
     expect(rounds.p0.round).toBe(0)
@@ -215,19 +250,32 @@ describe('rounds', () => {
   })
 
   it('knows only the GPUs of its node', () => {
-    expect(() => enactRound([], { victims: [victim], closedRounds: [] }, 1)).toThrow('no rounds are kept for GPU 0')
+    expect(() => enactRound([], { victims: [victim], closedRounds: [] }, 1)).toThrow(
+      'no rounds are kept for GPU 0',
+    )
   })
 
   it('makes a task it forgot a newcomer', () => {
     const rounds = newGpuRounds()
     enactRound([rounds], { victims: [victim], closedRounds: [] }, 1)
     forgetTask(rounds, 'a')
-    expect(booked(rounds, candidate({ id: 'a' }))).toMatchObject({ isSwappedThisRound: false, lastSwapOut: null })
+    expect(booked(rounds, candidate({ id: 'a' }))).toMatchObject({
+      isSwappedThisRound: false,
+      lastSwapOut: null,
+    })
   })
 })
 
 function candidate(fields: Partial<Candidate>): Candidate {
-  return { id: 'task', isP0: false, idleMs: 400_000, mib: 8 * GB, isSwappedThisRound: false, lastSwapOut: null, ...fields }
+  return {
+    id: 'task',
+    isP0: false,
+    idleMs: 400_000,
+    mib: 8 * GB,
+    isSwappedThisRound: false,
+    lastSwapOut: null,
+    ...fields,
+  }
 }
 
 /** The candidate with what the books of its GPU say of it. */
@@ -240,7 +288,13 @@ function booked(rounds: GpuRounds, task: Candidate): Candidate {
 /** Eligibility as the vectors mean it; all their tasks are resident. The refusals' `retry_in_ms` is a matter of eligibility, not of the choice. */
 function eligibleOf(vector: VectorCase): Candidate[] {
   return vector.tasks
-    .filter((task) => task.noswap === 0 && !task.wants && task.idle_ms >= vector.idle_period_ms && task.id !== vector.requester.id)
+    .filter(
+      (task) =>
+        task.noswap === 0 &&
+        !task.wants &&
+        task.idle_ms >= vector.idle_period_ms &&
+        task.id !== vector.requester.id,
+    )
     .filter((task) => task.priority !== 0 || vector.requester.priority === 0)
     .map((task) => ({
       id: task.id,

@@ -3,7 +3,12 @@ import { advise } from '../../simulator/plan/advisor.ts'
 import type { Advice, AdvisorInput } from '../../simulator/plan/advisor.ts'
 import { idlenessOf, longestIdleMs } from '../../simulator/plan/idleness.ts'
 import { kneeOf } from '../../simulator/plan/knee.ts'
-import { DEFAULT_OBJECTIVES, objectiveText, parseObjective, valueOfObjective } from '../../simulator/plan/objective.ts'
+import {
+  DEFAULT_OBJECTIVES,
+  objectiveText,
+  parseObjective,
+  valueOfObjective,
+} from '../../simulator/plan/objective.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
 import { pairedDifference } from '../../simulator/plan/paired-difference.ts'
 import { adviceNotes, adviceSentence, adviceTable } from '../../simulator/report/advice-text.ts'
@@ -16,7 +21,11 @@ import type { Work } from '../../simulator/trace/trace-format.ts'
 import { sweptRun } from '../support/swept-run.ts'
 
 /** Utilization and starvation of each percentage, with a little of each seed on top. */
-function runs(curve: ReadonlyArray<readonly [percent: number, utilization: number, starvation: number]>, seeds = 5, noise = 0): SweepRun[] {
+function runs(
+  curve: ReadonlyArray<readonly [percent: number, utilization: number, starvation: number]>,
+  seeds = 5,
+  noise = 0,
+): SweepRun[] {
   return curve.flatMap(([percent, utilization, starvation]) =>
     Array.from({ length: seeds }, (_, i) => {
       // Odd at one percentage, even at the next: a difference that is not the percentage's doing.
@@ -49,7 +58,11 @@ describe('the advisor', () => {
   it('recommends the highest mean utilization whose objective holds in 95 % of the seeds, not the highest of all', () => {
     const advice = adviceOn(runs(CURVE))
     // 80 %: starvation from 18 to 22 over the seeds. 60 %: from 14 to 18.
-    expect(advice).toMatchObject({ recommended_percent: 60, objectives: ['starvation.total<=20'], caveats: [] })
+    expect(advice).toMatchObject({
+      recommended_percent: 60,
+      objectives: ['starvation.total<=20'],
+      caveats: [],
+    })
     expect(advice.candidates.map(({ overcommit_percent, keeps }) => [overcommit_percent, keeps])).toEqual([
       [0, true],
       [20, true],
@@ -65,8 +78,12 @@ describe('the advisor', () => {
     expect(adviceSentence(advice)).toBe(
       'Overcommit 60 % instead of 0 %: utilization rises from 30.2 % to 55.2 %, starvation rises from 6.0 % to 16.0 %. It has the highest utilization that keeps starvation.total<=20 in 95 % of the seeds: 55.2 % utilization (p10–p90 over 5 seeds: 55.0–55.4 %), with starvation of 18.0 % at the 95th percentile.',
     )
-    expect(adviceNotes(advice)).toEqual(['Second opinion: the knee of mean utilization (Kneedle) is at 40 %.'])
-    expect(adviceTable(advice).split('\n')[4]).toMatch(/^60 % +55\.2 % +55\.0 % +55\.4 % +18\.0 % kept +← recommended$/)
+    expect(adviceNotes(advice)).toEqual([
+      'Second opinion: the knee of mean utilization (Kneedle) is at 40 %.',
+    ])
+    expect(adviceTable(advice).split('\n')[4]).toMatch(
+      /^60 % +55\.2 % +55\.0 % +55\.4 % +18\.0 % kept +← recommended$/,
+    )
   })
 
   it('is the same for runs in any order, and whatever their rows are recomputed from: all it says is in the table of runs', () => {
@@ -76,13 +93,19 @@ describe('the advisor', () => {
     const [head, ...rows] = runsCsv(swept).trim().split('\n')
     const column = (name: string): number => (head as string).split(',').indexOf(name)
     const table = rows.map((row) => row.split(',').map(Number))
-    const kept = [...new Set(table.map((row) => row[column('overcommit_percent')] as number))].filter((percent) => {
-      const values = table.filter((row) => row[0] === percent).map((row) => row[column('starvation_percent')] as number)
-      values.sort((a, b) => a - b)
-      return (values[Math.ceil(0.95 * values.length) - 1] as number) <= 20
-    })
+    const kept = [...new Set(table.map((row) => row[column('overcommit_percent')] as number))].filter(
+      (percent) => {
+        const values = table
+          .filter((row) => row[0] === percent)
+          .map((row) => row[column('starvation_percent')] as number)
+        values.sort((a, b) => a - b)
+        return (values[Math.ceil(0.95 * values.length) - 1] as number) <= 20
+      },
+    )
     const mean = (percent: number): number => {
-      const values = table.filter((row) => row[0] === percent).map((row) => row[column('utilization_percent')] as number)
+      const values = table
+        .filter((row) => row[0] === percent)
+        .map((row) => row[column('utilization_percent')] as number)
       return values.reduce((sum, each) => sum + each, 0) / values.length
     }
     kept.sort((a, b) => mean(b) - mean(a) || a - b)
@@ -93,8 +116,12 @@ describe('the advisor', () => {
   it('says when nothing keeps the objective, and what comes nearest', () => {
     const advice = adviceOn(runs(CURVE), { objectives: [parse('starvation.total<=3')] })
     expect(advice).toMatchObject({ recommended_percent: null, utilization_percent: null, gain: null })
-    expect(advice.caveats).toEqual([{ kind: 'none_keeps', nearest_percent: 0, objective: 'starvation.total<=3', p95: 8 }])
-    expect(adviceSentence(advice)).toBe('No overcommit percentage that was tried keeps starvation.total<=3 in 95 % of the seeds.')
+    expect(advice.caveats).toEqual([
+      { kind: 'none_keeps', nearest_percent: 0, objective: 'starvation.total<=3', p95: 8 },
+    ])
+    expect(adviceSentence(advice)).toBe(
+      'No overcommit percentage that was tried keeps starvation.total<=3 in 95 % of the seeds.',
+    )
     expect(adviceNotes(advice).at(-1)).toContain('Nearest comes 0 %: starvation.total<=3 is 8.0 % there')
   })
 
@@ -102,7 +129,9 @@ describe('the advisor', () => {
     const both = [parse('starvation.total<=50'), parse('swaps_per_hour<=4')]
     expect(adviceOn(runs(CURVE), { objectives: both }).recommended_percent).toBe(40)
     const missing = adviceOn(runs(CURVE), { objectives: [parse('queue_wait.p95<=10m')] })
-    expect(missing.caveats).toEqual([{ kind: 'none_keeps', nearest_percent: 0, objective: 'queue_wait.p95<=10m', p95: null }])
+    expect(missing.caveats).toEqual([
+      { kind: 'none_keeps', nearest_percent: 0, objective: 'queue_wait.p95<=10m', p95: null },
+    ])
     expect(adviceTable(missing)).toContain('– broken')
   })
 
@@ -110,7 +139,11 @@ describe('the advisor', () => {
     const advice = adviceOn(runs([...CURVE.slice(0, 3), [60, 52.1, 9]], 5, 2))
     expect(advice.recommended_percent).toBe(60)
     const [caveat] = advice.caveats
-    expect(caveat).toMatchObject({ kind: 'too_few_seeds', seeds: 5, ties: [{ overcommit_percent: 40, difference: { pairs: 5 } }] })
+    expect(caveat).toMatchObject({
+      kind: 'too_few_seeds',
+      seeds: 5,
+      ties: [{ overcommit_percent: 40, difference: { pairs: 5 } }],
+    })
     expect(adviceNotes(advice)[1]).toMatch(
       /^5 seeds are too few to tell the utilization of 60 % from that of 40 % \(\+\d\.\d\d ± \d\.\d\d points, told by about \d+ seeds\)\.$/,
     )
@@ -123,7 +156,13 @@ describe('the advisor', () => {
       ...run,
       metrics: {
         ...run.metrics,
-        ...sweptRun({ percent: 0, seed: 1, utilization: run.overcommit_percent, starvation: 1, swapsPerHour: 1 }).metrics,
+        ...sweptRun({
+          percent: 0,
+          seed: 1,
+          utilization: run.overcommit_percent,
+          starvation: 1,
+          swapsPerHour: 1,
+        }).metrics,
       },
     }))
     const advice = adviceOn(alike)
@@ -141,7 +180,14 @@ describe('the advisor', () => {
   })
 
   it('says that overcommit cannot help a workload that is never idle', () => {
-    const idleness = { tasks: 10, isComplete: true, swappable: 0, idlePercent: 3, exclusivePercent: 0, idlePeriodMs: 300_000 }
+    const idleness = {
+      tasks: 10,
+      isComplete: true,
+      swappable: 0,
+      idlePercent: 3,
+      exclusivePercent: 0,
+      idlePeriodMs: 300_000,
+    }
     const still = runs(CURVE).map((run) => ({ ...run, metrics: { ...run.metrics, swaps_per_hour: 0 } }))
     const advice = adviceOn(still, { idleness })
     expect(advice.caveats).toContainEqual({ kind: 'no_idleness', idle_period_s: 300, idle_percent: 3 })
@@ -163,7 +209,14 @@ describe('the advisor', () => {
   })
 
   it('claims nothing about idleness from no tasks, from a part of them, or against what the runs show', () => {
-    const idleness = { tasks: 10, isComplete: true, swappable: 0, idlePercent: 3, exclusivePercent: 0, idlePeriodMs: 300_000 }
+    const idleness = {
+      tasks: 10,
+      isComplete: true,
+      swappable: 0,
+      idlePercent: 3,
+      exclusivePercent: 0,
+      idlePeriodMs: 300_000,
+    }
     const still = runs(CURVE).map((run) => ({ ...run, metrics: { ...run.metrics, swaps_per_hour: 0 } }))
     const kindsOf = (swept: readonly SweepRun[], about: typeof idleness): string[] =>
       adviceOn(swept, { idleness: about }).caveats.map(({ kind }) => kind)
@@ -177,9 +230,20 @@ describe('the advisor', () => {
     const wait = (p95: number) => ({ mean: p95 / 2, p50: p95 / 2, p95, p99: p95 })
     const at = (percent: number, utilization: number, starvation: number, p95: number): SweepRun[] =>
       [1, 2, 3].map((seed) =>
-        sweptRun({ percent, seed, utilization: utilization + seed / 100, starvation, queueWait: wait(p95 + seed), swapsPerHour: 3 }),
+        sweptRun({
+          percent,
+          seed,
+          utilization: utilization + seed / 100,
+          starvation,
+          queueWait: wait(p95 + seed),
+          swapsPerHour: 3,
+        }),
       )
-    const advice = adviceOn([...at(0, 31.5, 73, 23_818), ...at(150, 31.54, 19, 673), ...at(200, 31.52, 19, 673)])
+    const advice = adviceOn([
+      ...at(0, 31.5, 73, 23_818),
+      ...at(150, 31.54, 19, 673),
+      ...at(200, 31.52, 19, 673),
+    ])
     expect(advice.changes.map(({ figure, verdict }) => [figure, verdict])).toEqual([
       ['queue_wait.p95', 'better'],
       ['starvation.total', 'better'],
@@ -198,14 +262,25 @@ describe('the advisor', () => {
     )
     expect(adviceOn(spread).knee_percent).toBeNull()
     expect(
-      adviceOn(flat.map(([percent, utilization]) => sweptRun({ percent, seed: 1, utilization, swapsPerHour: 1 }))).knee_percent,
+      adviceOn(
+        flat.map(([percent, utilization]) => sweptRun({ percent, seed: 1, utilization, swapsPerHour: 1 })),
+      ).knee_percent,
     ).toBeNull()
-    const steep = flat.map(([percent, utilization]) => sweptRun({ percent, seed: 1, utilization: 10 * utilization, swapsPerHour: 1 }))
+    const steep = flat.map(([percent, utilization]) =>
+      sweptRun({ percent, seed: 1, utilization: 10 * utilization, swapsPerHour: 1 }),
+    )
     expect(adviceOn(steep).knee_percent).toBe(50)
   })
 
   it('says in its first sentence that most GPU-hours are tasks that take whole GPUs', () => {
-    const idleness = { tasks: 10, isComplete: true, swappable: 1, idlePercent: 3, exclusivePercent: 74.04, idlePeriodMs: 300_000 }
+    const idleness = {
+      tasks: 10,
+      isComplete: true,
+      swappable: 1,
+      idlePercent: 3,
+      exclusivePercent: 74.04,
+      idlePeriodMs: 300_000,
+    }
     const advice = adviceOn(runs(CURVE), { idleness })
     expect(advice.caveats[0]).toEqual({ kind: 'mostly_exclusive', exclusive_percent: 74.04 })
     expect(adviceSentence(advice)).toMatch(
@@ -221,18 +296,28 @@ describe('the advisor', () => {
       metrics: { ...run.metrics, tasks: { ...run.metrics.tasks, submitted: 9, fit_nowhere: i % 4 } },
     }))
     expect(adviceOn(swept).caveats).toContainEqual({ kind: 'fit_nowhere', tasks: 3, submitted: 9 })
-    expect(adviceOn(swept)).toMatchObject({ recommended_percent: null, utilization_percent: null, gain: null, changes: [] })
+    expect(adviceOn(swept)).toMatchObject({
+      recommended_percent: null,
+      utilization_percent: null,
+      gain: null,
+      changes: [],
+    })
     expect(adviceSentence(adviceOn(swept))).toBe(
       'No recommendation: 3 of 9 tasks fit on no node that is up, even when it is empty. Add nodes or GPUs that are large enough, or leave these tasks out.',
     )
-    expect(adviceNotes(adviceOn(swept)).join('\n')).toContain('No starvation and no wait counts the 3 tasks that fit nowhere')
+    expect(adviceNotes(adviceOn(swept)).join('\n')).toContain(
+      'No starvation and no wait counts the 3 tasks that fit nowhere',
+    )
     expect(adviceTable(adviceOn(swept))).not.toContain('recommended')
   })
 
   it('says when a higher percentage than any tried may be better, and when seeds are uneven', () => {
     const rising = runs(CURVE.slice(0, 3))
     expect(adviceOn(rising).caveats).toEqual([{ kind: 'highest_tried', overcommit_percent: 40 }])
-    expect(adviceOn(rising.slice(1)).caveats.map(({ kind }) => kind)).toEqual(['highest_tried', 'uneven_seeds'])
+    expect(adviceOn(rising.slice(1)).caveats.map(({ kind }) => kind)).toEqual([
+      'highest_tried',
+      'uneven_seeds',
+    ])
     expect(adviceNotes(adviceOn(rising.slice(1))).slice(1)).toEqual([
       '40 % is the highest percentage that was tried: a higher one may be better.',
       'Some percentages were run with other seeds than others, so their means do not compare seed by seed.',
@@ -286,7 +371,8 @@ describe('the knee', () => {
   })
 
   it('is none in a line, in a curve that rises ever more, in one that only falls, and with two points', () => {
-    const of = (y: (x: number) => number): number | null => kneeOf([0, 1, 2, 3, 4, 5, 6].map((x) => ({ x, y: y(x) })))
+    const of = (y: (x: number) => number): number | null =>
+      kneeOf([0, 1, 2, 3, 4, 5, 6].map((x) => ({ x, y: y(x) })))
     expect([of((x) => 2 * x), of((x) => x * x), of((x) => -x), of(() => 3)]).toEqual([null, null, null, null])
     expect(kneeOf([])).toBeNull()
     expect(
@@ -299,7 +385,9 @@ describe('the knee', () => {
 
   it('is looked for where the curve rises; what falls behind its peak does not count', () => {
     const y = [0, 60, 80, 85, 88, 90, 50, 20]
-    expect(kneeOf(y.map((each, x) => ({ x, y: each })))).toBe(kneeOf(y.slice(0, 6).map((each, x) => ({ x, y: each }))))
+    expect(kneeOf(y.map((each, x) => ({ x, y: each })))).toBe(
+      kneeOf(y.slice(0, 6).map((each, x) => ({ x, y: each }))),
+    )
   })
 })
 
@@ -358,7 +446,11 @@ describe('idleness', () => {
   })
 
   it('counts the tasks that may be swapped and are idle for long, and the idle share of all GPU time', async () => {
-    const tasks = [task(phases([100, 300])), task(phases([100, 300]), 1), task({ kind: 'duration', ms: 400 }, 0, 2)]
+    const tasks = [
+      task(phases([100, 300])),
+      task(phases([100, 300]), 1),
+      task({ kind: 'duration', ms: 400 }, 0, 2),
+    ]
     let closed = 0
     const source = { ...makeSource(() => tasks.shift() ?? null), close: async () => void (closed += 1) }
     expect(await idlenessOf(source, 300)).toEqual({
@@ -379,7 +471,8 @@ describe('idleness', () => {
   })
 
   it('counts the tasks that are there at the start: a snapshot of a cluster has no others', async () => {
-    const present = (placed: object | null, work: Work): StartTask => ({ ...task(work), state: { placed } }) as unknown as StartTask
+    const present = (placed: object | null, work: Work): StartTask =>
+      ({ ...task(work), state: { placed } }) as unknown as StartTask
     const nothing = makeSource(() => null)
     const busy = { kind: 'duration', ms: 400 } as const
     const tasks = [

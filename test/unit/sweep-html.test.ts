@@ -15,7 +15,11 @@ import { sweptRun } from '../support/swept-run.ts'
 
 const HOSTILE = `<script>alert(1)</script>"'&`
 
-function report(name = 'plan', settings: readonly Settings[] = [{}], library: ChartLibrary | null = null): string {
+function report(
+  name = 'plan',
+  settings: readonly Settings[] = [{}],
+  library: ChartLibrary | null = null,
+): string {
   const runs = settings.flatMap((each) =>
     [0, 20, 40, 60].flatMap((percent) =>
       [1, 2, 3].map((seed) =>
@@ -55,8 +59,12 @@ describe('the page of a sweep', () => {
     const page = report()
     const style = /<style>([^]*)<\/style>/.exec(page)?.[1] as string
     const hash = createHash('sha256').update(style).digest('base64')
-    expect(page).toContain(`content="default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'"`)
-    expect(page).not.toMatch(/<script>|<link|<img|<iframe|https?:|url\((?!#)|@import|\son\w+=|\sstyle=|javascript:/i)
+    expect(page).toContain(
+      `content="default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'"`,
+    )
+    expect(page).not.toMatch(
+      /<script>|<link|<img|<iframe|https?:|url\((?!#)|@import|\son\w+=|\sstyle=|javascript:/i,
+    )
     expect(style).toContain('prefers-color-scheme: dark')
     expect(report()).toBe(page)
   })
@@ -71,7 +79,9 @@ describe('the page of a sweep', () => {
     const scripts = [...page.matchAll(/<script>([^]*?)<\/script>/g)].map(([, text]) => text)
     const styles = [...page.matchAll(/<style>([^]*?)<\/style>/g)].map(([, text]) => text)
     expect([scripts.length, styles.length]).toEqual([2, 2])
-    expect(page).toContain(`style-src ${styles.map(hashOf).join(' ')}; script-src ${scripts.map(hashOf).join(' ')}; base-uri 'none'`)
+    expect(page).toContain(
+      `style-src ${styles.map(hashOf).join(' ')}; script-src ${scripts.map(hashOf).join(' ')}; base-uri 'none'`,
+    )
     expect(scripts[0]).toContain('Permission is hereby granted')
     expect(page).not.toMatch(/<script [^t]|<link|<img|<iframe|\ssrc=|@import/)
     const data = [...page.matchAll(/<script type="application\/json">([^]*?)<\/script>/g)].map(
@@ -105,7 +115,9 @@ describe('the page of a sweep', () => {
 
 describe('the page of a sweep over servers that cannot signal', () => {
   const pageOf = (unheard: number): string => {
-    const runs = [0, 20].flatMap((percent) => [1, 2].map((seed) => sweptRun({ percent, seed, unheard: (unheard * percent) / 20 })))
+    const runs = [0, 20].flatMap((percent) =>
+      [1, 2].map((seed) => sweptRun({ percent, seed, unheard: (unheard * percent) / 20 })),
+    )
     const advice = [{ settings: {}, ...advise({ runs, objectives: DEFAULT_OBJECTIVES, idleness: null }) }]
     return htmlReport({ name: 'unaware', runs, summary: summarize(runs), advice, library: null })
   }
@@ -119,7 +131,8 @@ describe('the page of a sweep over servers that cannot signal', () => {
 })
 
 describe('the page of many combinations', () => {
-  const fields = (count: number): readonly Settings[] => Array.from({ length: count }, (_, i) => ({ 'fleet.0.count': i + 1 }))
+  const fields = (count: number): readonly Settings[] =>
+    Array.from({ length: count }, (_, i) => ({ 'fleet.0.count': i + 1 }))
 
   it('says which is best, and has the way to each; of more than four only the best is open', () => {
     const page = report('plan', fields(6))
@@ -154,7 +167,8 @@ describe('the page of many combinations', () => {
     expect(page.match(/class="tick middle"[^>]*>\s*overcommit, %/g)).toHaveLength(1)
     const ids = [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
     expect(new Set(ids).size).toBe(ids.length)
-    for (const [, id] of page.matchAll(/href="#([^"]+)"|url\(#([^)]+)\)/g)) if (id !== undefined) expect(ids).toContain(id)
+    for (const [, id] of page.matchAll(/href="#([^"]+)"|url\(#([^)]+)\)/g))
+      if (id !== undefined) expect(ids).toContain(id)
     expect(page.length / 40).toBeLessThan(12_000)
   })
 })
@@ -174,7 +188,9 @@ describe('markup', () => {
   })
 
   it('escapes what is put into it once, and lets markup be', () => {
-    expect(markup`<b title="${'"'}">${[markup`<i>${'<'}</i>`, null, 3]}</b>`.text).toBe('<b title="&quot;"><i>&lt;</i>3</b>')
+    expect(markup`<b title="${'"'}">${[markup`<i>${'<'}</i>`, null, 3]}</b>`.text).toBe(
+      '<b title="&quot;"><i>&lt;</i>3</b>',
+    )
   })
 })
 

@@ -13,7 +13,13 @@ import { sha256 } from '../../cli/sweep/run-store.ts'
 const HASH = 'a'.repeat(64)
 const BLOB = { sha256: HASH, bytes: 10, chunks: 1 }
 const JOB = {
-  ...{ format: FORMAT, version: '0.1.0', commit: null, sweep: '0123456789abcdef01234567', run: '80-s3-1f9c04ab' },
+  ...{
+    format: FORMAT,
+    version: '0.1.0',
+    commit: null,
+    sweep: '0123456789abcdef01234567',
+    run: '80-s3-1f9c04ab',
+  },
   ...{ overcommit_percent: 80, seed: 3, point: BLOB, files: 'all', silent_ms: 1_000 },
 }
 const POINT = {
@@ -24,7 +30,15 @@ const POINT = {
   identity: {},
   traces: { 't.trace.jsonl': { ...BLOB, suffix: '' } },
 }
-const DONE = { format: FORMAT, run: '0-s1', kind: 'done', result: {}, timing: {}, operator_faults: [], files: { 'tasks.csv': BLOB } }
+const DONE = {
+  format: FORMAT,
+  run: '0-s1',
+  kind: 'done',
+  result: {},
+  timing: {},
+  operator_faults: [],
+  files: { 'tasks.csv': BLOB },
+}
 
 const bytesOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
 
@@ -49,7 +63,9 @@ describe('A message', () => {
     expect(readJob(bytesOf(JOB))).toEqual({ ok: true, value: JOB })
     expect(readPoint(bytesOf(POINT))).toEqual({ ok: true, value: POINT })
     expect(readResult(bytesOf(DONE))).toEqual({ ok: true, value: DONE })
-    expect(readResult(bytesOf({ format: FORMAT, run: '0-s1', kind: 'failed', name: 'Error', message: 'x' })).ok).toBe(true)
+    expect(
+      readResult(bytesOf({ format: FORMAT, run: '0-s1', kind: 'failed', name: 'Error', message: 'x' })).ok,
+    ).toBe(true)
   })
 
   it.each<[string, object]>([
@@ -77,7 +93,10 @@ describe('A message', () => {
     ['silent_ms', { silent_ms: 0 }],
     ['silent_ms', { silent_ms: 1e12 }],
   ])('with another %s is no job: %j', (member, changes) => {
-    expect(readJob(bytesOf({ ...JOB, ...changes }))).toEqual({ ok: false, why: `member ${member} is missing or out of bounds` })
+    expect(readJob(bytesOf({ ...JOB, ...changes }))).toEqual({
+      ok: false,
+      why: `member ${member} is missing or out of bounds`,
+    })
   })
 
   it.each<[string, object]>([
@@ -85,12 +104,20 @@ describe('A message', () => {
     ['traces/suffix', { traces: { a: BLOB } }],
     ['traces/bytes', { traces: { a: { ...BLOB, bytes: 2 ** 31, suffix: '' } } }],
     ['traces/sha256', { traces: { a: { ...BLOB, sha256: `${HASH}/..`, suffix: '' } } }],
-    ['traces', { traces: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`t${i}`, { ...BLOB, suffix: '' }])) }],
+    [
+      'traces',
+      {
+        traces: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`t${i}`, { ...BLOB, suffix: '' }])),
+      },
+    ],
     ['settings', { settings: { '__proto__.x': 1 } }],
     ['settings', { settings: { 'config.safety_reserve_mib': {} } }],
     ['text', { text: 'x'.repeat(1024 * 1024 + 1) }],
   ])('with another %s is no scenario of a sweep', (member, changes) => {
-    expect(readPoint(bytesOf({ ...POINT, ...changes }))).toEqual({ ok: false, why: `member ${member} is missing or out of bounds` })
+    expect(readPoint(bytesOf({ ...POINT, ...changes }))).toEqual({
+      ok: false,
+      why: `member ${member} is missing or out of bounds`,
+    })
   })
 
   it.each<[string, object]>([
@@ -99,7 +126,10 @@ describe('A message', () => {
     ['kind', { kind: 'other' }],
     ['run', { run: 'a/b' }],
   ])('with another %s is no result', (member, changes) => {
-    expect(readResult(bytesOf({ ...DONE, ...changes }))).toEqual({ ok: false, why: `member ${member} is missing or out of bounds` })
+    expect(readResult(bytesOf({ ...DONE, ...changes }))).toEqual({
+      ok: false,
+      why: `member ${member} is missing or out of bounds`,
+    })
   })
 })
 
@@ -113,20 +143,26 @@ describe('Content from the broker', () => {
 
   it('that unpacks to more than was announced is refused before it is unpacked', async () => {
     const ref = { sha256: HASH, bytes: 1_000_000, chunks: 1 }
-    await expect(getBlob(streamOf(bomb), 's', 'blob', ref)).rejects.toThrow(/larger than the 1000000 bytes that were announced/)
+    await expect(getBlob(streamOf(bomb), 's', 'blob', ref)).rejects.toThrow(
+      /larger than the 1000000 bytes that were announced/,
+    )
   })
 
   it('whose chunks are more than was announced is refused while it is read', async () => {
     const ref = { sha256: HASH, bytes: 10, chunks: 3 }
-    await expect(getBlob(streamOf(bomb, bomb, bomb), 's', 'blob', ref)).rejects.toThrow(/larger than the 10 bytes/)
+    await expect(getBlob(streamOf(bomb, bomb, bomb), 's', 'blob', ref)).rejects.toThrow(
+      /larger than the 10 bytes/,
+    )
   })
 
   it('that is shorter than was announced, or no gzip, is refused', async () => {
     const short = gzipSync('abc')
-    await expect(getBlob(streamOf(short), 's', 'blob', { sha256: sha256('abc'), bytes: 4, chunks: 1 })).rejects.toThrow(/come back changed/)
-    await expect(getBlob(streamOf(Buffer.from('abc')), 's', 'blob', { sha256: sha256('abc'), bytes: 3, chunks: 1 })).rejects.toThrow(
-      /unpacked/,
-    )
+    await expect(
+      getBlob(streamOf(short), 's', 'blob', { sha256: sha256('abc'), bytes: 4, chunks: 1 }),
+    ).rejects.toThrow(/come back changed/)
+    await expect(
+      getBlob(streamOf(Buffer.from('abc')), 's', 'blob', { sha256: sha256('abc'), bytes: 3, chunks: 1 }),
+    ).rejects.toThrow(/unpacked/)
   })
 })
 
@@ -134,7 +170,12 @@ describe('Traces on a worker', () => {
   let folder: string
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'headroom-shelf-'))))
   afterEach(() => rmSync(folder, { recursive: true }))
-  const ref = (hash: string, suffix: '' | '.gz' = '') => ({ sha256: hash.repeat(64), bytes: 4, chunks: 1, suffix })
+  const ref = (hash: string, suffix: '' | '.gz' = '') => ({
+    sha256: hash.repeat(64),
+    bytes: 4,
+    chunks: 1,
+    suffix,
+  })
   const fetch = () => Promise.resolve(Buffer.from('1234'))
 
   it('are fetched once, are named by a number, and make room when nothing reads them', async () => {
@@ -142,7 +183,11 @@ describe('Traces on a worker', () => {
     let fetched = 0
     const counted = () => ((fetched += 1), fetch())
     const [first, same] = await Promise.all([shelf.hold(ref('a'), counted), shelf.hold(ref('a'), counted)])
-    expect([first.path, same.path, fetched]).toEqual([join(folder, '1.trace.jsonl'), join(folder, '1.trace.jsonl'), 1])
+    expect([first.path, same.path, fetched]).toEqual([
+      join(folder, '1.trace.jsonl'),
+      join(folder, '1.trace.jsonl'),
+      1,
+    ])
     const other = await shelf.hold(ref('b', '.gz'), fetch)
     expect(other.path).toBe(join(folder, '2.trace.jsonl.gz'))
     other.release()

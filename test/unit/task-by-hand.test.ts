@@ -9,7 +9,10 @@ const SECOND = 1000
 const IDLE_MS = 300 * SECOND
 
 /** One GPU of 100 MiB where twice as much may be promised, no reserve. */
-function oneGpu(over: ConstructorParameters<typeof ClusterBuilder>[0] = {}, hostSwapMib = 1000): ClusterBuilder {
+function oneGpu(
+  over: ConstructorParameters<typeof ClusterBuilder>[0] = {},
+  hostSwapMib = 1000,
+): ClusterBuilder {
   const b = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 100, ...over })
   b.addNode({ id: 'n', gpus: [100], hostSwapMib })
   return b
@@ -55,7 +58,12 @@ describe('a held task', () => {
     b.byHand(asks, 'hold')
     b.swapped(idle)
     b.cycle()
-    expect([asks.state, asks.claim, b.gpus[0]?.owners, b.gpus[0]?.swappableMib]).toEqual(['pending', null, [], 60])
+    expect([asks.state, asks.claim, b.gpus[0]?.owners, b.gpus[0]?.swappableMib]).toEqual([
+      'pending',
+      null,
+      [],
+      60,
+    ])
   })
 
   it('waits from its release on: it neither ages nor reserves for the time it was held', () => {
@@ -75,7 +83,11 @@ describe('a held task', () => {
     expect([b.cluster.waiting.gpus, b.byHand(task, 'hold')]).toEqual([0, null])
     b.update(task, { priority: 0 })
     b.cycle()
-    expect([task.state, task.queue, b.events.filter(({ kind }) => kind === 'task_held').length]).toEqual(['pending', null, 1])
+    expect([task.state, task.queue, b.events.filter(({ kind }) => kind === 'task_held').length]).toEqual([
+      'pending',
+      null,
+      1,
+    ])
     expect(only(restarted(b))).toMatchObject({ isHeld: true, queue: null })
   })
 
@@ -83,7 +95,9 @@ describe('a held task', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.settle()
-    expect(b.byHand(task, 'hold')).toBe('task t1 is running; only a pending task can be held: swap it out or requeue it')
+    expect(b.byHand(task, 'hold')).toBe(
+      'task t1 is running; only a pending task can be held: swap it out or requeue it',
+    )
     expect(b.byHand(task, 'release')).toBe('task t1 is running; it is not held')
   })
 })
@@ -95,7 +109,12 @@ describe('a swap-out by hand', () => {
     b.settle()
     expect(b.byHand(task, 'swap-out')).toBeNull()
     b.cycle()
-    expect(b.effects.at(-1)).toMatchObject({ kind: 'swap_out', taskId: 't1', generation: 1, forceActive: false })
+    expect(b.effects.at(-1)).toMatchObject({
+      kind: 'swap_out',
+      taskId: 't1',
+      generation: 1,
+      forceActive: false,
+    })
     b.swapped(task)
     b.advance(10_000 * SECOND)
     expect(placementOf(task)).toMatchObject({ residency: 'swapped_out', entry: null })
@@ -139,7 +158,9 @@ describe('a swap-out by hand', () => {
     b.cycle()
     expect(b.byHand(task, 'swap-out')).toBe('task t1 is swapping out; only a resident one can be swapped out')
     b.swapped(task, true)
-    expect(b.byHand(task, 'swap-out')).toBe('task t1 failed to swap a moment ago; it may be tried again in 30 s')
+    expect(b.byHand(task, 'swap-out')).toBe(
+      'task t1 failed to swap a moment ago; it may be tried again in 30 s',
+    )
     b.advance(30 * SECOND)
     expect(b.byHand(task, 'swap-out')).toBeNull()
   })
@@ -218,7 +239,11 @@ describe('max_runtime_seconds', () => {
     b.advance(99 * SECOND)
     expect(placementOf(task).stopping).toBeNull()
     b.advance(SECOND)
-    expect(b.effects.at(-1)).toMatchObject({ kind: 'stop', taskId: 't1', reason: 'max_runtime_seconds (100) is over' })
+    expect(b.effects.at(-1)).toMatchObject({
+      kind: 'stop',
+      taskId: 't1',
+      reason: 'max_runtime_seconds (100) is over',
+    })
     b.stopped(task)
     expect(task).toMatchObject({ state: 'failed', endReason: 'max_runtime_seconds (100) is over' })
     expect(b.cluster.runtimeLimits.size).toBe(0)
@@ -257,7 +282,10 @@ describe('max_runtime_seconds', () => {
 
   it('does not undo a cancel, and a requeue comes too late', () => {
     const b = oneGpu()
-    const [one, two] = [b.submit({ vramMib: 30, maxRuntimeSeconds: 100 }), b.submit({ vramMib: 30, maxRuntimeSeconds: 100 })]
+    const [one, two] = [
+      b.submit({ vramMib: 30, maxRuntimeSeconds: 100 }),
+      b.submit({ vramMib: 30, maxRuntimeSeconds: 100 }),
+    ]
     b.settle()
     b.cancel(one)
     b.advance(100 * SECOND)
@@ -307,7 +335,10 @@ describe('a drained node', () => {
     b.settle()
     b.drain(b.node('a'), 60 * SECOND)
     const next = restarted(b)
-    expect(next.node('a')).toMatchObject({ isCordoned: true, drain: { movesAt: b.now + 60 * SECOND, by: 'a test' } })
+    expect(next.node('a')).toMatchObject({
+      isCordoned: true,
+      drain: { movesAt: b.now + 60 * SECOND, by: 'a test' },
+    })
     next.advance(60 * SECOND)
     expect(placementOf(only(next)).stopping?.then).toBe('pending')
   })
@@ -319,6 +350,10 @@ describe('a drained node', () => {
     b.drain(b.node('a'), 60 * SECOND)
     b.cordon(b.node('a'), false)
     b.advance(60 * SECOND)
-    expect([b.node('a').drain, b.node('a').isCordoned, placementOf(task).stopping]).toEqual([null, false, null])
+    expect([b.node('a').drain, b.node('a').isCordoned, placementOf(task).stopping]).toEqual([
+      null,
+      false,
+      null,
+    ])
   })
 })

@@ -20,17 +20,33 @@ it('from a server that says nothing of it to one that does, and back', async () 
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   let seq = 0
   const start = async (): Promise<Controller> => {
-    const controller = createController({ clock, random: createSeededRandom(1), bus, store }, { areHeartbeatsElided: true })
+    const controller = createController(
+      { clock, random: createSeededRandom(1), bus, store },
+      { areHeartbeatsElided: true },
+    )
     await controller.start()
     return controller
   }
   const shown = ({ views }: Controller): unknown => {
     const node = views.node(ID)
-    return node === undefined ? 'unknown' : presentNode(node, DEFAULT_CONFIG, readingsOf(node, views)).task_identity
+    return node === undefined
+      ? 'unknown'
+      : presentNode(node, DEFAULT_CONFIG, readingsOf(node, views)).task_identity
   }
   const says = (more: Partial<Hello>): void => {
-    const envelope = { v: PROTOCOL_VERSION, sent_mono: ++seq, boot: { counter: 1, random: 'x' }, seq, epoch: 1 } as const
-    bus.request(nodeSubject(ID, 'hello'), { ...envelope, id: `h${seq}`, body: { ...HELLO, ...more } }, 1000, () => {})
+    const envelope = {
+      v: PROTOCOL_VERSION,
+      sent_mono: ++seq,
+      boot: { counter: 1, random: 'x' },
+      seq,
+      epoch: 1,
+    } as const
+    bus.request(
+      nodeSubject(ID, 'hello'),
+      { ...envelope, id: `h${seq}`, body: { ...HELLO, ...more } },
+      1000,
+      () => {},
+    )
     clock.run(clock.now(), () => false)
   }
   const first = await start()

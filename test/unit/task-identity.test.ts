@@ -9,13 +9,23 @@ const ORDINARY = 1_000
 
 it('as root each attempt gets a user of its own, unless one user, or root, was chosen', () => {
   expect(taskIdentityOf({ allowExec: true }, 0)).toEqual({ kind: 'uid_per_attempt', ids: IDS })
-  expect(taskIdentityOf({ taskUids: { from: 5_000_000, to: 5_000_009 } }, 0)).toMatchObject({ ids: { from: 5_000_000 } })
-  expect(taskIdentityOf({ taskUser: '65534:65534' }, 0)).toEqual({ kind: 'task_user', uid: 65_534, gid: 65_534, home: '/', ids: IDS })
+  expect(taskIdentityOf({ taskUids: { from: 5_000_000, to: 5_000_009 } }, 0)).toMatchObject({
+    ids: { from: 5_000_000 },
+  })
+  expect(taskIdentityOf({ taskUser: '65534:65534' }, 0)).toEqual({
+    kind: 'task_user',
+    uid: 65_534,
+    gid: 65_534,
+    home: '/',
+    ids: IDS,
+  })
   for (const taskUser of ['root', '0:0']) expect(taskIdentityOf({ taskUser }, 0)).toEqual({ kind: 'root' })
 })
 
 it('a server that is not root shares its user with its tasks, and needs to be told so where it runs commands', () => {
-  expect(() => taskIdentityOf({ allowExec: true }, ORDINARY)).toThrow(/run it as root .* or say --tasks-as-me/)
+  expect(() => taskIdentityOf({ allowExec: true }, ORDINARY)).toThrow(
+    /run it as root .* or say --tasks-as-me/,
+  )
   for (const options of [{ allowExec: true, tasksAsMe: true }, {}]) {
     expect(taskIdentityOf(options, ORDINARY)).toEqual({ kind: 'server_user' })
   }
@@ -27,7 +37,11 @@ it.each([
   [{ taskUser: 'no-such-user' }, 0, /there is no user "no-such-user"/],
   [{ taskUser: 'nobody' }, ORDINARY, /--task-user: only a server that runs as root/],
   [{ taskUids: IDS }, ORDINARY, /--task-uids: only a server that runs as root/],
-  [{ taskUids: { from: 60_000, to: 70_000 } }, 0, /65534 is user nobody of this host; choose a range without users/],
+  [
+    { taskUids: { from: 60_000, to: 70_000 } },
+    0,
+    /65534 is user nobody of this host; choose a range without users/,
+  ],
 ])('%j of user %i is refused', (options, uid, why) => {
   expect(() => taskIdentityOf(options, uid)).toThrow(why)
 })
@@ -38,7 +52,8 @@ it('tasks that share the user of the server take a broker without keys on loopba
     return { urls: [url], auth, tls: null, inboxPrefix: '_INBOX' } as const
   }
   const shared = { kind: 'server_user' } as const
-  for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '[::1]']) checkBroker(shared, settings(`nats://${host}:4222`, 'none'))
+  for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '[::1]'])
+    checkBroker(shared, settings(`nats://${host}:4222`, 'none'))
   for (const host of ['10.0.0.1', 'broker', '127.example', '[::2]', '128.0.0.1']) {
     expect(() => checkBroker(shared, settings(`nats://${host}:4222`, 'none'))).toThrow(/on loopback only/)
     checkBroker(shared, settings(`nats://${host}:4222`, 'token'))

@@ -10,12 +10,29 @@ import { VirtualClock } from '../../simulator/virtual-clock.ts'
 const NODE = '6b1f4a0e-0b5c-4e53-a7a7-8c6f7d1a2b3c'
 
 function sealed(body: ControllerBody | NodeBody): Envelope {
-  return { v: PROTOCOL_VERSION, id: '1', sent_mono: 0, boot: { counter: 1, random: 'a' }, seq: 1, epoch: 1, body }
+  return {
+    v: PROTOCOL_VERSION,
+    id: '1',
+    sent_mono: 0,
+    boot: { counter: 1, random: 'a' },
+    seq: 1,
+    epoch: 1,
+    body,
+  }
 }
 
 function chunk(fields: Partial<LogChunk> = {}): LogChunk {
   const data = Buffer.from('hello').toString('base64')
-  return { op: 'log', task_id: 't', attempt: 2, stream: 'stdout', offset: 10, data, is_ended: false, ...fields }
+  return {
+    op: 'log',
+    task_id: 't',
+    attempt: 2,
+    stream: 'stdout',
+    offset: 10,
+    data,
+    is_ended: false,
+    ...fields,
+  }
 }
 
 interface Asked {
@@ -25,7 +42,10 @@ interface Asked {
 }
 
 /** A server that answers every request so; null: it does not answer. */
-function serverThatSays(answer: ((request: Envelope) => NodeBody | ControllerBody) | null, mayAsk = true): Asked {
+function serverThatSays(
+  answer: ((request: Envelope) => NodeBody | ControllerBody) | null,
+  mayAsk = true,
+): Asked {
   const clock = new VirtualClock(0)
   const bus = new SimBus({ clock, mode: 'wire', delayMs: 1 })
   const requests: Envelope[] = []
@@ -87,7 +107,11 @@ describe('reading what a task has written', () => {
     clock.run(60_000, () => false)
     const answers = await Promise.all(reads)
     expect(requests).toHaveLength(8)
-    expect(answers.filter((answer) => answer !== null && 'refused' in answer && answer.refused === 'too_many_reads')).toHaveLength(12)
+    expect(
+      answers.filter(
+        (answer) => answer !== null && 'refused' in answer && answer.refused === 'too_many_reads',
+      ),
+    ).toHaveLength(12)
     const again = logs.read(NODE, 't', 2, 'stdout', 0, 5)
     clock.run(120_000, () => false)
     expect(await again).toEqual(chunk({ offset: 0 }))

@@ -10,7 +10,10 @@ afterEach(() => sockets?.closeAll())
 
 it('asks again for a larger allocation that waits when a smaller one, which came later, is granted', async () => {
   const asked: number[] = []
-  sockets = new TaskSockets(temporaryFolder(), () => null, { busy: () => {}, allocationWanted: (_task, _attempt, mib) => asked.push(mib) })
+  sockets = new TaskSockets(temporaryFolder(), () => null, {
+    busy: () => {},
+    allocationWanted: (_task, _attempt, mib) => asked.push(mib),
+  })
   const socket = createConnection(await sockets.open('a', 1))
   await once(socket, 'connect')
   let said = ''
@@ -23,7 +26,9 @@ it('asks again for a larger allocation that waits when a smaller one, which came
   expect(asked.slice(4)).toEqual([9_000])
   sockets.answer('a', 1, 9_000, false)
   await until('all are answered', () => said.split('\n').length === 4)
-  expect(said).toBe('{"allocate_mib":300,"granted":true}\n{"allocate_mib":6000,"granted":true}\n{"allocate_mib":9000,"granted":false}\n')
+  expect(said).toBe(
+    '{"allocate_mib":300,"granted":true}\n{"allocate_mib":6000,"granted":true}\n{"allocate_mib":9000,"granted":false}\n',
+  )
   expect(asked.length).toBe(5)
   socket.destroy()
 })

@@ -8,7 +8,8 @@ import { paletteOf, visible, visibleLines } from '../../cli/terminal-text.ts'
 import { parseVram } from '../../cli/vram-size.ts'
 
 const HOSTILE = 'a\u001b[31m\u009b2J\u0007\u007f\u202e\u2028\rb\n\tc'
-const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/
+const UNSAFE =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/
 
 class Paper {
   text = ''
@@ -33,23 +34,26 @@ describe('text that came from elsewhere', () => {
     expect(visibleLines('a\r\nb\tc\rd\u001b')).toBe('a\nb\tc\\rd\\x1b')
   })
 
-  test.each(OUTPUT_FORMATS)('never reaches the terminal raw in -o %s, and machines read it back', async (format) => {
-    const text = fc.string({ unit: 'binary' }).map((one) => one.replaceAll(/[\ud800-\udfff]/g, ''))
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(text, fc.constant(HOSTILE)), async (name) => {
-        const rows = [{ name, n: 1 }]
-        const paper = new Paper()
-        await printList(rows, COLUMNS, format, paper)
-        expect(paper.text).not.toMatch(UNSAFE)
-        if (format === 'json' || format === 'jsonl') expect([JSON.parse(paper.text)].flat()).toEqual(rows)
-        if (format === 'yaml') expect(parseDocument(paper.text).toJS()).toEqual(rows)
-        const one = new Paper()
-        await printOne({ [name]: name }, [[name, [name, 'x']]], format, one)
-        expect(one.text).not.toMatch(UNSAFE)
-      }),
-      { numRuns: 300 },
-    )
-  })
+  test.each(OUTPUT_FORMATS)(
+    'never reaches the terminal raw in -o %s, and machines read it back',
+    async (format) => {
+      const text = fc.string({ unit: 'binary' }).map((one) => one.replaceAll(/[\ud800-\udfff]/g, ''))
+      await fc.assert(
+        fc.asyncProperty(fc.oneof(text, fc.constant(HOSTILE)), async (name) => {
+          const rows = [{ name, n: 1 }]
+          const paper = new Paper()
+          await printList(rows, COLUMNS, format, paper)
+          expect(paper.text).not.toMatch(UNSAFE)
+          if (format === 'json' || format === 'jsonl') expect([JSON.parse(paper.text)].flat()).toEqual(rows)
+          if (format === 'yaml') expect(parseDocument(paper.text).toJS()).toEqual(rows)
+          const one = new Paper()
+          await printOne({ [name]: name }, [[name, [name, 'x']]], format, one)
+          expect(one.text).not.toMatch(UNSAFE)
+        }),
+        { numRuns: 300 },
+      )
+    },
+  )
 })
 
 describe('tables', () => {
@@ -99,7 +103,13 @@ describe('quantities', () => {
 
   test('sizes, spans and bars', () => {
     expect([size(0), size(1023), size(8192), size(47_988)]).toEqual(['0Mi', '1023Mi', '8Gi', '46.9Gi'])
-    expect([0, 119_000, 7_199_000, 86_400_000, 200_000_000].map(span)).toEqual(['0s', '119s', '119m', '24h', '2d'])
+    expect([0, 119_000, 7_199_000, 86_400_000, 200_000_000].map(span)).toEqual([
+      '0s',
+      '119s',
+      '119m',
+      '24h',
+      '2d',
+    ])
     expect(age('2026-01-01T00:00:10Z', Date.UTC(2026, 0, 1))).toBe('0s')
     expect([bar(0, 0, 4), bar(1, 2, 4), bar(9, 2, 4)]).toEqual(['░░░░', '██░░', '████'])
   })

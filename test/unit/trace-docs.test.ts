@@ -5,7 +5,13 @@ import { describe, expect, it } from 'vitest'
 import { formatHeader, parseHeader } from '../../simulator/trace/header-line.ts'
 import { formatTask, parseTask } from '../../simulator/trace/task-line.ts'
 import { traceLineJsonSchema } from '../../simulator/trace/trace-schema.ts'
-import { HOW_TO_MAKE, TRACE_DOCS, TRACE_SCHEMA_FILE, traceSchemaText, withMadeParts } from '../support/trace-reference.ts'
+import {
+  HOW_TO_MAKE,
+  TRACE_DOCS,
+  TRACE_SCHEMA_FILE,
+  traceSchemaText,
+  withMadeParts,
+} from '../support/trace-reference.ts'
 
 const isLine = new Ajv2020({ strict: true, allowUnionTypes: true }).compile(traceLineJsonSchema())
 const outOfDate = `out of date: run \`${HOW_TO_MAKE}\``
@@ -62,13 +68,22 @@ describe('the schema and the reader', () => {
   })
   it('take the same headers, field by field', () => {
     const source = { file: 'f', sha256: '00', licence: null, origin: null }
-    const importer = { format: 'csv', options: { seed: 0 }, synthetic: ['activity'], ignored: { cpu: 1 }, adjusted: {} }
+    const importer = {
+      format: 'csv',
+      options: { seed: 0 },
+      synthetic: ['activity'],
+      ignored: { cpu: 1 },
+      adjusted: {},
+    }
     const values: ReadonlyArray<readonly [field: string, values: readonly unknown[]]> = [
       ['trace', ['x', '', 5]],
       ['version', [1, 2, '1']],
       ['t_unit', ['ms', 's']],
       ['source', [null, source, { ...source, more: 1 }, { file: 'f' }, 'f']],
-      ['importer', [null, importer, { ...importer, synthetic: 'activity' }, { ...importer, ignored: { cpu: -1 } }, {}]],
+      [
+        'importer',
+        [null, importer, { ...importer, synthetic: 'activity' }, { ...importer, ignored: { cpu: -1 } }, {}],
+      ],
       ['rows', [0, 5, -1]],
       ['dropped', [{}, { no_gpu: 3 }, { no_gpu: 0.5 }, []]],
       ['tasks', [5]],
@@ -82,7 +97,15 @@ describe('the schema and the reader', () => {
   })
   it('take what is written', () => {
     expect(
-      isLine(JSON.parse(formatTask(parseTask(JSON.stringify({ ...TASK, groups: ['g'], owner: 'ada', alloc: [[0, 5]], cancel_at: 9 }))))),
+      isLine(
+        JSON.parse(
+          formatTask(
+            parseTask(
+              JSON.stringify({ ...TASK, groups: ['g'], owner: 'ada', alloc: [[0, 5]], cancel_at: 9 }),
+            ),
+          ),
+        ),
+      ),
     ).toBe(true)
     expect(isLine(JSON.parse(formatHeader(parseHeader(JSON.stringify(HEADER)))))).toBe(true)
   })

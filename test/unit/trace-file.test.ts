@@ -15,7 +15,15 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const HEADER: TraceHeader = { trace: 'test', version: 1, t_unit: 'ms', source: null, importer: null, rows: 0, dropped: {} }
+const HEADER: TraceHeader = {
+  trace: 'test',
+  version: 1,
+  t_unit: 'ms',
+  source: null,
+  importer: null,
+  rows: 0,
+  dropped: {},
+}
 const TASK: TraceTask = {
   id: 'a',
   at: 0,
@@ -33,7 +41,10 @@ const TASK: TraceTask = {
 const HEADER_LINE = '{"trace":"test","version":1,"t_unit":"ms"}'
 const TASK_LINE = '{"id":"a","at":0,"gpus":1,"vram_mib":1000,"work":{"kind":"duration","ms":5}}'
 
-async function readAll(file: string, options?: TraceReadOptions): Promise<{ header: TraceHeader; tasks: TraceTask[]; sha256: string }> {
+async function readAll(
+  file: string,
+  options?: TraceReadOptions,
+): Promise<{ header: TraceHeader; tasks: TraceTask[]; sha256: string }> {
   const trace = await openTrace(file, options)
   const tasks: TraceTask[] = []
   for await (const task of trace.tasks()) tasks.push(task)
@@ -46,14 +57,22 @@ function fileOf(content: string | Uint8Array, name = 'x.trace.jsonl'): string {
   return file
 }
 
-const readText = (...lines: readonly string[]): ReturnType<typeof readAll> => readAll(fileOf([HEADER_LINE, ...lines].join('\n')))
+const readText = (...lines: readonly string[]): ReturnType<typeof readAll> =>
+  readAll(fileOf([HEADER_LINE, ...lines].join('\n')))
 
 describe('a trace written and read', () => {
   const ms = fc.nat({ max: 1_000_000_000 })
   const work: fc.Arbitrary<Work> = fc.oneof(
     fc.record({ kind: fc.constant('duration' as const), ms: fc.integer({ min: 1 }) }),
-    fc.record({ kind: fc.constant('phases' as const), phases: fc.array(fc.tuple(fc.integer({ min: 1 }), ms), { minLength: 1 }) }),
-    fc.record({ kind: fc.constant('bursts' as const), at: fc.array(fc.tuple(ms, fc.integer({ min: 1 }))), stayMs: fc.integer({ min: 1 }) }),
+    fc.record({
+      kind: fc.constant('phases' as const),
+      phases: fc.array(fc.tuple(fc.integer({ min: 1 }), ms), { minLength: 1 }),
+    }),
+    fc.record({
+      kind: fc.constant('bursts' as const),
+      at: fc.array(fc.tuple(ms, fc.integer({ min: 1 }))),
+      stayMs: fc.integer({ min: 1 }),
+    }),
   )
   const task: fc.Arbitrary<TraceTask> = fc
     .record({
@@ -72,7 +91,10 @@ describe('a trace written and read', () => {
     })
     .map((record) => ({
       ...record,
-      work: record.work.kind === 'bursts' ? { ...record.work, at: [...record.work.at].sort((a, b) => a[0] - b[0]) } : record.work,
+      work:
+        record.work.kind === 'bursts'
+          ? { ...record.work, at: [...record.work.at].sort((a, b) => a[0] - b[0]) }
+          : record.work,
     }))
 
   it('is the same, with gzip and without, and has the same sha256', async () => {
@@ -82,8 +104,16 @@ describe('a trace written and read', () => {
         const plain = await writeTrace(join(folder, 'x.trace.jsonl'), HEADER, tasks)
         const zipped = await writeTrace(join(folder, 'x.trace.jsonl.gz'), HEADER, tasks)
         expect(plain).toEqual(zipped)
-        expect(await readAll(join(folder, 'x.trace.jsonl'))).toEqual({ header: HEADER, tasks, sha256: plain.sha256 })
-        expect(await readAll(join(folder, 'x.trace.jsonl.gz'))).toEqual({ header: HEADER, tasks, sha256: plain.sha256 })
+        expect(await readAll(join(folder, 'x.trace.jsonl'))).toEqual({
+          header: HEADER,
+          tasks,
+          sha256: plain.sha256,
+        })
+        expect(await readAll(join(folder, 'x.trace.jsonl.gz'))).toEqual({
+          header: HEADER,
+          tasks,
+          sha256: plain.sha256,
+        })
         expect(plain.tasks).toBe(tasks.length)
       }),
       { numRuns: 50 },
@@ -93,7 +123,13 @@ describe('a trace written and read', () => {
     const header: TraceHeader = {
       ...HEADER,
       source: { file: 'pods.csv', sha256: 'ab', licence: 'Apache-2.0', origin: null },
-      importer: { format: 'openb', options: { seed: 1, vram_map: { G2: 1 } }, synthetic: ['activity'], ignored: { cpu: 3 }, adjusted: {} },
+      importer: {
+        format: 'openb',
+        options: { seed: 1, vram_map: { G2: 1 } },
+        synthetic: ['activity'],
+        ignored: { cpu: 3 },
+        adjusted: {},
+      },
       rows: 10,
       dropped: { no_gpu: 2 },
     }
@@ -112,7 +148,8 @@ describe('a trace written and read', () => {
     for await (const batch of trace.batches()) {
       batches++
       for (const task of batch) {
-        if (task.at !== next || task.id !== `täsk-${next}`) expect.fail(`task ${task.id} stands in place ${next}`)
+        if (task.at !== next || task.id !== `täsk-${next}`)
+          expect.fail(`task ${task.id} stands in place ${next}`)
         next++
       }
     }
@@ -138,7 +175,9 @@ describe('writing', () => {
     expect(readdirSync(folder)).toEqual(['x.trace.jsonl'])
   })
   it('refuses tasks that are not in the order of arrival', async () => {
-    await expect(writeTrace(join(folder, 'x'), HEADER, [{ ...TASK, at: 5 }, TASK])).rejects.toThrow('arrives at 0, before 5')
+    await expect(writeTrace(join(folder, 'x'), HEADER, [{ ...TASK, at: 5 }, TASK])).rejects.toThrow(
+      'arrives at 0, before 5',
+    )
   })
   it('takes an asynchronous source, and gives a compressed file by its name', async () => {
     async function* source(): AsyncIterable<TraceTask> {
@@ -161,18 +200,24 @@ describe('reading accepts', () => {
     expect((await readText(TASK_LINE)).tasks).toEqual([TASK])
   })
   it('an exclusive task without VRAM', async () => {
-    const { tasks } = await readText('{"id":"a","at":0,"gpus":8,"gpu_mode":"exclusive","work":{"kind":"duration","ms":5}}')
+    const { tasks } = await readText(
+      '{"id":"a","at":0,"gpus":8,"gpu_mode":"exclusive","work":{"kind":"duration","ms":5}}',
+    )
     expect(tasks[0]).toMatchObject({ gpu_mode: 'exclusive', vram_mib: 0, gpus: 8 })
   })
   it('CRLF, a byte order mark, blank lines and a last line without an end', async () => {
-    const { tasks } = await readAll(fileOf(`\u{feff}${HEADER_LINE}\r\n\r\n${TASK_LINE}\r\n  \r\n${TASK_LINE.replace('"a"', '"b"')}`))
+    const { tasks } = await readAll(
+      fileOf(`\u{feff}${HEADER_LINE}\r\n\r\n${TASK_LINE}\r\n  \r\n${TASK_LINE.replace('"a"', '"b"')}`),
+    )
     expect(tasks.map((task) => task.id)).toEqual(['a', 'b'])
   })
   it('a header alone', async () => {
     expect((await readAll(fileOf(HEADER_LINE))).tasks).toEqual([])
   })
   it('gzip whatever the name', async () => {
-    expect((await readAll(fileOf(gzipSync(`${HEADER_LINE}\n${TASK_LINE}\n`), 'x.jsonl'))).tasks).toEqual([TASK])
+    expect((await readAll(fileOf(gzipSync(`${HEADER_LINE}\n${TASK_LINE}\n`), 'x.jsonl'))).tasks).toEqual([
+      TASK,
+    ])
   })
   it('any order when asked to', async () => {
     const file = fileOf([HEADER_LINE, TASK_LINE.replace('"at":0', '"at":9'), TASK_LINE].join('\n'))
@@ -211,28 +256,64 @@ describe('reading refuses, naming file, line and field:', () => {
     ['an owner that is no text', task({ owner: 1 }), 'owner: must be 1 to 256 characters, is 1'],
     ['no work', task({ work: undefined }), 'work: is missing'],
     ['work as a number', task({ work: 5 }), 'work: must be an object, is 5'],
-    ['work of an unknown kind', task({ work: { kind: 'steps' } }), 'work.kind: must be "duration", "phases" or "bursts", is "steps"'],
-    ['a duration of 0', task({ work: { kind: 'duration', ms: 0 } }), 'work.ms: must be a whole number of 1 or more, is 0'],
-    ['keys of another kind', task({ work: { kind: 'duration', ms: 1, phases: [] } }), 'work.phases: is not a known key (kind, ms)'],
+    [
+      'work of an unknown kind',
+      task({ work: { kind: 'steps' } }),
+      'work.kind: must be "duration", "phases" or "bursts", is "steps"',
+    ],
+    [
+      'a duration of 0',
+      task({ work: { kind: 'duration', ms: 0 } }),
+      'work.ms: must be a whole number of 1 or more, is 0',
+    ],
+    [
+      'keys of another kind',
+      task({ work: { kind: 'duration', ms: 1, phases: [] } }),
+      'work.phases: is not a known key (kind, ms)',
+    ],
     ['no phases', task({ work: { kind: 'phases' } }), 'work.phases: is missing'],
-    ['phases that last nothing', task({ work: { kind: 'phases', phases: [[0, 0]] } }), 'work.phases: must last 1 ms or longer'],
+    [
+      'phases that last nothing',
+      task({ work: { kind: 'phases', phases: [[0, 0]] } }),
+      'work.phases: must last 1 ms or longer',
+    ],
     [
       'phases that are no pairs',
       task({ work: { kind: 'phases', phases: [[1, 2, 3]] } }),
       'work.phases[0]: must be a pair of numbers, is [1,2,3]',
     ],
     ['a negative phase', task({ work: { kind: 'phases', phases: [[1, 2], [1, -2]] } }), 'work.phases[1][1]: must be a whole number of 0'], // prettier-ignore
-    ['a null in a phase', task({ work: { kind: 'phases', phases: [[null, 2]] } }), 'work.phases[0][0]: must be a whole number of 0'],
-    ['phases beyond counting', task({ work: { kind: 'phases', phases: [[9e15, 9e15]] } }), 'work.phases: last longer than'],
+    [
+      'a null in a phase',
+      task({ work: { kind: 'phases', phases: [[null, 2]] } }),
+      'work.phases[0][0]: must be a whole number of 0',
+    ],
+    [
+      'phases beyond counting',
+      task({ work: { kind: 'phases', phases: [[9e15, 9e15]] } }),
+      'work.phases: last longer than',
+    ],
     ['bursts without a stay', task({ work: { kind: 'bursts', at: [[0, 1]] } }), 'work.stayMs: is missing'],
-    ['bursts of nothing', task({ work: { kind: 'bursts', at: [], stayMs: 0 } }), 'work.stayMs: must be a whole number of 1 or more'],
-    ['a burst without work', task({ work: { kind: 'bursts', at: [[5, 0]], stayMs: 0 } }), 'work.at[0][1]: must be a whole number of 1'],
+    [
+      'bursts of nothing',
+      task({ work: { kind: 'bursts', at: [], stayMs: 0 } }),
+      'work.stayMs: must be a whole number of 1 or more',
+    ],
+    [
+      'a burst without work',
+      task({ work: { kind: 'bursts', at: [[5, 0]], stayMs: 0 } }),
+      'work.at[0][1]: must be a whole number of 1',
+    ],
     ['bursts that go back', task({ work: { kind: 'bursts', at: [[5, 1], [4, 1]], stayMs: 0 } }), 'work.at[1][0]: falls from 5 to 4'], // prettier-ignore
     ['growth that goes back in time', task({ alloc: [[5, 1], [5, 2]] }), 'alloc[1][0]: must be above 5, is 5'], // prettier-ignore
     ['growth that shrinks', task({ alloc: [[5, 9], [6, 8]] }), 'alloc[1][1]: must be above 9, is 8'], // prettier-ignore
     ['growth beyond any GPU', task({ alloc: [[5, 99_999_999]] }), 'alloc: must stay at or below'],
     ['growth as an object', task({ alloc: {} }), 'alloc: must be a list of pairs, is {}'],
-    ['a cancellation before the arrival', task({ at: 9, cancel_at: 8 }), 'cancel_at: must be a whole number of 9 or more, is 8'],
+    [
+      'a cancellation before the arrival',
+      task({ at: 9, cancel_at: 8 }),
+      'cancel_at: must be a whole number of 9 or more, is 8',
+    ],
   ]
   it.each(cases)('%s', async (_what, line, message) => {
     const error = await readText(TASK_LINE, line, TASK_LINE).then(
@@ -250,8 +331,16 @@ describe('reading refuses, naming file, line and field:', () => {
     ['another version', HEADER_LINE.replace('"version":1', '"version":2'), '1: version: must be 1, is 2'],
     ['another unit of time', HEADER_LINE.replace('"ms"', '"s"'), '1: t_unit: must be "ms", is "s"'],
     ['an unknown key', HEADER_LINE.replace('{', '{"tasks":1,'), '1: tasks: is not a known key'],
-    ['an unknown key of the source', HEADER_LINE.replace('{', '{"source":{"file":"a","sha256":"b","url":"c"},'), '1: source.url: is not'],
-    ['a count that is none', HEADER_LINE.replace('{', '{"dropped":{"no_gpu":-1},'), '1: dropped.no_gpu: must be a whole number'],
+    [
+      'an unknown key of the source',
+      HEADER_LINE.replace('{', '{"source":{"file":"a","sha256":"b","url":"c"},'),
+      '1: source.url: is not',
+    ],
+    [
+      'a count that is none',
+      HEADER_LINE.replace('{', '{"dropped":{"no_gpu":-1},'),
+      '1: dropped.no_gpu: must be a whole number',
+    ],
     [
       'synthetic fields that are no list',
       HEADER_LINE.replace('{', '{"importer":{"format":"a","synthetic":1},'),
@@ -266,8 +355,12 @@ describe('reading refuses, naming file, line and field:', () => {
     await expect(openTrace(join(folder, 'none'))).rejects.toThrow('none: no such file')
     await expect(openTrace(folder)).rejects.toThrow('is a folder')
     const zipped = gzipSync(`${HEADER_LINE}\n${`${TASK_LINE}\n`.repeat(1000)}`)
-    await expect(readAll(fileOf(zipped.subarray(0, zipped.length - 20)))).rejects.toThrow('is broken or cut off gzip')
-    await expect(readAll(fileOf(Buffer.concat([Buffer.from(`${HEADER_LINE}\n`), Buffer.from([0xff, 0xfe])])))).rejects.toThrow('not UTF-8')
+    await expect(readAll(fileOf(zipped.subarray(0, zipped.length - 20)))).rejects.toThrow(
+      'is broken or cut off gzip',
+    )
+    await expect(
+      readAll(fileOf(Buffer.concat([Buffer.from(`${HEADER_LINE}\n`), Buffer.from([0xff, 0xfe])]))),
+    ).rejects.toThrow('not UTF-8')
   })
   it('a line of more than 64 MiB, without holding more of it', async () => {
     await expect(readAll(fileOf(gzipSync(Buffer.alloc(80_000_000, 0x20)), 'long.gz'))).rejects.toThrow(

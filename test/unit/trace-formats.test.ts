@@ -9,13 +9,19 @@ import { expectEveryRow, importText, type Imported } from '../support/imported.t
 
 const folder = temporaryFolder()
 
-async function run(format: string, content: readonly string[] | string, options?: ImportOptions): Promise<Imported> {
+async function run(
+  format: string,
+  content: readonly string[] | string,
+  options?: ImportOptions,
+): Promise<Imported> {
   const imported = await importText(folder, format, content, options)
   expectEveryRow(imported)
   return imported
 }
 
-const shape = ({ tasks }: Imported): readonly (readonly [id: string, at: number, gpus: number, ms: number])[] =>
+const shape = ({
+  tasks,
+}: Imported): readonly (readonly [id: string, at: number, gpus: number, ms: number])[] =>
   tasks.map((task) => [task.id, task.at, task.gpus, aloneMsOf(task.work)])
 
 describe('slurm', () => {
@@ -40,7 +46,8 @@ describe('slurm', () => {
       .map((name) => cells[name]!)
       .join('|')
   }
-  const jobs = (rows: readonly string[], options?: ImportOptions): Promise<Imported> => run('slurm', [HEADER, ...rows], options)
+  const jobs = (rows: readonly string[], options?: ImportOptions): Promise<Imported> =>
+    run('slurm', [HEADER, ...rows], options)
 
   it('makes a task of a job, with its elapsed time as residence and its user as owner', async () => {
     const { tasks, header } = await jobs([row('100')])
@@ -50,14 +57,26 @@ describe('slurm', () => {
         work: { kind: 'duration', ms: 3_600_000 }, alloc: [], cancel_at: null,
       },
     ]) // prettier-ignore
-    expect(header.importer).toMatchObject({ ignored: { cpu: 1, host_memory: 1, partition: 1 }, synthetic: ['gpu_mode', 'activity'] })
+    expect(header.importer).toMatchObject({
+      ignored: { cpu: 1, host_memory: 1, partition: 1 },
+      synthetic: ['gpu_mode', 'activity'],
+    })
   })
   it('takes GPUs from ReqTRES where nothing is allocated, sums typed ones, and leaves other GPU resources alone', async () => {
-    const tres = ['gres/gpu:a100=2,gres/gpu:v100=1', 'gres/gpumem=5G,gres/gpu=4,gres/gpuutil=7', 'cpu=4', 'gres/gpu=x', 'gres/gpu=9999']
+    const tres = [
+      'gres/gpu:a100=2,gres/gpu:v100=1',
+      'gres/gpumem=5G,gres/gpu=4,gres/gpuutil=7',
+      'cpu=4',
+      'gres/gpu=x',
+      'gres/gpu=9999',
+    ]
     const { tasks, header } = await jobs(tres.map((AllocTRES, i) => row(String(i), { AllocTRES })))
     expect(tasks.map((task) => task.gpus)).toEqual([3, 4])
     expect(header.dropped).toEqual({ no_gpu: 1, bad_AllocTRES: 2 })
-    const asked = await run('slurm', ['JobID|Submit|Elapsed|ReqTRES|AllocTRES', '7|2024-03-01T10:00:00|1-00:00:01|gres/gpu=8,node=2|'])
+    const asked = await run('slurm', [
+      'JobID|Submit|Elapsed|ReqTRES|AllocTRES',
+      '7|2024-03-01T10:00:00|1-00:00:01|gres/gpu=8,node=2|',
+    ])
     expect(shape(asked)).toEqual([['7', 0, 8, 86_401_000]])
     expect(asked.header.importer?.ignored).toEqual({ several_nodes: 1 })
   })
@@ -72,7 +91,13 @@ describe('slurm', () => {
       row('200.extern'),
       row('200.0'),
       row('201_7'),
-      row('202_[8-20%4]', { State: 'PENDING', Start: 'Unknown', End: 'Unknown', ElapsedRaw: '0', AllocTRES: '' }),
+      row('202_[8-20%4]', {
+        State: 'PENDING',
+        Start: 'Unknown',
+        End: 'Unknown',
+        ElapsedRaw: '0',
+        AllocTRES: '',
+      }),
       row('203', { State: 'PENDING', Start: 'Unknown', ElapsedRaw: '0' }),
       row('204', { State: 'CANCELLED by 1000', Start: 'None', ElapsedRaw: '0' }),
       row('205', { State: 'RUNNING', End: 'Unknown' }),
@@ -107,8 +132,15 @@ describe('slurm', () => {
     const lines = ['JobIDRaw|Submit|AllocTRES|Start|End', ...['1709287200|1709287260', times('None', 'Unknown'), times('1709287200', 'Unknown'), times('9', '5'), times('9', '9')].map((t, i) => `${i}|1709287100|gres/gpu=1|${t}`)] // prettier-ignore
     const imported = await run('slurm', lines.join('\r\n'))
     expect(shape(imported)).toEqual([['0', 0, 1, 60_000]])
-    expect(imported.header.dropped).toEqual({ never_started: 1, still_running: 1, end_before_start: 1, zero_duration: 1 })
-    const elapsed = ['02:03', '01:02:03', '3-00:00:00.5', 'never'].map((text, i) => `${i}|2024-03-01T10:00:00|gres/gpu=1|${text}`)
+    expect(imported.header.dropped).toEqual({
+      never_started: 1,
+      still_running: 1,
+      end_before_start: 1,
+      zero_duration: 1,
+    })
+    const elapsed = ['02:03', '01:02:03', '3-00:00:00.5', 'never'].map(
+      (text, i) => `${i}|2024-03-01T10:00:00|gres/gpu=1|${text}`,
+    )
     const others = await run('slurm', ['JobIDRaw|Submit|AllocTRES|Elapsed', ...elapsed])
     expect(shape(others).map(([, , , ms]) => ms)).toEqual([123_000, 3_723_000, 259_200_500])
     expect(others.header.dropped).toEqual({ bad_Elapsed: 1 })
@@ -131,11 +163,14 @@ describe('slurm', () => {
 })
 
 describe('helios', () => {
-  const HEADER = 'job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue'
+  const HEADER =
+    'job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue'
   const TIMES = '2020-04-01 00:00:05,2020-04-01 00:00:17,2020-04-01 00:10:17'
 
   it('makes a task of a job', async () => {
-    const imported = await run('helios', [HEADER, `1,u3,vcA,8,64,2,COMPLETED,${TIMES},600,12`], { priorityMap: parsePriorityMap('vcA=1') })
+    const imported = await run('helios', [HEADER, `1,u3,vcA,8,64,2,COMPLETED,${TIMES},600,12`], {
+      priorityMap: parsePriorityMap('vcA=1'),
+    })
     expect(shape(imported)).toEqual([['1', 0, 8, 600_000]])
     expect(imported.tasks[0]).toMatchObject({ owner: 'u3', priority: 1 })
     expect(imported.header.importer?.ignored).toEqual({ cpu: 1, several_nodes: 1, vc: 1 })
@@ -165,7 +200,10 @@ describe('philly', () => {
   const attempt = (start: string | null, end: string | null, ...gpus: readonly number[]): object => ({
     start_time: start,
     end_time: end,
-    detail: gpus.map((count, i) => ({ ip: `m${i}`, gpus: Array.from({ length: count }, (_, gpu) => `gpu${gpu}`) })),
+    detail: gpus.map((count, i) => ({
+      ip: `m${i}`,
+      gpus: Array.from({ length: count }, (_, gpu) => `gpu${gpu}`),
+    })),
   })
   const job = (jobid: unknown, attempts: unknown, more: object = {}): object => ({
     status: 'Pass', vc: 'ee9e8c', jobid, attempts, submitted_time: '2017-10-07 01:19:19', user: 'ce2a6b', ...more,
@@ -175,12 +213,17 @@ describe('philly', () => {
   it('makes a task of a job, its attempts joined', async () => {
     const jobs = [
       job('application_1', [one]),
-      job('application_2', [one, attempt('2017-10-08 00:00:00', '2017-10-08 00:00:30', 8, 8)], { submitted_time: '2017-10-07 01:19:20' }),
+      job('application_2', [one, attempt('2017-10-08 00:00:00', '2017-10-08 00:00:30', 8, 8)], {
+        submitted_time: '2017-10-07 01:19:20',
+      }),
     ]
     const imported = await run('philly', JSON.stringify(jobs, null, 1))
     expect(shape(imported)).toEqual([['application_1', 0, 2, 3_600_000], ['application_2', 1000, 16, 3_630_000]]) // prettier-ignore
     expect(imported.tasks[0]).toMatchObject({ owner: 'ce2a6b' })
-    expect(imported.header.importer).toMatchObject({ adjusted: { attempts_joined: 1 }, ignored: { several_nodes: 1, vc: 2 } })
+    expect(imported.header.importer).toMatchObject({
+      adjusted: { attempts_joined: 1 },
+      ignored: { several_nodes: 1, vc: 2 },
+    })
   })
   it('counts empty and null attempts, null and broken times, and elements that are no jobs', async () => {
     const jobs = [
@@ -231,14 +274,19 @@ describe('philly', () => {
 })
 
 describe('swf', () => {
-  const line = (fields: Readonly<Record<number, string>>): string => Array.from({ length: 18 }, (_, i) => fields[i + 1] ?? '-1').join('  ')
+  const line = (fields: Readonly<Record<number, string>>): string =>
+    Array.from({ length: 18 }, (_, i) => fields[i + 1] ?? '-1').join('  ')
   const job = (id: string, fields: Readonly<Record<number, string>> = {}): string =>
     line({ 1: id, 2: '100', 3: '5', 4: '60', 5: '16', 11: '1', 12: '6', ...fields })
 
   it('makes a task of a job, its processors taken as GPUs', async () => {
-    const imported = await run('swf', ['; Version: 2.2', ';', '', job('1'), job('2', { 2: '130.5', 5: '-1', 8: '3' })], {
-      processorsPerGpu: 8,
-    })
+    const imported = await run(
+      'swf',
+      ['; Version: 2.2', ';', '', job('1'), job('2', { 2: '130.5', 5: '-1', 8: '3' })],
+      {
+        processorsPerGpu: 8,
+      },
+    )
     expect(shape(imported)).toEqual([['1', 0, 2, 60_000], ['2', 30_500, 1, 60_000]]) // prettier-ignore
     expect(imported.tasks[0]!.owner).toBe('user-6')
   })
@@ -288,7 +336,12 @@ describe('gavel', () => {
     ])
     expect(shape(imported)).toEqual([['0e4a51-0', 0, 1, 17_465_900], ['b', 30_500, 4, 60_000]]) // prettier-ignore
     expect(imported.tasks[0]!.owner).toBe('0e4a51')
-    expect(imported.header.dropped).toEqual({ no_gpu: 1, zero_duration: 1, no_arrival_s: 1, no_duration_s_v100: 1 })
+    expect(imported.header.dropped).toEqual({
+      no_gpu: 1,
+      zero_duration: 1,
+      no_arrival_s: 1,
+      no_duration_s_v100: 1,
+    })
     expect(imported.header.importer?.adjusted).toEqual({ duration_extrapolated: 1 })
   })
 })
@@ -324,7 +377,10 @@ describe('csv', () => {
       },
     )
     expect(tasks.map(({ id, at, priority, work }) => [id, at, priority, aloneMsOf(work)])).toEqual([['y', 0, 4, 1], ['x;1', 500, 1, 2000]]) // prettier-ignore
-    expect(header.importer).toMatchObject({ synthetic: ['gpu_mode', 'activity'], options: { columns: { id: 'Job' }, time_unit: 'ms' } })
+    expect(header.importer).toMatchObject({
+      synthetic: ['gpu_mode', 'activity'],
+      options: { columns: { id: 'Job' }, time_unit: 'ms' },
+    })
   })
   it('takes dates, in zones and without, and an end for a duration', async () => {
     const imported = await run('csv', [
@@ -361,12 +417,15 @@ describe('csv', () => {
     }) // prettier-ignore
   })
   it('names missing columns as the map does, and refuses a map that makes no sense', async () => {
-    const map = (columns: string): Promise<Imported> => run('csv', ['Job,Submit,duration', 'a,1,1'], { columns: parseColumns(columns) })
+    const map = (columns: string): Promise<Imported> =>
+      run('csv', ['Job,Submit,duration', 'a,1,1'], { columns: parseColumns(columns) })
     await expect(map('id=Job,at=Submitted,gpus=GPUs')).rejects.toThrow(
       'csv.txt:1: has no column Submitted, GPUs (its columns: Job, Submit, duration)',
     )
     await expect(map('when=Submit')).rejects.toThrow('columns: there is no field when: there are id, at')
-    await expect(map('id=Job,owner=Job,at=Submit')).rejects.toThrow('columns: column Job stands for id and for owner')
+    await expect(map('id=Job,owner=Job,at=Submit')).rejects.toThrow(
+      'columns: column Job stands for id and for owner',
+    )
     await expect(run('csv', ['a,b', '1,2'])).rejects.toThrow('has no column at, duration or end')
     expect(() => parseColumns('id=')).toThrow('columns: id= must be FIELD=COLUMN')
   })

@@ -27,34 +27,59 @@ const SOURCES: Readonly<Record<string, string>> = {
   'azure-llm': 'arrival_s,context_tokens,generated_tokens\n0,10,10\n',
 } // prettier-ignore
 
-async function modes(format: string, options: ImportOptions = {}, text = SOURCES[format] as string): Promise<unknown[]> {
+async function modes(
+  format: string,
+  options: ImportOptions = {},
+  text = SOURCES[format] as string,
+): Promise<unknown[]> {
   const { header, tasks } = await importText(folder, format, text, options)
-  return [[...new Set(tasks.map(({ gpu_mode, vram_mib }) => `${gpu_mode} ${vram_mib}`))].join(), header.importer?.synthetic]
+  return [
+    [...new Set(tasks.map(({ gpu_mode, vram_mib }) => `${gpu_mode} ${vram_mib}`))].join(),
+    header.importer?.synthetic,
+  ]
 }
 
 describe('the GPU mode of imported tasks', () => {
-  it.each(Object.keys(SOURCES))('%s: whole GPUs where the source names no VRAM, shared with --vram-mib or --shared', async (format) => {
-    expect(await modes(format)).toEqual(['exclusive 0', ['gpu_mode', 'activity']])
-    expect(await modes(format, { vramMib: 9000 })).toEqual(['shared 9000', ['vram_mib', 'activity']])
-    expect(await modes(format, { shared: true })).toEqual(['shared 8192', ['vram_mib', 'activity']])
-    expect(await modes(format, { exclusive: true })).toEqual(['exclusive 0', ['activity']])
-  })
+  it.each(Object.keys(SOURCES))(
+    '%s: whole GPUs where the source names no VRAM, shared with --vram-mib or --shared',
+    async (format) => {
+      expect(await modes(format)).toEqual(['exclusive 0', ['gpu_mode', 'activity']])
+      expect(await modes(format, { vramMib: 9000 })).toEqual(['shared 9000', ['vram_mib', 'activity']])
+      expect(await modes(format, { shared: true })).toEqual(['shared 8192', ['vram_mib', 'activity']])
+      expect(await modes(format, { exclusive: true })).toEqual(['exclusive 0', ['activity']])
+    },
+  )
 
   it('a GPU type in --vram-map lets Slurm jobs share their GPUs', async () => {
-    expect(await modes('slurm', { vramMap: parseVramMap('a900=40960') })).toEqual(['shared 38912', ['vram_mib', 'activity']])
+    expect(await modes('slurm', { vramMap: parseVramMap('a900=40960') })).toEqual([
+      'shared 38912',
+      ['vram_mib', 'activity'],
+    ])
   })
 
   it('a CSV cell decides for its own row', async () => {
-    const rows = ['id,at,duration,vram_mib,exclusive', 'a,0,60,,no', 'b,0,60,4096,', 'c,0,60,4096,yes', 'd,0,60,,']
+    const rows = [
+      'id,at,duration,vram_mib,exclusive',
+      'a,0,60,,no',
+      'b,0,60,4096,',
+      'c,0,60,4096,yes',
+      'd,0,60,,',
+    ]
     expect(await modes('csv', {}, rows.join('\n'))).toEqual([
       'shared 8192,shared 4096,exclusive 4096,exclusive 0',
       ['vram_mib', 'gpu_mode', 'activity'],
     ])
-    expect(await modes('csv', { shared: true }, rows.join('\n'))).toEqual(['shared 8192,shared 4096', ['vram_mib', 'activity']])
+    expect(await modes('csv', { shared: true }, rows.join('\n'))).toEqual([
+      'shared 8192,shared 4096',
+      ['vram_mib', 'activity'],
+    ])
   })
 
   it('--shared also overrides a source that says that a task takes whole GPUs', async () => {
-    const pods = ['name,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time', 'p,1,1000,T4,BE,0,60'].join('\n')
+    const pods = [
+      'name,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time',
+      'p,1,1000,T4,BE,0,60',
+    ].join('\n')
     expect(await modes('openb', {}, pods)).toEqual(['exclusive 14336', ['vram_mib', 'activity']])
     expect(await modes('openb', { shared: true }, pods)).toEqual(['shared 14336', ['vram_mib', 'activity']])
   })
@@ -63,10 +88,14 @@ describe('the GPU mode of imported tasks', () => {
 describe('an import that keeps no row', () => {
   it('is an error with the reasons, and there is nothing to write', async () => {
     const text = 'jobid,arrival,duration\n1,2,3\n4,5,6\n'
-    await expect(importText(folder, 'swf', text)).rejects.toThrow('swf.txt: keeps no row of 3: 3 wrong_number_of_fields')
+    await expect(importText(folder, 'swf', text)).rejects.toThrow(
+      'swf.txt: keeps no row of 3: 3 wrong_number_of_fields',
+    )
   })
 
   it('is an error, too, when the selection leaves everything out', async () => {
-    await expect(importText(folder, 'csv', SOURCES['csv'] as string, { fromMs: 1000 })).rejects.toThrow('1 outside_window')
+    await expect(importText(folder, 'csv', SOURCES['csv'] as string, { fromMs: 1000 })).rejects.toThrow(
+      '1 outside_window',
+    )
   })
 })

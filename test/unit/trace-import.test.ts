@@ -20,7 +20,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const PODS = 'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time'
+const PODS =
+  'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time'
 const JOBS = 'job_id,num_gpu,submit_time,iterations,model_name,duration,interval'
 const NODES = 'sn,cpu_milli,memory_mib,gpu,model'
 
@@ -36,8 +37,10 @@ async function run(format: string, lines: readonly string[], options: ImportOpti
   return imported
 }
 
-const pods = (rows: readonly string[], options?: ImportOptions): ReturnType<typeof run> => run('openb', [PODS, ...rows], options)
-const jobs = (rows: readonly string[], options?: ImportOptions): ReturnType<typeof run> => run('tiresias', [JOBS, ...rows], options)
+const pods = (rows: readonly string[], options?: ImportOptions): ReturnType<typeof run> =>
+  run('openb', [PODS, ...rows], options)
+const jobs = (rows: readonly string[], options?: ImportOptions): ReturnType<typeof run> =>
+  run('tiresias', [JOBS, ...rows], options)
 
 describe('openb', () => {
   it('makes a task of a pod that shares a GPU', async () => {
@@ -64,13 +67,24 @@ describe('openb', () => {
     expect(tasks.map((task) => [task.gpus, task.gpu_mode, task.vram_mib])).toEqual([[8, 'exclusive', 14_336], [1, 'shared', 14_321]]) // prettier-ignore
   })
   it('takes the smallest VRAM among the models of gpu_spec, and counts gpu_spec, CPU and host memory as ignored', async () => {
-    const { tasks, header } = await pods(['p,1,1,1,500,V100M32|A10|A10,BE,,0,9,', 'q,0,1,1,500,V100M32,BE,,0,9,', 'r,0,0,1,500,,BE,,0,9,'])
-    expect(tasks.map((task) => task.vram_mib)).toEqual([(24_576 - 2048) / 2, (32_768 - 2048) / 2, (16_384 - 2048) / 2])
+    const { tasks, header } = await pods([
+      'p,1,1,1,500,V100M32|A10|A10,BE,,0,9,',
+      'q,0,1,1,500,V100M32,BE,,0,9,',
+      'r,0,0,1,500,,BE,,0,9,',
+    ])
+    expect(tasks.map((task) => task.vram_mib)).toEqual([
+      (24_576 - 2048) / 2,
+      (32_768 - 2048) / 2,
+      (16_384 - 2048) / 2,
+    ])
     expect(header.importer?.ignored).toEqual({ gpu_spec: 2, cpu: 1, host_memory: 2 })
   })
   it('takes the smallest VRAM of the fleet for a pod that names no model', async () => {
     const nodesFile = fileOf('nodes.csv', [NODES, 'n0,1,1,4,V100M32', 'n1,1,1,8,G2', 'n2,1,1,0,'].join('\n'))
-    const { tasks, header } = await pods(['p,0,0,1,500,,BE,,0,9,'], { nodesFile, vramMap: new Map([['G2', 40_000]]) })
+    const { tasks, header } = await pods(['p,0,0,1,500,,BE,,0,9,'], {
+      nodesFile,
+      vramMap: new Map([['G2', 40_000]]),
+    })
     expect(tasks[0]!.vram_mib).toBe((32_768 - 2048) / 2)
     expect(header.importer?.options).toMatchObject({ nodes: 'nodes.csv', vram_map: { G2: 40_000 } })
     expect(JSON.stringify(header)).not.toContain(folder)
@@ -87,12 +101,16 @@ describe('openb', () => {
       'openb.csv:3: gpu_spec: the VRAM of model G2 is not known: add --vram-map G2=MIB',
     )
     const nodesFile = fileOf('nodes.csv', [NODES, 'n0,1,1,4,G2', 'n1,1,1,8,G3', 'n2,1,1,8,T4'].join('\n'))
-    await expect(pods([], { nodesFile })).rejects.toThrow('the VRAM of model G2 and G3 is not known: add --vram-map G2=MIB,G3=MIB')
+    await expect(pods([], { nodesFile })).rejects.toThrow(
+      'the VRAM of model G2 and G3 is not known: add --vram-map G2=MIB,G3=MIB',
+    )
   })
   it('makes LS and Guaranteed P0 and others P2, over which a priority map goes', async () => {
     const rows = ['LS', 'Guaranteed', 'BE', 'Burstable', ''].map((qos, i) => `p${i},0,0,1,500,,${qos},,0,9,`)
     expect((await pods(rows)).tasks.map((task) => task.priority)).toEqual([0, 0, 2, 2, 2])
-    expect((await pods(rows, { priorityMap: parsePriorityMap('BE=P4,LS=1') })).tasks.map((task) => task.priority)).toEqual([1, 0, 4, 2, 2])
+    expect(
+      (await pods(rows, { priorityMap: parsePriorityMap('BE=P4,LS=1') })).tasks.map((task) => task.priority),
+    ).toEqual([1, 0, 4, 2, 2])
   })
   it('counts every row that it drops, by reason', async () => {
     const { tasks, header } = await pods([
@@ -131,7 +149,11 @@ describe('openb', () => {
     })
   })
   it('lets a pod last at least 1 s, and says how many it had to correct', async () => {
-    const { tasks, header } = await pods(['zero,0,0,1,500,,LS,,5,5,', 'backwards,0,0,1,500,,LS,,9,5,', 'half,0,0,1,500,,LS,,1,1.5,5'])
+    const { tasks, header } = await pods([
+      'zero,0,0,1,500,,LS,,5,5,',
+      'backwards,0,0,1,500,,LS,,9,5,',
+      'half,0,0,1,500,,LS,,1,1.5,5',
+    ])
     expect(tasks.map((task) => [task.id, aloneMsOf(task.work)])).toEqual([['half', 1000], ['zero', 1000], ['backwards', 1000]]) // prettier-ignore
     expect(header.importer?.adjusted).toEqual({ shorter_than_1s_to_1s: 2, deletion_before_creation_to_1s: 1 })
   })
@@ -192,7 +214,13 @@ describe('tiresias', () => {
       'e,1,0,1,x,inf,0',
       'f,1,0,1,x,5,0',
     ])
-    expect(header.dropped).toEqual({ no_gpu: 1, zero_duration: 1, bad_duration: 2, no_submit_time: 1, no_job_id: 1 })
+    expect(header.dropped).toEqual({
+      no_gpu: 1,
+      zero_duration: 1,
+      bad_duration: 2,
+      no_submit_time: 1,
+      no_job_id: 1,
+    })
   })
   it('submits jobs of one instant in the order of the file', async () => {
     const { tasks } = await jobs(['10,1,5,1,x,5,0', '9,1,5,1,x,5,0', '2,1,0,1,x,5,0', '1,1,5,1,x,5,0'])
@@ -213,14 +241,24 @@ describe('any import', () => {
   })
   it('refuses broken quotes with the line, an empty file, a column that stands there twice, and a file that is not there', async () => {
     await expect(jobs(['a,1,0,1,x,5,0', 'b"x",1,0,1,x,5,0'])).rejects.toThrow(/tiresias\.csv:3: is not CSV: /)
-    await expect(jobs(['a,1,0,1,x,5,0', '"b,1,0,1,x,5,0'])).rejects.toThrow(/tiresias\.csv:[0-9]+: is not CSV: /)
+    await expect(jobs(['a,1,0,1,x,5,0', '"b,1,0,1,x,5,0'])).rejects.toThrow(
+      /tiresias\.csv:[0-9]+: is not CSV: /,
+    )
     await expect(run('tiresias', [''])).rejects.toThrow('is empty: needs columns job_id')
-    await expect(run('tiresias', ['job_id,num_gpu,num_gpu,submit_time,duration'])).rejects.toThrow('has column num_gpu twice')
-    await expect(importTrace(importerOf('openb'), join(folder, 'none.csv'), {})).rejects.toThrow('none.csv: no such file')
+    await expect(run('tiresias', ['job_id,num_gpu,num_gpu,submit_time,duration'])).rejects.toThrow(
+      'has column num_gpu twice',
+    )
+    await expect(importTrace(importerOf('openb'), join(folder, 'none.csv'), {})).rejects.toThrow(
+      'none.csv: no such file',
+    )
   })
   it('counts time from the first row that can be used, or from the zero of the source', async () => {
-    expect((await jobs(['x,0,0,1,x,1,0', ...FEW])).tasks.map((task) => task.at)).toEqual([0, 10_000, 50_000, 90_000])
-    expect((await jobs(FEW, { keepOffset: true })).tasks.map((task) => task.at)).toEqual([100_000, 110_000, 150_000, 190_000])
+    expect((await jobs(['x,0,0,1,x,1,0', ...FEW])).tasks.map((task) => task.at)).toEqual([
+      0, 10_000, 50_000, 90_000,
+    ])
+    expect((await jobs(FEW, { keepOffset: true })).tasks.map((task) => task.at)).toEqual([
+      100_000, 110_000, 150_000, 190_000,
+    ])
     await expect(jobs(['a,1,-5,1,x,5,0'], { keepOffset: true })).rejects.toThrow(TraceError)
   })
   it('with a selection gives what loading with that selection gives', async () => {
@@ -230,20 +268,31 @@ describe('any import', () => {
     for await (const task of selectTasks((await jobs(FEW)).tasks, options)) loaded.push(task)
     expect(tasks).toEqual(loaded)
     expect(header.dropped).toEqual({ outside_window: 2, too_many_gpus: 1 })
-    expect(header.importer?.options).toMatchObject({ from_ms: 5000, to_ms: 80_000, time_scale: 0.1, max_gpus: 2, sample: 0.9, seed: 3 })
+    expect(header.importer?.options).toMatchObject({
+      from_ms: 5000,
+      to_ms: 80_000,
+      time_scale: 0.1,
+      max_gpus: 2,
+      sample: 0.9,
+      seed: 3,
+    })
   })
   it('makes activity from the seed and the id of a task alone, and keeps its residence', async () => {
     const all = await jobs(FEW, { activityModel: 'serving', seed: 5 })
-    expect(all.tasks.map((task) => aloneMsOf(task.work))).toEqual([3_600_000, 7_200_000, 3_600_000, 3_600_000])
-    expect((await jobs(FEW.slice(2), { activityModel: 'serving', seed: 5 })).tasks.map((task) => task.work)).toEqual(
-      all.tasks.slice(2).map((task) => task.work),
-    )
+    expect(all.tasks.map((task) => aloneMsOf(task.work))).toEqual([
+      3_600_000, 7_200_000, 3_600_000, 3_600_000,
+    ])
+    expect(
+      (await jobs(FEW.slice(2), { activityModel: 'serving', seed: 5 })).tasks.map((task) => task.work),
+    ).toEqual(all.tasks.slice(2).map((task) => task.work))
     const busy = (tasks: readonly TraceTask[]): number[] => tasks.map((task) => busyMsOf(task.work))
     expect(busy((await jobs(FEW, { activityModel: 'serving', seed: 6 })).tasks)).not.toEqual(busy(all.tasks))
     expect(all.header.importer?.options).toMatchObject({ activity_model: 'serving', seed: 5 })
   })
   it('may be gone through twice', async () => {
-    const trace = await importTrace(importerOf('tiresias'), fileOf('t.csv', [JOBS, ...FEW].join('\n')), { activityModel: 'training' })
+    const trace = await importTrace(importerOf('tiresias'), fileOf('t.csv', [JOBS, ...FEW].join('\n')), {
+      activityModel: 'training',
+    })
     expect(await collect(trace.tasks)).toEqual(await collect(trace.tasks))
   })
 })
@@ -253,9 +302,12 @@ describe('maps on the command line', () => {
     expect([...parseVramMap('G2=24576, G3=81920')]).toEqual([['G2', 24_576], ['G3', 81_920]]) // prettier-ignore
     expect([...parsePriorityMap('LS=0,BE=P4')]).toEqual([['LS', 0], ['BE', 4]]) // prettier-ignore
   })
-  it.each(['G2', 'G2=', 'G2=0', 'G2=1.5', 'G2=24GiB', '=5', '', 'G2=1,G2=2'])('are refused: vram map %j', (text) => {
-    expect(() => parseVramMap(text)).toThrow(/^vram_map: /)
-  })
+  it.each(['G2', 'G2=', 'G2=0', 'G2=1.5', 'G2=24GiB', '=5', '', 'G2=1,G2=2'])(
+    'are refused: vram map %j',
+    (text) => {
+      expect(() => parseVramMap(text)).toThrow(/^vram_map: /)
+    },
+  )
   it.each(['LS=5', 'LS=P', 'LS', 'LS=-1'])('are refused: priority map %j', (text) => {
     expect(() => parsePriorityMap(text)).toThrow(/^priority_map: /)
   })

@@ -25,7 +25,17 @@ const HEADER: TraceHeader = {
 }
 
 function task(id: string, patch: Partial<TraceTask>): TraceTask {
-  const base = { id, at: 0, gpus: 1, vram_mib: 1000, gpu_mode: 'shared', priority: 2, noswap: 0, groups: [], owner: null } as const
+  const base = {
+    id,
+    at: 0,
+    gpus: 1,
+    vram_mib: 1000,
+    gpu_mode: 'shared',
+    priority: 2,
+    noswap: 0,
+    groups: [],
+    owner: null,
+  } as const
   return { ...base, work: { kind: 'duration', ms: 1000 }, alloc: [], cancel_at: null, ...patch }
 }
 
@@ -51,8 +61,20 @@ describe('busy and alone time of work', () => {
 describe('the summary of a trace', () => {
   it('counts tasks, GPUs, VRAM, GPU work and idleness', async () => {
     const summary = await summaryOf([
-      task('a', { at: 5000, gpus: 8, gpu_mode: 'exclusive', vram_mib: 0, priority: 0, work: { kind: 'duration', ms: 3_600_000 } }),
-      task('b', { at: 65_000, noswap: 1, cancel_at: 70_000, work: { kind: 'phases', phases: [[1_800_000, 5_400_000]] } }),
+      task('a', {
+        at: 5000,
+        gpus: 8,
+        gpu_mode: 'exclusive',
+        vram_mib: 0,
+        priority: 0,
+        work: { kind: 'duration', ms: 3_600_000 },
+      }),
+      task('b', {
+        at: 65_000,
+        noswap: 1,
+        cancel_at: 70_000,
+        work: { kind: 'phases', phases: [[1_800_000, 5_400_000]] },
+      }),
     ])
     expect(summary).toMatchObject({
       trace: 'two tasks',
@@ -74,7 +96,9 @@ describe('the summary of a trace', () => {
     expect(summary.sha256).toMatch(/^[0-9a-f]{64}$/)
   })
   it('takes percentiles by nearest rank', async () => {
-    const { vram_mib: vramMib } = await summaryOf(Array.from({ length: 100 }, (_, i) => task(`t${i}`, { vram_mib: 100 - i })))
+    const { vram_mib: vramMib } = await summaryOf(
+      Array.from({ length: 100 }, (_, i) => task(`t${i}`, { vram_mib: 100 - i })),
+    )
     expect(vramMib).toEqual({ p50: 50, p95: 95, max: 100 })
   })
   it('of an empty trace has no percentiles and no share', async () => {

@@ -32,8 +32,17 @@ const B = 'f4eaf2d5-da38-4881-8d87-3e6e97e20964'
 const event = (seq: number, at: number, kind: string, task: string | null, data: object = {}): string =>
   JSON.stringify({ seq, at, kind, task, node: null, cause: null, data })
 const submitted = (seq: number, at: number, task: string, data: object = {}): string =>
-  event(seq, at, 'task_submitted', task, { seq, gpus: 1, vram_mib: 8000, mode: 'shared', noswap: 0, priority: 2, ...data })
-const moved = (seq: number, at: number, task: string, residency: string): string => event(seq, at, 'task_residency', task, { residency })
+  event(seq, at, 'task_submitted', task, {
+    seq,
+    gpus: 1,
+    vram_mib: 8000,
+    mode: 'shared',
+    noswap: 0,
+    priority: 2,
+    ...data,
+  })
+const moved = (seq: number, at: number, task: string, residency: string): string =>
+  event(seq, at, 'task_residency', task, { residency })
 
 describe('events of a real cluster', () => {
   it('give what ended, and count what is still open and what is no task', async () => {
@@ -121,7 +130,11 @@ describe('a journal', () => {
       ['again', { kind: 'phases', phases: [[300, 0]] }],
       ['at once', { kind: 'phases', phases: [[1, 0]] }],
     ])
-    expect(header.importer?.adjusted).toEqual({ attempts_left_out: 1, lost_taken_as_ended: 1, never_started_left_out: 1 })
+    expect(header.importer?.adjusted).toEqual({
+      attempts_left_out: 1,
+      lost_taken_as_ended: 1,
+      never_started_left_out: 1,
+    })
   })
   it('knows a swap-out that was called off, one by hand, and an end out of VRAM', async () => {
     const { tasks } = await run([
@@ -175,7 +188,13 @@ describe('a journal', () => {
       event(9, 10, 'node_status', null),
     ])
     expect(tasks.map(({ id }) => id)).toEqual(['kept'])
-    expect(header.dropped).toEqual({ of_no_task: 3, duplicate_event: 1, began_before_the_log: 1, bad_submission: 3, bad_at: 1 })
+    expect(header.dropped).toEqual({
+      of_no_task: 3,
+      duplicate_event: 1,
+      began_before_the_log: 1,
+      bad_submission: 3,
+      bad_at: 1,
+    })
     await expect(run(['{"seq":1', ''])).rejects.toThrow(/headroom\.txt:1: is not JSON: /)
     await expect(run('[{"seq":1},{"seq":NaN}]')).rejects.toThrow(/headroom\.txt:1: is not JSON: /)
     await expect(run('')).rejects.toThrow('headroom.txt: has no row')

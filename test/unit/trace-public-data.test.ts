@@ -16,7 +16,8 @@ describe('public traces, whole', () => {
   const data = sharedOrSkip('data')
   if (data === null) return
   const nodesFile = join(data, 'openb_node_list_gpu_node.csv')
-  const run = (format: string, file: string, options: ImportOptions): Promise<Imported> => importFile(format, join(data, file), options)
+  const run = (format: string, file: string, options: ImportOptions): Promise<Imported> =>
+    importFile(format, join(data, file), options)
 
   it.each(['openb_pod_list_default.csv', 'openb_pod_list_gpuspec33.csv', 'openb_pod_list_gpushare60.csv'])(
     '%s keeps 7,064 tasks and drops 1,088 rows, all for having no GPU',
@@ -29,18 +30,29 @@ describe('public traces, whole', () => {
   it('openb has the arrivals and durations of w1, which was derived from it independently', async () => {
     // As sets: w1 has pods of one second in an order of its own.
     const shapes = (tasks: readonly TraceTask[]): string[] =>
-      tasks.map((task) => `${task.at} ${task.gpus} ${aloneMsOf(task.work)}`).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+      tasks
+        .map((task) => `${task.at} ${task.gpus} ${aloneMsOf(task.work)}`)
+        .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
     const openb = await run('openb', 'openb_pod_list_default.csv', { nodesFile, vramMap: VRAM_MAP })
     const w1 = await run('tiresias', 'w1_openb_gpu_pods.csv', { exclusive: true })
     expect(shapes(openb.tasks)).toEqual(shapes(w1.tasks))
   })
   it('openb names the models whose VRAM it needs', async () => {
-    await expect(run('openb', 'openb_pod_list_default.csv', { nodesFile })).rejects.toThrow('the VRAM of model G2 and G3 is not known')
-    await expect(run('openb', 'openb_pod_list_gpuspec33.csv', {})).rejects.toThrow('the VRAM of model G2 is not known')
+    await expect(run('openb', 'openb_pod_list_default.csv', { nodesFile })).rejects.toThrow(
+      'the VRAM of model G2 and G3 is not known',
+    )
+    await expect(run('openb', 'openb_pod_list_gpuspec33.csv', {})).rejects.toThrow(
+      'the VRAM of model G2 is not known',
+    )
   })
   it('openb with serving activity is idle about 66.8 % of the GPU time', async () => {
-    const { tasks } = await run('openb', 'openb_pod_list_default.csv', { nodesFile, vramMap: VRAM_MAP, activityModel: 'serving' })
-    const sum = (of: (task: TraceTask) => number): number => tasks.reduce((total, task) => total + task.gpus * of(task), 0)
+    const { tasks } = await run('openb', 'openb_pod_list_default.csv', {
+      nodesFile,
+      vramMap: VRAM_MAP,
+      activityModel: 'serving',
+    })
+    const sum = (of: (task: TraceTask) => number): number =>
+      tasks.reduce((total, task) => total + task.gpus * of(task), 0)
     expect(1 - sum((task) => busyMsOf(task.work)) / sum((task) => aloneMsOf(task.work))).toBeCloseTo(0.668, 1)
   })
   it('the openb fleet has 1,213 nodes and 6,212 GPUs', async () => {

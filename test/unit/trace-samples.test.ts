@@ -8,15 +8,23 @@ import { temporaryFolder } from '../support/headroom-command.ts'
 import { collect, importText, type Imported } from '../support/imported.ts'
 
 const folder = temporaryFolder()
-const run = (format: string, content: readonly string[] | string, options?: ImportOptions): Promise<Imported> =>
-  importText(folder, format, content, options)
-const works = ({ tasks }: Imported): readonly unknown[] => tasks.map((task) => [task.id, task.at, task.vram_mib, task.work])
-const phases = (...list: ReadonlyArray<readonly [number, number]>): object => ({ kind: 'phases', phases: list })
+const run = (
+  format: string,
+  content: readonly string[] | string,
+  options?: ImportOptions,
+): Promise<Imported> => importText(folder, format, content, options)
+const works = ({ tasks }: Imported): readonly unknown[] =>
+  tasks.map((task) => [task.id, task.at, task.vram_mib, task.work])
+const phases = (...list: ReadonlyArray<readonly [number, number]>): object => ({
+  kind: 'phases',
+  phases: list,
+})
 
 describe('nvidia-smi', () => {
   const HEADER = 'timestamp, index, utilization.gpu [%], memory.used [MiB]'
   const at = (second: number): string => `2026/03/01 10:00:${String(second).padStart(2, '0')}.500`
-  const sample = (second: number, busy: string, used: string, gpu = '0'): string => `${at(second)}, ${gpu}, ${busy} %, ${used} MiB`
+  const sample = (second: number, busy: string, used: string, gpu = '0'): string =>
+    `${at(second)}, ${gpu}, ${busy} %, ${used} MiB`
 
   it('makes a task of what holds VRAM, busy and idle as sampled', async () => {
     const imported = await run('nvidia-smi', [
@@ -43,11 +51,16 @@ describe('nvidia-smi', () => {
       ['timestamp,gpu_uuid,utilization.gpu,memory.used', ...['GPU-a', 'GPU-b'].flatMap((gpu) => [`${at(0)},${gpu},0,2000`, `${at(10)},${gpu},90,2000`])].join('\r\n'), // prettier-ignore
       { busyAbovePercent: 89 },
     )
-    expect(works(imported)).toEqual(['GPU-a.1', 'GPU-b.1'].map((id) => [id, 0, 2000, phases([0, 10_000], [10_000, 0])]))
+    expect(works(imported)).toEqual(
+      ['GPU-a.1', 'GPU-b.1'].map((id) => [id, 0, 2000, phases([0, 10_000], [10_000, 0])]),
+    )
   })
   it('ends a task where samples stop, and knows no VRAM when none was sampled', async () => {
     const lines = [[0, 1], [1, 1], [40, 1], [41, 0]].map(([second, busy]) => `${at(second!)}, 0, ${busy}`) // prettier-ignore
-    const imported = await run('nvidia-smi', ['timestamp, index, utilization.gpu', ...lines], { gapMs: 30_000, vramMib: 5000 })
+    const imported = await run('nvidia-smi', ['timestamp, index, utilization.gpu', ...lines], {
+      gapMs: 30_000,
+      vramMib: 5000,
+    })
     expect(works(imported)).toEqual([
       ['0.1', 0, 5000, phases([2000, 0])],
       ['0.2', 40_000, 5000, phases([1000, 1000])],
@@ -120,10 +133,14 @@ describe('dcgm', () => {
     }) // prettier-ignore
   })
   it('takes shares, another interval, and no memory', async () => {
-    const imported = await run('dcgm', ['# Entity  GRACT  DRAMA', 'Id', 'GPU 0  0.01  0.5', 'GPU 0  0.96  0.5'], {
-      intervalMs: 100,
-      busyAbovePercent: 5,
-    })
+    const imported = await run(
+      'dcgm',
+      ['# Entity  GRACT  DRAMA', 'Id', 'GPU 0  0.01  0.5', 'GPU 0  0.96  0.5'],
+      {
+        intervalMs: 100,
+        busyAbovePercent: 5,
+      },
+    )
     expect(works(imported)).toEqual([['GPU-0.1', 0, 0, phases([0, 100], [100, 0])]])
     expect(imported.header.importer?.synthetic).toEqual(['gpu_mode'])
   })
@@ -163,17 +180,27 @@ describe('azure-llm', () => {
     })
   })
   it('reports the requests that joined the burst of an earlier one', async () => {
-    const rows = ['arrival_s,context_tokens,generated_tokens', '0,1000,0', '0.5,1000,0', '1.9,1000,0', '60,1000,0']
+    const rows = [
+      'arrival_s,context_tokens,generated_tokens',
+      '0,1000,0',
+      '0.5,1000,0',
+      '1.9,1000,0',
+      '60,1000,0',
+    ]
     const { header, tasks } = await run('azure-llm', rows, { servers: 1, ...RATES })
     expect(tasks[0]?.work).toMatchObject({ at: [[0, 3000], [60_000, 1000]] }) // prettier-ignore
     expect(header.importer?.adjusted).toEqual({ requests_joined: 2 })
   })
   it('replaces servers after their life, also those that nobody asked', async () => {
-    const imported = await run('azure-llm', ['arrival_s,context_tokens,generated_tokens', '0,10,0', '250,10,0'], {
-      servers: 2,
-      serverLifeMs: 100_000,
-      ...RATES,
-    })
+    const imported = await run(
+      'azure-llm',
+      ['arrival_s,context_tokens,generated_tokens', '0,10,0', '250,10,0'],
+      {
+        servers: 2,
+        serverLifeMs: 100_000,
+        ...RATES,
+      },
+    )
     expect(imported.tasks.map(({ id, at, work }) => [id, at, busyMsOf(work), aloneMsOf(work)])).toEqual([
       ['server-1.1', 0, 10, 100_000],
       ['server-2.1', 0, 0, 100_000],
@@ -184,25 +211,44 @@ describe('azure-llm', () => {
     ])
   })
   it('skews what servers get, the same for the same seed', async () => {
-    const lines = ['arrival_s,context_tokens,generated_tokens', ...Array.from({ length: 3000 }, (_, i) => `${i},1000,0`)]
+    const lines = [
+      'arrival_s,context_tokens,generated_tokens',
+      ...Array.from({ length: 3000 }, (_, i) => `${i},1000,0`),
+    ]
     const busy = async (seed: number): Promise<readonly number[]> =>
-      (await run('azure-llm', lines, { servers: 3, serverSkew: 1, seed, ...RATES })).tasks.map(({ work }) => busyMsOf(work) / 1000)
+      (await run('azure-llm', lines, { servers: 3, serverSkew: 1, seed, ...RATES })).tasks.map(
+        ({ work }) => busyMsOf(work) / 1000,
+      )
     const [first, second, third] = (await busy(1)) as [number, number, number]
-    for (const [i, got] of [first, second, third].entries()) expect(got / 3000).toBeCloseTo(6 / 11 / (i + 1), 1)
+    for (const [i, got] of [first, second, third].entries())
+      expect(got / 3000).toBeCloseTo(6 / 11 / (i + 1), 1)
     expect(await busy(1)).toEqual([first, second, third])
     expect(await busy(2)).not.toEqual([first, second, third])
   })
   it('counts requests without tokens or times, and refuses one that comes after thousands of years', async () => {
-    const { header, tasks } = await run('azure-llm', [HEADER, '0,0,0', ',1,1', '5,NaN,1', '5,1,-1', '5,1,1', '6,1.0,1.0'], { servers: 1 })
-    expect(header.dropped).toEqual({ no_tokens: 1, no_arrival_s: 1, no_context_tokens: 1, bad_generated_tokens: 1 })
+    const { header, tasks } = await run(
+      'azure-llm',
+      [HEADER, '0,0,0', ',1,1', '5,NaN,1', '5,1,-1', '5,1,1', '6,1.0,1.0'],
+      { servers: 1 },
+    )
+    expect(header.dropped).toEqual({
+      no_tokens: 1,
+      no_arrival_s: 1,
+      no_context_tokens: 1,
+      bad_generated_tokens: 1,
+    })
     expect(tasks).toHaveLength(1)
-    await expect(run('azure-llm', [HEADER, '0,1,1', '99999999999,1,1'])).rejects.toThrow('server_life: is too short')
+    await expect(run('azure-llm', [HEADER, '0,1,1', '99999999999,1,1'])).rejects.toThrow(
+      'server_life: is too short',
+    )
   })
   it('cuts a server that had very many requests', async () => {
     async function* requests(): AsyncGenerator<{ at: number; busyMs: number }> {
       for (let i = 0; i <= MAX_BURSTS; i++) yield { at: 2 * i, busyMs: 1 }
     }
-    const tasks = await collect<ServerTask>(dealRequests(requests(), { servers: 1, skew: 0, lifeMs: 1e9, seed: 0 }))
+    const tasks = await collect<ServerTask>(
+      dealRequests(requests(), { servers: 1, skew: 0, lifeMs: 1e9, seed: 0 }),
+    )
     expect(tasks.map(({ id, at, work }) => [id, at, busyMsOf(work)])).toEqual([
       ['server-1.1', 0, MAX_BURSTS],
       ['server-1.2', 2 * MAX_BURSTS, 1],

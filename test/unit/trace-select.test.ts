@@ -13,10 +13,18 @@ interface Arrival {
 const arrivals = (n: number): Arrival[] =>
   Array.from({ length: n }, (_, i) => ({ id: `t${i}`, at: 1000 * i, gpus: 1 + (i % 8), cancel_at: null }))
 
-async function select(tasks: readonly Arrival[], options: TraceSelection): Promise<{ kept: Arrival[]; dropped: Record<string, number> }> {
+async function select(
+  tasks: readonly Arrival[],
+  options: TraceSelection,
+): Promise<{ kept: Arrival[]; dropped: Record<string, number> }> {
   const kept: Arrival[] = []
   const dropped: Record<string, number> = {}
-  for await (const task of selectTasks(tasks, options, (reason) => (dropped[reason] = (dropped[reason] ?? 0) + 1))) kept.push(task)
+  for await (const task of selectTasks(
+    tasks,
+    options,
+    (reason) => (dropped[reason] = (dropped[reason] ?? 0) + 1),
+  ))
+    kept.push(task)
   return { kept, dropped }
 }
 
@@ -36,15 +44,31 @@ describe('a selection of a trace', () => {
   })
   it('scales only the arrivals: a cancellation keeps its distance', () => {
     const task: Arrival = { id: 'a', at: 100_000, gpus: 1, cancel_at: 130_000 }
-    expect(createSelection({ timeScale: 0.01 })(task)).toEqual({ id: 'a', at: 1000, gpus: 1, cancel_at: 31_000 })
-    expect(createSelection({ timeScale: 2, fromMs: 90_000 })(task)).toEqual({ id: 'a', at: 20_000, gpus: 1, cancel_at: 50_000 })
+    expect(createSelection({ timeScale: 0.01 })(task)).toEqual({
+      id: 'a',
+      at: 1000,
+      gpus: 1,
+      cancel_at: 31_000,
+    })
+    expect(createSelection({ timeScale: 2, fromMs: 90_000 })(task)).toEqual({
+      id: 'a',
+      at: 20_000,
+      gpus: 1,
+      cancel_at: 50_000,
+    })
   })
   it('never changes the order of arrivals', () => {
     fc.assert(
-      fc.property(fc.nat({ max: 1e9 }), fc.nat({ max: 1e9 }), fc.double({ min: 1e-6, max: 1000, noNaN: true }), (a, b, timeScale) => {
-        const at = (ms: number): number => (createSelection({ timeScale })({ id: 'x', at: ms, gpus: 1, cancel_at: null }) as Arrival).at
-        expect(Math.sign(at(Math.max(a, b)) - at(Math.min(a, b)))).toBeGreaterThanOrEqual(0)
-      }),
+      fc.property(
+        fc.nat({ max: 1e9 }),
+        fc.nat({ max: 1e9 }),
+        fc.double({ min: 1e-6, max: 1000, noNaN: true }),
+        (a, b, timeScale) => {
+          const at = (ms: number): number =>
+            (createSelection({ timeScale })({ id: 'x', at: ms, gpus: 1, cancel_at: null }) as Arrival).at
+          expect(Math.sign(at(Math.max(a, b)) - at(Math.min(a, b)))).toBeGreaterThanOrEqual(0)
+        },
+      ),
     )
   })
   it('leaves out tasks of too many GPUs', async () => {

@@ -14,7 +14,11 @@ const folder = temporaryFolder()
 const spill = (): Promise<SpillFile> => openSpillFile(folder)
 const neverSpills = (): Promise<SpillFile> => Promise.reject(new Error('it spilled'))
 
-async function sorted(records: readonly SortRecord[], open: () => Promise<SpillFile>, runCharacters?: number): Promise<SortRecord[]> {
+async function sorted(
+  records: readonly SortRecord[],
+  open: () => Promise<SpillFile>,
+  runCharacters?: number,
+): Promise<SortRecord[]> {
   const sorter = new RecordSorter(open, runCharacters)
   for (const record of records) await sorter.add(record)
   const once = (await collect(sorter.sorted())).flat()
@@ -25,14 +29,21 @@ async function sorted(records: readonly SortRecord[], open: () => Promise<SpillF
 
 describe('a record sorter', () => {
   it('gives the same through runs on disk as in memory, whatever the records and however long the runs', async () => {
-    const record = fc.record({ key: fc.integer({ min: -5, max: 5 }), text: fc.string({ maxLength: 20, unit: 'grapheme' }) })
+    const record = fc.record({
+      key: fc.integer({ min: -5, max: 5 }),
+      text: fc.string({ maxLength: 20, unit: 'grapheme' }),
+    })
     await fc.assert(
-      fc.asyncProperty(fc.array(record, { maxLength: 60 }), fc.integer({ min: 1, max: 200 }), async (drawn, runCharacters) => {
-        const records = drawn.map(({ key, text }, tie) => ({ key, tie, text: JSON.stringify(text) }))
-        const inOrder = records.toSorted((a, b) => a.key - b.key || a.tie - b.tie)
-        expect(await sorted(records, spill, runCharacters)).toEqual(inOrder)
-        expect(await sorted(records, neverSpills)).toEqual(inOrder)
-      }),
+      fc.asyncProperty(
+        fc.array(record, { maxLength: 60 }),
+        fc.integer({ min: 1, max: 200 }),
+        async (drawn, runCharacters) => {
+          const records = drawn.map(({ key, text }, tie) => ({ key, tie, text: JSON.stringify(text) }))
+          const inOrder = records.toSorted((a, b) => a.key - b.key || a.tie - b.tie)
+          expect(await sorted(records, spill, runCharacters)).toEqual(inOrder)
+          expect(await sorted(records, neverSpills)).toEqual(inOrder)
+        },
+      ),
       { numRuns: 60 },
     )
   })
@@ -45,9 +56,16 @@ describe('a record sorter', () => {
     let largest = 0
     const watched = async (): Promise<SpillFile> => {
       const file = await spill()
-      return { ...file, read: (offset, bytes) => ((largest = Math.max(largest, bytes)), file.read(offset, bytes)) }
+      return {
+        ...file,
+        read: (offset, bytes) => ((largest = Math.max(largest, bytes)), file.read(offset, bytes)),
+      }
     }
-    const records = Array.from({ length: 4 * runs }, (_, tie) => ({ key: tie % 7, tie, text: 'x'.repeat(10_000) }))
+    const records = Array.from({ length: 4 * runs }, (_, tie) => ({
+      key: tie % 7,
+      tie,
+      text: 'x'.repeat(10_000),
+    }))
     await sorted(records, watched, 40_000)
     expect(largest).toBe(Math.floor(MERGE_BYTES / runs))
   })
@@ -58,9 +76,9 @@ describe('a record sorter', () => {
     await sorter.close()
   })
   it('says which folder cannot hold its runs', async () => {
-    await expect(sorted([{ key: 1, tie: 1, text: 'x' }], () => openSpillFile('/proc/none'), 1)).rejects.toThrow(
-      /^\/proc\/none: cannot hold what is sorted there: /,
-    )
+    await expect(
+      sorted([{ key: 1, tie: 1, text: 'x' }], () => openSpillFile('/proc/none'), 1),
+    ).rejects.toThrow(/^\/proc\/none: cannot hold what is sorted there: /)
   })
 })
 
@@ -93,7 +111,9 @@ describe('the order of arrival', () => {
     const ids = Array.from({ length: 3000 }, (_, i) => `task-${i % 1999}`)
     const order = await inArrivalOrder(given(ids.map((id, i) => task(id, 3000 - i))), spill, 4000)
     const tasks = await collect(order.tasks())
-    expect([order.duplicates, tasks.length, new Set(tasks.map(({ id }) => id)).size]).toEqual([1001, 1999, 1999])
+    expect([order.duplicates, tasks.length, new Set(tasks.map(({ id }) => id)).size]).toEqual([
+      1001, 1999, 1999,
+    ])
     await order.close()
   })
   it('lets go of its files when the source breaks', async () => {

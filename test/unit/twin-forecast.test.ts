@@ -1,6 +1,12 @@
 /** Forecasts of a world whose end is known: starts, changes, and what was foretold against what came. */
 import { describe, expect, it } from 'vitest'
-import { isForecast, type ChangeForecast, type ClusterImage, type DriftEntry, type RecentPast } from '../../controller/ports/twin.ts'
+import {
+  isForecast,
+  type ChangeForecast,
+  type ClusterImage,
+  type DriftEntry,
+  type RecentPast,
+} from '../../controller/ports/twin.ts'
 import { DriftWatch } from '../../cli/twin/drift-watch.ts'
 import { LatestStarts } from '../../cli/twin/latest-starts.ts'
 import { RecentPastReader } from '../../cli/twin/recent-past.ts'
@@ -50,10 +56,16 @@ describe('a forecast of starts', () => {
     const waiting = image.tasks.filter(({ placement }) => placement === null).map(({ id }) => id)
     expect(waiting.length).toBeGreaterThanOrEqual(1)
     const started = new Map<string, number>()
-    world.listen((events) => events.forEach(({ kind, taskId, at }) => kind === 'task_started' && started.set(taskId ?? '', at)))
+    world.listen((events) =>
+      events.forEach(({ kind, taskId, at }) => kind === 'task_started' && started.set(taskId ?? '', at)),
+    )
     await world.runUntil(14 * HOUR_MS)
     for (const id of waiting.slice(0, 2)) {
-      expect(forecast.starts.get(id)).toEqual({ p50: started.get(id), p90: started.get(id), notWithinHorizon: 0 })
+      expect(forecast.starts.get(id)).toEqual({
+        p50: started.get(id),
+        p90: started.get(id),
+        notWithinHorizon: 0,
+      })
     }
     const short = await forecastStarts(image, past, { ...PLENTY, horizonMs: 10 * MINUTE_MS })
     const last = isForecast(short) ? short.starts.get(waiting.at(-1) ?? '') : null
@@ -62,7 +74,9 @@ describe('a forecast of starts', () => {
 
   it('says why there is none: too little history, or too little time', async () => {
     const { image, past } = await worldAt(QUEUE, 2 * HOUR_MS)
-    expect(await forecastStarts(image, { ...past, ended: [] }, PLENTY)).toMatchObject({ reason: 'NO_HISTORY' })
+    expect(await forecastStarts(image, { ...past, ended: [] }, PLENTY)).toMatchObject({
+      reason: 'NO_HISTORY',
+    })
     const late = await worldAt(QUEUE, 12 * HOUR_MS)
     let asked = 0
     const none = { ...PLENTY, spent: () => (asked += 1) }
@@ -87,7 +101,12 @@ describe('a forecast of a change', () => {
     expectCourses(more)
     expect(await forecastChange(image, past, change, PLENTY)).toEqual(more)
     const [node] = image.nodes
-    const ofNode = await forecastChange(image, past, { node: { id: node?.id ?? '', overcommitPercent: 150 } }, PLENTY)
+    const ofNode = await forecastChange(
+      image,
+      past,
+      { node: { id: node?.id ?? '', overcommitPercent: 150 } },
+      PLENTY,
+    )
     expect(isForecast(ofNode) && ofNode.metrics.queue_wait_s).toEqual(more.metrics.queue_wait_s)
   })
 
@@ -101,16 +120,26 @@ describe('a forecast of a change', () => {
     for (const [i, p10] of before.p10.entries()) expect(p10 ?? 0).toBeLessThanOrEqual(before.p90[i] ?? 0)
     // Equal intervals: swap-outs per hour over all of it lie between the edges of their bands.
     const { p10, p90 } = metrics.swap_outs_per_hour.after
-    const mean = (values: readonly (number | null)[]) => values.reduce<number>((sum, each) => sum + (each ?? 0), 0) / values.length
+    const mean = (values: readonly (number | null)[]) =>
+      values.reduce<number>((sum, each) => sum + (each ?? 0), 0) / values.length
     expect(whole.swap_outs_per_hour?.after).toBeGreaterThanOrEqual(mean(p10))
     expect(whole.swap_outs_per_hour?.after).toBeLessThanOrEqual(mean(p90))
   }
 
   it('A direction is claimed only where zero is outside of the 10th to 90th percentile of at least 5 pairs', () => {
-    const pairs = (differences: readonly number[]) => changeOf(differences.map((each) => [10, 10 + each] as const))
-    expect(pairs([1, 2, 3, 4, 5])).toMatchObject({ verdict: 'rises', agreement: 1, difference: { p10: 1, p50: 3, p90: 5 } })
+    const pairs = (differences: readonly number[]) =>
+      changeOf(differences.map((each) => [10, 10 + each] as const))
+    expect(pairs([1, 2, 3, 4, 5])).toMatchObject({
+      verdict: 'rises',
+      agreement: 1,
+      difference: { p10: 1, p50: 3, p90: 5 },
+    })
     expect(pairs([-1, -2, -3, -4, -5])).toMatchObject({ verdict: 'falls', agreement: 1 })
-    expect(pairs([-1, -2, -3, -4, 5])).toMatchObject({ verdict: 'unclear', agreement: 0.8, difference: { p10: -4, p90: 5 } })
+    expect(pairs([-1, -2, -3, -4, 5])).toMatchObject({
+      verdict: 'unclear',
+      agreement: 0.8,
+      difference: { p10: -4, p90: 5 },
+    })
     expect(pairs([-1, -2, -3, -4, -5, -6, -7, -8, -9, 5])).toMatchObject({ verdict: 'falls', agreement: 0.9 })
     expect(pairs([-1, -2, -3, 4, 5])).toMatchObject({ verdict: 'unclear' })
     expect(pairs([1, 2, 3, 4])).toMatchObject({ verdict: 'unclear' })
@@ -131,7 +160,8 @@ describe('drift', () => {
     expect(withheldBecause(watch.report())).toBeNull()
     // Everybody leaves, and nobody comes: nothing of what was foretold happens.
     for (let i = 0; i < 6; i++) {
-      for (const { spec } of [...world.controller.views.openTasks()]) world.controller.commands.cancelTask(spec.id, 'test', () => {})
+      for (const { spec } of [...world.controller.views.openTasks()])
+        world.controller.commands.cancelTask(spec.id, 'test', () => {})
       await passInterval(world, watch)
     }
     expect(watch.report().state).toBe('drifting')
@@ -143,7 +173,12 @@ describe('drift', () => {
     const { image } = { image: world.controller.views.image() }
     const foretold = await foretell(image, past, PLENTY)
     if ('reason' in foretold) throw new Error(foretold.detail)
-    const actual = { queue_wait_s: null, starvation_percent: 0, utilization_percent: 0, swap_outs_per_hour: 0 }
+    const actual = {
+      queue_wait_s: null,
+      starvation_percent: 0,
+      utilization_percent: 0,
+      swap_outs_per_hour: 0,
+    }
     const entry: DriftEntry = compare(foretold, actual)
     expect(entry.metrics.queue_wait_s).toBeNull()
     expect(driftReport([entry, entry], null).state).toBe('unknown')
@@ -155,7 +190,10 @@ describe('drift', () => {
     await world.runUntil(world.nowMs + 3 * DRIFT_INTERVAL_MS)
     await watch.tick()
     expect(watch.report().history).toHaveLength(0)
-    const silent = new DriftWatch({ views: world.controller.views, foretell: async () => ({ reason: 'NO_HISTORY', detail: 'x' }) })
+    const silent = new DriftWatch({
+      views: world.controller.views,
+      foretell: async () => ({ reason: 'NO_HISTORY', detail: 'x' }),
+    })
     await silent.tick()
     expect(silent.report()).toMatchObject({ state: 'unknown', because: { reason: 'NO_HISTORY' } })
   })
@@ -182,19 +220,33 @@ describe('the latest forecast', () => {
   })
 })
 
-async function worldAt(text: string, atMs: number): Promise<{ world: World; image: ClusterImage; past: RecentPast }> {
+async function worldAt(
+  text: string,
+  atMs: number,
+): Promise<{ world: World; image: ClusterImage; past: RecentPast }> {
   const { scenario } = loadScenario({ text, baseDir: '.' })
   const world = new World(scenario, { seed: 1, isJournalOff: true, keepsTasks: true })
   await world.start()
   world.feed(workloadOf(scenario, world.random))
   await world.runUntil(atMs)
-  return { world, image: world.controller.views.image(), past: await new RecentPastReader(world.controller.views).read() }
+  return {
+    world,
+    image: world.controller.views.image(),
+    past: await new RecentPastReader(world.controller.views).read(),
+  }
 }
 
 async function foretellIn(world: World, past: RecentPast): Promise<TwinAnswer> {
   const runs = world.controller.views.activityRuns()
   const image = world.controller.views.image()
-  return twinJob({ kind: 'foretell', image, past: { ...past, runs }, withinMs: 60_000, horizonMs: HOUR_MS, maxRuns: 1 })
+  return twinJob({
+    kind: 'foretell',
+    image,
+    past: { ...past, runs },
+    withinMs: 60_000,
+    horizonMs: HOUR_MS,
+    maxRuns: 1,
+  })
 }
 
 async function passInterval(world: World, watch: DriftWatch): Promise<void> {

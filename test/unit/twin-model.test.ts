@@ -9,7 +9,13 @@ import { drawArrivals } from '../../simulator/twin/draw-arrivals.ts'
 import { drawActivity, drawWorkLeft, guessWorkLeft } from '../../simulator/twin/draw-work.ts'
 import { snapshotOfLive } from '../../simulator/twin/live-snapshot.ts'
 import { Residence } from '../../simulator/twin/residence.ts'
-import { aloneMsSoFar, isModel, wantsShareOf, workloadModelOf, type WorkloadModel } from '../../simulator/twin/workload-model.ts'
+import {
+  aloneMsSoFar,
+  isModel,
+  wantsShareOf,
+  workloadModelOf,
+  type WorkloadModel,
+} from '../../simulator/twin/workload-model.ts'
 import { aFinalTask, aNode, aRunningTask, aTask } from '../support/store-builders.ts'
 
 const AT = 1_770_000_000_000
@@ -25,7 +31,9 @@ describe('how long tasks stay', () => {
       { ms: 20, hasEnded: true },
     ])
     const drawn = (u: number, age = 0): number => residence.drawLeft(age, () => u)
-    expect([drawn(0.9), drawn(0.75), drawn(0.6), drawn(0.5), drawn(0.4), drawn(0)]).toEqual([10, 10, 20, 20, 40, 40])
+    expect([drawn(0.9), drawn(0.75), drawn(0.6), drawn(0.5), drawn(0.4), drawn(0)]).toEqual([
+      10, 10, 20, 20, 40, 40,
+    ])
     expect([drawn(0.9, 10), drawn(0.6, 10), drawn(0.3, 25)]).toEqual([10, 30, 15])
     expect(residence.medianLeft(0)).toBe(20)
     expect(residence).toMatchObject({ ends: 3, meanMs: 100 / 3 })
@@ -44,18 +52,27 @@ describe('a workload model', () => {
   it('is not made of less than ten ends, and says so', () => {
     expect(workloadModelOf(imageOf([]), pastOf(endedTasks(9)))).toEqual({
       reason: 'NO_HISTORY',
-      detail: 'only 9 tasks have run and ended in the last 2 hours; the twin needs 10 to know how long tasks stay',
+      detail:
+        'only 9 tasks have run and ended in the last 2 hours; the twin needs 10 to know how long tasks stay',
     })
   })
 
   it('counts what came, how long it stays without its waits, and how much of that it wanted the GPU', () => {
     const model = modelOf()
     expect(model.perHour).toBe(11)
-    expect(model.assumes[0]).toBe('tasks stay as the 20 did that ended in the last 2 hours, given how long each has been there')
+    expect(model.assumes[0]).toBe(
+      'tasks stay as the 20 did that ended in the last 2 hours, given how long each has been there',
+    )
     const [first] = endedTasks(1)
     // 30 minutes there, 10 of them swapped out while it wanted the GPU, 5 served.
     const waits = [0, 300_000_000, 0, 600_000_000, 0] as const
-    const record = aFinalTask({ ...first, gpuCount: 1, firstStartedAt: AT - 1_800_000, finishedAt: AT, counters: waits })
+    const record = aFinalTask({
+      ...first,
+      gpuCount: 1,
+      firstStartedAt: AT - 1_800_000,
+      finishedAt: AT,
+      counters: waits,
+    })
     expect(aloneMsSoFar(record, AT)).toBe(1_200_000)
     expect(wantsShareOf(record, AT)).toBe(0.25)
     expect(wantsShareOf(aTask({}), AT)).toBeNull()
@@ -66,18 +83,33 @@ describe('a workload model', () => {
     const model = modelOf()
     const random = seededStream(1, 'work')
     for (let i = 0; i < 200; i++) {
-      const work = drawActivity(model, 5_000_000 + i, 0.5, i % 2 === 0 ? null : { wantsGpu: false, forMs: 20_000 }, random)
+      const work = drawActivity(
+        model,
+        5_000_000 + i,
+        0.5,
+        i % 2 === 0 ? null : { wantsGpu: false, forMs: 20_000 },
+        random,
+      )
       expect(lengthOf(work)).toBe(5_000_000 + i)
       if (work.kind === 'phases' && i % 2 === 1) expect(work.phases[0]?.[0]).toBe(0)
     }
     expect(drawActivity(model, 1000, 1, null, random)).toEqual({ kind: 'duration', ms: 1000 })
-    expect(drawActivity(model, 1000, 0, { wantsGpu: false, forMs: 5 }, random)).toEqual({ kind: 'phases', phases: [[0, 1000]] })
+    expect(drawActivity(model, 1000, 0, { wantsGpu: false, forMs: 5 }, random)).toEqual({
+      kind: 'phases',
+      phases: [[0, 1000]],
+    })
     const few = drawActivity(model, 100_000_000, 0.5, null, random, 3)
     expect(few.kind === 'phases' && few.phases.length).toBe(4)
     expect(lengthOf(few)).toBe(100_000_000)
     const unseen: WorkloadModel = { ...model, wanting: { ms: [], meanMs: 1 } }
-    expect(drawActivity(unseen, 1000, 0.5, { wantsGpu: true, forMs: 5 }, random)).toEqual({ kind: 'duration', ms: 1000 })
-    expect(drawActivity(unseen, 1000, 0.5, { wantsGpu: false, forMs: 5 }, random)).toEqual({ kind: 'phases', phases: [[0, 1000]] })
+    expect(drawActivity(unseen, 1000, 0.5, { wantsGpu: true, forMs: 5 }, random)).toEqual({
+      kind: 'duration',
+      ms: 1000,
+    })
+    expect(drawActivity(unseen, 1000, 0.5, { wantsGpu: false, forMs: 5 }, random)).toEqual({
+      kind: 'phases',
+      phases: [[0, 1000]],
+    })
   })
 
   it('keeps the share of a task over many stretches', () => {
@@ -114,7 +146,9 @@ describe('a workload model', () => {
     const { description, snapshot } = snapshotOfLive(imageOf([waits]), pastOf([]))
     expect(description).toContain('it stays as long again as it has been there, an hour at least')
     expect([...snapshot.tasks][0]?.work).toEqual({ kind: 'duration', ms: HOUR_MS })
-    expect(snapshotOfLive(imageOf([waits]), pastOf(endedTasks(20))).description).toContain('tasks stay as the 20 did')
+    expect(snapshotOfLive(imageOf([waits]), pastOf(endedTasks(20))).description).toContain(
+      'tasks stay as the 20 did',
+    )
   })
 })
 
@@ -125,7 +159,14 @@ function modelOf(): WorkloadModel {
 }
 
 function running(id: string): TaskRecord {
-  return aRunningTask({ id, seq: 500, gpuCount: 1, submittedAt: AT - HOUR_MS, firstStartedAt: AT - HOUR_MS, finishedAt: null })
+  return aRunningTask({
+    id,
+    seq: 500,
+    gpuCount: 1,
+    submittedAt: AT - HOUR_MS,
+    firstStartedAt: AT - HOUR_MS,
+    finishedAt: null,
+  })
 }
 
 function endedTasks(count: number): TaskRecord[] {

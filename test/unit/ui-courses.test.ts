@@ -30,9 +30,15 @@ test('courses stand on one time axis, swap-outs per hour, the median over seeds 
   })
   const { ends, of } = coursesOf([run(10, 1, 3600), run(20, 2, 3600), run(30, 3, 3600)], [run(90, 0, 7200)])
   expect([ends.length, ends[0], ends.at(-1)]).toEqual([60, 120, 7200])
-  expect([of.utilization_percent.before.values[0], of.utilization_percent.before.band.map((edge) => edge[0])]).toEqual([20, [10, 30]])
+  expect([
+    of.utilization_percent.before.values[0],
+    of.utilization_percent.before.band.map((edge) => edge[0]),
+  ]).toEqual([20, [10, 30]])
   // The shorter side is over half-way.
-  expect([of.utilization_percent.before.values[29], of.utilization_percent.before.values[30]]).toEqual([20, null])
+  expect([of.utilization_percent.before.values[29], of.utilization_percent.before.values[30]]).toEqual([
+    20,
+    null,
+  ])
   expect(of.utilization_percent.after.values.at(-1)).toBe(90)
   // One in half an hour is two an hour.
   expect(of.swap_outs.before.band[0].slice(0, 16)).toEqual([...Array.from({ length: 15 }, () => 2), 0])
@@ -56,11 +62,19 @@ describe('the sides', () => {
     ['the lowest, where what is set was not tried', [0, 25, 50], advice(50), 30, { before: 0, after: 50 }],
     ['the lowest, where what is set is recommended', [0, 25, 50], advice(25), 25, { before: 0, after: 25 }],
     ['the next one, where the lowest is recommended', [0, 25, 50], advice(0), null, { before: 25, after: 0 }],
-    ['what comes nearest, where nothing keeps the objectives', [0, 25, 50], advice(null, 25), 0, { before: 0, after: 25 }],
+    [
+      'what comes nearest, where nothing keeps the objectives',
+      [0, 25, 50],
+      advice(null, 25),
+      0,
+      { before: 0, after: 25 },
+    ],
     ['the highest, where nothing is known', [0, 25, 50], advice(null), 0, { before: 0, after: 50 }],
     ['none, where one alone was tried', [25], advice(25), 0, null],
     ['none, where nothing was', [], advice(null), 0, null],
-  ] as const)('%s', (_name, tried, given, current, sides) => expect(sidesOf(tried, given, current)).toEqual(sides))
+  ] as const)('%s', (_name, tried, given, current, sides) =>
+    expect(sidesOf(tried, given, current)).toEqual(sides),
+  )
 })
 
 describe('names of points', () => {
@@ -81,12 +95,16 @@ describe('names of points', () => {
   it('cover neither each other nor a point', () => {
     const points = Array.from({ length: 6 }, (_, index) => ({ x: 40 + index * 3, y: 50, width: 18 }))
     const boxes = labelPlaces(points, room).flatMap((place) =>
-      place === null ? [] : [{ left: place.left, right: place.left + 18, top: place.middle - 5, bottom: place.middle + 5 }],
+      place === null
+        ? []
+        : [{ left: place.left, right: place.left + 18, top: place.middle - 5, bottom: place.middle + 5 }],
     )
     expect(boxes.length).toBeGreaterThan(3)
     boxes.forEach((a, at) => {
       const others = boxes.filter((_, index) => index > at)
-      expect(others.some((b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)).toBe(false)
+      expect(
+        others.some((b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom),
+      ).toBe(false)
       expect(points.some(({ x, y }) => a.left < x && x < a.right && a.top < y && y < a.bottom)).toBe(false)
     })
   })

@@ -1,7 +1,16 @@
 /** What the page shows of a figure: unknown is a dash, 0 is 0. */
 import { describe, expect, test } from 'vitest'
 import { columnsFor, perHour } from '../../ui/charts/series-data.ts'
-import { clockTime, mib, overcommitWords, percent, seconds, secondsSince, UNKNOWN, whole } from '../../ui/format/figures.ts'
+import {
+  clockTime,
+  mib,
+  overcommitWords,
+  percent,
+  seconds,
+  secondsSince,
+  UNKNOWN,
+  whole,
+} from '../../ui/format/figures.ts'
 import { GroupIdSchema } from '../../controller/api/schema/group.ts'
 import { brokerFor } from '../../ui/format/broker.ts'
 import { GROUP_NAME_RULE } from '../../ui/format/groups.ts'
@@ -59,13 +68,22 @@ describe('the address of the broker for a GPU host', () => {
     [['nats://localhost'], 'nats://headroom.test:4222', true],
     [['tls://broker.example:4443', 'tls://other'], 'tls://broker.example:4443', true],
     [['nats://[::1]:5000'], 'nats://headroom.test:5000', true],
-  ] as const)('%j', (urls, url, isKnown) => expect(brokerFor(urls, 'headroom.test')).toEqual({ url, isKnown }))
+  ] as const)('%j', (urls, url, isKnown) =>
+    expect(brokerFor(urls, 'headroom.test')).toEqual({ url, isKnown }),
+  )
 })
 
 describe('the rule of group names', () => {
   test('Names what the controller takes', () => {
     const words = GroupIdSchema['x-allowed' as keyof typeof GroupIdSchema] as unknown as string
-    for (const part of ['1 to 200 letters, digits', 'spaces inside', 'dots', 'dashes', 'underscores', 'letter or digit']) {
+    for (const part of [
+      '1 to 200 letters, digits',
+      'spaces inside',
+      'dots',
+      'dashes',
+      'underscores',
+      'letter or digit',
+    ]) {
       expect(words).toContain(part)
       expect(GROUP_NAME_RULE).toContain(part)
     }

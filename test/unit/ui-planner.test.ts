@@ -4,8 +4,23 @@ import type { SweepReportBody, SweptRunBody } from '../../controller/api/schema/
 import { OBJECTIVE_FIGURES, valueOfObjective } from '../../simulator/plan/objective.ts'
 import { curvesOf, marksOf, paretoOf } from '../../ui/pages/planner/curves.ts'
 import { bestOf, combinationsOf } from '../../ui/pages/planner/combinations.ts'
-import { differencesOf, figuresOfReport, figuresOfRun, flatten, objectiveFigure, objectiveWords } from '../../ui/pages/planner/figures.ts'
-import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, usualPercents } from '../../ui/pages/planner/grid.ts'
+import {
+  differencesOf,
+  figuresOfReport,
+  figuresOfRun,
+  flatten,
+  objectiveFigure,
+  objectiveWords,
+} from '../../ui/pages/planner/figures.ts'
+import {
+  PERCENTS,
+  readNumbers,
+  readObjectives,
+  runsText,
+  SEEDS,
+  tooMany,
+  usualPercents,
+} from '../../ui/pages/planner/grid.ts'
 import { secondsLeft } from '../../ui/pages/planner/time-left.ts'
 import { traceName, tracedScenario } from '../../ui/pages/planner/traced-scenario.ts'
 import { readValues, variedFields } from '../../ui/pages/planner/varied-fields.ts'
@@ -27,7 +42,12 @@ function run(percent: number, seed: number, utilization: number | null, starvati
       slowdown: spread,
       makespan_s: null,
       utilization_percent: utilization,
-      starvation_percent: { total: starvation, queue: starvation / 2, swap: starvation / 4, compute: starvation / 4 },
+      starvation_percent: {
+        total: starvation,
+        queue: starvation / 2,
+        swap: starvation / 4,
+        compute: starvation / 4,
+      },
       swaps_per_hour: percent / 10,
       swapped_gib_per_hour: 0.1 + 0.2,
       swap_jain: null,
@@ -98,10 +118,10 @@ describe('a grid', () => {
   it('knows the largest seed, and how many runs a sweep may have', () => {
     expect(readNumbers('4294967295', SEEDS).ok).toBe(true)
     expect(readNumbers('4294967296', SEEDS).ok).toBe(false)
-    expect([tooMany({ percents: 200, seeds: 10, others: [] }), tooMany({ percents: 200, seeds: 11, others: [] })]).toEqual([
-      null,
-      '200 percentages × 11 seeds = 2200 runs; at most 2000 are made.',
-    ])
+    expect([
+      tooMany({ percents: 200, seeds: 10, others: [] }),
+      tooMany({ percents: 200, seeds: 11, others: [] }),
+    ]).toEqual([null, '200 percentages × 11 seeds = 2200 runs; at most 2000 are made.'])
     const others = [
       { field: 'config.idle_swap_out_seconds', values: 3 },
       { field: 'fleet.0.count', values: 1 },
@@ -110,7 +130,10 @@ describe('a grid', () => {
       '1 percentage × 2 seeds × 3 values of config.idle_swap_out_seconds × 1 value of fleet.0.count = 6 runs',
     )
     expect(tooMany({ percents: 67, seeds: 10, others })).toMatch(/= 2010 runs; at most 2000 are made\.$/)
-    expect(readObjectives(' starvation.total<=20,\nqueue_wait.p95<=10m, ')).toEqual(['starvation.total<=20', 'queue_wait.p95<=10m'])
+    expect(readObjectives(' starvation.total<=20,\nqueue_wait.p95<=10m, ')).toEqual([
+      'starvation.total<=20',
+      'queue_wait.p95<=10m',
+    ])
   })
 })
 
@@ -118,7 +141,9 @@ describe('figures', () => {
   it('of an objective are those that the advisor takes', () => {
     for (const figure of OBJECTIVE_FIGURES)
       for (const { metrics } of RUNS)
-        expect(objectiveFigure(`${figure}<=1`, metrics), figure).toBe(valueOfObjective({ figure, max: 1 }, metrics as never))
+        expect(objectiveFigure(`${figure}<=1`, metrics), figure).toBe(
+          valueOfObjective({ figure, max: 1 }, metrics as never),
+        )
     expect(objectiveFigure('unknown<=1', RUNS[0]!.metrics)).toBeNull()
     expect(objectiveFigure('queue_wait.unknown<=1', RUNS[0]!.metrics)).toBeNull()
     const words = [
@@ -161,11 +186,11 @@ describe('figures', () => {
     }
     const found = figuresOfReport({ ...reportOf(RUNS), summary: [summary] })
     expect(found.get('run hash at 50 %, seed 2')).toBe('digest-50-2')
-    expect([found.get('recommended, %'), found.get('utilization at 0 %, mean'), found.get('starvation at 0 %, mean')]).toEqual([
-      50,
-      20,
-      null,
-    ])
+    expect([
+      found.get('recommended, %'),
+      found.get('utilization at 0 %, mean'),
+      found.get('starvation at 0 %, mean'),
+    ]).toEqual([50, 20, null])
     expect(found.has('unheard at 0 %, mean')).toBe(false)
     const unaware = { ...summary, unheard_percent: { mean: 7, p10: 7, p90: 7, p95: 7 } }
     expect(figuresOfReport({ ...reportOf(RUNS), summary: [unaware] }).get('unheard at 0 %, mean')).toBe(7)
@@ -199,7 +224,9 @@ describe('charts', () => {
   it('mark what is known of current, recommended and knee', () => {
     const [advice] = reportOf(RUNS).advice as [SweepReportBody['advice'][number]]
     expect(marksOf(advice, 0).map(({ name }) => name)).toEqual(['current 0 %', 'recommended 50 %'])
-    expect(marksOf({ ...advice, recommended_percent: null, knee_percent: 25 }, null).map(({ name }) => name)).toEqual(['knee 25 %'])
+    expect(
+      marksOf({ ...advice, recommended_percent: null, knee_percent: 25 }, null).map(({ name }) => name),
+    ).toEqual(['knee 25 %'])
   })
 })
 
@@ -211,14 +238,22 @@ test('the time left is that of the pace so far', () => {
 })
 
 test('a trace is put on the fleet that is here', () => {
-  const made = tracedScenario({ config: { max_tasks_per_gpu: 4 }, fleet: [{ name: 'a' }], workload: [{ task: {} }] }, 'jobs', 'serving')
+  const made = tracedScenario(
+    { config: { max_tasks_per_gpu: 4 }, fleet: [{ name: 'a' }], workload: [{ task: {} }] },
+    'jobs',
+    'serving',
+  )
   expect(made).toMatchObject({
     scenario: 'trace-jobs',
     config: { max_tasks_per_gpu: 4 },
     fleet: [{ name: 'a' }],
     workload: [{ trace: 'traces/jobs.trace.jsonl', activity: 'serving' }],
   })
-  expect(tracedScenario({}, 'jobs', null)).toMatchObject({ config: {}, fleet: [], workload: [{ trace: 'traces/jobs.trace.jsonl' }] })
+  expect(tracedScenario({}, 'jobs', null)).toMatchObject({
+    config: {},
+    fleet: [],
+    workload: [{ trace: 'traces/jobs.trace.jsonl' }],
+  })
   expect([traceName('Jobs 2026.txt'), traceName('cluster.trace.jsonl.gz'), traceName('日本.csv')]).toEqual([
     'jobs-2026',
     'cluster',
@@ -252,7 +287,9 @@ workload:
     expect(fields).toContainEqual({ path: 'config.max_tasks_per_gpu', now: null })
     expect(fields.map(({ path }) => path)).not.toContain('config.default_vram_overcommit_percent')
     expect(variedFields({ fleet: [{ count: 3 }] })[0]).toEqual({ path: 'fleet.0.count', now: '3' })
-    expect(variedFields({ fleet: Array.from({ length: 900 }, () => ({ count: 1 })) }).length).toBeLessThan(160)
+    expect(variedFields({ fleet: Array.from({ length: 900 }, () => ({ count: 1 })) }).length).toBeLessThan(
+      160,
+    )
     expect([variedFields(null), variedFields('scenario: ['), variedFields('- 1').length]).toEqual([[], [], 4])
   })
 
@@ -261,7 +298,8 @@ workload:
       ok: true,
       values: [60, 120, 180, 300, '10m', true, null, -1, 0.5],
     })
-    for (const wrong of ['', '1,,2', '5..1', '1..5:0', '1..500', '1..150, 200..350']) expect(readValues(wrong).ok, wrong).toBe(false)
+    for (const wrong of ['', '1,,2', '5..1', '1..5:0', '1..500', '1..150, 200..350'])
+      expect(readValues(wrong).ok, wrong).toBe(false)
   })
 
   it('makes combinations, of which the best keeps what is asked with the highest utilization', () => {

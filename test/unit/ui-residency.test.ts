@@ -7,16 +7,51 @@ import { residencyBars, type ResidencyFacts } from '../../ui/pages/nodes/residen
 
 const at = (second: number): string => new Date(second * 1000).toISOString()
 
-function event(second: number, kind: EventBody['kind'], data: EventBody['data'] = {}, more: Partial<EventBody> = {}): EventBody {
-  return { seq: second, at: at(second), kind, task_id: 'a', node_id: 'n', caused_by: null, decision: null, by: null, data, ...more }
+function event(
+  second: number,
+  kind: EventBody['kind'],
+  data: EventBody['data'] = {},
+  more: Partial<EventBody> = {},
+): EventBody {
+  return {
+    seq: second,
+    at: at(second),
+    kind,
+    task_id: 'a',
+    node_id: 'n',
+    caused_by: null,
+    decision: null,
+    by: null,
+    data,
+    ...more,
+  }
 }
 
 function facts(more: Partial<ResidencyFacts>): ResidencyFacts {
-  return { events: [], decisions: [], tasks: [], finished: [], gpuIndexes: [0, 1], from: 0, to: 100_000, ...more }
+  return {
+    events: [],
+    decisions: [],
+    tasks: [],
+    finished: [],
+    gpuIndexes: [0, 1],
+    from: 0,
+    to: 100_000,
+    ...more,
+  }
 }
 
-function placedTask(more: Partial<TaskBody['placement'] & object>, residency: TaskBody['residency'] = 'resident'): TaskBody {
-  const placement = { node_id: 'n', gpus: [0], wants_gpu: true, started_at: at(1), idle_since: at(1), ...more }
+function placedTask(
+  more: Partial<TaskBody['placement'] & object>,
+  residency: TaskBody['residency'] = 'resident',
+): TaskBody {
+  const placement = {
+    node_id: 'n',
+    gpus: [0],
+    wants_gpu: true,
+    started_at: at(1),
+    idle_since: at(1),
+    ...more,
+  }
   return { id: 'a', name: 'train', residency, placement } as TaskBody
 }
 
@@ -52,12 +87,19 @@ describe('bars of residency', () => {
       [1, 'active', 0, 70, null],
       [1, 'idle', 70, 100, null],
     ])
-    expect(shown(residencyBars(facts({ tasks: [placedTask({}, 'swapped_out')] })))).toEqual([[0, 'out', 0, 100, null]])
+    expect(shown(residencyBars(facts({ tasks: [placedTask({}, 'swapped_out')] })))).toEqual([
+      [0, 'out', 0, 100, null],
+    ])
   })
 
   test('where a decision saw it idle it was idle; what several saw is one', () => {
     const seen = (second: number, idle: number) =>
-      ({ kind: 'swap_out', task_id: 'b', at: at(second), candidates: [{ task_id: 'a', idle_seconds: idle }] }) as unknown as DecisionBody
+      ({
+        kind: 'swap_out',
+        task_id: 'b',
+        at: at(second),
+        candidates: [{ task_id: 'a', idle_seconds: idle }],
+      }) as unknown as DecisionBody
     const bars = residencyBars(facts({ tasks: [placedTask({})], decisions: [seen(50, 20), seen(40, 10)] }))
     expect(shown(bars)).toEqual([
       [0, 'active', 0, 30, null],
@@ -68,9 +110,20 @@ describe('bars of residency', () => {
 
   test('what came before the hour is read from the first event; of who only ended, from how often he was swapped', () => {
     const before = (residency: string) =>
-      shown(residencyBars(facts({ events: [event(30, 'task_residency', { residency })], tasks: [placedTask({})] })))[0]?.[1]
-    expect(['swapping_out', 'swapped_out', 'swapping_in', 'resident'].map(before)).toEqual(['active', 'moving', 'out', 'moving'])
-    const decisions = [{ kind: 'placement', task_id: 'a', task_name: 'train', gpus: [0], candidates: [] }] as unknown as DecisionBody[]
+      shown(
+        residencyBars(
+          facts({ events: [event(30, 'task_residency', { residency })], tasks: [placedTask({})] }),
+        ),
+      )[0]?.[1]
+    expect(['swapping_out', 'swapped_out', 'swapping_in', 'resident'].map(before)).toEqual([
+      'active',
+      'moving',
+      'out',
+      'moving',
+    ])
+    const decisions = [
+      { kind: 'placement', task_id: 'a', task_name: 'train', gpus: [0], candidates: [] },
+    ] as unknown as DecisionBody[]
     const events = [event(30, 'task_finished')]
     expect(shown(residencyBars(facts({ events, decisions })))).toEqual([[0, 'unknown', 0, 30, null]])
     const finished = [{ id: 'a', name: 'train', swap_outs: 0, first_started_at: at(1) } as TaskBody]
@@ -83,7 +136,12 @@ describe('bars of residency', () => {
     expect(
       shown(
         residencyBars(
-          facts({ events, decisions: [{ kind: 'placement', task_id: 'a', gpus: [0], candidates: [] }] as unknown as DecisionBody[] }),
+          facts({
+            events,
+            decisions: [
+              { kind: 'placement', task_id: 'a', gpus: [0], candidates: [] },
+            ] as unknown as DecisionBody[],
+          }),
         ),
       ),
     ).toEqual([
@@ -94,7 +152,13 @@ describe('bars of residency', () => {
 })
 
 describe('the places of bars', () => {
-  const bar = (laneKey: string, from: number, to: number, row = 0): GanttBar => ({ row, laneKey, from, to, kind: 'active' })
+  const bar = (laneKey: string, from: number, to: number, row = 0): GanttBar => ({
+    row,
+    laneKey,
+    from,
+    to,
+    kind: 'active',
+  })
 
   test('who is there at the same time has a lane of his own, who comes later takes a free one', () => {
     const layout = layoutGantt([bar('a', 0, 50), bar('b', 10, 100), bar('c', 50, 100), bar('d', 0, 10, 1)], {
@@ -112,7 +176,12 @@ describe('the places of bars', () => {
   })
 
   test('what reaches beyond the frame is cut, and nothing is too narrow to be seen', () => {
-    const layout = layoutGantt([bar('a', -50, 200), bar('b', 10, 10)], { from: 0, to: 100, width: 100, rowCount: 1 })
+    const layout = layoutGantt([bar('a', -50, 200), bar('b', 10, 10)], {
+      from: 0,
+      to: 100,
+      width: 100,
+      rowCount: 1,
+    })
     expect([layout.x[0], layout.w[0], layout.w[1]]).toEqual([0, 100, 1])
   })
 })

@@ -3,7 +3,13 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { describe, expect, test } from 'vitest'
-import { FIRST_SCENARIO, FLEET_FIELDS, GENERAL_FIELDS, NEW_ENTRIES, WORKLOAD_FIELDS } from '../../ui/scenario/form-fields.ts'
+import {
+  FIRST_SCENARIO,
+  FLEET_FIELDS,
+  GENERAL_FIELDS,
+  NEW_ENTRIES,
+  WORKLOAD_FIELDS,
+} from '../../ui/scenario/form-fields.ts'
 import {
   isJson,
   lengthAt,
@@ -49,7 +55,8 @@ function linesOnlyIn(text: string, other: string): readonly string[] {
   return text.split('\n').filter((line) => !known.includes(line))
 }
 
-const changed = (path: Path, value: string, text = TEXT): string => withValue(read(text), path, value) ?? 'null'
+const changed = (path: Path, value: string, text = TEXT): string =>
+  withValue(read(text), path, value) ?? 'null'
 const problemsOf = (text: string): unknown => loadScenario({ text, baseDir: '.' }).scenario
 
 describe('a value', () => {
@@ -57,16 +64,26 @@ describe('a value', () => {
     [['scenario'], 'three', ['scenario: three   # a name']],
     [['seed'], '7', ['seed: 7']],
     [['clock', 'until'], '6h', ['clock: { until: 6h }']],
-    [['config', 'default_vram_overcommit_percent'], '150', ['config: { default_vram_overcommit_percent: 150 }']],
+    [
+      ['config', 'default_vram_overcommit_percent'],
+      '150',
+      ['config: { default_vram_overcommit_percent: 150 }'],
+    ],
     [['fleet', 0, 'count'], '3', ['  - { name: "a-{i}", count: 3, gpu: { vram_mib: 40Gi } }   # both']],
     [['fleet', 0, 'name'], 'c-{i}', ['  - { name: "c-{i}", count: 2, gpu: { vram_mib: 40Gi } }   # both']],
-    [['fleet', 0, 'gpu', 'model'], 'A100 40', ['  - { name: "a-{i}", count: 2, gpu: { vram_mib: 40Gi, model: "A100 40" } }   # both']],
+    [
+      ['fleet', 0, 'gpu', 'model'],
+      'A100 40',
+      ['  - { name: "a-{i}", count: 2, gpu: { vram_mib: 40Gi, model: "A100 40" } }   # both'],
+    ],
     [['fleet', 1, 'gpus'], '4', ['    gpus: 4']],
     [['fleet', 1, 'gpu', 'vram_mib'], '32Gi', ['      vram_mib: 32Gi']],
     [
       ['workload', 0, 'duration', 'lognormal', 'median'],
       '30m',
-      ['  - { generate: poisson, rate_per_hour: 12, count: 9, vram_mib: 18Gi, duration: { lognormal: { median: 30m, sigma: 1 } } }'],
+      [
+        '  - { generate: poisson, rate_per_hour: 12, count: 9, vram_mib: 18Gi, duration: { lognormal: { median: 30m, sigma: 1 } } }',
+      ],
     ],
   ] as const)('at %j becomes %s, and nothing else changes', (path, value, lines) => {
     const text = changed(path, value)
@@ -77,15 +94,38 @@ describe('a value', () => {
   })
 
   test('is written so that it is read as it was typed', () => {
-    for (const value of ['true', 'null', '1e3', '012', '{i}', 'a: b', '# x', '"', "it's", '*x', '&x', '- x', '1:30']) {
+    for (const value of [
+      'true',
+      'null',
+      '1e3',
+      '012',
+      '{i}',
+      'a: b',
+      '# x',
+      '"',
+      "it's",
+      '*x',
+      '&x',
+      '- x',
+      '1:30',
+    ]) {
       expect(valueAt(read(changed(['scenario'], value)), ['scenario']), value).toBe(value)
     }
     expect(parse(changed(['seed'], '7')) as object).toMatchObject({ seed: 7 })
   })
 
   test('is added to what is written as JSON as JSON', () => {
-    const json = JSON.stringify({ scenario: 'j', version: 1, fleet: [{ name: 'a', gpu: { vram_mib: 1 } }], workload: [] })
-    const text = changed(['clock', 'until'], '6h', changed(['fleet', 0, 'gpu', 'model'], 'X', changed(['scenario'], 'k', json)))
+    const json = JSON.stringify({
+      scenario: 'j',
+      version: 1,
+      fleet: [{ name: 'a', gpu: { vram_mib: 1 } }],
+      workload: [],
+    })
+    const text = changed(
+      ['clock', 'until'],
+      '6h',
+      changed(['fleet', 0, 'gpu', 'model'], 'X', changed(['scenario'], 'k', json)),
+    )
     expect(JSON.parse(text)).toEqual({
       scenario: 'k',
       version: 1,
@@ -99,7 +139,8 @@ describe('a value', () => {
   })
 
   test('that is no single value, or stands behind an alias, is left to the text', () => {
-    const text = 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: &g { vram_mib: 1 } }, { name: b, gpu: *g }]\nclock: none\n'
+    const text =
+      'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: &g { vram_mib: 1 } }, { name: b, gpu: *g }]\nclock: none\n'
     const scenario = read(text)
     expect(valueAt(scenario, ['fleet'])).toBeNull()
     expect(withValue(scenario, ['fleet'], 'x')).toBeNull()
@@ -149,18 +190,23 @@ workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]
       ['workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]'],
       ['workload: [{ task: { id: t, at: 10m, vram_mib: 1 } }]'],
     ],
-  ] as const)('%j goes alone, with its line or its record where nothing else is there', (path, gone, come) => {
-    const less = withoutValue(read(text), path) as string
-    expect([linesOnlyIn(text, less), linesOnlyIn(less, text)]).toEqual([gone, come])
-    expect(valueAt(read(less), path)).toBeUndefined()
-  })
+  ] as const)(
+    '%j goes alone, with its line or its record where nothing else is there',
+    (path, gone, come) => {
+      const less = withoutValue(read(text), path) as string
+      expect([linesOnlyIn(text, less), linesOnlyIn(less, text)]).toEqual([gone, come])
+      expect(valueAt(read(less), path)).toBeUndefined()
+    },
+  )
 
   test('stays where something else would go with it', () => {
     const scenario = read('scenario: &n x\nversion: 1\nseed: 1\ndescription: *n\nfleet:\n  - name: a\n')
     expect(withoutValue(scenario, ['scenario'])).toBeNull()
     expect(withoutValue(scenario, ['fleet', 0, 'name'])).toBeNull()
     expect(withoutValue(scenario, ['clock', 'until'])).toBeNull()
-    expect(withoutValue(scenario, ['seed'])).toBe('scenario: &n x\nversion: 1\ndescription: *n\nfleet:\n  - name: a\n')
+    expect(withoutValue(scenario, ['seed'])).toBe(
+      'scenario: &n x\nversion: 1\ndescription: *n\nfleet:\n  - name: a\n',
+    )
     const json = read('{ "scenario": "x", "seed": 1, "fleet": [] }')
     expect(withoutValue(json, ['seed'])).toBe('{ "scenario": "x", "fleet": [] }')
   })
@@ -169,16 +215,23 @@ workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]
     const folder = join(import.meta.dirname, '../../scenarios')
     for (const name of readdirSync(folder).filter((each) => each.endsWith('.scenario.yaml'))) {
       const scenario = read(readFileSync(join(folder, name), 'utf8'))
-      const paths: Path[] = GENERAL_FIELDS.filter(({ isOptional }) => isOptional).flatMap(({ paths: all }) => all)
+      const paths: Path[] = GENERAL_FIELDS.filter(({ isOptional }) => isOptional).flatMap(
+        ({ paths: all }) => all,
+      )
       for (let at = 0; at < lengthAt(scenario, ['fleet']); at++) {
         paths.push(
-          ...FLEET_FIELDS.filter(({ isOptional }) => isOptional).flatMap(({ paths: all }) => all.map((path) => ['fleet', at, ...path])),
+          ...FLEET_FIELDS.filter(({ isOptional }) => isOptional).flatMap(({ paths: all }) =>
+            all.map((path) => ['fleet', at, ...path]),
+          ),
         )
       }
       for (const path of paths) {
         if (typeof valueAt(scenario, path) !== 'string') continue
         const less = withoutValue(scenario, path)
-        expect(less === null ? null : valueAt(read(less), path), `${name} at ${path.join('.')}`).toBeUndefined()
+        expect(
+          less === null ? null : valueAt(read(less), path),
+          `${name} at ${path.join('.')}`,
+        ).toBeUndefined()
       }
     }
   })
@@ -187,7 +240,9 @@ workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]
 describe('an entry', () => {
   test('comes at the end of its list, and goes with its line', () => {
     const more = withEntry(read(TEXT), ['fleet'], NEW_ENTRIES.nodes(false)) as string
-    expect(linesOnlyIn(more, TEXT)).toEqual(['  - { name: "node-{i}", count: 2, gpus: 4, gpu: { vram_mib: 40960 } }'])
+    expect(linesOnlyIn(more, TEXT)).toEqual([
+      '  - { name: "node-{i}", count: 2, gpus: 4, gpu: { vram_mib: 40960 } }',
+    ])
     expect(lengthAt(read(more), ['fleet'])).toBe(3)
     expect(() => problemsOf(more)).not.toThrow()
     expect(withoutEntry(read(more), ['fleet'], 2)).toBe(TEXT)
@@ -198,7 +253,12 @@ describe('an entry', () => {
   })
 
   test('makes its list where there is none, or an empty one', () => {
-    for (const before of ['scenario: x\n', 'scenario: x\nworkload: []\n', 'scenario: x\nworkload:\n', '{ "scenario": "x" }']) {
+    for (const before of [
+      'scenario: x\n',
+      'scenario: x\nworkload: []\n',
+      'scenario: x\nworkload:\n',
+      '{ "scenario": "x" }',
+    ]) {
       const text = withEntry(read(before), ['workload'], NEW_ENTRIES.task(isJson(read(before)))) as string
       expect(valueAt(read(text), ['workload', 0, 'task', 'id']), text).toBe('task-1')
     }
@@ -209,7 +269,8 @@ describe('an entry', () => {
 })
 
 test('what cannot be read is no form: too much, no YAML, no map', () => {
-  for (const text of ['a: [', '- x', 'x', '', `a: ${'x'.repeat(MAX_FORM_CHARACTERS)}`]) expect(readScenarioText(text)).toBeNull()
+  for (const text of ['a: [', '- x', 'x', '', `a: ${'x'.repeat(MAX_FORM_CHARACTERS)}`])
+    expect(readScenarioText(text)).toBeNull()
 })
 
 test('the first scenario is right, and every entry that can be added keeps it so', () => {
@@ -219,7 +280,8 @@ test('the first scenario is right, and every entry that can be added keeps it so
     ['workload', 'arrivals'],
     ['workload', 'task'],
   ] as const) {
-    const added = kind === 'nodes' ? NEW_ENTRIES[kind](false).replace('node-', 'more-') : NEW_ENTRIES[kind](false)
+    const added =
+      kind === 'nodes' ? NEW_ENTRIES[kind](false).replace('node-', 'more-') : NEW_ENTRIES[kind](false)
     text = withEntry(read(text), [path], added) as string
   }
   expect(() => problemsOf(text)).not.toThrow()

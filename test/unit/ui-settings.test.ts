@@ -1,7 +1,15 @@
 /** What Settings makes of the description of the interface, and of what people type. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import { differences, fieldsOf, isLowering, readField, rangeOf, type FieldInfo, type OpenApi } from '../../ui/pages/settings/fields.ts'
+import {
+  differences,
+  fieldsOf,
+  isLowering,
+  readField,
+  rangeOf,
+  type FieldInfo,
+  type OpenApi,
+} from '../../ui/pages/settings/fields.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'
 
@@ -26,10 +34,13 @@ test('the fields are those of the configuration, with their ranges and defaults'
 })
 
 describe('what is typed', () => {
-  test.each(['1001', '-1', '−1', '1.5', '', ' ', 'abc', '1e2', '0x10', '٣', 'NaN'])('%j is no percentage', (text) => {
-    const percent = field('default_vram_overcommit_percent')
-    expect(readField(percent, text)).toEqual({ ok: false, why: `It must be ${rangeOf(percent)}.` })
-  })
+  test.each(['1001', '-1', '−1', '1.5', '', ' ', 'abc', '1e2', '0x10', '٣', 'NaN'])(
+    '%j is no percentage',
+    (text) => {
+      const percent = field('default_vram_overcommit_percent')
+      expect(readField(percent, text)).toEqual({ ok: false, why: `It must be ${rangeOf(percent)}.` })
+    },
+  )
 
   test.each([
     ['default_vram_overcommit_percent', '0', 0],
@@ -46,9 +57,18 @@ describe('what is typed', () => {
 })
 
 test('differences leave out what is the same and what is no setting; lowering is seen', () => {
-  const changes = differences({ a: 1, b: null, source: 'environment', revision: 0 }, { a: 2, b: null, source: 'persisted', revision: 1 })
+  const changes = differences(
+    { a: 1, b: null, source: 'environment', revision: 0 },
+    { a: 2, b: null, source: 'persisted', revision: 1 },
+  )
   expect(changes).toEqual([{ name: 'a', before: 1, after: 2 }])
-  const percent = (before: number, after: number) => [{ name: 'default_vram_overcommit_percent' as const, before, after }]
-  expect([isLowering(percent(50, 20)), isLowering(percent(20, 50)), isLowering([])]).toEqual([true, false, false])
+  const percent = (before: number, after: number) => [
+    { name: 'default_vram_overcommit_percent' as const, before, after },
+  ]
+  expect([isLowering(percent(50, 20)), isLowering(percent(20, 50)), isLowering([])]).toEqual([
+    true,
+    false,
+    false,
+  ])
   expect(isLowering([{ name: 'safety_reserve_mib', before: 1, after: 2 }])).toBe(true)
 })

@@ -13,7 +13,13 @@ import { readClock, scrubEnd, speedWords, virtualInstant } from '../../ui/pages/
 import { whyNot, type Role } from '../../ui/state/rights.ts'
 
 test('a virtual time is written and read', () => {
-  expect([0, 59.9, 3_723, 90_061, null].map(clockWords)).toEqual(['0:00:00', '0:00:59', '1:02:03', '1 d 1:01:01', '—'])
+  expect([0, 59.9, 3_723, 90_061, null].map(clockWords)).toEqual([
+    '0:00:00',
+    '0:00:59',
+    '1:02:03',
+    '1 d 1:01:01',
+    '—',
+  ])
   expect(['5400', '90:00', '1:30:00', ' 1.5 '].map(readClock)).toEqual([5_400, 5_400, 5_400, 1.5])
   expect(['', 'x', '-1', '1:2:3:4', '1e3'].map(readClock)).toEqual([null, null, null, null, null])
   expect([1, 600, null].map(speedWords)).toEqual(['×1', '×600', 'max'])
@@ -48,7 +54,8 @@ test.each(FAULT_TEMPLATES)('$name: what the form begins with is right in the lan
 })
 
 describe('in a session', () => {
-  const who = (role: Role, name = 'ann') => ({ caller: { name, role, expires_at: null } }) as unknown as SessionBody
+  const who = (role: Role, name = 'ann') =>
+    ({ caller: { name, role, expires_at: null } }) as unknown as SessionBody
   const sim = { mode: 'sim', owner: 'ann' } as const
 
   test('a submitter has the role operator in his own, and only looks at those of others', () => {
@@ -62,7 +69,9 @@ describe('in a session', () => {
   })
 
   test('the live cluster knows no owner', () => {
-    expect(whyNot(who('submitter'), 'operator', { mode: 'live', owner: null })).toContain('takes the role operator')
+    expect(whyNot(who('submitter'), 'operator', { mode: 'live', owner: null })).toContain(
+      'takes the role operator',
+    )
     expect(whyNot(null, 'viewer', { mode: 'live', owner: null })).toContain('not known yet')
     expect(whyNot({ caller: null } as unknown as SessionBody, 'viewer', sim)).toBe('Sign in first.')
   })
@@ -74,6 +83,8 @@ test('the pages of a cluster name no address of the interface themselves', () =>
     (name) => /\.tsx?$/.test(name) && !name.startsWith('simulator/'),
   )
   expect(files.length).toBeGreaterThan(20)
-  const speaking = files.filter((name) => /new ApiClient|\bfetch\(|['"`]\/api\//.test(readFileSync(join(pages, name), 'utf8')))
+  const speaking = files.filter((name) =>
+    /new ApiClient|\bfetch\(|['"`]\/api\//.test(readFileSync(join(pages, name), 'utf8')),
+  )
   expect(speaking).toEqual([])
 })

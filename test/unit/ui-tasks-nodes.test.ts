@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { NodeBody } from '../../controller/api/schema/node.ts'
-import { conditionWords, CONDITIONS, gpuModels, groupWords, statusWords, troubleWords } from '../../ui/format/nodes.ts'
+import {
+  conditionWords,
+  CONDITIONS,
+  gpuModels,
+  groupWords,
+  statusWords,
+  troubleWords,
+} from '../../ui/format/nodes.ts'
 import { askedWords, idleWords, reasonOf, residencyWords, usedMib } from '../../ui/format/tasks.ts'
 import { choiceWords, levelWords } from '../../ui/format/victims.ts'
 import { eventWords, factWords, tasksOf } from '../../ui/format/events.ts'
@@ -8,7 +15,14 @@ import { EVENT_GROUPS, SWAP_KINDS } from '../../ui/pages/events/event-words.ts'
 import { typedWhole } from '../../ui/format/whole-number.ts'
 import { changeOf, draftOf, settingsWords } from '../../ui/pages/nodes/override-draft.ts'
 import { isFiltered, sortsOf, taskQueryOf } from '../../ui/pages/tasks/task-filter.ts'
-import { whyNotHold, whyNotOwn, whyNotPatch, whyNotRelease, whyNotSwapIn, whyNotSwapOut } from '../../ui/pages/tasks/task-rights.ts'
+import {
+  whyNotHold,
+  whyNotOwn,
+  whyNotPatch,
+  whyNotRelease,
+  whyNotSwapIn,
+  whyNotSwapOut,
+} from '../../ui/pages/tasks/task-rights.ts'
 import { noForecastWords } from '../../ui/format/forecast.ts'
 import { NODE_CONDITIONS } from '../../controller/domain/node-conditions.ts'
 import { troubled } from '../../ui/pages/dashboard/rankings.ts'
@@ -74,14 +88,24 @@ describe('what is said of a task', () => {
       closed_rounds: [],
       missing: [{ gpu: 2, mib: 12_288 }],
     }
-    expect(factWords(swap, { v1: 'notebook' })).toBe('for a placement, notebook leaves GPU 2, 12.0 GiB missing on GPU 2')
+    expect(factWords(swap, { v1: 'notebook' })).toBe(
+      'for a placement, notebook leaves GPU 2, 12.0 GiB missing on GPU 2',
+    )
     expect(factWords(swap)).toContain('v1 leaves GPU 2')
-    expect(factWords({ residency: 'swapped_out', generation: 2, because: 'for v1' }, { v1: 'eager' })).toBe('swapped out, for eager')
+    expect(factWords({ residency: 'swapped_out', generation: 2, because: 'for v1' }, { v1: 'eager' })).toBe(
+      'swapped out, for eager',
+    )
     const gone = 'c5217096-051c-48eb-aa0a-42a749b7ac88'
     expect(factWords({ residency: 'swapping_out', because: `for ${gone}` })).toBe(`swapping out, for ${gone}`)
-    expect(factWords({ residency: 'swapping_out', because: 'for my-own-id' })).toBe('swapping out, for my-own-id')
-    expect(factWords({ stopping: true, because: 'max_runtime_seconds' })).toBe('stopping true, because of max runtime seconds')
-    expect(factWords({ seq: 9, gpus: 1, vram_mib: 9_879, mode: 'shared', noswap: 0, priority: 2 })).toBe('9 879 MiB, may be swapped, P2')
+    expect(factWords({ residency: 'swapping_out', because: 'for my-own-id' })).toBe(
+      'swapping out, for my-own-id',
+    )
+    expect(factWords({ stopping: true, because: 'max_runtime_seconds' })).toBe(
+      'stopping true, because of max runtime seconds',
+    )
+    expect(factWords({ seq: 9, gpus: 1, vram_mib: 9_879, mode: 'shared', noswap: 0, priority: 2 })).toBe(
+      '9 879 MiB, may be swapped, P2',
+    )
     expect(factWords({ waited_ms: 5_180, mib: 7_479, default_vram_overcommit_percent: 40 })).toBe(
       'waited 5.2 s, mib 7479, default vram overcommit 40 %',
     )
@@ -181,7 +205,9 @@ describe('what is said of a node', () => {
     expect(statusWords({ status: 'up', cordoned: false, drain: null })).toBe('up')
     expect(statusWords({ status: 'suspect', cordoned: true, drain: null })).toBe('suspect, cordoned')
     expect(statusWords({ status: 'up', cordoned: true, drain })).toBe('up, draining: 3 tasks left')
-    expect(statusWords({ status: 'up', cordoned: true, drain: { ...drain, tasks_left: 0 } })).toBe('up, drained')
+    expect(statusWords({ status: 'up', cordoned: true, drain: { ...drain, tasks_left: 0 } })).toBe(
+      'up, drained',
+    )
     expect(gpuModels({ gpus: [{ model: 'A' }, { model: 'B' }, { model: 'A' }] })).toBe('2 × A, 1 × B')
     expect(groupWords([])).toBe('common pool')
     expect(groupWords(['a', 'b'])).toBe('a, b')
@@ -208,12 +234,19 @@ describe('the override of a node', () => {
     [20, 4096],
   ])('%s and %s: what is not touched asks for what is there', (percent, reserve) => {
     const asked = changeOf(draftOf(node(percent, reserve)))
-    expect(asked).toEqual({ ok: true, change: { overcommit_vram_percent: percent, safety_reserve_mib: reserve } })
+    expect(asked).toEqual({
+      ok: true,
+      change: { overcommit_vram_percent: percent, safety_reserve_mib: reserve },
+    })
   })
 
   test.each(['1001', '-1', '1.5', '', 'abc', '1e2', '9999999999'])('%s is no percentage', (percent) => {
     const asked = changeOf({ ...draftOf(node(20, null)), percent })
-    expect(asked).toEqual({ ok: false, percentProblem: 'It must be a whole number from 0 to 1000.', reserveProblem: null })
+    expect(asked).toEqual({
+      ok: false,
+      percentProblem: 'It must be a whole number from 0 to 1000.',
+      reserveProblem: null,
+    })
   })
 
   test('what is typed and not chosen is not looked at; both problems are told at once', () => {
@@ -231,9 +264,9 @@ describe('the override of a node', () => {
 })
 
 test('why there is no forecast is told without what programs get', () => {
-  expect(noForecastWords('NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.')).toBe(
-    'It is being worked out.',
-  )
+  expect(
+    noForecastWords('NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.'),
+  ).toBe('It is being worked out.')
   expect(noForecastWords('NO_HISTORY: too little was seen')).toBe('Too little was seen.')
   expect(noForecastWords(null)).toBe('Nothing was foretold.')
 })
@@ -254,21 +287,37 @@ describe('nodes in trouble', () => {
 
   test('are told with what is wrong, those out of reach first, each once', () => {
     const lost = node('z', { status: 'unreachable', cordoned: true })
-    const full = node('a', { vram: { ...node('a').vram, reserve_deficit_mib: 512, over_committed_mib: 20_480 } })
-    const all = [lost, node('b'), full, node('m', { drain: drain(3), cordoned: true }), node('n', { cordoned: true }), lost]
+    const full = node('a', {
+      vram: { ...node('a').vram, reserve_deficit_mib: 512, over_committed_mib: 20_480 },
+    })
+    const all = [
+      lost,
+      node('b'),
+      full,
+      node('m', { drain: drain(3), cordoned: true }),
+      node('n', { cordoned: true }),
+      lost,
+    ]
     expect(troubled(all).map((each) => [each.name, ...troubleWords(each)])).toEqual([
       ['z', 'does not answer, its tasks are out of reach', 'cordoned'],
       ['a', '512 MiB missing from the reserve', '20.0 GiB promised beyond the limit'],
       ['m', 'draining: 3 tasks left'],
       ['n', 'cordoned'],
     ])
-    expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual(['2 attempts in quarantine: unknown to the store'])
-    expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual(['silent, takes no new task', 'drained'])
+    expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([
+      '2 attempts in quarantine: unknown to the store',
+    ])
+    expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual([
+      'silent, takes no new task',
+      'drained',
+    ])
   })
 
   test('Every condition that the summary counts has words of its own, and so has a node with it', () => {
     expect(new Set<string>(CONDITIONS)).toEqual(new Set<string>(NODE_CONDITIONS))
     expect(new Set(CONDITIONS.map(conditionWords)).size).toBe(CONDITIONS.length)
-    expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual(['2 attempts in quarantine: unknown to the store'])
+    expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([
+      '2 attempts in quarantine: unknown to the store',
+    ])
   })
 })

@@ -6,9 +6,23 @@ import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
 import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { runScenario } from '../../simulator/run.ts'
-import { type Command, MINUTE, node, phases, play, QUICK_SWAP, task, type WorldRun } from '../support/world-builder.ts'
+import {
+  type Command,
+  MINUTE,
+  node,
+  phases,
+  play,
+  QUICK_SWAP,
+  task,
+  type WorldRun,
+} from '../support/world-builder.ts'
 
-const CONFIG = { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60, swap_in_probe_seconds: 300, eager_swap_in_seconds: null }
+const CONFIG = {
+  default_vram_overcommit_percent: 100,
+  idle_swap_out_seconds: 60,
+  swap_in_probe_seconds: 300,
+  eager_swap_in_seconds: null,
+}
 /** 600 MiB at 1 GiB/s, and 0.1 s. */
 const COPY_MS = 686
 /** `waits` leaves for `other`, and comes back by the probe. */
@@ -17,14 +31,27 @@ const BACK_AT = OUT_AT + 5 * MINUTE + COPY_MS
 
 /** One GPU with room for one of two: `waits` does its `work`, `other` comes after 2 min and works for one. */
 function playOne(work: Work, signalsWanted: boolean, commands: readonly Command[] = []): Promise<WorldRun> {
-  const tasks = [task({ id: 'waits', vramMib: 600, work }), task({ id: 'other', at: 2 * MINUTE, vramMib: 600, work: phases(MINUTE, 0) })]
-  return play({ nodes: [node({ name: 'n', signalsWanted, swap: QUICK_SWAP })], config: CONFIG, tasks, commands })
+  const tasks = [
+    task({ id: 'waits', vramMib: 600, work }),
+    task({ id: 'other', at: 2 * MINUTE, vramMib: 600, work: phases(MINUTE, 0) }),
+  ]
+  return play({
+    nodes: [node({ name: 'n', signalsWanted, swap: QUICK_SWAP })],
+    config: CONFIG,
+    tasks,
+    commands,
+  })
 }
 
 function timesOf(events: readonly Event[], taskId: string): readonly (readonly [string, number])[] {
-  const words = { task_residency: (data: Event['data']) => String(data['residency']), task_finished: () => 'finished' }
+  const words = {
+    task_residency: (data: Event['data']) => String(data['residency']),
+    task_finished: () => 'finished',
+  }
   return events.flatMap(({ kind, taskId: id, data, at }) =>
-    id === taskId && (kind === 'task_residency' || kind === 'task_finished') ? [[words[kind](data), at] as const] : [],
+    id === taskId && (kind === 'task_residency' || kind === 'task_finished')
+      ? [[words[kind](data), at] as const]
+      : [],
   )
 }
 
@@ -82,7 +109,9 @@ describe('a task that stands still while it is swapped out', () => {
   })
 
   it('goes on when a server that has started again finds it on its way out, and hears of its work', async () => {
-    const { events } = await playOne(phases(1000, 2 * MINUTE - 800, 10_000, 0), false, [{ at: 2 * MINUTE + 400, restart: 'n' }])
+    const { events } = await playOne(phases(1000, 2 * MINUTE - 800, 10_000, 0), false, [
+      { at: 2 * MINUTE + 400, restart: 'n' },
+    ])
     expect(timesOf(events, 'waits')[1]).toEqual(['resident', 2 * MINUTE + 400])
     expect(timesOf(events, 'waits').at(-1)).toEqual(['finished', 2 * MINUTE + 10_400])
   })
@@ -97,7 +126,11 @@ describe('a task that stands still while it is swapped out', () => {
     const text = [...snapshotText(snapshotOfWorld(world), { name: 'away', description: 'here' })].join('')
     const { scenario } = loadScenario({ text, baseDir: '.' })
     expect(scenario.nodes[0]?.signalsWanted).toBe(false)
-    const { result } = await runScenario(scenario, { scenarioSha256: null, traceSha256: null, version: 'test' })
+    const { result } = await runScenario(scenario, {
+      scenarioSha256: null,
+      traceSha256: null,
+      version: 'test',
+    })
     expect(result.metrics.tasks.completed).toBe(1)
     expect(result.virtual_s).toBeCloseTo((BACK_AT + 10_000 - 3.5 * MINUTE) / 1000, 3)
   })

@@ -3,7 +3,14 @@ import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
 import { unreadVariables } from '../../cli/environment/unread-variables.ts'
 
 it('a variable that nothing reads is told, with the one that was meant, and without its value', () => {
-  expect(unreadVariables({ CONTROLLER_NATS_PASWORD: 'a secret', CONTROLLER_HTP_PORT: '5', CONTROLLER_ZZ: '1', PATH: '/bin' })).toEqual([
+  expect(
+    unreadVariables({
+      CONTROLLER_NATS_PASWORD: 'a secret',
+      CONTROLLER_HTP_PORT: '5',
+      CONTROLLER_ZZ: '1',
+      PATH: '/bin',
+    }),
+  ).toEqual([
     'CONTROLLER_HTP_PORT is set, and nothing reads it; did you mean CONTROLLER_HTTP_PORT?',
     'CONTROLLER_NATS_PASWORD is set, and nothing reads it; did you mean CONTROLLER_NATS_PASSWORD?',
     'CONTROLLER_ZZ is set, and nothing reads it',
@@ -22,5 +29,7 @@ it('all that are read, and what Kubernetes sets for a service of that name, are 
     'CONTROLLER_NATS_SERVICE_HOST',
     'CONTROLLER_NATS_PORT_4222_TCP_PROTO',
   ]
-  expect(unreadVariables({ ...ours, ...Object.fromEntries(ofServices.map((name) => [name, 'tcp://10.0.0.1:1'])) })).toEqual([])
+  expect(
+    unreadVariables({ ...ours, ...Object.fromEntries(ofServices.map((name) => [name, 'tcp://10.0.0.1:1'])) }),
+  ).toEqual([])
 })

@@ -27,14 +27,18 @@ describe('Room for uploads', () => {
     const usage = await room.usageOf('alice')
     expect(usage).toEqual({ ownBytes: 1.5 * MIB, totalBytes: 2.5 * MIB })
     expect(room.whyNot(usage, 0.5 * MIB)).toBeNull()
-    expect(room.whyNot(usage, 0.6 * MIB)).toBe('Your uploads may take 2 MiB together. Delete one first (GET /usage says what they take).')
+    expect(room.whyNot(usage, 0.6 * MIB)).toBe(
+      'Your uploads may take 2 MiB together. Delete one first (GET /usage says what they take).',
+    )
   })
 
   it('is bounded over all owners together', async () => {
     const room = roomWith(Array.from({ length: 9 }, (_, i) => ({ owner: `u${i}`, bytes: MIB })))
     const usage = await room.usageOf('new')
     expect(room.whyNot(usage, MIB)).toBeNull()
-    expect(room.whyNot(usage, MIB + 1)).toBe('All uploads together may take 10 MiB. One has to be deleted first.')
+    expect(room.whyNot(usage, MIB + 1)).toBe(
+      'All uploads together may take 10 MiB. One has to be deleted first.',
+    )
   })
 
   it.each([

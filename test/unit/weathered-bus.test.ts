@@ -10,7 +10,10 @@ import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 
 const TIMEOUT_MS = 2_000
-const link = (node: string, direction: 'both' | 'to_controller' | 'from_controller' = 'both') => ({ nodes: [node], direction })
+const link = (node: string, direction: 'both' | 'to_controller' | 'from_controller' = 'both') => ({
+  nodes: [node],
+  direction,
+})
 
 /** A controller that answers every word with the same, and asks n1 on command. */
 function world() {
@@ -83,7 +86,10 @@ describe('a bus under weather', () => {
 
   it('is late and doubles: of two answers the first counts; what is under way when the way is cut does not arrive', () => {
     const { weather, weathered, heard, ask, say, run } = world()
-    const [late, double] = [fault('delay', { ms: 300, permille: 1000 }), fault('duplicate', { permille: 1000 })]
+    const [late, double] = [
+      fault('delay', { ms: 300, permille: 1000 }),
+      fault('duplicate', { permille: 1000 }),
+    ]
     weather.begin(late)
     weather.begin(double)
     const endpoint = weathered.endpoint('n1')
@@ -106,7 +112,9 @@ describe('a bus under weather', () => {
     })
     const outcomes: string[] = []
     const command = (id: string): void =>
-      bus.request('node.n1', say(id), TIMEOUT_MS, (outcome) => outcomes.push(outcome.answered ? outcome.answer.id : outcome.why))
+      bus.request('node.n1', say(id), TIMEOUT_MS, (outcome) =>
+        outcomes.push(outcome.answered ? outcome.answer.id : outcome.why),
+      )
     command('first')
     run(1)
     weather.begin(fault('delay', { ms: 100, permille: 1000 }))

@@ -19,5 +19,7 @@ export function takeAhead(url: string): Promise<Response> | null {
   const ahead = globalThis.headroomAhead
   const answer = ahead?.answers.get(url)
   ahead?.answers.delete(url)
-  return answer === undefined || ahead === undefined || performance.now() - ahead.at > YOUNG_MS ? null : answer
+  return answer === undefined || ahead === undefined || performance.now() - ahead.at > YOUNG_MS
+    ? null
+    : answer
 }

@@ -64,7 +64,11 @@ export class ApiClient {
   }
 
   /** @throws Refused, Unreachable */
-  async send<T>(method: string, path: string, { query = {}, body, ifMatch = null, contentType, signal }: Sending = {}): Promise<Answer<T>> {
+  async send<T>(
+    method: string,
+    path: string,
+    { query = {}, body, ifMatch = null, contentType, signal }: Sending = {},
+  ): Promise<Answer<T>> {
     const token = storedToken()
     const headers: Record<string, string> = { accept: 'application/json' }
     if (token !== null) headers['authorization'] = `Bearer ${token}`
@@ -80,7 +84,9 @@ export class ApiClient {
           method,
           headers,
           signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
-          ...(body === undefined ? {} : { body: typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body) }),
+          ...(body === undefined
+            ? {}
+            : { body: typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body) }),
         })
       response = await ((method === 'GET' ? takeAhead(url)?.catch(ask) : undefined) ?? ask())
       text = await response.text()

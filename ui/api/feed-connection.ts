@@ -85,7 +85,8 @@ export class FeedConnection {
       ({ event, data }) => {
         if (event === 'event') {
           if (batch.push(JSON.parse(data) as EventBody) === 1) setTimeout(flush, 0)
-        } else if (event === 'summary') this.#tell({ kind: 'summary', summary: JSON.parse(data) as SummaryBody, at: Date.now() })
+        } else if (event === 'summary')
+          this.#tell({ kind: 'summary', summary: JSON.parse(data) as SummaryBody, at: Date.now() })
       },
       { onId: (id) => (this.#lastId = id), onBytes: heard },
     )

@@ -3,7 +3,9 @@ import type { EventBody } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 
 export type ToFeed =
-  { readonly kind: 'hello'; readonly apiBase: string; readonly token: string | null } | { readonly kind: 'here' } | { readonly kind: 'bye' }
+  | { readonly kind: 'hello'; readonly apiBase: string; readonly token: string | null }
+  | { readonly kind: 'here' }
+  | { readonly kind: 'bye' }
 
 export type FromFeed =
   | { readonly kind: 'summary'; readonly summary: SummaryBody; readonly at: number }

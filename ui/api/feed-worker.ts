@@ -38,7 +38,8 @@ const feeds = new Map<string, Feed>()
 
 setInterval(() => {
   for (const feed of feeds.values()) {
-    for (const listener of feed.listeners) if (Date.now() - listener.heardAt > GONE_AFTER_MS) leave(feed, listener)
+    for (const listener of feed.listeners)
+      if (Date.now() - listener.heardAt > GONE_AFTER_MS) leave(feed, listener)
   }
 }, LOOK_EVERY_MS)
 
@@ -47,7 +48,8 @@ function join(apiBase: string, token: string | null, listener: Listener): Feed {
   const known = feeds.get(key)
   const feed = known ?? newFeed(key, apiBase, token)
   feed.listeners.add(listener)
-  for (const message of [feed.lastStatus, feed.lastSummary]) if (message !== null) listener.port.postMessage(message)
+  for (const message of [feed.lastStatus, feed.lastSummary])
+    if (message !== null) listener.port.postMessage(message)
   return feed
 }
 

@@ -50,7 +50,8 @@ export function createFeed(apiBase: string): Feed {
   }
   void takeAhead(`${apiBase}/summary`)
     ?.then(async (answer) => {
-      if (answer.ok && summary() === null) take({ kind: 'summary', summary: (await answer.json()) as SummaryBody, at: Date.now() })
+      if (answer.ok && summary() === null)
+        take({ kind: 'summary', summary: (await answer.json()) as SummaryBody, at: Date.now() })
     })
     .catch(() => {})
   onCleanup('SharedWorker' in globalThis ? fromWorker(apiBase, take) : byAsking(apiBase, take))
@@ -67,7 +68,10 @@ export function createFeed(apiBase: string): Feed {
 
 /** Answers what ends it. */
 function fromWorker(apiBase: string, take: (message: FromFeed) => void): () => void {
-  const worker = new SharedWorker(new URL('./feed-worker.ts', import.meta.url), { type: 'module', name: 'headroom-feed' })
+  const worker = new SharedWorker(new URL('./feed-worker.ts', import.meta.url), {
+    type: 'module',
+    name: 'headroom-feed',
+  })
   const send = (message: ToFeed): void => worker.port.postMessage(message)
   worker.port.onmessage = ({ data }: MessageEvent<FromFeed>) => take(data)
   send({ kind: 'hello', apiBase, token: storedToken() })

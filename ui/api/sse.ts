@@ -11,7 +11,9 @@ export async function readEvents(
   onEvent: (event: StreamEvent) => void,
   { onId, onBytes }: { readonly onId: (id: string) => void; readonly onBytes: () => void },
 ): Promise<void> {
-  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+  const reader = body
+    .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+    .getReader()
   let rest = ''
   let fields = { event: 'message', data: [] as string[] }
   for (;;) {

@@ -45,7 +45,11 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
       <div class="row">
         <Show when={gpus() > SHOWN[0]}>
           <label for={id}>GPUs shown</label>
-          <select id={id} value={String(choice(gpus(), shown()))} onChange={(event) => setShown(Number(event.currentTarget.value))}>
+          <select
+            id={id}
+            value={String(choice(gpus(), shown()))}
+            onChange={(event) => setShown(Number(event.currentTarget.value))}
+          >
             <For each={SHOWN.filter((count, index) => index === 0 || (SHOWN[index - 1] ?? 0) < gpus())}>
               {(count) => (
                 <option value={String(count)} selected={count === choice(gpus(), shown())}>
@@ -56,7 +60,9 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
           </select>
         </Show>
         <span class="quiet" data-testid="instant">
-          {at() === null ? 'Point at an instant to see all runs there.' : `At ${clockWords((at() ?? 0) / 1000)} of virtual time`}
+          {at() === null
+            ? 'Point at an instant to see all runs there.'
+            : `At ${clockWords((at() ?? 0) / 1000)} of virtual time`}
         </span>
       </div>
       <For each={props.runs}>
@@ -78,7 +84,8 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
               <Show when={at() !== null}>{standingWords(run, (at() ?? 0) / 1000)}</Show>
               <Show when={run.residency.cut_at_seconds !== null}>
                 {' '}
-                There were too many bars: from {clockWords(run.residency.cut_at_seconds)} on they are left out.
+                There were too many bars: from {clockWords(run.residency.cut_at_seconds)} on they are left
+                out.
               </Show>
             </p>
           </div>
@@ -96,6 +103,7 @@ function choice(gpus: number, shown: number): number {
 function standingWords({ residency }: AlignedRun, at: number): string {
   if (at > residency.ends_seconds) return `It was over after ${seconds(residency.ends_seconds)}.`
   const { resident, moving, out } = standingAt(residency, at)
-  const where = residency.gpus.length < residency.gpu_count ? ` on the first ${residency.gpus.length} GPUs` : ''
+  const where =
+    residency.gpus.length < residency.gpu_count ? ` on the first ${residency.gpus.length} GPUs` : ''
   return `Then${where}: ${resident} in VRAM, ${moving} starting or moving, ${out} swapped out.`
 }

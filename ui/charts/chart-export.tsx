@@ -25,7 +25,12 @@ export function ChartExport(props: ChartExportProps): JSX.Element {
           <button onClick={() => saveCsv(props.name, props.csv())}>Save as CSV</button>
           <button onClick={() => props.onPicture()}>Save as PNG</button>
         </p>
-        <div class={`${styles['table']} scroll`} tabindex="0" role="group" aria-label={`Figures of ${props.name}`}>
+        <div
+          class={`${styles['table']} scroll`}
+          tabindex="0"
+          role="group"
+          aria-label={`Figures of ${props.name}`}
+        >
           <table>
             <thead>
               <tr>
@@ -42,7 +47,9 @@ export function ChartExport(props: ChartExportProps): JSX.Element {
               <For each={props.shown()}>
                 {(row) => (
                   <tr>
-                    <For each={row}>{(cell, index) => <td classList={{ number: index() > 0 }}>{cell}</td>}</For>
+                    <For each={row}>
+                      {(cell, index) => <td classList={{ number: index() > 0 }}>{cell}</td>}
+                    </For>
                   </tr>
                 )}
               </For>

@@ -79,7 +79,9 @@ export function CurveChart(props: CurveChartProps): JSX.Element {
   }
   const here = (): string => {
     const index = at()
-    return index === null || index >= props.x.length ? 'Point at it, or move with the arrow keys.' : props.describe(index)
+    return index === null || index >= props.x.length
+      ? 'Point at it, or move with the arrow keys.'
+      : props.describe(index)
   }
   return (
     <figure class={styles['chart']} aria-label={props.name}>
@@ -111,7 +113,10 @@ export function CurveChart(props: CurveChartProps): JSX.Element {
         head={headOf(props)}
         shown={() => rowsOf(props).map((row) => row.map(cellWords))}
         csv={() => [headOf(props), ...rowsOf(props)]}
-        onPicture={() => plot !== undefined && savePicture(props.name, plot.ctx.canvas, [...props.curves, ...(props.marks ?? [])])}
+        onPicture={() =>
+          plot !== undefined &&
+          savePicture(props.name, plot.ctx.canvas, [...props.curves, ...(props.marks ?? [])])
+        }
       />
     </figure>
   )
@@ -121,12 +126,23 @@ export function CurveChart(props: CurveChartProps): JSX.Element {
 
 function headOf({ xName, curves, names }: CurveChartProps): string[] {
   const named = names === undefined ? [] : ['Point']
-  return [...named, xName, ...curves.flatMap(({ name, band }) => [name, ...(band === undefined ? [] : [`${name}, p10`, `${name}, p90`])])]
+  return [
+    ...named,
+    xName,
+    ...curves.flatMap(({ name, band }) => [
+      name,
+      ...(band === undefined ? [] : [`${name}, p10`, `${name}, p90`]),
+    ]),
+  ]
 }
 
 function rowsOf({ x, curves, names }: CurveChartProps): CsvCell[][] {
   const columns = curves.flatMap(({ values, band }) => [values, ...(band ?? [])])
-  return x.map((at, index) => [...(names === undefined ? [] : [names[index] ?? '']), at, ...columns.map((column) => column[index] ?? null)])
+  return x.map((at, index) => [
+    ...(names === undefined ? [] : [names[index] ?? '']),
+    at,
+    ...columns.map((column) => column[index] ?? null),
+  ])
 }
 
 function cellWords(cell: CsvCell): string {
@@ -140,9 +156,18 @@ function dataOf({ x, curves }: CurveChartProps): uPlot.AlignedData {
   return [x, ...curves.flatMap(({ values, band }) => [values, ...(band ?? [])])] as uPlot.AlignedData
 }
 
-function optionsOf(props: CurveChartProps, width: number, setAt: (index: number | null) => void): uPlot.Options {
-  const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
-  const axis = { stroke: colourOf('--quiet'), grid: { stroke: colourOf('--line'), width: 1 }, ticks: { stroke: colourOf('--line') } }
+function optionsOf(
+  props: CurveChartProps,
+  width: number,
+  setAt: (index: number | null) => void,
+): uPlot.Options {
+  const colourOf = (name: string): string =>
+    getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+  const axis = {
+    stroke: colourOf('--quiet'),
+    grid: { stroke: colourOf('--line'), width: 1 },
+    ticks: { stroke: colourOf('--line') },
+  }
   const series: uPlot.Series[] = [{}]
   const bands: uPlot.Band[] = []
   for (const { name, colour, band } of props.curves) {
@@ -167,7 +192,10 @@ function optionsOf(props: CurveChartProps, width: number, setAt: (index: number 
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: {
-      x: { time: false, range: (_plot, min, max) => widened(min, max, props.names === undefined ? 0.04 : 0.12) },
+      x: {
+        time: false,
+        range: (_plot, min, max) => widened(min, max, props.names === undefined ? 0.04 : 0.12),
+      },
       y: { range: (_plot, min, max) => heights(props, min, max) },
     },
     axes: [
@@ -234,7 +262,14 @@ function drawNames({ ctx, bbox, valToPos }: uPlot, { x, curves, names }: CurveCh
   const points = names.flatMap((name, index) => {
     const y = curves.map(({ values }) => values[index] ?? null).find((value) => value !== null) ?? null
     if (y === null) return []
-    return [{ name, x: valToPos(x[index] as number, 'x', true), y: valToPos(y, 'y', true), width: ctx.measureText(name).width }]
+    return [
+      {
+        name,
+        x: valToPos(x[index] as number, 'x', true),
+        y: valToPos(y, 'y', true),
+        width: ctx.measureText(name).width,
+      },
+    ]
   })
   const room = { left: bbox.left, right: bbox.left + bbox.width, top: 0, bottom: bbox.top + bbox.height }
   const places = labelPlaces(points, { ...room, height: 14 * devicePixelRatio, gap: 8 * devicePixelRatio })

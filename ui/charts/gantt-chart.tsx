@@ -49,7 +49,9 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
   let place!: HTMLDivElement
   const [width, setWidth] = createSignal(0)
   const [chosen, setChosen] = createSignal<number | null>(null)
-  const layout = createMemo(() => layoutGantt(props.bars, { from: props.from, to: props.to, width: width(), rowCount: props.rows.length }))
+  const layout = createMemo(() =>
+    layoutGantt(props.bars, { from: props.from, to: props.to, width: width(), rowCount: props.rows.length }),
+  )
   const share = (at: number): number => (at - props.from) / Math.max(1, props.to - props.from)
   const cursorShare = (): number | null => {
     const at = props.cursor?.at ?? null
@@ -98,7 +100,8 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
   }
   const point = (event: PointerEvent): void => {
     const isPressed = event.buttons === 1
-    if (props.cursor !== undefined && (isPressed || props.cursor.isHeld !== true)) props.cursor.onMove(instantAt(event))
+    if (props.cursor !== undefined && (isPressed || props.cursor.isHeld !== true))
+      props.cursor.onMove(instantAt(event))
   }
   const unpoint = (): void => {
     if (props.cursor?.isHeld !== true) props.cursor?.onMove(null)
@@ -110,7 +113,9 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
       if (found !== undefined) props.onOpen?.(found)
       return
     }
-    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count }[event.key]
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count }[
+      event.key
+    ]
     if (step === undefined || count === 0) return
     event.preventDefault()
     const at = Math.min(count - 1, Math.max(0, (chosen() ?? (step > 0 ? -1 : count)) + step))
@@ -123,7 +128,10 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
         <strong>{props.name}</strong>
         <Legend kinds={props.kinds ?? BAR_LOOKS} />
       </figcaption>
-      <div class={styles['frame']} classList={{ [styles['wide'] as string]: props.rows.some((row) => row.length > 7) }}>
+      <div
+        class={styles['frame']}
+        classList={{ [styles['wide'] as string]: props.rows.some((row) => row.length > 7) }}
+      >
         <Labels rows={props.rows} tops={layout().rowTops} height={layout().height} />
         <div
           class={styles['plot']}
@@ -142,12 +150,20 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
           </Show>
         </div>
       </div>
-      <p class={styles['axis']} classList={{ [styles['wideAxis'] as string]: props.rows.some((row) => row.length > 7) }}>
+      <p
+        class={styles['axis']}
+        classList={{ [styles['wideAxis'] as string]: props.rows.some((row) => row.length > 7) }}
+      >
         <span>{timeOf(props, props.from)}</span>
         <span>{timeOf(props, props.to)}</span>
       </p>
       <p class="quiet text" role="status">
-        <Show when={bar()} fallback={props.bars.length === 0 ? 'Nothing was placed here in this time.' : `${props.bars.length} bars.`}>
+        <Show
+          when={bar()}
+          fallback={
+            props.bars.length === 0 ? 'Nothing was placed here in this time.' : `${props.bars.length} bars.`
+          }
+        >
           {(one) => words(one())}
         </Show>
       </p>
@@ -156,11 +172,17 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
   )
 }
 
-function timeOf<B extends GanttBar>({ timeOf: of = clockTime }: Pick<GanttChartProps<B>, 'timeOf'>, at: number): string {
+function timeOf<B extends GanttBar>(
+  { timeOf: of = clockTime }: Pick<GanttChartProps<B>, 'timeOf'>,
+  at: number,
+): string {
   return of(at)
 }
 
-function wordsOf<B extends GanttBar>({ kinds = BAR_LOOKS }: Pick<GanttChartProps<B>, 'kinds'>, kind: BarKind): string {
+function wordsOf<B extends GanttBar>(
+  { kinds = BAR_LOOKS }: Pick<GanttChartProps<B>, 'kinds'>,
+  kind: BarKind,
+): string {
   return kinds.find((each) => each.kind === kind)?.words ?? kind
 }
 
@@ -178,8 +200,19 @@ function Legend(props: { readonly kinds: readonly BarWords[] }): JSX.Element {
       if (ctx === null) return
       const looks = getComputedStyle(document.documentElement)
       const bar = { row: 0, laneKey: '', from: 0, to: 1, kind }
-      const layout = { x: new Float32Array([0]), y: new Float32Array([0]), w: new Float32Array([22]), rowTops: [0], height: 13 }
-      drawGantt(ctx, [bar], layout, { colourOf: (name) => looks.getPropertyValue(name).trim(), selected: null, width: 22, height: 13 })
+      const layout = {
+        x: new Float32Array([0]),
+        y: new Float32Array([0]),
+        w: new Float32Array([22]),
+        rowTops: [0],
+        height: 13,
+      }
+      drawGantt(ctx, [bar], layout, {
+        colourOf: (name) => looks.getPropertyValue(name).trim(),
+        selected: null,
+        width: 22,
+        height: 13,
+      })
     }
     createEffect(on(theme, draw))
   }
@@ -188,7 +221,8 @@ function Legend(props: { readonly kinds: readonly BarWords[] }): JSX.Element {
       <For each={props.kinds}>
         {(look) => (
           <span>
-            <canvas width="22" height="13" aria-hidden="true" ref={(canvas) => swatch(canvas, look.kind)} /> {look.words}
+            <canvas width="22" height="13" aria-hidden="true" ref={(canvas) => swatch(canvas, look.kind)} />{' '}
+            {look.words}
           </span>
         )}
       </For>
@@ -196,7 +230,11 @@ function Legend(props: { readonly kinds: readonly BarWords[] }): JSX.Element {
   )
 }
 
-function Labels(props: { readonly rows: readonly string[]; readonly tops: readonly number[]; readonly height: number }): JSX.Element {
+function Labels(props: {
+  readonly rows: readonly string[]
+  readonly tops: readonly number[]
+  readonly height: number
+}): JSX.Element {
   let place!: HTMLDivElement
   createEffect(() => place.style.setProperty('height', `${props.height}px`))
   const stand = (label: HTMLElement, at: number): void => {
@@ -217,12 +255,18 @@ function Labels(props: { readonly rows: readonly string[]; readonly tops: readon
 
 function BarTable<B extends GanttBar>(props: GanttChartProps<B>): JSX.Element {
   const [isOpen, setOpen] = createSignal(false)
-  const latest = (): readonly B[] => [...props.bars].sort((a, b) => b.from - a.from || a.row - b.row).slice(0, TABLE_ROWS)
+  const latest = (): readonly B[] =>
+    [...props.bars].sort((a, b) => b.from - a.from || a.row - b.row).slice(0, TABLE_ROWS)
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>As a table</summary>
       <Show when={isOpen()}>
-        <div class={`${styles['table']} scroll`} tabindex="0" role="group" aria-label={`Bars of ${props.name}`}>
+        <div
+          class={`${styles['table']} scroll`}
+          tabindex="0"
+          role="group"
+          aria-label={`Bars of ${props.name}`}
+        >
           <table>
             <caption>
               The latest {latest().length} of {props.bars.length}

@@ -27,7 +27,12 @@ export interface GanttPaint {
   readonly width: number
 }
 
-export function drawGantt(ctx: CanvasRenderingContext2D, bars: readonly GanttBar[], layout: GanttLayout, paint: GanttPaint): void {
+export function drawGantt(
+  ctx: CanvasRenderingContext2D,
+  bars: readonly GanttBar[],
+  layout: GanttLayout,
+  paint: GanttPaint,
+): void {
   ctx.clearRect(0, 0, paint.width, paint.height)
   const { x, y, w } = layout
   for (const { kind, colour, pattern } of BAR_LOOKS) {
@@ -47,7 +52,12 @@ export function drawGantt(ctx: CanvasRenderingContext2D, bars: readonly GanttBar
   if (paint.selected === null) return
   ctx.strokeStyle = paint.colourOf('--ink')
   ctx.lineWidth = 2
-  ctx.strokeRect(x[paint.selected] as number, y[paint.selected] as number, w[paint.selected] as number, BAR_PX)
+  ctx.strokeRect(
+    x[paint.selected] as number,
+    y[paint.selected] as number,
+    w[paint.selected] as number,
+    BAR_PX,
+  )
 }
 
 function patternOf(ctx: CanvasRenderingContext2D, name: string, colour: string): CanvasPattern | null {

@@ -36,7 +36,10 @@ const ROW_GAP_PX = 8
 /** Narrower ones could be neither seen nor aimed at. */
 const MIN_BAR_PX = 1
 
-export function layoutGantt(bars: readonly GanttBar[], { from, to, width, rowCount }: GanttFrame): GanttLayout {
+export function layoutGantt(
+  bars: readonly GanttBar[],
+  { from, to, width, rowCount }: GanttFrame,
+): GanttLayout {
   const lanes = lanesOf(bars, rowCount)
   const rowTops: number[] = []
   let height = 0
@@ -88,7 +91,9 @@ function lanesOf(
   }
   const laneOf = new Map<string, number>()
   const ends: number[][] = Array.from({ length: rowCount }, () => [])
-  for (const [key, { row, from, to }] of [...stays].sort(([a, { from: x }], [b, { from: y }]) => x - y || (a < b ? -1 : 1))) {
+  for (const [key, { row, from, to }] of [...stays].sort(
+    ([a, { from: x }], [b, { from: y }]) => x - y || (a < b ? -1 : 1),
+  )) {
     const ofRow = (ends[row] ??= [])
     const free = ofRow.findIndex((end) => end <= from)
     const lane = free === -1 ? ofRow.length : free

@@ -40,7 +40,10 @@ interface Box {
  * 2. Right of it, then left, then centred.
  * 3. Above it, then below.
  */
-export function labelPlaces(points: readonly LabelledPoint[], room: LabelRoom): readonly (LabelPlace | null)[] {
+export function labelPlaces(
+  points: readonly LabelledPoint[],
+  room: LabelRoom,
+): readonly (LabelPlace | null)[] {
   const taken: Box[] = points.map(({ x, y }) => ({
     left: x - room.gap / 2,
     right: x + room.gap / 2,
@@ -50,7 +53,8 @@ export function labelPlaces(points: readonly LabelledPoint[], room: LabelRoom): 
   return points.map((point) => {
     for (const place of placesOf(point, room)) {
       const box = boxOf(place, point.width, room.height)
-      const isInside = box.left >= room.left && box.right <= room.right && box.top >= room.top && box.bottom <= room.bottom
+      const isInside =
+        box.left >= room.left && box.right <= room.right && box.top >= room.top && box.bottom <= room.bottom
       if (!isInside || taken.some((other) => covers(box, other))) continue
       taken.push(box)
       return place
@@ -63,7 +67,9 @@ function placesOf({ x, y, width }: LabelledPoint, { height, gap }: LabelRoom): r
   const [above, below] = [y - gap / 2 - height / 2, y + gap / 2 + height / 2]
   const lefts = [x + gap, x - gap - width, x - width / 2]
   return STEPS.flatMap((step) =>
-    lefts.flatMap((left) => [above - step * height, below + step * height].map((middle) => ({ left, middle }))),
+    lefts.flatMap((left) =>
+      [above - step * height, below + step * height].map((middle) => ({ left, middle })),
+    ),
   )
 }
 

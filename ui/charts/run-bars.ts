@@ -6,7 +6,11 @@ export interface RunBar extends GanttBar {
   readonly task: string
 }
 
-const KINDS: Readonly<Record<RunResidencyBody['bars']['kind'][number], BarKind>> = { resident: 'active', moving: 'moving', out: 'out' }
+const KINDS: Readonly<Record<RunResidencyBody['bars']['kind'][number], BarKind>> = {
+  resident: 'active',
+  moving: 'moving',
+  out: 'out',
+}
 
 /** Bars in milliseconds since the start of the run, of the first rows. */
 export function runBars({ tasks, bars }: RunResidencyBody, rows: number): readonly RunBar[] {
@@ -28,13 +32,18 @@ export interface Standing {
 export function standingAt({ bars }: RunResidencyBody, atSeconds: number): Standing {
   const found = { resident: new Set<number>(), moving: new Set<number>(), out: new Set<number>() }
   bars.kind.forEach((kind, at) => {
-    if ((bars.from_seconds[at] ?? 0) <= atSeconds && atSeconds < (bars.to_seconds[at] ?? 0)) found[kind].add(bars.task[at] ?? -1)
+    if ((bars.from_seconds[at] ?? 0) <= atSeconds && atSeconds < (bars.to_seconds[at] ?? 0))
+      found[kind].add(bars.task[at] ?? -1)
   })
   return { resident: found.resident.size, moving: found.moving.size, out: found.out.size }
 }
 
 /** Of an interval that ends at or after this instant; null: the run was over before. @param ends rising */
-export function valueAt(ends: readonly number[], values: readonly number[], atSeconds: number): number | null {
+export function valueAt(
+  ends: readonly number[],
+  values: readonly number[],
+  atSeconds: number,
+): number | null {
   const index = ends.findIndex((end) => end >= atSeconds)
   return index === -1 ? null : (values[index] ?? null)
 }

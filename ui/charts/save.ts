@@ -64,7 +64,12 @@ interface Placed {
 }
 
 /** As many beside each other as there is room for. */
-function linesOf(ctx: CanvasRenderingContext2D, keys: readonly PictureKey[], width: number, font: number): readonly (readonly Placed[])[] {
+function linesOf(
+  ctx: CanvasRenderingContext2D,
+  keys: readonly PictureKey[],
+  width: number,
+  font: number,
+): readonly (readonly Placed[])[] {
   const lines: Placed[][] = []
   let left = Infinity
   for (const key of keys) {

@@ -4,7 +4,11 @@ import type { SeriesBody } from '../../controller/api/schema/series.ts'
 export type Column = readonly (number | null)[]
 
 /** x, then one column a name of that scope, in the order asked for; a series that is not there is all gaps. */
-export function columnsFor(body: SeriesBody | undefined, names: readonly string[], scope = 'cluster'): readonly Column[] {
+export function columnsFor(
+  body: SeriesBody | undefined,
+  names: readonly string[],
+  scope = 'cluster',
+): readonly Column[] {
   if (body === undefined) return [[], ...names.map(() => [])]
   return [body.x, ...names.map((name) => columnOf(body, scope, name))]
 }

@@ -75,7 +75,9 @@ export function UplotChart(props: ChartProps): JSX.Element {
 
   onMount(() => {
     make()
-    const resized = new ResizeObserver(() => plot?.setSize({ width: place.clientWidth, height: props.height ?? 180 }))
+    const resized = new ResizeObserver(() =>
+      plot?.setSize({ width: place.clientWidth, height: props.height ?? 180 }),
+    )
     resized.observe(place)
     onCleanup(() => resized.disconnect())
   })
@@ -94,7 +96,9 @@ export function UplotChart(props: ChartProps): JSX.Element {
 
   const move = (event: KeyboardEvent): void => {
     const count = props.data[0]?.length ?? 0
-    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count }[event.key]
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count }[
+      event.key
+    ]
     if (step === undefined || plot === undefined || count === 0) return
     event.preventDefault()
     const index = Math.min(count - 1, Math.max(0, (at() ?? count) + step))
@@ -154,13 +158,19 @@ const SHOWN_ROWS = 120
 
 function rowsOf({ data, lines }: ChartProps): string[][] {
   const [x = [], ...columns] = data
-  const rows = x.map((at, index) => [clockTime((at ?? 0) * 1000), ...lines.map((line, c) => line.format(columns[c]?.[index] ?? null))])
+  const rows = x.map((at, index) => [
+    clockTime((at ?? 0) * 1000),
+    ...lines.map((line, c) => line.format(columns[c]?.[index] ?? null)),
+  ])
   return rows.slice(-SHOWN_ROWS).reverse()
 }
 
 function csvRowsOf({ data, lines }: ChartProps): CsvCell[][] {
   const [x = [], ...columns] = data
-  const rows = x.map((at, index) => [new Date((at ?? 0) * 1000).toISOString(), ...columns.map((column) => column[index] ?? null)])
+  const rows = x.map((at, index) => [
+    new Date((at ?? 0) * 1000).toISOString(),
+    ...columns.map((column) => column[index] ?? null),
+  ])
   return [['time', ...lines.map(({ name }) => name)], ...rows]
 }
 
@@ -183,7 +193,15 @@ function columnsOf({ data, lines }: ChartProps): uPlot.AlignedData {
     const own = columns[c] ?? []
     const below = line.isStacked === true ? drawn[c - 1] : undefined
     drawn.push(
-      own.map((value, i) => (value === null ? null : below === undefined ? value : below[i] === null ? null : value + (below[i] ?? 0))),
+      own.map((value, i) =>
+        value === null
+          ? null
+          : below === undefined
+            ? value
+            : below[i] === null
+              ? null
+              : value + (below[i] ?? 0),
+      ),
     )
   })
   return [x, ...drawn] as uPlot.AlignedData
@@ -195,9 +213,14 @@ interface Signals {
 }
 
 function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signals): uPlot.Options {
-  const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+  const colourOf = (name: string): string =>
+    getComputedStyle(document.documentElement).getPropertyValue(name).trim()
   const formatTick = (tick: number): string => props.lines[0]?.format(tick) ?? String(tick)
-  const axis = { stroke: colourOf('--quiet'), grid: { stroke: colourOf('--line'), width: 1 }, ticks: { stroke: colourOf('--line') } }
+  const axis = {
+    stroke: colourOf('--quiet'),
+    grid: { stroke: colourOf('--line'), width: 1 },
+    ticks: { stroke: colourOf('--line') },
+  }
   return {
     width,
     height: props.height ?? 180,
@@ -226,11 +249,15 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
         points: { show: false },
         ...(isDashed === true ? { dash: [6, 4] } : {}),
         // The lowest of a stack is filled to the axis; those above it, to the one below.
-        ...(isStacked !== true && props.lines[index + 1]?.isStacked === true ? { fill: `${colourOf(colour)}40` } : {}),
+        ...(isStacked !== true && props.lines[index + 1]?.isStacked === true
+          ? { fill: `${colourOf(colour)}40` }
+          : {}),
       })),
     ],
     bands: props.lines.flatMap(({ colour, isStacked }, index) =>
-      isStacked === true ? [{ series: [index + 1, index] as [number, number], fill: `${colourOf(colour)}40` }] : [],
+      isStacked === true
+        ? [{ series: [index + 1, index] as [number, number], fill: `${colourOf(colour)}40` }]
+        : [],
     ),
     hooks: {
       setCursor: [(plot) => setAt(plot.cursor.idx ?? null)],
@@ -238,7 +265,10 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
         (plot) => {
           if (plot.select.width < 4) return
           setZoomed(true)
-          props.onZoom?.({ from: plot.posToVal(plot.select.left, 'x'), to: plot.posToVal(plot.select.left + plot.select.width, 'x') })
+          props.onZoom?.({
+            from: plot.posToVal(plot.select.left, 'x'),
+            to: plot.posToVal(plot.select.left + plot.select.width, 'x'),
+          })
         },
       ],
       draw: [(plot) => drawMarks(plot, props.marks ?? [], colourOf)],

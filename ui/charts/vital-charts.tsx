@@ -11,7 +11,13 @@ const VRAM: readonly (ChartLine & { readonly series: string })[] = [
   { name: 'allocated', series: 'vram_committed_mib', colour: '--committed', format: mib },
   { name: 'swapped out', series: 'vram_swapped_mib', colour: '--swapped', format: mib },
   { name: 'physical', series: 'vram_physical_mib', colour: '--quiet', format: mib, isDashed: true },
-  { name: 'schedulable', series: 'vram_effective_schedulable_mib', colour: '--accent', format: mib, isDashed: true },
+  {
+    name: 'schedulable',
+    series: 'vram_effective_schedulable_mib',
+    colour: '--accent',
+    format: mib,
+    isDashed: true,
+  },
 ]
 /** MiB: its scale goes by GiB and TiB. */
 const POWERS_OF_TWO = Array.from({ length: 40 }, (_, power) => 2 ** power)
@@ -22,7 +28,12 @@ const SWAPS: readonly ChartLine[] = [
 ]
 
 /** What they ask of /series. */
-export const VITAL_SERIES: readonly string[] = ['utilization_percent', ...VRAM.map(({ series }) => series), 'swap_outs', 'swap_ins']
+export const VITAL_SERIES: readonly string[] = [
+  'utilization_percent',
+  ...VRAM.map(({ series }) => series),
+  'swap_outs',
+  'swap_ins',
+]
 
 export interface VitalChartProps {
   readonly body: SeriesBody
@@ -34,7 +45,16 @@ export interface VitalChartProps {
 
 export function UtilizationChart(props: VitalChartProps): JSX.Element {
   const data = () => columnsFor(props.body, ['utilization_percent'], props.scope)
-  return <UplotChart syncKey={props.syncKey} name="Utilization" lines={UTILIZATION} data={data()} marks={props.body.marks} max={100} />
+  return (
+    <UplotChart
+      syncKey={props.syncKey}
+      name="Utilization"
+      lines={UTILIZATION}
+      data={data()}
+      marks={props.body.marks}
+      max={100}
+    />
+  )
 }
 
 export function VramChart(props: VitalChartProps): JSX.Element {
@@ -56,5 +76,13 @@ export function SwapChart(props: VitalChartProps): JSX.Element {
     const [x = [], ...counts] = columnsFor(props.body, ['swap_outs', 'swap_ins'], props.scope)
     return [x, ...counts.map((column) => perHour(column, props.body.step_seconds))]
   })
-  return <UplotChart syncKey={props.syncKey} name="Swaps per hour" lines={SWAPS} data={data()} marks={props.body.marks} />
+  return (
+    <UplotChart
+      syncKey={props.syncKey}
+      name="Swaps per hour"
+      lines={SWAPS}
+      data={data()}
+      marks={props.body.marks}
+    />
+  )
 }

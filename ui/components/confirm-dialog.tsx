@@ -84,7 +84,11 @@ export function ConfirmedAction(props: ConfirmedActionProps): JSX.Element {
   const [isOpen, setOpen] = createSignal(false)
   return (
     <>
-      <ActionButton class={props.isDanger === true ? 'danger' : ''} whyNot={props.whyNot} onClick={() => setOpen(true)}>
+      <ActionButton
+        class={props.isDanger === true ? 'danger' : ''}
+        whyNot={props.whyNot}
+        onClick={() => setOpen(true)}
+      >
         {props.label}
       </ActionButton>
       <ConfirmDialog {...props} whyNot={null} isOpen={isOpen()} onClose={() => setOpen(false)} />

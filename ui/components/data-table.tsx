@@ -64,7 +64,9 @@ export function DataTable<R>(props: DataTableProps<R>): JSX.Element {
         onPointerEnter={() => setPointer(true)}
         onPointerLeave={() => setPointer(false)}
         onFocusIn={() => setFocus(true)}
-        onFocusOut={(event) => setFocus(event.relatedTarget instanceof Node && event.currentTarget.contains(event.relatedTarget))}
+        onFocusOut={(event) =>
+          setFocus(event.relatedTarget instanceof Node && event.currentTarget.contains(event.relatedTarget))
+        }
       >
         <table class={styles['table']}>
           <thead>
@@ -79,7 +81,9 @@ export function DataTable<R>(props: DataTableProps<R>): JSX.Element {
             </tr>
           </thead>
           <tbody>
-            <For each={rows().map(props.idOf)}>{(id) => <Row columns={props.columns} row={byId().get(id)} />}</For>
+            <For each={rows().map(props.idOf)}>
+              {(id) => <Row columns={props.columns} row={byId().get(id)} />}
+            </For>
           </tbody>
         </table>
       </div>
@@ -94,7 +98,14 @@ function Row<R>(props: { readonly columns: readonly Column<R>[]; readonly row: R
     <tr>
       <For each={props.columns}>
         {(column) => (
-          <td classList={{ number: column.isNumber === true, [styles['wide'] as string]: column.isWide === true }}>{column.cell(row)}</td>
+          <td
+            classList={{
+              number: column.isNumber === true,
+              [styles['wide'] as string]: column.isWide === true,
+            }}
+          >
+            {column.cell(row)}
+          </td>
         )}
       </For>
     </tr>

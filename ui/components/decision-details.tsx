@@ -16,8 +16,12 @@ export function DecisionDetails(props: { readonly decision: DecisionBody }): JSX
       </p>
       <p class="quiet text">
         Decision {props.decision.number} of {clockTime(props.decision.at)}, for{' '}
-        <A href={path(`/tasks/${part(props.decision.task_id)}`)}>{props.decision.task_name}</A>, by the rule {props.decision.rule}
-        <Show when={props.decision.waited_seconds !== null}>; waited for {seconds(props.decision.waited_seconds)}</Show>.
+        <A href={path(`/tasks/${part(props.decision.task_id)}`)}>{props.decision.task_name}</A>, by the rule{' '}
+        {props.decision.rule}
+        <Show when={props.decision.waited_seconds !== null}>
+          ; waited for {seconds(props.decision.waited_seconds)}
+        </Show>
+        .
       </p>
       <Candidates decision={props.decision} />
       <Considered decision={props.decision} />
@@ -37,7 +41,9 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
         <table>
           <caption>
             Who might have left, those that do first
-            <Show when={props.decision.candidates_left_out > 0}>; {props.decision.candidates_left_out} more are not named</Show>
+            <Show when={props.decision.candidates_left_out > 0}>
+              ; {props.decision.candidates_left_out} more are not named
+            </Show>
           </caption>
           <thead>
             <tr>
@@ -57,8 +63,10 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
               {(candidate) => (
                 <tr>
                   <td class="text">
-                    <A href={path(`/tasks/${part(candidate.task_id)}`)}>{candidate.task_name ?? candidate.task_id}</A> on GPU{' '}
-                    {candidate.gpu}
+                    <A href={path(`/tasks/${part(candidate.task_id)}`)}>
+                      {candidate.task_name ?? candidate.task_id}
+                    </A>{' '}
+                    on GPU {candidate.gpu}
                   </td>
                   <td>{levelWords(candidate.level)}</td>
                   <td class="number">{mib(candidate.mib)}</td>

@@ -14,7 +14,12 @@ const ROWS: readonly (readonly [key: Figure, name: string, format: (value: numbe
 ]
 
 /** Drawn over the time that is foretold: what an operator asks first. */
-const DRAWN: readonly (readonly [key: Figure, name: string, unit: string, format: (value: number) => string])[] = [
+const DRAWN: readonly (readonly [
+  key: Figure,
+  name: string,
+  unit: string,
+  format: (value: number) => string,
+])[] = [
   ['starvation_percent', 'Starvation', 'percent', (value) => percent(value)],
   ['queue_wait_s', 'Queue wait', 'seconds', (value) => seconds(value)],
 ]
@@ -25,7 +30,9 @@ export function Forecast(props: { readonly forecast: ChangeForecastBody }): JSX.
       <p>{props.forecast.sentence}</p>
       <div class="pair">
         <For each={DRAWN}>
-          {([key, name, unit, format]) => <Course forecast={props.forecast} figure={key} name={name} unit={unit} format={format} />}
+          {([key, name, unit, format]) => (
+            <Course forecast={props.forecast} figure={key} name={name} unit={unit} format={format} />
+          )}
         </For>
       </div>
       <Table forecast={props.forecast} />
@@ -53,7 +60,8 @@ interface CourseProps {
 function Course(props: CourseProps): JSX.Element {
   const course = () => props.forecast.courses[props.figure]
   const x = () => props.forecast.courses.ends_seconds.map((at) => at / 60)
-  const words = (value: number | null | undefined): string => (value === null || value === undefined ? UNKNOWN : props.format(value))
+  const words = (value: number | null | undefined): string =>
+    value === null || value === undefined ? UNKNOWN : props.format(value)
   const side = (name: 'before' | 'after', index: number): string => {
     const { p10, p50, p90 } = course()[name]
     return `${name} ${words(p50[index])} (${words(p10[index])} to ${words(p90[index])})`
@@ -65,8 +73,18 @@ function Course(props: CourseProps): JSX.Element {
       yName={props.unit}
       x={x()}
       curves={[
-        { name: 'before', colour: '--foreign', values: course().before.p50, band: [course().before.p10, course().before.p90] },
-        { name: 'after', colour: '--accent', values: course().after.p50, band: [course().after.p10, course().after.p90] },
+        {
+          name: 'before',
+          colour: '--foreign',
+          values: course().before.p50,
+          band: [course().before.p10, course().before.p90],
+        },
+        {
+          name: 'after',
+          colour: '--accent',
+          values: course().after.p50,
+          band: [course().after.p10, course().after.p90],
+        },
       ]}
       describe={(index) =>
         `${seconds(props.forecast.courses.ends_seconds[index])} from now: ${side('before', index)}, ${side('after', index)}`
@@ -109,7 +127,8 @@ function Table(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
                       <td class="number">{format(change().before)}</td>
                       <td class="number">{format(change().after)}</td>
                       <td>
-                        {change().verdict}, {signed(change().difference.p10, format)} to {signed(change().difference.p90, format)}
+                        {change().verdict}, {signed(change().difference.p10, format)} to{' '}
+                        {signed(change().difference.p90, format)}
                       </td>
                     </>
                   )}

@@ -48,19 +48,26 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
         <Show when={props.impact.next_cycle}>
           {(cycle) => (
             <li>
-              At once {whole(cycle().starts)} waiting tasks would start, and {whole(cycle().starts_after_swaps)} more once others have left;{' '}
-              {whole(cycle().swap_outs)} tasks with {mib(cycle().swap_out_mib)} would begin to leave.
+              At once {whole(cycle().starts)} waiting tasks would start, and{' '}
+              {whole(cycle().starts_after_swaps)} more once others have left; {whole(cycle().swap_outs)} tasks
+              with {mib(cycle().swap_out_mib)} would begin to leave.
             </li>
           )}
         </Show>
         <li>
           {whole(props.impact.pending.would_fit)} waiting tasks would fit that fit nowhere now
-          <Show when={props.impact.pending.cut}> (of the first {whole(props.impact.pending.looked_at)} looked at)</Show>.
+          <Show when={props.impact.pending.cut}>
+            {' '}
+            (of the first {whole(props.impact.pending.looked_at)} looked at)
+          </Show>
+          .
         </li>
-        <li>{whole(props.impact.pending.infeasible)} waiting tasks could never be placed then, and could now.</li>
         <li>
-          {whole(props.impact.gpu_over_count)} GPUs would be over their limit. Nobody leaves because of it: it shrinks as tasks end or leave
-          for others.
+          {whole(props.impact.pending.infeasible)} waiting tasks could never be placed then, and could now.
+        </li>
+        <li>
+          {whole(props.impact.gpu_over_count)} GPUs would be over their limit. Nobody leaves because of it: it
+          shrinks as tasks end or leave for others.
         </li>
         <li>{whole(props.impact.residency_impossible_count)} placed tasks could not come back into VRAM.</li>
       </ul>
@@ -68,7 +75,9 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
         <details>
           <summary>
             {whole(props.impact.node_count)} nodes change
-            <Show when={props.impact.node_count > props.impact.nodes.length}>; the first {props.impact.nodes.length}</Show>
+            <Show when={props.impact.node_count > props.impact.nodes.length}>
+              ; the first {props.impact.nodes.length}
+            </Show>
           </summary>
           <div class="scroll" tabindex="0" role="group" aria-label="Nodes that change">
             <table>
@@ -100,7 +109,10 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
       </Show>
       <section aria-label="Forecast">
         <h3>Forecast</h3>
-        <Show when={props.impact.forecast} fallback={<p class="quiet">— {noForecastWords(props.impact.forecast_unavailable_because)}</p>}>
+        <Show
+          when={props.impact.forecast}
+          fallback={<p class="quiet">— {noForecastWords(props.impact.forecast_unavailable_because)}</p>}
+        >
           {(forecast) => <Forecast forecast={forecast()} />}
         </Show>
       </section>

@@ -73,7 +73,9 @@ function NotFetched(props: { readonly failures: number; readonly onAgain: () => 
       }
     >
       <div class="card stack" role="alert">
-        <p class="bad">This page could not be loaded: the controller does not answer. The page tries again every 2 seconds.</p>
+        <p class="bad">
+          This page could not be loaded: the controller does not answer. The page tries again every 2 seconds.
+        </p>
         <p class="row">
           <button onClick={() => props.onAgain()}>Try again</button>
           <Show when={props.failures >= RELOAD_OFFERED_AFTER}>
@@ -87,7 +89,11 @@ function NotFetched(props: { readonly failures: number; readonly onAgain: () => 
 
 /** A fault of one page leaves navigation and the other pages as they are. */
 export function PageFaults(props: ParentProps): JSX.Element {
-  return <ErrorBoundary fallback={(error: unknown, reset) => <Failed error={error} onReset={reset} />}>{props.children}</ErrorBoundary>
+  return (
+    <ErrorBoundary fallback={(error: unknown, reset) => <Failed error={error} onReset={reset} />}>
+      {props.children}
+    </ErrorBoundary>
+  )
 }
 
 function Failed(props: { readonly error: unknown; readonly onReset: () => void }): JSX.Element {
@@ -102,7 +108,9 @@ function Failed(props: { readonly error: unknown; readonly onReset: () => void }
   onMount(() => console.error(props.error))
   return (
     <div class="card stack" role="alert">
-      <p class="bad text">This page failed: {props.error instanceof Error ? props.error.message : String(props.error)}</p>
+      <p class="bad text">
+        This page failed: {props.error instanceof Error ? props.error.message : String(props.error)}
+      </p>
       <p class="row">
         <button onClick={() => props.onReset()}>Try again</button>
         <button onClick={() => window.location.reload()}>Reload everything</button>

@@ -3,5 +3,9 @@ import { For, type JSX } from 'solid-js'
 import { proseParts } from '../format/prose-parts.ts'
 
 export function Prose(props: { readonly text: string }): JSX.Element {
-  return <For each={proseParts(props.text)}>{({ text, isCode }) => (isCode ? <code>{text}</code> : <>{text}</>)}</For>
+  return (
+    <For each={proseParts(props.text)}>
+      {({ text, isCode }) => (isCode ? <code>{text}</code> : <>{text}</>)}
+    </For>
+  )
 }

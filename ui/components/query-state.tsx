@@ -26,7 +26,8 @@ export function QueryState<T>(props: QueryStateProps<T>): JSX.Element {
       <Show when={props.query.error}>
         {(error) => (
           <p class="bad" role="alert">
-            {error().message} <Show when={props.query.data !== undefined}>What is shown is {age()} old. </Show>
+            {error().message}{' '}
+            <Show when={props.query.data !== undefined}>What is shown is {age()} old. </Show>
             <button onClick={() => void props.query.refetch()}>Try again</button>
           </p>
         )}

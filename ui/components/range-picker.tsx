@@ -8,7 +8,10 @@ export function RangePicker(): JSX.Element {
   return (
     <label>
       Time range{' '}
-      <select value={around() === null ? range() : ''} onChange={(event) => setRange(event.currentTarget.value)}>
+      <select
+        value={around() === null ? range() : ''}
+        onChange={(event) => setRange(event.currentTarget.value)}
+      >
         <Show when={around()}>{(each) => <option value="">around {clockTime(each().at)}</option>}</Show>
         <For each={RANGES}>{({ value, name }) => <option value={value}>{name}</option>}</For>
       </select>

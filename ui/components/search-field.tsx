@@ -10,7 +10,9 @@ export function SearchField(): JSX.Element {
   const location = useLocation()
   const path = usePath()
   /** What was searched for, as long as that is what is shown. */
-  const asked = createMemo(() => (location.pathname === path('/search') ? String(location.query['q'] ?? '') : ''))
+  const asked = createMemo(() =>
+    location.pathname === path('/search') ? String(location.query['q'] ?? '') : '',
+  )
   let input: HTMLInputElement | undefined
   const go = (event: SubmitEvent): void => {
     event.preventDefault()

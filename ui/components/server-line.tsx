@@ -27,8 +27,8 @@ export function ServerLine(): JSX.Element {
           when={broker().isKnown}
           fallback="The controller has not told its broker: the address is a guess. The port is 4222, or 30422 where compose or Kubernetes publishes it."
         >
-          The address is that of the controller. Where compose or Kubernetes publishes the broker under another port, the GPU host needs
-          that one (30422).
+          The address is that of the controller. Where compose or Kubernetes publishes the broker under
+          another port, the GPU host needs that one (30422).
         </Show>{' '}
         A broker that asks for keys needs CONTROLLER_NATS_NKEY_FILE as well.
       </p>

@@ -54,9 +54,10 @@ export function Shell(props: ShellProps): JSX.Element {
   const { mode } = useWorld()
   const { session } = useCluster()
   const places = (): readonly (readonly Place[])[] =>
-    [props.own ?? [], ...PLACES.map((group) => group.filter(({ isLiveOnly }) => mode === 'live' || isLiveOnly !== true))].filter(
-      (group) => group.length > 0,
-    )
+    [
+      props.own ?? [],
+      ...PLACES.map((group) => group.filter(({ isLiveOnly }) => mode === 'live' || isLiveOnly !== true)),
+    ].filter((group) => group.length > 0)
   const [isOpen, setOpen] = createSignal(false)
   useKeys(() => places().flat())
   return (
@@ -65,14 +66,24 @@ export function Shell(props: ShellProps): JSX.Element {
         Skip to the page
       </a>
       <TopBar onMenu={() => setOpen(!isOpen())} isOpen={isOpen()} isReplay={props.isReplay === true} />
-      <nav id="navigation" aria-label="Pages" class={styles['nav']} classList={{ [styles['open'] as string]: isOpen() }}>
+      <nav
+        id="navigation"
+        aria-label="Pages"
+        class={styles['nav']}
+        classList={{ [styles['open'] as string]: isOpen() }}
+      >
         <For each={places()}>
           {(group) => (
             <ul>
               <For each={group}>
                 {(place) => (
                   <li>
-                    <A href={path(place.path)} end={place.path === '/'} onClick={() => setOpen(false)} title={`g ${place.key}`}>
+                    <A
+                      href={path(place.path)}
+                      end={place.path === '/'}
+                      onClick={() => setOpen(false)}
+                      title={`g ${place.key}`}
+                    >
                       {place.name}
                     </A>
                   </li>
@@ -121,7 +132,12 @@ function TopBar(props: TopBarProps): JSX.Element {
   }
   return (
     <header class={styles['top']}>
-      <button class={styles['menu']} aria-expanded={props.isOpen} aria-controls="navigation" onClick={() => props.onMenu()}>
+      <button
+        class={styles['menu']}
+        aria-expanded={props.isOpen}
+        aria-controls="navigation"
+        onClick={() => props.onMenu()}
+      >
         Menu
       </button>
       <strong class={styles['brand']}>Headroom</strong>
@@ -182,7 +198,8 @@ function Freshness(props: { readonly isReplay: boolean }): JSX.Element {
   const words = (): string => {
     const since = age()
     if (feed.status() === 'refused') return 'Signed out'
-    if (since === null || feed.status() === 'connecting') return feed.status() === 'reconnecting' ? 'Reconnecting' : 'Connecting…'
+    if (since === null || feed.status() === 'connecting')
+      return feed.status() === 'reconnecting' ? 'Reconnecting' : 'Connecting…'
     if (feed.status() === 'reconnecting') return `Reconnecting · from ${seconds(since)} ago`
     return since > STALE_S ? `Stale ${seconds(since)}` : `${kind()} · ${seconds(since)} ago`
   }
@@ -201,7 +218,9 @@ function useKeys(places: () => readonly Place[]): void {
   let isAfterG = false
   const onKey = (event: KeyboardEvent): void => {
     const { target } = event
-    const isTyping = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+    const isTyping =
+      target instanceof HTMLElement &&
+      (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
     if (isAfterG) {
       isAfterG = false

@@ -12,7 +12,9 @@ const FAILURES: Readonly<Record<string, string>> = {
 export function SignIn(): JSX.Element {
   const { session } = useCluster()
   const [token, setToken] = createSignal('')
-  const [problem, setProblem] = createSignal(FAILURES[new URLSearchParams(location.search).get('sign_in_failed') ?? ''] ?? '')
+  const [problem, setProblem] = createSignal(
+    FAILURES[new URLSearchParams(location.search).get('sign_in_failed') ?? ''] ?? '',
+  )
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     setProblem('')
@@ -26,7 +28,11 @@ export function SignIn(): JSX.Element {
         <Show when={session.who()?.provider}>
           {(provider) => (
             <p>
-              <a class="button" href={`/api/v1/auth/login?return_to=${encodeURIComponent(location.pathname)}`} rel="external">
+              <a
+                class="button"
+                href={`/api/v1/auth/login?return_to=${encodeURIComponent(location.pathname)}`}
+                rel="external"
+              >
                 Sign in at {provider()}
               </a>
             </p>

@@ -17,10 +17,22 @@ export function vramWords(vram: Figures): string {
 
 export function VramBar(props: { readonly vram: Figures }): JSX.Element {
   const whole = (): number =>
-    Math.max(1, props.vram.effective_schedulable_mib, props.vram.physical_mib, props.vram.committed_mib, props.vram.used_mib)
+    Math.max(
+      1,
+      props.vram.effective_schedulable_mib,
+      props.vram.physical_mib,
+      props.vram.committed_mib,
+      props.vram.used_mib,
+    )
   const share = (value: number): number => (100 * value) / whole()
   return (
-    <svg class={styles['bar']} viewBox="0 0 100 16" preserveAspectRatio="none" role="img" aria-label={vramWords(props.vram)}>
+    <svg
+      class={styles['bar']}
+      viewBox="0 0 100 16"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={vramWords(props.vram)}
+    >
       <title>{vramWords(props.vram)}</title>
       <rect class={styles['track']} x="0" y="0" width="100" height="16" />
       <rect class={styles['allocated']} x="0" y="2" width={share(props.vram.committed_mib)} height="12" />

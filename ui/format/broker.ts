@@ -14,5 +14,8 @@ export function brokerFor(urls: readonly string[], hostname: string): BrokerAddr
   if (first === undefined) return { url: `nats://${hostname}:${DEFAULT_PORT}`, isKnown: false }
   const { protocol, hostname: host, port } = new URL(first)
   const isLoopback = host === 'localhost' || host === '[::1]' || host.startsWith('127.')
-  return { url: `${protocol}//${isLoopback ? hostname : host}:${port === '' ? DEFAULT_PORT : port}`, isKnown: true }
+  return {
+    url: `${protocol}//${isLoopback ? hostname : host}:${port === '' ? DEFAULT_PORT : port}`,
+    isKnown: true,
+  }
 }

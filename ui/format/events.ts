@@ -52,9 +52,15 @@ export function eventWords(kind: Kind): string {
 }
 
 /** Tasks that an event is about: of a decided swap-out those that leave, of any other its own. */
-export function tasksOf({ kind, task_id: taskId, data }: Pick<EventBody, 'kind' | 'task_id' | 'data'>): readonly string[] {
+export function tasksOf({
+  kind,
+  task_id: taskId,
+  data,
+}: Pick<EventBody, 'kind' | 'task_id' | 'data'>): readonly string[] {
   const victims = kind === 'swap_decided' && Array.isArray(data['victims']) ? data['victims'] : []
-  const ids = victims.map((victim: Value) => (victim as { readonly id?: unknown } | null)?.id).filter((id) => typeof id === 'string')
+  const ids = victims
+    .map((victim: Value) => (victim as { readonly id?: unknown } | null)?.id)
+    .filter((id) => typeof id === 'string')
   return ids.length > 0 ? ids : taskId === null ? [] : [taskId]
 }
 
@@ -67,7 +73,9 @@ const MAX_CHARACTERS = 60
 export function factWords(data: EventBody['data'], names: Names = {}): string {
   const facts = Object.entries(data)
     .filter(([name, value]) => value !== null && !LEFT_OUT.has(name))
-    .map(([name, value]) => (Object.hasOwn(FACTS, name) ? FACTS[name]?.(value, names) : otherWords(name, value)))
+    .map(([name, value]) =>
+      Object.hasOwn(FACTS, name) ? FACTS[name]?.(value, names) : otherWords(name, value),
+    )
     .filter((words) => words !== undefined && words !== '')
   return facts.length > MAX_FACTS ? `${facts.slice(0, MAX_FACTS).join(', ')}, …` : facts.join(', ')
 }
@@ -80,8 +88,10 @@ const FACTS: Readonly<Record<string, (value: Value, names: Names) => string>> = 
     return task === null ? `because of ${spaced(value)}` : `for ${task}`
   },
   for: (value) => `for a ${spaced(value)}`,
-  gpus: (value) => (Array.isArray(value) ? `GPU ${value.join(', ')}` : value === 1 ? '' : `${String(value)} GPUs`),
-  missing: (value) => listed(value, (one) => `${mib(numberOf(one['mib']))} missing on GPU ${String(one['gpu'])}`),
+  gpus: (value) =>
+    Array.isArray(value) ? `GPU ${value.join(', ')}` : value === 1 ? '' : `${String(value)} GPUs`,
+  missing: (value) =>
+    listed(value, (one) => `${mib(numberOf(one['mib']))} missing on GPU ${String(one['gpu'])}`),
   mode: (value) => (value === 'shared' ? '' : spaced(value)),
   noswap: (value) => (value === 0 ? 'may be swapped' : 'noswap'),
   priority: (value) => `P${String(value)}`,
@@ -89,14 +99,20 @@ const FACTS: Readonly<Record<string, (value: Value, names: Names) => string>> = 
   state: spaced,
   status: spaced,
   victims: (value, names) =>
-    listed(value, (one) => `${names[String(one['id'])] ?? cut(String(one['id']))} leaves GPU ${String(one['gpu'])}`),
-  when: (value) => (value === 'after_swap' ? 'once others have left' : value === 'now' ? 'at once' : spaced(value)),
+    listed(
+      value,
+      (one) => `${names[String(one['id'])] ?? cut(String(one['id']))} leaves GPU ${String(one['gpu'])}`,
+    ),
+  when: (value) =>
+    value === 'after_swap' ? 'once others have left' : value === 'now' ? 'at once' : spaced(value),
 }
 
 function otherWords(name: string, value: Value): string {
   if (typeof value === 'number' && name.endsWith('_mib')) return `${labelled(name, '_mib')}${mib(value)}`
-  if (typeof value === 'number' && name.endsWith('_ms')) return `${labelled(name, '_ms')}${seconds(value / 1000)}`
-  if (typeof value === 'number' && name.endsWith('_percent')) return `${labelled(name, '_percent')}${whole(value)} %`
+  if (typeof value === 'number' && name.endsWith('_ms'))
+    return `${labelled(name, '_ms')}${seconds(value / 1000)}`
+  if (typeof value === 'number' && name.endsWith('_percent'))
+    return `${labelled(name, '_percent')}${whole(value)} %`
   return `${name.replaceAll('_', ' ')} ${cut(typeof value === 'string' ? value : JSON.stringify(value))}`
 }
 

@@ -7,7 +7,9 @@ export function percent(value: number | null | undefined, digits = 1): string {
 }
 
 export function whole(value: number | null | undefined): string {
-  return value === null || value === undefined ? UNKNOWN : String(Math.round(value)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ' ')
+  return value === null || value === undefined
+    ? UNKNOWN
+    : String(Math.round(value)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ' ')
 }
 
 /** MiB up to ten GiB, then GiB, then TiB. */

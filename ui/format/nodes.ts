@@ -6,7 +6,8 @@ type NodeState = Pick<NodeBody, 'status' | 'cordoned' | 'drain'> & Partial<Pick<
 
 /** `up, cordoned`; `up, draining: 3 tasks left`; `up, auto-cordoned`. */
 export function statusWords({ status, cordoned, drain, auto_cordon: closed = null }: NodeState): string {
-  if (drain !== null) return `${status}, ${drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`}`
+  if (drain !== null)
+    return `${status}, ${drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`}`
   if (closed !== null) return `${status}, auto-cordoned`
   return cordoned ? `${status}, cordoned` : status
 }
@@ -27,12 +28,24 @@ export function troubleWords({
     ...(quarantined > 0 ? [`${quarantined} attempts in quarantine: unknown to the store`] : []),
     ...(vram.reserve_deficit_mib > 0 ? [`${mib(vram.reserve_deficit_mib)} missing from the reserve`] : []),
     ...(vram.over_committed_mib > 0 ? [`${mib(vram.over_committed_mib)} promised beyond the limit`] : []),
-    ...(drain !== null ? [drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`] : cordoned ? ['cordoned'] : []),
+    ...(drain !== null
+      ? [drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`]
+      : cordoned
+        ? ['cordoned']
+        : []),
   ]
 }
 
 /** Conditions that the summary counts, the worst first. */
-export const CONDITIONS = ['silent', 'auto_cordoned', 'quarantined', 'reserve_breached', 'over_limit', 'draining', 'cordoned'] as const
+export const CONDITIONS = [
+  'silent',
+  'auto_cordoned',
+  'quarantined',
+  'reserve_breached',
+  'over_limit',
+  'draining',
+  'cordoned',
+] as const
 
 const CONDITION_WORDS: Readonly<Record<(typeof CONDITIONS)[number], string>> = {
   silent: 'do not answer',

@@ -30,14 +30,21 @@ export function usedMib({ placement, residency }: Pick<TaskBody, 'placement' | '
 }
 
 /** How long it has not used the GPU: 0 while it wants it. Not known while it is swapped out where nothing can say that it wants the GPU. */
-export function idleWords({ placement, residency }: Pick<TaskBody, 'placement' | 'residency'>, now: number): string {
+export function idleWords(
+  { placement, residency }: Pick<TaskBody, 'placement' | 'residency'>,
+  now: number,
+): string {
   if (placement === null || placement.started_at === null) return UNKNOWN
   if (residency === 'swapped_out' && !placement.can_signal) return UNKNOWN
   return placement.wants_gpu ? 'wants it' : seconds(secondsSince(placement.idle_since, now))
 }
 
 /** Its state, and what an operator has done to it. */
-export function stateWords({ state, held, stopping_since }: Pick<TaskBody, 'state' | 'held' | 'stopping_since'>): string {
+export function stateWords({
+  state,
+  held,
+  stopping_since,
+}: Pick<TaskBody, 'state' | 'held' | 'stopping_since'>): string {
   if (stopping_since !== null) return `${state}, stopping`
   return held ? `${state}, held` : state
 }

@@ -1,6 +1,7 @@
 /** Whole numbers as they are typed. Pure. */
 
-export type Typed = { readonly ok: true; readonly value: number } | { readonly ok: false; readonly problem: string }
+export type Typed =
+  { readonly ok: true; readonly value: number } | { readonly ok: false; readonly problem: string }
 
 /** Digits alone: no sign, no fraction, no exponent, nothing left out. */
 export function typedWhole(text: string, min: number, max: number): Typed {

@@ -2,7 +2,10 @@
 import { For, type JSX } from 'solid-js'
 
 const WORDS: readonly (readonly [word: string, meaning: string])[] = [
-  ['Task', 'A request for GPU execution: so much VRAM on so many GPUs, with a priority, and perhaps a command.'],
+  [
+    'Task',
+    'A request for GPU execution: so much VRAM on so many GPUs, with a priority, and perhaps a command.',
+  ],
   [
     'Pending, running, completed',
     'Pending: not placed. Running: placed on GPUs, in VRAM or swapped out. Completed: ended, in whatever way.',
@@ -12,19 +15,31 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ['Used VRAM', 'What is in it now: resident tasks and foreign processes.'],
   ['Allocated VRAM', 'What is promised to placed tasks, whether resident or swapped out.'],
   ['Schedulable VRAM', 'Physical × (1 + overcommit ÷ 100): what may be promised.'],
-  ['Overcommit', 'How much more VRAM is promised than there is, in percent. Idle tasks are swapped out to make that true.'],
+  [
+    'Overcommit',
+    'How much more VRAM is promised than there is, in percent. Idle tasks are swapped out to make that true.',
+  ],
   ['Safety reserve', 'VRAM of each GPU that is kept free.'],
   ['Utilization', 'The share of time in which at least one kernel ran.'],
   [
     'Starvation',
     'The share of wanted GPU time that was not given: queue (not started), swap (started, not resident), compute (resident, sharing).',
   ],
-  ['Unheard', 'Beside starvation: what swapped-out tasks waited with work, where nothing tells that work has come for them.'],
+  [
+    'Unheard',
+    'Beside starvation: what swapped-out tasks waited with work, where nothing tells that work has come for them.',
+  ],
   ['noswap', 'A task that is never swapped out. It counts against physical VRAM, not against schedulable.'],
   ['P0', 'The highest priority: swapped out only for another P0.'],
-  ['Victim', 'A task that is swapped out so that another has room. Only idle ones are, and everybody in turn.'],
+  [
+    'Victim',
+    'A task that is swapped out so that another has room. Only idle ones are, and everybody in turn.',
+  ],
   ['Group, common pool', 'Nodes set apart by name; nodes of no group are the common pool.'],
-  ['Reservation', 'Room that is kept for the first of the queue, so that small tasks do not starve a large one.'],
+  [
+    'Reservation',
+    'Room that is kept for the first of the queue, so that small tasks do not starve a large one.',
+  ],
 ]
 
 const KEYS: readonly (readonly [keys: string, what: string])[] = [

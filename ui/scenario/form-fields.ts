@@ -10,14 +10,30 @@ export interface FormField {
   readonly isOptional: boolean
 }
 
-const field = (name: string, help: string, ...paths: readonly Path[]): FormField => ({ name, help, paths, isOptional: false })
-const optional = (name: string, help: string, ...paths: readonly Path[]): FormField => ({ name, help, paths, isOptional: true })
+const field = (name: string, help: string, ...paths: readonly Path[]): FormField => ({
+  name,
+  help,
+  paths,
+  isOptional: false,
+})
+const optional = (name: string, help: string, ...paths: readonly Path[]): FormField => ({
+  name,
+  help,
+  paths,
+  isOptional: true,
+})
 
 export const GENERAL_FIELDS: readonly FormField[] = [
   field('Name', 'Small letters, digits, dot, - and _', ['scenario']),
   optional('Seed', 'Of all random numbers; 1 when left out', ['seed']),
-  optional('Duration', 'No arrival after: 90m, 6h, 2d; to the end of the workload when left out', ['clock', 'until']),
-  optional('Overcommit, percent', '0 to 1000; 0 when left out', ['config', 'default_vram_overcommit_percent']),
+  optional('Duration', 'No arrival after: 90m, 6h, 2d; to the end of the workload when left out', [
+    'clock',
+    'until',
+  ]),
+  optional('Overcommit, percent', '0 to 1000; 0 when left out', [
+    'config',
+    'default_vram_overcommit_percent',
+  ]),
 ]
 
 export const FLEET_FIELDS: readonly FormField[] = [
@@ -28,7 +44,11 @@ export const FLEET_FIELDS: readonly FormField[] = [
   field('VRAM of a GPU', 'MiB, or as 40Gi', ['gpu', 'vram_mib']),
 ]
 
-const DURATIONS: readonly Path[] = [['duration'], ['duration', 'exponential', 'mean'], ['duration', 'lognormal', 'median']]
+const DURATIONS: readonly Path[] = [
+  ['duration'],
+  ['duration', 'exponential', 'mean'],
+  ['duration', 'lognormal', 'median'],
+]
 
 export type WorkloadKind = 'generate' | 'task' | 'trace'
 
@@ -56,11 +76,13 @@ export const WORKLOAD_FIELDS: Readonly<Record<WorkloadKind, readonly FormField[]
   ],
 }
 
-const ARRIVALS = '{ generate: poisson, rate_per_hour: 30, vram_mib: 16384, duration: { exponential: { mean: 20m } }, activity: serving }'
+const ARRIVALS =
+  '{ generate: poisson, rate_per_hour: 30, vram_mib: 16384, duration: { exponential: { mean: 20m } }, activity: serving }'
 
 /** What is added, as YAML or as JSON. */
 export const NEW_ENTRIES = {
-  nodes: (isJson: boolean) => entry('{ name: "node-{i}", count: 2, gpus: 4, gpu: { vram_mib: 40960 } }', isJson),
+  nodes: (isJson: boolean) =>
+    entry('{ name: "node-{i}", count: 2, gpus: 4, gpu: { vram_mib: 40960 } }', isJson),
   arrivals: (isJson: boolean) => entry(ARRIVALS, isJson),
   task: (isJson: boolean) => entry('{ task: { id: task-1, at: 0, vram_mib: 16384, run: 30m } }', isJson),
 } as const

@@ -31,10 +31,16 @@ export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
   const check = async (text: string): Promise<void> => {
     const question = ++asked
     try {
-      const { body } = await api.send<ValidationBody>('POST', '/scenarios/validate', { body: { scenario_text: text } })
+      const { body } = await api.send<ValidationBody>('POST', '/scenarios/validate', {
+        body: { scenario_text: text },
+      })
       if (question !== asked) return
       setAnswer(body)
-      props.onChosen(body.is_valid ? chosen({ scenario_text: text }, body.facts?.swept_fields) : notYet('The text is not right yet.'))
+      props.onChosen(
+        body.is_valid
+          ? chosen({ scenario_text: text }, body.facts?.swept_fields)
+          : notYet('The text is not right yet.'),
+      )
     } catch (error) {
       if (question === asked) setFailure(error instanceof Error ? error.message : String(error))
     }
@@ -69,14 +75,19 @@ export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
           <Show when={answer()?.facts}>
             {(facts) => (
               <p class="good text">
-                It is right. {facts().name}: {whole(facts().nodes)} nodes, {whole(facts().gpus)} GPUs, about {whole(facts().expected_tasks)}{' '}
-                tasks beside those of traces.
+                It is right. {facts().name}: {whole(facts().nodes)} nodes, {whole(facts().gpus)} GPUs, about{' '}
+                {whole(facts().expected_tasks)} tasks beside those of traces.
               </p>
             )}
           </Show>
         </TextArea>
         <label>
-          Or a file: <input type="file" accept=".yaml,.yml,.json" onChange={(event) => void open(event.currentTarget.files?.[0])} />
+          Or a file:{' '}
+          <input
+            type="file"
+            accept=".yaml,.yml,.json"
+            onChange={(event) => void open(event.currentTarget.files?.[0])}
+          />
         </label>
       </div>
     </div>

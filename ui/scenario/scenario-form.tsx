@@ -80,7 +80,10 @@ export function ScenarioForm(props: ScenarioFormProps): JSX.Element {
               scenario={read()}
               onText={props.onText}
             />
-            <p class="quiet">Everything else (operator, faults, assertions, further keys) stands in the text, and stays as it is.</p>
+            <p class="quiet">
+              Everything else (operator, faults, assertions, further keys) stands in the text, and stays as it
+              is.
+            </p>
           </>
         )}
       </Show>
@@ -137,7 +140,12 @@ function Entries(props: EntriesProps): JSX.Element {
       <div class="row">
         <For each={props.kinds}>
           {(kind) => (
-            <button type="button" onClick={() => change(withEntry(props.scenario, props.path, NEW_ENTRIES[kind](isJson(props.scenario))))}>
+            <button
+              type="button"
+              onClick={() =>
+                change(withEntry(props.scenario, props.path, NEW_ENTRIES[kind](isJson(props.scenario))))
+              }
+            >
               Add {kind}
             </button>
           )}
@@ -154,9 +162,14 @@ interface FieldsProps extends PartProps {
 
 function Fields(props: FieldsProps): JSX.Element {
   return (
-    <Show when={props.fields.length > 0} fallback={<p class="quiet">This entry is of a kind that stands in the text alone.</p>}>
+    <Show
+      when={props.fields.length > 0}
+      fallback={<p class="quiet">This entry is of a kind that stands in the text alone.</p>}
+    >
       <div class={styles['fields']}>
-        <For each={props.fields}>{(field) => <Field field={field} at={props.at} scenario={props.scenario} onText={props.onText} />}</For>
+        <For each={props.fields}>
+          {(field) => <Field field={field} at={props.at} scenario={props.scenario} onText={props.onText} />}
+        </For>
       </div>
     </Show>
   )
@@ -188,7 +201,8 @@ function Field(props: FieldProps): JSX.Element {
   /** Left empty. */
   const leave = (): void => {
     const path = place()?.path
-    const text = isEmptied() && props.field.isOptional && path !== undefined ? withoutValue(props.scenario, path) : null
+    const text =
+      isEmptied() && props.field.isOptional && path !== undefined ? withoutValue(props.scenario, path) : null
     setEmptied(false)
     if (text !== null) props.onText(text)
   }

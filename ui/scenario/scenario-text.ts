@@ -2,7 +2,18 @@
  * Changes of a scenario's text by a form: one value, one entry of a list at a time. Everything else of the text stays as it is written, comments and layout
  * too, because only the characters of that value are replaced. Pure.
  */
-import { isAlias, isMap, isScalar, isSeq, parseDocument, type Document, type Pair, type ParsedNode, type Scalar, type YAMLMap } from 'yaml'
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  parseDocument,
+  type Document,
+  type Pair,
+  type ParsedNode,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml'
 
 export type Path = readonly (string | number)[]
 
@@ -48,7 +59,12 @@ export function withValue(scenario: ScenarioText, path: Path, value: string): st
   const node: unknown = scenario.document.getIn(path, true)
   if (node !== undefined && node !== null && !isScalar(node)) return null
   if (isScalar(node) && node.range !== null && node.range !== undefined && node.source !== '') {
-    return spliced(scenario.text, node.range[0], node.range[1], written(value, isQuoted(node) || isJson(scenario)))
+    return spliced(
+      scenario.text,
+      node.range[0],
+      node.range[1],
+      written(value, isQuoted(node) || isJson(scenario)),
+    )
   }
   return withPair(scenario, path, value)
 }
@@ -86,17 +102,29 @@ export function withoutEntry(scenario: ScenarioText, path: Path, index: number):
 
 // ---- where things stand ----
 
-function withPair({ text, document }: ScenarioText, path: Path, value: string | readonly [string]): string | null {
+function withPair(
+  { text, document }: ScenarioText,
+  path: Path,
+  value: string | readonly [string],
+): string | null {
   const at = path.findLastIndex((_, index) => isMap(document.getIn(path.slice(0, index), true)))
   const map: unknown = document.getIn(path.slice(0, at), true)
   const keys = path.slice(at)
-  if (!isMap(map) || map.range === null || map.range === undefined || keys.some((key) => typeof key === 'number')) return null
+  if (
+    !isMap(map) ||
+    map.range === null ||
+    map.range === undefined ||
+    keys.some((key) => typeof key === 'number')
+  )
+    return null
   // Something else stands where the next key would lead, such as a name or an alias.
   const next = pairOf(map, String(keys[0]))
   if (next !== undefined && !isEmptyValue(next)) return null
   const asJson = isJson({ document })
   const inner = typeof value === 'string' ? written(value, asJson) : `[${value[0]}]`
-  const nested = keys.slice(1).reduceRight<string>((rest, key) => `{ ${written(String(key), asJson)}: ${rest} }`, inner)
+  const nested = keys
+    .slice(1)
+    .reduceRight<string>((rest, key) => `{ ${written(String(key), asJson)}: ${rest} }`, inner)
   if (next !== undefined) {
     const key = next.key as ParsedNode
     const colon = text.indexOf(':', key.range[1])
@@ -110,7 +138,10 @@ function withPair({ text, document }: ScenarioText, path: Path, value: string | 
     return spliced(text, end, end, `, ${pair}`)
   }
   // Behind the head of the file, not at its far end; elsewhere behind the last.
-  const behind = (at === 0 ? (map.items.findLast(({ key }) => isHead(key)) ?? map.items[0]) : last) as Pair<ParsedNode, ParsedNode | null>
+  const behind = (at === 0 ? (map.items.findLast(({ key }) => isHead(key)) ?? map.items[0]) : last) as Pair<
+    ParsedNode,
+    ParsedNode | null
+  >
   const column = behind.key.range[0] - startOfLine(text, behind.key.range[0])
   const end = endOfLine(text, lastCharacter(text, behind.value ?? behind.key))
   // In an entry of a list the first key stands behind a dash: its column is what counts.
@@ -144,7 +175,9 @@ export function isJson({ document }: Pick<ScenarioText, 'document'>): boolean {
 /** Numbers stay numbers; text is quoted where it could be read as something else. */
 function written(value: string, isQuotedAlways: boolean): string {
   if (/^-?(0|[1-9]\d*)(\.\d+)?$/.test(value)) return value
-  const isPlain = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(value) && !/^(true|false|null|yes|no|on|off|\d[\d_.eExo:-]*)$/i.test(value)
+  const isPlain =
+    /^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(value) &&
+    !/^(true|false|null|yes|no|on|off|\d[\d_.eExo:-]*)$/i.test(value)
   return isPlain && !isQuotedAlways ? value : JSON.stringify(value)
 }
 

@@ -1,6 +1,15 @@
 /** A scenario's text without one of its values: only the characters of that value go, and of records that hold nothing else. Pure. */
 import { isMap, isScalar, type Pair, type ParsedNode, type YAMLMap } from 'yaml'
-import { endOfLine, lastCharacter, pairOf, readScenarioText, spliced, startOfLine, type Path, type ScenarioText } from './scenario-text.ts'
+import {
+  endOfLine,
+  lastCharacter,
+  pairOf,
+  readScenarioText,
+  spliced,
+  startOfLine,
+  type Path,
+  type ScenarioText,
+} from './scenario-text.ts'
 
 /** Null: there is none, or it cannot be taken out without touching something else. */
 export function withoutValue(scenario: ScenarioText, path: Path): string | null {
@@ -20,7 +29,8 @@ type WrittenPair = Pair<ParsedNode, ParsedNode | null>
 function whatGoes({ document }: ScenarioText, path: Path): Path {
   const parent = path.slice(0, -1)
   const map: unknown = document.getIn(parent, true)
-  const isAlone = isMap(map) && map.items.length === 1 && parent.length > 0 && typeof parent.at(-1) === 'string'
+  const isAlone =
+    isMap(map) && map.items.length === 1 && parent.length > 0 && typeof parent.at(-1) === 'string'
   return isAlone ? whatGoes({ text: '', document }, parent) : path
 }
 
@@ -35,7 +45,12 @@ function outOfFlow(text: string, map: YAMLMap, pair: WrittenPair): string {
 function outOfBlock(text: string, map: YAMLMap, pair: WrittenPair): string | null {
   const start = startOfLine(text, pair.key.range[0])
   if (text.slice(start, pair.key.range[0]).trim() === '') {
-    return spliced(text, start, Math.min(text.length, endOfLine(text, lastCharacter(text, pair.value ?? pair.key)) + 1), '')
+    return spliced(
+      text,
+      start,
+      Math.min(text.length, endOfLine(text, lastCharacter(text, pair.value ?? pair.key)) + 1),
+      '',
+    )
   }
   // Behind the dash of an entry: the next key takes its place.
   const after = map.items[map.items.indexOf(pair) + 1] as WrittenPair | undefined

@@ -54,7 +54,8 @@ export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.
   // What failed while the controller was away is asked for once it is back, also what no event tells of.
   createEffect(
     on(feed.status, (status) => {
-      if (status === 'live') void queries.refetchQueries({ type: 'active', predicate: ({ state }) => state.status === 'error' })
+      if (status === 'live')
+        void queries.refetchQueries({ type: 'active', predicate: ({ state }) => state.status === 'error' })
     }),
   )
   const clock = (): number => {

@@ -11,7 +11,8 @@ const known = new WeakMap<object, unknown>()
 
 /** The same fields; for the same answer the same object, so that who shows it sees no change where there is none. Lists and plain values stay as they are. */
 export function opaque(answer: unknown): unknown {
-  if (typeof answer !== 'object' || answer === null || Object.getPrototypeOf(answer) !== Object.prototype) return answer
+  if (typeof answer !== 'object' || answer === null || Object.getPrototypeOf(answer) !== Object.prototype)
+    return answer
   const made = known.get(answer) ?? new Opaque(answer)
   known.set(answer, made)
   return made

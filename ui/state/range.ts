@@ -35,5 +35,8 @@ export function useAround(): Accessor<Around | null> {
 export function useRange(): readonly [range: Accessor<string>, setRange: (range: string) => void] {
   const [search, setSearch] = useSearchParams()
   const range = (): string => RANGES.find(({ value }) => value === search['range'])?.value ?? DEFAULT_RANGE
-  return [range, (value) => setSearch({ range: value === DEFAULT_RANGE ? null : value, at: null }, { replace: true })]
+  return [
+    range,
+    (value) => setSearch({ range: value === DEFAULT_RANGE ? null : value, at: null }, { replace: true }),
+  ]
 }

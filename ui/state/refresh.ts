@@ -27,7 +27,8 @@ export function refreshFrom(feed: EventTeller, queries: QueryClient): void {
   }
   feed.onEvents((events) => {
     const subjects = new Set(events === null ? ALL : events.flatMap(subjectsOf))
-    for (const subject of subjects) for (const query of queries.getQueryCache().findAll({ queryKey: [subject] })) old.add(query)
+    for (const subject of subjects)
+      for (const query of queries.getQueryCache().findAll({ queryKey: [subject] })) old.add(query)
     if (old.size > 0) timer ??= setTimeout(flush, EVERY_MS)
   })
   onCleanup(() => clearTimeout(timer))

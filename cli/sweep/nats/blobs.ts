@@ -11,7 +11,12 @@ const QUICK = { level: 1 } as const
 const GZIP_OVERHEAD_BYTES = 64 * 1024
 
 /** Resolves when all of it is on the broker's disk. */
-export async function putBlob(stream: JetStream, sweep: string, kind: BlobKind, content: Uint8Array): Promise<BlobRef> {
+export async function putBlob(
+  stream: JetStream,
+  sweep: string,
+  kind: BlobKind,
+  content: Uint8Array,
+): Promise<BlobRef> {
   const hash = sha256(content)
   const packed = gzipSync(content, QUICK)
   const chunks = Math.max(1, Math.ceil(packed.length / CHUNK_BYTES))
@@ -23,7 +28,12 @@ export async function putBlob(stream: JetStream, sweep: string, kind: BlobKind, 
 }
 
 /** Throws when it is not there, larger than it says, or not what it should be. The reference was checked (sweep-messages.ts). */
-export async function getBlob(stream: JetStream, sweep: string, kind: BlobKind, ref: BlobRef): Promise<Buffer> {
+export async function getBlob(
+  stream: JetStream,
+  sweep: string,
+  kind: BlobKind,
+  ref: BlobRef,
+): Promise<Buffer> {
   const { sha256: hash, bytes, chunks } = ref
   const pieces: Uint8Array[] = []
   let packedBytes = 0
@@ -35,7 +45,8 @@ export async function getBlob(stream: JetStream, sweep: string, kind: BlobKind, 
     pieces.push(piece)
   }
   const content = unpacked(Buffer.concat(pieces), ref)
-  if (content.length !== bytes || sha256(content) !== hash) throw new Error(`content ${hash} has come back changed`)
+  if (content.length !== bytes || sha256(content) !== hash)
+    throw new Error(`content ${hash} has come back changed`)
   return content
 }
 

@@ -6,8 +6,15 @@ import { DEAD_SUBJECT } from './sweep-subjects.ts'
 const KEPT_BYTES = 4 * 1024
 
 /** Resolves when the broker has the letter and the message is out of the queue. */
-export async function putAway(stream: JetStream, { subject, data, deliveries, ack }: Delivery, why: string): Promise<void> {
+export async function putAway(
+  stream: JetStream,
+  { subject, data, deliveries, ack }: Delivery,
+  why: string,
+): Promise<void> {
   const head = Buffer.from(data.subarray(0, KEPT_BYTES)).toString('base64')
-  await stream.publish(DEAD_SUBJECT, JSON.stringify({ why, subject, deliveries, bytes: data.length, head_base64: head }))
+  await stream.publish(
+    DEAD_SUBJECT,
+    JSON.stringify({ why, subject, deliveries, bytes: data.length, head_base64: head }),
+  )
   await ack()
 }

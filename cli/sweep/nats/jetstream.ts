@@ -111,7 +111,8 @@ export class JetStream {
       max_deliver: -1,
       max_ack_pending: 100_000,
     }
-    const place = durable === null ? `CONSUMER.CREATE.${stream}` : `CONSUMER.DURABLE.CREATE.${stream}.${durable}`
+    const place =
+      durable === null ? `CONSUMER.CREATE.${stream}` : `CONSUMER.DURABLE.CREATE.${stream}.${durable}`
     const { name } = await this.#ask<{ readonly name: string }>(place, { stream_name: stream, config })
     return name
   }
@@ -136,7 +137,9 @@ export class JetStream {
   /** The last message of a subject; null: there is none. */
   async last(stream: string, subject: string): Promise<Uint8Array | null> {
     // The subject stands in the request, so that the broker can allow some of them only.
-    const answer = await this.#connection.request(`${API}.DIRECT.GET.${stream}.${subject}`, '', { timeout: ANSWER_WITHIN_MS })
+    const answer = await this.#connection.request(`${API}.DIRECT.GET.${stream}.${subject}`, '', {
+      timeout: ANSWER_WITHIN_MS,
+    })
     return statusOf(answer) === 404 ? null : answer.data
   }
 
@@ -177,12 +180,19 @@ export class JetStream {
   async #ask<T>(place: string, body: unknown): Promise<T> {
     let answer: Msg
     try {
-      answer = await this.#connection.request(`${API}.${place}`, body === null ? '' : JSON.stringify(body), { timeout: ANSWER_WITHIN_MS })
+      answer = await this.#connection.request(`${API}.${place}`, body === null ? '' : JSON.stringify(body), {
+        timeout: ANSWER_WITHIN_MS,
+      })
     } catch (error) {
       throw error instanceof NoRespondersError || (error as Error).cause instanceof NoRespondersError
-        ? new JetStreamError('the broker has no JetStream: start nats-server with -js, or with jetstream in its configuration', 503, 0, {
-            cause: error,
-          })
+        ? new JetStreamError(
+            'the broker has no JetStream: start nats-server with -js, or with jetstream in its configuration',
+            503,
+            0,
+            {
+              cause: error,
+            },
+          )
         : error
     }
     const content = answer.json<ApiAnswer & T>()

@@ -19,7 +19,16 @@ import { JetStream, JetStreamError } from './jetstream.ts'
 import { connectForSweep } from './sweep-connection.ts'
 import { FORMAT, readResult } from './sweep-messages.ts'
 import type { BuildIdentity, JobMessage, PointBlob, ResultMessage } from './sweep-messages.ts'
-import { DATA, dataOf, jobsOf, jobSubject, JOBS, prepareBroker, resultsOf, WORKERS } from './sweep-subjects.ts'
+import {
+  DATA,
+  dataOf,
+  jobsOf,
+  jobSubject,
+  JOBS,
+  prepareBroker,
+  resultsOf,
+  WORKERS,
+} from './sweep-subjects.ts'
 
 export interface RemoteSweep {
   readonly url: string
@@ -51,7 +60,9 @@ export async function runRemotely(sweep: RemoteSweep): Promise<void> {
     const id = idOf(sweep)
     // What an earlier command has put there and nobody has begun would be done twice.
     await stream.purge(JOBS, jobsOf(id))
-    const waiting = new Map(sweep.indexes.map((index) => [runName(sweep.plan.jobs[index] as SweepPlan['jobs'][number]), index]))
+    const waiting = new Map(
+      sweep.indexes.map((index) => [runName(sweep.plan.jobs[index] as SweepPlan['jobs'][number]), index]),
+    )
     await collect(stream, id, sweep, waiting, async () => putJobs(stream, id, sweep, waiting))
     await stream.purge(JOBS, jobsOf(id))
     if (waiting.size === 0) await stream.purge(DATA, dataOf(id))
@@ -63,10 +74,18 @@ export async function runRemotely(sweep: RemoteSweep): Promise<void> {
 /** The same sweep of the same build has the same id, so that a command that was stopped finds what is done. */
 function idOf({ plan, store, build }: RemoteSweep): string {
   const points = plan.points.map(({ settings, input }) => [settings, input.identity])
-  return sha256(JSON.stringify([FORMAT, build, points, store === null ? null : store.hasJournal])).slice(0, 24)
+  return sha256(JSON.stringify([FORMAT, build, points, store === null ? null : store.hasJournal])).slice(
+    0,
+    24,
+  )
 }
 
-async function putJobs(stream: JetStream, id: string, sweep: RemoteSweep, waiting: ReadonlyMap<string, number>): Promise<void> {
+async function putJobs(
+  stream: JetStream,
+  id: string,
+  sweep: RemoteSweep,
+  waiting: ReadonlyMap<string, number>,
+): Promise<void> {
   const points = new Map<SweepPoint, BlobRef>()
   const traces = new Map<string, BlobRef>()
   for (const [run, index] of waiting) {
@@ -123,7 +142,12 @@ async function collect(
   let idleMs = 0
   while (waiting.size > 0 && !sweep.signal.aborted) {
     try {
-      consumer ??= await stream.ensureConsumer({ stream: DATA, durable: null, filter: resultsOf(id), ackWaitMs: 60_000 })
+      consumer ??= await stream.ensureConsumer({
+        stream: DATA,
+        durable: null,
+        filter: resultsOf(id),
+        ackWaitMs: 60_000,
+      })
       const delivery = await stream.next(DATA, consumer, hasBegun ? POLL_MS : 100)
       if (delivery !== null) {
         const message = readResult(delivery.data)
@@ -172,7 +196,8 @@ async function take(
 ): Promise<void> {
   const index = waiting.get(message.run)
   if (message.format !== FORMAT || index === undefined) return
-  if (message.kind === 'failed') throw errorOf({ kind: 'failed', name: message.name, message: message.message, stack: undefined })
+  if (message.kind === 'failed')
+    throw errorOf({ kind: 'failed', name: message.name, message: message.message, stack: undefined })
   const job = plan.jobs[index] as SweepPlan['jobs'][number]
   if (store !== null) {
     const partial = partialFolder(store.folder, job)
@@ -189,8 +214,16 @@ async function take(
       keep(name, await getBlob(stream, id, 'file', ref))
     }
     keep('timing.json', jsonText(message.timing))
-    keepRun(store.folder, partial, { ...plan.pointOf(job).input.identity, ...store, job }, message.operator_faults)
+    keepRun(
+      store.folder,
+      partial,
+      { ...plan.pointOf(job).input.identity, ...store, job },
+      message.operator_faults,
+    )
   }
   waiting.delete(message.run)
-  onAnswer({ run: sweepRunOf(job, message.result), timing: message.timing, operatorFaults: message.operator_faults }, index)
+  onAnswer(
+    { run: sweepRunOf(job, message.result), timing: message.timing, operatorFaults: message.operator_faults },
+    index,
+  )
 }

@@ -10,9 +10,14 @@ const CONNECT_WITHIN_MS = 5_000
 const AGAIN_AFTER_MS = 250
 
 /** Throws UsageError without an address, CommandFailure when no broker answers there. @param option that may name the address */
-export async function connectForSweep(option: string, url: string | undefined, name: string): Promise<NatsConnection> {
+export async function connectForSweep(
+  option: string,
+  url: string | undefined,
+  name: string,
+): Promise<NatsConnection> {
   const settings = natsSettingsAt(option, url)
-  if (settings === null) throw new UsageError(`which broker? Say --nats nats://host:4222, or set ${ENVIRONMENT.natsUrls.name}`)
+  if (settings === null)
+    throw new UsageError(`which broker? Say --nats nats://host:4222, or set ${ENVIRONMENT.natsUrls.name}`)
   const { urls, auth, tls, inboxPrefix } = settings
   try {
     return await connect({
@@ -26,6 +31,9 @@ export async function connectForSweep(option: string, url: string | undefined, n
       ignoreClusterUpdates: true,
     })
   } catch (error) {
-    throw new CommandFailure(`no broker at ${urls.join(', ')}: ${(error as Error).message}`, EXIT_NO_CONNECTION)
+    throw new CommandFailure(
+      `no broker at ${urls.join(', ')}: ${(error as Error).message}`,
+      EXIT_NO_CONNECTION,
+    )
   }
 }

@@ -138,7 +138,12 @@ export function readResult(data: Uint8Array): Read<ResultMessage> {
     need(isRecord(message.result), 'result')
     need(isRecord(message.timing), 'timing')
     const { operator_faults: faults, files } = message
-    need(Array.isArray(faults) && faults.length <= MAX_FAULTS && faults.every((each) => typeof each === 'string'), 'operator_faults')
+    need(
+      Array.isArray(faults) &&
+        faults.length <= MAX_FAULTS &&
+        faults.every((each) => typeof each === 'string'),
+      'operator_faults',
+    )
     need(isRecord(files), 'files')
     for (const [name, ref] of Object.entries(files as Members)) {
       need(isOneOf(name, RESULT_FILES), 'files')

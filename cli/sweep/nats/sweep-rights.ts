@@ -27,7 +27,10 @@ const WORKER_PUBLISHES = [
 ]
 
 const SWEEP_PUBLISHES = [
-  ...[JOBS, DATA, DEAD].flatMap((stream) => [`${API}.STREAM.CREATE.${stream}`, `${API}.STREAM.UPDATE.${stream}`]),
+  ...[JOBS, DATA, DEAD].flatMap((stream) => [
+    `${API}.STREAM.CREATE.${stream}`,
+    `${API}.STREAM.UPDATE.${stream}`,
+  ]),
   `${API}.STREAM.PURGE.${JOBS}`,
   `${API}.STREAM.PURGE.${DATA}`,
   `${API}.CONSUMER.DURABLE.CREATE.${JOBS}.${WORKERS}`,

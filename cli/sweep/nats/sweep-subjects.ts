@@ -24,7 +24,8 @@ export const jobsOf = (sweep: string): string => `headroom.sweep.job.${sweep}.>`
 export type BlobKind = 'blob' | 'file'
 export const blobSubject = (sweep: string, kind: BlobKind, sha256: string, chunk: number): string =>
   `headroom.sweep.data.${sweep}.${kind}.${sha256}.${chunk}`
-export const resultSubject = (sweep: string, run: string): string => `headroom.sweep.data.${sweep}.result.${run}`
+export const resultSubject = (sweep: string, run: string): string =>
+  `headroom.sweep.data.${sweep}.result.${run}`
 export const resultsOf = (sweep: string): string => `headroom.sweep.data.${sweep}.result.*`
 export const dataOf = (sweep: string): string => `headroom.sweep.data.${sweep}.>`
 
@@ -61,5 +62,10 @@ export async function prepareBroker(stream: JetStream, silentMs: number): Promis
     maxBytes: MAX_DEAD_BYTES,
     isOldestDropped: true,
   })
-  await stream.ensureConsumer({ stream: JOBS, durable: WORKERS, filter: 'headroom.sweep.job.>', ackWaitMs: silentMs })
+  await stream.ensureConsumer({
+    stream: JOBS,
+    durable: WORKERS,
+    filter: 'headroom.sweep.job.>',
+    ackWaitMs: silentMs,
+  })
 }

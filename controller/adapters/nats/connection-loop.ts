@@ -66,7 +66,8 @@ export class ConnectionLoop {
     }
     const why = await lost
     this.#current = null
-    if (!this.#isClosed) this.#tell(why instanceof Error ? `connection lost: ${reasonOf(why)}` : 'connection lost')
+    if (!this.#isClosed)
+      this.#tell(why instanceof Error ? `connection lost: ${reasonOf(why)}` : 'connection lost')
   }
 
   #tell(why: string): void {
@@ -90,6 +91,9 @@ export class ConnectionLoop {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown'
   const { cause } = error
-  const inner = cause instanceof Error && cause.message !== '' && cause.message !== error.message ? ` (${cause.message})` : ''
+  const inner =
+    cause instanceof Error && cause.message !== '' && cause.message !== error.message
+      ? ` (${cause.message})`
+      : ''
   return `${error.message}${inner}`.replaceAll(/\s+/g, ' ')
 }

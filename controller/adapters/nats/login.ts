@@ -18,7 +18,11 @@ export interface NatsTls {
   readonly key: string | null
 }
 
-export function loginOptions(urls: readonly string[], auth: NatsAuth, tls: NatsTls | null): ConnectionOptions {
+export function loginOptions(
+  urls: readonly string[],
+  auth: NatsAuth,
+  tls: NatsTls | null,
+): ConnectionOptions {
   return { ...authOptions(auth), ...(tls === null ? {} : { tls: tlsOptions(urls, tls) }) }
 }
 
@@ -36,13 +40,17 @@ function authOptions(auth: NatsAuth): ConnectionOptions {
 }
 
 /** The library would hold the certificate of a broker that is named by its address against `localhost`. */
-function tlsOptions(urls: readonly string[], { ca, cert, key }: NatsTls): NonNullable<ConnectionOptions['tls']> {
+function tlsOptions(
+  urls: readonly string[],
+  { ca, cert, key }: NatsTls,
+): NonNullable<ConnectionOptions['tls']> {
   const hosts = urls.map((url) => new URL(url).hostname.replace(/^\[|\]$/g, ''))
   const options = {
     ...(ca === null ? {} : { ca }),
     ...(cert === null ? {} : { cert }),
     ...(key === null ? {} : { key }),
-    checkServerIdentity: (_host: string, certificate: PeerCertificate): Error | undefined => identityFault(hosts, certificate),
+    checkServerIdentity: (_host: string, certificate: PeerCertificate): Error | undefined =>
+      identityFault(hosts, certificate),
   }
   return options
 }

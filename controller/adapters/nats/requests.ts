@@ -65,7 +65,9 @@ export class Requests {
 
   /** @returns how many that were. */
   closeAll(outcome: RequestOutcome, subject: string | null = null): number {
-    const ending = [...this.#byToken.values()].filter((request) => subject === null || request.subject === subject)
+    const ending = [...this.#byToken.values()].filter(
+      (request) => subject === null || request.subject === subject,
+    )
     for (const request of ending) this.#end(request, outcome)
     return ending.length
   }

@@ -16,7 +16,11 @@ const UNFINISHED = '.new'
 /** Durable when it resolves. @param file the file of the recording that goes on from it. */
 export async function writeCheckpoint(file: string, checkpoint: Checkpoint): Promise<void> {
   const header = headerOf(file)
-  const { bytes } = encodeBlock(chainStart({ ...header, gap: null }), deflateRawSync(`${JSON.stringify(checkpoint)}\n`), 1)
+  const { bytes } = encodeBlock(
+    chainStart({ ...header, gap: null }),
+    deflateRawSync(`${JSON.stringify(checkpoint)}\n`),
+    1,
+  )
   const path = checkpointName(file)
   const handle = await open(path + UNFINISHED, 'w', 0o600)
   try {
@@ -41,7 +45,9 @@ export function readCheckpoint(file: string): Checkpoint | null {
     throw new RecordingError(`${path}: it is the checkpoint of another file`)
   }
   const notes = newReadNotes()
-  const [checkpoint] = [...readBlocks(path, chainStart(own), notes)] as readonly unknown[] as readonly Checkpoint[]
+  const [checkpoint] = [
+    ...readBlocks(path, chainStart(own), notes),
+  ] as readonly unknown[] as readonly Checkpoint[]
   if (checkpoint === undefined) throw new RecordingError(`${path}: there is nothing in it`)
   return checkpoint
 }

@@ -45,9 +45,13 @@ export function checkpointName(recording: string): string {
 
 export function encodeHeader(header: FileHeader): Buffer {
   const { gap } = header
-  const short = { ...header, gap: gap === null ? null : { ...gap, reason: gap.reason.slice(0, MAX_REASON_LENGTH) } }
+  const short = {
+    ...header,
+    gap: gap === null ? null : { ...gap, reason: gap.reason.slice(0, MAX_REASON_LENGTH) },
+  }
   const text = JSON.stringify({ ...short, crc32: checkOf(header) })
-  if (Buffer.byteLength(text) >= HEADER_BYTES) throw new Error('broken invariant: the header of a recording is too long')
+  if (Buffer.byteLength(text) >= HEADER_BYTES)
+    throw new Error('broken invariant: the header of a recording is too long')
   return Buffer.from(`${text.padEnd(HEADER_BYTES - 1 - (Buffer.byteLength(text) - text.length))}\n`)
 }
 
@@ -64,14 +68,20 @@ export function chainStart(header: FileHeader): string {
 /** Null: it is none. */
 export function decodeHeader(bytes: Buffer): FileHeader | null {
   try {
-    const { crc32: check, ...header } = JSON.parse(bytes.toString('utf8')) as FileHeader & { readonly crc32: number }
+    const { crc32: check, ...header } = JSON.parse(bytes.toString('utf8')) as FileHeader & {
+      readonly crc32: number
+    }
     return check === checkOf(header) ? header : null
   } catch {
     return null
   }
 }
 
-export function encodeBlock(previous: string, content: Buffer, entries: number): { readonly bytes: Buffer; readonly hash: string } {
+export function encodeBlock(
+  previous: string,
+  content: Buffer,
+  entries: number,
+): { readonly bytes: Buffer; readonly hash: string } {
   const head = Buffer.alloc(BLOCK_HEAD_BYTES)
   head.writeUInt32LE(content.length, 0)
   head.writeUInt32LE(entries, 4)
@@ -82,9 +92,15 @@ export function encodeBlock(previous: string, content: Buffer, entries: number):
 }
 
 /** Null: these bytes are not as they were written. */
-export function decodeBlockHead(head: Buffer): { readonly length: number; readonly entries: number; readonly hash: string } | null {
+export function decodeBlockHead(
+  head: Buffer,
+): { readonly length: number; readonly entries: number; readonly hash: string } | null {
   if (crc32(head.subarray(0, 8)) !== head.readUInt32LE(8)) return null
-  return { length: head.readUInt32LE(0), entries: head.readUInt32LE(4), hash: head.toString('hex', 12, BLOCK_HEAD_BYTES) }
+  return {
+    length: head.readUInt32LE(0),
+    entries: head.readUInt32LE(4),
+    hash: head.toString('hex', 12, BLOCK_HEAD_BYTES),
+  }
 }
 
 /** SHA-256 of the hash before, the first 12 bytes of the block's head, and its content. */

@@ -2,7 +2,14 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { inflateRawSync } from 'node:zlib'
 import type { RecordedEntry } from '../../ports/recording-log.ts'
-import { BLOCK_HEAD_BYTES, decodeBlockHead, decodeHeader, FORMAT_VERSION, hashOf, HEADER_BYTES } from './format.ts'
+import {
+  BLOCK_HEAD_BYTES,
+  decodeBlockHead,
+  decodeHeader,
+  FORMAT_VERSION,
+  hashOf,
+  HEADER_BYTES,
+} from './format.ts'
 import type { FileHeader } from './format.ts'
 import { RecordingError } from './recording-fault.ts'
 
@@ -26,7 +33,11 @@ export interface BlockEnd {
 }
 
 /** The entries of one file. */
-export function* readBlocks(file: string, start: string, notes: ReadNotes): Generator<RecordedEntry, BlockEnd> {
+export function* readBlocks(
+  file: string,
+  start: string,
+  notes: ReadNotes,
+): Generator<RecordedEntry, BlockEnd> {
   const fd = openSync(file, 'r')
   try {
     const { size } = fstatSync(fd)
@@ -66,7 +77,9 @@ function linesOf(content: Buffer): string[] {
 }
 
 function damaged(file: string, at: number, { entries }: ReadNotes): RecordingError {
-  return new RecordingError(`${file}: what was written at byte ${at} (after entry ${entries} of the recording) is not what is there now`)
+  return new RecordingError(
+    `${file}: what was written at byte ${at} (after entry ${entries} of the recording) is not what is there now`,
+  )
 }
 
 function isEmpty(fd: number, from: number, size: number): boolean {
@@ -88,7 +101,9 @@ export function headerOf(file: string): FileHeader {
     const header = read === HEADER_BYTES ? decodeHeader(bytes) : null
     if (header === null) throw new RecordingError(`${file}: it does not begin as a recording does`)
     if (header.headroom_recording !== FORMAT_VERSION) {
-      throw new RecordingError(`${file}: it has format ${header.headroom_recording}; this version reads ${FORMAT_VERSION}`)
+      throw new RecordingError(
+        `${file}: it has format ${header.headroom_recording}; this version reads ${FORMAT_VERSION}`,
+      )
     }
     return header
   } finally {

@@ -21,7 +21,8 @@ export function* readRecording(path: string, notes: ReadNotes): Generator<Record
   let leftOut: string | null = null
   for (const file of filesOf(path, notes)) {
     const header = headerOf(file)
-    const follows: boolean = previous !== null && header.run === previous.header.run && header.part === previous.header.part + 1
+    const follows: boolean =
+      previous !== null && header.run === previous.header.run && header.part === previous.header.part + 1
     if (!follows) {
       const checkpoint = header.part === 0 ? null : readCheckpoint(file)
       hasBegun = header.part === 0 || checkpoint !== null
@@ -35,7 +36,9 @@ export function* readRecording(path: string, notes: ReadNotes): Generator<Record
       }
       if (!hasBegun) leftOut = header.run
     } else if (previous !== null && previous.hash !== header.previous) {
-      throw new RecordingError(`${file}: it does not go on where the file before it ends${previous.isTorn ? ', whose end is missing' : ''}`)
+      throw new RecordingError(
+        `${file}: it does not go on where the file before it ends${previous.isTorn ? ', whose end is missing' : ''}`,
+      )
     }
     if (!hasBegun && !follows) {
       previous = null
@@ -44,16 +47,21 @@ export function* readRecording(path: string, notes: ReadNotes): Generator<Record
     const end: BlockEnd = yield* readBlocks(file, chainStart(header), notes)
     previous = { header, ...end }
     notes.files += 1
-    if (header.gap !== null) notes.notes.push(`${file}: recording stopped at ${header.gap.at}: ${header.gap.reason}`)
+    if (header.gap !== null)
+      notes.notes.push(`${file}: recording stopped at ${header.gap.at}: ${header.gap.reason}`)
   }
-  if (notes.files === 0) throw new RecordingError(`${path}: no file of it begins with the start of a controller, or with a checkpoint`)
+  if (notes.files === 0)
+    throw new RecordingError(
+      `${path}: no file of it begins with the start of a controller, or with a checkpoint`,
+    )
 }
 
 /** One file of a recording, and what it goes on from if it is not the first of its run. */
 export function* readOneFile(file: string, notes: ReadNotes): Generator<RecordedEntry | Checkpoint> {
   const header = headerOf(file)
   const checkpoint = header.part === 0 ? null : readCheckpoint(file)
-  if (header.part > 0 && checkpoint === null) throw new RecordingError(`${file}: it begins in the middle of a run, without a checkpoint`)
+  if (header.part > 0 && checkpoint === null)
+    throw new RecordingError(`${file}: it begins in the middle of a run, without a checkpoint`)
   if (checkpoint !== null) yield checkpoint
   const { isTorn } = yield* readBlocks(file, chainStart(header), notes)
   if (isTorn) throw new RecordingError(`${file}: its end is missing`)
@@ -75,9 +83,13 @@ function filesOf(path: string, notes: ReadNotes): readonly string[] {
   const ofRun = names.filter((name) => headerOf(name).run === run)
   const given = ofRun.findIndex((name) => basename(name) === basename(path))
   // What a controller remembered at its beginning is not written down: it is told all since somewhere before.
-  const from = ofRun.slice(0, given + 1).findLastIndex((name) => headerOf(name).part === 0 || existsSync(checkpointName(name)))
+  const from = ofRun
+    .slice(0, given + 1)
+    .findLastIndex((name) => headerOf(name).part === 0 || existsSync(checkpointName(name)))
   if (from >= 0 && from < given)
-    notes.notes.push(`${path} begins in the middle of a run: what is before it, from ${ofRun[from]} on, comes first`)
+    notes.notes.push(
+      `${path} begins in the middle of a run: what is before it, from ${ofRun[from]} on, comes first`,
+    )
   return ofRun.slice(from >= 0 ? from : given)
 }
 

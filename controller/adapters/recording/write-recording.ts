@@ -148,7 +148,11 @@ class Files implements RecordingFiles {
     if (file === null || this.#work !== null || this.stopped !== null || this.#lines.length === 0) return
     this.#isClosed = true
     try {
-      const { bytes } = encodeBlock(this.#hash, deflateRawSync(this.#lines.join(''), DEFLATE), this.#lines.length)
+      const { bytes } = encodeBlock(
+        this.#hash,
+        deflateRawSync(this.#lines.join(''), DEFLATE),
+        this.#lines.length,
+      )
       writeSync(file.handle.fd, bytes, 0, bytes.length, file.size)
     } catch {
       // The process ends, and nobody listens any more.
@@ -164,7 +168,8 @@ class Files implements RecordingFiles {
       .finally(() => {
         this.#work = null
         if (this.stopped === null && this.#waitingChars >= FLUSH_FROM_CHARS) this.#flush()
-        else if (this.stopped === null && this.#lines.length > 0) this.#timer ??= setTimeout(() => this.#flush(), FLUSH_AFTER_MS).unref()
+        else if (this.stopped === null && this.#lines.length > 0)
+          this.#timer ??= setTimeout(() => this.#flush(), FLUSH_AFTER_MS).unref()
       })
   }
 
@@ -174,7 +179,8 @@ class Files implements RecordingFiles {
     this.#waitingChars = 0
     if (lines.length === 0) return
     const free = await (this.#o.freeBytes ?? freeBytes)(await this.#folder())
-    if (free < MIN_FREE_BYTES) throw new Error(`only ${Math.floor(free / 1_048_576)} MiB are free: they are left to the store`)
+    if (free < MIN_FREE_BYTES)
+      throw new Error(`only ${Math.floor(free / 1_048_576)} MiB are free: they are left to the store`)
     const file = this.#file ?? (await this.#begin())
     const { bytes, hash } = encodeBlock(this.#hash, await deflate(lines.join(''), DEFLATE), lines.length)
     const { bytesWritten } = await file.handle.write(bytes, 0, bytes.length, file.size)
@@ -218,7 +224,9 @@ class Files implements RecordingFiles {
   }
 
   async #names(): Promise<string[]> {
-    return (await readdir(this.#o.dir)).filter((name) => FILE_NAME.test(name)).sort((a, b) => (a < b ? -1 : 1))
+    return (await readdir(this.#o.dir))
+      .filter((name) => FILE_NAME.test(name))
+      .sort((a, b) => (a < b ? -1 : 1))
   }
 
   /** The oldest files go; the one that comes first then has its checkpoint before. What cannot be removed stays for the next time. */
@@ -265,7 +273,9 @@ class Files implements RecordingFiles {
     const { dir } = this.#o
     const names = await readdir(dir)
     const kept = new Set(names.filter((name) => FILE_NAME.test(name)).map(checkpointName))
-    const lost = names.filter((name) => name.endsWith('.checkpoint.new') || (CHECKPOINT_NAME.test(name) && !kept.has(name)))
+    const lost = names.filter(
+      (name) => name.endsWith('.checkpoint.new') || (CHECKPOINT_NAME.test(name) && !kept.has(name)),
+    )
     for (const name of lost) await rm(join(dir, name))
   }
 
@@ -279,7 +289,10 @@ class Files implements RecordingFiles {
     const file = this.#file
     this.#file = null
     if (file === null) return
-    const marked = encodeHeader({ ...file.header, gap: { at: new Date(this.#o.now()).toISOString(), reason } })
+    const marked = encodeHeader({
+      ...file.header,
+      gap: { at: new Date(this.#o.now()).toISOString(), reason },
+    })
     await file.handle.write(marked, 0, marked.length, 0).catch(() => {})
     await file.handle.close().catch(() => {})
   }

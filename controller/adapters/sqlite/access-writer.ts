@@ -6,7 +6,11 @@ import type { AccessRows } from './rows.ts'
 import { summed } from './row-sums.ts'
 
 /** Entries of each kind that are kept: at most 100 MB of them (measured: 400 bytes each). */
-export const RETAIN_AUDITS: Readonly<Record<AuditKind, number>> = { control: 100_000, work: 100_000, refusal: 50_000 }
+export const RETAIN_AUDITS: Readonly<Record<AuditKind, number>> = {
+  control: 100_000,
+  work: 100_000,
+  refusal: 50_000,
+}
 
 /** How many may come in before the surplus is looked for. */
 const PRUNE_EVERY = 1_000
@@ -25,7 +29,9 @@ export function createAccessWriter(
   const putToken = prepare(q.replaceInto('tokens').values({ id: '', created_at: 0, record: '', sum: 0 }))
   const revokeToken = prepare(q.deleteFrom('tokens').where('id', '=', ''))
   const putAudit = prepare(
-    q.replaceInto('audits').values({ seq: 0, at: 0, kind: '', actor: '', action: '', outcome: '', target: '', record: '' }),
+    q
+      .replaceInto('audits')
+      .values({ seq: 0, at: 0, kind: '', actor: '', action: '', outcome: '', target: '', record: '' }),
   )
   const prune = createPruning(db, retain)
   // A start counts as due, so that a limit that was lowered holds soon.
@@ -42,7 +48,11 @@ export function createAccessWriter(
 }
 
 function createPruning(db: Database.Database, retain: Readonly<Record<AuditKind, number>>): () => void {
-  const firstKept = db.prepare<[string, number], number>('select seq from audits where kind = ? order by seq desc limit 1 offset ?').pluck()
+  const firstKept = db
+    .prepare<[string, number], number>(
+      'select seq from audits where kind = ? order by seq desc limit 1 offset ?',
+    )
+    .pluck()
   const remove = db.prepare<[string, number]>('delete from audits where kind = ? and seq < ?')
   return () => {
     for (const [kind, count] of Object.entries(retain)) {

@@ -63,9 +63,12 @@ function openStore(path: string, busyTimeoutMs: number): Database.Database {
 /** A store that is read runs out of no space, and needs no right to be written. */
 function copyFault(error: unknown, path: string, target: string): StoreFault {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (!/^(?:SQLITE_(?:FULL|CANTOPEN|READONLY|IOERR_WRITE|IOERR_FSYNC)|E[A-Z]+)/.test(code)) return faultOf(error, path)
+  if (!/^(?:SQLITE_(?:FULL|CANTOPEN|READONLY|IOERR_WRITE|IOERR_FSYNC)|E[A-Z]+)/.test(code))
+    return faultOf(error, path)
   const because = `${code}: ${error instanceof Error ? error.message : ''}`
-  return new StoreFault(oneLine(`the copy ${target} cannot be written (${because}); ${path} is as it was`), { cause: error })
+  return new StoreFault(oneLine(`the copy ${target} cannot be written (${because}); ${path} is as it was`), {
+    cause: error,
+  })
 }
 
 /** The copy that a migration can be taken back with: beside the file, only the newest few of its kind. */
@@ -85,7 +88,10 @@ function requireWhole(path: string): void {
   const copy = new Database(path, { readonly: true, fileMustExist: true })
   try {
     const found = copy.pragma('quick_check(1)', { simple: true })
-    if (found !== 'ok') throw new StoreFault(`the copy ${path} came out damaged (quick_check: ${String(found)}): check the disk`)
+    if (found !== 'ok')
+      throw new StoreFault(
+        `the copy ${path} came out damaged (quick_check: ${String(found)}): check the disk`,
+      )
   } finally {
     copy.close()
   }

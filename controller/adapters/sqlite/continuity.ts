@@ -28,13 +28,18 @@ export type Continuity =
 
 /** Reads only. @param schema the step that the file is at, from 1. */
 export function readPosition(db: Database.Database, schema: number): StorePosition {
-  const history = schema < FIRST_SCHEMA_WITH_HISTORY ? undefined : db.prepare<[], HistoryRow>('select * from history').get()
+  const history =
+    schema < FIRST_SCHEMA_WITH_HISTORY ? undefined : db.prepare<[], HistoryRow>('select * from history').get()
   const epoch = db.prepare<[], number>('select epoch from marks').pluck().get() ?? 0
-  const lastEvent = db.prepare<[], { seq: number; at: number }>('select seq, at from events order by seq desc limit 1').get()
+  const lastEvent = db
+    .prepare<[], { seq: number; at: number }>('select seq, at from events order by seq desc limit 1')
+    .get()
   const ends =
     schema < FIRST_SCHEMA_WITH_CHAIN
       ? undefined
-      : db.prepare<[], ChainEnd>('select head_seq as seq, lower(hex(head_hash)) as chain from event_chain').get()
+      : db
+          .prepare<[], ChainEnd>('select head_seq as seq, lower(hex(head_hash)) as chain from event_chain')
+          .get()
   return {
     storeId: history?.store_id ?? null,
     epoch,
@@ -48,7 +53,10 @@ export function readPosition(db: Database.Database, schema: number): StorePositi
 }
 
 /** One line: what is missing and the ways on. @param accepted the mark that was named in vain; null: none. */
-export function refusal({ why, mark }: Continuity & { readonly is: 'broken' }, accepted: string | null = null): string {
+export function refusal(
+  { why, mark }: Continuity & { readonly is: 'broken' },
+  accepted: string | null = null,
+): string {
   const other = accepted === null ? '' : ` --accept-loss ${accepted} names another mark.`
   return `${why}.${other} Bring back the complete files, or restore a backup (headroom restore), or start once with --accept-loss ${mark}.`
 }
@@ -66,7 +74,12 @@ interface ChainEnd {
 }
 
 /** Reads only. @param found the mark; while a controller runs it must have been read before the position. */
-export function compareWithMark(db: Database.Database, path: string, position: StorePosition, found: FoundMark): Continuity {
+export function compareWithMark(
+  db: Database.Database,
+  path: string,
+  position: StorePosition,
+  found: FoundMark,
+): Continuity {
   switch (found.is) {
     case 'absent':
       return position.isMarked ? unmarked(path, position, 'is gone') : { is: 'complete' }
@@ -80,7 +93,12 @@ export function compareWithMark(db: Database.Database, path: string, position: S
 /** Nothing says what the store held: an operator has to. */
 function unmarked(path: string, position: StorePosition, what: string): Continuity {
   const why = `${markPath(path)} ${what}, so that it is not known whether ${path} still holds everything that was acknowledged`
-  return { is: 'broken', why, mark: `no-mark-${markText({ ...position, chain: position.chain ?? EMPTY_CHAIN })}`, epoch: position.epoch }
+  return {
+    is: 'broken',
+    why,
+    mark: `no-mark-${markText({ ...position, chain: position.chain ?? EMPTY_CHAIN })}`,
+    epoch: position.epoch,
+  }
 }
 
 function compare(db: Database.Database, path: string, position: StorePosition, mark: FileMark): Continuity {
@@ -88,13 +106,22 @@ function compare(db: Database.Database, path: string, position: StorePosition, m
   if (position.supersedes === text) return { is: 'complete' }
   const difference = differenceOf(db, position, mark)
   if (difference === null) return { is: 'complete' }
-  return { is: 'broken', why: `${path} ${difference}`, mark: text, epoch: Math.max(position.epoch, mark.epoch) }
+  return {
+    is: 'broken',
+    why: `${path} ${difference}`,
+    mark: text,
+    epoch: Math.max(position.epoch, mark.epoch),
+  }
 }
 
 /** @returns what the store lacks, for a sentence about it; null: nothing. */
 function differenceOf(db: Database.Database, position: StorePosition, mark: FileMark): string | null {
-  const since = position.lastEventAt === null ? 'since its beginning' : `since ${new Date(position.lastEventAt).toISOString()}`
-  const epochs = position.epoch === mark.epoch ? `epoch ${mark.epoch}` : `epochs ${position.epoch} to ${mark.epoch}`
+  const since =
+    position.lastEventAt === null
+      ? 'since its beginning'
+      : `since ${new Date(position.lastEventAt).toISOString()}`
+  const epochs =
+    position.epoch === mark.epoch ? `epoch ${mark.epoch}` : `epochs ${position.epoch} to ${mark.epoch}`
   const missing = mark.eventSeq - position.eventSeq
   if (missing > 0) {
     return `went back in time: ${missing} acknowledged events are missing, ${position.eventSeq + 1} to ${mark.eventSeq} (${since}, ${epochs})`
@@ -119,5 +146,10 @@ function isInHistory(db: Database.Database, { eventSeq, chain }: FileMark, posit
   if (eventSeq === position.eventSeq) return chain === position.chain
   const prunedSeq = db.prepare<[], number>('select pruned_seq from event_chain').pluck().get() ?? 0
   if (eventSeq <= prunedSeq) return true
-  return db.prepare<[number], string>('select lower(hex(hash)) from events where seq = ?').pluck().get(eventSeq) === chain
+  return (
+    db
+      .prepare<[number], string>('select lower(hex(hash)) from events where seq = ?')
+      .pluck()
+      .get(eventSeq) === chain
+  )
 }

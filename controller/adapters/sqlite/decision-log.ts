@@ -14,7 +14,14 @@ export interface DecisionRetention {
 const EXTRA_PRUNED = 1000
 
 /** `taskIds`: whom it is found by. */
-export type DecisionRow = readonly [number: number, at: number, kind: string, nodeId: string, record: string, taskIds: readonly string[]]
+export type DecisionRow = readonly [
+  number: number,
+  at: number,
+  kind: string,
+  nodeId: string,
+  record: string,
+  taskIds: readonly string[],
+]
 
 export function encodeDecision(decision: Decision): DecisionRow {
   const { number, at, kind, nodeId } = decision
@@ -40,7 +47,9 @@ export function lastDecisionNumber(db: Database.Database): number {
 }
 
 export function createDecisionLog(db: Database.Database, { maxDecisions }: DecisionRetention): DecisionLog {
-  const add = db.prepare<unknown[]>('insert into decisions (number, at, kind, node_id, record) values (?, ?, ?, ?, ?)')
+  const add = db.prepare<unknown[]>(
+    'insert into decisions (number, at, kind, node_id, record) values (?, ?, ?, ?, ?)',
+  )
   const addTask = db.prepare<unknown[]>('insert into decision_tasks (task_id, number) values (?, ?)')
   const oldest = db.prepare<[number], number>('select number from decisions order by number limit ?').pluck()
   const remove = db.prepare<unknown[]>('delete from decisions where number <= ?')
@@ -75,7 +84,9 @@ export function createDecisionLog(db: Database.Database, { maxDecisions }: Decis
 }
 
 export function readDecision(db: Database.Database, number: number): string | null {
-  const row = db.prepare<[number], { record: string }>('select record from decisions where number = ?').get(number)
+  const row = db
+    .prepare<[number], { record: string }>('select record from decisions where number = ?')
+    .get(number)
   return row?.record ?? null
 }
 
@@ -88,7 +99,10 @@ export function readDecisions(db: Database.Database, query: DecisionQuery): stri
     .map(({ record }) => record)
 }
 
-export function decisionsSql(query: DecisionQuery): { readonly sql: string; readonly values: readonly (string | number)[] } {
+export function decisionsSql(query: DecisionQuery): {
+  readonly sql: string
+  readonly values: readonly (string | number)[]
+} {
   const { afterNumber, beforeNumber, taskId, nodeId, kind, limit } = query
   const [conditions, values]: [string[], (string | number)[]] = [[], []]
   const where = (condition: string, value: string | number): void => {
@@ -101,10 +115,14 @@ export function decisionsSql(query: DecisionQuery): { readonly sql: string; read
   if (kind !== null) where(taskId === null && nodeId === null ? 'd.kind = ?' : '+d.kind = ?', kind)
   if (afterNumber !== null) where(`${number} > ?`, afterNumber)
   else if (beforeNumber !== null) where(`${number} < ?`, beforeNumber)
-  const from = taskId === null ? 'decisions d' : 'decision_tasks t cross join decisions d on d.number = t.number'
+  const from =
+    taskId === null ? 'decisions d' : 'decision_tasks t cross join decisions d on d.number = t.number'
   const filter = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`
   const order = afterNumber === null ? 'desc' : 'asc'
-  return { sql: `select d.record as record from ${from}${filter} order by ${number} ${order} limit ?`, values: [...values, limit] }
+  return {
+    sql: `select d.record as record from ${from}${filter} order by ${number} ${order} limit ?`,
+    values: [...values, limit],
+  }
 }
 
 export function decodeDecision(record: string): Decision {

@@ -36,7 +36,10 @@ export interface WrittenEvents {
 
 /** The ends as the file has them. */
 export function readChainEnds(db: Database.Database): ChainEnds {
-  const query = db.prepare<unknown[], ChainEnds>(`select head_seq as headSeq, lower(hex(head_hash)) as headHash,
+  const query = db.prepare<
+    unknown[],
+    ChainEnds
+  >(`select head_seq as headSeq, lower(hex(head_hash)) as headHash,
     pruned_seq as prunedSeq, lower(hex(pruned_hash)) as prunedHash, kept_bytes as keptBytes from event_chain`)
   const ends = query.get()
   if (ends === undefined) throw new Error('broken invariant: the store has no chain of events')
@@ -90,7 +93,8 @@ function createPruning(db: Database.Database, { maxEvents, maxBytes }: EventRete
     const { headSeq } = ends
     let { prunedSeq, prunedHash, keptBytes } = ends
     let removedByAge = 0
-    const isSurplus = (seq: number): boolean => headSeq - seq >= maxEvents || (maxBytes !== null && keptBytes > maxBytes)
+    const isSurplus = (seq: number): boolean =>
+      headSeq - seq >= maxEvents || (maxBytes !== null && keptBytes > maxBytes)
     const isTooOld = (seq: number): boolean => seq <= byAge.upTo && removedByAge < byAge.rows
     if (!isSurplus(prunedSeq + 1) && !isTooOld(prunedSeq + 1)) return { ends, removedByAge }
     const rows = oldest.iterate(prunedSeq, added + EXTRA_PRUNED_EVENTS)

@@ -10,10 +10,17 @@ export async function events(db: Kysely<Schema>, query: EventQuery): Promise<Eve
   const bounded = await withinTimes(db, query)
   const { kinds = null, taskId = null, isNewestFirst = false, limit } = bounded
   const isByKind = kinds !== null && taskId === null
-  const queries = isByKind ? [...new Set(kinds)].map((kind) => eventsQuery(db, bounded, [kind])) : [eventsQuery(db, bounded, kinds)]
+  const queries = isByKind
+    ? [...new Set(kinds)].map((kind) => eventsQuery(db, bounded, [kind]))
+    : [eventsQuery(db, bounded, kinds)]
   const pages = await Promise.all(queries.map((each) => each.execute()))
-  const rows = pages.length === 1 ? (pages[0] ?? []) : pages.flat().sort((a, b) => (isNewestFirst ? b.seq - a.seq : a.seq - b.seq))
-  return rows.slice(0, limit).map((row) => [row.seq, row.at, row.kind, row.task_id, row.node_id, row.caused_by, row.author, row.data])
+  const rows =
+    pages.length === 1
+      ? (pages[0] ?? [])
+      : pages.flat().sort((a, b) => (isNewestFirst ? b.seq - a.seq : a.seq - b.seq))
+  return rows
+    .slice(0, limit)
+    .map((row) => [row.seq, row.at, row.kind, row.task_id, row.node_id, row.caused_by, row.author, row.data])
 }
 
 export async function eventRange(db: Kysely<Schema>): Promise<EventRange> {
@@ -22,7 +29,16 @@ export async function eventRange(db: Kysely<Schema>): Promise<EventRange> {
 }
 
 export function eventsQuery(db: Kysely<Schema>, query: EventQuery, kinds: readonly EventKind[] | null) {
-  const { afterSeq, beforeSeq = null, fromAt = null, untilAt = null, taskId = null, nodeId = null, isNewestFirst = false, limit } = query
+  const {
+    afterSeq,
+    beforeSeq = null,
+    fromAt = null,
+    untilAt = null,
+    taskId = null,
+    nodeId = null,
+    isNewestFirst = false,
+    limit,
+  } = query
   let rows = db
     .selectFrom('events')
     .select(['seq', 'at', 'kind', 'task_id', 'node_id', 'caused_by', 'author', 'data'])
@@ -43,14 +59,19 @@ async function withinTimes(db: Kysely<Schema>, query: EventQuery): Promise<Event
   const { fromAt = null, untilAt = null } = query
   if (fromAt === null && untilAt === null) return query
   const range = await eventRange(db)
-  const afterSeq = fromAt === null ? query.afterSeq : Math.max(query.afterSeq, (await firstSeqFrom(db, range, fromAt)) - 1)
+  const afterSeq =
+    fromAt === null ? query.afterSeq : Math.max(query.afterSeq, (await firstSeqFrom(db, range, fromAt)) - 1)
   const beforeSeq = query.beforeSeq ?? Infinity
   const endSeq = untilAt === null ? beforeSeq : Math.min(beforeSeq, await firstSeqFrom(db, range, untilAt))
   return { ...query, afterSeq, beforeSeq: endSeq === Infinity ? null : endSeq }
 }
 
 /** The first event at that instant or later; one past the last when there is none. */
-async function firstSeqFrom(db: Kysely<Schema>, { firstSeq, lastSeq }: EventRange, at: number): Promise<number> {
+async function firstSeqFrom(
+  db: Kysely<Schema>,
+  { firstSeq, lastSeq }: EventRange,
+  at: number,
+): Promise<number> {
   let [low, high] = [firstSeq, lastSeq + 1]
   while (low < high) {
     const middle = Math.floor((low + high) / 2)

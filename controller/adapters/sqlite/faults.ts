@@ -43,7 +43,9 @@ function describe(code: string, message: string, path: string): string {
 
 /** A file that SQLite cannot make sense of. */
 export function damaged(path: string, because: string): string {
-  return oneLine(`${path} is damaged or no database ${because}: restore a backup, or move the file away, and ${path}.id, to start empty`)
+  return oneLine(
+    `${path} is damaged or no database ${because}: restore a backup, or move the file away, and ${path}.id, to start empty`,
+  )
 }
 
 function codeOf(error: unknown): string {

@@ -13,11 +13,20 @@ export function readHistory(db: Kysely<Schema>): Promise<StoredHistory> {
     .selectFrom('history')
     .innerJoin('event_chain', 'event_chain.id', 'history.id')
     .leftJoin('marks', 'marks.id', 'history.id')
-    .select(['recovery_reason', 'recovery_since', 'head_seq', 'epoch', sql<string>`lower(hex(head_hash))`.as('chain')])
+    .select([
+      'recovery_reason',
+      'recovery_since',
+      'head_seq',
+      'epoch',
+      sql<string>`lower(hex(head_hash))`.as('chain'),
+    ])
     .executeTakeFirstOrThrow()
     .then(async ({ recovery_reason, recovery_since, head_seq, epoch, chain }) => ({
       mark: { epoch: epoch ?? 0, eventSeq: head_seq, chain },
-      recovery: recovery_reason === null ? null : { reason: recovery_reason as RecoveryRecord['reason'], sinceWallMs: recovery_since ?? 0 },
+      recovery:
+        recovery_reason === null
+          ? null
+          : { reason: recovery_reason as RecoveryRecord['reason'], sinceWallMs: recovery_since ?? 0 },
       epochs: (await db.selectFrom('epochs').selectAll().orderBy('epoch').execute()).map((row) => ({
         epoch: row.epoch,
         firstEventSeq: row.first_event_seq,

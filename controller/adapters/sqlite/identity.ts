@@ -20,8 +20,13 @@ export function markOf(path: string): string {
 export function requireNoStoreBefore(path: string, isExpected: boolean): void {
   const how = `restore a backup (headroom restore), mount its volume, or, to begin anew,`
   if (existsSync(markOf(path)))
-    throw new StoreFault(`${path} is gone or empty, and there was a store before: ${how} remove ${markOf(path)}`)
-  if (isExpected) throw new StoreFault(`there is no store at ${path}, and CONTROLLER_EXPECT_STORE says that there is one: ${how} unset it`)
+    throw new StoreFault(
+      `${path} is gone or empty, and there was a store before: ${how} remove ${markOf(path)}`,
+    )
+  if (isExpected)
+    throw new StoreFault(
+      `there is no store at ${path}, and CONTROLLER_EXPECT_STORE says that there is one: ${how} unset it`,
+    )
 }
 
 /** There is a store from now on. Durable when it returns; what is there already stays. */

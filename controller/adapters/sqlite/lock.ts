@@ -23,7 +23,10 @@ export function holdLock(path: string, waitMs: number): HeldLock {
     lock.exec('begin exclusive')
   } catch (error) {
     lock.close()
-    if (isBusy(error)) throw new StoreFault(`${path} is in use by another controller: stop that one first, or name another data directory`)
+    if (isBusy(error))
+      throw new StoreFault(
+        `${path} is in use by another controller: stop that one first, or name another data directory`,
+      )
     throw lockFault(error, path)
   }
   return { release: () => lock.close() }
@@ -44,9 +47,12 @@ function lockFault(error: unknown, path: string): StoreFault {
   const found = statSync(lockPath, { throwIfNoEntry: false })
   if (found === undefined || (found.isFile() && found.size === 0)) return fault
   const what = found.isFile() ? `is no lock of ours (${found.size} bytes; it should be empty)` : 'is no file'
-  return new StoreFault(`${lockPath} ${what}: the store is as it was; see that no controller runs, and remove ${lockPath}`, {
-    cause: error,
-  })
+  return new StoreFault(
+    `${lockPath} ${what}: the store is as it was; see that no controller runs, and remove ${lockPath}`,
+    {
+      cause: error,
+    },
+  )
 }
 
 function isBusy(error: unknown): boolean {

@@ -1,11 +1,23 @@
 /** The file of the mark, beside that of the store: two slots that are written in turn, each write durable when the call returns. */
-import { chmodSync, chownSync, closeSync, constants, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { StoreFault } from '../../ports/store.ts'
 import { oneLine } from './faults.ts'
 import { publishFile } from './files.ts'
 import { decodeSlot, encodeSlot, SLOT_BYTES, type FileMark, type MarkSlot } from './store-mark.ts'
 
-export type FoundMark = { readonly is: 'absent' } | { readonly is: 'damaged' } | { readonly is: 'there'; readonly slot: MarkSlot }
+export type FoundMark =
+  { readonly is: 'absent' } | { readonly is: 'damaged' } | { readonly is: 'there'; readonly slot: MarkSlot }
 
 export interface MarkFile {
   /** @throws StoreFault when it cannot be made durable. */
@@ -26,7 +38,9 @@ export function readMark(storePath: string): FoundMark {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { is: 'absent' }
     throw error
   }
-  const slots = [0, 1].flatMap((slot) => decodeSlot(bytes.subarray(slot * SLOT_BYTES, (slot + 1) * SLOT_BYTES)) ?? [])
+  const slots = [0, 1].flatMap(
+    (slot) => decodeSlot(bytes.subarray(slot * SLOT_BYTES, (slot + 1) * SLOT_BYTES)) ?? [],
+  )
   const [first, second] = slots
   if (first === undefined) return { is: 'damaged' }
   return { is: 'there', slot: second !== undefined && second.generation > first.generation ? second : first }
@@ -36,7 +50,12 @@ export function readMark(storePath: string): FoundMark {
  * Replaces the file, whole: what was in it counts no more.
  * @throws StoreFault
  */
-export function openMarkFile(storePath: string, mark: FileMark, generation: number, now: () => number): MarkFile {
+export function openMarkFile(
+  storePath: string,
+  mark: FileMark,
+  generation: number,
+  now: () => number,
+): MarkFile {
   const path = markPath(storePath)
   let next = generation
   try {
@@ -47,7 +66,11 @@ export function openMarkFile(storePath: string, mark: FileMark, generation: numb
       put: (newer) => {
         next += 1
         try {
-          writeSlot(handle, encodeSlot({ generation: next, at: now(), mark: newer }), ((next - generation) % 2) * SLOT_BYTES)
+          writeSlot(
+            handle,
+            encodeSlot({ generation: next, at: now(), mark: newer }),
+            ((next - generation) % 2) * SLOT_BYTES,
+          )
         } catch (error) {
           throw markFault(path, error)
         }
@@ -87,7 +110,12 @@ function writeSlot(handle: number, slot: Buffer, position: number): void {
 
 function markFault(path: string, cause: unknown): StoreFault {
   const because = cause instanceof Error ? cause.message : String(cause)
-  return new StoreFault(oneLine(`${path} cannot be written (${because}): check the disk and the rights of the folder, then start again`), {
-    cause,
-  })
+  return new StoreFault(
+    oneLine(
+      `${path} cannot be written (${because}): check the disk and the rights of the folder, then start again`,
+    ),
+    {
+      cause,
+    },
+  )
 }

@@ -1,5 +1,12 @@
 /** What the main thread and the store's two worker threads say to each other. Rows only, no records. */
-import type { AuditQuery, DecisionQuery, EventQuery, EventRange, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
+import type {
+  AuditQuery,
+  DecisionQuery,
+  EventQuery,
+  EventRange,
+  FinishedQuery,
+  RevisionQuery,
+} from '../../ports/store.ts'
 import type { StoreKind } from '../../domain/store-kind.ts'
 import type { DecisionRetention } from './decision-log.ts'
 import type { EventRetention } from './event-log.ts'

@@ -29,7 +29,9 @@ export async function chainEvents(db: Kysely<never>): Promise<void> {
   ) strict`.execute(db)
   const prunedSeq = await lastPrunedSeq(db)
   const { seq, hash, bytes } = await chainRows(db, prunedSeq)
-  await sql`insert into event_chain values (1, ${seq}, unhex(${hash}), ${prunedSeq}, unhex(${GENESIS_HASH}), ${bytes})`.execute(db)
+  await sql`insert into event_chain values (1, ${seq}, unhex(${hash}), ${prunedSeq}, unhex(${GENESIS_HASH}), ${bytes})`.execute(
+    db,
+  )
 }
 
 /** What was removed before there was a chain is not known any more: the first that is kept begins it. */
@@ -39,7 +41,10 @@ async function lastPrunedSeq(db: Kysely<never>): Promise<number> {
   return found.rows[0]?.seq ?? 0
 }
 
-async function chainRows(db: Kysely<never>, from: number): Promise<{ seq: number; hash: string; bytes: number }> {
+async function chainRows(
+  db: Kysely<never>,
+  from: number,
+): Promise<{ seq: number; hash: string; bytes: number }> {
   let [seq, hash, bytes] = [from, GENESIS_HASH, 0]
   for (;;) {
     const { rows } = await sql<OldRow>`select seq, at, kind, task_id, node_id, caused_by, data from events
@@ -47,7 +52,16 @@ async function chainRows(db: Kysely<never>, from: number): Promise<{ seq: number
     if (rows.length === 0) return { seq, hash, bytes }
     const links: [number, string][] = []
     for (const row of rows) {
-      const canonical = canonicalEvent([row.seq, row.at, row.kind, row.task_id, row.node_id, row.caused_by, null, row.data])
+      const canonical = canonicalEvent([
+        row.seq,
+        row.at,
+        row.kind,
+        row.task_id,
+        row.node_id,
+        row.caused_by,
+        null,
+        row.data,
+      ])
       hash = nextHash(hash, canonical)
       bytes += eventBytes(canonical)
       seq = row.seq

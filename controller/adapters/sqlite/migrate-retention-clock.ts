@@ -22,7 +22,9 @@ export async function addRetentionClock(db: Kysely<never>, at: number): Promise<
     decision_number integer not null
   ) strict`.execute(db)
   const newest = await sql<{ at: number | null }>`select max(at) as at from
-    (select at from events where at <= ${at} union all select at from decisions where at <= ${at})`.execute(db)
+    (select at from events where at <= ${at} union all select at from decisions where at <= ${at})`.execute(
+    db,
+  )
   const newestAt = newest.rows[0]?.at ?? at
   const now = newestAt + Math.min(at - newestAt, DAY_MS)
   await sql`insert into retention_clock values (1, ${now}, ${at}, 0, 0)`.execute(db)
@@ -41,5 +43,7 @@ async function markHours(db: Kysely<never>, nowMs: number): Promise<void> {
       union all select min(at, ${now}) / ${hour}, 0, max(number) from decisions group by 1
     )
     select min((hour + 1) * ${hour}, ${now}), max(max(event_seq)) over before, max(max(decision_number)) over before
-    from hours group by hour window before as (order by hour rows unbounded preceding) order by hour`.execute(db)
+    from hours group by hour window before as (order by hour rows unbounded preceding) order by hour`.execute(
+    db,
+  )
 }

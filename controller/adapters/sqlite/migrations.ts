@@ -57,7 +57,10 @@ export async function migrate(
     await db.transaction().execute(async (step) => {
       await migration.up(step as unknown as Kysely<never>, at)
       await sealRows(step)
-      await step.insertInto('schema_version').values({ version: migration.version, name: migration.name, applied_at: at }).execute()
+      await step
+        .insertInto('schema_version')
+        .values({ version: migration.version, name: migration.name, applied_at: at })
+        .execute()
     })
   }
   return { from, to: migrations.length }
@@ -67,7 +70,11 @@ export async function migrate(
  * Which step the file stands at; 0 for one without tables. Only reads.
  * @throws StoreFault as `migrate` does.
  */
-export async function schemaVersion(db: Kysely<Schema>, path: string, migrations: readonly Migration[] = MIGRATIONS): Promise<number> {
+export async function schemaVersion(
+  db: Kysely<Schema>,
+  path: string,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<number> {
   const tables = await sql<{ name: string }>`select name from sqlite_schema where type = 'table'`.execute(db)
   if (tables.rows.length === 0) return 0
   if (!tables.rows.some((table) => table.name === 'schema_version')) throw new StoreFault(notOurs(path))
@@ -93,7 +100,9 @@ function notOurs(path: string): string {
 
 /** Records that were written before: nothing was held, ordered or in doubt then, and an earlier message confirmed what runs. */
 async function recordsOfLiveness(db: Kysely<never>): Promise<void> {
-  await sql`update tasks set record = json_insert(record, '$.clientWants', json('null')) where is_final = 0`.execute(db)
+  await sql`update tasks set record = json_insert(record, '$.clientWants', json('null')) where is_final = 0`.execute(
+    db,
+  )
   await sql`update tasks set record = json_insert(record,
     '$.placement.heldGrowth', json('null'), '$.placement.stopping', json('null'),
     '$.placement.confirmed', json(iif(json_extract(record, '$.placement.startedAt') is null, 'null', '{"bootCounter":0,"seq":0}')),
@@ -174,7 +183,9 @@ async function checksumColumns(db: Kysely<never>): Promise<void> {
 }
 
 async function historyTables(db: Kysely<never>): Promise<void> {
-  await sql`create table epochs (epoch integer primary key, first_event_seq integer not null) strict`.execute(db)
+  await sql`create table epochs (epoch integer primary key, first_event_seq integer not null) strict`.execute(
+    db,
+  )
   await sql`create table history (
     id integer primary key check (id = 1),
     store_id text not null,
@@ -262,9 +273,19 @@ async function firstTaskTable({ schema }: Kysely<never>): Promise<void> {
     .addColumn('record', 'text', (column) => column.notNull())
     .modifyEnd(sql`strict`)
     .execute()
-  await schema.createIndex('tasks_open').on('tasks').column('seq').where(sql.ref('is_final'), '=', 0).execute()
+  await schema
+    .createIndex('tasks_open')
+    .on('tasks')
+    .column('seq')
+    .where(sql.ref('is_final'), '=', 0)
+    .execute()
   // The name stands in the index so that a search by name reads no row that it does not show.
-  await schema.createIndex('tasks_final').on('tasks').columns(['state', 'seq', 'name']).where(sql.ref('is_final'), '=', 1).execute()
+  await schema
+    .createIndex('tasks_final')
+    .on('tasks')
+    .columns(['state', 'seq', 'name'])
+    .where(sql.ref('is_final'), '=', 1)
+    .execute()
   await schema
     .createIndex('tasks_final_by_owner')
     .on('tasks')
@@ -285,6 +306,16 @@ async function firstEventTable({ schema }: Kysely<never>): Promise<void> {
     .addColumn('data', 'text', (column) => column.notNull())
     .modifyEnd(sql`strict`)
     .execute()
-  await schema.createIndex('events_of_task').on('events').columns(['task_id', 'seq']).where(sql.ref('task_id'), 'is not', null).execute()
-  await schema.createIndex('events_of_node').on('events').columns(['node_id', 'seq']).where(sql.ref('node_id'), 'is not', null).execute()
+  await schema
+    .createIndex('events_of_task')
+    .on('events')
+    .columns(['task_id', 'seq'])
+    .where(sql.ref('task_id'), 'is not', null)
+    .execute()
+  await schema
+    .createIndex('events_of_node')
+    .on('events')
+    .columns(['node_id', 'seq'])
+    .where(sql.ref('node_id'), 'is not', null)
+    .execute()
 }

@@ -81,7 +81,8 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
     const lines = isNew ? [`made ${path}`] : []
     if (migrated.from !== migrated.to) lines.push(`${path}: schema ${migrated.from} → ${migrated.to}`)
     if (copy !== null) lines.push(`${copy} is the store as it was before`)
-    if (loss !== null) lines.push(`${path}: the loss up to mark ${loss.supersedes} is accepted; the controller is in recovery`)
+    if (loss !== null)
+      lines.push(`${path}: the loss up to mark ${loss.supersedes} is accepted; the controller is in recovery`)
     return { db, mark, storeId: current.storeId, lines, close }
   } catch (error) {
     close()
@@ -91,7 +92,11 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
 
 /** A second connection, for reads only: it sees what is committed and never waits for the writer. */
 export function openForReading(settings: WorkerSettings): Database.Database {
-  const db = new Database(realpathSync(settings.path), { readonly: true, fileMustExist: true, timeout: settings.busyTimeoutMs })
+  const db = new Database(realpathSync(settings.path), {
+    readonly: true,
+    fileMustExist: true,
+    timeout: settings.busyTimeoutMs,
+  })
   db.pragma('trusted_schema = off')
   // The first read takes the lock that store.ts counts on when it closes after a failure.
   db.pragma('schema_version')
@@ -104,7 +109,8 @@ function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
   makeDirectory(dirname(path))
   if (existsSync(path)) {
     const found = statSync(path)
-    if (found.isDirectory()) throw new StoreFault(`${path} is a directory and should be the store's file: move it away`)
+    if (found.isDirectory())
+      throw new StoreFault(`${path} is a directory and should be the store's file: move it away`)
     // The lock lies beside the file, so that links in two folders have two locks.
     if (found.nlink > 1)
       throw new StoreFault(
@@ -159,7 +165,9 @@ function acceptedLoss(continuity: Continuity, accepted: string | null): Recovery
     throw new StoreFault(refusal(continuity, accepted))
   }
   if (accepted === null) return null
-  throw new StoreFault(`No loss is there to accept: the store reaches its mark. Start without --accept-loss ${accepted}.`)
+  throw new StoreFault(
+    `No loss is there to accept: the store reaches its mark. Start without --accept-loss ${accepted}.`,
+  )
 }
 
 function lossOf(supersedes: string, highestEpoch: number): Recovery {
@@ -168,7 +176,8 @@ function lossOf(supersedes: string, highestEpoch: number): Recovery {
 
 function currentMark(db: Database.Database): FileMark {
   const { storeId, epoch, eventSeq, commits, chain } = readPosition(db, SCHEMA_VERSION)
-  if (storeId === null || chain === null) throw new Error('broken invariant: the store has no id, or no chain')
+  if (storeId === null || chain === null)
+    throw new Error('broken invariant: the store has no id, or no chain')
   return { storeId, epoch, eventSeq, commits, chain }
 }
 
@@ -181,6 +190,8 @@ function setUp(db: Database.Database, path: string, maxPages: number | null): vo
   // better-sqlite3 is built with NORMAL for WAL, which may lose the last commits on a power failure.
   db.pragma('synchronous = full')
   if (journal !== 'wal' || db.pragma('synchronous', { simple: true }) !== 2) {
-    throw new StoreFault(`${path} lies on a file system without shared memory (journal ${String(journal)}): name a local data directory`)
+    throw new StoreFault(
+      `${path} lies on a file system without shared memory (journal ${String(journal)}): name a local data directory`,
+    )
   }
 }

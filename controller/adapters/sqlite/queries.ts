@@ -13,8 +13,18 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
     const nodes = await at.selectFrom('nodes').select('record').orderBy('ordinal').orderBy('id').execute()
     const groups = await at.selectFrom('groups').select('record').orderBy('id').execute()
     const marks = await at.selectFrom('marks').selectAll().executeTakeFirst()
-    const tokens = await at.selectFrom('tokens').select('record').orderBy('created_at').orderBy('id').execute()
-    const lastAudit = await at.selectFrom('audits').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()
+    const tokens = await at
+      .selectFrom('tokens')
+      .select('record')
+      .orderBy('created_at')
+      .orderBy('id')
+      .execute()
+    const lastAudit = await at
+      .selectFrom('audits')
+      .select('seq')
+      .orderBy('seq', 'desc')
+      .limit(1)
+      .executeTakeFirst()
     const [config] = await configRevisions(at, { before: null, limit: 1 })
     const keys = await at.selectFrom('submission_keys').selectAll().orderBy('seq').execute()
     return {
@@ -25,7 +35,10 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
       tokens: tokens.map((row) => row.record),
       lastAuditSeq: lastAudit?.seq ?? 0,
       submissionKeys: keys.map((row) => [row.seq, row.key, row.body, row.task_id, row.at] as const),
-      marks: marks === undefined ? null : ([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision] as const),
+      marks:
+        marks === undefined
+          ? null
+          : ([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision] as const),
       ...(await readHistory(at)),
       finishedCounts: await finishedCountsQuery(at).execute(),
     }
@@ -55,7 +68,10 @@ export async function audits(db: Kysely<Schema>, query: AuditQuery): Promise<str
 }
 
 /** Newest first. */
-export async function configRevisions(db: Kysely<Schema>, { before, limit }: RevisionQuery): Promise<ConfigRow[]> {
+export async function configRevisions(
+  db: Kysely<Schema>,
+  { before, limit }: RevisionQuery,
+): Promise<ConfigRow[]> {
   let query = db.selectFrom('config_revisions').selectAll()
   if (before !== null) query = query.where('revision', '<', before)
   const rows = await query.orderBy('revision', 'desc').limit(limit).execute()
@@ -76,7 +92,11 @@ export function finishedCountsQuery(db: Kysely<Schema>) {
 
 export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, wanted: FinishedQuery) {
   const { owner, nameContains, nodeId, beforeSeq, afterSeq, isOldestFirst, limit } = wanted
-  let query = db.selectFrom('tasks').select(['seq', 'record']).where('is_final', '=', sql.lit(1)).where('state', '=', state)
+  let query = db
+    .selectFrom('tasks')
+    .select(['seq', 'record'])
+    .where('is_final', '=', sql.lit(1))
+    .where('state', '=', state)
   if (owner !== null) query = query.where('owner', '=', owner)
   if (nodeId !== null) query = query.where('node_id', '=', nodeId)
   if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
@@ -89,13 +109,17 @@ export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, wanted:
   return query.orderBy('seq', isOldestFirst ? 'asc' : 'desc').limit(limit)
 }
 
-export function auditsQuery(db: Kysely<Schema>, { beforeSeq, actor, action, outcome, targetContains, since, until, limit }: AuditQuery) {
+export function auditsQuery(
+  db: Kysely<Schema>,
+  { beforeSeq, actor, action, outcome, targetContains, since, until, limit }: AuditQuery,
+) {
   let query = db.selectFrom('audits').select('record')
   if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
   if (actor !== null) query = query.where('actor', '=', actor)
   if (action !== null) query = query.where('action', '=', action)
   if (outcome !== null) query = query.where('outcome', '=', outcome)
-  if (targetContains !== null) query = query.where(({ fn, val }) => fn<number>('instr', ['target', val(targetContains)]), '>', 0)
+  if (targetContains !== null)
+    query = query.where(({ fn, val }) => fn<number>('instr', ['target', val(targetContains)]), '>', 0)
   if (since !== null) query = query.where('at', '>=', since)
   if (until !== null) query = query.where('at', '<', until)
   return query.orderBy('seq', 'desc').limit(limit)

@@ -18,7 +18,10 @@ export interface Recovery extends RecoveryRecord {
 }
 
 /** In one transaction, on a store of the present schema. A start then makes a new mark. */
-export function enterRecovery(db: Database.Database, { reason, sinceWallMs, highestEpoch, supersedes }: Recovery): void {
+export function enterRecovery(
+  db: Database.Database,
+  { reason, sinceWallMs, highestEpoch, supersedes }: Recovery,
+): void {
   const epoch = highestEpoch + MIN_EPOCHS_AHEAD + randomInt(MAX_RANDOM_EPOCHS)
   db.transaction(() => {
     db.prepare<[number]>(
@@ -27,10 +30,8 @@ export function enterRecovery(db: Database.Database, { reason, sinceWallMs, high
        from event_chain where true
        on conflict (id) do update set epoch = excluded.epoch`,
     ).run(epoch)
-    db.prepare(`update history set commits = commits + 1, is_marked = 0, supersedes = ?, recovery_reason = ?, recovery_since = ?`).run(
-      supersedes,
-      reason,
-      sinceWallMs,
-    )
+    db.prepare(
+      `update history set commits = commits + 1, is_marked = 0, supersedes = ?, recovery_reason = ?, recovery_since = ?`,
+    ).run(supersedes, reason, sinceWallMs)
   })()
 }

@@ -40,7 +40,10 @@ export interface LostRecords {
 export async function previewRestore(backup: string, path: string): Promise<RestorePreview> {
   const found = readMark(path)
   const mark = found.is === 'there' ? found.slot.mark : null
-  const kept = await reading(backup, (db, schema) => ({ position: readPosition(db, schema), next: nextOf(db) }))
+  const kept = await reading(backup, (db, schema) => ({
+    position: readPosition(db, schema),
+    next: nextOf(db),
+  }))
   const { position } = kept
   const now = existsSync(path)
     ? await reading(path, (db, schema) => ({
@@ -91,7 +94,8 @@ function nextOf(db: Database.Database): Next {
 
 function lostRecords(db: Database.Database, backup: string, { taskSeq, revision }: Next): LostRecords {
   db.prepare('attach ? as kept').run(backup)
-  const count = (sql: string, value: number): number => db.prepare<[number], number>(sql).pluck().get(value) ?? 0
+  const count = (sql: string, value: number): number =>
+    db.prepare<[number], number>(sql).pluck().get(value) ?? 0
   return {
     tasks: count('select count(*) from main.tasks where seq >= ?', taskSeq),
     named: db
@@ -112,6 +116,9 @@ function lostRecords(db: Database.Database, backup: string, { taskSeq, revision 
 function hasEvent(db: Database.Database, schema: number, { eventSeq, chain }: StorePosition): boolean {
   const here = readPosition(db, schema)
   if (eventSeq === here.eventSeq) return chain === here.chain
-  const row = db.prepare<[number], string>('select lower(hex(hash)) from main.events where seq = ?').pluck().get(eventSeq)
+  const row = db
+    .prepare<[number], string>('select lower(hex(hash)) from main.events where seq = ?')
+    .pluck()
+    .get(eventSeq)
   return row === undefined ? eventSeq < here.eventSeq : row === chain
 }

@@ -31,13 +31,20 @@ export interface Restored {
 }
 
 /** @throws StoreFault, one line; the store is as it was then. */
-export async function restoreStore({ backup, path, isForced, at, busyTimeoutMs }: RestoreOptions): Promise<Restored> {
+export async function restoreStore({
+  backup,
+  path,
+  isForced,
+  at,
+  busyTimeoutMs,
+}: RestoreOptions): Promise<Restored> {
   const verdict = await requireWell(backup)
   try {
     makeDirectory(dirname(path))
     const lock = holdLock(path, busyTimeoutMs)
     try {
-      if (existsSync(path) && !isForced) throw new StoreFault(`there is a store at ${path}: with --force it is put aside and replaced`)
+      if (existsSync(path) && !isForced)
+        throw new StoreFault(`there is a store at ${path}: with --force it is put aside and replaced`)
       return { verdict, aside: await replace(backup, path, at) }
     } finally {
       lock.release()
@@ -52,7 +59,9 @@ export async function requireWell(backup: string): Promise<Verdict> {
   const verdict = await verifyStore(backup)
   const [first] = verdict.problems
   if (first === undefined) return verdict
-  throw new StoreFault(`${backup} is not restored: ${first} (${verdict.problems.length} problems; headroom verify tells all)`)
+  throw new StoreFault(
+    `${backup} is not restored: ${first} (${verdict.problems.length} problems; headroom verify tells all)`,
+  )
 }
 
 async function replace(backup: string, path: string, at: Date): Promise<string | null> {
@@ -115,7 +124,8 @@ function epochIn(path: string): number {
 /** The log first: a log beside another store would be taken for its own. */
 function putAside(path: string, at: Date): string | null {
   const aside = `${path}.before-restore-${at.toISOString().replaceAll(/[:.]/g, '-')}`
-  for (const suffix of ['-wal', '-shm']) if (existsSync(`${path}${suffix}`)) renameSync(`${path}${suffix}`, `${aside}${suffix}`)
+  for (const suffix of ['-wal', '-shm'])
+    if (existsSync(`${path}${suffix}`)) renameSync(`${path}${suffix}`, `${aside}${suffix}`)
   if (!existsSync(path)) return null
   renameSync(path, aside)
   return aside

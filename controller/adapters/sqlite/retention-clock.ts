@@ -95,7 +95,12 @@ export function openRetentionClock(db: Database.Database, ages: MaxAges, time: H
     forgetMarks(tables, ages, now)
   }
 
-  const allowance = (ageMs: number | null, column: 'eventSeq' | 'decisionNumber', credit: number, now: number): AgeAllowance => {
+  const allowance = (
+    ageMs: number | null,
+    column: 'eventSeq' | 'decisionNumber',
+    credit: number,
+    now: number,
+  ): AgeAllowance => {
     if (ageMs === null || credit < 1) return NOTHING_BY_AGE
     const mark = tables.markBefore.get(now - ageMs)
     return mark === undefined ? NOTHING_BY_AGE : { upTo: mark[column], rows: Math.floor(credit) }
@@ -159,7 +164,9 @@ function prepareTables(db: Database.Database) {
     lastMark: db.prepare<[], number | null>('select max(controller_ms) from retention_marks').pluck(),
     markBefore: db.prepare<[number], Mark>(`select controller_ms as controllerMs, event_seq as eventSeq,
       decision_number as decisionNumber from retention_marks where controller_ms <= ? order by controller_ms desc limit 1`),
-    putMark: db.prepare<unknown[]>('replace into retention_marks (controller_ms, event_seq, decision_number) values (?, ?, ?)'),
+    putMark: db.prepare<unknown[]>(
+      'replace into retention_marks (controller_ms, event_seq, decision_number) values (?, ?, ?)',
+    ),
     forgetMarks: db.prepare<[number]>('delete from retention_marks where controller_ms < ?'),
   }
 }

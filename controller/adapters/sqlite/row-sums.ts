@@ -33,7 +33,8 @@ export function summed(values: readonly Value[]): readonly Value[] {
  * @returns the first that is not as it was written, as part of a sentence; null: all are.
  */
 export function damagedRow(db: Database.Database): string | null {
-  const hasSums = db.prepare("select 1 from pragma_table_info('tasks') where name = 'sum'").get() !== undefined
+  const hasSums =
+    db.prepare("select 1 from pragma_table_info('tasks') where name = 'sum'").get() !== undefined
   for (const [table, columns] of Object.entries(SUMMED_COLUMNS)) {
     if (!hasSums) return null
     const found = db.pragma(`integrity_check(${table})`, { simple: true })
@@ -41,7 +42,8 @@ export function damagedRow(db: Database.Database): string | null {
     const rows = db.prepare<[], Value[]>(`select ${columns.join()}, sum from "${table}"`).raw()
     for (const row of rows.iterate()) {
       const sum = row.pop()
-      if (rowSum(row) !== sum) return `the row ${JSON.stringify(row[0])} of table ${table} is not as it was written`
+      if (rowSum(row) !== sum)
+        return `the row ${JSON.stringify(row[0])} of table ${table} is not as it was written`
     }
   }
   return null

@@ -60,7 +60,12 @@ export type AuditRow = readonly [
   record: string,
 ]
 export type SubmissionKeyRow = readonly [seq: number, key: string, body: string, taskId: string, at: number]
-export type MarksRow = readonly [epoch: number, nextTaskSeq: number, nextEventSeq: number, nextDecision: number]
+export type MarksRow = readonly [
+  epoch: number,
+  nextTaskSeq: number,
+  nextEventSeq: number,
+  nextDecision: number,
+]
 
 export interface AccessRows {
   readonly tokens: readonly TokenRow[]
@@ -78,7 +83,10 @@ export interface BatchRows {
   readonly events: readonly EventRow[]
   readonly decisions: readonly DecisionRow[]
   readonly access: AccessRows | null
-  readonly submissionKeys: { readonly added: readonly SubmissionKeyRow[]; readonly keptFromSeq: number } | null
+  readonly submissionKeys: {
+    readonly added: readonly SubmissionKeyRow[]
+    readonly keptFromSeq: number
+  } | null
   readonly endsRecovery: boolean
   readonly marks: MarksRow
 }
@@ -120,10 +128,22 @@ export function encodeBatch(batch: Batch): BatchRows {
 
 function encodeTask(task: TaskRecord): TaskRow {
   const nodeId = (isFinal(task.state) ? task.lastNodeId : task.placement?.nodeId) ?? null
-  return [task.seq, task.id, task.state, task.owner, nodeId, task.name, isFinal(task.state) ? 1 : 0, JSON.stringify(task)]
+  return [
+    task.seq,
+    task.id,
+    task.state,
+    task.owner,
+    nodeId,
+    task.name,
+    isFinal(task.state) ? 1 : 0,
+    JSON.stringify(task),
+  ]
 }
 
-function encodeSubmissionKeys({ added, keptFromSeq }: SubmissionKeyRecords): NonNullable<BatchRows['submissionKeys']> {
+function encodeSubmissionKeys({
+  added,
+  keptFromSeq,
+}: SubmissionKeyRecords): NonNullable<BatchRows['submissionKeys']> {
   return { added: added.map(({ seq, key, body, taskId, at }) => [seq, key, body, taskId, at]), keptFromSeq }
 }
 
@@ -132,7 +152,16 @@ function encodeConfig(config: ConfigRecord): ConfigRow {
 }
 
 function encodeEvent(event: Event): EventRow {
-  return [event.seq, event.at, event.kind, event.taskId, event.nodeId, event.causedBy, event.by, JSON.stringify(event.data)]
+  return [
+    event.seq,
+    event.at,
+    event.kind,
+    event.taskId,
+    event.nodeId,
+    event.causedBy,
+    event.by,
+    JSON.stringify(event.data),
+  ]
 }
 
 function encodeAccess({ tokens, revokedTokenIds, audits }: AccessRecords): AccessRows {
@@ -148,7 +177,8 @@ function encodeAccess({ tokens, revokedTokenIds, audits }: AccessRecords): Acces
 
 export function decodeState(rows: StoredRows): StoredState {
   const finishedCounts = { ...EMPTY_STATE.finishedCounts }
-  for (const { state, count } of rows.finishedCounts) finishedCounts[state as keyof typeof finishedCounts] = count
+  for (const { state, count } of rows.finishedCounts)
+    finishedCounts[state as keyof typeof finishedCounts] = count
   return {
     openTasks: rows.openTasks.map(decodeTask),
     nodes: rows.nodes.map((record) => JSON.parse(record) as NodeRecord),
@@ -156,7 +186,13 @@ export function decodeState(rows: StoredRows): StoredState {
     config: rows.config === null ? null : decodeConfig(rows.config),
     tokens: rows.tokens.map((record) => JSON.parse(record) as TokenRecord),
     lastAuditSeq: rows.lastAuditSeq,
-    submissionKeys: rows.submissionKeys.map(([seq, key, body, taskId, at]) => ({ seq, key, body, taskId, at })),
+    submissionKeys: rows.submissionKeys.map(([seq, key, body, taskId, at]) => ({
+      seq,
+      key,
+      body,
+      taskId,
+      at,
+    })),
     mark: rows.mark,
     recovery: rows.recovery,
     epochs: rows.epochs,
@@ -174,7 +210,16 @@ export function decodeConfig([revision, at, author, fields]: ConfigRow): ConfigR
 }
 
 export function decodeEvent([seq, at, kind, taskId, nodeId, causedBy, by, data]: EventRow): Event {
-  return { seq, at, kind: kind as EventKind, taskId, nodeId, causedBy, by, data: JSON.parse(data) as EventData }
+  return {
+    seq,
+    at,
+    kind: kind as EventKind,
+    taskId,
+    nodeId,
+    causedBy,
+    by,
+    data: JSON.parse(data) as EventData,
+  }
 }
 
 export function decodeAudit(record: string): AuditRecord {

@@ -27,7 +27,12 @@ export function serve<R extends { readonly op: string }>(
     try {
       port.postMessage({ number, ok: true, value: await answer(request) } satisfies Reply)
     } catch (error) {
-      port.postMessage({ number, ok: false, fault: faultOf(error, path).message, isGone: served === null } satisfies Reply)
+      port.postMessage({
+        number,
+        ok: false,
+        fault: faultOf(error, path).message,
+        isGone: served === null,
+      } satisfies Reply)
     }
     // The answer first: after close() it would not be sent.
     if (request.op === 'close' || served === null) port.close()

@@ -21,9 +21,13 @@ export function requireKind(db: Database.Database, path: string, schema: number,
     throw new StoreFault(`${path} has kind ${number}, which this version does not know: start a newer one`)
   if (kept === wanted || (kept === undefined && schema === 0)) return
   if (kept !== undefined) throw new StoreFault(otherKind(path, kept, wanted))
-  const { nodes, others } = db.prepare(ALL_SIMULATED).get() as { readonly nodes: number; readonly others: number }
+  const { nodes, others } = db.prepare(ALL_SIMULATED).get() as {
+    readonly nodes: number
+    readonly others: number
+  }
   if (others > 0 && wanted !== 'live') throw new StoreFault(otherKind(path, 'live', wanted))
-  if (others === 0 && nodes > 0 && wanted === 'live') throw new StoreFault(otherKind(path, 'simulated', wanted))
+  if (others === 0 && nodes > 0 && wanted === 'live')
+    throw new StoreFault(otherKind(path, 'simulated', wanted))
 }
 
 export function keepKind(db: Database.Database, kind: StoreKind): void {

@@ -34,7 +34,16 @@ export function markText({ epoch, eventSeq, commits, chain }: Omit<FileMark, 'st
 /** One line of text with its checksum. */
 export function encodeSlot({ generation, at, mark }: MarkSlot): Buffer {
   const { storeId, epoch, eventSeq, commits, chain } = mark
-  const json = JSON.stringify({ v: 1, generation, at, store: storeId, epoch, event: eventSeq, commits, chain })
+  const json = JSON.stringify({
+    v: 1,
+    generation,
+    at,
+    store: storeId,
+    epoch,
+    event: eventSeq,
+    commits,
+    chain,
+  })
   return Buffer.from(`${`${json} ${sumOf(json)}`.padEnd(TEXT_BYTES - 1)}\n`)
 }
 
@@ -43,7 +52,9 @@ export function decodeSlot(bytes: Buffer): MarkSlot | null {
   const text = bytes.toString('latin1', 0, TEXT_BYTES).trimEnd()
   const json = text.slice(0, -SUM_DIGITS - 1)
   if (json === '' || text !== `${json} ${sumOf(json)}`) return null
-  const { generation, at, store, epoch, event, commits, chain } = JSON.parse(json) as Readonly<Record<string, unknown>>
+  const { generation, at, store, epoch, event, commits, chain } = JSON.parse(json) as Readonly<
+    Record<string, unknown>
+  >
   const mark = { storeId: store, epoch, eventSeq: event, commits, chain } as FileMark
   return { generation: generation as number, at: at as number, mark }
 }

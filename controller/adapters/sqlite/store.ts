@@ -73,7 +73,9 @@ interface Threads {
 export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
   const settings = settingsOf(options)
   const threads = start(settings, options.log)
-  const queue = createCommitQueue(timed((batches) => threads.writer.ask({ op: 'commit', batches }), options.onCommit))
+  const queue = createCommitQueue(
+    timed((batches) => threads.writer.ask({ op: 'commit', batches }), options.onCommit),
+  )
   const ask = askWhenOpen(threads)
   let closed: Promise<void> | null = null
   return {
@@ -109,7 +111,8 @@ function timed(write: Write, onCommit: SqliteStoreOptions['onCommit']): Write {
 function settingsOf(options: SqliteStoreOptions): WorkerSettings {
   const { dataDir, path, busyTimeoutMs = BUSY_TIMEOUT_MS, maxPages } = options
   const { retainDecisions = RETAIN_DECISIONS, retainDecisionsMs = RETAIN_DECISIONS_MS } = options
-  if ((dataDir === undefined) === (path === undefined)) throw new TypeError('a SQLite store needs either dataDir or path')
+  if ((dataDir === undefined) === (path === undefined))
+    throw new TypeError('a SQLite store needs either dataDir or path')
   requireWhole('busyTimeoutMs', busyTimeoutMs, 0)
   if (maxPages !== undefined) requireWhole('maxPages', maxPages, 1)
   requireWhole('retainDecisions', retainDecisions, 1)
@@ -126,7 +129,11 @@ function settingsOf(options: SqliteStoreOptions): WorkerSettings {
   }
 }
 
-function retentionOf({ retainEvents = RETAIN_EVENTS, retainEventBytes, retainEventsMs }: SqliteStoreOptions): EventRetention {
+function retentionOf({
+  retainEvents = RETAIN_EVENTS,
+  retainEventBytes,
+  retainEventsMs,
+}: SqliteStoreOptions): EventRetention {
   for (const [name, value] of Object.entries({ retainEvents, retainEventBytes, retainEventsMs })) {
     if (value !== undefined) requireWhole(name, value, 1)
   }
@@ -134,7 +141,8 @@ function retentionOf({ retainEvents = RETAIN_EVENTS, retainEventBytes, retainEve
 }
 
 function requireWhole(name: string, value: number, min: number): void {
-  if (!Number.isSafeInteger(value) || value < min) throw new TypeError(`${name} must be a whole number from ${min}, not ${value}`)
+  if (!Number.isSafeInteger(value) || value < min)
+    throw new TypeError(`${name} must be a whole number from ${min}, not ${value}`)
 }
 
 function start(settings: WorkerSettings, log: SqliteStoreOptions['log']): Threads {
@@ -148,7 +156,10 @@ function start(settings: WorkerSettings, log: SqliteStoreOptions['log']): Thread
 }
 
 /** The writer makes, checks and migrates the file before the reader looks at it; both threads start meanwhile. */
-async function open({ writer, reader }: Omit<Threads, 'opened'>, log: SqliteStoreOptions['log']): Promise<void> {
+async function open(
+  { writer, reader }: Omit<Threads, 'opened'>,
+  log: SqliteStoreOptions['log'],
+): Promise<void> {
   try {
     const lines = await writer.open()
     for (const line of lines) log?.(line)
@@ -200,7 +211,10 @@ function readsOf(ask: Reader['ask']): StoreReads {
  * closes last then, and it cannot write.
  */
 async function close(path: string, queue: CommitQueue, { writer, reader, opened }: Threads): Promise<void> {
-  await Promise.all([queue.end(new StoreFault(`${path}: the store is closed`)), opened.catch(() => undefined)])
+  await Promise.all([
+    queue.end(new StoreFault(`${path}: the store is closed`)),
+    opened.catch(() => undefined),
+  ])
   if (queue.hasFailed()) await writer.close()
   await reader.close()
   await writer.close()

@@ -53,7 +53,9 @@ export function verifyEvents(path: string, noted: readonly NotedLink[] = []): Ve
 
 function verify(db: Database.Database, path: string, noted: readonly NotedLink[]): Verification {
   if (!hasTable(db, 'event_chain')) {
-    throw new StoreFault(`${path} has no chain of events: it was written by an earlier version (starting the controller makes one)`)
+    throw new StoreFault(
+      `${path} has no chain of events: it was written by an earlier version (starting the controller makes one)`,
+    )
   }
   const ends = readChainEnds(db)
   const nextSeq = db.prepare<[], number | null>('select next_event_seq from marks').pluck().get() ?? 1
@@ -64,19 +66,31 @@ type ChainedRow = [...EventRow, hash: string]
 
 function rowsOf(db: Database.Database): Iterable<ChainedRow> {
   return db
-    .prepare<[], ChainedRow>('select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) from events order by seq')
+    .prepare<[], ChainedRow>(
+      'select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) from events order by seq',
+    )
     .raw()
     .iterate()
 }
 
-function verifyRows(rows: Iterable<ChainedRow>, ends: ChainEnds, nextSeq: number, noted: ReadonlyMap<number, string>): Verification {
+function verifyRows(
+  rows: Iterable<ChainedRow>,
+  ends: ChainEnds,
+  nextSeq: number,
+  noted: ReadonlyMap<number, string>,
+): Verification {
   let [seq, hash, events] = [ends.prunedSeq, ends.prunedHash, 0]
   const gone = [...noted.keys()].find((each) => each < seq)
   if (gone !== undefined)
-    return broken(gone, 'it was noted, and retention has removed it since, so that nothing can be said: note a later one')
-  if (isContradicted(noted, seq, hash)) return broken(seq, 'the hash of the last pruned event is another than the one noted')
+    return broken(
+      gone,
+      'it was noted, and retention has removed it since, so that nothing can be said: note a later one',
+    )
+  if (isContradicted(noted, seq, hash))
+    return broken(seq, 'the hash of the last pruned event is another than the one noted')
   for (const [rowSeq, at, kind, taskId, nodeId, causedBy, by, data, stored] of rows) {
-    if (rowSeq <= seq) return broken(rowSeq, `it stands before event ${seq + 1}, the first that should be there`)
+    if (rowSeq <= seq)
+      return broken(rowSeq, `it stands before event ${seq + 1}, the first that should be there`)
     if (rowSeq !== seq + 1) return broken(seq + 1, `it is missing: event ${rowSeq} is the next`)
     seq = rowSeq
     hash = nextHash(hash, canonicalEvent([rowSeq, at, kind, taskId, nodeId, causedBy, by, data]))
@@ -86,7 +100,8 @@ function verifyRows(rows: Iterable<ChainedRow>, ends: ChainEnds, nextSeq: number
   }
   const newestKnown = Math.max(ends.headSeq, nextSeq - 1)
   if (seq < newestKnown) return broken(seq + 1, `it is missing, and so is all up to event ${newestKnown}`)
-  if (seq > newestKnown || hash !== ends.headHash) return broken(seq, `the chain should end with event ${ends.headSeq}, ${ends.headHash}`)
+  if (seq > newestKnown || hash !== ends.headHash)
+    return broken(seq, `the chain should end with event ${ends.headSeq}, ${ends.headHash}`)
   const unseen = [...noted.keys()].find((each) => each > seq)
   if (unseen !== undefined) return broken(unseen, 'it was noted, and the log ends before it')
   const firstSeq = events === 0 ? null : seq - events + 1

@@ -6,10 +6,27 @@ import { isFinal, type TaskState } from '../../domain/task.ts'
 /** So many problems are told of one kind. */
 export const MAX_TOLD = 20
 
-const STATES: readonly TaskState[] = ['pending', 'assigned', 'running', 'unreachable', 'completed', 'failed', 'cancelled', 'lost']
+const STATES: readonly TaskState[] = [
+  'pending',
+  'assigned',
+  'running',
+  'unreachable',
+  'completed',
+  'failed',
+  'cancelled',
+  'lost',
+]
 
 export function recordProblems(db: Database.Database): readonly string[] {
-  return [markProblems, taskProblems, placementProblems, nodeProblems, groupProblems, configProblems, eventProblems].flatMap((check) => {
+  return [
+    markProblems,
+    taskProblems,
+    placementProblems,
+    nodeProblems,
+    groupProblems,
+    configProblems,
+    eventProblems,
+  ].flatMap((check) => {
     const problems = check(db)
     if (problems.length <= MAX_TOLD) return problems
     return [...problems.slice(0, MAX_TOLD), `… and ${problems.length - MAX_TOLD} more of this kind`]
@@ -18,14 +35,20 @@ export function recordProblems(db: Database.Database): readonly string[] {
 
 /** Numbers that are given once must all be below the marks. */
 function markProblems(db: Database.Database): readonly string[] {
-  const marks = db.prepare<[], { next_task_seq: number; next_event_seq: number }>('select next_task_seq, next_event_seq from marks').get()
+  const marks = db
+    .prepare<[], { next_task_seq: number; next_event_seq: number }>(
+      'select next_task_seq, next_event_seq from marks',
+    )
+    .get()
   const last = db.prepare<[], { task: number | null; event: number | null }>(
     'select (select max(seq) from tasks) as task, (select max(seq) from events) as event',
   )
   const { task = null, event = null } = last.get() ?? {}
-  if (marks === undefined) return task === null && event === null ? [] : ['marks: there are none, and there are tasks or events']
+  if (marks === undefined)
+    return task === null && event === null ? [] : ['marks: there are none, and there are tasks or events']
   const problems: string[] = []
-  if ((task ?? 0) >= marks.next_task_seq) problems.push(`marks: the next task is ${marks.next_task_seq}, and there is a task ${task}`)
+  if ((task ?? 0) >= marks.next_task_seq)
+    problems.push(`marks: the next task is ${marks.next_task_seq}, and there is a task ${task}`)
   if ((event ?? 0) >= marks.next_event_seq)
     problems.push(`marks: the next event is ${marks.next_event_seq}, and there is an event ${event}`)
   return problems
@@ -67,7 +90,9 @@ function placementProblems(db: Database.Database): readonly string[] {
     const taken = JSON.parse(gpus ?? '[]') as readonly number[]
     if (node === null) problems.push(`task ${id}: it is placed on node ${node_id}, which there is not`)
     else if (taken.length === 0 || taken.some((index) => index >= gpuCount)) {
-      problems.push(`task ${id}: it is placed on GPUs [${taken.join()}] of node ${node_id}, which has ${gpuCount}`)
+      problems.push(
+        `task ${id}: it is placed on GPUs [${taken.join()}] of node ${node_id}, which has ${gpuCount}`,
+      )
     }
   }
   return problems
@@ -81,7 +106,9 @@ function gpuCountOf(node: string | null): number {
 
 function nodeProblems(db: Database.Database): readonly string[] {
   const rows = db
-    .prepare<[], { id: string; ordinal: number; record: string }>('select id, ordinal, record from nodes order by ordinal')
+    .prepare<[], { id: string; ordinal: number; record: string }>(
+      'select id, ordinal, record from nodes order by ordinal',
+    )
     .all()
   return rows.flatMap(({ id, ordinal, record }, i) => {
     const node = parsed(record) as { readonly id?: unknown; readonly ordinal?: unknown } | null
@@ -94,14 +121,18 @@ function groupProblems(db: Database.Database): readonly string[] {
   const rows = db.prepare<[], { id: string; record: string }>('select id, record from groups').all()
   return rows.flatMap(({ id, record }) => {
     const group = parsed(record) as { readonly id?: unknown; readonly nodeIds?: unknown } | null
-    return group?.id === id && Array.isArray(group.nodeIds) ? [] : [`group ${id}: its record is of another group`]
+    return group?.id === id && Array.isArray(group.nodeIds)
+      ? []
+      : [`group ${id}: its record is of another group`]
   })
 }
 
 /** The live one is the newest; an older program may have known fewer fields. */
 function configProblems(db: Database.Database): readonly string[] {
   const newest = db
-    .prepare<[], { revision: number; fields: string }>('select revision, fields from config_revisions order by revision desc')
+    .prepare<[], { revision: number; fields: string }>(
+      'select revision, fields from config_revisions order by revision desc',
+    )
     .get()
   if (newest === undefined) return []
   const fields = parsed(newest.fields) as Readonly<Record<string, unknown>> | null

@@ -34,7 +34,10 @@ export async function verifyStore(path: string, busyTimeoutMs = 2_000): Promise<
     db.pragma('trusted_schema = off')
     db.exec('begin')
     const verdict = await verdictOf(db, path)
-    return { ...verdict, problems: [...verdict.problems, ...continuityProblems(db, path, verdict.schema, found)] }
+    return {
+      ...verdict,
+      problems: [...verdict.problems, ...continuityProblems(db, path, verdict.schema, found)],
+    }
   } catch (error) {
     throw faultOf(error, path)
   } finally {
@@ -43,7 +46,12 @@ export async function verifyStore(path: string, busyTimeoutMs = 2_000): Promise<
 }
 
 /** Of the store of a data folder alone: a backup has no mark beside it. */
-function continuityProblems(db: Database.Database, path: string, schema: number, found: FoundMark): readonly string[] {
+function continuityProblems(
+  db: Database.Database,
+  path: string,
+  schema: number,
+  found: FoundMark,
+): readonly string[] {
   if (schema === 0 || !existsSync(markOf(path))) return []
   const continuity = compareWithMark(db, path, readPosition(db, schema), found)
   return continuity.is === 'broken' ? [`mark: ${refusal(continuity)}`] : []
@@ -52,11 +60,20 @@ function continuityProblems(db: Database.Database, path: string, schema: number,
 async function verdictOf(db: Database.Database, path: string): Promise<Verdict> {
   const pages = db.pragma(`integrity_check(${MAX_TOLD})`) as readonly { readonly integrity_check: string }[]
   const damage = pages.map((row) => row.integrity_check).filter((text) => text !== 'ok')
-  if (damage.length > 0) return { schema: 0, epoch: 0, tasks: 0, events: 0, nodes: 0, problems: damage.map((text) => `damaged: ${text}`) }
+  if (damage.length > 0)
+    return {
+      schema: 0,
+      epoch: 0,
+      tasks: 0,
+      events: 0,
+      nodes: 0,
+      problems: damage.map((text) => `damaged: ${text}`),
+    }
   const schema = await schemaVersion(kyselyOf(db), path)
   if (schema === 0) throw new StoreFault(`${path} is empty: no store was ever made there`)
   const structure = await structureProblems(db, schema)
-  const count = (table: string): number => db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
+  const count = (table: string): number =>
+    db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
   if (structure.length > 0) return { schema, epoch: 0, tasks: 0, events: 0, nodes: 0, problems: structure }
   return {
     schema,
@@ -90,6 +107,10 @@ async function structureProblems(db: Database.Database, schema: number): Promise
 }
 
 function objectsOf(db: Database.Database): readonly (readonly [name: string, sql: string | null])[] {
-  const rows = db.prepare<[], { name: string; type: string; sql: string | null }>('select name, type, sql from sqlite_schema').all()
+  const rows = db
+    .prepare<[], { name: string; type: string; sql: string | null }>(
+      'select name, type, sql from sqlite_schema',
+    )
+    .all()
   return rows.map(({ name, type, sql }) => [`${type} ${name}`, sql])
 }

@@ -23,8 +23,14 @@ interface Waiting {
 }
 
 /** @param name of the file beside this one, without its extension: sources run as .ts, an installed package as .js. */
-export function createWorkerLink<R extends { readonly op: keyof Answers }>(name: string, settings: WorkerSettings): WorkerLink<R> {
-  const worker = new Worker(new URL(`./${name}${extname(import.meta.url)}`, import.meta.url), { workerData: settings, name })
+export function createWorkerLink<R extends { readonly op: keyof Answers }>(
+  name: string,
+  settings: WorkerSettings,
+): WorkerLink<R> {
+  const worker = new Worker(new URL(`./${name}${extname(import.meta.url)}`, import.meta.url), {
+    workerData: settings,
+    name,
+  })
   const waiting = new Map<number, Waiting>()
   let lastNumber = 0
   let gone: StoreFault | null = null

@@ -61,7 +61,12 @@ export function createWriter(
     ends = written.events.ends
     keptDecisions = written.decisions.kept
     lastDecision = written.lastDecision
-    return { epoch: batches.at(-1)?.marks[0] ?? 0, eventSeq: ends.headSeq, chain: ends.headHash, commits: written.commits }
+    return {
+      epoch: batches.at(-1)?.marks[0] ?? 0,
+      eventSeq: ends.headSeq,
+      chain: ends.headHash,
+      commits: written.commits,
+    }
   }
 }
 
@@ -108,7 +113,17 @@ function prepareAll(db: Database.Database): Statements {
     putTask: prepare(
       q
         .insertInto('tasks')
-        .values({ seq: 0, id: '', state: '', owner: '', node_id: '', name: '', is_final: 0, record: '', sum: 0 })
+        .values({
+          seq: 0,
+          id: '',
+          state: '',
+          owner: '',
+          node_id: '',
+          name: '',
+          is_final: 0,
+          record: '',
+          sum: 0,
+        })
         .onConflict((at) =>
           at.column('id').doUpdateSet(({ ref }) => ({
             state: ref('excluded.state'),
@@ -125,9 +140,13 @@ function prepareAll(db: Database.Database): Statements {
     deleteNode: prepare(q.deleteFrom('nodes').where('id', '=', '')),
     putGroup: prepare(q.replaceInto('groups').values({ id: '', record: '', sum: 0 })),
     deleteGroup: prepare(q.deleteFrom('groups').where('id', '=', '')),
-    putConfig: prepare(q.replaceInto('config_revisions').values({ revision: 0, at: 0, author: '', fields: '', sum: 0 })),
+    putConfig: prepare(
+      q.replaceInto('config_revisions').values({ revision: 0, at: 0, author: '', fields: '', sum: 0 }),
+    ),
     pruneConfigs: prepare(q.deleteFrom('config_revisions').where('revision', '<=', 0)),
-    addKey: prepare(q.replaceInto('submission_keys').values({ seq: 0, key: '', body: '', task_id: '', at: 0, sum: 0 })),
+    addKey: prepare(
+      q.replaceInto('submission_keys').values({ seq: 0, key: '', body: '', task_id: '', at: 0, sum: 0 }),
+    ),
     forgetKeys: prepare(q.deleteFrom('submission_keys').where('seq', '<', 0)),
     putMarks: preparePutMarks(db),
   }

@@ -31,7 +31,10 @@ export const ANONYMOUS_REQUESTS_PER_SECOND = 100
 export interface Access {
   readonly book: AccessBook | null
   readonly now: () => Instant
-  readonly authenticator: Pick<Authenticator, 'isRequired' | 'callerOf' | 'knownCaller' | 'isGood' | 'hasAdmin'>
+  readonly authenticator: Pick<
+    Authenticator,
+    'isRequired' | 'callerOf' | 'knownCaller' | 'isGood' | 'hasAdmin'
+  >
   readonly signIn: SignIn | null
   readonly hosts: HostRules
   readonly ofTokens: RateLimiter

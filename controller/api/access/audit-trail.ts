@@ -15,7 +15,10 @@ const ACCESS_CODES: ReadonlySet<string> = new Set([
   'too_many_requests',
 ])
 
-export type AuditSubject = Pick<AuditEntry, 'kind' | 'actor' | 'role' | 'tokenId' | 'address' | 'requestId' | 'action' | 'target'>
+export type AuditSubject = Pick<
+  AuditEntry,
+  'kind' | 'actor' | 'role' | 'tokenId' | 'address' | 'requestId' | 'action' | 'target'
+>
 
 export class AuditTrail {
   readonly #book: AccessBook
@@ -29,7 +32,14 @@ export class AuditTrail {
 
   /** It is let in and will now be carried out. Answers the entry's number. */
   begin(subject: AuditSubject): number {
-    return this.#book.begin({ ...cut(subject), at: this.#now(), outcome: 'accepted', status: null, code: null, leftOut: 0 })
+    return this.#book.begin({
+      ...cut(subject),
+      at: this.#now(),
+      outcome: 'accepted',
+      status: null,
+      code: null,
+      leftOut: 0,
+    })
   }
 
   /** @param begun its number, if it was let in; null: it was refused before. */
@@ -41,13 +51,24 @@ export class AuditTrail {
     const outcome = status >= 500 ? 'failed' : 'refused'
     const entry = { ...cut(subject), at: this.#now(), outcome, status, code } as const
     if (begun !== null) this.#book.amend(begun, { ...entry, leftOut: 0 })
-    else this.#refuse({ ...entry, kind: isOfAccess(code) ? 'refusal' : subject.kind }, subject.tokenId ?? subject.address ?? '')
+    else
+      this.#refuse(
+        { ...entry, kind: isOfAccess(code) ? 'refusal' : subject.kind },
+        subject.tokenId ?? subject.address ?? '',
+      )
   }
 
   /** A message of a node or a client that was refused (specification of the wire: it names somebody whom its subject does not). */
   messageRefused(sender: string | null, reason: string): void {
     const nobody = { role: null, tokenId: null, address: null, requestId: null, status: null }
-    const what = { kind: 'refusal', actor: sender, action: 'message', target: reason, outcome: 'refused', code: reason } as const
+    const what = {
+      kind: 'refusal',
+      actor: sender,
+      action: 'message',
+      target: reason,
+      outcome: 'refused',
+      code: reason,
+    } as const
     this.#refuse({ ...nobody, ...what, at: this.#now() }, `message ${reason} ${sender ?? ''}`)
   }
 
@@ -62,5 +83,7 @@ export function isOfAccess(code: string | null): boolean {
 }
 
 function cut(subject: AuditSubject): AuditSubject {
-  return subject.target.length <= MAX_TARGET ? subject : { ...subject, target: `${subject.target.slice(0, MAX_TARGET)}…` }
+  return subject.target.length <= MAX_TARGET
+    ? subject
+    : { ...subject, target: `${subject.target.slice(0, MAX_TARGET)}…` }
 }

@@ -16,7 +16,10 @@ declare module 'fastify' {
 }
 
 /** @returns what has to be told of every answer once it is complete. */
-export function addAuditing(app: FastifyInstance, trail: AuditTrail | null): (request: FastifyRequest, status: number) => void {
+export function addAuditing(
+  app: FastifyInstance,
+  trail: AuditTrail | null,
+): (request: FastifyRequest, status: number) => void {
   app.decorateRequest('auditSeq', null)
   app.decorateRequest('problem', null)
   if (trail === null) return () => {}

@@ -52,7 +52,9 @@ export class Authenticator {
       const caller = this.#signedIn(cookie)
       if (caller !== null) return caller
       throw unauthorized(
-        this.#options.signIn ? 'Sign in, or send a token: Authorization: Bearer …' : 'Send a token: Authorization: Bearer …',
+        this.#options.signIn
+          ? 'Sign in, or send a token: Authorization: Bearer …'
+          : 'Send a token: Authorization: Bearer …',
       )
     }
     const secret = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization)?.[1]
@@ -107,5 +109,7 @@ export class Authenticator {
 }
 
 function unauthorized(detail: string): ApiProblem {
-  return new ApiProblem('unauthorized', detail, { headers: { 'www-authenticate': 'Bearer realm="headroom"' } })
+  return new ApiProblem('unauthorized', detail, {
+    headers: { 'www-authenticate': 'Bearer realm="headroom"' },
+  })
 }

@@ -23,6 +23,9 @@ export function cookieIn(header: string | undefined, name: string): string | nul
 }
 
 /** No script reads it. */
-export function cookieText(name: string, { value, path, maxAgeSeconds, sameSite, isSecure }: CookieFields): string {
+export function cookieText(
+  name: string,
+  { value, path, maxAgeSeconds, sameSite, isSecure }: CookieFields,
+): string {
   return `${name}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=${sameSite}${isSecure ? '; Secure' : ''}`
 }

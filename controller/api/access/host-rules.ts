@@ -17,8 +17,10 @@ export function hostRules(allowed: readonly string[]): HostRules {
   const isAny = allowed.includes('*')
   const names = new Set(allowed.map((name) => name.toLowerCase()))
   const suffixes = [...names].filter((name) => name.startsWith('*.')).map((name) => name.slice(1))
-  const isConfigured = (name: string): boolean => names.has(name) || suffixes.some((suffix) => name.endsWith(suffix))
-  const isExpected = (name: string): boolean => isAny || isLoopbackName(name) || isIP(name) !== 0 || isConfigured(name)
+  const isConfigured = (name: string): boolean =>
+    names.has(name) || suffixes.some((suffix) => name.endsWith(suffix))
+  const isExpected = (name: string): boolean =>
+    isAny || isLoopbackName(name) || isIP(name) !== 0 || isConfigured(name)
   // Browsers and clients send the same few again and again.
   const known = new Set<string>()
   return {
@@ -50,6 +52,12 @@ function nameIn(host: string): string | null {
 }
 
 function misdirected(host: string | undefined): ApiProblem {
-  const shown = host === undefined ? 'The request names no host' : `This server is not known as ${JSON.stringify(host.slice(0, 100))}`
-  return new ApiProblem('misdirected_request', `${shown}; its names are set with CONTROLLER_HTTP_ALLOWED_HOSTS.`)
+  const shown =
+    host === undefined
+      ? 'The request names no host'
+      : `This server is not known as ${JSON.stringify(host.slice(0, 100))}`
+  return new ApiProblem(
+    'misdirected_request',
+    `${shown}; its names are set with CONTROLLER_HTTP_ALLOWED_HOSTS.`,
+  )
 }

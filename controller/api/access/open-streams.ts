@@ -31,7 +31,10 @@ export function endStreamsWithTheirTokens(
   }
 }
 
-export function endStale(tokenOf: ReadonlyMap<ServerResponse, string>, authenticator: Pick<Authenticator, 'isGood'>): void {
+export function endStale(
+  tokenOf: ReadonlyMap<ServerResponse, string>,
+  authenticator: Pick<Authenticator, 'isGood'>,
+): void {
   for (const [response, tokenId] of tokenOf) if (!authenticator.isGood(tokenId)) response.destroy()
 }
 

@@ -58,7 +58,9 @@ export class SignIn {
   }
 
   /** @param returnTo a path of this server. Rejects with ProviderFault. */
-  async begin(returnTo: string): Promise<{ readonly url: string; readonly id: string; readonly maxAgeSeconds: number }> {
+  async begin(
+    returnTo: string,
+  ): Promise<{ readonly url: string; readonly id: string; readonly maxAgeSeconds: number }> {
     const { url, checks } = await this.#options.provider.begin()
     const oldest = this.#pending.size >= MAX_PENDING ? this.#pending.keys().next() : null
     if (oldest?.done === false) this.#pending.delete(oldest.value)
@@ -73,24 +75,37 @@ export class SignIn {
     const pending = id === null ? undefined : this.#pending.get(id)
     if (id !== null) this.#pending.delete(id)
     if (pending === undefined || pending.expiresAt <= now()) {
-      return { ok: false, failure: 'expired', why: 'this browser did not begin to sign in here within ten minutes' }
+      return {
+        ok: false,
+        failure: 'expired',
+        why: 'this browser did not begin to sign in here within ten minutes',
+      }
     }
     try {
       const { claims, lookedIn } = await provider.finish(query, pending.checks, claimsNeeded(rules))
       const person = personOf(claims, rules)
       if (!person.ok) {
-        const place = person.missing === null ? '' : ` (looked for in ${lookedIn}; does CONTROLLER_OIDC_SCOPE ask for it?)`
+        const place =
+          person.missing === null
+            ? ''
+            : ` (looked for in ${lookedIn}; does CONTROLLER_OIDC_SCOPE ask for it?)`
         return { ok: false, failure: 'no_role', why: `${person.why}${place}` }
       }
       return { ok: true, ...sessions.begin(person.name, person.role), returnTo: pending.returnTo }
     } catch (error) {
       if (!(error instanceof ProviderFault)) throw error
-      return { ok: false, failure: error.kind === 'denied' ? 'denied' : 'provider_unreachable', why: error.message }
+      return {
+        ok: false,
+        failure: error.kind === 'denied' ? 'denied' : 'provider_unreachable',
+        why: error.message,
+      }
     }
   }
 }
 
 /** Only a path of this server; anything else would let a link send people elsewhere once they have signed in. */
 export function ownPath(path: string | undefined): string {
-  return path !== undefined && /^\/(?![/\\])[\x21-\x7e]{0,2000}$/.test(path) && !path.includes('\\') ? path : '/'
+  return path !== undefined && /^\/(?![/\\])[\x21-\x7e]{0,2000}$/.test(path) && !path.includes('\\')
+    ? path
+    : '/'
 }

@@ -23,7 +23,9 @@ export interface NewSecret {
 }
 
 export function newSecret(): NewSecret {
-  const id = [...randomBytes(ID_CHARACTERS)].map((byte) => ID_ALPHABET.charAt(byte % ID_ALPHABET.length)).join('')
+  const id = [...randomBytes(ID_CHARACTERS)]
+    .map((byte) => ID_ALPHABET.charAt(byte % ID_ALPHABET.length))
+    .join('')
   const secret = `headroom_${id}_${randomBytes(SECRET_BYTES).toString('base64url')}`
   return { id, secret, hash: hashOf(secret) }
 }

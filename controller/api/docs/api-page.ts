@@ -25,7 +25,9 @@ interface Operation {
   readonly 'x-origin'?: string
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> }
-  readonly responses: Readonly<Record<string, { readonly description?: string; readonly content?: Readonly<Record<string, Media>> }>>
+  readonly responses: Readonly<
+    Record<string, { readonly description?: string; readonly content?: Readonly<Record<string, Media>> }>
+  >
 }
 
 export interface OpenApiDocument extends SchemaDocument {
@@ -46,7 +48,11 @@ export function apiPage(document: OpenApiDocument, styleHref: string, documentHr
   const routes = Object.entries(document.paths)
     .filter(([path]) => path.startsWith('/api/'))
     .flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, operation]): Route => ({ method: method.toUpperCase(), path, operation })),
+      Object.entries(methods).map(([method, operation]): Route => ({
+        method: method.toUpperCase(),
+        path,
+        operation,
+      })),
     )
   const sections = tags.map(({ name, description = '' }) => ({
     name,
@@ -86,7 +92,10 @@ ${routes.map((route) => routeOf(route, document)).join('\n')}
 
 function routeOf({ method, path, operation }: Route, document: OpenApiDocument): string {
   const { operationId, summary = '', description = '', parameters = [], requestBody, responses } = operation
-  const chips = [operation['x-role'] ?? 'public', operation['x-origin'] === 'project' ? '' : 'specification'].filter((chip) => chip !== '')
+  const chips = [
+    operation['x-role'] ?? 'public',
+    operation['x-origin'] === 'project' ? '' : 'specification',
+  ].filter((chip) => chip !== '')
   return `<details id="${escapeHtml(operationId)}">
 <summary><b class="${method.toLowerCase()}">${method}</b> <code>${escapeHtml(path)}</code> <span>${escapeHtml(summary)}</span> ${chips.map((chip) => `<i>${escapeHtml(chip)}</i>`).join(' ')}</summary>
 ${description === '' ? '' : `<p>${escapeHtml(description)}</p>`}
@@ -107,20 +116,36 @@ function parametersOf(parameters: readonly Parameter[], document: OpenApiDocumen
       { ...schema, ...(description === undefined ? {} : { description }) },
     ]),
   )
-  const required = parameters.filter((each) => each.required === true).map(({ name, in: place }) => `${name} (${place})`)
+  const required = parameters
+    .filter((each) => each.required === true)
+    .map(({ name, in: place }) => `${name} (${place})`)
   return `<h3>Parameters</h3>${tableOf({ type: 'object', properties, required }, document)}`
 }
 
-function bodyOf(method: string, path: string, body: Operation['requestBody'], document: OpenApiDocument): string {
+function bodyOf(
+  method: string,
+  path: string,
+  body: Operation['requestBody'],
+  document: OpenApiDocument,
+): string {
   if (body === undefined) return ''
-  const [type, { schema = {}, example, examples }] = Object.entries(body.content)[0] ?? ['application/json', {}]
+  const [type, { schema = {}, example, examples }] = Object.entries(body.content)[0] ?? [
+    'application/json',
+    {},
+  ]
   const shown = example ?? Object.values(examples ?? {})[0]?.value
   const curl =
-    shown === undefined ? '' : `curl -X ${method} -H 'Content-Type: ${type}' -d '${JSON.stringify(shown)}' http://127.0.0.1:30080${path}`
+    shown === undefined
+      ? ''
+      : `curl -X ${method} -H 'Content-Type: ${type}' -d '${JSON.stringify(shown)}' http://127.0.0.1:30080${path}`
   return `<h3>Body</h3>${tableOf(schema, document)}${curl === '' ? '' : `<pre><code>${escapeHtml(curl)}</code></pre>`}`
 }
 
-function answerOf(status: string, { description = '', content = {} }: Operation['responses'][string], document: OpenApiDocument): string {
+function answerOf(
+  status: string,
+  { description = '', content = {} }: Operation['responses'][string],
+  document: OpenApiDocument,
+): string {
   const [type, { schema = {} }] = Object.entries(content)[0] ?? ['', {}]
   const head = `<b>${escapeHtml(status)}</b> ${escapeHtml(description)}${type === '' ? '' : ` <code>${escapeHtml(type)}</code>`}`
   const table = Number(status) < 300 ? tableOf(schema, document) : ''

@@ -39,7 +39,12 @@ export function fieldRows(schema: SchemaNode, document: SchemaDocument, prefix =
     const node = resolved(field, document)
     const isList = node.items !== undefined
     const name = `${prefix}${key}${isList ? '[]' : ''}`
-    const row = { name, type: typeOf(node, document), isRequired: required.includes(key), about: aboutOf(node) }
+    const row = {
+      name,
+      type: typeOf(node, document),
+      isRequired: required.includes(key),
+      about: aboutOf(node),
+    }
     return depth >= MAX_DEPTH ? [row] : [row, ...fieldRows(node, document, `${name}.`, depth + 1)]
   })
 }
@@ -58,13 +63,25 @@ function resolved(node: SchemaNode, document: SchemaDocument): SchemaNode {
 function typeOf(node: SchemaNode, document: SchemaDocument): string {
   if (node.const !== undefined) return JSON.stringify(node.const)
   if (node.enum !== undefined) return node.enum.map((value) => JSON.stringify(value)).join(' | ')
-  if (node.anyOf !== undefined) return node.anyOf.map((each) => typeOf(resolved(each, document), document)).join(' or ')
+  if (node.anyOf !== undefined)
+    return node.anyOf.map((each) => typeOf(resolved(each, document), document)).join(' or ')
   const named = [node.type ?? 'any'].flat().join(' or ')
   return node.format === undefined ? named : `${named} (${node.format})`
 }
 
-function aboutOf({ description, minimum, maximum, default: byDefault, 'x-allowed': allowed }: SchemaNode): string {
+function aboutOf({
+  description,
+  minimum,
+  maximum,
+  default: byDefault,
+  'x-allowed': allowed,
+}: SchemaNode): string {
   const range = minimum === undefined && maximum === undefined ? '' : `${minimum ?? '…'} to ${maximum ?? '…'}`
-  const parts = [description ?? '', allowed ?? '', range, byDefault === undefined ? '' : `default ${JSON.stringify(byDefault)}`]
+  const parts = [
+    description ?? '',
+    allowed ?? '',
+    range,
+    byDefault === undefined ? '' : `default ${JSON.stringify(byDefault)}`,
+  ]
   return parts.filter((part) => part !== '').join('; ')
 }

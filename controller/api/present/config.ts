@@ -12,7 +12,10 @@ export function presentOver({ gpuCount, overCommittedMib, reserveDeficitMib }: O
   return { gpus: gpuCount, over_committed_mib: overCommittedMib, reserve_deficit_mib: reserveDeficitMib }
 }
 
-export function presentRevision({ revision, at, author, fields }: ConfigRecord, before: ConfigFields | null): RevisionBody {
+export function presentRevision(
+  { revision, at, author, fields }: ConfigRecord,
+  before: ConfigFields | null,
+): RevisionBody {
   const names = Object.keys(fields) as (keyof ConfigFields)[]
   const changed = before === null ? names : names.filter((name) => fields[name] !== before[name])
   return { revision, at: presentInstant(at), author, changed, before, after: fields }

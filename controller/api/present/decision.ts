@@ -28,19 +28,25 @@ export function presentDecision(decision: Decision): DecisionBody {
     gpus_more: decision.hasMoreGpus,
     victim_ids: decision.victimIds,
     missing: decision.missing,
-    candidates: decision.candidates.map(({ taskId, taskName, gpu, level, lastSwapOut, mib, idleMs, chosenBy }) => ({
-      task_id: taskId,
-      task_name: taskName ?? null,
-      gpu,
-      level,
-      last_swap_out: lastSwapOut,
-      mib,
-      idle_seconds: idleMs / 1000,
-      chosen_by: chosenBy,
-    })),
+    candidates: decision.candidates.map(
+      ({ taskId, taskName, gpu, level, lastSwapOut, mib, idleMs, chosenBy }) => ({
+        task_id: taskId,
+        task_name: taskName ?? null,
+        gpu,
+        level,
+        last_swap_out: lastSwapOut,
+        mib,
+        idle_seconds: idleMs / 1000,
+        chosen_by: chosenBy,
+      }),
+    ),
     candidates_left_out: decision.candidatesLeftOut,
     swap_number: decision.swapNumber,
-    others_waiting: decision.others.map(({ taskId, what, waitedMs }) => ({ task_id: taskId, what, waited_seconds: waitedMs / 1000 })),
+    others_waiting: decision.others.map(({ taskId, what, waitedMs }) => ({
+      task_id: taskId,
+      what,
+      waited_seconds: waitedMs / 1000,
+    })),
     others_left_out: decision.othersLeftOut,
   }
 }

@@ -1,7 +1,15 @@
 import { presentReplay } from './run.ts'
 import type { Debrief, ExerciseAction, ExerciseBrief, ExerciseView } from '../../ports/simulation.ts'
 
-export function presentExercise({ name, title, task, beginsAtMs, endsAtMs, questions, objectives }: ExerciseBrief) {
+export function presentExercise({
+  name,
+  title,
+  task,
+  beginsAtMs,
+  endsAtMs,
+  questions,
+  objectives,
+}: ExerciseBrief) {
   return {
     name,
     title,
@@ -31,7 +39,14 @@ export function presentDebrief(debrief: Debrief) {
 }
 
 function presentOutcome({ score, marks, actions, answers, metrics, replay }: Debrief['reference']) {
-  return { score, marks, actions: actions.map(presentAction), answers, metrics, replay: presentReplay(replay) }
+  return {
+    score,
+    marks,
+    actions: actions.map(presentAction),
+    answers,
+    metrics,
+    replay: presentReplay(replay),
+  }
 }
 
 function presentAction({ virtualMs, ...action }: ExerciseAction) {

@@ -7,7 +7,10 @@ type Parts = Pick<ExplanationBody, 'verdicts' | 'would_fit_if' | 'victim'>
 
 export function presentExplanation({ nodes, wouldFitIf, victim }: FullExplanation): Parts {
   return {
-    verdicts: nodes === null ? null : { nodes: nodes.named.map(presentVerdict), others: nodes.others, node_count: nodes.nodeCount },
+    verdicts:
+      nodes === null
+        ? null
+        : { nodes: nodes.named.map(presentVerdict), others: nodes.others, node_count: nodes.nodeCount },
     would_fit_if:
       wouldFitIf === null
         ? null
@@ -20,7 +23,11 @@ export function presentExplanation({ nodes, wouldFitIf, victim }: FullExplanatio
     victim:
       victim === null
         ? null
-        : { standing: victim.standing, eligible_at: presentInstantOrNull(victim.eligibleAt), sentence: victim.sentence },
+        : {
+            standing: victim.standing,
+            eligible_at: presentInstantOrNull(victim.eligibleAt),
+            sentence: victim.sentence,
+          },
   }
 }
 

@@ -12,14 +12,16 @@ export function presentImpact(
     total: { before: presentFigures(total.before), after: presentFigures(total.after) },
     nodes: nodes.named.map(presentNodeImpact),
     node_count: nodes.count,
-    gpus_over: gpusOver.named.map(({ nodeId, gpu, overCommittedMib, reserveDeficitMib, taskIds, taskCount }) => ({
-      node_id: nodeId,
-      gpu,
-      over_committed_mib: overCommittedMib,
-      reserve_deficit_mib: reserveDeficitMib,
-      task_ids: taskIds,
-      task_count: taskCount,
-    })),
+    gpus_over: gpusOver.named.map(
+      ({ nodeId, gpu, overCommittedMib, reserveDeficitMib, taskIds, taskCount }) => ({
+        node_id: nodeId,
+        gpu,
+        over_committed_mib: overCommittedMib,
+        reserve_deficit_mib: reserveDeficitMib,
+        task_ids: taskIds,
+        task_count: taskCount,
+      }),
+    ),
     gpu_over_count: gpusOver.count,
     residency_impossible: residencyImpossible.named.map(({ taskId, nodeId, gpu, needMib, haveMib }) => ({
       task_id: taskId,
@@ -43,8 +45,20 @@ export function presentImpact(
   }
 }
 
-function presentCycle({ starts, startsAfterSwaps, taskIds, swapOuts, swapOutMib }: CycleImpact): ImpactBody['next_cycle'] {
-  return { starts, starts_after_swaps: startsAfterSwaps, task_ids: taskIds, swap_outs: swapOuts, swap_out_mib: swapOutMib }
+function presentCycle({
+  starts,
+  startsAfterSwaps,
+  taskIds,
+  swapOuts,
+  swapOutMib,
+}: CycleImpact): ImpactBody['next_cycle'] {
+  return {
+    starts,
+    starts_after_swaps: startsAfterSwaps,
+    task_ids: taskIds,
+    swap_outs: swapOuts,
+    swap_out_mib: swapOutMib,
+  }
 }
 
 function presentNodeImpact({ nodeId, name, before, after }: NodeImpact): ImpactBody['nodes'][number] {

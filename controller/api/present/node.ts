@@ -18,7 +18,11 @@ export function readingsOf(node: Node, views: Pick<Views, 'lastHeardAt' | 'nodeS
 }
 
 /** A node with its GPUs; `defaults` is the live global configuration. */
-export function presentNode(node: Node, defaults: ConfigFields, { lastHeardAt, swaps }: NodeReadings): NodeBody {
+export function presentNode(
+  node: Node,
+  defaults: ConfigFields,
+  { lastHeardAt, swaps }: NodeReadings,
+): NodeBody {
   const overcommit = resolveOvercommit(defaults.default_vram_overcommit_percent, node.overcommitOverride)
   const gpus = node.gpus.map((gpu) => presentGpu(gpu, overcommit.percent))
   return {
@@ -45,7 +49,11 @@ export function presentNode(node: Node, defaults: ConfigFields, { lastHeardAt, s
       effective_mib: node.reserveOverrideMib ?? defaults.safety_reserve_mib,
     },
     vram: sumOfVram(gpus.map((gpu) => gpu.vram)),
-    host_memory: { swap_mib: node.hostSwapMib, used_mib: node.hostUsedMib, promised_mib: node.hostPromisedMib },
+    host_memory: {
+      swap_mib: node.hostSwapMib,
+      used_mib: node.hostUsedMib,
+      promised_mib: node.hostPromisedMib,
+    },
     quarantined_attempts: node.quarantine.length,
     attempts: node.attemptCount,
     max_attempts: node.maxAttempts,
@@ -73,7 +81,12 @@ function presentAutoCordon({ autoCordon }: Node): NodeBody['auto_cordon'] {
 function presentDrain({ drain, gpus }: Node): NodeBody['drain'] {
   if (drain === null) return null
   const tasks = new Set(gpus.flatMap((gpu) => gpu.placements))
-  return { since: presentInstant(drain.since), moves_at: presentInstantOrNull(drain.movesAt), by: drain.by, tasks_left: tasks.size }
+  return {
+    since: presentInstant(drain.since),
+    moves_at: presentInstantOrNull(drain.movesAt),
+    by: drain.by,
+    tasks_left: tasks.size,
+  }
 }
 
 function presentGpu(gpu: Gpu, overcommitPercent: Percent): GpuBody {

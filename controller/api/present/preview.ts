@@ -3,11 +3,26 @@ import type { Prediction } from '../../engine/what-if/prediction.ts'
 import type { GroupPreviewBody, PlacementPreviewBody } from '../schema/preview.ts'
 import { presentWait } from './wait.ts'
 
-export function presentPrediction({ when, node, gpus, demandMib, victims, wait }: Prediction): PlacementPreviewBody {
+export function presentPrediction({
+  when,
+  node,
+  gpus,
+  demandMib,
+  victims,
+  wait,
+}: Prediction): PlacementPreviewBody {
   return {
     dry_run: true,
     starts: when ?? 'later',
-    placement: node === null ? null : { node_id: node.id, node_name: node.name, gpus: gpus.map((gpu) => gpu.index), demand_mib: demandMib },
+    placement:
+      node === null
+        ? null
+        : {
+            node_id: node.id,
+            node_name: node.name,
+            gpus: gpus.map((gpu) => gpu.index),
+            demand_mib: demandMib,
+          },
     victims: victims.map(({ task: { spec }, gpu, mib }) => ({
       task_id: spec.id,
       name: spec.name,
@@ -32,8 +47,20 @@ export function presentGroupPreview(preview: GroupPreview): GroupPreviewBody {
   }
 }
 
-function presentNodes({ nodes, nodeIds, gpus, physicalMib, effectiveSchedulableMib }: NodeSum): GroupPreviewBody['joining'] {
-  return { nodes, node_ids: nodeIds, gpus, physical_mib: physicalMib, effective_schedulable_mib: effectiveSchedulableMib }
+function presentNodes({
+  nodes,
+  nodeIds,
+  gpus,
+  physicalMib,
+  effectiveSchedulableMib,
+}: NodeSum): GroupPreviewBody['joining'] {
+  return {
+    nodes,
+    node_ids: nodeIds,
+    gpus,
+    physical_mib: physicalMib,
+    effective_schedulable_mib: effectiveSchedulableMib,
+  }
 }
 
 function presentTasks({ tasks, taskIds }: TaskSum): GroupPreviewBody['finishing'] {

@@ -6,7 +6,14 @@ export function presentRunSeries({ x, columns }: SimulationSeries): SimulationSe
   return { x, series: columns }
 }
 
-export function presentRunResidency({ gpus, gpuCount, endMs, cutAtMs, tasks, bars }: RunResidency): RunResidencyBody {
+export function presentRunResidency({
+  gpus,
+  gpuCount,
+  endMs,
+  cutAtMs,
+  tasks,
+  bars,
+}: RunResidency): RunResidencyBody {
   const { gpu, task, kind, fromMs, toMs } = bars
   return {
     gpus,

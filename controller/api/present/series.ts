@@ -6,7 +6,10 @@ import type { SeriesBody } from '../schema/series.ts'
 import { textOf } from '../series-request.ts'
 import { presentInstant } from './instant.ts'
 
-export function presentSeries({ grid, columns, storms }: SeriesAnswer, changes: readonly ConfigRecord[]): SeriesBody {
+export function presentSeries(
+  { grid, columns, storms }: SeriesAnswer,
+  changes: readonly ConfigRecord[],
+): SeriesBody {
   const { from, stepMs, points, tier } = grid
   return {
     from: presentInstant(from),

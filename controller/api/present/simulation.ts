@@ -23,7 +23,16 @@ export function presentSimulation(record: SimulationRecord): SimulationBody {
   }
 }
 
-export function presentFacts({ name, description, sha256, nodes, gpus, expectedTasks, untilMs, sweptFields }: ScenarioFacts) {
+export function presentFacts({
+  name,
+  description,
+  sha256,
+  nodes,
+  gpus,
+  expectedTasks,
+  untilMs,
+  sweptFields,
+}: ScenarioFacts) {
   return {
     name,
     description,

@@ -20,7 +20,14 @@ export interface SummarySources {
   readonly recentEnds: RecentEnds | null
 }
 
-export function presentSummary({ views, fleet, brokerUrls, window, pendingByReason, recentEnds }: SummarySources): SummaryBody {
+export function presentSummary({
+  views,
+  fleet,
+  brokerUrls,
+  window,
+  pendingByReason,
+  recentEnds,
+}: SummarySources): SummaryBody {
   const totals = views.totals()
   return {
     at: presentInstant(views.now()),
@@ -34,7 +41,12 @@ export function presentSummary({ views, fleet, brokerUrls, window, pendingByReas
     gpus: { total: totals.gpus, up: totals.gpusUp },
     vram: presentVram(views),
     overcommit: presentOvercommit(views),
-    swaps: { outs: totals.swapOuts, ins: totals.swapIns, out_mib: totals.swappedOutMibTotal, in_mib: totals.swappedInMibTotal },
+    swaps: {
+      outs: totals.swapOuts,
+      ins: totals.swapIns,
+      out_mib: totals.swappedOutMibTotal,
+      in_mib: totals.swappedInMibTotal,
+    },
     ...presentPercentages(window, totals.gpusUp),
     starvation_compute_is_estimate: fleet === 'live',
   }
@@ -51,7 +63,11 @@ function presentAlarm({ code, since, nodeIds, detail }: Alarm, views: Views): Su
 function presentCounts(views: Views): Omit<SummaryBody['tasks'], 'ended_last_hour'> {
   const { pending, assigned, running, unreachable, completed, failed, cancelled, lost } = views.counts()
   return {
-    by_list: { running: assigned + running + unreachable, pending, completed: completed + failed + cancelled + lost },
+    by_list: {
+      running: assigned + running + unreachable,
+      pending,
+      completed: completed + failed + cancelled + lost,
+    },
     by_state: { pending, assigned, running, unreachable, completed, failed, cancelled, lost },
     stopping: views.stoppingCount(),
   }
@@ -85,7 +101,11 @@ function presentOvercommit(views: Views): SummaryBody['overcommit'] {
 
 type Percentages = Pick<
   SummaryBody,
-  'window' | 'utilization_percent' | 'utilization_unknown_because' | 'starvation_percent' | 'starvation_unknown_because'
+  | 'window'
+  | 'utilization_percent'
+  | 'utilization_unknown_because'
+  | 'starvation_percent'
+  | 'starvation_unknown_because'
 >
 
 const NO_WINDOW = 'The first reading was just taken; the percentages are about the time between two.'
@@ -106,7 +126,11 @@ function presentPercentages(window: SeriesWindow | null, gpusUp: number): Percen
   }
   const utilization = window.knownUs === 0 ? null : (100 * window.counters.busy) / window.knownUs
   return {
-    window: { from: presentInstant(window.from), to: presentInstant(window.to), seconds: (window.to - window.from) / 1000 },
+    window: {
+      from: presentInstant(window.from),
+      to: presentInstant(window.to),
+      seconds: (window.to - window.from) / 1000,
+    },
     utilization_percent: utilization,
     utilization_unknown_because: utilization !== null ? null : gpusUp === 0 ? NONE_UP : NONE_KNOWN,
     starvation_percent: starvationPercent(window.counters),

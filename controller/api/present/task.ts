@@ -43,7 +43,11 @@ function presentStarvation(counters: Counters): Pick<TaskBody, 'starvation_perce
   return { starvation_percent: starvationPercent(counters), starved_seconds: starvedSeconds(counters) }
 }
 
-function presentTrouble({ refusals, pause, earlyEnds }: StartTrouble): Pick<TaskBody, 'start_refusals' | 'start_pause' | 'requeues'> {
+function presentTrouble({
+  refusals,
+  pause,
+  earlyEnds,
+}: StartTrouble): Pick<TaskBody, 'start_refusals' | 'start_pause' | 'requeues'> {
   return {
     requeues: earlyEnds,
     start_refusals: refusals.map(({ nodeId, nodeName, cause, code, detail, at }) => ({
@@ -54,7 +58,10 @@ function presentTrouble({ refusals, pause, earlyEnds }: StartTrouble): Pick<Task
       detail,
       at: presentInstant(at),
     })),
-    start_pause: pause === null ? null : { reason: pause.reason, since: presentInstant(pause.since), until: presentInstant(pause.until) },
+    start_pause:
+      pause === null
+        ? null
+        : { reason: pause.reason, since: presentInstant(pause.since), until: presentInstant(pause.until) },
   }
 }
 
@@ -90,7 +97,8 @@ function presentSpec(spec: Spec) {
     owner: spec.owner,
     command: spec.command,
     max_runtime_seconds: spec.maxRuntimeMs === null ? null : spec.maxRuntimeMs / 1000,
-    stop_grace_seconds: spec.stopGraceMs === undefined || spec.stopGraceMs === null ? null : spec.stopGraceMs / 1000,
+    stop_grace_seconds:
+      spec.stopGraceMs === undefined || spec.stopGraceMs === null ? null : spec.stopGraceMs / 1000,
     on_node_loss: spec.onNodeLoss,
     max_requeues: spec.maxRequeues ?? null,
     submitted_at: presentInstant(spec.submittedAt),
@@ -99,7 +107,16 @@ function presentSpec(spec: Spec) {
 
 type Course = Pick<
   TaskRecord,
-  'state' | 'isHeld' | 'attempt' | 'swapOuts' | 'pendingSince' | 'firstStartedAt' | 'finishedAt' | 'exitCode' | 'endCode' | 'endReason'
+  | 'state'
+  | 'isHeld'
+  | 'attempt'
+  | 'swapOuts'
+  | 'pendingSince'
+  | 'firstStartedAt'
+  | 'finishedAt'
+  | 'exitCode'
+  | 'endCode'
+  | 'endReason'
 >
 
 /** What became of it. */

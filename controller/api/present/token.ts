@@ -3,7 +3,15 @@ import type { TokenBody } from '../schema/token.ts'
 import { presentInstant, presentInstantOrNull } from './instant.ts'
 
 /** Its hash is nobody's business either. */
-export function presentToken({ id, name, role, createdAt, createdBy, expiresAt, lastUsedAt }: TokenRecord): TokenBody {
+export function presentToken({
+  id,
+  name,
+  role,
+  createdAt,
+  createdBy,
+  expiresAt,
+  lastUsedAt,
+}: TokenRecord): TokenBody {
   return {
     id,
     name,

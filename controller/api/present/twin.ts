@@ -26,7 +26,10 @@ export function presentStart(forecast: StartForecast, taskId: string): StartFore
   }
 }
 
-function startSentence({ at, horizonMs, runs }: ForecastBasis, { p50, p90, notWithinHorizon }: TaskStartForecast): string {
+function startSentence(
+  { at, horizonMs, runs }: ForecastBasis,
+  { p50, p90, notWithinHorizon }: TaskStartForecast,
+): string {
   const within = minutes(horizonMs)
   const share = `${Math.round(notWithinHorizon * 100)} % of ${runs} runs`
   if (p50 === null) return `It is not expected to start within ${within}: in ${share} it did not.`
@@ -49,7 +52,10 @@ export function presentChange(forecast: ChangeForecast): ChangeForecastBody {
 }
 
 function presentCourses({ endsMs, metrics }: ForecastCourses): ChangeForecastBody['courses'] {
-  const course = (metric: TwinMetric) => ({ before: presentBand(metrics[metric].before), after: presentBand(metrics[metric].after) })
+  const course = (metric: TwinMetric) => ({
+    before: presentBand(metrics[metric].before),
+    after: presentBand(metrics[metric].after),
+  })
   return {
     ends_seconds: endsMs.map((ms) => Math.round(ms / 1000)),
     queue_wait_s: course('queue_wait_s'),
@@ -60,7 +66,8 @@ function presentCourses({ endsMs, metrics }: ForecastCourses): ChangeForecastBod
 }
 
 function presentBand({ p10, p50, p90 }: ForecastBand): ForecastBand {
-  const column = (values: readonly (number | null)[]) => values.map((value) => (value === null ? null : rounded(value)))
+  const column = (values: readonly (number | null)[]) =>
+    values.map((value) => (value === null ? null : rounded(value)))
   return { p10: column(p10), p50: column(p50), p90: column(p90) }
 }
 
@@ -79,7 +86,8 @@ function changeSentence({ metrics, horizonMs, runs }: ChangeForecast): string {
     const [name, unit] = NAMES[metric]
     const { verdict, before, after } = change
     if (verdict === 'stays') return [`${name} stays at ${shown(before)} ${unit}`]
-    if (verdict === 'unclear') return [`${name} may go either way (${shown(before)} → ${shown(after)} ${unit})`]
+    if (verdict === 'unclear')
+      return [`${name} may go either way (${shown(before)} → ${shown(after)} ${unit})`]
     return [`${name} ${verdict} from ${shown(before)} to ${shown(after)} ${unit}`]
   })
   return `Over the next ${minutes(horizonMs)}, in ${runs} pairs of runs: ${parts.join('; ')}.`
@@ -104,7 +112,11 @@ export function presentDrift({ state, scores, threshold, because, history }: Dri
     scores,
     threshold,
     unavailable_because: because === null ? null : presentNoForecast(because),
-    history: history.map(({ from, to, metrics }) => ({ from: presentInstant(from), to: presentInstant(to), ...metrics })),
+    history: history.map(({ from, to, metrics }) => ({
+      from: presentInstant(from),
+      to: presentInstant(to),
+      ...metrics,
+    })),
   }
 }
 

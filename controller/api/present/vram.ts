@@ -22,7 +22,10 @@ export function vramOfGpu(gpu: Gpu, overcommitPercent: Percent): Vram {
   }
 }
 
-type VramTotals = Pick<Vram, 'physical_mib' | 'used_mib' | 'committed_mib' | 'swapped_mib' | 'effective_schedulable_mib'>
+type VramTotals = Pick<
+  Vram,
+  'physical_mib' | 'used_mib' | 'committed_mib' | 'swapped_mib' | 'effective_schedulable_mib'
+>
 
 /** Over all GPUs of these nodes. */
 export function vramOfNodes(nodes: Iterable<Node>): VramTotals {
@@ -63,6 +66,7 @@ const VRAM_NAMES = Object.keys(NOTHING) as (keyof Vram)[]
 
 function swappedOutMib(gpu: Gpu): number {
   let sum = 0
-  for (const placement of gpu.placements) if (placement.residency === 'swapped_out') sum += placement.demandMib
+  for (const placement of gpu.placements)
+    if (placement.residency === 'swapped_out') sum += placement.demandMib
   return sum
 }

@@ -55,7 +55,8 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
     const window = series.lastMinute()
     return window === null ? null : figure(window)
   }
-  const utilization = (): number | null => inWindow(({ counters, knownUs }) => (knownUs === 0 ? null : counters.busy / knownUs))
+  const utilization = (): number | null =>
+    inWindow(({ counters, knownUs }) => (knownUs === 0 ? null : counters.busy / knownUs))
   metrics.add(
     gauge(
       'headroom_gpu_utilization_ratio',
@@ -68,18 +69,36 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
       ['scope', 'part'],
       function* () {
         for (const part of ['queue', 'swap', 'compute'] as const) {
-          const value = inWindow(({ counters }) => (counters.demand === 0 ? 0 : counters[part] / counters.demand))
+          const value = inWindow(({ counters }) =>
+            counters.demand === 0 ? 0 : counters[part] / counters.demand,
+          )
           if (value !== null) yield { labels: ['cluster', part], value }
         }
       },
     ),
-    counted('headroom_gpu_busy_seconds_total', 'GPU time with at least one kernel running.', () => views.clusterCounters().busy / US_PER_S),
-    counters('headroom_gpu_demand_seconds_total', 'GPU time that tasks wanted, by what became of it.', ['part'], function* () {
-      const { served, queue, swap, compute } = views.clusterCounters()
-      yield* byLabel({ served: served / US_PER_S, queue: queue / US_PER_S, swap: swap / US_PER_S, compute: compute / US_PER_S })
-    }),
-    gauge('headroom_swap_fairness_jain', "Jain's index of swap-outs over comparable tasks, since the start; 1 is even.", () =>
-      views.swapJain(),
+    counted(
+      'headroom_gpu_busy_seconds_total',
+      'GPU time with at least one kernel running.',
+      () => views.clusterCounters().busy / US_PER_S,
+    ),
+    counters(
+      'headroom_gpu_demand_seconds_total',
+      'GPU time that tasks wanted, by what became of it.',
+      ['part'],
+      function* () {
+        const { served, queue, swap, compute } = views.clusterCounters()
+        yield* byLabel({
+          served: served / US_PER_S,
+          queue: queue / US_PER_S,
+          swap: swap / US_PER_S,
+          compute: compute / US_PER_S,
+        })
+      },
+    ),
+    gauge(
+      'headroom_swap_fairness_jain',
+      "Jain's index of swap-outs over comparable tasks, since the start; 1 is even.",
+      () => views.swapJain(),
     ),
   )
 }
@@ -87,13 +106,20 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
 function addTasks(metrics: Metrics, { views, pendingReasons }: ClusterSources): void {
   metrics.add(
     gauges('headroom_tasks', 'Open tasks.', ['state', 'priority'], () => openTasks(views)),
-    gauge('headroom_tasks_stopping', 'Tasks that are being stopped: told to end, and their end is not reported yet.', () =>
-      views.stoppingCount(),
+    gauge(
+      'headroom_tasks_stopping',
+      'Tasks that are being stopped: told to end, and their end is not reported yet.',
+      () => views.stoppingCount(),
     ),
-    counters('headroom_tasks_finished_total', 'Tasks that have ended, as far back as the store knows.', ['state'], function* () {
-      const { completed, failed, cancelled, lost } = views.counts()
-      yield* byLabel({ completed, failed, cancelled, lost })
-    }),
+    counters(
+      'headroom_tasks_finished_total',
+      'Tasks that have ended, as far back as the store knows.',
+      ['state'],
+      function* () {
+        const { completed, failed, cancelled, lost } = views.counts()
+        yield* byLabel({ completed, failed, cancelled, lost })
+      },
+    ),
     gauges(
       'headroom_tasks_pending',
       'Pending tasks by what they wait for; scaled up from a sample when there are many.',
@@ -116,7 +142,8 @@ function* openTasks(views: Views): Generator<Sample> {
     if (ofState !== undefined) ofState[task.spec.priority] = (ofState[task.spec.priority] ?? 0) + 1
   }
   for (const [state, ofState] of counts)
-    for (const priority of PRIORITIES) yield { labels: [state, `P${priority}`], value: ofState[priority] ?? 0 }
+    for (const priority of PRIORITIES)
+      yield { labels: [state, `P${priority}`], value: ofState[priority] ?? 0 }
 }
 
 function addVram(metrics: Metrics, views: Views): void {
@@ -143,16 +170,28 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
       for (const { status } of views.nodes()) counts[status] += 1
       yield* byLabel(counts)
     }),
-    gauge('headroom_nodes_auto_cordoned', 'Nodes that the controller itself has closed, because they cannot start tasks.', () => {
-      let closed = 0
-      for (const { autoCordon } of views.nodes()) if (autoCordon !== null) closed += 1
-      return closed
-    }),
-    gauges('headroom_nodes_by_task_identity', 'Nodes by the user that their tasks run as.', ['identity'], function* () {
-      const counts: Record<string, number> = Object.fromEntries([...TASK_IDENTITIES, 'unknown'].map((kind) => [kind, 0]))
-      for (const { taskIdentity } of views.nodes()) counts[taskIdentity ?? 'unknown'] = (counts[taskIdentity ?? 'unknown'] ?? 0) + 1
-      yield* byLabel(counts)
-    }),
+    gauge(
+      'headroom_nodes_auto_cordoned',
+      'Nodes that the controller itself has closed, because they cannot start tasks.',
+      () => {
+        let closed = 0
+        for (const { autoCordon } of views.nodes()) if (autoCordon !== null) closed += 1
+        return closed
+      },
+    ),
+    gauges(
+      'headroom_nodes_by_task_identity',
+      'Nodes by the user that their tasks run as.',
+      ['identity'],
+      function* () {
+        const counts: Record<string, number> = Object.fromEntries(
+          [...TASK_IDENTITIES, 'unknown'].map((kind) => [kind, 0]),
+        )
+        for (const { taskIdentity } of views.nodes())
+          counts[taskIdentity ?? 'unknown'] = (counts[taskIdentity ?? 'unknown'] ?? 0) + 1
+        yield* byLabel(counts)
+      },
+    ),
     gauges('headroom_gpus', 'GPUs of known nodes.', ['status'], function* () {
       const { gpus, gpusUp } = views.totals()
       yield* byLabel({ up: gpusUp, away: gpus - gpusUp })
@@ -169,13 +208,21 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
         }
       },
     ),
-    gauges('headroom_node_heartbeat_age_seconds', 'Time since the last word of the node.', ['node'], function* () {
-      if (fleet === 'simulated') return
-      const now = views.now()
-      for (const [name, node] of namedNodes(views)) yield { labels: [name], value: Math.max(0, now - node.lastSeenAt) / 1000 }
-    }),
-    gauge('headroom_nodes_without_series', `Nodes beyond the first ${MAX_NODES_WITH_SERIES}, which have no series of their own.`, () =>
-      Math.max(0, views.totals().nodes - MAX_NODES_WITH_SERIES),
+    gauges(
+      'headroom_node_heartbeat_age_seconds',
+      'Time since the last word of the node.',
+      ['node'],
+      function* () {
+        if (fleet === 'simulated') return
+        const now = views.now()
+        for (const [name, node] of namedNodes(views))
+          yield { labels: [name], value: Math.max(0, now - node.lastSeenAt) / 1000 }
+      },
+    ),
+    gauge(
+      'headroom_nodes_without_series',
+      `Nodes beyond the first ${MAX_NODES_WITH_SERIES}, which have no series of their own.`,
+      () => Math.max(0, views.totals().nodes - MAX_NODES_WITH_SERIES),
     ),
   )
 }

@@ -20,7 +20,10 @@ export interface EventMetrics {
 }
 
 /** @param openTask as the views have it. */
-export function createEventMetrics(metrics: Metrics, openTask: (id: string) => Task | undefined): EventMetrics {
+export function createEventMetrics(
+  metrics: Metrics,
+  openTask: (id: string) => Task | undefined,
+): EventMetrics {
   /** Tasks that move now: at most as many as are placed. */
   const moves = new Map<string, Move>()
   const waits = new Histogram({
@@ -28,15 +31,27 @@ export function createEventMetrics(metrics: Metrics, openTask: (id: string) => T
     help: 'From the beginning of a wait in the pending queue to the placement that ended it.',
     bounds: WAIT_SECONDS,
   })
-  const swaps = new Counter({ name: 'headroom_swaps_total', help: 'Swaps that were completed.', labels: ['direction', 'reason'] })
-  const failed = new Counter({ name: 'headroom_swaps_failed_total', help: 'Swaps that a server could not do.', labels: ['direction'] })
+  const swaps = new Counter({
+    name: 'headroom_swaps_total',
+    help: 'Swaps that were completed.',
+    labels: ['direction', 'reason'],
+  })
+  const failed = new Counter({
+    name: 'headroom_swaps_failed_total',
+    help: 'Swaps that a server could not do.',
+    labels: ['direction'],
+  })
   const durations = new Histogram({
     name: 'headroom_swap_duration_seconds',
     help: 'From the order of a swap to its end.',
     labels: ['direction'],
     bounds: COPY_SECONDS,
   })
-  const kinds = new Counter({ name: 'headroom_events_total', help: 'Events that became durable.', labels: ['kind'] })
+  const kinds = new Counter({
+    name: 'headroom_events_total',
+    help: 'Events that became durable.',
+    labels: ['kind'],
+  })
   metrics.add(waits, swaps, failed, durations, kinds)
 
   function placed(taskId: string, at: Instant): void {
@@ -49,12 +64,17 @@ export function createEventMetrics(metrics: Metrics, openTask: (id: string) => T
     moves.delete(taskId)
     const { residency, because } = data
     if (residency === 'swapping_out') {
-      moves.set(taskId, { direction: 'out', reason: String(because).startsWith('for ') ? 'demand' : 'ordered', from: at })
+      moves.set(taskId, {
+        direction: 'out',
+        reason: String(because).startsWith('for ') ? 'demand' : 'ordered',
+        from: at,
+      })
     } else if (residency === 'swapping_in') moves.set(taskId, { direction: 'in', reason: 'wanted', from: at })
     // A swap-in that failed ends swapped out, too.
     else if (residency === 'swapped_out' && move?.direction !== 'in') ended('out', move, at)
     // A swap-out that failed or was called off ends resident; without a move, it is one that began before this process did.
-    else if (residency === 'resident' && (move === undefined ? because === null : move.direction === 'in')) ended('in', move, at)
+    else if (residency === 'resident' && (move === undefined ? because === null : move.direction === 'in'))
+      ended('in', move, at)
   }
 
   function ended(direction: Move['direction'], move: Move | undefined, at: Instant): void {

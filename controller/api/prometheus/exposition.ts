@@ -43,12 +43,19 @@ export const EXPOSITION_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 /** One family with what it says now, its lines ended; without samples it still has its help and type. */
 export function expose(family: Family): string {
   const lines = [`# HELP ${family.name} ${escapeHelp(family.help)}`, `# TYPE ${family.name} ${family.type}`]
-  if (family.type === 'histogram') for (const sample of family.samples()) exposeHistogram(lines, family, sample)
-  else for (const { labels, value } of family.samples()) lines.push(`${family.name}${labelsOf(family.labels, labels)} ${numberOf(value)}`)
+  if (family.type === 'histogram')
+    for (const sample of family.samples()) exposeHistogram(lines, family, sample)
+  else
+    for (const { labels, value } of family.samples())
+      lines.push(`${family.name}${labelsOf(family.labels, labels)} ${numberOf(value)}`)
   return `${lines.join('\n')}\n`
 }
 
-function exposeHistogram(lines: string[], { name, labels, bounds }: HistogramFamily, sample: HistogramSample): void {
+function exposeHistogram(
+  lines: string[],
+  { name, labels, bounds }: HistogramFamily,
+  sample: HistogramSample,
+): void {
   const names = [...labels, 'le']
   for (const [i, count] of sample.counts.entries()) {
     const bound = bounds[i] === undefined ? '+Inf' : numberOf(bounds[i])

@@ -6,7 +6,9 @@ export const MAX_SERIES = 1_000
 const OTHER = 'other'
 
 /** From a tenth of a millisecond to ten seconds: what a process does by itself. */
-export const FAST_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const
+export const FAST_SECONDS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+] as const
 /** From 50 ms to ten minutes: bytes that move. */
 export const COPY_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600] as const
 /** From a tenth of a second to a week: people's patience. */
@@ -87,11 +89,19 @@ export class Histogram implements HistogramFamily {
   }
 
   #seriesOf(labels: readonly string[]): HistogramSeries {
-    return seriesOf(this.#series, labels, (own) => ({ labels: own, counts: this.bounds.map(() => 0).concat(0), sum: 0 }))
+    return seriesOf(this.#series, labels, (own) => ({
+      labels: own,
+      counts: this.bounds.map(() => 0).concat(0),
+      sum: 0,
+    }))
   }
 }
 
-function seriesOf<S>(all: Map<string, S>, labels: readonly string[], make: (labels: readonly string[]) => S): S {
+function seriesOf<S>(
+  all: Map<string, S>,
+  labels: readonly string[],
+  make: (labels: readonly string[]) => S,
+): S {
   const key = labels.length === 1 ? (labels[0] as string) : labels.join('\n')
   const known = all.get(key)
   if (known !== undefined) return known

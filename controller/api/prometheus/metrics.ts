@@ -8,7 +8,8 @@ export class Metrics {
   /** @throws Error when a name is there already. */
   add(...families: readonly Family[]): void {
     for (const family of families) {
-      if (this.#families.has(family.name)) throw new Error(`broken invariant: two metrics are called ${family.name}`)
+      if (this.#families.has(family.name))
+        throw new Error(`broken invariant: two metrics are called ${family.name}`)
       this.#families.set(family.name, family)
     }
   }
@@ -34,11 +35,21 @@ export function counted(name: string, help: string, read: () => number | null): 
   return { type: 'counter', name, help, labels: [], samples: () => single(read()) }
 }
 
-export function gauges(name: string, help: string, labels: readonly string[], samples: () => Iterable<Sample>): ValueFamily {
+export function gauges(
+  name: string,
+  help: string,
+  labels: readonly string[],
+  samples: () => Iterable<Sample>,
+): ValueFamily {
   return { type: 'gauge', name, help, labels, samples }
 }
 
-export function counters(name: string, help: string, labels: readonly string[], samples: () => Iterable<Sample>): ValueFamily {
+export function counters(
+  name: string,
+  help: string,
+  labels: readonly string[],
+  samples: () => Iterable<Sample>,
+): ValueFamily {
   return { type: 'counter', name, help, labels, samples }
 }
 

@@ -21,7 +21,8 @@ export function measureProcess(metrics: Metrics): ProcessMetrics {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   delay.enable()
   let last: readonly number[] | null = null
-  const read = (): readonly number[] => PERCENTILES.map((p) => lateBy(p === 100 ? delay.max : delay.percentile(p)))
+  const read = (): readonly number[] =>
+    PERCENTILES.map((p) => lateBy(p === 100 ? delay.max : delay.percentile(p)))
   const timer = setInterval(() => {
     last = read()
     delay.reset()
@@ -37,11 +38,16 @@ export function measureProcess(metrics: Metrics): ProcessMetrics {
         for (const [i, p] of PERCENTILES.entries()) yield { labels: [String(p)], value: values[i] as number }
       },
     ),
-    counters('headroom_event_loop_seconds_total', 'Time of the event loop, at work and waiting for some.', ['state'], function* () {
-      const { active, idle } = performance.eventLoopUtilization()
-      yield { labels: ['active'], value: active / 1000 }
-      yield { labels: ['idle'], value: idle / 1000 }
-    }),
+    counters(
+      'headroom_event_loop_seconds_total',
+      'Time of the event loop, at work and waiting for some.',
+      ['state'],
+      function* () {
+        const { active, idle } = performance.eventLoopUtilization()
+        yield { labels: ['active'], value: active / 1000 }
+        yield { labels: ['idle'], value: idle / 1000 }
+      },
+    ),
   )
   return {
     eventLoopDelayMaxSeconds: () => Math.max(last?.at(-1) ?? 0, lateBy(delay.max)),
@@ -69,7 +75,11 @@ function addProcess(metrics: Metrics): void {
     gauge('process_start_time_seconds', 'When the process began, since the Unix epoch.', () => startedAt),
     gauge('process_open_fds', 'Open file descriptors.', openFiles),
     gauge('nodejs_heap_size_used_bytes', "Used part of V8's heap.", () => process.memoryUsage().heapUsed),
-    gauge('nodejs_external_memory_bytes', "Memory of buffers and bindings outside V8's heap.", () => process.memoryUsage().external),
+    gauge(
+      'nodejs_external_memory_bytes',
+      "Memory of buffers and bindings outside V8's heap.",
+      () => process.memoryUsage().external,
+    ),
   )
 }
 

@@ -30,7 +30,8 @@ const getRecovery = operation({
   operationId: 'getRecovery',
   role: 'viewer',
   summary: 'How the store compares with what the nodes have heard of',
-  description: 'Says whether the controller is in recovery, for which nodes it waits, and which nodes know of events that the store lacks.',
+  description:
+    'Says whether the controller is in recovery, for which nodes it waits, and which nodes know of events that the store lacks.',
   tags: ['nodes'],
   response: { 200: RecoverySchema },
 })
@@ -104,11 +105,19 @@ export function attemptRoutes(app: ApiApp, { commands, views, logs }: ApiContext
     const { node, quarantined } = choose(views, params, body.node_id)
     const { taskId, attempt } = quarantined
     const ended = views.openTask(taskId) === undefined ? await views.stored.task(taskId) : null
-    if (ended !== null) throw new ApiProblem('conflict', `Task ${taskId} has ended as ${ended.state}. Stop this attempt.`)
+    if (ended !== null)
+      throw new ApiProblem('conflict', `Task ${taskId} has ended as ${ended.state}. Stop this attempt.`)
     const record = (await logs?.readRecord?.(node.id, taskId, attempt)) ?? null
     const adoption = { taskId, attempt, nodeId: node.id, ...detailsOf(record, taskId), owner: body.owner }
-    const given = { ...adoption, name: body.name ?? adoption.name, priority: (body.priority ?? adoption.priority) as Priority }
-    return presentTask(await ask<Task>((answer) => commands.adoptAttempt(given, signatureOf(request), answer)), views)
+    const given = {
+      ...adoption,
+      name: body.name ?? adoption.name,
+      priority: (body.priority ?? adoption.priority) as Priority,
+    }
+    return presentTask(
+      await ask<Task>((answer) => commands.adoptAttempt(given, signatureOf(request), answer)),
+      views,
+    )
   })
 
   app.post('/attempts/:task_id/:attempt/stop', { schema: stopAttempt }, async (request, reply) => {
@@ -126,11 +135,25 @@ const UNKNOWN_COMMAND = ['(unknown: adopted from a server that kept no record)']
 
 function detailsOf(record: AttemptRecord | null, taskId: string) {
   if (record === null) {
-    return { name: taskId, command: UNKNOWN_COMMAND, gpuMode: 'shared', noswap: 1, priority: 2, onNodeLoss: 'wait' } as const
+    return {
+      name: taskId,
+      command: UNKNOWN_COMMAND,
+      gpuMode: 'shared',
+      noswap: 1,
+      priority: 2,
+      onNodeLoss: 'wait',
+    } as const
   }
   const command = record.is_lease ? null : (record.command ?? UNKNOWN_COMMAND)
   const onNodeLoss = record.command === null && !record.is_lease ? ('wait' as const) : record.on_node_loss
-  return { name: record.name ?? taskId, command, gpuMode: record.gpu_mode, noswap: record.noswap, priority: record.priority, onNodeLoss }
+  return {
+    name: record.name ?? taskId,
+    command,
+    gpuMode: record.gpu_mode,
+    noswap: record.noswap,
+    priority: record.priority,
+    onNodeLoss,
+  }
 }
 
 interface Chosen {
@@ -144,11 +167,15 @@ function choose(
   nodeId: string | undefined,
 ): Chosen {
   const found = [...everyAttempt(views)].filter(({ node, quarantined }) => {
-    return isAttempt(quarantined, task_id, Number(attempt)) && (nodeId === undefined || node.id === canonicalId(nodeId))
+    return (
+      isAttempt(quarantined, task_id, Number(attempt)) &&
+      (nodeId === undefined || node.id === canonicalId(nodeId))
+    )
   })
   const [only, second] = found
   if (only === undefined) throw notFound('attempt', `${task_id}/${attempt}`)
-  if (second !== undefined) throw new ApiProblem('conflict', `${found.length} nodes name this attempt. Send node_id.`)
+  if (second !== undefined)
+    throw new ApiProblem('conflict', `${found.length} nodes name this attempt. Send node_id.`)
   return only
 }
 
@@ -162,7 +189,9 @@ async function presentAll(views: Views, logs: TaskLogs | null): Promise<AttemptB
   const bodies: AttemptBody[] = []
   for (const { node, quarantined } of all) {
     const isAsked = bodies.length < MAX_RECORDS && node.status === 'up' && !silent.has(node.id)
-    const record = isAsked ? ((await logs?.readRecord?.(node.id, quarantined.taskId, quarantined.attempt)) ?? null) : null
+    const record = isAsked
+      ? ((await logs?.readRecord?.(node.id, quarantined.taskId, quarantined.attempt)) ?? null)
+      : null
     // One that does not answer is not waited for a second time.
     if (isAsked && record === null) silent.add(node.id)
     bodies.push(presentAttempt(node, quarantined, record))
@@ -186,11 +215,18 @@ function presentAttempt(node: Node, one: QuarantinedAttempt, record: AttemptReco
 }
 
 function presentRecovery(views: Views): RecoveryBody {
-  const { pause, recovery, awaitedSinceStart, ownMark, aheadNodes, contacts, resultUnknown } = views.recovery()
+  const { pause, recovery, awaitedSinceStart, ownMark, aheadNodes, contacts, resultUnknown } =
+    views.recovery()
   return {
     placements_paused: pause,
     recovery:
-      recovery === null ? null : { reason: recovery.reason, since: presentInstant(recovery.since), nodes_awaited: [...recovery.awaited] },
+      recovery === null
+        ? null
+        : {
+            reason: recovery.reason,
+            since: presentInstant(recovery.since),
+            nodes_awaited: [...recovery.awaited],
+          },
     nodes_awaited_since_start: awaitedSinceStart,
     nodes_heard: contacts,
     store: { epoch: ownMark.epoch, controller: ownMark.controller, event_seq: ownMark.lastEventSeq },

@@ -11,7 +11,8 @@ const listAudit = operation(
     operationId: 'listAudit',
     role: 'admin',
     summary: 'Who asked for what, and who was kept out, newest first',
-    description: 'One entry for each request that would change something and for each refusal, continued with `cursor`.',
+    description:
+      'One entry for each request that would change something and for each refusal, continued with `cursor`.',
     tags: ['access'],
     querystring: AuditQuerySchema,
     response: { 200: AuditPageSchema },
@@ -24,7 +25,14 @@ const DEFAULT_LIMIT = 50
 /** GET /audit. */
 export function auditRoutes(app: ApiApp, { views }: ApiContext): void {
   app.get('/audit', { schema: listAudit }, async ({ query }) => {
-    const { cursor, limit = DEFAULT_LIMIT, actor = null, action = null, outcome = null, target: targetContains = null } = query
+    const {
+      cursor,
+      limit = DEFAULT_LIMIT,
+      actor = null,
+      action = null,
+      outcome = null,
+      target: targetContains = null,
+    } = query
     const beforeSeq = cursor === undefined ? null : readCursor(cursor)
     const [since, until] = [momentOf('since', query.since), momentOf('until', query.until)]
     // One more than is shown says whether there is another page.
@@ -38,7 +46,21 @@ export function auditRoutes(app: ApiApp, { views }: ApiContext): void {
 }
 
 function presentAudit(record: AuditRecord): AuditEntryBody {
-  const { seq, at, actor, role, tokenId, address, requestId, action, target, outcome, status, code, leftOut } = record
+  const {
+    seq,
+    at,
+    actor,
+    role,
+    tokenId,
+    address,
+    requestId,
+    action,
+    target,
+    outcome,
+    status,
+    code,
+    leftOut,
+  } = record
   return {
     seq,
     at: presentInstant(at),

@@ -7,7 +7,12 @@ import { configEtag } from '../etag.ts'
 import { operation } from '../operation.ts'
 import { requireTag } from '../preconditions.ts'
 import { presentRevision } from '../present/config.ts'
-import { ChangedConfigSchema, RevisionPageSchema, RevisionPathSchema, RevisionQuerySchema } from '../schema/config.ts'
+import {
+  ChangedConfigSchema,
+  RevisionPageSchema,
+  RevisionPathSchema,
+  RevisionQuerySchema,
+} from '../schema/config.ts'
 import { DryRunQuerySchema } from '../schema/impact.ts'
 import { changeConfig } from './config.ts'
 
@@ -16,7 +21,8 @@ const listRevisions = operation(
     operationId: 'listConfigRevisions',
     role: 'viewer',
     summary: 'Who changed the configuration, when and how, newest first',
-    description: 'Each revision has its author, its time and the fields that it changed. `before` continues a list.',
+    description:
+      'Each revision has its author, its time and the fields that it changed. `before` continues a list.',
     tags: ['configuration'],
     querystring: RevisionQuerySchema,
     response: { 200: RevisionPageSchema },
@@ -42,13 +48,19 @@ const DEFAULT_LIMIT = 50
 
 /** GET /config/revisions, POST /config/revisions/{revision}/restore. */
 export function configRevisionRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
-  app.get('/config/revisions', { schema: listRevisions }, async ({ query: { before = null, limit = DEFAULT_LIMIT } }) => {
-    // One more than is shown: each is compared with the one before it.
-    const records = await views.stored.configRevisions({ before, limit: limit + 1 })
-    const items = records.slice(0, limit).map((record, i) => presentRevision(record, predecessorOf(record, records[i + 1])))
-    const last = items.at(-1)
-    return { items, next_before: records.length > limit && last !== undefined ? last.revision : null }
-  })
+  app.get(
+    '/config/revisions',
+    { schema: listRevisions },
+    async ({ query: { before = null, limit = DEFAULT_LIMIT } }) => {
+      // One more than is shown: each is compared with the one before it.
+      const records = await views.stored.configRevisions({ before, limit: limit + 1 })
+      const items = records
+        .slice(0, limit)
+        .map((record, i) => presentRevision(record, predecessorOf(record, records[i + 1])))
+      const last = items.at(-1)
+      return { items, next_before: records.length > limit && last !== undefined ? last.revision : null }
+    },
+  )
 
   app.post('/config/revisions/:revision/restore', { schema: restoreRevision }, async (request, reply) => {
     const { params, query, headers } = request
@@ -57,7 +69,12 @@ export function configRevisionRoutes(app: ApiApp, { commands, views, twin }: Api
     if (record?.revision !== number) throw notFound('revision', params.revision)
     // Compared and changed in one breath: nothing is awaited in between.
     requireTag(headers, configEtag(views.config()))
-    const { etag, body } = await changeConfig({ commands, views, twin }, record.fields, callerOf(request).name, query)
+    const { etag, body } = await changeConfig(
+      { commands, views, twin },
+      record.fields,
+      callerOf(request).name,
+      query,
+    )
     reply.header('etag', etag)
     return body
   })

@@ -9,7 +9,12 @@ import { operation } from '../operation.ts'
 import { requireTag } from '../preconditions.ts'
 import { presentConfig, presentOver } from '../present/config.ts'
 import { presentImpact } from '../present/impact.ts'
-import { ChangedConfigSchema, ConfigChangeSchema, ConfigRef, type ChangedConfigBody } from '../schema/config.ts'
+import {
+  ChangedConfigSchema,
+  ConfigChangeSchema,
+  ConfigRef,
+  type ChangedConfigBody,
+} from '../schema/config.ts'
 import { DryRunQuerySchema, type DryRunQuery } from '../schema/impact.ts'
 
 const getConfig = operation(
@@ -17,7 +22,8 @@ const getConfig = operation(
     operationId: 'getConfig',
     role: 'viewer',
     summary: 'The live configuration',
-    description: 'Until a PUT succeeded, default_vram_overcommit_percent comes from CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT.',
+    description:
+      'Until a PUT succeeded, default_vram_overcommit_percent comes from CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT.',
     tags: ['configuration'],
     response: { 200: ConfigRef },
   },
@@ -57,7 +63,12 @@ export function configRoutes(app: ApiApp, { commands, views, twin }: ApiContext)
 
   app.put('/config', { schema: putConfig }, async (request, reply) => {
     requireTag(request.headers, configEtag(views.config()))
-    const { etag, body } = await changeConfig({ commands, views, twin }, request.body, callerOf(request).name, request.query)
+    const { etag, body } = await changeConfig(
+      { commands, views, twin },
+      request.body,
+      callerOf(request).name,
+      request.query,
+    )
     reply.header('etag', etag)
     return body
   })
@@ -78,7 +89,15 @@ export async function changeConfig(
     const over = { gpuCount: impact.gpusOver.count, overCommittedMib, reserveDeficitMib }
     const etag = configEtag(views.config())
     const part = await changePart(twin, { config: change }, forecast)
-    return { etag, body: { ...presentConfig(value), over: presentOver(over), dry_run: true, impact: presentImpact(impact, part) } }
+    return {
+      etag,
+      body: {
+        ...presentConfig(value),
+        over: presentOver(over),
+        dry_run: true,
+        impact: presentImpact(impact, part),
+      },
+    }
   }
   const config = await ask<Config>((answer) => commands.putConfig(change, author, answer))
   return { etag: configEtag(config), body: { ...presentConfig(config), over: presentOver(views.over()) } }

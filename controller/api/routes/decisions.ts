@@ -3,7 +3,12 @@ import { invalidField, notFound } from '../errors.ts'
 import { subjectsOf } from '../event-query.ts'
 import { operation } from '../operation.ts'
 import { presentDecision } from '../present/decision.ts'
-import { DecisionPageSchema, DecisionPathSchema, DecisionQuerySchema, DecisionRef } from '../schema/decision.ts'
+import {
+  DecisionPageSchema,
+  DecisionPathSchema,
+  DecisionQuerySchema,
+  DecisionRef,
+} from '../schema/decision.ts'
 
 const listDecisions = operation(
   {
@@ -38,7 +43,8 @@ const DEFAULT_LIMIT = 50
 export function decisionRoutes(app: ApiApp, { views }: ApiContext): void {
   app.get('/decisions', { schema: listDecisions }, async ({ query }) => {
     const { after = null, before = null, kind = null, limit = DEFAULT_LIMIT } = query
-    if (after !== null && before !== null) throw invalidField('/before', 'query parameter before cannot be combined with after')
+    if (after !== null && before !== null)
+      throw invalidField('/before', 'query parameter before cannot be combined with after')
     const filter = { afterNumber: after, beforeNumber: before, ...(await subjectsOf(query, views)), kind }
     // One more than is shown: is there another page?
     const found = await views.stored.decisions({ ...filter, limit: limit + 1 })

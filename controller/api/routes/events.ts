@@ -61,11 +61,14 @@ const streamEvents = operation(
 
 /** GET /events, /events/stream and /tasks/{task_id}/events. */
 export function eventRoutes(app: ApiApp, { views, feed, streams }: ApiContext): void {
-  app.get('/events', { schema: listEvents }, async ({ query }) => pageOf(views, await eventQueryOf(query, views)))
+  app.get('/events', { schema: listEvents }, async ({ query }) =>
+    pageOf(views, await eventQueryOf(query, views)),
+  )
 
   app.get('/tasks/:task_id/events', { schema: listTaskEvents }, async ({ params, query }) => {
     const page = await pageOf(views, { ...(await eventQueryOf(query, views)), taskId: params.task_id })
-    if (page.items.length === 0 && !(await isKnown(views, params.task_id))) throw notFound('task', params.task_id)
+    if (page.items.length === 0 && !(await isKnown(views, params.task_id)))
+      throw notFound('task', params.task_id)
     return page
   })
 
@@ -108,9 +111,13 @@ async function namesOf(views: Views, events: readonly Event[]): Promise<Readonly
     ...(Array.isArray(victims) ? victims.map(idOf) : []),
   ])
   const tasks = await Promise.all(
-    [...new Set(told)].filter((id) => typeof id === 'string').map(async (id) => [id, await nameOf(id)] as const),
+    [...new Set(told)]
+      .filter((id) => typeof id === 'string')
+      .map(async (id) => [id, await nameOf(id)] as const),
   )
-  return Object.fromEntries([...nodes, ...tasks].flatMap(([id, name]) => (name === undefined ? [] : [[id, name]])))
+  return Object.fromEntries(
+    [...nodes, ...tasks].flatMap(([id, name]) => (name === undefined ? [] : [[id, name]])),
+  )
 }
 
 async function isKnown(views: Views, taskId: string): Promise<boolean> {

@@ -72,7 +72,8 @@ const answerQuestion = operation(
     operationId: 'answerQuestion',
     role: 'submitter',
     summary: 'Answer a question of an exercise',
-    description: 'As often as one likes; the last answer counts. Whether it is right is told when it is over.',
+    description:
+      'As often as one likes; the last answer counts. Whether it is right is told when it is over.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     body: AnswerBodySchema,
@@ -105,7 +106,8 @@ export function exerciseRoutes(app: ApiApp, { simulation }: ApiContext): void {
 
   app.get('/exercises/:exercise', { schema: getExercise }, async ({ params }) => {
     const found = (await simulator().exercises()).find(({ name }) => name === params.exercise)
-    if (found === undefined) throw new ApiProblem('not_found', `There is no exercise ${JSON.stringify(params.exercise)}.`)
+    if (found === undefined)
+      throw new ApiProblem('not_found', `There is no exercise ${JSON.stringify(params.exercise)}.`)
     return presentExercise(found)
   })
 

@@ -29,23 +29,38 @@ const explainTask = operation(
 
 /** GET /tasks/{task_id}/explain. */
 export function explainRoutes(app: ApiApp, { views, twin }: ApiContext): void {
-  app.get('/tasks/:task_id/explain', { schema: explainTask }, async ({ params, query: { forecast = 'latest' } }) => {
-    const task = views.openTask(params.task_id)
-    const isWaiting = task !== undefined && task.placement === null && task.firstStartedAt === null && !task.isHeld
-    if (task !== undefined) {
-      const explained = await explainOpen(task, views)
-      return { ...explained, ...(await startPart(twin, params.task_id, isWaiting, forecast)) }
-    }
-    const record = await views.stored.task(params.task_id)
-    if (record === null) throw notFound('task', params.task_id)
-    return { ...explanationOf(presentTaskRecord(record)), ...NOTHING_OPEN, ...(await startPart(twin, params.task_id, false, forecast)) }
-  })
+  app.get(
+    '/tasks/:task_id/explain',
+    { schema: explainTask },
+    async ({ params, query: { forecast = 'latest' } }) => {
+      const task = views.openTask(params.task_id)
+      const isWaiting =
+        task !== undefined && task.placement === null && task.firstStartedAt === null && !task.isHeld
+      if (task !== undefined) {
+        const explained = await explainOpen(task, views)
+        return { ...explained, ...(await startPart(twin, params.task_id, isWaiting, forecast)) }
+      }
+      const record = await views.stored.task(params.task_id)
+      if (record === null) throw notFound('task', params.task_id)
+      return {
+        ...explanationOf(presentTaskRecord(record)),
+        ...NOTHING_OPEN,
+        ...(await startPart(twin, params.task_id, false, forecast)),
+      }
+    },
+  )
 }
 
 /** Without what the twin says. */
 type Explained = Omit<ExplanationBody, 'forecast' | 'forecast_unavailable_because'>
 
-const NOTHING_OPEN = { verdicts: null, would_fit_if: null, victim: null, placed_by: null, swapped_out_by: null }
+const NOTHING_OPEN = {
+  verdicts: null,
+  would_fit_if: null,
+  victim: null,
+  placed_by: null,
+  swapped_out_by: null,
+}
 
 /** What is in memory first, in one breath; then what the store knows of it. */
 async function explainOpen(task: Task, views: Views): Promise<Explained> {
@@ -82,7 +97,8 @@ function explanationOf(task: TaskBody) {
 /** One sentence for people; the engine words every wait. */
 function sentenceFor({ state, residency, wait, placement, end_reason }: TaskBody): string {
   if (wait !== null) return wait.sentence
-  if (listOf(state) === 'completed') return end_reason === null ? `It is ${state}.` : `It is ${state}: ${end_reason}.`
+  if (listOf(state) === 'completed')
+    return end_reason === null ? `It is ${state}.` : `It is ${state}: ${end_reason}.`
   if (placement === null) return 'It is pending and will be looked at in the next cycle.'
   const where = `GPU ${placement.gpus.join(', ')} of ${placement.node_name}`
   if (residency === 'swapped_out') return `It is swapped out on ${where} ${wishOf(placement)}`

@@ -94,7 +94,8 @@ const MAX_FAULTS = 20
 
 /** GET and POST /groups; GET, PUT and DELETE /groups/{group_id}. */
 export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void {
-  const put = (group: Group, ifAbsent: boolean, by: string) => ask<Group>((answer) => commands.putGroup(group, ifAbsent, by, answer))
+  const put = (group: Group, ifAbsent: boolean, by: string) =>
+    ask<Group>((answer) => commands.putGroup(group, ifAbsent, by, answer))
 
   app.get('/groups', { schema: listGroups }, () => {
     const groups = [...views.groups()].sort((a, b) => byCodeUnits(a.id, b.id))
@@ -123,7 +124,11 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
     const isNew = views.group(params.group_id) === undefined
     requirePresence(headers, 'group', !isNew)
     if (query.dry_run === true) return tried(views, groupOf(params.group_id, body.description, body.node_ids))
-    const group = await put(groupOf(params.group_id, body.description, body.node_ids), false, signatureOf(request))
+    const group = await put(
+      groupOf(params.group_id, body.description, body.node_ids),
+      false,
+      signatureOf(request),
+    )
     reply.code(isNew ? 201 : 200)
     return presentGroup(group, views)
   })
@@ -134,14 +139,20 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
       if (views.group(params.group_id) === undefined) throw notFound('group', params.group_id)
       return { dry_run: true, preview: presentGroupPreview(views.previewGroup(params.group_id, null)) }
     }
-    await ask<null>((answer) => commands.deleteGroup(params.group_id, query.force ?? false, signatureOf(request), answer))
+    await ask<null>((answer) =>
+      commands.deleteGroup(params.group_id, query.force ?? false, signatureOf(request), answer),
+    )
     return reply.code(204).send(null)
   })
 }
 
 /** The group as it would be, and what that would do. */
 export function tried(views: Views, group: Group) {
-  return { ...presentGroup(group, views), dry_run: true, preview: presentGroupPreview(views.previewGroup(group.id, group.nodeIds)) }
+  return {
+    ...presentGroup(group, views),
+    dry_run: true,
+    preview: presentGroupPreview(views.previewGroup(group.id, group.nodeIds)),
+  }
 }
 
 /** Nodes that were forgotten may stay in a group: whoever replaces it sends back what was read. */
@@ -150,12 +161,21 @@ function requireKnownNodes(views: Views, nodeIds: readonly string[], group: Grou
   const faults = nodeIds.flatMap((id, i) =>
     views.node(canonicalId(id)) !== undefined || members.has(canonicalId(id))
       ? []
-      : [{ pointer: `/node_ids/${i}`, detail: `node_ids[${i}] must be the id of a node, got ${JSON.stringify(id)}` }],
+      : [
+          {
+            pointer: `/node_ids/${i}`,
+            detail: `node_ids[${i}] must be the id of a node, got ${JSON.stringify(id)}`,
+          },
+        ],
   )
   if (faults.length > 0) throw invalidFields(faults.slice(0, MAX_FAULTS))
 }
 
 /** Node ids in code-unit order, as the domain keeps them. */
 function groupOf(id: string, description: string | undefined, nodeIds: readonly string[] | undefined): Group {
-  return { id, description: description ?? '', nodeIds: [...new Set((nodeIds ?? []).map(canonicalId))].sort(byCodeUnits) }
+  return {
+    id,
+    description: description ?? '',
+    nodeIds: [...new Set((nodeIds ?? []).map(canonicalId))].sort(byCodeUnits),
+  }
 }

@@ -27,7 +27,9 @@ const keepalive = operation(
 export function leaseRoutes(app: ApiApp, { commands, views }: ApiContext): void {
   app.post('/tasks/:task_id/keepalive', { schema: keepalive }, async ({ params, body }) => {
     const { spec } = await openTask(views, params.task_id)
-    const { task, expiresAt } = await ask<KeptLease>((answer) => commands.keepalive(spec.id, body.busy, answer))
+    const { task, expiresAt } = await ask<KeptLease>((answer) =>
+      commands.keepalive(spec.id, body.busy, answer),
+    )
     return {
       task_id: spec.id,
       state: task.state,

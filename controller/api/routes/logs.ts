@@ -42,7 +42,8 @@ export function logRoutes(app: ApiApp, { views, logs, fleet, streams }: ApiConte
         yield* followLog(views, logs, { taskId, stream, offset: from, maxBytes })
       }) as never
     }
-    if (source === null) throw new ApiProblem('conflict', 'The task has not been placed yet; it has written nothing.')
+    if (source === null)
+      throw new ApiProblem('conflict', 'The task has not been placed yet; it has written nothing.')
     const answer = await logs.read(source.nodeId, taskId, source.attempt, stream, offset, maxBytes)
     if (answer === null) throw unavailable('The GPU server that has the output does not answer.')
     if ('refused' in answer) throw refused(answer.refused)
@@ -51,7 +52,8 @@ export function logRoutes(app: ApiApp, { views, logs, fleet, streams }: ApiConte
 }
 
 function noLogs(fleet: ApiContext['fleet']): ApiProblem {
-  if (fleet === 'simulated') return new ApiProblem('conflict', 'The fleet is simulated: its tasks are models and write nothing.')
+  if (fleet === 'simulated')
+    return new ApiProblem('conflict', 'The fleet is simulated: its tasks are models and write nothing.')
   return unavailable('This controller is not connected to GPU servers.')
 }
 

@@ -31,7 +31,8 @@ const removeNode = operation(
     operationId: 'removeNodeFromGroup',
     role: 'operator',
     summary: 'Let a node leave a group',
-    description: 'Tasks that run on the node stay there. With `dry_run=true` it answers the effect and changes nothing.',
+    description:
+      'Tasks that run on the node stay there. With `dry_run=true` it answers the effect and changes nothing.',
     tags: ['groups'],
     params: MembershipPathSchema,
     querystring: DryRunQuerySchema,
@@ -65,7 +66,10 @@ export function membershipRoutes(app: ApiApp, { commands, views }: ApiContext): 
     const group = known(params.group_id)
     const rest = group.nodeIds.filter((id) => id !== params.node_id)
     if (rest.length === group.nodeIds.length) {
-      throw new ApiProblem('not_found', `Node ${JSON.stringify(params.node_id)} is not in group ${JSON.stringify(group.id)}.`)
+      throw new ApiProblem(
+        'not_found',
+        `Node ${JSON.stringify(params.node_id)} is not in group ${JSON.stringify(group.id)}.`,
+      )
     }
     if (query.dry_run === true) return tried(views, { ...group, nodeIds: rest })
     await replaceNodes(group, rest, signatureOf(request))

@@ -85,7 +85,8 @@ const uncordonNode = operation(
     operationId: 'uncordonNode',
     role: 'operator',
     summary: 'Let a node take tasks again',
-    description: 'Repeating it changes nothing. The node is considered in the next scheduling cycle; a drain of the node ends.',
+    description:
+      'Repeating it changes nothing. The node is considered in the next scheduling cycle; a drain of the node ends.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 200: NodeRef },
@@ -112,7 +113,8 @@ const DEFAULT_LIMIT = 200
 
 /** GET /nodes and /nodes/{node_id}, PUT /nodes/{node_id}/config (specification 4), cordon, uncordon and drain. */
 export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
-  const present = (node: Node) => presentNode(node, views.config().fields, readingsOf(views.node(node.id) ?? node, views))
+  const present = (node: Node) =>
+    presentNode(node, views.config().fields, readingsOf(views.node(node.id) ?? node, views))
   const known = (id: string) => {
     const node = views.node(id)
     if (node === undefined) throw notFound('node', id)
@@ -146,17 +148,25 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
       if (!planned.ok) throw problemOfRefusal(planned.refusal)
       reply.header('etag', nodeConfigEtag(known(params.node_id)))
       const planning = present(planned.value.value)
-      const part = await changePart(twin, { node: { id: params.node_id, ...nodeConfigChange(body) } }, query.forecast ?? true)
+      const part = await changePart(
+        twin,
+        { node: { id: params.node_id, ...nodeConfigChange(body) } },
+        query.forecast ?? true,
+      )
       return { ...planning, dry_run: true, impact: presentImpact(planned.value.impact, part) }
     }
-    const node = await ask<Node>((answer) => commands.putNodeConfig(params.node_id, nodeConfigChange(body), signatureOf(request), answer))
+    const node = await ask<Node>((answer) =>
+      commands.putNodeConfig(params.node_id, nodeConfigChange(body), signatureOf(request), answer),
+    )
     reply.header('etag', nodeConfigEtag(node))
     return present(node)
   })
 
   const setCordon = async (nodeId: string, isCordoned: boolean, by: string) =>
     present(await ask<Node>((answer) => commands.setCordon(known(nodeId).id, isCordoned, by, answer)))
-  app.post('/nodes/:node_id/cordon', { schema: cordonNode }, (request) => setCordon(request.params.node_id, true, signatureOf(request)))
+  app.post('/nodes/:node_id/cordon', { schema: cordonNode }, (request) =>
+    setCordon(request.params.node_id, true, signatureOf(request)),
+  )
   app.post('/nodes/:node_id/uncordon', { schema: uncordonNode }, (request) =>
     setCordon(request.params.node_id, false, signatureOf(request)),
   )
@@ -164,11 +174,16 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
   app.post('/nodes/:node_id/drain', { schema: drainNode }, async (request, reply) => {
     const { requeue = false, after_seconds: afterSeconds } = request.query
     if (afterSeconds !== undefined && !requeue) {
-      throw invalidField('/after_seconds', 'query parameter after_seconds says when tasks are requeued: it needs requeue=true')
+      throw invalidField(
+        '/after_seconds',
+        'query parameter after_seconds says when tasks are requeued: it needs requeue=true',
+      )
     }
     const moveAfterMs = requeue ? 1000 * (afterSeconds ?? 0) : null
     const { id } = known(request.params.node_id)
-    const node = await ask<Node>((answer) => commands.drainNode(id, moveAfterMs, signatureOf(request), answer))
+    const node = await ask<Node>((answer) =>
+      commands.drainNode(id, moveAfterMs, signatureOf(request), answer),
+    )
     reply.code(202)
     return present(node)
   })
@@ -177,5 +192,7 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
 /** null and leaving it out both clear the percentage (specification 4, rule 3); the reserve stays when it is left out. */
 function nodeConfigChange(body: NodeConfigChangeBody): NodeConfigChange {
   const overcommitPercent = body.overcommit_vram_percent ?? null
-  return body.safety_reserve_mib === undefined ? { overcommitPercent } : { overcommitPercent, reserveMib: body.safety_reserve_mib }
+  return body.safety_reserve_mib === undefined
+    ? { overcommitPercent }
+    : { overcommitPercent, reserveMib: body.safety_reserve_mib }
 }

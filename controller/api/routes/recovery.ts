@@ -17,7 +17,8 @@ const releaseFreeze = operation(
     operationId: 'releaseRequeueFreeze',
     role: 'operator',
     summary: 'The nodes that are silent now are dead: requeue what ran there',
-    description: 'Lifts the brake on mass silence. A node that was meant counts again once it is heard. Harmless when nothing is frozen.',
+    description:
+      'Lifts the brake on mass silence. A node that was meant counts again once it is heard. Harmless when nothing is frozen.',
     tags: ['nodes'],
     response: { 200: RequeueFreezeSchema },
   },
@@ -68,7 +69,9 @@ export function recoveryRoutes(app: ApiApp, { commands, views }: ApiContext): vo
 
   app.post('/tasks/:task_id/requeue', { schema: requeueTask }, async (request, reply) => {
     const isFenced = request.body.confirm_fenced ?? false
-    const task = await ask<Task>((answer) => commands.requeueTask(request.params.task_id, isFenced, signatureOf(request), answer))
+    const task = await ask<Task>((answer) =>
+      commands.requeueTask(request.params.task_id, isFenced, signatureOf(request), answer),
+    )
     reply.code(202)
     return presentTask(task, views)
   })

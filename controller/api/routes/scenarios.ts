@@ -14,7 +14,13 @@ import {
   ScenarioSchema,
   ValidationSchema,
 } from '../schema/scenario.ts'
-import { SCENARIO_BODY_LIMIT_BYTES, scenarioOf, simulatorOf, uploaderOf, valueOf } from '../simulation-request.ts'
+import {
+  SCENARIO_BODY_LIMIT_BYTES,
+  scenarioOf,
+  simulatorOf,
+  uploaderOf,
+  valueOf,
+} from '../simulation-request.ts'
 
 const listScenarios = operation(
   {
@@ -90,22 +96,35 @@ export function scenarioRoutes(app: ApiApp, { simulation }: ApiContext): void {
     return { items, next_cursor: null, total: items.length }
   })
 
-  app.post('/scenarios', { schema: storeScenario, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async (request, reply) => {
-    const facts = valueOf(await simulator().putScenario(request.body.text, uploaderOf(request)))
-    reply.code(201).header('location', `/api/v1/scenarios/${facts.name}`)
-    return presentFacts(facts)
-  })
+  app.post(
+    '/scenarios',
+    { schema: storeScenario, bodyLimit: SCENARIO_BODY_LIMIT_BYTES },
+    async (request, reply) => {
+      const facts = valueOf(await simulator().putScenario(request.body.text, uploaderOf(request)))
+      reply.code(201).header('location', `/api/v1/scenarios/${facts.name}`)
+      return presentFacts(facts)
+    },
+  )
 
-  app.post('/scenarios/validate', { schema: validateScenario, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async ({ body }) => {
-    const outcome = await simulator().validate(scenarioOf(body))
-    if (outcome.ok) return { is_valid: true, facts: presentFacts(outcome.value), problems: [] }
-    const { refusal } = outcome
-    if (refusal.code === 'invalid_scenario') return { is_valid: false, facts: null, problems: refusal.problems }
-    if (refusal.code === 'too_large') {
-      return { is_valid: false, facts: null, problems: [{ line: 1, column: 1, path: '', detail: refusal.detail }] }
-    }
-    return valueOf(outcome)
-  })
+  app.post(
+    '/scenarios/validate',
+    { schema: validateScenario, bodyLimit: SCENARIO_BODY_LIMIT_BYTES },
+    async ({ body }) => {
+      const outcome = await simulator().validate(scenarioOf(body))
+      if (outcome.ok) return { is_valid: true, facts: presentFacts(outcome.value), problems: [] }
+      const { refusal } = outcome
+      if (refusal.code === 'invalid_scenario')
+        return { is_valid: false, facts: null, problems: refusal.problems }
+      if (refusal.code === 'too_large') {
+        return {
+          is_valid: false,
+          facts: null,
+          problems: [{ line: 1, column: 1, path: '', detail: refusal.detail }],
+        }
+      }
+      return valueOf(outcome)
+    },
+  )
 
   app.get('/scenarios/:scenario', { schema: getScenario }, async ({ params }) => {
     const found = await simulator().scenario(params.scenario)

@@ -45,7 +45,10 @@ function refuseTooMuch({ names, scopes }: SeriesQuery, { points }: Grid): void {
   const lines = names.length * scopes.length
   if (lines * points <= MAX_SERIES_VALUES) return
   const most = Math.floor(MAX_SERIES_VALUES / lines)
-  const advice = most > 0 ? `with these scopes and names max_points must be at most ${most}` : 'ask for fewer scopes or names'
+  const advice =
+    most > 0
+      ? `with these scopes and names max_points must be at most ${most}`
+      : 'ask for fewer scopes or names'
   throw invalidField(
     '/max_points',
     `${scopes.length} scopes × ${names.length} names × ${points} points are more than ${MAX_SERIES_VALUES} values; ${advice}`,

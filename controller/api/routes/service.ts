@@ -3,13 +3,24 @@ import { apiPage, type OpenApiDocument } from '../docs/api-page.ts'
 import { PAGE_STYLE } from '../docs/page-style.ts'
 import { operation } from '../operation.ts'
 import { PAGE_HEADERS } from '../security-headers.ts'
-import { DocsPageSchema, DocsStyleSchema, LivezSchema, OpenApiSchema, ReadyzSchema, VersionSchema } from '../schema/service.ts'
+import {
+  DocsPageSchema,
+  DocsStyleSchema,
+  LivezSchema,
+  OpenApiSchema,
+  ReadyzSchema,
+  VersionSchema,
+} from '../schema/service.ts'
 
 /** When to look again at what was not ready. */
 const READY_AGAIN_SECONDS = '5'
 
 /** /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids apart. */
-export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: ApiContext, suffix: string): void {
+export function healthRoutes(
+  app: ApiApp,
+  { version, build, fleet, readiness }: ApiContext,
+  suffix: string,
+): void {
   const livez = operation({
     operationId: `livez${suffix}`,
     role: 'public',
@@ -30,7 +41,8 @@ export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: 
     operationId: `version${suffix}`,
     role: 'public',
     summary: 'What runs here',
-    description: 'Version and commit of the controller, version of this interface, and whether its fleet is simulated.',
+    description:
+      'Version and commit of the controller, version of this interface, and whether its fleet is simulated.',
     tags: ['service'],
     response: { 200: VersionSchema },
   })
@@ -87,7 +99,11 @@ export function openApiRoutes(app: ApiApp): void {
   app.get('/openapi.json', { schema: openApi }, () => app.swagger())
   let page: string | null = null
   app.get('/docs', { schema: docsPage }, (_request, reply) => {
-    page ??= apiPage(app.swagger() as unknown as OpenApiDocument, '/api/v1/docs/style.css', '/api/v1/openapi.json')
+    page ??= apiPage(
+      app.swagger() as unknown as OpenApiDocument,
+      '/api/v1/docs/style.css',
+      '/api/v1/openapi.json',
+    )
     reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8')
     return page
   })

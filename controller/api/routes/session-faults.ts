@@ -46,7 +46,8 @@ export function sessionFaultRoutes(app: ApiApp, { simulation }: ApiContext): voi
     const { fault, is_hidden: isHidden = false } = request.body
     const { name, role } = callerOf(request)
     const { id } = ownSimulation(simulatorOf(simulation), request.params.simulation_id, request)
-    if (isHidden && !mayCall(role, 'admin')) throw new ApiProblem('forbidden', 'A hidden fault takes the role admin.')
+    if (isHidden && !mayCall(role, 'admin'))
+      throw new ApiProblem('forbidden', 'A hidden fault takes the role admin.')
     return shownTo(request, valueOf(await simulatorOf(simulation).injectFault(id, fault, isHidden, name)))
   })
 }
@@ -55,6 +56,12 @@ function shownTo(request: { readonly caller: Caller | null }, faults: readonly S
   const isInstructor = mayCall(callerOf(request).role, 'admin')
   const shown = faults.filter(({ isHidden }) => isInstructor || !isHidden)
   return {
-    items: shown.map(({ atMs, isHidden, origin, by, fault }) => ({ virtual_seconds: atMs / 1000, is_hidden: isHidden, origin, by, fault })),
+    items: shown.map(({ atMs, isHidden, origin, by, fault }) => ({
+      virtual_seconds: atMs / 1000,
+      is_hidden: isHidden,
+      origin,
+      by,
+      fault,
+    })),
   }
 }

@@ -17,17 +17,42 @@ import { ownSimulation, noSimulation, simulatorOf, valueOf } from '../simulation
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** What of a request means something to the interface that it goes to. */
-const PASSED_ON = ['content-type', 'content-encoding', 'if-match', 'if-none-match', 'idempotency-key', 'last-event-id', 'accept']
+const PASSED_ON = [
+  'content-type',
+  'content-encoding',
+  'if-match',
+  'if-none-match',
+  'idempotency-key',
+  'last-event-id',
+  'accept',
+]
 /** Of its answer: the rest is about a connection that is not this one. */
-const KEPT_BACK = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date', 'x-request-id'])
+const KEPT_BACK = new Set([
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'content-length',
+  'date',
+  'x-request-id',
+])
 
 export function sessionInterfaceRoutes(app: ApiApp, { simulation }: ApiContext): void {
   void app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES }, (_request, body, done) => done(null, body))
+    scope.addContentTypeParser(
+      '*',
+      { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES },
+      (_request, body, done) => done(null, body),
+    )
     const handler = forward(() => simulatorOf(simulation))
     for (const method of METHODS) {
-      const route = { method, url: '/simulations/:simulation_id/api/v1/*', schema: schemaOf(method), exposeHeadRoute: false, handler }
+      const route = {
+        method,
+        url: '/simulations/:simulation_id/api/v1/*',
+        schema: schemaOf(method),
+        exposeHeadRoute: false,
+        handler,
+      }
       scope.route(route as never)
     }
   })
@@ -40,7 +65,8 @@ function schemaOf(method: (typeof METHODS)[number]) {
         operationId: `${method.toLowerCase()}InSession`,
         role: method === 'GET' ? 'viewer' : 'submitter',
         summary: `${method} of the production interface of a session’s own controller`,
-        description: 'The same routes, roles and answers. In a session of one’s own one has at least the role operator.',
+        description:
+          'The same routes, roles and answers. In a session of one’s own one has at least the role operator.',
         tags: ['simulations'],
         params: SimulationPathSchema,
         querystring: {},
@@ -74,7 +100,9 @@ function roleIn(simulation: Simulation, id: string, request: FastifyRequest): Ro
 function requestOf(request: FastifyRequest, role: Role): ForwardedRequest {
   const { raw, method, headers, body } = request
   const prefix = raw.url?.indexOf('/api/v1/', '/api/v1/'.length) ?? 0
-  const passed = PASSED_ON.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]))
+  const passed = PASSED_ON.flatMap((name) =>
+    headers[name] === undefined ? [] : [[name, String(headers[name])]],
+  )
   return {
     method,
     path: (raw.url ?? '').slice(prefix),

@@ -6,7 +6,14 @@ import { invalidField } from '../errors.ts'
 import { operation, type OperationSchema } from '../operation.ts'
 import { presentSession } from '../present/session.ts'
 import { presentSimulation } from '../present/simulation.ts'
-import { ForkBodySchema, SeekBodySchema, SessionSchema, SnapshotBodySchema, SpeedBodySchema, StepBodySchema } from '../schema/session.ts'
+import {
+  ForkBodySchema,
+  SeekBodySchema,
+  SessionSchema,
+  SnapshotBodySchema,
+  SpeedBodySchema,
+  StepBodySchema,
+} from '../schema/session.ts'
 import { SimulationPathSchema, SimulationRef } from '../schema/simulation.ts'
 import { ownSimulation, simulatorOf, valueOf } from '../simulation-request.ts'
 
@@ -108,7 +115,9 @@ export function sessionRoutes(app: ApiApp, { simulation }: ApiContext): void {
   app.get('/simulations/:simulation_id/session', { schema: getSession }, async ({ params }) =>
     presentSession(valueOf(await simulator().control(params.simulation_id, { kind: 'state' }))),
   )
-  app.post('/simulations/:simulation_id/pause', { schema: pauseSession }, (request) => drive(request, { kind: 'pause' }))
+  app.post('/simulations/:simulation_id/pause', { schema: pauseSession }, (request) =>
+    drive(request, { kind: 'pause' }),
+  )
   app.post('/simulations/:simulation_id/step', { schema: stepSession }, (request) =>
     drive(request, { kind: 'step', count: request.body.count ?? 1 }),
   )
@@ -117,7 +126,9 @@ export function sessionRoutes(app: ApiApp, { simulation }: ApiContext): void {
     if (speed === undefined) throw invalidField('/speed', 'speed is required: a number above 0, or null')
     return drive(request, { kind: 'speed', factor: speed })
   })
-  app.post('/simulations/:simulation_id/seek', { schema: seekSession }, (request) => drive(request, seekOf(request.body)))
+  app.post('/simulations/:simulation_id/seek', { schema: seekSession }, (request) =>
+    drive(request, seekOf(request.body)),
+  )
   app.post('/simulations/:simulation_id/snapshot', { schema: snapshotSession }, (request) =>
     drive(request, { kind: 'snapshot', name: request.body.name ?? '' }),
   )
@@ -130,7 +141,13 @@ export function sessionRoutes(app: ApiApp, { simulation }: ApiContext): void {
   })
 }
 
-function seekOf({ virtual_seconds: seconds, snapshot }: { readonly virtual_seconds?: number; readonly snapshot?: string }): SessionCommand {
+function seekOf({
+  virtual_seconds: seconds,
+  snapshot,
+}: {
+  readonly virtual_seconds?: number
+  readonly snapshot?: string
+}): SessionCommand {
   if ((seconds === undefined) === (snapshot === undefined)) {
     throw invalidField('', 'the body must have exactly one of virtual_seconds and snapshot')
   }

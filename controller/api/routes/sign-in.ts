@@ -10,13 +10,20 @@ import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem } from '../errors.ts'
 import { operation } from '../operation.ts'
 import { presentInstantOrNull } from '../present/instant.ts'
-import { CallbackQuerySchema, NextStepSchema, RedirectSchema, SessionSchema, SignInQuerySchema } from '../schema/sign-in.ts'
+import {
+  CallbackQuerySchema,
+  NextStepSchema,
+  RedirectSchema,
+  SessionSchema,
+  SignInQuerySchema,
+} from '../schema/sign-in.ts'
 
 const getSession = operation({
   operationId: 'getSession',
   role: 'public',
   summary: 'Who asks, and how one says who one is',
-  description: 'For pages and scripts that decide how to sign in. It needs no authentication and says nothing about others.',
+  description:
+    'For pages and scripts that decide how to sign in. It needs no authentication and says nothing about others.',
   tags: ['access'],
   response: { 200: SessionSchema },
 })
@@ -26,7 +33,8 @@ const beginSignIn = operation(
     operationId: 'beginSignIn',
     role: 'public',
     summary: 'Sign in with a browser, at the identity provider',
-    description: 'The browser is sent to the provider, comes back to /auth/callback, and has a session from then on.',
+    description:
+      'The browser is sent to the provider, comes back to /auth/callback, and has a session from then on.',
     tags: ['access'],
     querystring: SignInQuerySchema,
     response: { 200: NextStepSchema, 302: RedirectSchema },
@@ -64,7 +72,8 @@ const AUTH_PATH = '/api/v1/auth'
 export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
   const { authenticator, signIn } = access
   const configured = (): SignIn => {
-    if (signIn === null) throw new ApiProblem('not_found', 'No identity provider is configured here: ask for a token.')
+    if (signIn === null)
+      throw new ApiProblem('not_found', 'No identity provider is configured here: ask for a token.')
     return signIn
   }
 
@@ -72,7 +81,11 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     const caller = authenticator.isRequired ? authenticator.knownCaller(request.headers) : callerOf(request)
     return {
       is_open: !authenticator.isRequired,
-      sign_in: authenticator.isRequired ? (signIn === null ? ['token' as const] : ['provider' as const, 'token' as const]) : [],
+      sign_in: authenticator.isRequired
+        ? signIn === null
+          ? ['token' as const]
+          : ['provider' as const, 'token' as const]
+        : [],
       provider: signIn?.provider ?? null,
       caller: caller === null ? null : presentCaller(caller, signIn),
     }
@@ -82,12 +95,22 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     const way = configured()
     const { url, id, maxAgeSeconds } = await way.begin(ownPath(query.return_to)).catch((error: unknown) => {
       if (!(error instanceof ProviderFault)) throw error
-      throw new ApiProblem('provider_unreachable', `The identity provider cannot be asked: ${error.message}.`, {
-        headers: { 'retry-after': '10' },
-        cause: error,
-      })
+      throw new ApiProblem(
+        'provider_unreachable',
+        `The identity provider cannot be asked: ${error.message}.`,
+        {
+          headers: { 'retry-after': '10' },
+          cause: error,
+        },
+      )
     })
-    const fields = { value: id, path: AUTH_PATH, maxAgeSeconds, sameSite: 'Lax' as const, isSecure: way.isSecure }
+    const fields = {
+      value: id,
+      path: AUTH_PATH,
+      maxAgeSeconds,
+      sameSite: 'Lax' as const,
+      isSecure: way.isSecure,
+    }
     reply.header('set-cookie', cookieText(LOGIN_COOKIE, fields))
     return sendTo(reply, url, headers.accept)
   })
@@ -97,7 +120,13 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     const query = new URL(request.url, 'http://localhost').searchParams
     const outcome = await way.finish(cookieIn(request.headers.cookie, LOGIN_COOKIE), query)
     recordSignIn(access, request, outcome)
-    const over = cookieText(LOGIN_COOKIE, { value: '', path: AUTH_PATH, maxAgeSeconds: 0, sameSite: 'Lax', isSecure: way.isSecure })
+    const over = cookieText(LOGIN_COOKIE, {
+      value: '',
+      path: AUTH_PATH,
+      maxAgeSeconds: 0,
+      sameSite: 'Lax',
+      isSecure: way.isSecure,
+    })
     if (!outcome.ok) {
       request.log.warn({ failure: outcome.failure, why: outcome.why }, 'a sign-in failed')
       reply.header('set-cookie', over)
@@ -118,7 +147,13 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     const { tokenId } = callerOf(request)
     if (signIn !== null && tokenId !== null) {
       signIn.sessions.end(tokenId)
-      const fields = { value: '', path: '/', maxAgeSeconds: 0, sameSite: 'Strict' as const, isSecure: signIn.isSecure }
+      const fields = {
+        value: '',
+        path: '/',
+        maxAgeSeconds: 0,
+        sameSite: 'Strict' as const,
+        isSecure: signIn.isSecure,
+      }
       reply.header('set-cookie', cookieText(sessionCookieOf(signIn.isSecure), fields))
     }
     return reply.code(204).send(null)
@@ -144,12 +179,17 @@ function recordSignIn({ trail, signIn }: Access, request: FastifyRequest, outcom
 }
 
 function presentCaller({ name, role, tokenId }: Caller, signIn: SignIn | null) {
-  return { name, role, expires_at: presentInstantOrNull(tokenId === null ? null : (signIn?.sessions.expiresAt(tokenId) ?? null)) }
+  return {
+    name,
+    role,
+    expires_at: presentInstantOrNull(tokenId === null ? null : (signIn?.sessions.expiresAt(tokenId) ?? null)),
+  }
 }
 
 /** As a redirect, or as JSON for a caller that accepts JSON and no page. */
 function sendTo(reply: FastifyReply, url: string, accept = ''): FastifyReply {
   reply.header('vary', 'accept')
-  if (/\bapplication\/json\b/i.test(accept) && !/\btext\/html\b/i.test(accept)) return reply.code(200).send({ location: url })
+  if (/\bapplication\/json\b/i.test(accept) && !/\btext\/html\b/i.test(accept))
+    return reply.code(200).send({ location: url })
   return reply.code(302).header('location', url).send(null)
 }

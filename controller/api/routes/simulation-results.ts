@@ -66,20 +66,31 @@ const getResidency = operation(
 export function simulationResultRoutes(app: ApiApp, { simulation }: ApiContext): void {
   const simulator = () => simulatorOf(simulation)
 
-  app.get('/simulations/:simulation_id/report', { schema: getReport }, async ({ params: { simulation_id: id }, query, headers }, reply) => {
-    const record = simulator().get(id)
-    if (record === undefined) throw noSimulation(id)
-    if (record.kind === 'sweep') return sweepReport(record, query.format ?? preferredFormat(headers.accept), reply)
-    if (query.format !== undefined && query.format !== 'json') throw invalidField('/format', `format of a ${record.kind} must be json`)
-    const report = await simulator().report(id)
-    if (report === null) throw nothingYet(id, 'result')
-    // What a session leaves is the debrief of an exercise.
-    return record.kind === 'session' ? presentDebrief(report as Debrief) : report
-  })
+  app.get(
+    '/simulations/:simulation_id/report',
+    { schema: getReport },
+    async ({ params: { simulation_id: id }, query, headers }, reply) => {
+      const record = simulator().get(id)
+      if (record === undefined) throw noSimulation(id)
+      if (record.kind === 'sweep')
+        return sweepReport(record, query.format ?? preferredFormat(headers.accept), reply)
+      if (query.format !== undefined && query.format !== 'json')
+        throw invalidField('/format', `format of a ${record.kind} must be json`)
+      const report = await simulator().report(id)
+      if (report === null) throw nothingYet(id, 'result')
+      // What a session leaves is the debrief of an exercise.
+      return record.kind === 'session' ? presentDebrief(report as Debrief) : report
+    },
+  )
 
   /** As it is on disk or as it was made: the same bytes as the command line's. */
-  async function sweepReport({ id, scenario }: SimulationRecord, format: ReportFormat, reply: FastifyReply): Promise<never> {
-    const text = format === 'json' ? await simulator().sweepReport(id) : valueOf(await simulator().sweepFile(id, format))
+  async function sweepReport(
+    { id, scenario }: SimulationRecord,
+    format: ReportFormat,
+    reply: FastifyReply,
+  ): Promise<never> {
+    const text =
+      format === 'json' ? await simulator().sweepReport(id) : valueOf(await simulator().sweepFile(id, format))
     if (text === null) throw nothingYet(id, 'result')
     reply.type(REPORT_TYPES[format]).header('vary', 'accept')
     if (format !== 'json') reply.header('content-disposition', `attachment; filename="${scenario}.${format}"`)
@@ -117,7 +128,8 @@ function sweptRunOf(kind: SimulationKind, query: Static<typeof SweptRunQuerySche
     if (named === undefined) return null
     throw invalidField(`/${named}`, `a ${kind} has one run: leave ${named} out`)
   }
-  if (overcommitPercent === undefined) throw invalidField('/overcommit_percent', 'overcommit_percent is required: which run of the sweep')
+  if (overcommitPercent === undefined)
+    throw invalidField('/overcommit_percent', 'overcommit_percent is required: which run of the sweep')
   if (seed === undefined) throw invalidField('/seed', 'seed is required: which run of the sweep')
   return { overcommitPercent, seed, settings }
 }

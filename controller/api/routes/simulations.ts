@@ -110,26 +110,49 @@ export function simulationRoutes(app: ApiApp, { simulation, streams }: ApiContex
   const followers = new EventStreams()
   const simulator = () => simulatorOf(simulation)
 
-  app.post('/simulations', { schema: startSimulation, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async (request, reply) => {
-    const { body } = request
-    const asked = { scenario: scenarioOf(body), ...choicesOf(body), by: callerOf(request).name }
-    const record = valueOf(
-      await (body.mode === 'session' ? simulator().openSession({ ...asked, ...paceOf(body) }) : simulator().run(asked)),
-    )
-    reply.code(202).header('location', `/api/v1/simulations/${record.id}`)
-    return presentSimulation(record)
-  })
+  app.post(
+    '/simulations',
+    { schema: startSimulation, bodyLimit: SCENARIO_BODY_LIMIT_BYTES },
+    async (request, reply) => {
+      const { body } = request
+      const asked = { scenario: scenarioOf(body), ...choicesOf(body), by: callerOf(request).name }
+      const record = valueOf(
+        await (body.mode === 'session'
+          ? simulator().openSession({ ...asked, ...paceOf(body) })
+          : simulator().run(asked)),
+      )
+      reply.code(202).header('location', `/api/v1/simulations/${record.id}`)
+      return presentSimulation(record)
+    },
+  )
 
-  app.post('/simulations/sweep', { schema: startSweep, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async (request, reply) => {
-    const { body } = request
-    const { overcommit_percents: percentages = null, seeds = null, objectives = [], until_seconds: untilSeconds } = body
-    const fields = Object.entries(body.fields ?? {}).map(([field, values]) => ({ field, values }))
-    const untilMs = untilSeconds === undefined ? null : untilSeconds * 1000
-    const asked = { scenario: scenarioOf(body), by: callerOf(request).name, percentages, seeds, fields, objectives, untilMs }
-    const record = valueOf(await simulator().sweep(asked))
-    reply.code(202).header('location', `/api/v1/simulations/${record.id}`)
-    return presentSimulation(record)
-  })
+  app.post(
+    '/simulations/sweep',
+    { schema: startSweep, bodyLimit: SCENARIO_BODY_LIMIT_BYTES },
+    async (request, reply) => {
+      const { body } = request
+      const {
+        overcommit_percents: percentages = null,
+        seeds = null,
+        objectives = [],
+        until_seconds: untilSeconds,
+      } = body
+      const fields = Object.entries(body.fields ?? {}).map(([field, values]) => ({ field, values }))
+      const untilMs = untilSeconds === undefined ? null : untilSeconds * 1000
+      const asked = {
+        scenario: scenarioOf(body),
+        by: callerOf(request).name,
+        percentages,
+        seeds,
+        fields,
+        objectives,
+        untilMs,
+      }
+      const record = valueOf(await simulator().sweep(asked))
+      reply.code(202).header('location', `/api/v1/simulations/${record.id}`)
+      return presentSimulation(record)
+    },
+  )
 
   app.get('/simulations', { schema: listSimulations }, () => {
     const items = simulator().list().map(presentSimulation)
@@ -143,13 +166,17 @@ export function simulationRoutes(app: ApiApp, { simulation, streams }: ApiContex
   })
 
   // Fastify would read a stream to its end for HEAD.
-  app.get('/simulations/:simulation_id/events', { schema: streamSimulation, exposeHeadRoute: false }, (request, reply) => {
-    const { params } = request
-    const known = simulator()
-    if (known.get(params.simulation_id) === undefined) throw noSimulation(params.simulation_id)
-    streams.take(request, reply)
-    return followers.send(reply, () => followSimulation(known, params.simulation_id)) as never
-  })
+  app.get(
+    '/simulations/:simulation_id/events',
+    { schema: streamSimulation, exposeHeadRoute: false },
+    (request, reply) => {
+      const { params } = request
+      const known = simulator()
+      if (known.get(params.simulation_id) === undefined) throw noSimulation(params.simulation_id)
+      streams.take(request, reply)
+      return followers.send(reply, () => followSimulation(known, params.simulation_id)) as never
+    },
+  )
 
   app.delete('/simulations/:simulation_id', { schema: removeSimulation }, async (request, reply) => {
     const { id } = ownSimulation(simulator(), request.params.simulation_id, request)
@@ -162,6 +189,12 @@ export function simulationRoutes(app: ApiApp, { simulation, streams }: ApiContex
 }
 
 /** Real time unless it says otherwise, and standing still. */
-function paceOf({ speed = 1, is_paused: isPaused = true }: { readonly speed?: number | null; readonly is_paused?: boolean }) {
+function paceOf({
+  speed = 1,
+  is_paused: isPaused = true,
+}: {
+  readonly speed?: number | null
+  readonly is_paused?: boolean
+}) {
   return { speed, isPaused }
 }

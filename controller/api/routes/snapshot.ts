@@ -25,9 +25,15 @@ const PARTS_A_CHUNK = 250
 export function snapshotRoutes(app: ApiApp, { twin }: ApiContext): void {
   // Fastify would make the whole of it for HEAD.
   app.get('/snapshot', { schema: getSnapshot, exposeHeadRoute: false }, async (_request, reply) => {
-    if (twin === null) throw new ApiProblem('conflict', 'This is a simulated world: what it does is known from its own scenario.')
+    if (twin === null)
+      throw new ApiProblem(
+        'conflict',
+        'This is a simulated world: what it does is known from its own scenario.',
+      )
     const parts = await twin.snapshot()
-    reply.type('application/json; charset=utf-8').header('content-disposition', 'attachment; filename="snapshot.scenario.json"')
+    reply
+      .type('application/json; charset=utf-8')
+      .header('content-disposition', 'attachment; filename="snapshot.scenario.json"')
     return reply.send(Readable.from(chunksOf(parts), { objectMode: false })) as never
   })
 }

@@ -6,7 +6,8 @@ const getSummary = operation({
   operationId: 'getSummary',
   role: 'viewer',
   summary: 'The cluster on one page: tasks, VRAM, utilization and starvation',
-  description: 'Counts and sums of the whole cluster at one instant. Percentages are null while no GPU time has passed.',
+  description:
+    'Counts and sums of the whole cluster at one instant. Percentages are null while no GPU time has passed.',
   tags: ['summary'],
   response: { 200: SummarySchema },
 })

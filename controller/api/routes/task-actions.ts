@@ -14,7 +14,8 @@ const holdTask = operation(
     operationId: 'holdTask',
     role: 'operator',
     summary: 'Hold a pending task back: it is not placed before it is released',
-    description: 'Harmless when it is held already. A placed task cannot be held: swap it out, or requeue it.',
+    description:
+      'Harmless when it is held already. A placed task cannot be held: swap it out, or requeue it.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: TaskRef },
@@ -74,17 +75,25 @@ export function taskActionRoutes(app: ApiApp, { commands, views }: ApiContext): 
   }
 
   app.post('/tasks/:task_id/hold', { schema: holdTask }, (request) =>
-    carryOut(request.params.task_id, signatureOf(request), (id, by, answer) => commands.holdTask(id, by, answer)),
+    carryOut(request.params.task_id, signatureOf(request), (id, by, answer) =>
+      commands.holdTask(id, by, answer),
+    ),
   )
   app.post('/tasks/:task_id/release', { schema: releaseTask }, (request) =>
-    carryOut(request.params.task_id, signatureOf(request), (id, by, answer) => commands.releaseTask(id, by, answer)),
+    carryOut(request.params.task_id, signatureOf(request), (id, by, answer) =>
+      commands.releaseTask(id, by, answer),
+    ),
   )
   app.post('/tasks/:task_id/swap-out', { schema: swapOutTask }, (request, reply) => {
     reply.code(202)
-    return carryOut(request.params.task_id, signatureOf(request), (id, by, answer) => commands.swapOutTask(id, by, answer))
+    return carryOut(request.params.task_id, signatureOf(request), (id, by, answer) =>
+      commands.swapOutTask(id, by, answer),
+    )
   })
   app.post('/tasks/:task_id/swap-in', { schema: swapInTask }, (request, reply) => {
     reply.code(202)
-    return carryOut(request.params.task_id, signatureOf(request), (id, by, answer) => commands.swapInTask(id, by, answer))
+    return carryOut(request.params.task_id, signatureOf(request), (id, by, answer) =>
+      commands.swapInTask(id, by, answer),
+    )
   })
 }

@@ -52,7 +52,8 @@ const listTasks = operation(
     operationId: 'listTasks',
     role: 'viewer',
     summary: 'Tasks, newest submission first unless sorted otherwise',
-    description: 'Filters are combined. A page is continued with `cursor`, which belongs to the same filters and order.',
+    description:
+      'Filters are combined. A page is continued with `cursor`, which belongs to the same filters and order.',
     tags: ['tasks'],
     querystring: TaskQuerySchema,
     response: { 200: TaskPageSchema },
@@ -66,7 +67,8 @@ const getTask = operation(
     role: 'viewer',
     summary: 'One task, open or final',
     tags: ['tasks'],
-    description: 'With wait it is answered when the task has started or finished (until), or when that time is over.',
+    description:
+      'With wait it is answered when the task has started or finished (until), or when that time is over.',
     params: TaskPathSchema,
     querystring: WaitingQuerySchema,
     response: { 200: TaskRef },
@@ -118,11 +120,18 @@ export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }:
     return presentTaskRecord(record)
   }
 
-  const waited = async (taskId: string, until: 'started' | 'finished', ms: number, response: ServerResponse): Promise<void> => {
+  const waited = async (
+    taskId: string,
+    until: 'started' | 'finished',
+    ms: number,
+    response: ServerResponse,
+  ): Promise<void> => {
     if (ms === 0 || waits === null) return
     const isOver = () => {
       const task = views.openTask(taskId)
-      return task === undefined || (until === 'started' && task.state !== 'pending' && task.state !== 'assigned')
+      return (
+        task === undefined || (until === 'started' && task.state !== 'pending' && task.state !== 'assigned')
+      )
     }
     await waits.wait({ taskId, isOver, ms, signal: whenClosed(response) })
   }
@@ -152,31 +161,46 @@ export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }:
     return find(taskId)
   })
 
-  app.get('/tasks', { schema: listTasks }, async ({ query: { state, cursor, sort = 'newest', limit = DEFAULT_LIMIT, ...filter } }) => {
-    const states = statesOf(state)
-    if (sort !== 'newest' && sort !== 'oldest' && states.some(isFinal)) throw unsortable(sort)
-    const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
-    const { node, group, ...rest } = filter
-    const place = { ...(node === undefined ? {} : { node: nodeIdOf(views, 'node', node) }), ...(group === undefined ? {} : { group }) }
-    const page = await pageOfTasks(views, { ...rest, ...place, states }, { sort, after, limit })
-    // Tasks may name a group that was deleted, or that is not there yet.
-    if (group !== undefined && cursor === undefined && page.items.length === 0 && page.next === null) requireGroup(views, 'group', group)
-    const next_cursor = page.next === null ? null : writeTaskCursor(sort, page.next)
-    return { items: page.items, next_cursor, total: page.total }
-  })
+  app.get(
+    '/tasks',
+    { schema: listTasks },
+    async ({ query: { state, cursor, sort = 'newest', limit = DEFAULT_LIMIT, ...filter } }) => {
+      const states = statesOf(state)
+      if (sort !== 'newest' && sort !== 'oldest' && states.some(isFinal)) throw unsortable(sort)
+      const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
+      const { node, group, ...rest } = filter
+      const place = {
+        ...(node === undefined ? {} : { node: nodeIdOf(views, 'node', node) }),
+        ...(group === undefined ? {} : { group }),
+      }
+      const page = await pageOfTasks(views, { ...rest, ...place, states }, { sort, after, limit })
+      // Tasks may name a group that was deleted, or that is not there yet.
+      if (group !== undefined && cursor === undefined && page.items.length === 0 && page.next === null)
+        requireGroup(views, 'group', group)
+      const next_cursor = page.next === null ? null : writeTaskCursor(sort, page.next)
+      return { items: page.items, next_cursor, total: page.total }
+    },
+  )
 
-  app.get('/tasks/:task_id', { schema: getTask }, async ({ params, query: { wait = '0s', until = 'finished' } }, reply) => {
-    const ms = readWait(wait)
-    if (ms > 0) await find(params.task_id)
-    await waited(params.task_id, until, ms, reply.raw)
-    return find(params.task_id)
-  })
+  app.get(
+    '/tasks/:task_id',
+    { schema: getTask },
+    async ({ params, query: { wait = '0s', until = 'finished' } }, reply) => {
+      const ms = readWait(wait)
+      if (ms > 0) await find(params.task_id)
+      await waited(params.task_id, until, ms, reply.raw)
+      return find(params.task_id)
+    },
+  )
 
   app.patch('/tasks/:task_id', { schema: patchTask }, async (request) => {
     const { params, body } = request
     requireP0(ownerLimits, callerOf(request), body.priority)
     const change = taskChange(await openTask(views, params.task_id), body)
-    return presentTask(await ask<Task>((answer) => commands.updateTask(params.task_id, change, signatureOf(request), answer)), views)
+    return presentTask(
+      await ask<Task>((answer) => commands.updateTask(params.task_id, change, signatureOf(request), answer)),
+      views,
+    )
   })
 
   app.delete('/tasks/:task_id', { schema: cancelTask }, async (request, reply) => {

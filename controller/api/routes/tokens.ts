@@ -9,13 +9,20 @@ import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem } from '../errors.ts'
 import { operation } from '../operation.ts'
 import { presentToken } from '../present/token.ts'
-import { MadeTokenSchema, NewTokenSchema, TokenPageSchema, TokenPathSchema, TokenRevocationQuerySchema } from '../schema/token.ts'
+import {
+  MadeTokenSchema,
+  NewTokenSchema,
+  TokenPageSchema,
+  TokenPathSchema,
+  TokenRevocationQuerySchema,
+} from '../schema/token.ts'
 
 const listTokens = operation({
   operationId: 'listTokens',
   role: 'admin',
   summary: 'All tokens, without their secrets, in order of creation',
-  description: 'Names, roles, expiry and last use (to the hour). Secrets are shown once, when a token is made.',
+  description:
+    'Names, roles, expiry and last use (to the hour). Secrets are shown once, when a token is made.',
   tags: ['access'],
   response: { 200: TokenPageSchema },
 })
@@ -25,7 +32,8 @@ const createToken = operation(
     operationId: 'createToken',
     role: 'admin',
     summary: 'Make a token',
-    description: "The answer holds its secret, this once. The first token of all is an admin's; from then on every request needs one.",
+    description:
+      "The answer holds its secret, this once. The first token of all is an admin's; from then on every request needs one.",
     tags: ['access'],
     body: NewTokenSchema,
     response: { 201: MadeTokenSchema },
@@ -51,7 +59,8 @@ const revokeToken = operation(
 export function tokenRoutes(app: ApiApp, { access }: ApiContext): void {
   const { authenticator } = access
   const book = (): AccessBook => {
-    if (access.book === null) throw new ApiProblem('conflict', 'No tokens are kept here: this is a simulated world.')
+    if (access.book === null)
+      throw new ApiProblem('conflict', 'No tokens are kept here: this is a simulated world.')
     return access.book
   }
 
@@ -63,24 +72,43 @@ export function tokenRoutes(app: ApiApp, { access }: ApiContext): void {
   app.post('/tokens', { schema: createToken }, async (request, reply) => {
     const { name, role, expires_in_seconds: seconds = null } = request.body
     if (role !== 'admin' && !authenticator.hasAdmin(null)) {
-      throw new ApiProblem('conflict', "The first token must be an admin's: with any other nobody could make a second one.")
+      throw new ApiProblem(
+        'conflict',
+        "The first token must be an admin's: with any other nobody could make a second one.",
+      )
     }
     const { id, secret, hash } = newSecret()
     const now: Instant = access.now()
     const expiresAt = seconds === null ? null : now + seconds * 1000
     const { name: createdBy } = callerOf(request)
-    const record = { id, name, role, secretHash: hash, createdAt: now, createdBy, expiresAt, lastUsedAt: null }
+    const record = {
+      id,
+      name,
+      role,
+      secretHash: hash,
+      createdAt: now,
+      createdBy,
+      expiresAt,
+      lastUsedAt: null,
+    }
     const token = await ask<TokenRecord>((answer) => book().create(record, answer))
     reply.code(201).header('location', `/api/v1/tokens/${token.id}`)
     return { ...presentToken(token), secret }
   })
 
-  app.delete('/tokens/:token_id', { schema: revokeToken }, async ({ params: { token_id: id }, query }, reply) => {
-    const isAdmin = access.book?.token(id)?.role === 'admin'
-    if (isAdmin && query.force !== true && !authenticator.hasAdmin(id)) {
-      throw new ApiProblem('conflict', 'It is the last token of an admin: nobody could make another. Use force to revoke it all the same.')
-    }
-    await ask<null>((answer) => book().revoke(id, answer))
-    return reply.code(204).send(null)
-  })
+  app.delete(
+    '/tokens/:token_id',
+    { schema: revokeToken },
+    async ({ params: { token_id: id }, query }, reply) => {
+      const isAdmin = access.book?.token(id)?.role === 'admin'
+      if (isAdmin && query.force !== true && !authenticator.hasAdmin(id)) {
+        throw new ApiProblem(
+          'conflict',
+          'It is the last token of an admin: nobody could make another. Use force to revoke it all the same.',
+        )
+      }
+      await ask<null>((answer) => book().revoke(id, answer))
+      return reply.code(204).send(null)
+    },
+  )
 }

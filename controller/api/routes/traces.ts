@@ -65,7 +65,9 @@ export function traceRoutes(app: ApiApp, { simulation }: ApiContext): void {
       if (sent === undefined) throw invalidField('', 'the body must be a file, got nothing')
       // A refusal in the middle of it must still be answered.
       const body = sent.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
-      const entry = valueOf(await simulator().storeTrace({ name, format, activityModel, body, by: uploaderOf(request) }))
+      const entry = valueOf(
+        await simulator().storeTrace({ name, format, activityModel, body, by: uploaderOf(request) }),
+      )
       reply.code(201).header('location', '/api/v1/traces')
       return presentTrace(entry)
     })
@@ -86,5 +88,14 @@ export function traceRoutes(app: ApiApp, { simulation }: ApiContext): void {
 }
 
 function presentTrace({ name, format, tasks, rows, dropped, createdAt, createdBy, bytes }: TraceEntry) {
-  return { name, format, tasks, rows, dropped, bytes, created_by: createdBy, created_at: presentInstant(createdAt) }
+  return {
+    name,
+    format,
+    tasks,
+    rows,
+    dropped,
+    bytes,
+    created_by: createdBy,
+    created_at: presentInstant(createdAt),
+  }
 }

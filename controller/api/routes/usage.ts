@@ -23,7 +23,11 @@ export function usageRoutes(app: ApiApp, { simulation }: ApiContext): void {
     const { name: owner } = callerOf(request)
     const usage = await simulatorOf(simulation).usage(owner)
     const { traces, scenarios, bytes } = usage
-    const limits = { limit_bytes: usage.maxBytes, total_bytes: usage.totalBytes, total_limit_bytes: usage.totalMaxBytes }
+    const limits = {
+      limit_bytes: usage.maxBytes,
+      total_bytes: usage.totalBytes,
+      total_limit_bytes: usage.totalMaxBytes,
+    }
     return { owner, uploads: { traces, scenarios, bytes, ...limits } }
   })
 }

@@ -2,7 +2,18 @@ import { Type, type Static } from 'typebox'
 import { BEHIND_REASONS } from '../../engine/epoch-history.ts'
 import { PAUSE_REASONS } from '../../engine/node/placement-pause.ts'
 import { MAY_BE_LEFT_OUT } from '../optional-body.ts'
-import { closed, count, instant, integer, list, mib, objectOrNull, oneOf, pathId, textOrNull } from './fields.ts'
+import {
+  closed,
+  count,
+  instant,
+  integer,
+  list,
+  mib,
+  objectOrNull,
+  oneOf,
+  pathId,
+  textOrNull,
+} from './fields.ts'
 
 const AttemptRecordSchema = Type.Object({
   name: textOrNull('Of the task'),
@@ -20,7 +31,10 @@ export const AttemptSchema = Type.Object({
   residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in']),
   since: instant('In quarantine'),
   stopped_by: textOrNull('Who ordered it to be stopped; null: it keeps running'),
-  record: objectOrNull(AttemptRecordSchema, 'What its server recorded; null: the server does not answer, or is older than the record'),
+  record: objectOrNull(
+    AttemptRecordSchema,
+    'What its server recorded; null: the server does not answer, or is older than the record',
+  ),
 })
 export type AttemptBody = Static<typeof AttemptSchema>
 export const AttemptListSchema = Type.Object({ items: list(AttemptSchema) })
@@ -37,7 +51,9 @@ export const AttemptPathSchema = Type.Object({
   }),
 })
 
-const nodeId = Type.Optional(Type.String({ maxLength: 200, description: 'Needed only when several nodes name this attempt' }))
+const nodeId = Type.Optional(
+  Type.String({ maxLength: 200, description: 'Needed only when several nodes name this attempt' }),
+)
 
 export const AttemptChoiceSchema = closed({ node_id: nodeId }, { ...MAY_BE_LEFT_OUT })
 export type AttemptChoiceBody = Static<typeof AttemptChoiceSchema>
@@ -48,7 +64,13 @@ export const AdoptionSchema = closed({
     maxLength: 200,
     description: 'Owner of the task, as you confirm it; null: none',
   }),
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Of the task; left out: as the server recorded it' })),
+  name: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Of the task; left out: as the server recorded it',
+    }),
+  ),
   priority: Type.Optional(integer(0, 4, { description: 'Left out: as the server recorded it' })),
   node_id: nodeId,
 })
@@ -90,8 +112,12 @@ export const RecoverySchema = Type.Object({
     },
     { description: 'The mark of the store, with which the marks of nodes are compared' },
   ),
-  nodes_ahead: list(AheadNodeSchema, { description: 'Nodes that have heard of more than the store has: STORE_BEHIND' }),
-  result_unknown: list(Type.String(), { description: 'Ids of tasks that their node no longer has: they end as lost, result_unknown' }),
+  nodes_ahead: list(AheadNodeSchema, {
+    description: 'Nodes that have heard of more than the store has: STORE_BEHIND',
+  }),
+  result_unknown: list(Type.String(), {
+    description: 'Ids of tasks that their node no longer has: they end as lost, result_unknown',
+  }),
   quarantined_attempts: count('GET /attempts lists them'),
 })
 export type RecoveryBody = Static<typeof RecoverySchema>

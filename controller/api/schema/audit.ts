@@ -2,12 +2,16 @@ import { Type, type Static } from 'typebox'
 import { closed, count, countOrNull, instant, integer, oneOf, page, textOrNull } from './fields.ts'
 
 const OUTCOMES = ['accepted', 'refused', 'failed'] as const
-const outcome = oneOf(OUTCOMES, { description: 'failed: it was let in, and the controller could not carry it out' })
+const outcome = oneOf(OUTCOMES, {
+  description: 'failed: it was let in, and the controller could not carry it out',
+})
 
 export const AuditEntrySchema = Type.Object({
   seq: count('1, 2, 3, …'),
   at: instant('When it was let in or refused'),
-  actor: textOrNull('Name of the token; of a message, the node or client it names; null: nobody had to say, or nobody known'),
+  actor: textOrNull(
+    'Name of the token; of a message, the node or client it names; null: nobody had to say, or nobody known',
+  ),
   role: textOrNull('Role of the token'),
   token_id: textOrNull('Id of the token; admin-token-file for the one that the environment names'),
   address: textOrNull('Where it came from'),

@@ -1,8 +1,25 @@
 /** The configuration as the API speaks it. Fields, ranges and defaults come from the domain's table, and only from there. */
 import { Type, type Static, type TSchema, type TUnsafe } from 'typebox'
-import { CONFIG_RULES, DEFAULT_CONFIG, type Config, type ConfigFields, type FieldRule } from '../../domain/config.ts'
+import {
+  CONFIG_RULES,
+  DEFAULT_CONFIG,
+  type Config,
+  type ConfigFields,
+  type FieldRule,
+} from '../../domain/config.ts'
 import { CONFIG_MEANINGS } from '../../domain/config-meanings.ts'
-import { closed, count, instant, integer, integerOrNull, list, mib, oneOf, refTo, textOrNull } from './fields.ts'
+import {
+  closed,
+  count,
+  instant,
+  integer,
+  integerOrNull,
+  list,
+  mib,
+  oneOf,
+  refTo,
+  textOrNull,
+} from './fields.ts'
 import { DRY_RUN_PARTS, type ImpactBody } from './impact.ts'
 
 function fieldSchema(name: keyof ConfigFields): TSchema {
@@ -24,15 +41,18 @@ export const ConfigChangeSchema: TUnsafe<Partial<ConfigFields>> = Type.Unsafe({
 })
 
 const ABOUT = {
-  source: oneOf(['environment', 'persisted'], { description: 'environment until the first successful PUT, persisted from then on' }),
+  source: oneOf(['environment', 'persisted'], {
+    description: 'environment until the first successful PUT, persisted from then on',
+  }),
   revision: count('0 until something is persisted, then 1, 2, …'),
 }
 
-export const ConfigSchema: TUnsafe<ConfigFields & { source: Config['source']; revision: number }> = Type.Unsafe({
-  ...Type.Object({ ...FIELDS, ...ABOUT }),
-  $id: 'Config',
-  description: 'Settings of the cluster, where they come from, and their revision.',
-})
+export const ConfigSchema: TUnsafe<ConfigFields & { source: Config['source']; revision: number }> =
+  Type.Unsafe({
+    ...Type.Object({ ...FIELDS, ...ABOUT }),
+    $id: 'Config',
+    description: 'Settings of the cluster, where they come from, and their revision.',
+  })
 
 export type ConfigBody = Static<typeof ConfigSchema>
 export const ConfigRef = refTo<ConfigBody>('Config')
@@ -43,7 +63,10 @@ const OverSchema = Type.Object(
     over_committed_mib: mib('Promised beyond the limits'),
     reserve_deficit_mib: mib('Resident beyond what the reserves leave'),
   },
-  { description: 'Nobody leaves because a setting was lowered: what is over then shrinks as tasks end or leave for others' },
+  {
+    description:
+      'Nobody leaves because a setting was lowered: what is over then shrinks as tasks end or leave for others',
+  },
 )
 export type OverBody = Static<typeof OverSchema>
 
@@ -85,10 +108,17 @@ export const RevisionPageSchema = Type.Object({
 export type RevisionPage = Static<typeof RevisionPageSchema>
 
 export const RevisionQuerySchema = closed({
-  before: Type.Optional(integer(1, Number.MAX_SAFE_INTEGER, { description: 'Only revisions below it, newest first' })),
+  before: Type.Optional(
+    integer(1, Number.MAX_SAFE_INTEGER, { description: 'Only revisions below it, newest first' }),
+  ),
   limit: Type.Optional(integer(1, 200, { default: 50 })),
 })
 
 export const RevisionPathSchema = Type.Object({
-  revision: Type.String({ pattern: '^[1-9]\\d{0,14}$', maxLength: 15, 'x-allowed': 'the number of a revision', description: 'Its number' }),
+  revision: Type.String({
+    pattern: '^[1-9]\\d{0,14}$',
+    maxLength: 15,
+    'x-allowed': 'the number of a revision',
+    description: 'Its number',
+  }),
 })

@@ -1,6 +1,17 @@
 import { Type, type Static } from 'typebox'
 import { EVENT_KINDS, type EventData } from '../../domain/event.ts'
-import { closed, count, countOrNull, instant, integer, list, oneOf, pathId, refTo, textOrNull } from './fields.ts'
+import {
+  closed,
+  count,
+  countOrNull,
+  instant,
+  integer,
+  list,
+  oneOf,
+  pathId,
+  refTo,
+  textOrNull,
+} from './fields.ts'
 import { MEDIA_TYPE } from './service.ts'
 
 export const EventSchema = Type.Object(
@@ -11,9 +22,15 @@ export const EventSchema = Type.Object(
     task_id: textOrNull('The task it concerns'),
     node_id: textOrNull('The node it concerns'),
     caused_by: countOrNull('seq of the event that led to it; null for what came from outside'),
-    decision: countOrNull('Number of the decision that it tells, for GET /decisions/{number}; null when it tells none'),
+    decision: countOrNull(
+      'Number of the decision that it tells, for GET /decisions/{number}; null when it tells none',
+    ),
     by: textOrNull('Who asked for it; null for what nobody asked for, and where nobody is known by name'),
-    data: Type.Unsafe<EventData>({ type: 'object', additionalProperties: true, description: 'Facts, by kind' }),
+    data: Type.Unsafe<EventData>({
+      type: 'object',
+      additionalProperties: true,
+      description: 'Facts, by kind',
+    }),
   },
   { $id: 'Event', description: 'Something that happened, with its place in the chain of events.' },
 )
@@ -23,13 +40,18 @@ export const EventRef = refTo<EventBody>('Event')
 export const EventPageSchema = Type.Object({
   items: list(EventRef),
   next_after: count('Oldest first: send it as after to go on; the same as before when there is nothing new'),
-  next_before: countOrNull('Newest first: send it as before to go on; null when nothing earlier is kept, and when oldest first'),
+  next_before: countOrNull(
+    'Newest first: send it as before to go on; null when nothing earlier is kept, and when oldest first',
+  ),
   first_seq: count('seq of the oldest event that is kept; one more than last_seq when none is'),
-  last_seq: count('seq of the newest event of all, so that a reader can begin near the end; 0 when there is none'),
+  last_seq: count(
+    'seq of the newest event of all, so that a reader can begin near the end; 0 when there is none',
+  ),
   names: Type.Unsafe<Readonly<Record<string, string>>>({
     type: 'object',
     additionalProperties: { type: 'string' },
-    description: 'By id: tasks and nodes that the items name, in data too (because, victims); one that is no longer kept is not among them',
+    description:
+      'By id: tasks and nodes that the items name, in data too (because, victims); one that is no longer kept is not among them',
   }),
 })
 export type EventPage = Static<typeof EventPageSchema>
@@ -60,7 +82,11 @@ const paging = {
   limit: Type.Optional(integer(1, 200, { default: 50 })),
 }
 
-export const EventQuerySchema = closed({ ...paging, task: Type.Optional(ofTask), node: Type.Optional(ofNode) })
+export const EventQuerySchema = closed({
+  ...paging,
+  task: Type.Optional(ofTask),
+  node: Type.Optional(ofNode),
+})
 export type EventQueryBody = Static<typeof EventQuerySchema>
 
 export const TaskEventQuerySchema = closed(paging)
@@ -76,7 +102,10 @@ export const EventStreamQuerySchema = closed({
   task: Type.Optional(ofTask),
   node: Type.Optional(ofNode),
   summary: Type.Optional(
-    Type.Boolean({ default: false, description: 'Also `summary` events, once a second: what /summary answers. They have no id' }),
+    Type.Boolean({
+      default: false,
+      description: 'Also `summary` events, once a second: what /summary answers. They have no id',
+    }),
   ),
 })
 

@@ -77,14 +77,20 @@ const outcome = {
     { residency: RunResidencySchema, series: SimulationSeriesSchema },
     { description: 'How it went: who was on which GPU when, and the figures of its cluster over time' },
   ),
-  metrics: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'As the report of a run has them' }),
+  metrics: Type.Unsafe<object>({
+    type: 'object',
+    additionalProperties: true,
+    description: 'As the report of a run has them',
+  }),
 }
 
 export const DebriefSchema = Type.Object({
   exercise: Type.String(),
   title: Type.String(),
   explanation: Type.String({ description: 'What was wrong, and what helps' }),
-  begins_at_seconds: Type.Number({ description: 'When who learns took over: until then both runs are the same' }),
+  begins_at_seconds: Type.Number({
+    description: 'When who learns took over: until then both runs are the same',
+  }),
   ...outcome,
   reference: Type.Object(outcome, { description: 'The same cluster in the hands of somebody who knows' }),
 })

@@ -1,5 +1,13 @@
 /** The building blocks of request and response schemas. */
-import { Type, type Static, type TObject, type TProperties, type TSchema, type TSchemaOptions, type TUnsafe } from 'typebox'
+import {
+  Type,
+  type Static,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  type TSchemaOptions,
+  type TUnsafe,
+} from 'typebox'
 import { ID_LIMIT } from '../limits.ts'
 
 /** A whole number in a range, both ends included. */
@@ -7,18 +15,28 @@ export function integer(minimum: number, maximum: number, options: TSchemaOption
   return Type.Integer({ minimum, maximum, ...options })
 }
 
-export function integerOrNull(minimum: number, maximum: number, options: TSchemaOptions = {}): TUnsafe<number | null> {
+export function integerOrNull(
+  minimum: number,
+  maximum: number,
+  options: TSchemaOptions = {},
+): TUnsafe<number | null> {
   return Type.Unsafe({ type: ['integer', 'null'], minimum, maximum, ...options })
 }
 
 /** One of a few values. */
-export function oneOf<const T extends readonly (string | number)[]>(values: T, options: TSchemaOptions = {}): TUnsafe<T[number]> {
+export function oneOf<const T extends readonly (string | number)[]>(
+  values: T,
+  options: TSchemaOptions = {},
+): TUnsafe<T[number]> {
   const type = typeof values[0] === 'number' ? 'integer' : 'string'
   return Type.Unsafe({ type, enum: [...values], ...options })
 }
 
 /** One of a few words, or null. */
-export function oneOfOrNull<const T extends readonly string[]>(values: T, description: string): TUnsafe<T[number] | null> {
+export function oneOfOrNull<const T extends readonly string[]>(
+  values: T,
+  description: string,
+): TUnsafe<T[number] | null> {
   return Type.Unsafe({ type: ['string', 'null'], enum: [...values, null], description })
 }
 
@@ -51,12 +69,18 @@ export function numberOrNull(description: string): TUnsafe<number | null> {
 }
 
 /** An object or null. Not a union: serialisers are quick on this form. */
-export function objectOrNull<P extends TProperties>(object: TObject<P>, description: string): TUnsafe<Static<TObject<P>> | null> {
+export function objectOrNull<P extends TProperties>(
+  object: TObject<P>,
+  description: string,
+): TUnsafe<Static<TObject<P>> | null> {
   return Type.Unsafe({ ...object, type: ['object', 'null'], description })
 }
 
 /** An array that may be read-only, as the domain's are. */
-export function list<T extends TSchema>(items: T, options: TSchemaOptions = {}): TUnsafe<readonly Static<T>[]> {
+export function list<T extends TSchema>(
+  items: T,
+  options: TSchemaOptions = {},
+): TUnsafe<readonly Static<T>[]> {
   return Type.Unsafe({ type: 'array', items, ...options })
 }
 

@@ -9,7 +9,8 @@ export const GroupIdSchema = Type.String({
   minLength: 1,
   maxLength: GROUP_ID_MAX_LENGTH,
   pattern: GROUP_ID_PATTERN,
-  'x-allowed': 'a name of 1 to 200 letters, digits, spaces inside, dots, dashes and underscores that begins with a letter or digit',
+  'x-allowed':
+    'a name of 1 to 200 letters, digits, spaces inside, dots, dashes and underscores that begins with a letter or digit',
 })
 
 const description = Type.Optional(Type.String({ maxLength: 1000, default: '' }))
@@ -24,7 +25,10 @@ export const NewGroupSchema = closed(
   // Without an example: tools that compile patterns without Unicode classes take every name for a violation of the pattern of `id`.
 )
 /** PUT replaces the whole group, so the nodes must be named. */
-export const GroupReplacementSchema = closed({ description, node_ids: nodeIds }, { examples: [{ node_ids: [] }] })
+export const GroupReplacementSchema = closed(
+  { description, node_ids: nodeIds },
+  { examples: [{ node_ids: [] }] },
+)
 
 /** Of the registered nodes of a group, or of the common pool. */
 export const GroupSumsSchema = Type.Object(
@@ -44,7 +48,9 @@ export const GroupSchema = Type.Object(
   {
     id: Type.String(),
     description: Type.String(),
-    node_ids: list(Type.String(), { description: 'In order of their text; sums.nodes of them are registered' }),
+    node_ids: list(Type.String(), {
+      description: 'In order of their text; sums.nodes of them are registered',
+    }),
     sums: GroupSumsSchema,
     first_nodes: list(Type.Object({ node_id: Type.String(), name: Type.String() }), {
       description: 'Of the registered ones up to 8, by name',
@@ -62,16 +68,24 @@ export const ChangedGroupSchema = Type.Object({
   preview: Type.Optional(refTo<GroupPreviewBody>('GroupPreview')),
 })
 /** The answer to a deletion that is only tried. */
-export const GroupDryRunSchema = Type.Object({ dry_run: Type.Boolean(), preview: refTo<GroupPreviewBody>('GroupPreview') })
+export const GroupDryRunSchema = Type.Object({
+  dry_run: Type.Boolean(),
+  preview: refTo<GroupPreviewBody>('GroupPreview'),
+})
 export type GroupDryRunBody = Static<typeof GroupDryRunSchema>
 
 export const GroupPageSchema = Type.Object({
   ...page(GroupRef).properties,
-  common_pool: Type.Object(GroupSumsSchema.properties, { description: 'Over all nodes that are in no group' }),
+  common_pool: Type.Object(GroupSumsSchema.properties, {
+    description: 'Over all nodes that are in no group',
+  }),
 })
 export type GroupPageBody = Static<typeof GroupPageSchema>
 export const GroupPathSchema = Type.Object({ group_id: GroupIdSchema })
-export const MembershipPathSchema = Type.Object({ group_id: GroupIdSchema, node_id: pathId('UUID of the node') })
+export const MembershipPathSchema = Type.Object({
+  group_id: GroupIdSchema,
+  node_id: pathId('UUID of the node'),
+})
 export const GroupDeletionQuerySchema = closed({
   dry_run: DryRunQuerySchema.properties.dry_run,
   force: Type.Optional(Type.Boolean({ default: false, description: 'Also when pending tasks target it' })),

@@ -11,10 +11,14 @@ export const LogSchema = Type.Object(
     attempt: count('The attempt that wrote it: the latest'),
     node_id: Type.String({ description: 'Where it ran' }),
     stream: oneOf(LOG_STREAMS),
-    offset: count('Where data begins, in bytes; later than asked for when the server no longer keeps what was before'),
+    offset: count(
+      'Where data begins, in bytes; later than asked for when the server no longer keeps what was before',
+    ),
     next_offset: count('Send it as offset to go on'),
     data: Type.String({ description: 'Bytes, in base64' }),
-    is_ended: Type.Boolean({ description: 'Nothing more will be written; data may still be one piece of several' }),
+    is_ended: Type.Boolean({
+      description: 'Nothing more will be written; data may still be one piece of several',
+    }),
   },
   { $id: 'Log' },
 )
@@ -33,9 +37,14 @@ const DEFAULT_MAX_BYTES = 65_536
 export const LogQuerySchema = closed({
   stream: Type.Optional(oneOf(LOG_STREAMS, { default: 'stdout' })),
   offset: Type.Optional(
-    integer(0, 999_999_999_999_999, { default: 0, description: 'From this byte on; a Last-Event-ID header wins when following' }),
+    integer(0, 999_999_999_999_999, {
+      default: 0,
+      description: 'From this byte on; a Last-Event-ID header wins when following',
+    }),
   ),
-  max_bytes: Type.Optional(integer(1, MAX_LOG_BYTES, { default: DEFAULT_MAX_BYTES, description: 'At most so many bytes at a time' })),
+  max_bytes: Type.Optional(
+    integer(1, MAX_LOG_BYTES, { default: DEFAULT_MAX_BYTES, description: 'At most so many bytes at a time' }),
+  ),
   follow: Type.Optional(
     Type.Boolean({
       default: false,

@@ -82,7 +82,9 @@ export const NodeSchema = Type.Object(
     node_id: Type.String({ description: 'UUID' }),
     name: Type.String(),
     address: Type.String(),
-    status: oneOf(['up', 'suspect', 'unreachable'], { description: 'suspect: silent, takes no new task; unreachable: its lease is over' }),
+    status: oneOf(['up', 'suspect', 'unreachable'], {
+      description: 'suspect: silent, takes no new task; unreachable: its lease is over',
+    }),
     cordoned: Type.Boolean({ description: 'An operator lets it take no new task' }),
     auto_cordon: objectOrNull(
       Type.Object({
@@ -110,7 +112,9 @@ export const NodeSchema = Type.Object(
       'The users that its tasks run as: each attempt one of its own, one for all, root, or that of the server; null: it has not said',
     ),
     overcommit_vram_percent: countOrNull('The override of this node; null: the global default applies'),
-    safety_reserve_mib: countOrNull('The override of this node, for each GPU; null: the global reserve applies'),
+    safety_reserve_mib: countOrNull(
+      'The override of this node, for each GPU; null: the global reserve applies',
+    ),
     overcommit: Type.Object({
       override_percent: countOrNull('The override of this node'),
       default_percent: count('The global default'),
@@ -129,10 +133,17 @@ export const NodeSchema = Type.Object(
       promised_mib: mib('Needed if all swappable tasks of over-full GPUs were out at once'),
     }),
     quarantined_attempts: count('Attempts that run here and that the store does not know: GET /attempts'),
-    attempts: count('Attempts that the server holds, or is about to: tasks placed here, and others that it has named'),
-    max_attempts: count('Attempts that it can hold at once, as it declared; at the limit tasks wait with NODE_TASK_LIMIT'),
+    attempts: count(
+      'Attempts that the server holds, or is about to: tasks placed here, and others that it has named',
+    ),
+    max_attempts: count(
+      'Attempts that it can hold at once, as it declared; at the limit tasks wait with NODE_TASK_LIMIT',
+    ),
     queue_length: count('Swap-ins, growths and placements that wait for bytes here'),
-    swaps: Type.Object({ outs: count(), ins: count() }, { description: 'Completed here since the controller started' }),
+    swaps: Type.Object(
+      { outs: count(), ins: count() },
+      { description: 'Completed here since the controller started' },
+    ),
     gpus: list(GpuSchema),
     registered_at: instant('First seen'),
     last_seen_at: instant('Last heard from'),
@@ -154,11 +165,14 @@ export const NODE_STATUS_FILTERS = ['up', 'suspect', 'unreachable', 'attention',
 export const NodeQuerySchema = closed({
   status: Type.Optional(
     oneOf(NODE_STATUS_FILTERS, {
-      description: 'Only nodes of this status, or with this condition (summary.nodes); attention: with at least one condition',
+      description:
+        'Only nodes of this status, or with this condition (summary.nodes); attention: with at least one condition',
     }),
   ),
   group: Type.Optional(pathId('Only nodes of this group; 400 when there is none of that name')),
-  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' })),
+  q: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' }),
+  ),
   limit: Type.Optional(integer(1, 1000, { default: 200 })),
   sort: Type.Optional(
     oneOf(NODE_SORTS, {
@@ -167,16 +181,25 @@ export const NodeQuerySchema = closed({
         'registered; name; load (entries that wait for VRAM there, then allocated); allocated (share of the commit limit that is promised); used (share of physical VRAM); swaps (since the controller started)',
     }),
   ),
-  order: Type.Optional(oneOf(['asc', 'desc'], { description: 'Left out: asc for registered and name, else desc' })),
-  cursor: Type.Optional(Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the page before' })),
+  order: Type.Optional(
+    oneOf(['asc', 'desc'], { description: 'Left out: asc for registered and name, else desc' }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the page before' }),
+  ),
 })
 export type NodeQuery = Static<typeof NodeQuerySchema>
 
 /** POST /nodes/{node_id}/drain. */
 export const DrainQuerySchema = closed({
   requeue: Type.Optional(
-    Type.Boolean({ default: false, description: 'Tasks with on_node_loss requeue are stopped and wait for another node' }),
+    Type.Boolean({
+      default: false,
+      description: 'Tasks with on_node_loss requeue are stopped and wait for another node',
+    }),
   ),
-  after_seconds: Type.Optional(integer(0, 604_800, { description: 'With requeue: they may end in their own time for so long (0)' })),
+  after_seconds: Type.Optional(
+    integer(0, 604_800, { description: 'With requeue: they may end in their own time for so long (0)' }),
+  ),
 })
 export type DrainQuery = Static<typeof DrainQuerySchema>

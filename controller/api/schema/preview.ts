@@ -45,7 +45,10 @@ const NodeSumSchema = Type.Object({
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
 })
 
-const TaskSumSchema = Type.Object({ tasks: count(), task_ids: list(Type.String(), { description: 'At most 20 are named' }) })
+const TaskSumSchema = Type.Object({
+  tasks: count(),
+  task_ids: list(Type.String(), { description: 'At most 20 are named' }),
+})
 
 /** What changing the members of a group would do. */
 export const GroupPreviewSchema = Type.Object(
@@ -60,7 +63,9 @@ export const GroupPreviewSchema = Type.Object(
     become_feasible: Type.Object(TaskSumSchema.properties, {
       description: 'Pending tasks that some node could take once empty, and none could before',
     }),
-    become_infeasible: Type.Object(TaskSumSchema.properties, { description: 'Pending tasks that no node could ever take any more' }),
+    become_infeasible: Type.Object(TaskSumSchema.properties, {
+      description: 'Pending tasks that no node could ever take any more',
+    }),
   },
   { $id: 'GroupPreview', description: 'What a change of groups would do now. Nothing has changed.' },
 )

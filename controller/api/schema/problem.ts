@@ -3,7 +3,8 @@ import { list, refTo } from './fields.ts'
 
 export const ProblemErrorSchema = Type.Object({
   pointer: Type.String({
-    description: 'JSON Pointer to the field; of a query or path parameter, its name after a slash; empty for the whole body',
+    description:
+      'JSON Pointer to the field; of a query or path parameter, its name after a slash; empty for the whole body',
   }),
   detail: Type.String({ description: 'What is allowed, and what was sent' }),
 })

@@ -45,10 +45,13 @@ const facts = {
   gpus: count(),
   expected_tasks: count('About; those of traces are not counted'),
   until_seconds: numberOrNull('null: the run ends with its workload'),
-  swept_fields: list(Type.Object({ field: Type.String({ description: '`config.idle_swap_out_seconds`' }), values: count() }), {
-    description:
-      'What its own sweep varies beside the percentage, and at how many values: a sweep makes every combination, unless it names the field itself',
-  }),
+  swept_fields: list(
+    Type.Object({ field: Type.String({ description: '`config.idle_swap_out_seconds`' }), values: count() }),
+    {
+      description:
+        'What its own sweep varies beside the percentage, and at how many values: a sweep makes every combination, unless it names the field itself',
+    },
+  ),
 }
 export const ScenarioFactsSchema = Type.Object(facts)
 export type ScenarioFactsBody = Static<typeof ScenarioFactsSchema>
@@ -56,7 +59,11 @@ export type SweptFieldBody = ScenarioFactsBody['swept_fields'][number]
 
 export const ValidationSchema = Type.Object({
   is_valid: Type.Boolean(),
-  facts: Type.Unsafe<ScenarioFactsBody | null>({ ...Type.Object(facts), type: ['object', 'null'], description: 'null: it is not right' }),
+  facts: Type.Unsafe<ScenarioFactsBody | null>({
+    ...Type.Object(facts),
+    type: ['object', 'null'],
+    description: 'null: it is not right',
+  }),
   problems: list(
     Type.Object({
       line: count('From 1'),

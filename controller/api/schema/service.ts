@@ -36,4 +36,8 @@ export const MetricsSchema = Type.String({ [MEDIA_TYPE]: 'text/plain', descripti
 export const DocsPageSchema = Type.String({ [MEDIA_TYPE]: 'text/html' })
 export const DocsStyleSchema = Type.String({ [MEDIA_TYPE]: 'text/css' })
 
-export const OpenApiSchema = Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'OpenAPI 3.1' })
+export const OpenApiSchema = Type.Unsafe<object>({
+  type: 'object',
+  additionalProperties: true,
+  description: 'OpenAPI 3.1',
+})

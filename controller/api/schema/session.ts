@@ -22,7 +22,9 @@ export const SessionSchema = Type.Object({
   is_paused: Type.Boolean(),
   speed: numberOrNull('Virtual time per real time while it goes on; null: as fast as it can'),
   is_seeking: Type.Boolean({ description: 'On its way to where a seek has sent it' }),
-  events: count('Entries of the event queue that were taken: messages, timers, arrivals, cycles of decisions. A step takes one more'),
+  events: count(
+    'Entries of the event queue that were taken: messages, timers, arrivals, cycles of decisions. A step takes one more',
+  ),
   last_seq: count('Seq of the newest event in its log'),
   inputs: count('Requests that have changed something'),
   inputs_ahead: count(
@@ -61,7 +63,10 @@ export const SeekBodySchema = closed(
       }),
     ),
     snapshot: Type.Optional(
-      Type.String({ maxLength: MAX_NAME, description: 'Or the id of one of its snapshots, with what had been done then' }),
+      Type.String({
+        maxLength: MAX_NAME,
+        description: 'Or the id of one of its snapshots, with what had been done then',
+      }),
     ),
   },
   { examples: [{ virtual_seconds: 1800 }] },
@@ -71,20 +76,32 @@ export const SnapshotBodySchema = closed(
   { ...MAY_BE_LEFT_OUT, examples: [{ name: 'before the change' }] },
 )
 export const ForkBodySchema = closed(
-  { snapshot: Type.Optional(Type.String({ maxLength: MAX_NAME, description: 'Id of one of its snapshots; left out: where it is' })) },
+  {
+    snapshot: Type.Optional(
+      Type.String({ maxLength: MAX_NAME, description: 'Id of one of its snapshots; left out: where it is' }),
+    ),
+  },
   { ...MAY_BE_LEFT_OUT, examples: [{}] },
 )
 
-export const ForwardedSchema = Type.Unsafe<unknown>({ description: 'As the same route of the production interface' })
+export const ForwardedSchema = Type.Unsafe<unknown>({
+  description: 'As the same route of the production interface',
+})
 
 export const FaultBodySchema = closed(
   {
     fault: Type.Unsafe<Readonly<Record<string, unknown>>>({
       type: 'object',
       additionalProperties: true,
-      description: 'As an entry of `faults` in a scenario (docs/scenario-format.md), without `at`: it begins now',
+      description:
+        'As an entry of `faults` in a scenario (docs/scenario-format.md), without `at`: it begins now',
     }),
-    is_hidden: Type.Optional(Type.Boolean({ default: false, description: 'No role below admin can read of it; takes the role admin' })),
+    is_hidden: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description: 'No role below admin can read of it; takes the role admin',
+      }),
+    ),
   },
   { examples: [{ fault: { drop: 'all', probability: 0.05, for: '10m' } }] },
 )
@@ -96,7 +113,11 @@ export const FaultListSchema = Type.Object({
       is_hidden: Type.Boolean(),
       origin: oneOf(['scenario', 'injected']),
       by: textOrNull('Who injected it'),
-      fault: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: '`kind` and its figures' }),
+      fault: Type.Unsafe<object>({
+        type: 'object',
+        additionalProperties: true,
+        description: '`kind` and its figures',
+      }),
     }),
   ),
 })

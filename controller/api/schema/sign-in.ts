@@ -21,7 +21,11 @@ export type SessionBody = Static<typeof SessionSchema>
 
 export const SignInQuerySchema = closed({
   return_to: Type.Optional(
-    Type.String({ maxLength: 2000, description: 'A path of this server, where the browser goes once it is signed in', default: '/' }),
+    Type.String({
+      maxLength: 2000,
+      description: 'A path of this server, where the browser goes once it is signed in',
+      default: '/',
+    }),
   ),
 })
 
@@ -39,6 +43,10 @@ export const RedirectSchema = Type.Null({ description: 'Location says where to g
 
 /** For a caller that asks for JSON: a script cannot read the location of a redirect that the browser follows. */
 export const NextStepSchema = Type.Object(
-  { location: Type.String({ description: 'Address to go to next: of the provider, or a path of this server' }) },
+  {
+    location: Type.String({
+      description: 'Address to go to next: of the provider, or a path of this server',
+    }),
+  },
   { description: 'The same as the redirect, with `Accept: application/json`' },
 )

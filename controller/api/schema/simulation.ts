@@ -1,6 +1,19 @@
 import { Type, type Static } from 'typebox'
 import { RESIDENCY_KINDS, SIMULATION_KINDS, SIMULATION_STATES } from '../../ports/simulation.ts'
-import { closed, count, instant, instantOrNull, integer, list, numberOrNull, oneOf, page, pathId, refTo, textOrNull } from './fields.ts'
+import {
+  closed,
+  count,
+  instant,
+  instantOrNull,
+  integer,
+  list,
+  numberOrNull,
+  oneOf,
+  page,
+  pathId,
+  refTo,
+  textOrNull,
+} from './fields.ts'
 import { REPORT_FORMATS } from '../report-format.ts'
 import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from './service.ts'
 import { SESSION_SPEED } from './session.ts'
@@ -11,7 +24,9 @@ const MAX_UNTIL_SECONDS = 315_360_000
 export const MAX_SCENARIO_CHARACTERS = 1_048_576
 
 export const scenarioFields = {
-  scenario: Type.Optional(Type.String({ minLength: 1, maxLength: 128, description: 'Name of one of GET /scenarios' })),
+  scenario: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 128, description: 'Name of one of GET /scenarios' }),
+  ),
   scenario_text: Type.Optional(
     Type.String({
       minLength: 1,
@@ -31,16 +46,22 @@ export const scenarioFields = {
 export const choiceFields = {
   seed: Type.Optional(integer(0, MAX_SEED, { description: "In place of the scenario's own" })),
   until_seconds: Type.Optional(
-    integer(1, MAX_UNTIL_SECONDS, { description: "No arrival after so much virtual time, in place of the scenario's own" }),
+    integer(1, MAX_UNTIL_SECONDS, {
+      description: "No arrival after so much virtual time, in place of the scenario's own",
+    }),
   ),
-  overcommit_percent: Type.Optional(integer(0, 1000, { description: 'In place of default_vram_overcommit_percent of its configuration' })),
+  overcommit_percent: Type.Optional(
+    integer(0, 1000, { description: 'In place of default_vram_overcommit_percent of its configuration' }),
+  ),
 }
 
 export const NewSimulationSchema = closed(
   {
     ...scenarioFields,
     ...choiceFields,
-    mode: Type.Optional(oneOf(['run', 'session'], { default: 'run', description: 'run: to its end. session: driven by hand' })),
+    mode: Type.Optional(
+      oneOf(['run', 'session'], { default: 'run', description: 'run: to its end. session: driven by hand' }),
+    ),
     ...SESSION_SPEED,
     is_paused: Type.Optional(Type.Boolean({ default: true, description: 'A session begins standing still' })),
   },
@@ -71,7 +92,9 @@ const SweptValueSchema = Type.Unsafe<number | string | boolean | null>({
   'x-allowed': `a number, true, false, null, or a text of at most ${MAX_VALUE_CHARACTERS} characters without commas`,
 })
 
-const SweptFieldsSchema = Type.Unsafe<Readonly<Record<string, readonly (number | string | boolean | null)[]>>>({
+const SweptFieldsSchema = Type.Unsafe<
+  Readonly<Record<string, readonly (number | string | boolean | null)[]>>
+>({
   type: 'object',
   maxProperties: MAX_SWEPT_FIELDS,
   propertyNames: { type: 'string', minLength: 3, maxLength: MAX_FIELD_CHARACTERS },
@@ -105,14 +128,24 @@ export const NewSweepSchema = closed(
     objectives: Type.Optional(
       Type.Array(Type.String({ maxLength: 100 }), {
         maxItems: MAX_OBJECTIVES,
-        description: 'What a percentage has to keep in 95 of 100 seeds to be recommended (starvation.total<=20)',
+        description:
+          'What a percentage has to keep in 95 of 100 seeds to be recommended (starvation.total<=20)',
       }),
     ),
   },
   {
     examples: [
-      { scenario: 'thrash-guard', overcommit_percents: [0, 50], seeds: [1, 2], objectives: ['starvation.total<=20'] },
-      { scenario: 'thrash-guard', overcommit_percents: [0, 50], fields: { 'config.idle_swap_out_seconds': [60, 300] } },
+      {
+        scenario: 'thrash-guard',
+        overcommit_percents: [0, 50],
+        seeds: [1, 2],
+        objectives: ['starvation.total<=20'],
+      },
+      {
+        scenario: 'thrash-guard',
+        overcommit_percents: [0, 50],
+        fields: { 'config.idle_swap_out_seconds': [60, 300] },
+      },
     ],
   },
 )
@@ -138,8 +171,14 @@ export const SimulationSchema = Type.Object(
     scenario_sha256: Type.String({ description: 'Of its text' }),
     exercise: textOrNull('Name of the exercise that a session is'),
     seed: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: "null: the scenario's own" }),
-    until_seconds: Type.Unsafe<number | null>({ type: ['number', 'null'], description: "null: the scenario's own" }),
-    overcommit_percent: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: "null: the scenario's own" }),
+    until_seconds: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      description: "null: the scenario's own",
+    }),
+    overcommit_percent: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: "null: the scenario's own",
+    }),
     progress: Type.Number({ description: '0 to 1' }),
     reason: textOrNull('Why it failed or was cancelled'),
     created_by: textOrNull('Name of who asked for it'),
@@ -147,7 +186,10 @@ export const SimulationSchema = Type.Object(
     started_at: instantOrNull('When it began to run'),
     ended_at: instantOrNull('When it was done, failed or cancelled'),
   },
-  { $id: 'Simulation', description: 'A run, a sweep or an interactive session: what was asked for, its state and its progress.' },
+  {
+    $id: 'Simulation',
+    description: 'A run, a sweep or an interactive session: what was asked for, its state and its progress.',
+  },
 )
 export type SimulationBody = Static<typeof SimulationSchema>
 export const SimulationRef = refTo<SimulationBody>('Simulation')
@@ -164,7 +206,9 @@ export const SimulationReportSchema = Type.Unsafe<object>({
 })
 
 export const ReportQuerySchema = closed({
-  format: Type.Optional(oneOf(REPORT_FORMATS, { description: 'Of a sweep; left out: as Accept has it, else JSON' })),
+  format: Type.Optional(
+    oneOf(REPORT_FORMATS, { description: 'Of a sweep; left out: as Accept has it, else JSON' }),
+  ),
 })
 
 export const SimulationSeriesSchema = Type.Object({
@@ -175,27 +219,36 @@ export type SimulationSeriesBody = Static<typeof SimulationSeriesSchema>
 
 /** Of a run of a sweep both are needed; of a run none. */
 export const SweptRunQuerySchema = closed({
-  overcommit_percent: Type.Optional(integer(0, 1000, { description: 'Of a sweep: the percentage of the run' })),
+  overcommit_percent: Type.Optional(
+    integer(0, 1000, { description: 'Of a sweep: the percentage of the run' }),
+  ),
   seed: Type.Optional(integer(0, MAX_SEED, { description: 'Of a sweep: the seed of the run' })),
   settings: Type.Optional(
     Type.String({
       maxLength: MAX_SETTINGS_CHARACTERS,
-      description: 'Of a sweep of other fields: those of the run (`fleet.0.count=2, config.idle_swap_out_seconds=60`)',
+      description:
+        'Of a sweep of other fields: those of the run (`fleet.0.count=2, config.idle_swap_out_seconds=60`)',
     }),
   ),
 })
 
 export const RunResidencySchema = Type.Object({
-  gpus: list(Type.String(), { description: 'Names of the GPUs that are shown, `node / index`, in the order of the scenario; at most 32' }),
+  gpus: list(Type.String(), {
+    description: 'Names of the GPUs that are shown, `node / index`, in the order of the scenario; at most 32',
+  }),
   gpu_count: count('How many GPUs there are in all'),
   ends_seconds: Type.Number({ description: 'When the run ended, virtual seconds since its start' }),
-  cut_at_seconds: numberOrNull('From then on bars are left out, because there were more than 4,000; null: they are all there'),
+  cut_at_seconds: numberOrNull(
+    'From then on bars are left out, because there were more than 4,000; null: they are all there',
+  ),
   tasks: list(Type.String(), { description: 'Names' }),
   bars: Type.Object(
     {
       gpu: list(count(), { description: 'Index in gpus' }),
       task: list(count(), { description: 'Index in tasks' }),
-      kind: list(oneOf(RESIDENCY_KINDS), { description: 'moving: it starts, or is swapped in or out; out: its bytes are in host memory' }),
+      kind: list(oneOf(RESIDENCY_KINDS), {
+        description: 'moving: it starts, or is swapped in or out; out: its bytes are in host memory',
+      }),
       from_seconds: list(Type.Number(), { description: 'Virtual seconds since the start' }),
       to_seconds: list(Type.Number()),
     },

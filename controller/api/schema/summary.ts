@@ -1,12 +1,26 @@
 import { Type, type Static } from 'typebox'
 import { ALARM_CODES } from '../../engine/alarms.ts'
 import { WAIT_REASONS } from '../../scheduler/explain.ts'
-import { count, instant, instantOrNull, list, mib, numberOrNull, objectOrNull, oneOf, textOrNull } from './fields.ts'
+import {
+  count,
+  instant,
+  instantOrNull,
+  list,
+  mib,
+  numberOrNull,
+  objectOrNull,
+  oneOf,
+  textOrNull,
+} from './fields.ts'
 import { StarvationSchema } from './task.ts'
 
 const TasksSchema = Type.Object({
   by_list: Type.Object(
-    { running: count('assigned, running, unreachable'), pending: count(), completed: count('completed, failed, cancelled, lost') },
+    {
+      running: count('assigned, running, unreachable'),
+      pending: count(),
+      completed: count('completed, failed, cancelled, lost'),
+    },
     { description: 'The three lists of the specification' },
   ),
   by_state: Type.Object({
@@ -45,7 +59,9 @@ const WindowSchema = Type.Object({ from: instant('Start'), to: instant('End'), s
 const AlarmSchema = Type.Object({
   code: oneOf(ALARM_CODES),
   since: instantOrNull('Since when it holds; null: not known'),
-  nodes: list(Type.String(), { description: 'Names of the nodes that it concerns, the first 20; empty: the whole cluster' }),
+  nodes: list(Type.String(), {
+    description: 'Names of the nodes that it concerns, the first 20; empty: the whole cluster',
+  }),
   detail: Type.String({ description: 'What is wrong, then what to do' }),
 })
 
@@ -55,15 +71,20 @@ export const SummarySchema = Type.Object(
     revision: count('seq of the newest event that it shows'),
     fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
     broker_urls: list(Type.String(), {
-      description: 'Addresses of the message broker as the controller has them, without credentials; empty: there is none',
+      description:
+        'Addresses of the message broker as the controller has them, without credentials; empty: there is none',
     }),
-    alarms: list(AlarmSchema, { description: 'States that an operator should know of; empty when all is well' }),
+    alarms: list(AlarmSchema, {
+      description: 'States that an operator should know of; empty when all is well',
+    }),
     tasks: TasksSchema,
     pending_by_reason: PendingReasonsSchema,
     nodes: Type.Object({
       total: count('Nodes that are registered'),
       up: count('Nodes that answer'),
-      attention: count('Nodes with at least one of the conditions that follow: GET /nodes?status=attention; 0: there is none'),
+      attention: count(
+        'Nodes with at least one of the conditions that follow: GET /nodes?status=attention; 0: there is none',
+      ),
       silent: count('suspect or unreachable'),
       cordoned: count('An operator lets them take no new task; draining ones included'),
       auto_cordoned: count('Closed by the controller, because they refuse to start tasks'),
@@ -90,7 +111,10 @@ export const SummarySchema = Type.Object(
           swapped_mib: mib('Demand of the tasks that are swapped out'),
           effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
         },
-        { description: 'The same on nodes that are up, as /series has it; the figures above include what silent nodes held last' },
+        {
+          description:
+            'The same on nodes that are up, as /series has it; the figures above include what silent nodes held last',
+        },
       ),
     }),
     overcommit: Type.Object({
@@ -104,12 +128,19 @@ export const SummarySchema = Type.Object(
       out_mib: mib('Moved out by them'),
       in_mib: mib('Moved in by them'),
     }),
-    window: objectOrNull(WindowSchema, 'What the two percentages are about: about the last minute; null when there is none yet'),
-    utilization_percent: numberOrNull('Time in which at least one kernel ran, of the time of all GPUs that are up'),
+    window: objectOrNull(
+      WindowSchema,
+      'What the two percentages are about: about the last minute; null when there is none yet',
+    ),
+    utilization_percent: numberOrNull(
+      'Time in which at least one kernel ran, of the time of all GPUs that are up',
+    ),
     utilization_unknown_because: textOrNull('Why utilization_percent is null'),
     starvation_percent: objectOrNull(StarvationSchema, '(demand − served) / demand, and its three parts'),
     starvation_unknown_because: textOrNull('Why starvation_percent is null'),
-    starvation_compute_is_estimate: Type.Boolean({ description: 'On real GPUs the compute part is an estimate' }),
+    starvation_compute_is_estimate: Type.Boolean({
+      description: 'On real GPUs the compute part is an estimate',
+    }),
   },
   { $id: 'Summary' },
 )

@@ -25,7 +25,12 @@ export interface RunMetricsBody {
   readonly slowdown: DistributionBody | null
   readonly makespan_s: number | null
   readonly utilization_percent: number | null
-  readonly starvation_percent: { readonly total: number; readonly queue: number; readonly swap: number; readonly compute: number }
+  readonly starvation_percent: {
+    readonly total: number
+    readonly queue: number
+    readonly swap: number
+    readonly compute: number
+  }
   /** Only where servers cannot signal that a task wants the GPU. */
   readonly unheard_percent?: number
   readonly swaps_per_hour: number

@@ -31,9 +31,20 @@ const MAX_TASK_GPUS = 1024
 /** The limits of what a task may carry. */
 export const TASK_LIMITS = { labels: 64, groups: 32 } as const
 
-export const TASK_STATES = ['pending', 'assigned', 'running', 'unreachable', 'completed', 'failed', 'cancelled', 'lost'] as const
+export const TASK_STATES = [
+  'pending',
+  'assigned',
+  'running',
+  'unreachable',
+  'completed',
+  'failed',
+  'cancelled',
+  'lost',
+] as const
 
-const noswap = oneOf([0, 1], { description: '0: may be swapped out and use overcommit headroom; 1: stays in physical VRAM' })
+const noswap = oneOf([0, 1], {
+  description: '0: may be swapped out and use overcommit headroom; 1: stays in physical VRAM',
+})
 const priority = oneOf([0, 1, 2, 3, 4], { description: '0 is highest (P0)' })
 const vramMib = integer(1, 16_777_216, { description: 'Demand on each GPU, MiB' })
 const groups = list(GroupIdSchema, {
@@ -41,18 +52,35 @@ const groups = list(GroupIdSchema, {
   uniqueItems: true,
   description: 'Groups it may run in, any of them will do; none: the common pool',
 })
-const labelName = Type.String({ minLength: 1, maxLength: 64, ...LINE, 'x-allowed': 'a text of 1 to 64 characters on one line' })
+const labelName = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  ...LINE,
+  'x-allowed': 'a text of 1 to 64 characters on one line',
+})
 const labelValue = { type: 'string', maxLength: 256 }
 
 /** POST /tasks. `owner` is no field: it comes from the token. */
 export const TaskRequestSchema = closed(
   {
-    name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, ...LINE, 'x-allowed': 'a text of 1 to 200 characters on one line' })),
+    name: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        ...LINE,
+        'x-allowed': 'a text of 1 to 200 characters on one line',
+      }),
+    ),
     vram_mib: Type.Optional(
-      integer(1, 16_777_216, { description: 'Demand on each GPU, MiB; may be left out only when gpu_mode is exclusive' }),
+      integer(1, 16_777_216, {
+        description: 'Demand on each GPU, MiB; may be left out only when gpu_mode is exclusive',
+      }),
     ),
     gpu_count: Type.Optional(
-      integer(1, MAX_TASK_GPUS, { default: TASK_DEFAULTS.gpuCount, description: 'GPUs of one node, all or nothing' }),
+      integer(1, MAX_TASK_GPUS, {
+        default: TASK_DEFAULTS.gpuCount,
+        description: 'GPUs of one node, all or nothing',
+      }),
     ),
     gpu_mode: Type.Optional(oneOf(['shared', 'exclusive'], { default: TASK_DEFAULTS.gpuMode })),
     noswap: Type.Optional(noswap),
@@ -60,14 +88,23 @@ export const TaskRequestSchema = closed(
     groups: Type.Optional(groups),
     labels: Type.Optional(labelsOf<string>(labelValue)),
     command: Type.Optional(
-      list(Type.String({ maxLength: 4096, pattern: '^[^\\u0000]*$', 'x-allowed': 'a text of 0 to 4096 characters without NUL' }), {
-        minItems: 1,
-        maxItems: 256,
-        'x-allowed': 'an array of 1 to 256 items',
-        description: 'What the GPU server runs; without it the task is a lease that a client keeps alive',
-      }),
+      list(
+        Type.String({
+          maxLength: 4096,
+          pattern: '^[^\\u0000]*$',
+          'x-allowed': 'a text of 0 to 4096 characters without NUL',
+        }),
+        {
+          minItems: 1,
+          maxItems: 256,
+          'x-allowed': 'an array of 1 to 256 items',
+          description: 'What the GPU server runs; without it the task is a lease that a client keeps alive',
+        },
+      ),
     ),
-    max_runtime_seconds: Type.Optional(integerOrNull(1, 31_536_000, { default: null, description: 'null: no limit' })),
+    max_runtime_seconds: Type.Optional(
+      integerOrNull(1, 31_536_000, { default: null, description: 'null: no limit' }),
+    ),
     stop_grace_seconds: Type.Optional(
       integerOrNull(0, 3600, {
         default: null,
@@ -99,7 +136,10 @@ const wait = Type.Optional(
 export const SubmissionQuerySchema = closed({
   wait,
   dry_run: Type.Optional(
-    Type.Boolean({ default: false, description: 'Answer where it would go and who would leave for it, and submit nothing' }),
+    Type.Boolean({
+      default: false,
+      description: 'Answer where it would go and who would leave for it, and submit nothing',
+    }),
   ),
 })
 
@@ -112,7 +152,9 @@ export const TaskPatchSchema = closed(
     vram_mib: Type.Optional(vramMib),
     groups: Type.Optional(orNull(groups)),
     on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'])),
-    stop_grace_seconds: Type.Optional(integerOrNull(0, 3600, { description: 'From its next stop on; a stop in progress keeps its grace' })),
+    stop_grace_seconds: Type.Optional(
+      integerOrNull(0, 3600, { description: 'From its next stop on; a stop in progress keeps its grace' }),
+    ),
   },
   { minProperties: 1, examples: [{ noswap: 1 }] },
 )
@@ -125,7 +167,12 @@ function orNull<T>(schema: TUnsafe<T>): TUnsafe<T | null> {
 }
 
 function labelsOf<V>(value: object): TUnsafe<Readonly<Record<string, V>>> {
-  return Type.Unsafe({ type: 'object', maxProperties: TASK_LIMITS.labels, propertyNames: labelName, additionalProperties: value })
+  return Type.Unsafe({
+    type: 'object',
+    maxProperties: TASK_LIMITS.labels,
+    propertyNames: labelName,
+    additionalProperties: value,
+  })
 }
 
 const ReasonSchema = Type.Object({
@@ -140,7 +187,9 @@ const ReasonSchema = Type.Object({
 export const WaitSchema = Type.Object({
   ...ReasonSchema.properties,
   sentence: Type.String({ description: 'The same for people, with the numbers' }),
-  retry_at: instantOrNull('When the earliest victim becomes eligible; null when none ever will, or for other reasons'),
+  retry_at: instantOrNull(
+    'When the earliest victim becomes eligible; null when none ever will, or for other reasons',
+  ),
   queue_position: countOrNull('Place in the pending queue, from 1; null for a placed task'),
   served_before: countOrNull(
     'Entries of the queue of its node that are served before it; of a pending task, on the node where it comes nearest; null: it waits for VRAM of no node',
@@ -165,7 +214,8 @@ export const PlacementSchema = Type.Object({
   demand_mib: count('On each GPU: declared, or what it grew to'),
   wants_gpu: Type.Boolean(),
   can_signal: Type.Boolean({
-    description: 'It can say that it wants the GPU while it is swapped out; false: what wants_gpu says then is not known',
+    description:
+      'It can say that it wants the GPU while it is swapped out; false: what wants_gpu says then is not known',
   }),
   idle_since: instant('The later of its last GPU use and its last start or swap-in'),
   assigned_at: instant('Placed'),
@@ -178,7 +228,9 @@ export const TaskSchema = Type.Object(
     seq: count('Order of submission'),
     name: Type.String(),
     state: oneOf(TASK_STATES),
-    residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'], { description: 'none: not on a GPU' }),
+    residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'], {
+      description: 'none: not on a GPU',
+    }),
     held: Type.Boolean({ description: 'An operator holds it back' }),
     vram_mib: countOrNull('Demand on each GPU; null: an exclusive task that takes all a GPU has'),
     gpu_count: count(),
@@ -186,13 +238,22 @@ export const TaskSchema = Type.Object(
     noswap: oneOf([0, 1]),
     priority: oneOf([0, 1, 2, 3, 4]),
     groups: list(Type.String()),
-    labels: Type.Unsafe<Readonly<Record<string, string>>>({ type: 'object', additionalProperties: { type: 'string' } }),
+    labels: Type.Unsafe<Readonly<Record<string, string>>>({
+      type: 'object',
+      additionalProperties: { type: 'string' },
+    }),
     owner: textOrNull('From the token'),
-    command: Type.Unsafe<readonly string[] | null>({ type: ['array', 'null'], items: { type: 'string' }, description: 'null: a lease' }),
+    command: Type.Unsafe<readonly string[] | null>({
+      type: ['array', 'null'],
+      items: { type: 'string' },
+      description: 'null: a lease',
+    }),
     max_runtime_seconds: countOrNull('null: no limit'),
     stop_grace_seconds: countOrNull('As it was asked for; null: stop_grace_seconds of the cluster'),
     on_node_loss: oneOf(['wait', 'fail', 'requeue']),
-    max_requeues: countOrNull('Requeues after attempts that ended within 10 minutes of their start; null: no limit'),
+    max_requeues: countOrNull(
+      'Requeues after attempts that ended within 10 minutes of their start; null: no limit',
+    ),
     requeues: count('Such requeues so far'),
     attempt: count('How often it was assigned'),
     swap_outs: count(),
@@ -206,13 +267,17 @@ export const TaskSchema = Type.Object(
     stopping_since: instantOrNull(
       'Since when it is being stopped: its VRAM counts until its server says that it has ended; null: it is not',
     ),
-    last_node_id: textOrNull('The node of its last attempt; null when it was never placed, or ended before this was kept'),
+    last_node_id: textOrNull(
+      'The node of its last attempt; null when it was never placed, or ended before this was kept',
+    ),
     placement: objectOrNull(PlacementSchema, 'Where it sits; null while it is pending or final'),
     start_refusals: list(
       Type.Object({
         node_id: Type.String(),
         node_name: Type.String(),
-        cause: oneOf(['host', 'task', 'passing'], { description: 'host: the node can start no task; task: it cannot start this one' }),
+        cause: oneOf(['host', 'task', 'passing'], {
+          description: 'host: the node can start no task; task: it cannot start this one',
+        }),
         code: Type.String(),
         detail: Type.String({ description: "The node's own words" }),
         at: instant('Refused'),
@@ -229,7 +294,10 @@ export const TaskSchema = Type.Object(
     ),
     wait: objectOrNull(WaitSchema, 'Why it waits; null when it does not'),
     starvation_percent: StarvationSchema,
-    starved_seconds: Type.Number({ minimum: 0, description: 'GPU time wanted and not given so far: demand − served, s' }),
+    starved_seconds: Type.Number({
+      minimum: 0,
+      description: 'GPU time wanted and not given so far: demand − served, s',
+    }),
   },
   { $id: 'Task', description: 'A request for GPUs, with its state, place and reason to wait.' },
 )
@@ -244,14 +312,19 @@ export const TaskPathSchema = Type.Object({ task_id: pathId('Id of the task') })
 /** DELETE /tasks/{task_id}. */
 export const CancelQuerySchema = closed({
   now: Type.Optional(
-    Type.Boolean({ default: false, description: 'SIGKILL at once, without the stop grace, also of a task that is being stopped' }),
+    Type.Boolean({
+      default: false,
+      description: 'SIGKILL at once, without the stop grace, also of a task that is being stopped',
+    }),
   ),
 })
 
 /** GET /tasks/{task_id}. */
 export const WaitingQuerySchema = closed({
   wait,
-  until: Type.Optional(oneOf(['started', 'finished'], { default: 'finished', description: 'What wait is for' })),
+  until: Type.Optional(
+    oneOf(['started', 'finished'], { default: 'finished', description: 'What wait is for' }),
+  ),
 })
 
 export const TASK_STATE_FILTERS = [
@@ -269,16 +342,25 @@ export const TASK_STATE_FILTERS = [
 /** GET /tasks. `running` and `completed` are the lists of the specification, which hold several exact states. */
 export const TaskQuerySchema = closed({
   state: Type.Optional(
-    oneOf(TASK_STATE_FILTERS, { default: 'all', description: 'A list (running, pending, completed, all) or an exact state' }),
+    oneOf(TASK_STATE_FILTERS, {
+      default: 'all',
+      description: 'A list (running, pending, completed, all) or an exact state',
+    }),
   ),
   priority: Type.Optional(priority),
   node: Type.Optional(pathId('Placed on this node, by id or name; of a final task: in its last attempt')),
   group: Type.Optional(pathId('May run in this group; 400 when there is no such group and no task names it')),
   owner: Type.Optional(pathId('Submitted by')),
   label: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 321, description: 'A label, by its name (team) or with its value (team=vision)' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 321,
+      description: 'A label, by its name (team) or with its value (team=vision)',
+    }),
   ),
-  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' })),
+  q: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' }),
+  ),
   reason: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:
@@ -292,7 +374,11 @@ export const TaskQuerySchema = closed({
         'newest and oldest by submission; for open tasks only: priority (P0 first, then oldest), name, and starved_seconds (most first; the figures move, so a task may come twice or be missed between two pages)',
     }),
   ),
-  limit: Type.Optional(integer(1, 200, { default: 50, description: 'At most so many; a page may hold fewer' })),
-  cursor: Type.Optional(Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the page before' })),
+  limit: Type.Optional(
+    integer(1, 200, { default: 50, description: 'At most so many; a page may hold fewer' }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the page before' }),
+  ),
 })
 export type TaskQuery = Static<typeof TaskQuerySchema>

@@ -4,7 +4,8 @@ import { closed, instant, instantOrNull, integerOrNull, oneOf, page, pathId, tex
 
 /** Stands as owner of tasks and author of changes. */
 export const TOKEN_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$'
-export const TOKEN_NAME_RANGE = '1 to 100 letters, digits, dots, dashes, underscores and @ that begin with a letter or digit'
+export const TOKEN_NAME_RANGE =
+  '1 to 100 letters, digits, dots, dashes, underscores and @ that begin with a letter or digit'
 
 /** Ten years. */
 export const MAX_EXPIRES_IN_SECONDS = 315_360_000
@@ -24,7 +25,10 @@ export const NewTokenSchema = closed(
     }),
     role,
     expires_in_seconds: Type.Optional(
-      integerOrNull(60, MAX_EXPIRES_IN_SECONDS, { default: null, description: 'From then on it is of no use; null: never' }),
+      integerOrNull(60, MAX_EXPIRES_IN_SECONDS, {
+        default: null,
+        description: 'From then on it is of no use; null: never',
+      }),
     ),
   },
   { examples: [{ name: 'alice', role: 'submitter', expires_in_seconds: 7_776_000 }] },
@@ -46,7 +50,9 @@ export type TokenBody = Static<typeof TokenSchema>
 
 export const MadeTokenSchema = Type.Object({
   ...fields,
-  secret: Type.String({ description: 'Send it as Authorization: Bearer …; it is shown this once and kept nowhere' }),
+  secret: Type.String({
+    description: 'Send it as Authorization: Bearer …; it is shown this once and kept nowhere',
+  }),
 })
 export type MadeTokenBody = Static<typeof MadeTokenSchema>
 

@@ -25,7 +25,12 @@ export const TraceQuerySchema = closed({
     description: 'What it is called; one of your own of that name is replaced',
     'x-allowed': '1 to 64 small letters, digits, dashes and underscores that begin with a letter or digit',
   }),
-  format: Type.Optional(Type.String({ maxLength: 40, description: 'What it is (docs/trace-format.md); left out: a trace of Headroom' })),
+  format: Type.Optional(
+    Type.String({
+      maxLength: 40,
+      description: 'What it is (docs/trace-format.md); left out: a trace of Headroom',
+    }),
+  ),
   activity_model: Type.Optional(
     oneOf(['always-busy', 'serving', 'training'], {
       description: 'How much of their time its tasks use the GPU, where it does not say (always-busy)',

@@ -1,6 +1,16 @@
 /** What the twin says: forecasts of the live state, and how well it has foretold (docs/twin.md). */
 import { Type, type Static } from 'typebox'
-import { closed, count, instant, instantOrNull, list, numberOrNull, objectOrNull, oneOf, textOrNull } from './fields.ts'
+import {
+  closed,
+  count,
+  instant,
+  instantOrNull,
+  list,
+  numberOrNull,
+  objectOrNull,
+  oneOf,
+  textOrNull,
+} from './fields.ts'
 
 const BASIS = {
   at: instant('Of the live state that was run on'),
@@ -29,15 +39,23 @@ const column = (description: string) =>
   list(Type.Unsafe<number | null>({ type: ['number', 'null'] }), {
     description: `${description}, one for each interval; null: nothing was measured`,
   })
-const BandSchema = Type.Object({ p10: column('10th percentile over the runs'), p50: column('Median'), p90: column('90th percentile') })
-const courseOf = (what: string) => Type.Object({ before: BandSchema, after: BandSchema }, { description: what })
+const BandSchema = Type.Object({
+  p10: column('10th percentile over the runs'),
+  p50: column('Median'),
+  p90: column('90th percentile'),
+})
+const courseOf = (what: string) =>
+  Type.Object({ before: BandSchema, after: BandSchema }, { description: what })
 
 const CoursesSchema = Type.Object(
   {
     ends_seconds: list(count(), {
-      description: 'Ends of the intervals, in seconds after `at`; the first begins at 0, the last ends at the horizon',
+      description:
+        'Ends of the intervals, in seconds after `at`; the first begins at 0, the last ends at the horizon',
     }),
-    queue_wait_s: courseOf('Mean over those that waited for their first start in the interval: until it, or so far'),
+    queue_wait_s: courseOf(
+      'Mean over those that waited for their first start in the interval: until it, or so far',
+    ),
     starvation_percent: courseOf('Of the interval'),
     utilization_percent: courseOf('Of the interval'),
     swap_outs_per_hour: courseOf('Of the interval'),
@@ -101,7 +119,8 @@ const ScoresSchema = Type.Object({
 
 export const TwinSchema = Type.Object({
   state: oneOf(['unknown', 'steady', 'drifting'], {
-    description: 'drifting: some score is above the threshold, and no advice is given; unknown: too little was compared',
+    description:
+      'drifting: some score is above the threshold, and no advice is given; unknown: too little was compared',
   }),
   scores: ScoresSchema,
   threshold: Type.Number(),

@@ -50,9 +50,13 @@ export class AccessBook {
   }
 
   create(token: TokenRecord, answer: AnswerTo<TokenRecord>): void {
-    if (this.#tokens.has(token.id)) return refuse(answer, { code: 'conflict', detail: `There is a token ${token.id} already.` })
+    if (this.#tokens.has(token.id))
+      return refuse(answer, { code: 'conflict', detail: `There is a token ${token.id} already.` })
     if (this.#tokens.size >= MAX_TOKENS) {
-      return refuse(answer, { code: 'conflict', detail: `There are ${MAX_TOKENS} tokens, which is the limit: revoke one first.` })
+      return refuse(answer, {
+        code: 'conflict',
+        detail: `There are ${MAX_TOKENS} tokens, which is the limit: revoke one first.`,
+      })
     }
     if (this.#refusesAll(answer)) return
     this.#tokens.set(token.id, token)

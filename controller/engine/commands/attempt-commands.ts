@@ -16,20 +16,31 @@ export function finishRecovery(c: Cluster, by: string, now: Instant): Answer<nul
   return { ok: true, value: null }
 }
 
-export function adoptAttempt(c: Cluster, adoption: Adoption, by: string, ids: RandomStream, now: Instant): Answer<LiveTask> {
+export function adoptAttempt(
+  c: Cluster,
+  adoption: Adoption,
+  by: string,
+  ids: RandomStream,
+  now: Instant,
+): Answer<LiveTask> {
   const found = find(c, adoption)
   if (!found.ok) return found
   const { node, quarantined } = found.value
-  if (quarantined.stoppedBy !== null) return conflict(`attempt ${nameOf(adoption)} is being stopped: ${quarantined.stoppedBy} ordered it`)
+  if (quarantined.stoppedBy !== null)
+    return conflict(`attempt ${nameOf(adoption)} is being stopped: ${quarantined.stoppedBy} ordered it`)
   if (quarantined.gpus.some((index) => node.gpus[index] === undefined)) {
     return conflict(`attempt ${nameOf(adoption)} is on a GPU that node ${node.name} no longer has: stop it`)
   }
   const known = c.tasks.get(adoption.taskId)
   if (known !== undefined && known.state !== 'pending') {
-    return conflict(`task ${adoption.taskId} has attempt ${known.attempt}: cancel it first, or stop this attempt`)
+    return conflict(
+      `task ${adoption.taskId} has attempt ${known.attempt}: cancel it first, or stop this attempt`,
+    )
   }
   const task: Answer<LiveTask> =
-    known === undefined ? submitTask(c, requestOf(adoption, quarantined), ids, now) : { ok: true, value: known }
+    known === undefined
+      ? submitTask(c, requestOf(adoption, quarantined), ids, now)
+      : { ok: true, value: known }
   if (!task.ok) return task
   // Its bytes count once: as quarantined, and then as the task's.
   release(c, node, quarantined)
@@ -62,7 +73,10 @@ function nameOf({ taskId, attempt }: AttemptName): string {
   return `${taskId}/${attempt}`
 }
 
-function requestOf(adoption: Adoption, { gpus, vramMib }: QuarantinedAttempt): Parameters<typeof submitTask>[1] {
+function requestOf(
+  adoption: Adoption,
+  { gpus, vramMib }: QuarantinedAttempt,
+): Parameters<typeof submitTask>[1] {
   const { taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss } = adoption
   return {
     ...{ id: taskId, name, owner, command, gpuMode, noswap, priority, onNodeLoss },

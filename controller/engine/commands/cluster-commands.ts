@@ -12,7 +12,12 @@ import { forgetContact } from '../node/contacts.ts'
 import type { LiveNode } from '../live.ts'
 import { keepLongLeases } from '../node/node-word.ts'
 
-export function putConfig(c: Cluster, change: Partial<ConfigFields>, author: string | null, now: Instant): Answer<Config> {
+export function putConfig(
+  c: Cluster,
+  change: Partial<ConfigFields>,
+  author: string | null,
+  now: Instant,
+): Answer<Config> {
   const planned = plannedConfig(c.config, change)
   if (!planned.ok) return planned
   const config = planned.value
@@ -35,7 +40,12 @@ export function plannedConfig(before: Config, change: Partial<ConfigFields>): An
   return { ok: true, value: { fields, source: 'persisted', revision: before.revision + 1 } }
 }
 
-export function putNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChange, now: Instant): Answer<LiveNode> {
+export function putNodeConfig(
+  c: Cluster,
+  nodeId: string,
+  change: NodeConfigChange,
+  now: Instant,
+): Answer<LiveNode> {
   const node = c.nodes.get(nodeId)
   if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
   Object.assign(node, overridesAfter(node, change))
@@ -52,7 +62,10 @@ export function putNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChan
 
 export type Overrides = Pick<Node, 'overcommitOverride' | 'reserveOverrideMib'>
 
-export function overridesAfter(before: Overrides, { overcommitPercent, reserveMib }: NodeConfigChange): Overrides {
+export function overridesAfter(
+  before: Overrides,
+  { overcommitPercent, reserveMib }: NodeConfigChange,
+): Overrides {
   return {
     overcommitOverride: overcommitPercent === undefined ? before.overcommitOverride : overcommitPercent,
     reserveOverrideMib: reserveMib === undefined ? before.reserveOverrideMib : reserveMib,
@@ -66,7 +79,8 @@ export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant)
   const conflict = (detail: string): Answer<null> => ({ ok: false, refusal: { code: 'conflict', detail } })
   if (node.status === 'up') return conflict(`node ${node.name} is up: stop its server first`)
   const placed = node.gpus.flatMap((gpu) => gpu.placements)[0]
-  if (placed !== undefined) return conflict(`task ${placed.task.spec.id} is placed on node ${node.name}: cancel or requeue it first`)
+  if (placed !== undefined)
+    return conflict(`task ${placed.task.spec.id} is placed on node ${node.name}: cancel or requeue it first`)
   for (const entry of [...node.queue]) {
     dropEntry(c, entry)
     if (entry.task.queue === null) c.enqueue(entry.task, now)
@@ -103,7 +117,10 @@ export function deleteGroup(c: Cluster, id: string, force: boolean, now: Instant
       if (task.state === 'pending' && task.spec.groups.includes(id)) {
         return {
           ok: false,
-          refusal: { code: 'conflict', detail: `pending task ${task.spec.id} targets group ${id}; use force to delete it all the same` },
+          refusal: {
+            code: 'conflict',
+            detail: `pending task ${task.spec.id} targets group ${id}; use force to delete it all the same`,
+          },
         }
       }
     }

@@ -2,7 +2,16 @@
  * What the controller can be asked to do from outside, and what it answers. The REST routes, the simulator's clients and (later) the
  * wire's client subjects all come through here. An answer is given only when what it says is durable (R1).
  */
-import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../../protocol/units.ts'
+import type {
+  DurationMs,
+  GpuMode,
+  Instant,
+  Mib,
+  NoSwap,
+  OnNodeLoss,
+  Percent,
+  Priority,
+} from '../../../protocol/units.ts'
 import type { Config, ConfigFields, FieldProblem } from '../../domain/config.ts'
 import type { Group } from '../../domain/group.ts'
 import type { Node } from '../../domain/node.ts'
@@ -13,7 +22,11 @@ import type { SubmissionKey } from './submission-keys.ts'
 /** Why a command was not carried out. Nothing has changed then. */
 export type Refusal =
   | { readonly code: 'invalid'; readonly problems: readonly FieldProblem[] }
-  | { readonly code: 'not_found'; readonly what: 'node' | 'task' | 'group' | 'token' | 'attempt'; readonly id: string }
+  | {
+      readonly code: 'not_found'
+      readonly what: 'node' | 'task' | 'group' | 'token' | 'attempt'
+      readonly id: string
+    }
   | { readonly code: 'conflict'; readonly detail: string }
   /** Of all tasks, or of those of one owner. */
   | { readonly code: 'too_many_pending'; readonly limit: number; readonly owner: string | null }
@@ -21,7 +34,8 @@ export type Refusal =
   | { readonly code: 'key_reused'; readonly taskId: string }
   | { readonly code: 'store_failed'; readonly detail: string }
 
-export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }
+export type Answer<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }
 export type AnswerTo<T> = (answer: Answer<T>) => void
 
 /** A submission, checked field by field already (api/schema or the scenario loader); the engine checks what spans fields. */

@@ -11,7 +11,8 @@ import type { LiveTask } from '../live.ts'
 export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
-  if (task.placement !== null) return conflict(`task ${id} is ${task.state}; only a pending task can be held: swap it out or requeue it`)
+  if (task.placement !== null)
+    return conflict(`task ${id} is ${task.state}; only a pending task can be held: swap it out or requeue it`)
   if (task.isHeld) return { ok: true, value: task }
   task.isHeld = true
   if (task.claim !== null) dropEntry(c, task.claim)

@@ -35,7 +35,8 @@ export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTas
   const placement = placementFor(c, id)
   if ('ok' in placement) return placement
   const { task, residency } = placement
-  if (residency !== 'swapped_out') return conflict(`task ${id} is ${residency.replace('_', ' ')}; only one that is swapped out can return`)
+  if (residency !== 'swapped_out')
+    return conflict(`task ${id} is ${residency.replace('_', ' ')}; only one that is swapped out can return`)
   if (placement.isCalledBack) return { ok: true, value: task }
   placement.isCalledBack = true
   tell(c, placement, 'in', now)
@@ -58,7 +59,8 @@ function placementFor(c: Cluster, id: string): LivePlacement | Answer<never> {
   const { placement } = task
   if (placement === null) return conflict(`task ${id} is pending: it is on no GPU`)
   if (placement.startedAt === null) return conflict(`task ${id} has not started yet`)
-  if (placement.stopping !== null) return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
+  if (placement.stopping !== null)
+    return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
   if (placement.node.status !== 'up' || task.state === 'unreachable' || placement.isInDoubt) {
     return conflict(`task ${id} cannot be moved: its server ${placement.node.name} does not answer`)
   }
@@ -70,17 +72,26 @@ function refusalToLeave(
   { residency, noswap, wantsGpu, heldGrowth, backOffUntil, demandMib, gpus, node }: LivePlacement,
   now: Instant,
 ): string | null {
-  if (residency !== 'resident') return `is ${residency.replace('_', ' ')}; only a resident one can be swapped out`
+  if (residency !== 'resident')
+    return `is ${residency.replace('_', ' ')}; only a resident one can be swapped out`
   if (noswap === 1) return 'is noswap: it stays in VRAM'
   if (wantsGpu) return 'wants the GPU: an active task is not swapped out'
   if (heldGrowth !== null) return 'waits for an allocation, for which it would return at once'
-  if (now < backOffUntil) return `failed to swap a moment ago; it may be tried again in ${Math.ceil((backOffUntil - now) / 1000)} s`
+  if (now < backOffUntil)
+    return `failed to swap a moment ago; it may be tried again in ${Math.ceil((backOffUntil - now) / 1000)} s`
   const needMib = demandMib * gpus.length
   const haveMib = node.hostSwapMib - node.hostUsedMib
-  return needMib <= haveMib ? null : `needs ${needMib} MiB of host memory to swap to; ${node.name} has ${Math.max(0, haveMib)}`
+  return needMib <= haveMib
+    ? null
+    : `needs ${needMib} MiB of host memory to swap to; ${node.name} has ${Math.max(0, haveMib)}`
 }
 
-function tell(c: Cluster, { task, node, attempt }: LivePlacement, direction: 'out' | 'in', now: Instant): void {
+function tell(
+  c: Cluster,
+  { task, node, attempt }: LivePlacement,
+  direction: 'out' | 'in',
+  now: Instant,
+): void {
   c.recorder.taskEvent(now, 'swap_ordered', task, node.id, { attempt, direction })
 }
 

@@ -23,17 +23,28 @@ import { finish, returnToPending, setNoswap } from '../transitions.ts'
 /** More pending tasks than this are refused with "try again" (R11). */
 export const MAX_PENDING_TASKS = 1_000_000
 
-export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, now: Instant): Answer<LiveTask> {
+export function submitTask(
+  c: Cluster,
+  request: TaskRequest,
+  ids: RandomStream,
+  now: Instant,
+): Answer<LiveTask> {
   const problems = problemsOf(request)
   if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
   if (c.pendingCount >= MAX_PENDING_TASKS)
     return { ok: false, refusal: { code: 'too_many_pending', limit: MAX_PENDING_TASKS, owner: null } }
   const ownLimit = c.owners?.limits.maxPending ?? null
-  if (ownLimit !== null && request.owner !== null && c.owners !== null && c.owners.pendingOf(request.owner) >= ownLimit) {
+  if (
+    ownLimit !== null &&
+    request.owner !== null &&
+    c.owners !== null &&
+    c.owners.pendingOf(request.owner) >= ownLimit
+  ) {
     return { ok: false, refusal: { code: 'too_many_pending', limit: ownLimit, owner: request.owner } }
   }
   const id = request.id ?? uuidFrom(ids)
-  if (c.tasks.has(id)) return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
+  if (c.tasks.has(id))
+    return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
   const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, c.policy.maxRequeues, now), now)
   c.tasks.set(id, task)
   c.submissions.add(task, c.tasks.size)
@@ -80,34 +91,62 @@ export function updateTask(c: Cluster, id: string, change: TaskChange, now: Inst
   const isPlaced = task.placement !== null
   const { vramMib, groups, onNodeLoss } = change
   if (isPlaced && (vramMib !== undefined || groups !== undefined || onNodeLoss !== undefined)) {
-    return conflict(`vram_mib, groups and on_node_loss can be changed only while the task is pending; it is ${task.state}`)
+    return conflict(
+      `vram_mib, groups and on_node_loss can be changed only while the task is pending; it is ${task.state}`,
+    )
   }
   if (task.placement !== null && change.noswap === 1 && task.placement.noswap === 0) {
     const refusal = noswapRefusal(task.placement)
     if (refusal !== null) return conflict(refusal)
   }
   applyChange(c, task, change, now)
-  c.recorder.taskEvent(now, 'task_updated', task, task.placement?.node.id ?? null, { fields: Object.keys(change) })
+  c.recorder.taskEvent(now, 'task_updated', task, task.placement?.node.id ?? null, {
+    fields: Object.keys(change),
+  })
   return { ok: true, value: task }
 }
 
 /** @param isNow without a grace, also of a task that is being stopped with one */
-export function cancelTask(c: Cluster, id: string, by: string, now: Instant, isNow = false): Answer<LiveTask> {
+export function cancelTask(
+  c: Cluster,
+  id: string,
+  by: string,
+  now: Instant,
+  isNow = false,
+): Answer<LiveTask> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   const { placement } = task
-  const cancelled = (reason: string): TaskEnd => ({ state: 'cancelled', code: 'cancelled', exitCode: null, reason })
+  const cancelled = (reason: string): TaskEnd => ({
+    state: 'cancelled',
+    code: 'cancelled',
+    exitCode: null,
+    reason,
+  })
   if (placement === null) finish(c, task, cancelled(`cancelled by ${by}`), now)
-  else if (task.state === 'unreachable') finish(c, task, cancelled(`cancelled by ${by} while its server was unreachable`), now)
+  else if (task.state === 'unreachable')
+    finish(c, task, cancelled(`cancelled by ${by} while its server was unreachable`), now)
   else if (placement.stopping?.then !== 'cancelled') {
     const graceMs = isNow ? 0 : stopGraceOf(task, c.policy)
-    orderStop(c, placement, { then: 'cancelled', reason: `cancelled by ${by}`, endReason: null, code: 'cancelled', graceMs }, now)
-  } else if (isNow && (placement.stopping.graceMs ?? 0) > 0) orderStop(c, placement, { ...placement.stopping, graceMs: 0 }, now)
+    orderStop(
+      c,
+      placement,
+      { then: 'cancelled', reason: `cancelled by ${by}`, endReason: null, code: 'cancelled', graceMs },
+      now,
+    )
+  } else if (isNow && (placement.stopping.graceMs ?? 0) > 0)
+    orderStop(c, placement, { ...placement.stopping, graceMs: 0 }, now)
   return { ok: true, value: task }
 }
 
 /** An operator takes an attempt back (R5). */
-export function requeueTask(c: Cluster, id: string, confirmFenced: boolean, by: string, now: Instant): Answer<LiveTask> {
+export function requeueTask(
+  c: Cluster,
+  id: string,
+  confirmFenced: boolean,
+  by: string,
+  now: Instant,
+): Answer<LiveTask> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   const { placement } = task
@@ -120,7 +159,10 @@ export function requeueTask(c: Cluster, id: string, confirmFenced: boolean, by: 
   else if (task.state === 'unreachable') {
     noteGivenUp(placement)
     returnToPending(c, placement, `requeued by ${by}, fenced`, now)
-  } else return conflict(`task ${id} is ${task.state}: its server can still say that it has ended it; leave confirm_fenced out`)
+  } else
+    return conflict(
+      `task ${id} is ${task.state}: its server can still say that it has ended it; leave confirm_fenced out`,
+    )
   return { ok: true, value: task }
 }
 
@@ -146,13 +188,20 @@ export function problemsOf(request: TaskRequest): FieldProblem[] {
   if (request.vramMib === null && request.gpuMode === 'shared') {
     problems.push({ field: 'vram_mib', detail: 'is required unless gpu_mode is exclusive' })
   }
-  if (request.vramMib !== null && request.vramMib <= 0) problems.push({ field: 'vram_mib', detail: 'must be at least 1' })
+  if (request.vramMib !== null && request.vramMib <= 0)
+    problems.push({ field: 'vram_mib', detail: 'must be at least 1' })
   if (request.gpuCount < 1) problems.push({ field: 'gpu_count', detail: 'must be at least 1' })
   return problems
 }
 
 /** @param maxRequeues of the configuration */
-export function specOf(request: TaskRequest, id: string, seq: number, maxRequeues: number | null, now: Instant): TaskSpec {
+export function specOf(
+  request: TaskRequest,
+  id: string,
+  seq: number,
+  maxRequeues: number | null,
+  now: Instant,
+): TaskSpec {
   return {
     id,
     seq,
@@ -179,10 +228,12 @@ export function specOf(request: TaskRequest, id: string, seq: number, maxRequeue
 /** Why a placed task cannot become noswap; null when it can (semantics 1, "Changes while tasks run"). */
 function noswapRefusal(placement: LivePlacement): string | null {
   if (placement.residency === 'none') return 'the task is being started; noswap can be set once it runs'
-  if (placement.residency !== 'resident') return `the task is ${placement.residency}; noswap can be set only while it is resident`
+  if (placement.residency !== 'resident')
+    return `the task is ${placement.residency}; noswap can be set only while it is resident`
   for (const gpu of placement.gpus) {
     const verdict = admit(withoutIt(gpu, placement), placement.demandMib, 1)
-    if (verdict !== 'FITS') return `as noswap it would not fit GPU ${gpu.index} of ${gpu.node.name}: ${verdict}`
+    if (verdict !== 'FITS')
+      return `as noswap it would not fit GPU ${gpu.index} of ${gpu.node.name}: ${verdict}`
   }
   return null
 }
@@ -193,7 +244,8 @@ function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof ad
   for (const other of gpu.placements) {
     if (other !== placement && other.noswap === 0 && other.demandMib > largest) largest = other.demandMib
   }
-  for (const claim of gpu.claims) if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
+  for (const claim of gpu.claims)
+    if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
   return {
     physicalMib: gpu.physicalMib,
     reserveMib: gpu.reserveMib,

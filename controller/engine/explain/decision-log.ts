@@ -130,10 +130,16 @@ export function noteSwapOut(
 }
 
 /** One task leaves for nobody: an operator asked, or it returns with what it asks for. Call once its event is recorded. */
-export function noteLoneSwapOut(c: Cluster, placement: LivePlacement, rule: 'operator' | 'return_grown', now: Instant): void {
+export function noteLoneSwapOut(
+  c: Cluster,
+  placement: LivePlacement,
+  rule: 'operator' | 'return_grown',
+  now: Instant,
+): void {
   if (!c.recorder.keepsDecisions) return
   const { task, gpus } = placement
-  const sentence = rule === 'operator' ? operatorSwapInWords(placement, c.recorder.by) : returnGrownInWords(placement, now)
+  const sentence =
+    rule === 'operator' ? operatorSwapInWords(placement, c.recorder.by) : returnGrownInWords(placement, now)
   note(c, task, gpus, now, { kind: 'swap_out', rule, sentence, victimIds: [task.spec.id] })
 }
 
@@ -160,7 +166,13 @@ export function noteEagerReturn(c: Cluster, placement: LivePlacement, now: Insta
 }
 
 /** Call once `growth_granted` is recorded. */
-export function noteGrowth(c: Cluster, placement: LivePlacement, entry: LiveEntry | null, byMib: Mib, now: Instant): void {
+export function noteGrowth(
+  c: Cluster,
+  placement: LivePlacement,
+  entry: LiveEntry | null,
+  byMib: Mib,
+  now: Instant,
+): void {
   if (!c.recorder.keepsDecisions) return
   note(c, placement.task, placement.gpus, now, {
     kind: 'growth_granted',
@@ -194,7 +206,8 @@ type Facts = Pick<Decision, 'kind' | 'rule' | 'sentence'> & Partial<Decision>
 /** The task's latest event is the one that tells the decision. */
 function note(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], at: Instant, facts: Facts): void {
   const [first] = gpus
-  if (task.lastEventSeq === null || first === undefined) throw new Error(`broken invariant: a decision on ${task.spec.id} has no event`)
+  if (task.lastEventSeq === null || first === undefined)
+    throw new Error(`broken invariant: a decision on ${task.spec.id} has no event`)
   c.recorder.turn.decisions.push({
     number: task.lastEventSeq,
     at,
@@ -219,7 +232,11 @@ function note(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], at: Instant,
   })
 }
 
-function othersWaiting(c: Cluster, entry: LiveEntry, now: Instant): Pick<Decision, 'others' | 'othersLeftOut'> {
+function othersWaiting(
+  c: Cluster,
+  entry: LiveEntry,
+  now: Instant,
+): Pick<Decision, 'others' | 'othersLeftOut'> {
   const inOrder = inReturnOrder(entry.node.queue, c.policy, now).filter((other) => other !== entry)
   const others = inOrder
     .slice(0, MAX_OTHERS)

@@ -16,9 +16,14 @@ const PREFERS: Readonly<Record<PlacementStrategy, string>> = {
   spread: 'of the GPUs where it does, most is free there',
 }
 
-export function placementInWords(placement: LivePlacement, rule: 'fits_now' | 'victims_left', strategy: PlacementStrategy): string {
+export function placementInWords(
+  placement: LivePlacement,
+  rule: 'fits_now' | 'victims_left',
+  strategy: PlacementStrategy,
+): string {
   const there = `${nameOf(placement.task)} starts on ${gpusInWords(placement.gpus)}`
-  if (rule === 'victims_left') return `${there}: those that had to leave for its ${inMib(placement.demandMib)} have left.`
+  if (rule === 'victims_left')
+    return `${there}: those that had to leave for its ${inMib(placement.demandMib)} have left.`
   return `${there}: its ${inMib(placement.demandMib)} fit there now, and ${PREFERS[strategy]}.`
 }
 
@@ -42,7 +47,8 @@ export function operatorSwapInWords(placement: LivePlacement, by: string | null)
 }
 
 export function returnGrownInWords(placement: LivePlacement, now: Instant): string {
-  const waited = placement.heldGrowth === null ? '' : ` waited ${secondsSince(placement.heldGrowth.askedAt, now)}`
+  const waited =
+    placement.heldGrowth === null ? '' : ` waited ${secondsSince(placement.heldGrowth.askedAt, now)}`
   return `${nameOf(placement.task)} leaves ${gpusInWords(placement.gpus)} to return with more: its growth to ${inMib(placement.heldGrowth?.mib)}${waited}.`
 }
 
@@ -71,7 +77,11 @@ export function growthTooLargeInWords(placement: LivePlacement, mib: Mib): strin
   return `${nameOf(placement.task)} does not get ${inMib(mib)} on ${where}: at most ${inMib(limitMib)} fit there beside the reserve (NEVER_FITS).`
 }
 
-function whyThey(entry: LiveEntry, victims: readonly LiveTask[], candidates: readonly ConsideredVictim[]): string {
+function whyThey(
+  entry: LiveEntry,
+  victims: readonly LiveTask[],
+  candidates: readonly ConsideredVictim[],
+): string {
   const count = new Set(candidates.map(({ taskId }) => taskId)).size
   if (entry.isCollector) return 'it has waited so long that it collects as they may leave'
   if (count === victims.length) return count === 1 ? 'no other may leave' : 'no others may leave'

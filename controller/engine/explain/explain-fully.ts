@@ -32,7 +32,8 @@ export interface WordedChange {
 export function explainFully(c: Cluster, task: LiveTask, now: Instant): FullExplanation {
   const wait = explainTask(c, task, now)
   const victim = task.placement === null ? null : explainVictim(c, task.placement, now)
-  if (task.state !== 'pending' || task.claim?.owns === true) return { wait, nodes: null, wouldFitIf: null, victim }
+  if (task.state !== 'pending' || task.claim?.owns === true)
+    return { wait, nodes: null, wouldFitIf: null, victim }
   const waiting = waitingOf(c, task)
   const nodes = verdictsOn(waiting.pool.nodes.keys(), factsOf(c, waiting, now), requestOf(c, waiting))
   const answer = wouldFitIf(c, task, now)

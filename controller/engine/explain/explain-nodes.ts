@@ -82,10 +82,16 @@ function reasonWhereItPasses(node: LiveNode, facts: PendingFacts): WaitReason | 
   return whenPlacedOn(nodeOtherwise(node), queued, shape, policy, now) === null ? 'NO_ELIGIBLE_VICTIM' : null
 }
 
-function verdictOf({ node, reason, haveMib, needMib }: Ranked, { queued, shape, policy }: PendingFacts): NodeVerdict {
-  const admits = (gpu: LiveGpu, when: 'now' | 'after_swap') => Math.max(0, admissibleMib(gpu, queued, shape, when, policy))
+function verdictOf(
+  { node, reason, haveMib, needMib }: Ranked,
+  { queued, shape, policy }: PendingFacts,
+): NodeVerdict {
+  const admits = (gpu: LiveGpu, when: 'now' | 'after_swap') =>
+    Math.max(0, admissibleMib(gpu, queued, shape, when, policy))
   const demandMib = searchDemandMib(queued.task.spec)
-  const gpus = node.gpus.map((gpu) => ({ gpu, score: scoreOf(gpu, 'now', policy.strategy, demandMib) })).sort(byScore)
+  const gpus = node.gpus
+    .map((gpu) => ({ gpu, score: scoreOf(gpu, 'now', policy.strategy, demandMib) }))
+    .sort(byScore)
   return {
     nodeId: node.id,
     name: node.name,
@@ -105,7 +111,10 @@ function verdictOf({ node, reason, haveMib, needMib }: Ranked, { queued, shape, 
 }
 
 /** 1. The keys of the score. 2. Node id, GPU index. */
-function byScore(a: { readonly gpu: LiveGpu; readonly score: Score }, b: { readonly gpu: LiveGpu; readonly score: Score }): number {
+function byScore(
+  a: { readonly gpu: LiveGpu; readonly score: Score },
+  b: { readonly gpu: LiveGpu; readonly score: Score },
+): number {
   return a.score.key1 - b.score.key1 || a.score.key2 - b.score.key2 || byGpuId(a.gpu, b.gpu)
 }
 

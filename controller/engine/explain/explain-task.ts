@@ -74,7 +74,11 @@ export function requestOf(c: Cluster, { task: { spec }, shape }: Pick<Waiting, '
 }
 
 /** Of a pending task that owns no bytes; the pool's indexes must be up to date. */
-export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Waiting, now: Instant): PendingFacts {
+export function factsOf(
+  c: Cluster,
+  { task, pool, shape, queued, position }: Waiting,
+  now: Instant,
+): PendingFacts {
   const plan = !mayQueue(task) ? null : placeAlone(queued, shape, pool, c.policy)
   return {
     queued,
@@ -85,7 +89,9 @@ export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Wai
     emptyGroups: task.spec.groups.filter((id) => c.groups.get(id)?.nodeIds.length === 0),
     survey: surveyFor(c, pool, requestOf(c, { task, shape })),
     plan,
-    isPlanCovered: plan !== null && (plan.when === 'now' || isCovered(task, plan.node, plan.gpus as readonly LiveGpu[], c.policy, now)),
+    isPlanCovered:
+      plan !== null &&
+      (plan.when === 'now' || isCovered(task, plan.node, plan.gpus as readonly LiveGpu[], c.policy, now)),
     retryAtOn: (nodes: readonly Node[]) =>
       nextEligibleAt(
         nodes.flatMap((node) => node.gpus),
@@ -101,7 +107,10 @@ export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Wai
 }
 
 /** What its owner has and may have, when there is no room for it. */
-function ownerLimitOf({ owners }: Cluster, { spec: { owner, gpuCount } }: LiveTask): PendingFacts['ownerLimit'] {
+function ownerLimitOf(
+  { owners }: Cluster,
+  { spec: { owner, gpuCount } }: LiveTask,
+): PendingFacts['ownerLimit'] {
   const maxGpus = owners?.limits.maxPlacedGpus ?? null
   if (owners === null || owner === null || maxGpus === null || owners.roomOf(owner) >= gpuCount) return null
   return { placedGpus: owners.placedGpusOf(owner), maxGpus }
@@ -110,7 +119,8 @@ function ownerLimitOf({ owners }: Cluster, { spec: { owner, gpuCount } }: LiveTa
 /** From 1. Tasks that can never fit are no heads and are not counted. */
 export function positionIn(c: Cluster, queued: Queued, pool: Pool): number {
   let ahead = 0
-  for (const queue of c.queues) if (queue.pool === pool) ahead += queue.countBefore(queued, pool.largestEverMib(queue.shape))
+  for (const queue of c.queues)
+    if (queue.pool === pool) ahead += queue.countBefore(queued, pool.largestEverMib(queue.shape))
   return ahead + 1
 }
 
@@ -121,10 +131,14 @@ function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanati
   const isShort = decision.kind === 'not_covered'
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
   const reachOn = (gpu: LiveGpu) => {
-    const eligibleMib = eligibleOn(gpu, entry.task, now, hostFreeMib).reduce((sum, candidate) => sum + candidate.mib, 0)
+    const eligibleMib = eligibleOn(gpu, entry.task, now, hostFreeMib).reduce(
+      (sum, candidate) => sum + candidate.mib,
+      0,
+    )
     return entry.needMib - shortMib(gpu, entry) + eligibleMib
   }
-  const distance = (gpu: LiveGpu) => (decision.kind === 'impossible' ? besideOthersMib(gpu, entry) : reachOn(gpu))
+  const distance = (gpu: LiveGpu) =>
+    decision.kind === 'impossible' ? besideOthersMib(gpu, entry) : reachOn(gpu)
   const gpu = entry.gpus.reduce((worst, each) => (distance(each) < distance(worst) ? each : worst))
   const heldMib = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
   const backOffUntil = entry.task.placement?.backOffUntil ?? 0
@@ -133,7 +147,9 @@ function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanati
     entry,
     now,
     standing: decision.kind === 'impossible' ? 'impossible' : isShort ? 'not_covered' : 'covered',
-    lacksHostMemory: entry.kind === 'growth' && !hasHostRoomToGrow(entry.gpus, entry.needMib, entry.task.placement?.noswap === 1),
+    lacksHostMemory:
+      entry.kind === 'growth' &&
+      !hasHostRoomToGrow(entry.gpus, entry.needMib, entry.task.placement?.noswap === 1),
     backsOffUntil: entry.kind === 'swap_in' && backOffUntil > now ? backOffUntil : null,
     gpu,
     needMib: heldMib + entry.needMib,

@@ -35,7 +35,19 @@ export function explainVictim(c: Cluster, placement: LivePlacement, now: Instant
 
 /** The first that holds. */
 function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimStanding {
-  const { startedAt, noswap, residency, isOver, stopping, backOffUntil, wantsGpu, node, demandMib, gpus, task } = placement
+  const {
+    startedAt,
+    noswap,
+    residency,
+    isOver,
+    stopping,
+    backOffUntil,
+    wantsGpu,
+    node,
+    demandMib,
+    gpus,
+    task,
+  } = placement
   if (startedAt === null) return 'NOT_STARTED'
   if (noswap === 1) return 'NOSWAP'
   if (residency !== 'resident') return 'NOT_RESIDENT'
@@ -48,7 +60,13 @@ function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimS
   return task.spec.priority === 0 ? 'ELIGIBLE_FOR_P0_ONLY' : 'ELIGIBLE'
 }
 
-function inWords(standing: VictimStanding, placement: LivePlacement, c: Cluster, eligibleAt: Instant | null, now: Instant): string {
+function inWords(
+  standing: VictimStanding,
+  placement: LivePlacement,
+  c: Cluster,
+  eligibleAt: Instant | null,
+  now: Instant,
+): string {
   const { residency, node, demandMib, gpus } = placement
   const inSeconds = eligibleAt === null ? '' : ` in ${Math.ceil((eligibleAt - now) / 1000)} s`
   switch (standing) {

@@ -6,7 +6,10 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
   const fits = `It would fit ${change.node.name}`
   switch (change.change) {
     case 'overcommit': {
-      const setting = change.scope === 'cluster' ? 'default_vram_overcommit_percent' : 'overcommit_vram_percent of that node'
+      const setting =
+        change.scope === 'cluster'
+          ? 'default_vram_overcommit_percent'
+          : 'overcommit_vram_percent of that node'
       return `${fits} with ${setting} ${change.to} instead of ${change.from}.`
     }
     case 'reserve': {
@@ -20,7 +23,9 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
     case 'uncordon':
       return `${fits} if that node were uncordoned.`
     case 'groups':
-      return change.group === null ? `${fits} if it targeted no group.` : `${fits} if it targeted group ${change.group}.`
+      return change.group === null
+        ? `${fits} if it targeted no group.`
+        : `${fits} if it targeted group ${change.group}.`
     case 'task_ends':
       return `${fits} once ${change.task.spec.name} has ended there (${change.mib} MiB).`
     case 'victims_idle':
@@ -31,7 +36,8 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
 /** What must not come first; null: nothing can. */
 export function provisoOf({ entriesBefore }: WouldFit, tasksBefore: number): string | null {
   const others: string[] = []
-  if (tasksBefore > 0) others.push(`the ${tasksBefore} ${tasksBefore === 1 ? 'task' : 'tasks'} before it in the queue`)
+  if (tasksBefore > 0)
+    others.push(`the ${tasksBefore} ${tasksBefore === 1 ? 'task' : 'tasks'} before it in the queue`)
   if (entriesBefore > 0) others.push(`the ${entriesBefore} that wait for bytes on that node`)
   return others.length === 0 ? null : `Provided that ${others.join(' and ')} do not take the room first.`
 }

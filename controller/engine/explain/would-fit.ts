@@ -30,7 +30,12 @@ export type WouldFit = {
   /** Others that wait for bytes there, and are served first. */
   readonly entriesBefore: number
 } & (
-  | { readonly change: 'overcommit' | 'reserve'; readonly scope: 'cluster' | 'node'; readonly from: number; readonly to: number }
+  | {
+      readonly change: 'overcommit' | 'reserve'
+      readonly scope: 'cluster' | 'node'
+      readonly from: number
+      readonly to: number
+    }
   | { readonly change: 'vram'; readonly from: Mib; readonly to: Mib }
   | { readonly change: 'noswap' | 'uncordon' }
   | { readonly change: 'groups'; readonly group: string | null }
@@ -65,7 +70,12 @@ export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf
     whenIdle(asker, close),
     ...uncordons(asker, tried),
   ]
-  return { fitsAlone: false, changes: changes.filter((change) => change !== null), nodesTried: tried.length, nodes: nodes.length }
+  return {
+    fitsAlone: false,
+    changes: changes.filter((change) => change !== null),
+    nodesTried: tried.length,
+    nodes: nodes.length,
+  }
 }
 
 /** The same question again and again, with this or that otherwise. */
@@ -120,7 +130,8 @@ function overcommits(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFi
     isOverridden: (node) => node.overcommitOverride !== null,
     fromOn: percentOf,
     // Upwards from what holds now.
-    leastOn: (node, below) => leastThat((percent) => fitsAt(node, percent), percentOf(node) + 1, Math.min(max, below)),
+    leastOn: (node, below) =>
+      leastThat((percent) => fitsAt(node, percent), percentOf(node) + 1, Math.min(max, below)),
     isSmaller: (a, b) => a < b,
     bound: max + 1,
   })
@@ -129,14 +140,19 @@ function overcommits(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFi
 function reserves(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[] {
   const { policy } = asker.c
   const reserveOf = (node: LiveNode) => settingsOn(node, policy).reserveMib
-  const fitsAt = (node: LiveNode, reserveMib: Mib) => asker.fits(node, { settings: { ...settingsOn(node, policy), reserveMib } })
+  const fitsAt = (node: LiveNode, reserveMib: Mib) =>
+    asker.fits(node, { settings: { ...settingsOn(node, policy), reserveMib } })
   const promising = nodes.filter((node) => reserveOf(node) > 0 && fitsAt(node, 0))
   return bothScopes(asker, promising, 'reserve', {
     isOverridden: (node) => node.reserveOverrideMib !== null,
     fromOn: reserveOf,
     // Downwards: by how much less, so that the smallest change is the least number.
     leastOn: (node, above) => {
-      const less = leastThat((by) => fitsAt(node, reserveOf(node) - by), 1, Math.min(reserveOf(node), reserveOf(node) - above))
+      const less = leastThat(
+        (by) => fitsAt(node, reserveOf(node) - by),
+        1,
+        Math.min(reserveOf(node), reserveOf(node) - above),
+      )
       return less === null ? null : reserveOf(node) - less
     },
     isSmaller: (a, b) => a > b,
@@ -154,7 +170,12 @@ interface Setting {
 }
 
 /** For the whole cluster (nodes with an override are not reached by it), and for one node alone. */
-function bothScopes(asker: Asker, nodes: readonly LiveNode[], change: 'overcommit' | 'reserve', setting: Setting): readonly WouldFit[] {
+function bothScopes(
+  asker: Asker,
+  nodes: readonly LiveNode[],
+  change: 'overcommit' | 'reserve',
+  setting: Setting,
+): readonly WouldFit[] {
   const found: WouldFit[] = []
   for (const scope of ['cluster', 'node'] as const) {
     let best: { readonly node: LiveNode; readonly to: number; readonly by: number } | null = null
@@ -162,13 +183,19 @@ function bothScopes(asker: Asker, nodes: readonly LiveNode[], change: 'overcommi
       if (scope === 'cluster' && setting.isOverridden(node)) continue
       const from = setting.fromOn(node)
       // Of one node the change counts, not the value: each starts from its own.
-      const than = best === null ? setting.bound : scope === 'cluster' ? best.to : from + Math.sign(setting.bound - from) * best.by
+      const than =
+        best === null
+          ? setting.bound
+          : scope === 'cluster'
+            ? best.to
+            : from + Math.sign(setting.bound - from) * best.by
       const to = setting.leastOn(node, than)
       if (to === null || (scope === 'cluster' && best !== null && !setting.isSmaller(to, best.to))) continue
       const by = Math.abs(to - from)
       if (best === null || scope === 'cluster' || by < best.by) best = { node, to, by }
     }
-    if (best !== null) found.push({ ...asker.at(best.node), change, scope, from: setting.fromOn(best.node), to: best.to })
+    if (best !== null)
+      found.push({ ...asker.at(best.node), change, scope, from: setting.fromOn(best.node), to: best.to })
   }
   return found
 }
@@ -215,7 +242,9 @@ function otherGroups(asker: Asker): readonly WouldFit[] {
     const isCommon = name === COMMON_POOL
     if (found.length === MAX_ALTERNATIVES) break
     if (isCommon ? task.spec.groups.length === 0 : task.spec.groups.includes(name)) continue
-    const members = [...c.nodes.values()].filter(({ groups }) => (isCommon ? groups.length === 0 : groups.includes(name)))
+    const members = [...c.nodes.values()].filter(({ groups }) =>
+      isCommon ? groups.length === 0 : groups.includes(name),
+    )
     const groups = isCommon ? [] : [name]
     const node = nearest(members, task.spec).find((each) => asker.fits(each, {}, { groups }))
     if (node !== undefined) found.push({ ...asker.at(node), change: 'groups', group: isCommon ? null : name })
@@ -234,18 +263,36 @@ function endOfOne(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
     for (const placement of [...placements].sort(bySize)) {
       const mib = sizeMib(placement)
       const { task } = placement
-      const isBetter: boolean = best === null || mib < best.mib || (mib === best.mib && byCodeUnits(task.spec.id, best.task.spec.id) < 0)
+      const isBetter: boolean =
+        best === null ||
+        mib < best.mib ||
+        (mib === best.mib && byCodeUnits(task.spec.id, best.task.spec.id) < 0)
       if (!isBetter || ++tried > MAX_TASKS_TRIED) break
       if (!asker.fits(node, { withoutTask: task })) continue
       best = { node, task, mib }
       break
     }
   }
-  return best === null ? null : { ...withoutEntriesOf(asker, best.node, best.task), change: 'task_ends', task: best.task, mib: best.mib }
+  return best === null
+    ? null
+    : {
+        ...withoutEntriesOf(asker, best.node, best.task),
+        change: 'task_ends',
+        task: best.task,
+        mib: best.mib,
+      }
 }
 
-function withoutEntriesOf(asker: Asker, node: LiveNode, gone: LiveTask): { readonly node: LiveNode; readonly entriesBefore: number } {
-  return { node, entriesBefore: node.queue.filter(({ task, owns }) => task !== asker.task && task !== gone && !owns).length }
+function withoutEntriesOf(
+  asker: Asker,
+  node: LiveNode,
+  gone: LiveTask,
+): { readonly node: LiveNode; readonly entriesBefore: number } {
+  return {
+    node,
+    entriesBefore: node.queue.filter(({ task, owns }) => task !== asker.task && task !== gone && !owns)
+      .length,
+  }
 }
 
 /** 1. Fewer bytes. 2. Task id. */
@@ -263,7 +310,8 @@ function whenIdle(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
   let best: { readonly node: LiveNode; readonly at: Instant } | null = null
   for (const node of nodes) {
     const instants = ripeningOn(asker, node).filter((at) => best === null || at < best.at)
-    const fitsAt = (place: number) => asker.fits(node, { ripeness: { policy, at: instants[place] as Instant } })
+    const fitsAt = (place: number) =>
+      asker.fits(node, { ripeness: { policy, at: instants[place] as Instant } })
     const place = leastThat(fitsAt, 0, instants.length - 1)
     if (place !== null) best = { node, at: instants[place] as Instant }
   }
@@ -301,7 +349,9 @@ function uncordons(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[
 function nearest(nodes: readonly LiveNode[], spec: TaskSpec): readonly LiveNode[] {
   const roomMib = kindOf(spec) === 'noswap' ? (gpu: LiveGpu) => nearnessMib(gpu, 'noswap') : commitRoomMib
   const roomy = nodes.map((node) => ({ node, mib: kthLargest(node.gpus.map(roomMib), spec.gpuCount) }))
-  const inOrder = roomy.sort((a, b) => b.mib - a.mib || byCodeUnits(a.node.id, b.node.id)).map(({ node }) => node)
+  const inOrder = roomy
+    .sort((a, b) => b.mib - a.mib || byCodeUnits(a.node.id, b.node.id))
+    .map(({ node }) => node)
   let gpus = 0
   return inOrder.filter((node) => (gpus += node.gpus.length) <= MAX_GPUS_TRIED)
 }

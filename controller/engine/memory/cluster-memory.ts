@@ -48,7 +48,11 @@ export interface PlacementMemory extends PlacementFields {
 export interface EntryMemory extends EntryFields {
   readonly task: TaskNumber
   readonly gpus: readonly number[]
-  readonly vainLook: { readonly bookChanges: number; readonly hostUsedMib: Mib; readonly collector: EntryNumber | null } | null
+  readonly vainLook: {
+    readonly bookChanges: number
+    readonly hostUsedMib: Mib
+    readonly collector: EntryNumber | null
+  } | null
 }
 
 export interface NodeMemory extends NodeFields {
@@ -148,7 +152,10 @@ export interface ClusterMemory {
   readonly openCount: number
   readonly pools: readonly PoolMemory[]
   /** One task of each queue, in the order of queues: what its shape and owner are. */
-  readonly queues: readonly Pick<TaskSpec, 'gpuMode' | 'noswap' | 'gpuCount' | 'groups' | 'priority' | 'owner'>[]
+  readonly queues: readonly Pick<
+    TaskSpec,
+    'gpuMode' | 'noswap' | 'gpuCount' | 'groups' | 'priority' | 'owner'
+  >[]
   readonly avoiders: readonly TaskNumber[]
   readonly refusedTasks: readonly TaskNumber[]
   /** In the order of the heap; a placement that has ended has no task. */

@@ -66,7 +66,13 @@ export const PLACEMENT_FIELDS = [
 ] as const satisfies readonly (keyof LivePlacement)[]
 type PlacementReference = 'task' | 'node' | 'gpus' | 'leavesFor' | 'entry' | 'ripensAt'
 
-export const ENTRY_FIELDS = ['kind', 'needMib', 'askedAt', 'owns', 'isCollector'] as const satisfies readonly (keyof LiveEntry)[]
+export const ENTRY_FIELDS = [
+  'kind',
+  'needMib',
+  'askedAt',
+  'owns',
+  'isCollector',
+] as const satisfies readonly (keyof LiveEntry)[]
 type EntryReference = 'task' | 'node' | 'gpus' | 'vainLook'
 
 export const GPU_FIELDS = [

@@ -18,7 +18,14 @@ import type {
   TaskMemory,
   TaskNumber,
 } from './cluster-memory.ts'
-import { ENTRY_FIELDS, fieldsOf, GPU_FIELDS, NODE_FIELDS, PLACEMENT_FIELDS, TASK_FIELDS } from './live-fields.ts'
+import {
+  ENTRY_FIELDS,
+  fieldsOf,
+  GPU_FIELDS,
+  NODE_FIELDS,
+  PLACEMENT_FIELDS,
+  TASK_FIELDS,
+} from './live-fields.ts'
 import type { Marks } from './marks.ts'
 import { noteStanding } from './standing-memory.ts'
 
@@ -59,13 +66,20 @@ class Noting {
       queues: c.queues.map(specOf),
       avoiders: [...c.avoiders].map((task) => this.#task(task)),
       refusedTasks: [...c.refusedTasks].map((task) => this.#task(task)),
-      ripening: c.ripening.entries().map(([at, placement]) => [at, this.#current(placement), placement.submissionNumber]),
-      leases: [...c.leases.renewals()].flatMap(([task, at]) => (isOpen(c, task) ? [[this.#task(task), at] as const] : [])),
+      ripening: c.ripening
+        .entries()
+        .map(([at, placement]) => [at, this.#current(placement), placement.submissionNumber]),
+      leases: [...c.leases.renewals()].flatMap(([task, at]) =>
+        isOpen(c, task) ? [[this.#task(task), at] as const] : [],
+      ),
       submissionKeys: [...c.submissionKeys.records()],
       probes: [...c.probes].map(([{ task }, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
       eagerLooks: this.#eagerLooks(),
       startTimers: [...c.startTimers].map(([task, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
-      runtimeLimits: [...c.runtimeLimits].map(([{ task }, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
+      runtimeLimits: [...c.runtimeLimits].map(([{ task }, cancel]) => [
+        this.#task(task),
+        this.#marks.timer(cancel),
+      ]),
       finished: c.finished,
       activity: c.activity.all(),
       swapTotals: c.swapTotals,
@@ -122,7 +136,8 @@ class Noting {
       isQueued: task.queue !== null,
       isAside: task.queue?.isSetAside(task) === true,
       refusedBy: task.refusedBy === null ? null : [...task.refusedBy],
-      avoidedNow: task.avoidedNow === null ? null : [...task.avoidedNow].map((node) => this.#number(node as LiveNode)),
+      avoidedNow:
+        task.avoidedNow === null ? null : [...task.avoidedNow].map((node) => this.#number(node as LiveNode)),
     }
   }
 
@@ -153,12 +168,15 @@ class Noting {
     const { task, gpus, vainLook } = entry
     const collector = this.#entry(vainLook?.collector ?? null)
     // One that spoke of a collector that has left, or of a task that has changed, is looked at again whatever happens.
-    const isOver = vainLook === null || vainLook.spec !== task.spec || (vainLook.collector !== null && collector === null)
+    const isOver =
+      vainLook === null || vainLook.spec !== task.spec || (vainLook.collector !== null && collector === null)
     return {
       ...fieldsOf(entry, ENTRY_FIELDS),
       task: this.#task(task),
       gpus: indexesOf(gpus),
-      vainLook: isOver ? null : { bookChanges: vainLook.bookChanges, hostUsedMib: vainLook.hostUsedMib, collector },
+      vainLook: isOver
+        ? null
+        : { bookChanges: vainLook.bookChanges, hostUsedMib: vainLook.hostUsedMib, collector },
     }
   }
 
@@ -182,7 +200,14 @@ class Noting {
 
   #hold(hold: Hold): HoldMemory {
     const { by, task, queueClass, mib, isExclusive } = hold
-    return { by, task: this.#task(task as LiveTask), queueClass, mib, isExclusive, pool: this.#headHolds.get(hold) ?? null }
+    return {
+      by,
+      task: this.#task(task as LiveTask),
+      queueClass,
+      mib,
+      isExclusive,
+      pool: this.#headHolds.get(hold) ?? null,
+    }
   }
 
   #pool(pool: Pool): PoolMemory {
@@ -196,7 +221,9 @@ class Noting {
       near: nearness.indexes.map(({ kind, gpuCount, places, unseen }) => ({
         kind,
         gpuCount,
-        nodes: places.map(([node, minusRoomMib, everMib]) => [this.#number(node), minusRoomMib, everMib] as const),
+        nodes: places.map(
+          ([node, minusRoomMib, everMib]) => [this.#number(node), minusRoomMib, everMib] as const,
+        ),
         unseen: unseen.map((node) => this.#number(node)),
       })),
       hold:
@@ -216,7 +243,9 @@ class Noting {
     const { nodes, keptFor } = this.#c.eagerLooks.all
     return {
       nodes: nodes.map((node) => this.#number(node)),
-      keptFor: keptFor.map(([task, kept]) => [this.#task(task), kept.map((node) => this.#number(node))] as const),
+      keptFor: keptFor.map(
+        ([task, kept]) => [this.#task(task), kept.map((node) => this.#number(node))] as const,
+      ),
     }
   }
 
@@ -227,7 +256,9 @@ class Noting {
       ...flags,
       touchedNodes: touchedNodes.filter(isKnown).map((node) => this.#number(node)),
       // A GPU that was replaced, or whose node was forgotten, has no seat any more.
-      staleGpus: staleGpus.filter((gpu) => isKnown(gpu.node) && gpu.node.gpus.includes(gpu)).map((gpu) => this.#gpu(gpu)),
+      staleGpus: staleGpus
+        .filter((gpu) => isKnown(gpu.node) && gpu.node.gpus.includes(gpu))
+        .map((gpu) => this.#gpu(gpu)),
     }
   }
 }

@@ -17,11 +17,31 @@ import { runProbe } from '../node/probes.ts'
 import { nodeOf } from '../records.ts'
 import { overrun } from '../node/runtime-limits.ts'
 import { recallStanding } from './standing-memory.ts'
-import type { ClusterMemory, EntryNumber, GpuNumber, HoldMemory, NodeMemory, NodeNumber, TaskMemory, TaskNumber } from './cluster-memory.ts'
-import { ENTRY_FIELDS, fieldsOf, GPU_FIELDS, NODE_FIELDS, PLACEMENT_FIELDS, TASK_FIELDS } from './live-fields.ts'
+import type {
+  ClusterMemory,
+  EntryNumber,
+  GpuNumber,
+  HoldMemory,
+  NodeMemory,
+  NodeNumber,
+  TaskMemory,
+  TaskNumber,
+} from './cluster-memory.ts'
+import {
+  ENTRY_FIELDS,
+  fieldsOf,
+  GPU_FIELDS,
+  NODE_FIELDS,
+  PLACEMENT_FIELDS,
+  TASK_FIELDS,
+} from './live-fields.ts'
 
 /** @param wake asks for a timer of the cluster's again. */
-export function recallCluster(c: Cluster, memory: ClusterMemory, wake: (mark: TimerMark, fn: (now: Instant) => void) => CancelTimer): void {
+export function recallCluster(
+  c: Cluster,
+  memory: ClusterMemory,
+  wake: (mark: TimerMark, fn: (now: Instant) => void) => CancelTimer,
+): void {
   new Recalling(c, memory, wake).recall()
 }
 
@@ -33,11 +53,17 @@ class Recalling {
   readonly #nodes: readonly LiveNode[]
   readonly #headHolds = new Map<string, Hold>()
 
-  constructor(c: Cluster, memory: ClusterMemory, wake: (mark: TimerMark, fn: (now: Instant) => void) => CancelTimer) {
+  constructor(
+    c: Cluster,
+    memory: ClusterMemory,
+    wake: (mark: TimerMark, fn: (now: Instant) => void) => CancelTimer,
+  ) {
     this.#c = c
     this.#m = memory
     this.#wake = wake
-    this.#tasks = memory.tasks.map((task) => Object.assign(newLiveTask(task.spec, task.pendingSince), fieldsOf(task, TASK_FIELDS)))
+    this.#tasks = memory.tasks.map((task) =>
+      Object.assign(newLiveTask(task.spec, task.pendingSince), fieldsOf(task, TASK_FIELDS)),
+    )
     this.#nodes = memory.nodes.map(bareNode)
   }
 
@@ -53,7 +79,8 @@ class Recalling {
     m.tasks.forEach((memory, number) => this.#tie(this.#task(number), memory))
     m.nodes.forEach((memory, number) => this.#fill(this.#node(number), memory))
     for (const spec of m.queues) c.queueFor(spec as TaskSpec)
-    for (let number = 0; number < m.openCount; number++) this.#open(this.#task(number), m.tasks[number] as TaskMemory)
+    for (let number = 0; number < m.openCount; number++)
+      this.#open(this.#task(number), m.tasks[number] as TaskMemory)
     this.#recallPools()
     this.#recallTimers()
     this.#recallRest()
@@ -94,7 +121,12 @@ class Recalling {
     }))
     queue.forEach(({ vainLook }, number) => {
       const entry = entryOf(node, number)
-      if (vainLook !== null) entry.vainLook = { ...vainLook, collector: entryOrNull(node, vainLook.collector), spec: entry.task.spec }
+      if (vainLook !== null)
+        entry.vainLook = {
+          ...vainLook,
+          collector: entryOrNull(node, vainLook.collector),
+          spec: entry.task.spec,
+        }
     })
     node.collector = entryOrNull(node, collector)
     if (node.collector !== null) this.#c.collecting.add(node)
@@ -128,7 +160,8 @@ class Recalling {
     if (wake !== null) node.cancelWake = this.#wake(wake, () => lookAgain(this.#c, node))
     if (eagerTimer !== null) node.cancelEager = this.#wake(eagerTimer, () => lookEagerly(this.#c, node))
     if (trialTimer !== null) node.cancelTrial = this.#wake(trialTimer, () => openTrial(this.#c, node))
-    if (drainTimer !== null) node.cancelDrain = this.#wake(drainTimer, (now) => beginMoving(this.#c, node, now))
+    if (drainTimer !== null)
+      node.cancelDrain = this.#wake(drainTimer, (now) => beginMoving(this.#c, node, now))
   }
 
   /** One object for the head of a pool, wherever it holds. */
@@ -164,7 +197,9 @@ class Recalling {
       pool.membershipVersion = memory.membershipVersion
       const indexes = memory.near.map(({ nodes, unseen, ...kind }) => ({
         ...kind,
-        places: nodes.map(([node, minusRoomMib, everMib]) => [this.#node(node), minusRoomMib, everMib] as const),
+        places: nodes.map(
+          ([node, minusRoomMib, everMib]) => [this.#node(node), minusRoomMib, everMib] as const,
+        ),
         unseen: unseen.map((number) => this.#node(number)),
       }))
       pool.recallNearness({ nearVersion: memory.nearVersion, indexes })
@@ -172,7 +207,13 @@ class Recalling {
       if (hold === null) continue
       const { missingMib, nearVersion } = hold
       const gpus = hold.gpus.map((number) => this.#gpu(number))
-      c.poolHolds.set(pool, { task: this.#task(hold.task), hold: this.#hold(hold.hold), gpus, missingMib, nearVersion })
+      c.poolHolds.set(pool, {
+        task: this.#task(hold.task),
+        hold: this.#hold(hold.hold),
+        gpus,
+        missingMib,
+        nearVersion,
+      })
     }
   }
 
@@ -205,11 +246,18 @@ class Recalling {
     const [c, m] = [this.#c, this.#m]
     for (const number of m.avoiders) c.avoiders.add(this.#task(number))
     for (const number of m.refusedTasks) c.refusedTasks.add(this.#task(number))
-    c.ripening.recall(m.ripening.map(([at, task, number]) => [at, task === null ? endedPlacement(number) : this.#placementOf(task)]))
+    c.ripening.recall(
+      m.ripening.map(([at, task, number]) => [
+        at,
+        task === null ? endedPlacement(number) : this.#placementOf(task),
+      ]),
+    )
     const { nodes, keptFor } = m.eagerLooks
     c.eagerLooks.recall({
       nodes: nodes.map((number) => this.#node(number)),
-      keptFor: keptFor.map(([task, kept]) => [this.#task(task), kept.map((number) => this.#node(number))] as const),
+      keptFor: keptFor.map(
+        ([task, kept]) => [this.#task(task), kept.map((number) => this.#node(number))] as const,
+      ),
     })
     for (const [task, renewedAt] of m.leases) c.leases.renew(this.#task(task), renewedAt)
     c.submissionKeys.restore(m.submissionKeys)
@@ -239,7 +287,14 @@ class Recalling {
 /** With its GPUs, which have nothing on them yet. */
 function bareNode(memory: NodeMemory): LiveNode {
   const { boot, word } = memory
-  const record = { ...memory, bootCounter: boot.counter, bootRandom: boot.random, leaseMs: word.leaseMs, wasReset: word.wasReset, gpus: [] }
+  const record = {
+    ...memory,
+    bootCounter: boot.counter,
+    bootRandom: boot.random,
+    leaseMs: word.leaseMs,
+    wasReset: word.wasReset,
+    gpus: [],
+  }
   const node: LiveNode = Object.assign(nodeOf(record, 0), fieldsOf(memory, NODE_FIELDS))
   node.gpus = memory.gpus.map((gpu) => {
     const live = newLiveGpu(node, gpu.index, gpu.model, gpu.physicalMib, gpu.foreignMib, 0)

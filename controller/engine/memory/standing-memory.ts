@@ -13,7 +13,8 @@ export function noteStanding(c: Cluster, marks: Marks): StandingMemory {
     history: c.history.note(),
     contacts: [...c.contacts],
     heardOfLoss: [...c.heardOfLoss],
-    startWait: startWait === null ? null : { awaited: [...startWait.awaited], timer: marks.timer(startWait.cancel) },
+    startWait:
+      startWait === null ? null : { awaited: [...startWait.awaited], timer: marks.timer(startWait.cancel) },
     recovery: recovery === null ? null : { ...recovery, awaited: [...recovery.awaited] },
     wasPaused: c.wasPaused,
     endedUnheard: [...c.endedUnheard],
@@ -33,7 +34,10 @@ export function recallStanding(
   if (aheadNodes(c).length > 0) c.blockedTasks = blockedTasksOf(c)
   for (const nodeId of heardOfLoss) c.heardOfLoss.add(nodeId)
   if (startWait !== null) {
-    c.startWait = { awaited: new Set(startWait.awaited), cancel: wake(startWait.timer, () => endStartWait(c)) }
+    c.startWait = {
+      awaited: new Set(startWait.awaited),
+      cancel: wake(startWait.timer, () => endStartWait(c)),
+    }
   }
   if (recovery !== null) c.recovery = { ...recovery, awaited: new Set(recovery.awaited) }
   c.wasPaused = wasPaused

@@ -26,9 +26,12 @@ export function noteHostRefusal(
   now: Instant,
 ): void {
   const { autoCordon } = node
-  node.hostRefusals = [...node.hostRefusals.filter((at) => now - at < REFUSALS_WITHIN_MS), now].slice(-REFUSALS_TO_CORDON)
+  node.hostRefusals = [...node.hostRefusals.filter((at) => now - at < REFUSALS_WITHIN_MS), now].slice(
+    -REFUSALS_TO_CORDON,
+  )
   if (autoCordon !== null) {
-    if (isTrial(autoCordon, attempt)) close(c, node, { ...autoCordon, code, reason }, autoCordon.failedTrials + 1, now)
+    if (isTrial(autoCordon, attempt))
+      close(c, node, { ...autoCordon, code, reason }, autoCordon.failedTrials + 1, now)
     return
   }
   if (node.hostRefusals.length < REFUSALS_TO_CORDON || node.isCordoned) return
@@ -36,7 +39,13 @@ export function noteHostRefusal(
     node.isCordonDenied = true
     return
   }
-  close(c, node, { code, reason, since: now, nextTrialAt: now, failedTrials: 0, isTrialOpen: false, trial: null }, 0, now)
+  close(
+    c,
+    node,
+    { code, reason, since: now, nextTrialAt: now, failedTrials: 0, isTrialOpen: false, trial: null },
+    0,
+    now,
+  )
 }
 
 /** A task is placed: on a node that waits for one, that is its trial, and no other comes before it has begun. */
@@ -93,8 +102,10 @@ export function resumeAutoCordon(c: Cluster, node: LiveNode): void {
   const { autoCordon } = node
   if (autoCordon === null) return
   const task = autoCordon.trial === null ? undefined : c.tasks.get(autoCordon.trial.taskId)
-  const isUnderWay = task?.placement?.attempt === autoCordon.trial?.attempt && task?.placement?.startedAt === null
-  if (autoCordon.trial !== null && !isUnderWay) node.autoCordon = { ...autoCordon, isTrialOpen: true, trial: null }
+  const isUnderWay =
+    task?.placement?.attempt === autoCordon.trial?.attempt && task?.placement?.startedAt === null
+  if (autoCordon.trial !== null && !isUnderWay)
+    node.autoCordon = { ...autoCordon, isTrialOpen: true, trial: null }
   planTrial(c, node)
 }
 
@@ -114,7 +125,13 @@ function close(c: Cluster, node: LiveNode, cordon: AutoCordon, failedTrials: num
   for (const gpu of node.gpus) c.touchGpu(gpu)
   c.waiting.isFeasibilityStale = true
   const { code, reason } = cordon
-  const data = { is_auto_cordoned: true, code, reason, next_trial_at: nextTrialAt, failed_trials: failedTrials }
+  const data = {
+    is_auto_cordoned: true,
+    code,
+    reason,
+    next_trial_at: nextTrialAt,
+    failed_trials: failedTrials,
+  }
   c.recorder.emit(now, 'node_auto_cordon', null, node.id, null, data)
   c.recorder.dirtyNode(node)
   planTrial(c, node)

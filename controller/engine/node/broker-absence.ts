@@ -48,6 +48,11 @@ export function watchBrokerAbsence(c: Cluster, now: Instant): void {
 
 function tell(c: Cluster, now: Instant): void {
   const { isAway, heldUntil } = c.broker
-  const data = { alarm: isAway ? 'BROKER_AWAY' : null, is_away: isAway, held_until: isAway ? null : heldUntil, nodes: c.nodes.size }
+  const data = {
+    alarm: isAway ? 'BROKER_AWAY' : null,
+    is_away: isAway,
+    held_until: isAway ? null : heldUntil,
+    nodes: c.nodes.size,
+  }
   c.recorder.emit(now, 'broker_absence', null, null, null, data)
 }

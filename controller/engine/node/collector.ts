@@ -26,7 +26,13 @@ export function appointCollector(c: Cluster, node: LiveNode, now: Instant): bool
 /** A P0 entry needs the bytes of a collector that is not P0, and would be covered without it: the collector lets go. */
 export function makeRoomOfCollector(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const collector = entry.node.collector
-  if (collector === null || collector === entry || entry.task.spec.priority !== 0 || collector.task.spec.priority === 0) return false
+  if (
+    collector === null ||
+    collector === entry ||
+    entry.task.spec.priority !== 0 ||
+    collector.task.spec.priority === 0
+  )
+    return false
   const isCovered = withoutOwner(collector, () => isCoveredNow(entry, now))
   return isCovered && loseHold(c, collector, now)
 }

@@ -47,7 +47,13 @@ export function noteContact(c: Cluster, nodeId: string, now: Instant): void {
 }
 
 /** The node has heard of more than the store has: it is not answered. */
-export function noteAhead(c: Cluster, { nodeId, name, tasks }: Contact, reason: BehindReason, mark: NodeMark, now: Instant): void {
+export function noteAhead(
+  c: Cluster,
+  { nodeId, name, tasks }: Contact,
+  reason: BehindReason,
+  mark: NodeMark,
+  now: Instant,
+): void {
   const before = c.contacts.get(nodeId)
   const node = c.nodes.get(nodeId)
   if (before === undefined && c.contacts.size >= MAX_CONTACTS) return
@@ -130,7 +136,8 @@ function blockTasks(c: Cluster, now: Instant): void {
   }
   for (const id of freed) {
     const task = c.tasks.get(id)
-    if (task?.state === 'pending' && task.queue === null && task.claim === null && !task.isHeld) c.enqueue(task, now)
+    if (task?.state === 'pending' && task.queue === null && task.claim === null && !task.isHeld)
+      c.enqueue(task, now)
   }
 }
 
@@ -141,6 +148,13 @@ export function blockedTasksOf(c: Cluster): ReadonlySet<string> {
 
 function emit(c: Cluster, nodeId: string, ahead: AheadNode, isBehind: boolean, now: Instant): void {
   const { name, reason, epoch, eventSeq } = ahead
-  const data = { alarm: isBehind ? 'STORE_BEHIND' : null, is_behind: isBehind, name, reason, node_epoch: epoch, node_event_seq: eventSeq }
+  const data = {
+    alarm: isBehind ? 'STORE_BEHIND' : null,
+    is_behind: isBehind,
+    name,
+    reason,
+    node_epoch: epoch,
+    node_event_seq: eventSeq,
+  }
   c.recorder.emit(now, 'store_behind', null, nodeId, null, data)
 }

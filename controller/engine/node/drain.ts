@@ -31,13 +31,23 @@ export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: 
 }
 
 /** @param moveAfterMs when tasks that may be requeued are moved; null: none is. A later call replaces an earlier one. */
-export function drainNode(c: Cluster, nodeId: string, moveAfterMs: DurationMs | null, by: string, now: Instant): Answer<LiveNode> {
+export function drainNode(
+  c: Cluster,
+  nodeId: string,
+  moveAfterMs: DurationMs | null,
+  by: string,
+  now: Instant,
+): Answer<LiveNode> {
   const closed = setCordon(c, nodeId, true, now)
   if (!closed.ok) return closed
   const node = closed.value
   const movesAt = moveAfterMs === null ? null : now + moveAfterMs
   const tasks = placementsOn(node).size
-  const event = c.recorder.emit(now, 'node_drain', null, node.id, null, { is_draining: true, tasks, moves_at: movesAt })
+  const event = c.recorder.emit(now, 'node_drain', null, node.id, null, {
+    is_draining: true,
+    tasks,
+    moves_at: movesAt,
+  })
   node.drain = { since: node.drain?.since ?? now, movesAt, by, event }
   c.recorder.dirtyNode(node)
   if (movesAt !== null && movesAt <= now) {
@@ -54,7 +64,11 @@ function endDrain(c: Cluster, node: LiveNode, now: Instant): void {
   node.drain = null
   node.cancelDrain?.()
   node.cancelDrain = null
-  c.recorder.emit(now, 'node_drain', null, node.id, null, { is_draining: false, tasks: placementsOn(node).size, moves_at: null })
+  c.recorder.emit(now, 'node_drain', null, node.id, null, {
+    is_draining: false,
+    tasks: placementsOn(node).size,
+    moves_at: null,
+  })
   c.recorder.dirtyNode(node)
 }
 
@@ -81,7 +95,12 @@ function moveTasks(c: Cluster, node: LiveNode, now: Instant): void {
     orderStop(
       c,
       placement,
-      { then: 'pending', reason: `its node is drained by ${by}`, endReason: null, graceMs: stopGraceOf(placement.task, c.policy) },
+      {
+        then: 'pending',
+        reason: `its node is drained by ${by}`,
+        endReason: null,
+        graceMs: stopGraceOf(placement.task, c.policy),
+      },
       now,
       event,
     )

@@ -36,8 +36,14 @@ export class EagerLooks {
   }
 
   /** For `memory/`: the nodes to look at, and those kept for each pending task. */
-  get all(): { readonly nodes: readonly LiveNode[]; readonly keptFor: readonly (readonly [LiveTask, readonly LiveNode[]])[] } {
-    return { nodes: [...this.#nodes], keptFor: Array.from(this.#keptFor, ([task, nodes]) => [task, [...nodes]] as const) }
+  get all(): {
+    readonly nodes: readonly LiveNode[]
+    readonly keptFor: readonly (readonly [LiveTask, readonly LiveNode[]])[]
+  } {
+    return {
+      nodes: [...this.#nodes],
+      keptFor: Array.from(this.#keptFor, ([task, nodes]) => [task, [...nodes]] as const),
+    }
   }
 
   /** The same, into one that is empty. */

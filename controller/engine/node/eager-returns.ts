@@ -64,7 +64,9 @@ function absentOn(node: LiveNode): readonly LivePlacement[] {
     if (residency !== 'swapped_out' || entry !== null || isSentAway || isOver || isInDoubt) continue
     if (stopping === null && task.state === 'running') absent.push(placement)
   }
-  return absent.sort((a, b) => (a.outSince ?? 0) - (b.outSince ?? 0) || a.submissionNumber - b.submissionNumber)
+  return absent.sort(
+    (a, b) => (a.outSince ?? 0) - (b.outSince ?? 0) || a.submissionNumber - b.submissionNumber,
+  )
 }
 
 /** No entry waits on its GPUs, none returns there, and enough stays free, or nothing else is there. */

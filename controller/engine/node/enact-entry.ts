@@ -22,7 +22,8 @@ export function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean 
     assign(c, task, gpus, 'after_swap', now)
     return true
   }
-  if (placement === null) throw new Error(`broken invariant: task ${task.spec.id} waits for bytes without a placement`)
+  if (placement === null)
+    throw new Error(`broken invariant: task ${task.spec.id} waits for bytes without a placement`)
   dropEntry(c, entry)
   if (entry.kind === 'growth') {
     const mib = placement.demandMib + needMib
@@ -32,10 +33,18 @@ export function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean 
     c.recorder.turn.effects.push({ kind: 'grant', ...addressOf(placement), mib, reason: null })
     return true
   }
-  c.recorder.taskEvent(now, 'swap_in_decided', task, placement.node.id, { waited_ms: now - entry.askedAt, mib: needMib })
+  c.recorder.taskEvent(now, 'swap_in_decided', task, placement.node.id, {
+    waited_ms: now - entry.askedAt,
+    mib: needMib,
+  })
   noteSwapIn(c, entry, now)
   placement.isEager = false
-  c.recorder.turn.effects.push({ kind: 'swap_in', ...addressOf(placement), generation: placement.generation, forceActive: false })
+  c.recorder.turn.effects.push({
+    kind: 'swap_in',
+    ...addressOf(placement),
+    generation: placement.generation,
+    forceActive: false,
+  })
   setResidency(c, placement, 'swapping_in', null, now)
   return true
 }
@@ -63,27 +72,39 @@ export function enactSwapOut(
     for: entry.kind,
     victims: choice.victims.map((victim) => ({ id: victim.id, gpu: victim.gpu, class: victim.class })),
     closed_rounds: choice.closedRounds.map((closed) => ({ gpu: closed.gpu, class: closed.class })),
-    missing: decision.shortages.map((short) => ({ gpu: short.gpu, mib: short.missingMib, candidates: short.candidates.length })),
+    missing: decision.shortages.map((short) => ({
+      gpu: short.gpu,
+      mib: short.missingMib,
+      candidates: short.candidates.length,
+    })),
   }
   const causedBy = entry.task.lastEventSeq
   c.recorder.taskEvent(now, 'swap_decided', entry.task, entry.node.id, data)
   noteSwapOut(c, entry, decision, { number, considered, causedBy }, now)
   for (const victim of choice.victims) {
     const placement = c.tasks.get(victim.id)?.placement
-    if (placement === null || placement === undefined) throw new Error(`broken invariant: victim ${victim.id} is not placed`)
+    if (placement === null || placement === undefined)
+      throw new Error(`broken invariant: victim ${victim.id} is not placed`)
     orderSwapOut(c, placement, entry, now)
   }
 }
 
-function bookFairness(c: Cluster, node: LiveNode, { choice, shortages }: Extract<EntryDecision, { kind: 'swap_out' }>): void {
+function bookFairness(
+  c: Cluster,
+  node: LiveNode,
+  { choice, shortages }: Extract<EntryDecision, { kind: 'swap_out' }>,
+): void {
   const victims = new Map<number, Set<string>>()
-  for (const victim of choice.victims) victims.set(victim.gpu, (victims.get(victim.gpu) ?? new Set()).add(victim.id))
+  for (const victim of choice.victims)
+    victims.set(victim.gpu, (victims.get(victim.gpu) ?? new Set()).add(victim.id))
   const none = new Set<string>()
   for (const { gpu: index, candidates } of shortages) {
     const gpu = node.gpus[index]
     if (gpu === undefined) continue
     // Who leaves for an earlier GPU of this decision is not compared here (semantics 5, "Bound").
-    const compared = candidates.filter((candidate) => !choice.victims.some((victim) => victim.id === candidate.id && victim.gpu < index))
+    const compared = candidates.filter(
+      (candidate) => !choice.victims.some((victim) => victim.id === candidate.id && victim.gpu < index),
+    )
     for (const isP0 of [false, true]) {
       const ids = compared.filter((candidate) => candidate.isP0 === isP0).map((candidate) => candidate.id)
       if (ids.length > 0) c.fairness.decided(fairnessScope(gpu, isP0), ids, victims.get(index) ?? none)
@@ -92,13 +113,30 @@ function bookFairness(c: Cluster, node: LiveNode, { choice, shortages }: Extract
 }
 
 /** One victim's way out begins. */
-export function orderSwapOut(c: Cluster, placement: LivePlacement, forEntry: LiveEntry | null, now: Instant): void {
+export function orderSwapOut(
+  c: Cluster,
+  placement: LivePlacement,
+  forEntry: LiveEntry | null,
+  now: Instant,
+): void {
   placement.leavesFor = forEntry
   const forceActive = placement.wantsGpu
   if (placement.entry !== null) dropEntry(c, placement.entry)
-  c.recorder.turn.effects.push({ kind: 'swap_out', ...addressOf(placement), generation: placement.generation, forceActive })
+  c.recorder.turn.effects.push({
+    kind: 'swap_out',
+    ...addressOf(placement),
+    generation: placement.generation,
+    forceActive,
+  })
   const cause = forEntry?.task ?? placement.task
-  setResidency(c, placement, 'swapping_out', forEntry === null ? 'ordered' : `for ${forEntry.task.spec.id}`, now, cause.lastEventSeq)
+  setResidency(
+    c,
+    placement,
+    'swapping_out',
+    forEntry === null ? 'ordered' : `for ${forEntry.task.spec.id}`,
+    now,
+    cause.lastEventSeq,
+  )
 }
 
 /** Claims the bytes of a placement that the victims in `decision` will free. */

@@ -25,14 +25,27 @@ export function resumeGrowth(c: Cluster, placement: LivePlacement): void {
   if (held === null) return
   if (placement.entry !== null) dropEntry(c, placement.entry)
   if (held.mib <= placement.demandMib) placement.heldGrowth = null
-  else placement.entry = join(c, 'growth', placement.task, placement.gpus, held.mib - placement.demandMib, held.askedAt)
+  else
+    placement.entry = join(
+      c,
+      'growth',
+      placement.task,
+      placement.gpus,
+      held.mib - placement.demandMib,
+      held.askedAt,
+    )
 }
 
 /**
  * A pending task stands in the node's queue: owning its bytes while victims leave, or waiting there to become the collector. Its GPUs are in the
  * order of their indexes, in which several that are short are covered (semantics 5).
  */
-export function askForPlacement(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], demandMib: Mib): LiveEntry {
+export function askForPlacement(
+  c: Cluster,
+  task: LiveTask,
+  gpus: readonly LiveGpu[],
+  demandMib: Mib,
+): LiveEntry {
   if (task.claim !== null) dropEntry(c, task.claim)
   const byIndex = [...gpus].sort((a, b) => a.index - b.index)
   task.claim = join(c, 'placement', task, byIndex, demandMib, task.spec.submittedAt)
@@ -88,9 +101,26 @@ export function letGo(c: Cluster, entry: LiveEntry): void {
   }
 }
 
-function join(c: Cluster, kind: EntryKind, task: LiveTask, gpus: readonly LiveGpu[], needMib: Mib, askedAt: Instant): LiveEntry {
+function join(
+  c: Cluster,
+  kind: EntryKind,
+  task: LiveTask,
+  gpus: readonly LiveGpu[],
+  needMib: Mib,
+  askedAt: Instant,
+): LiveEntry {
   const node = (gpus[0] as LiveGpu).node
-  const entry: LiveEntry = { kind, task, node, gpus, needMib, askedAt, owns: false, isCollector: false, vainLook: null }
+  const entry: LiveEntry = {
+    kind,
+    task,
+    node,
+    gpus,
+    needMib,
+    askedAt,
+    owns: false,
+    isCollector: false,
+    vainLook: null,
+  }
   node.queue.push(entry)
   c.queuedEntries += 1
   c.touchNode(node)

@@ -10,7 +10,11 @@ import type { LiveEntry } from '../live.ts'
 
 /** The node was closed, fell silent or changed groups: a task that has not started there goes elsewhere. */
 export function isStillAChoice(c: Cluster, { node, task }: LiveEntry): boolean {
-  return isPlaceable(node) && node.attemptCount <= node.maxAttempts && c.poolFor(shapeOf(task.spec).poolKey).nodes.has(node)
+  return (
+    isPlaceable(node) &&
+    node.attemptCount <= node.maxAttempts &&
+    c.poolFor(shapeOf(task.spec).poolKey).nodes.has(node)
+  )
 }
 
 /** Above C all swappable tasks of a GPU must find room in the host's memory at once, also when it is a growth that takes them there. */

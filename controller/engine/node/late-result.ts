@@ -21,7 +21,13 @@ export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent
   const { outcome, exit_code: exitCode, detail, attempt } = event
   if (outcome !== 'completed' && outcome !== 'failed') return
   const isUsed = !awaited.isOvertaken && isOpenToIt(task)
-  c.recorder.taskEvent(now, 'task_late_result', task, nodeId, { attempt, outcome, exit_code: exitCode, reason: detail, is_used: isUsed })
+  c.recorder.taskEvent(now, 'task_late_result', task, nodeId, {
+    attempt,
+    outcome,
+    exit_code: exitCode,
+    reason: detail,
+    is_used: isUsed,
+  })
   if (isUsed) endWith(c, task, { ...ownEnd(outcome, exitCode, detail), attempt }, now)
 }
 
@@ -32,14 +38,17 @@ export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent
 export function noteAnnounced(c: Cluster, node: LiveNode, { task_id, attempt }: AttemptRef): void {
   const task = c.tasks.get(task_id)
   if (task === undefined || task.placement !== null) return
-  if (!task.givenUp.some((one) => one.attempt === attempt && one.nodeId === node.id && !one.isOvertaken)) return
+  if (!task.givenUp.some((one) => one.attempt === attempt && one.nodeId === node.id && !one.isOvertaken))
+    return
   noteRefusal(c, task, node.id, node.snapshotSeq)
 }
 
 /** It waits, or no more is known of its next attempt than that it was ordered; a cancelled task stays cancelled. */
 function isOpenToIt({ placement }: LiveTask): boolean {
   if (placement === null) return true
-  return placement.startedAt === null && (placement.stopping === null || placement.stopping.then === 'pending')
+  return (
+    placement.startedAt === null && (placement.stopping === null || placement.stopping.then === 'pending')
+  )
 }
 
 /** A later attempt that was ordered and is not known to have started is stopped first. */
@@ -48,5 +57,10 @@ function endWith(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): void {
   if (placement === null) return finish(c, task, end, now)
   const then = end.state === 'completed' ? 'completed' : 'failed'
   const reason = `attempt ${end.attempt ?? 0} has ended, and its result arrived late`
-  orderStop(c, placement, { then, reason, endReason: end.reason, code: end.code, exitCode: end.exitCode }, now)
+  orderStop(
+    c,
+    placement,
+    { then, reason, endReason: end.reason, code: end.code, exitCode: end.exitCode },
+    now,
+  )
 }

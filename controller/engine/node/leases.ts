@@ -18,9 +18,16 @@ export function isLease(task: LiveTask): boolean {
 export function keepalive(c: Cluster, id: string, busy: boolean, now: Instant): Answer<KeptLease> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
-  if (!isLease(task)) return { ok: false, refusal: { code: 'conflict', detail: `task ${id} runs a command; only a lease is kept alive` } }
+  if (!isLease(task))
+    return {
+      ok: false,
+      refusal: { code: 'conflict', detail: `task ${id} runs a command; only a lease is kept alive` },
+    }
   if (task.placement?.stopping?.then === 'cancelled') {
-    return { ok: false, refusal: { code: 'conflict', detail: `task ${id} is being stopped: ${task.placement.stopping.reason}` } }
+    return {
+      ok: false,
+      refusal: { code: 'conflict', detail: `task ${id} is being stopped: ${task.placement.stopping.reason}` },
+    }
   }
   c.leases.renew(task, now)
   applyClientWants(c, task, busy, now)
@@ -33,9 +40,19 @@ export function endExpiredLeases(c: Cluster, now: Instant): boolean {
   for (const task of expired) {
     const { placement } = task
     if (placement === null || task.state === 'unreachable')
-      finish(c, task, { state: 'cancelled', code: 'lease_expired', exitCode: null, reason: LEASE_EXPIRED }, now)
+      finish(
+        c,
+        task,
+        { state: 'cancelled', code: 'lease_expired', exitCode: null, reason: LEASE_EXPIRED },
+        now,
+      )
     else if (placement.stopping?.then !== 'cancelled') {
-      orderStop(c, placement, { then: 'cancelled', reason: LEASE_EXPIRED, endReason: LEASE_EXPIRED, code: 'lease_expired' }, now)
+      orderStop(
+        c,
+        placement,
+        { then: 'cancelled', reason: LEASE_EXPIRED, endReason: LEASE_EXPIRED, code: 'lease_expired' },
+        now,
+      )
     }
   }
   return expired.length > 0

@@ -69,7 +69,8 @@ function settleNode(c: Cluster, node: LiveNode, now: Instant): boolean {
 function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task, node, stopping, startedAt, isInDoubt } = placement
   if (startedAt === null) return settleUnconfirmed(c, placement, now)
-  if (isInDoubt ? now < node.word.doubtEndsAt : node.status !== 'unreachable' || now < node.word.leaseEndsAt) return false
+  if (isInDoubt ? now < node.word.doubtEndsAt : node.status !== 'unreachable' || now < node.word.leaseEndsAt)
+    return false
   task.lastEventSeq = node.word.statusEvent ?? task.lastEventSeq
   const detail = isInDoubt ? 'its server has lost its state' : 'its server is unreachable'
   // The lease ends the others; one that waits for its node may still run, and never runs again.
@@ -89,7 +90,11 @@ function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): bo
 /** Its start was never confirmed: the node has ended it by now, if it ever began (R4, R5). */
 function settleUnconfirmed(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task, node, stopping, isInDoubt } = placement
-  if (now < (isInDoubt ? Math.max(node.word.doubtEndedAt, node.word.doubtEndsAt) : node.word.endedAt) || c.freeze.isFrozen) return false
+  if (
+    now < (isInDoubt ? Math.max(node.word.doubtEndedAt, node.word.doubtEndsAt) : node.word.endedAt) ||
+    c.freeze.isFrozen
+  )
+    return false
   if (stopping !== null && stopping.then !== 'pending') {
     finish(c, task, endOfStopped(stopping.then, stopping, null, stopping.reason), now)
   } else {

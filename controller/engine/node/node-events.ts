@@ -22,9 +22,16 @@ import { changeWants, finish, returnToPending, setNoswap, setResidency, started 
 export const SWAP_BACK_OFF_MS = 30_000
 
 /** The placement a report speaks of, if it is still the current attempt there. */
-export function currentPlacement(c: Cluster, nodeId: string, taskId: string, attempt: number): LivePlacement | null {
+export function currentPlacement(
+  c: Cluster,
+  nodeId: string,
+  taskId: string,
+  attempt: number,
+): LivePlacement | null {
   const placement = c.tasks.get(taskId)?.placement ?? null
-  return placement !== null && placement.attempt === attempt && placement.node.id === nodeId ? placement : null
+  return placement !== null && placement.attempt === attempt && placement.node.id === nodeId
+    ? placement
+    : null
 }
 
 export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now: Instant): void {
@@ -56,7 +63,10 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
       else askForGrowth(c, placement, event.mib, now)
       return
     case 'reserve_breached':
-      c.recorder.emit(now, 'reserve_breached', event.task_id, nodeId, null, { gpu: event.gpu, free_mib: event.free_mib })
+      c.recorder.emit(now, 'reserve_breached', event.task_id, nodeId, null, {
+        gpu: event.gpu,
+        free_mib: event.free_mib,
+      })
       return
   }
 }
@@ -66,7 +76,11 @@ function isRefusedStart(
   { stopping }: LivePlacement,
   event: FinishedEvent,
 ): event is FinishedEvent & Required<Pick<FinishedEvent, 'start_refused'>> {
-  return event.start_refused !== undefined && event.outcome === 'failed' && (stopping === null || stopping.then === 'pending')
+  return (
+    event.start_refused !== undefined &&
+    event.outcome === 'failed' &&
+    (stopping === null || stopping.then === 'pending')
+  )
 }
 
 /** The node's latest message, or one before it, says that it runs. */
@@ -77,7 +91,13 @@ export function confirmStart(c: Cluster, placement: LivePlacement, wantsGpu: boo
 }
 
 /** What its server says about wanting the GPU; of a lease whose client speaks for itself it knows nothing. */
-export function applyNodeWants(c: Cluster, placement: LivePlacement, wantsGpu: boolean, idleMs: number, now: Instant): void {
+export function applyNodeWants(
+  c: Cluster,
+  placement: LivePlacement,
+  wantsGpu: boolean,
+  idleMs: number,
+  now: Instant,
+): void {
   if (placement.task.clientWants === null) applyWants(c, placement, wantsGpu, idleMs, now)
 }
 
@@ -87,21 +107,41 @@ export function applyClientWants(c: Cluster, task: LiveTask, wantsGpu: boolean, 
     task.clientWants = wantsGpu
     c.recorder.dirtyTask(task)
   }
-  if (task.placement !== null && task.placement.wantsGpu !== wantsGpu) applyWants(c, task.placement, wantsGpu, 0, now)
+  if (task.placement !== null && task.placement.wantsGpu !== wantsGpu)
+    applyWants(c, task.placement, wantsGpu, 0, now)
 }
 
 /** It was granted as much already, and the grant did not arrive. */
 function grantAgain(c: Cluster, placement: LivePlacement): void {
   const { node, task, attempt, demandMib } = placement
-  c.recorder.turn.effects.push({ kind: 'grant', nodeId: node.id, taskId: task.spec.id, attempt, mib: demandMib, reason: null })
+  c.recorder.turn.effects.push({
+    kind: 'grant',
+    nodeId: node.id,
+    taskId: task.spec.id,
+    attempt,
+    mib: demandMib,
+    reason: null,
+  })
 }
 
 /** The attempt is over and nobody knows how, or its lease has ended it (R7). `because` names it in the event of a return. */
-export function endLost(c: Cluster, placement: LivePlacement, because: LossCause, detail: string | null, now: Instant): void {
+export function endLost(
+  c: Cluster,
+  placement: LivePlacement,
+  because: LossCause,
+  detail: string | null,
+  now: Instant,
+): void {
   const { task, stopping } = placement
   if (stopping !== null) endStopped(c, placement, null, detail, now)
   else if (task.spec.onNodeLoss === 'requeue') requeueLost(c, placement, because, now)
-  else finish(c, task, { state: 'lost', code: codeOfLoss(because, placement), exitCode: null, reason: detail }, now)
+  else
+    finish(
+      c,
+      task,
+      { state: 'lost', code: codeOfLoss(because, placement), exitCode: null, reason: detail },
+      now,
+    )
 }
 
 export type LossCause = 'absent' | 'gone' | 'lease_ended' | 'lost' | 'never_seen' | 'node_unreachable'
@@ -127,17 +167,31 @@ function wordsOf(detail: string | null): string | null {
 }
 
 /** How a task ends that was told to: as was ordered, unless an earlier attempt has a result. */
-export function endOfStopped(state: FinalState, stopping: Stopping, exitCode: number | null, detail: string | null): TaskEnd {
+export function endOfStopped(
+  state: FinalState,
+  stopping: Stopping,
+  exitCode: number | null,
+  detail: string | null,
+): TaskEnd {
   return {
     state,
     code: stopping.code ?? (state === 'failed' ? 'max_runtime' : 'cancelled'),
     exitCode: stopping.exitCode ?? exitCode,
-    reason: stopping.exitCode === undefined ? (stopping.endReason ?? wordsOf(detail) ?? stopping.reason) : stopping.endReason,
+    reason:
+      stopping.exitCode === undefined
+        ? (stopping.endReason ?? wordsOf(detail) ?? stopping.reason)
+        : stopping.endReason,
   }
 }
 
 /** It was told to stop, and has. */
-function endStopped(c: Cluster, placement: LivePlacement, exitCode: number | null, detail: string | null, now: Instant): void {
+function endStopped(
+  c: Cluster,
+  placement: LivePlacement,
+  exitCode: number | null,
+  detail: string | null,
+  now: Instant,
+): void {
   const { task, stopping } = placement
   if (stopping === null) throw new Error(`broken invariant: task ${task.spec.id} was not told to stop`)
   if (stopping.then === 'pending') returnToPending(c, placement, stopping.reason, now)
@@ -145,7 +199,13 @@ function endStopped(c: Cluster, placement: LivePlacement, exitCode: number | nul
 }
 
 /** The task wants the GPU or has run dry; a swapped-out one asks to return, or no longer does. */
-export function applyWants(c: Cluster, placement: LivePlacement, wantsGpu: boolean, idleMs: number, now: Instant): void {
+export function applyWants(
+  c: Cluster,
+  placement: LivePlacement,
+  wantsGpu: boolean,
+  idleMs: number,
+  now: Instant,
+): void {
   if (placement.startedAt === null) return
   changeWants(c, placement, wantsGpu, idleMs, now)
   if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
@@ -164,9 +224,11 @@ function applyFinished(
   const { task, stopping } = placement
   const isItsOwnEnd = outcome === 'completed' || outcome === 'failed'
   // Whoever wanted it to run elsewhere, or no longer, has it finished instead; whoever cancelled it, cancelled.
-  if (stopping !== null && !(isItsOwnEnd && stopping.then !== 'cancelled')) return endStopped(c, placement, exitCode, detail, now)
+  if (stopping !== null && !(isItsOwnEnd && stopping.then !== 'cancelled'))
+    return endStopped(c, placement, exitCode, detail, now)
   if (isItsOwnEnd) return finish(c, task, ownEnd(outcome, exitCode, detail), now)
-  if (outcome === 'stopped') return finish(c, task, { state: 'cancelled', code: 'stopped_by_node', exitCode, reason: detail }, now)
+  if (outcome === 'stopped')
+    return finish(c, task, { state: 'cancelled', code: 'stopped_by_node', exitCode, reason: detail }, now)
   endLost(c, placement, outcome, detail, now)
 }
 
@@ -181,7 +243,8 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
   placement.generation = event.generation
   const to = event.residency
   if (to !== 'resident' && to !== 'swapped_out') return
-  if (event.because !== null && event.because !== 'woke_while_locked') backOff(c, placement, event.because, now)
+  if (event.because !== null && event.because !== 'woke_while_locked')
+    backOff(c, placement, event.because, now)
   setResidency(c, placement, to, event.because, now)
   if (event.because === 'not_swappable') becomesNoswap(c, placement, now)
   if (to === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
@@ -191,19 +254,31 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
 function becomesNoswap(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (placement.noswap === 1 || placement.residency !== 'resident') return
   setNoswap(c, placement, 1, now)
-  c.recorder.taskEvent(now, 'task_became_noswap', placement.task, placement.node.id, { attempt: placement.attempt })
+  c.recorder.taskEvent(now, 'task_became_noswap', placement.task, placement.node.id, {
+    attempt: placement.attempt,
+  })
 }
 
 function backOff(c: Cluster, placement: LivePlacement, reason: string, now: Instant): void {
   placement.backOffUntil = now + SWAP_BACK_OFF_MS
-  c.recorder.taskEvent(now, 'swap_failed', placement.task, placement.node.id, { reason, residency: placement.residency })
+  c.recorder.taskEvent(now, 'swap_failed', placement.task, placement.node.id, {
+    reason,
+    residency: placement.residency,
+  })
 }
 
 /**
  * The answer to a command, in the node's message number `seq`. `accepted` and `running` change nothing: the node's events do. What a server
  * that has lost its state knows of an attempt before that counts for nothing (R6).
  */
-export function applyCommandResult(c: Cluster, nodeId: string, command: string, result: CommandResult, seq: number, now: Instant): void {
+export function applyCommandResult(
+  c: Cluster,
+  nodeId: string,
+  command: string,
+  result: CommandResult,
+  seq: number,
+  now: Instant,
+): void {
   const placement = currentPlacement(c, nodeId, result.task_id, result.attempt)
   if (placement === null || placement.isInDoubt) return
   switch (result.outcome) {
@@ -229,7 +304,8 @@ export function applyCommandResult(c: Cluster, nodeId: string, command: string, 
 
 /** It has never run there, and never will (R7). */
 function applyNeverSeen(c: Cluster, placement: LivePlacement, now: Instant): void {
-  if (placement.startedAt !== null) endLost(c, placement, 'never_seen', 'the node says that it never had it', now)
+  if (placement.startedAt !== null)
+    endLost(c, placement, 'never_seen', 'the node says that it never had it', now)
   else if (placement.stopping !== null) endStopped(c, placement, null, null, now)
   else returnToPending(c, placement, 'never_seen', now)
 }
@@ -239,7 +315,14 @@ function noswapTold(c: Cluster, placement: LivePlacement): void {
   c.recorder.dirtyTask(placement.task)
 }
 
-function applyRefusal(c: Cluster, placement: LivePlacement, command: string, result: CommandResult, seq: number, now: Instant): void {
+function applyRefusal(
+  c: Cluster,
+  placement: LivePlacement,
+  command: string,
+  result: CommandResult,
+  seq: number,
+  now: Instant,
+): void {
   const reason = result.reason ?? 'refused'
   if (command === 'start') {
     const { task, node } = placement

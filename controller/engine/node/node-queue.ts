@@ -21,7 +21,8 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
   for (let round = 0; round < rounds && node.queue.length > 0; round++) {
     const inOrder = inReturnOrder(node.queue, c.policy, now)
     let isChanged = false
-    for (const entry of inOrder) if (entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
+    for (const entry of inOrder)
+      if (entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
     for (const entry of inOrder) {
       if (entry.owns || !isQueued(entry)) continue
       const { collector } = node
@@ -39,7 +40,8 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   if (entry.kind === 'placement' && !entry.owns) return false
   if (isBackingOff(entry, now)) return entry.owns ? loseHold(c, entry, now) : false
   if (entry.kind === 'placement' && !isStillAChoice(c, entry)) return loseHold(c, entry, now)
-  if (entry.kind === 'growth' && !isPromisedHostMemory(entry)) return entry.owns ? loseHold(c, entry, now) : false
+  if (entry.kind === 'growth' && !isPromisedHostMemory(entry))
+    return entry.owns ? loseHold(c, entry, now) : false
   if (isAsInVain(entry)) return false
   const decision = decideEntry(entry, entry.gpus, now, entry.isCollector)
   entry.vainLook = decision.kind === 'ready' || decision.kind === 'swap_out' ? null : lookOf(entry)
@@ -70,11 +72,20 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
 /** Its GPUs' books, the node's host memory and its collector are as when nothing came of it: nothing comes of it now. */
 function isAsInVain({ gpus, node, task, vainLook }: LiveEntry): boolean {
   if (vainLook === null || vainLook.hostUsedMib !== node.hostUsedMib) return false
-  return vainLook.bookChanges === bookChangesOf(gpus) && vainLook.collector === node.collector && vainLook.spec === task.spec
+  return (
+    vainLook.bookChanges === bookChangesOf(gpus) &&
+    vainLook.collector === node.collector &&
+    vainLook.spec === task.spec
+  )
 }
 
 function lookOf({ gpus, node, task }: LiveEntry): VainLook {
-  return { bookChanges: bookChangesOf(gpus), hostUsedMib: node.hostUsedMib, collector: node.collector, spec: task.spec }
+  return {
+    bookChanges: bookChangesOf(gpus),
+    hostUsedMib: node.hostUsedMib,
+    collector: node.collector,
+    spec: task.spec,
+  }
 }
 
 function bookChangesOf(gpus: readonly LiveGpu[]): number {
@@ -90,7 +101,8 @@ function bookChangesOf(gpus: readonly LiveGpu[]): number {
 export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void {
   let old: LiveEntry[] | null = null
   for (const entry of node.queue) {
-    if (entry.kind === 'growth' && now - entry.askedAt >= c.policy.reservationAfterMs) (old ??= []).push(entry)
+    if (entry.kind === 'growth' && now - entry.askedAt >= c.policy.reservationAfterMs)
+      (old ??= []).push(entry)
   }
   if (old === null) return
   for (const entry of old) {
@@ -112,12 +124,26 @@ function mayLeaveToReturnGrown(placement: LivePlacement, now: Instant): boolean 
   return placement.residency === 'resident' && now >= placement.backOffUntil && isRoomInHost
 }
 
-function refuseGrowth(c: Cluster, entry: LiveEntry, placement: LivePlacement, reason: string, now: Instant): void {
+function refuseGrowth(
+  c: Cluster,
+  entry: LiveEntry,
+  placement: LivePlacement,
+  reason: string,
+  now: Instant,
+): void {
   placement.heldGrowth = null
   dropEntry(c, entry)
-  c.recorder.taskEvent(now, 'growth_refused', placement.task, placement.node.id, { attempt: placement.attempt, reason })
+  c.recorder.taskEvent(now, 'growth_refused', placement.task, placement.node.id, {
+    attempt: placement.attempt,
+    reason,
+  })
   noteGrowthRefused(c, entry, reason, now)
-  c.recorder.turn.effects.push({ kind: 'refuse_growth', ...addressOf(placement), mib: placement.demandMib, reason })
+  c.recorder.turn.effects.push({
+    kind: 'refuse_growth',
+    ...addressOf(placement),
+    mib: placement.demandMib,
+    reason,
+  })
 }
 
 /** Time alone changes things here at few instants: a rank rises, a growth is settled, an entry begins to hold its GPUs, a back-off ends. */

@@ -101,7 +101,9 @@ export function applySnapshot(
   setOtherAttempts(
     c,
     node,
-    [...tasks, ...unacked].filter(({ task_id, attempt }) => currentPlacement(c, node.id, task_id, attempt) === null),
+    [...tasks, ...unacked].filter(
+      ({ task_id, attempt }) => currentPlacement(c, node.id, task_id, attempt) === null,
+    ),
   )
   noteUnknown(node, unknown, stop)
   if (node.quarantine.length > 0) settleQuarantine(c, node, present, now)
@@ -112,7 +114,11 @@ export function applySnapshot(
 /** What the next snapshot is compared with. */
 function noteUnknown(node: LiveNode, unknown: readonly AttemptRef[], stop: readonly AttemptRef[]): void {
   if (unknown.length === 0 && stop.length === 0 && node.unknown.length === 0) return
-  const noted = (isStopped: boolean) => (ref: AttemptRef) => ({ taskId: ref.task_id, attempt: ref.attempt, isStopped })
+  const noted = (isStopped: boolean) => (ref: AttemptRef) => ({
+    taskId: ref.task_id,
+    attempt: ref.attempt,
+    isStopped,
+  })
   node.unknown = [...unknown.map(noted(false)), ...stop.map(noted(true))]
 }
 
@@ -189,7 +195,11 @@ function alarmDuplicate(c: Cluster, node: LiveNode, now: Instant): void {
   const { word } = node
   if (word.duplicateAt !== null && now - word.duplicateAt < DUPLICATE_WITHIN_MS) return
   word.duplicateAt = now
-  c.recorder.emit(now, 'duplicate_node', null, node.id, null, { alarm: 'DUPLICATE_NODE', name: node.name, address: node.address })
+  c.recorder.emit(now, 'duplicate_node', null, node.id, null, {
+    alarm: 'DUPLICATE_NODE',
+    name: node.name,
+    address: node.address,
+  })
 }
 
 /** Each once, also those on several GPUs. */
@@ -239,7 +249,12 @@ function register(c: Cluster, hello: Hello, boot: Boot, now: Instant): LiveNode 
 function hasSameGpus(node: LiveNode, gpus: readonly GpuReport[]): boolean {
   return (
     node.gpus.length === gpus.length &&
-    node.gpus.every((gpu, i) => gpu.index === gpus[i]?.index && gpu.physicalMib === gpus[i]?.physical_mib && gpu.model === gpus[i]?.model)
+    node.gpus.every(
+      (gpu, i) =>
+        gpu.index === gpus[i]?.index &&
+        gpu.physicalMib === gpus[i]?.physical_mib &&
+        gpu.model === gpus[i]?.model,
+    )
   )
 }
 
@@ -247,12 +262,19 @@ function hasSameGpus(node: LiveNode, gpus: readonly GpuReport[]): boolean {
 function replaceGpus(c: Cluster, node: LiveNode, gpus: readonly GpuReport[], now: Instant): void {
   for (const gpu of node.gpus) {
     for (const placement of [...gpu.placements]) {
-      finish(c, placement.task, { state: 'lost', code: 'gpu_replaced', exitCode: null, reason: 'its GPU was replaced' }, now)
+      finish(
+        c,
+        placement.task,
+        { state: 'lost', code: 'gpu_replaced', exitCode: null, reason: 'its GPU was replaced' },
+        now,
+      )
     }
     for (const entry of [...gpu.claims]) c.touchNode(entry.node)
   }
   c.leavePools(node)
-  node.gpus = gpus.map((gpu) => newLiveGpu(node, gpu.index, gpu.model, gpu.physical_mib, gpu.foreign_mib, now))
+  node.gpus = gpus.map((gpu) =>
+    newLiveGpu(node, gpu.index, gpu.model, gpu.physical_mib, gpu.foreign_mib, now),
+  )
   node.hostPromisedMib = 0
   node.entryHolds = []
   for (const attempt of node.quarantine) countQuarantined(node, attempt, 1)
@@ -281,12 +303,17 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
     c.recorder.dirtyTask(placement.task)
   }
   if (placement.task.state === 'unreachable') reachAgain(c, placement, now)
-  if (placement.startedAt === null && report.residency !== 'none') confirmStart(c, placement, report.wants_gpu, now)
-  if (report.generation > placement.generation && (report.residency === 'resident' || report.residency === 'swapped_out')) {
+  if (placement.startedAt === null && report.residency !== 'none')
+    confirmStart(c, placement, report.wants_gpu, now)
+  if (
+    report.generation > placement.generation &&
+    (report.residency === 'resident' || report.residency === 'swapped_out')
+  ) {
     placement.generation = report.generation
     setResidency(c, placement, report.residency, null, now)
   }
-  if (report.wants_gpu !== placement.wantsGpu) applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)
+  if (report.wants_gpu !== placement.wantsGpu)
+    applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)
   if (placement.residency === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
 }
 
@@ -300,7 +327,13 @@ function noteOver(c: Cluster, node: LiveNode, ref: AttemptRef, now: Instant): vo
 }
 
 /** Attempts that a message before this snapshot confirmed, and that it does not hold, are over (R6). */
-export function settleAbsent(c: Cluster, node: LiveNode, present: ReadonlySet<string>, isAfterLoss: boolean, now: Instant): void {
+export function settleAbsent(
+  c: Cluster,
+  node: LiveNode,
+  present: ReadonlySet<string>,
+  isAfterLoss: boolean,
+  now: Instant,
+): void {
   for (const placement of absentFrom(node, present)) {
     if (isAfterLoss && placement.stopping === null) endUnknown(c, placement, now)
     else endLost(c, placement, 'absent', 'the node no longer has it', now)
@@ -311,7 +344,9 @@ export function settleAbsent(c: Cluster, node: LiveNode, present: ReadonlySet<st
 export function absentFrom(node: LiveNode, present: ReadonlySet<string>): readonly LivePlacement[] {
   return [...placementsOn(node)].filter(
     (placement) =>
-      !placement.isInDoubt && isConfirmedBefore(placement, node) && !present.has(attemptKey(placement.task.spec.id, placement.attempt)),
+      !placement.isInDoubt &&
+      isConfirmedBefore(placement, node) &&
+      !present.has(attemptKey(placement.task.spec.id, placement.attempt)),
   )
 }
 

@@ -58,6 +58,7 @@ export function lacksHistoryOf(c: Cluster, nodeId: string): boolean {
 
 /** The node has said what runs there, or is no longer known. */
 export function hasSpoken(c: Cluster, nodeId: string): void {
-  if (c.startWait !== null && c.startWait.awaited.delete(nodeId) && c.startWait.awaited.size === 0) endStartWait(c)
+  if (c.startWait !== null && c.startWait.awaited.delete(nodeId) && c.startWait.awaited.size === 0)
+    endStartWait(c)
   c.recovery?.awaited.delete(nodeId)
 }

@@ -21,9 +21,23 @@ export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
 }
 
 /** The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it waits on. */
-function claimAfterSwap(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], considered: Considered | null, now: Instant): boolean {
-  const isThere = task.claim !== null && task.claim.gpus.length === gpus.length && task.claim.gpus.every((gpu) => gpus.includes(gpu))
-  return claim(c, isThere && task.claim !== null ? task.claim : askForPlacement(c, task, gpus, task.spec.vramMib), considered, now)
+function claimAfterSwap(
+  c: Cluster,
+  task: LiveTask,
+  gpus: readonly LiveGpu[],
+  considered: Considered | null,
+  now: Instant,
+): boolean {
+  const isThere =
+    task.claim !== null &&
+    task.claim.gpus.length === gpus.length &&
+    task.claim.gpus.every((gpu) => gpus.includes(gpu))
+  return claim(
+    c,
+    isThere && task.claim !== null ? task.claim : askForPlacement(c, task, gpus, task.spec.vramMib),
+    considered,
+    now,
+  )
 }
 
 function avoid(c: Cluster, task: LiveTask, node: Node): void {

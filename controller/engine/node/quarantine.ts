@@ -25,7 +25,11 @@ export function fateOf(c: Cluster, node: LiveNode, report: TaskReport, now: Inst
   const task = c.tasks.get(taskId)
   if (isKnownToBeOver(c, node, task, taskId, attempt)) return 'stop'
   const isIncomplete = !isHistoryComplete(c, node.id)
-  if ((isIncomplete || quarantined !== undefined) && task?.state === 'pending' && (quarantined?.stoppedBy ?? null) === null) {
+  if (
+    (isIncomplete || quarantined !== undefined) &&
+    task?.state === 'pending' &&
+    (quarantined?.stoppedBy ?? null) === null
+  ) {
     if (takeReported(c, node, task, reportedOf(report), now)) {
       if (quarantined !== undefined) release(c, node, quarantined)
       return 'keeps_running'
@@ -44,16 +48,28 @@ export function fateOf(c: Cluster, node: LiveNode, report: TaskReport, now: Inst
 }
 
 /** An earlier attempt than the task's own, or its own, which is over or elsewhere. */
-function isKnownToBeOver(c: Cluster, node: LiveNode, task: LiveTask | undefined, taskId: string, attempt: number): boolean {
+function isKnownToBeOver(
+  c: Cluster,
+  node: LiveNode,
+  task: LiveTask | undefined,
+  taskId: string,
+  attempt: number,
+): boolean {
   if (attempt <= (c.endedUnheard.get(taskId) ?? 0)) return true
   if (task === undefined || attempt > task.attempt) return false
   return attempt < task.attempt || task.placement === null || isHistoryComplete(c, node.id)
 }
 
 /** Of the attempts in quarantine those that the node no longer has have ended. */
-export function settleQuarantine(c: Cluster, node: LiveNode, present: ReadonlySet<string>, now: Instant): void {
+export function settleQuarantine(
+  c: Cluster,
+  node: LiveNode,
+  present: ReadonlySet<string>,
+  now: Instant,
+): void {
   for (const one of node.quarantine)
-    if (!present.has(attemptKey(one.taskId, one.attempt))) endQuarantined(c, node, one, { outcome: null, exit_code: null }, now)
+    if (!present.has(attemptKey(one.taskId, one.attempt)))
+      endQuarantined(c, node, one, { outcome: null, exit_code: null }, now)
 }
 
 /** The node says how an attempt ended that is no task's current one. False: that is not a matter of lost history. */
@@ -96,7 +112,8 @@ export function supersede(c: Cluster, placement: LivePlacement, now: Instant): b
   const { task } = placement
   for (const node of c.nodes.values()) {
     const later = node.quarantine.find(
-      ({ taskId, attempt, stoppedBy }) => taskId === task.spec.id && attempt > task.attempt && stoppedBy === null,
+      ({ taskId, attempt, stoppedBy }) =>
+        taskId === task.spec.id && attempt > task.attempt && stoppedBy === null,
     )
     if (later === undefined) continue
     returnToPending(c, placement, 'superseded', now)
@@ -114,20 +131,42 @@ export function release(c: Cluster, node: LiveNode, attempt: QuarantinedAttempt)
 }
 
 /** From now on the node is told to stop it, until it no longer has it. */
-export function stopQuarantined(c: Cluster, node: LiveNode, attempt: QuarantinedAttempt, by: string, now: Instant): void {
+export function stopQuarantined(
+  c: Cluster,
+  node: LiveNode,
+  attempt: QuarantinedAttempt,
+  by: string,
+  now: Instant,
+): void {
   if (attempt.stoppedBy !== null) return
   node.quarantine = node.quarantine.map((one) => (one === attempt ? { ...one, stoppedBy: by } : one))
   c.recorder.dirtyNode(node)
-  emitSettled(c, node, { task_id: attempt.taskId, attempt: attempt.attempt }, { how: 'stop_ordered', by }, now)
+  emitSettled(
+    c,
+    node,
+    { task_id: attempt.taskId, attempt: attempt.attempt },
+    { how: 'stop_ordered', by },
+    now,
+  )
 }
 
 function quarantine(c: Cluster, node: LiveNode, report: TaskReport, now: Instant): void {
-  const attempt: QuarantinedAttempt = { taskId: report.task_id, ...reportedOf(report), since: now, stoppedBy: null }
+  const attempt: QuarantinedAttempt = {
+    taskId: report.task_id,
+    ...reportedOf(report),
+    since: now,
+    stoppedBy: null,
+  }
   node.quarantine = [...node.quarantine, attempt]
   countQuarantined(node, attempt, 1)
   touch(c, node, attempt)
   const { task_id, gpus, vram_mib } = report
-  c.recorder.emit(now, 'attempt_quarantined', null, node.id, null, { task: task_id, attempt: report.attempt, gpus, vram_mib })
+  c.recorder.emit(now, 'attempt_quarantined', null, node.id, null, {
+    task: task_id,
+    attempt: report.attempt,
+    gpus,
+    vram_mib,
+  })
 }
 
 function endQuarantined(
@@ -148,7 +187,11 @@ export function emitSettled(
   data: Readonly<Record<string, string | number | null>>,
   now: Instant,
 ): void {
-  c.recorder.emit(now, 'attempt_settled', null, node.id, null, { task: ref.task_id, attempt: ref.attempt, ...data })
+  c.recorder.emit(now, 'attempt_settled', null, node.id, null, {
+    task: ref.task_id,
+    attempt: ref.attempt,
+    ...data,
+  })
 }
 
 function touch(c: Cluster, node: LiveNode, { gpus }: QuarantinedAttempt): void {

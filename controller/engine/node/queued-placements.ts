@@ -64,7 +64,10 @@ export function placeQueued(c: Cluster, { queued, queue }: QueuedPlacement, now:
 export function fitsSomewhere(c: Cluster, { queued, queue }: QueuedPlacement, now: Instant): boolean {
   c.refreshPools()
   const plan = placeFor(queued, queue, c.policy)
-  return plan !== null && (plan.when === 'now' || isCovered(plan.task, plan.node, plan.gpus as readonly SwapGpu[], c.policy, now))
+  return (
+    plan !== null &&
+    (plan.when === 'now' || isCovered(plan.task, plan.node, plan.gpus as readonly SwapGpu[], c.policy, now))
+  )
 }
 
 /** The first pending P0 task that the node can take. */
@@ -74,7 +77,11 @@ export function firstP0On(c: Cluster, node: LiveNode, now: Instant): QueuedPlace
 
 /** The first pending task in queue order that comes before the entry and that its node can take. */
 function firstAhead(c: Cluster, entry: LiveEntry, now: Instant): QueuedPlacement | null {
-  return firstOf(placementsFor(c, entry.node, now).filter(({ queued }) => comesBefore(queued.task as LiveTask, entry, c.policy, now)))
+  return firstOf(
+    placementsFor(c, entry.node, now).filter(({ queued }) =>
+      comesBefore(queued.task as LiveTask, entry, c.policy, now),
+    ),
+  )
 }
 
 /** Pending tasks that wait for VRAM of the node, and so stand in its queue: of each shape one, whether or not the node can take it now. */
@@ -84,13 +91,19 @@ export function placementsWaitingOn(c: Cluster, node: LiveNode): readonly Queued
   const heads = c.policy.strategy === 'fifo' ? poolHeads(c.queues) : null
   for (const queue of c.queues) {
     const queued = firstWaitingOn(queue, node, node.gpus, c.policy.maxTasksPerGpu)
-    if (queued !== null && (heads === null || heads.get(queue.pool)?.head.task === queued.task)) found.push({ queued, queue })
+    if (queued !== null && (heads === null || heads.get(queue.pool)?.head.task === queued.task))
+      found.push({ queued, queue })
   }
   return onePerShape(found)
 }
 
 /** The first pending task of the queue that misses nothing but VRAM on the node, on one of these GPUs at least; null: none does. */
-export function firstWaitingOn(queue: PendingQueue, node: LiveNode, gpus: readonly LiveGpu[], maxTasksPerGpu: number): Queued | null {
+export function firstWaitingOn(
+  queue: PendingQueue,
+  node: LiveNode,
+  gpus: readonly LiveGpu[],
+  maxTasksPerGpu: number,
+): Queued | null {
   const { shape } = queue
   if (queue.size === 0 || queue.isLimited || !queue.pool.nodes.has(node)) return null
   const but = (gpu: LiveGpu) => largestButForVramMib(gpu, shape.kind, maxTasksPerGpu)
@@ -113,14 +126,22 @@ export function turnOf(task: LiveTask): Turn {
 
 function firstOf(placements: readonly QueuedPlacement[]): QueuedPlacement | null {
   let first: QueuedPlacement | null = null
-  for (const each of placements) if (first === null || byQueueOrder(each.queued, first.queued) < 0) first = each
+  for (const each of placements)
+    if (first === null || byQueueOrder(each.queued, first.queued) < 0) first = each
   return first
 }
 
 /** Those that take part in the node's queue now. */
-function placementsFor(c: Cluster, node: LiveNode, now: Instant, isWanted: Wanted = ALL): readonly QueuedPlacement[] {
+function placementsFor(
+  c: Cluster,
+  node: LiveNode,
+  now: Instant,
+  isWanted: Wanted = ALL,
+): readonly QueuedPlacement[] {
   if (c.pendingCount === 0 || !isPlaceable(node) || pauseOf(c) !== null) return []
-  return onePerShape(c.policy.strategy === 'fifo' ? headsOn(c, node, now, isWanted) : firstsOn(c, node, now, isWanted))
+  return onePerShape(
+    c.policy.strategy === 'fifo' ? headsOn(c, node, now, isWanted) : firstsOn(c, node, now, isWanted),
+  )
 }
 
 type Wanted = (queue: PendingQueue) => boolean
@@ -160,7 +181,11 @@ function firstOn(c: Cluster, node: LiveNode, queue: PendingQueue, now: Instant):
   if (queue.size === 0 || queue.isLimited || !queue.pool.nodes.has(node)) return null
   const mostMib = largestOn(node, queue.shape, c.policy.maxTasksPerGpu)
   let tried = 0
-  for (let next = queue.firstWithin(mostMib); next !== null && tried < MAX_TRIED; next = queue.nextWithin(next, mostMib)) {
+  for (
+    let next = queue.firstWithin(mostMib);
+    next !== null && tried < MAX_TRIED;
+    next = queue.nextWithin(next, mostMib)
+  ) {
     if (canTake(c, node, next, queue.shape, now)) return next
     tried += 1
   }
@@ -178,7 +203,8 @@ function canTake(c: Cluster, node: LiveNode, queued: Queued, shape: Shape, now: 
 
 /** What each of the node's best GPUs admits, holds left aside, now or after a swap; as many GPUs as the shape asks for. */
 function largestOn(node: LiveNode, { kind, isP0, gpuCount }: Shape, maxTasksPerGpu: number): Mib {
-  const largest = (gpu: LiveGpu) => Math.max(largestNowMib(gpu, kind, maxTasksPerGpu), largestAfterSwapMib(gpu, kind, isP0, maxTasksPerGpu))
+  const largest = (gpu: LiveGpu) =>
+    Math.max(largestNowMib(gpu, kind, maxTasksPerGpu), largestAfterSwapMib(gpu, kind, isP0, maxTasksPerGpu))
   return kthLargest(node.gpus.map(largest), gpuCount)
 }
 

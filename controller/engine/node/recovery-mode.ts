@@ -6,7 +6,12 @@ import type { Instant } from '../../../protocol/units.ts'
 import type { NodeRecord, RecoveryRecord } from '../../ports/store.ts'
 import type { Cluster } from '../cluster.ts'
 
-export function beginRecovery(c: Cluster, { reason, sinceWallMs }: RecoveryRecord, nodes: readonly NodeRecord[], now: Instant): void {
+export function beginRecovery(
+  c: Cluster,
+  { reason, sinceWallMs }: RecoveryRecord,
+  nodes: readonly NodeRecord[],
+  now: Instant,
+): void {
   c.recovery = { reason, since: sinceWallMs, awaited: new Set(nodes.map(({ id }) => id)) }
   emit(c, { alarm: 'RECOVERY', isOn: true, by: null }, now)
   // Without nodes the recovery waits for nothing.
@@ -26,7 +31,17 @@ export function endRecovery(c: Cluster, by: string | null, now: Instant): void {
   c.recorder.turn.endsRecovery = true
 }
 
-function emit(c: Cluster, { alarm, isOn, by }: { alarm: string | null; isOn: boolean; by: string | null }, now: Instant): void {
+function emit(
+  c: Cluster,
+  { alarm, isOn, by }: { alarm: string | null; isOn: boolean; by: string | null },
+  now: Instant,
+): void {
   const { reason, awaited } = c.recovery as NonNullable<Cluster['recovery']>
-  c.recorder.emit(now, 'recovery', null, null, null, { alarm, is_on: isOn, reason, nodes_awaited: awaited.size, by })
+  c.recorder.emit(now, 'recovery', null, null, null, {
+    alarm,
+    is_on: isOn,
+    reason,
+    nodes_awaited: awaited.size,
+    by,
+  })
 }

@@ -14,7 +14,8 @@ export function noteRefusal(c: Cluster, task: LiveTask, nodeId: string, seq: num
 
 /** A snapshot of the node: it is a choice again for the tasks that it refused before. */
 export function liftRefusalsBefore(c: Cluster, node: LiveNode, snapshotSeq: number): void {
-  for (const task of c.refusedTasks) if ((task.refusedBy?.get(node.id) ?? Infinity) < snapshotSeq) liftRefusal(c, task, node.id)
+  for (const task of c.refusedTasks)
+    if ((task.refusedBy?.get(node.id) ?? Infinity) < snapshotSeq) liftRefusal(c, task, node.id)
 }
 
 /** An attempt has ended on the node: what it had no room for may fit now. */

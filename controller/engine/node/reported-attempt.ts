@@ -19,8 +19,16 @@ export interface ReportedAttempt {
 }
 
 /** pending → running, where the node says. False: the node has no such GPU. */
-export function takeReported(c: Cluster, node: LiveNode, task: LiveTask, reported: ReportedAttempt, now: Instant): boolean {
-  const gpus = reported.gpus.map((index) => node.gpus[index]).filter((gpu): gpu is LiveGpu => gpu !== undefined)
+export function takeReported(
+  c: Cluster,
+  node: LiveNode,
+  task: LiveTask,
+  reported: ReportedAttempt,
+  now: Instant,
+): boolean {
+  const gpus = reported.gpus
+    .map((index) => node.gpus[index])
+    .filter((gpu): gpu is LiveGpu => gpu !== undefined)
   if (gpus.length === 0 || gpus.length < reported.gpus.length) return false
   if (task.claim !== null) dropEntry(c, task.claim)
   c.dequeue(task)

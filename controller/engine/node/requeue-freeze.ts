@@ -18,7 +18,13 @@ export interface RequeueFreeze {
   readonly event: number | null
 }
 
-export const NOT_FROZEN: RequeueFreeze = { isFrozen: false, since: null, silentNodes: 0, released: new Set(), event: null }
+export const NOT_FROZEN: RequeueFreeze = {
+  isFrozen: false,
+  since: null,
+  silentNodes: 0,
+  released: new Set(),
+  event: null,
+}
 
 const SILENT_PERCENT = 55
 const MIN_NODES = 4
@@ -43,9 +49,21 @@ export function updateFreeze(c: Cluster, now: Instant): boolean {
     c.freeze = { ...freeze, released, silentNodes }
     return false
   }
-  const data = { alarm: isFrozen ? 'MASS_SILENCE' : null, is_frozen: isFrozen, silent_nodes: silentNodes, nodes: c.nodes.size, by: null }
+  const data = {
+    alarm: isFrozen ? 'MASS_SILENCE' : null,
+    is_frozen: isFrozen,
+    silent_nodes: silentNodes,
+    nodes: c.nodes.size,
+    by: null,
+  }
   if (!isFrozen) awaitOthers(c, released, now)
-  c.freeze = { isFrozen, since: now, silentNodes, released, event: c.recorder.emit(now, 'requeue_freeze', null, null, null, data) }
+  c.freeze = {
+    isFrozen,
+    since: now,
+    silentNodes,
+    released,
+    event: c.recorder.emit(now, 'requeue_freeze', null, null, null, data),
+  }
   return true
 }
 

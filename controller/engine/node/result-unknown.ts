@@ -9,5 +9,6 @@ import { supersede } from './quarantine.ts'
  * attempt that runs elsewhere is the task's.
  */
 export function endUnknown(c: Cluster, placement: LivePlacement, now: Instant): void {
-  if (!supersede(c, placement, now)) finish(c, placement.task, { state: 'lost', code: 'result_unknown', exitCode: null, reason: null }, now)
+  if (!supersede(c, placement, now))
+    finish(c, placement.task, { state: 'lost', code: 'result_unknown', exitCode: null, reason: null }, now)
 }

@@ -43,7 +43,9 @@ export class RipeningHeap {
 
   /** In the order of the heap. */
   entries(): readonly (readonly [at: Instant, placement: LivePlacement])[] {
-    return this.#placements.flatMap((placement, place) => (this.#isMeant(place) ? [[this.#ats[place] as Instant, placement] as const] : []))
+    return this.#placements.flatMap((placement, place) =>
+      this.#isMeant(place) ? [[this.#ats[place] as Instant, placement] as const] : [],
+    )
   }
 
   /** The same, into a heap that is empty. */
@@ -58,7 +60,8 @@ export class RipeningHeap {
     this.#numbers.length = 0
     this.#placements.length = 0
     this.#outdated = 0
-    for (const task of cluster.tasks.values()) if (task.placement !== null) this.update(cluster, task.placement, now)
+    for (const task of cluster.tasks.values())
+      if (task.placement !== null) this.update(cluster, task.placement, now)
   }
 
   /** It has no earlier place. */
@@ -80,7 +83,12 @@ export class RipeningHeap {
     while (place > 0) {
       const parent = (place - 1) >>> 1
       if (!this.#isBefore(at, number, parent)) break
-      this.#put(place, this.#ats[parent] as Instant, this.#numbers[parent] as number, this.#placements[parent] as LivePlacement)
+      this.#put(
+        place,
+        this.#ats[parent] as Instant,
+        this.#numbers[parent] as number,
+        this.#placements[parent] as LivePlacement,
+      )
       place = parent
     }
     this.#put(place, at, number, placement)
@@ -103,9 +111,18 @@ export class RipeningHeap {
     for (;;) {
       let child = 2 * place + 1
       if (child >= size) break
-      if (child + 1 < size && this.#isBefore(this.#ats[child + 1] as Instant, this.#numbers[child + 1] as number, child)) child += 1
+      if (
+        child + 1 < size &&
+        this.#isBefore(this.#ats[child + 1] as Instant, this.#numbers[child + 1] as number, child)
+      )
+        child += 1
       if (this.#isBefore(at, number, child)) break
-      this.#put(place, this.#ats[child] as Instant, this.#numbers[child] as number, this.#placements[child] as LivePlacement)
+      this.#put(
+        place,
+        this.#ats[child] as Instant,
+        this.#numbers[child] as number,
+        this.#placements[child] as LivePlacement,
+      )
       place = child
     }
     this.#put(place, at, number, last)

@@ -44,9 +44,19 @@ function endOverrun(c: Cluster, placement: LivePlacement, maxRuntimeMs: number, 
   const reason = `max_runtime_seconds (${maxRuntimeMs / 1000}) is over`
   const graceMs = stopGraceOf(placement.task, c.policy)
   const since = placement.stopping?.since ?? now
-  const stopping: Stopping = { then: 'failed', reason, endReason: reason, code: 'max_runtime', since, graceMs }
+  const stopping: Stopping = {
+    then: 'failed',
+    reason,
+    endReason: reason,
+    code: 'max_runtime',
+    since,
+    graceMs,
+  }
   noteStop(c, placement, stopping, now)
   c.recorder.turn.effects.push(stopEffect(placement, stopping))
-  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true, because: 'max_runtime_seconds' })
+  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, {
+    stopping: true,
+    because: 'max_runtime_seconds',
+  })
   if (graceMs > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }

@@ -23,9 +23,16 @@ const FIRST_PUT_OFF_MS: DurationMs = 10_000
 const MAX_PUT_OFF_MS: DurationMs = 10 * 60_000
 
 /** The attempt was refused by its node; it was not told to end. */
-export function refuseStart(c: Cluster, placement: LivePlacement, refused: StartRefused, detail: string, now: Instant): void {
+export function refuseStart(
+  c: Cluster,
+  placement: LivePlacement,
+  refused: StartRefused,
+  detail: string,
+  now: Instant,
+): void {
   const { task, node, attempt } = placement
-  if (refused.cause === 'host') noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
+  if (refused.cause === 'host')
+    noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
   const trouble = withRefusal(task.trouble, node, refused, detail, now)
   task.trouble = mustWait(c, task, trouble) ? waiting(trouble, now) : trouble
   returnToPending(c, placement, refused.code, now, { cause: refused.cause, detail })
@@ -33,12 +40,30 @@ export function refuseStart(c: Cluster, placement: LivePlacement, refused: Start
   planNextTry(c, task)
 }
 
-function withRefusal(trouble: StartTrouble, node: LiveNode, refused: StartRefused, detail: string, now: Instant): StartTrouble {
+function withRefusal(
+  trouble: StartTrouble,
+  node: LiveNode,
+  refused: StartRefused,
+  detail: string,
+  now: Instant,
+): StartTrouble {
   const before = trouble.refusals.find(({ nodeId }) => nodeId === node.id)
   const times = (before?.times ?? 0) + 1
-  const until = refused.cause === 'task' ? null : now + (refused.cause === 'host' ? doubled(FIRST_PUT_OFF_MS, times, MAX_PUT_OFF_MS) : 0)
+  const until =
+    refused.cause === 'task'
+      ? null
+      : now + (refused.cause === 'host' ? doubled(FIRST_PUT_OFF_MS, times, MAX_PUT_OFF_MS) : 0)
   const { cause, code } = refused
-  const refusal: StartRefusal = { nodeId: node.id, nodeName: node.name, cause, code, detail, at: now, until, times }
+  const refusal: StartRefusal = {
+    nodeId: node.id,
+    nodeName: node.name,
+    cause,
+    code,
+    detail,
+    at: now,
+    until,
+    times,
+  }
   return {
     ...trouble,
     refusals: [...trouble.refusals.filter((each) => each !== before), refusal],

@@ -21,7 +21,13 @@ export function tellPause(c: Cluster, task: LiveTask, now: Instant): void {
 }
 
 /** Something has changed that a start depends on: nodes that refused it are choices again, and it waits no longer. */
-export function tryAgain(c: Cluster, task: LiveTask, because: string, isForgiven: boolean, now: Instant): void {
+export function tryAgain(
+  c: Cluster,
+  task: LiveTask,
+  because: string,
+  isForgiven: boolean,
+  now: Instant,
+): void {
   const { trouble } = task
   if (trouble === NO_TROUBLE) return
   const { pause } = trouble
@@ -40,7 +46,8 @@ export function tryAgain(c: Cluster, task: LiveTask, because: string, isForgiven
 
 /** A node joined or takes tasks again: tasks that every node refused may start there. */
 export function tryRefusedAgain(c: Cluster, because: string, now: Instant): void {
-  for (const task of [...c.startTimers.keys()]) if (task.trouble.pause?.reason === 'START_REFUSED') tryAgain(c, task, because, false, now)
+  for (const task of [...c.startTimers.keys()])
+    if (task.trouble.pause?.reason === 'START_REFUSED') tryAgain(c, task, because, false, now)
 }
 
 /** Plans the instant from which on time alone gives it another try; also after a restart of the controller. */
@@ -67,7 +74,10 @@ export function nextTry(c: Cluster, task: LiveTask, now: Instant): void {
     task.trouble = { ...trouble, pause: null, ...(isRefused ? { refusals: [], refusedCount: 0 } : {}) }
     resume(c, task, 'time', now)
   } else {
-    task.trouble = { ...trouble, refusals: trouble.refusals.filter(({ until }) => until === null || until > now) }
+    task.trouble = {
+      ...trouble,
+      refusals: trouble.refusals.filter(({ until }) => until === null || until > now),
+    }
     lookAgain(c, task)
   }
   planNextTry(c, task)

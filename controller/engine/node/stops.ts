@@ -25,7 +25,8 @@ export function stopsOf({ nodes }: Cluster, now: Instant): Stops {
     for (const placement of placementsOn(node)) {
       if (placement.stopping === null) continue
       count += 1
-      if (placement.task.state !== 'unreachable' && now > overdueAt(placement.stopping)) overdue.push(placement)
+      if (placement.task.state !== 'unreachable' && now > overdueAt(placement.stopping))
+        overdue.push(placement)
     }
   }
   return { count, overdue }
@@ -33,7 +34,8 @@ export function stopsOf({ nodes }: Cluster, now: Instant): Stops {
 
 /** Each once, at the first of its GPUs. */
 function* placementsOn({ gpus }: LiveNode): Generator<LivePlacement> {
-  for (const gpu of gpus) for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement
+  for (const gpu of gpus)
+    for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement
 }
 
 function overdueAt({ since = Infinity, graceMs = 0 }: Stopping): Instant {

@@ -73,7 +73,10 @@ export class Facet {
 
   /** The first unit without holds that admits so much, after `previous` if that is given; null when there is none. */
   unitFor(lane: number, demandMib: Mib, previous: Unit | null): Unit | null {
-    const number = previous === null ? this.#order.firstAtLeast(lane, demandMib) : this.#order.nextAtLeast(lane, previous.number, demandMib)
+    const number =
+      previous === null
+        ? this.#order.firstAtLeast(lane, demandMib)
+        : this.#order.nextAtLeast(lane, previous.number, demandMib)
     return number < 0 ? null : (this.#units[number] as Unit)
   }
 
@@ -93,7 +96,8 @@ export class Facet {
       sum1 += key1[seat] as number
       sum2 += key2[seat] as number
     }
-    for (let lane = 0; lane < this.#values.length; lane++) this.#values[lane] = this.#kthLargestMib(unit, lane)
+    for (let lane = 0; lane < this.#values.length; lane++)
+      this.#values[lane] = this.#kthLargestMib(unit, lane)
     this.#order.set(unit.number, sum1, sum2, this.#values)
   }
 
@@ -104,13 +108,16 @@ export class Facet {
   }
 
   #isHeld({ firstSeat, seats }: Unit): boolean {
-    for (let seat = firstSeat; seat < firstSeat + seats.length; seat++) if (this.#table.isHeld[seat] === 1) return true
+    for (let seat = firstSeat; seat < firstSeat + seats.length; seat++)
+      if (this.#table.isHeld[seat] === 1) return true
     return false
   }
 
   /** What it admits to those who pass over holds: nothing while it has any. */
   #openMib(seat: number, lane: number): Mib {
-    return this.#table.isHeld[seat] === 1 ? NOTHING : (this.#table.admitsMib[seat * this.#values.length + lane] as Mib)
+    return this.#table.isHeld[seat] === 1
+      ? NOTHING
+      : (this.#table.admitsMib[seat * this.#values.length + lane] as Mib)
   }
 
   /** What each of its best k GPUs admits at least; NOTHING when it has fewer. */

@@ -103,7 +103,12 @@ export class HoldIndex {
     for (let seen = 0; seen <= holders.length; seen++) {
       const next = holders[seen]
       this.#offer(unit, holders[seen - 1] ?? null)
-      this.#offers.set(offers[seen] as number, next?.queueClass ?? EVERYBODY, next?.task.spec.seq ?? 0, this.#offeredMib)
+      this.#offers.set(
+        offers[seen] as number,
+        next?.queueClass ?? EVERYBODY,
+        next?.task.spec.seq ?? 0,
+        this.#offeredMib,
+      )
     }
   }
 

@@ -40,7 +40,8 @@ export function updatePoolHolds(c: Cluster, now: Instant): Instant | null {
   const last = c.holdsLook
   let changes = c.queueChanges
   for (const pool of c.pools.values()) changes += pool.nearVersion
-  if (isSameMissing && last.changes === changes && (last.nextAt === null || now < last.nextAt)) return last.nextAt
+  if (isSameMissing && last.changes === changes && (last.nextAt === null || now < last.nextAt))
+    return last.nextAt
   const nextAt = renewAll(c, now)
   // Renewing may itself create an index of nearness and queue entries: what counts is the state it leaves.
   changes = c.queueChanges
@@ -83,7 +84,8 @@ function releaseAllBut(c: Cluster, holders: ReadonlyMap<Pool, Queued> | null): v
 export function updateEntryHolds(c: Cluster, node: LiveNode, now: Instant): void {
   let holding = NOBODY
   for (const entry of node.queue) {
-    if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue
+    if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs)
+      continue
     if (isBehindP0Only(entry)) continue
     if (holding === NOBODY) holding = [entry]
     else holding.push(entry)
@@ -109,7 +111,8 @@ function isAsBefore(before: readonly EntryHold[], holding: readonly LiveEntry[])
   if (before.length !== holding.length) return false
   for (let at = 0; at < holding.length; at++) {
     const { entry, hold } = before[at] as EntryHold
-    if (entry !== holding[at] || hold.mib !== entry.needMib || hold.queueClass !== entry.task.spec.priority) return false
+    if (entry !== holding[at] || hold.mib !== entry.needMib || hold.queueClass !== entry.task.spec.priority)
+      return false
   }
   return true
 }
@@ -121,7 +124,12 @@ function isHeldBy(gpu: LiveGpu, holding: readonly LiveEntry[]): boolean {
     if (!entry.gpus.includes(gpu)) continue
     while (gpu.holds[at]?.by === 'head') at += 1
     const hold = gpu.holds[at++]
-    if (hold?.task !== entry.task || hold.queueClass !== entry.task.spec.priority || hold.mib !== entry.needMib) return false
+    if (
+      hold?.task !== entry.task ||
+      hold.queueClass !== entry.task.spec.priority ||
+      hold.mib !== entry.needMib
+    )
+      return false
   }
   for (; at < gpu.holds.length; at++) if (gpu.holds[at]?.by === 'entry') return false
   return true
@@ -136,7 +144,12 @@ function renew(c: Cluster, pool: Pool, holder: Queued): void {
   const hold = headHold(holder)
   const present = c.poolHolds.get(pool)
   const isSame = present !== undefined && isSameHold(present.hold, hold)
-  if (isSame && present.nearVersion === pool.nearVersion && missingOn(present.gpus, task) === present.missingMib) return
+  if (
+    isSame &&
+    present.nearVersion === pool.nearVersion &&
+    missingOn(present.gpus, task) === present.missingMib
+  )
+    return
   const best = leastMissing(pool, task)
   if (isSame && present.gpus.every((gpu) => pool.nodes.has(gpu.node) && isPlaceable(gpu.node))) {
     const missingMib = missingOn(present.gpus, task)
@@ -154,7 +167,13 @@ function renew(c: Cluster, pool: Pool, holder: Queued): void {
 }
 
 function headHold({ task, queueClass }: Queued): Hold {
-  return { by: 'head', task, queueClass, mib: searchDemandMib(task.spec), isExclusive: task.spec.gpuMode === 'exclusive' }
+  return {
+    by: 'head',
+    task,
+    queueClass,
+    mib: searchDemandMib(task.spec),
+    isExclusive: task.spec.gpuMode === 'exclusive',
+  }
 }
 
 /** Its class may rise with its wait, and both may be changed while it waits. */
@@ -164,7 +183,8 @@ function isSameHold(a: Hold | undefined, b: Hold): boolean {
 
 /** Where only bytes are missing, the head stands in the node's queue too, so that it may become the collector there. */
 function standInQueue(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[]): void {
-  if (task.claim === null && missesOnlyBytes(task, gpus, c.policy.maxTasksPerGpu)) askForPlacement(c, task, gpus, task.spec.vramMib)
+  if (task.claim === null && missesOnlyBytes(task, gpus, c.policy.maxTasksPerGpu))
+    askForPlacement(c, task, gpus, task.spec.vramMib)
 }
 
 function release(c: Cluster, pool: Pool): void {
@@ -194,7 +214,10 @@ export function setHolds(c: Cluster, gpu: LiveGpu, holds: Hold[]): void {
 function holdsAsMuch(other: Hold, hold: Hold): boolean {
   return (
     other === hold ||
-    (other.task === hold.task && other.queueClass === hold.queueClass && other.mib >= hold.mib && other.isExclusive === hold.isExclusive)
+    (other.task === hold.task &&
+      other.queueClass === hold.queueClass &&
+      other.mib >= hold.mib &&
+      other.isExclusive === hold.isExclusive)
   )
 }
 

@@ -75,7 +75,11 @@ export class PendingQueue implements ShapeQueue {
   classHeads(demandMib: Mib): Queued[] {
     const heads: Queued[] = []
     if (demandMib <= 0 || this.isLimited) return heads
-    for (let entry = this.#index.firstFrom(0, -demandMib); entry !== null; entry = this.#index.firstFrom(entry.key1 + 1, -demandMib)) {
+    for (
+      let entry = this.#index.firstFrom(0, -demandMib);
+      entry !== null;
+      entry = this.#index.firstFrom(entry.key1 + 1, -demandMib)
+    ) {
       heads.push({ task: entry.item, queueClass: entry.key1 })
     }
     return heads
@@ -83,7 +87,9 @@ export class PendingQueue implements ShapeQueue {
 
   /** How many with at most this demand come before the task, which may be of another queue. */
   countBefore({ task, queueClass }: Queued, demandMib: Mib): number {
-    return demandMib > 0 && !this.isLimited ? this.#index.countBelow(queueClass, task.spec.seq, -demandMib) : 0
+    return demandMib > 0 && !this.isLimited
+      ? this.#index.countBelow(queueClass, task.spec.seq, -demandMib)
+      : 0
   }
 
   /** How many ask for no more than this. */
@@ -93,7 +99,9 @@ export class PendingQueue implements ShapeQueue {
 
   isBlocked(): boolean {
     if (this.size === 0 || this.isLimited) return true
-    return this.#blockedAt !== null && !this.pool.mayFitSince(this.shape, this.#blockedAt, -this.#index.maxValue())
+    return (
+      this.#blockedAt !== null && !this.pool.mayFitSince(this.shape, this.#blockedAt, -this.#index.maxValue())
+    )
   }
 
   markBlocked(): void {

@@ -25,7 +25,12 @@ export class PoolCopy {
   readonly #now: Instant
   readonly #bounds = new Map<string, readonly Bounded[]>()
 
-  constructor(nodes: Iterable<LiveNode>, otherwiseOn: (node: LiveNode) => Otherwise, policy: Policy, now: Instant) {
+  constructor(
+    nodes: Iterable<LiveNode>,
+    otherwiseOn: (node: LiveNode) => Otherwise,
+    policy: Policy,
+    now: Instant,
+  ) {
     this.nodes = Array.from(nodes, (node) => nodeOtherwise(node, otherwiseOn(node)))
     this.#policy = policy
     this.#now = now
@@ -46,7 +51,9 @@ export class PoolCopy {
   #boundedFor(shape: Shape): readonly Bounded[] {
     let bounded = this.#bounds.get(shape.key)
     if (bounded === undefined) {
-      bounded = this.nodes.map((node) => ({ node, mib: boundMib(node, shape, this.#policy) })).sort(byLargestBound)
+      bounded = this.nodes
+        .map((node) => ({ node, mib: boundMib(node, shape, this.#policy) }))
+        .sort(byLargestBound)
       this.looks += bounded.length
       this.#bounds.set(shape.key, bounded)
     }
@@ -61,7 +68,10 @@ function byLargestBound(a: Bounded, b: Bounded): number {
 
 function boundMib({ gpus }: NodeCopy, shape: Shape, { maxTasksPerGpu }: Policy): Mib {
   const mibs = gpus.map((gpu) =>
-    Math.max(largestNowMib(gpu, shape.kind, maxTasksPerGpu), largestAfterSwapMib(gpu, shape.kind, shape.isP0, maxTasksPerGpu)),
+    Math.max(
+      largestNowMib(gpu, shape.kind, maxTasksPerGpu),
+      largestAfterSwapMib(gpu, shape.kind, shape.isP0, maxTasksPerGpu),
+    ),
   )
   return kthLargest(mibs, shape.gpuCount)
 }

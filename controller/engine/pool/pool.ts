@@ -129,7 +129,11 @@ export class Pool implements PoolView {
 
   /** As things are: nothing of this shape fits, and whoever remembers it may ask later whether that has changed. */
   standing(shape: Shape): Standing {
-    return { version: this.version, now: this.#raisesOf(shape, 'now').count, after: this.#raisesOf(shape, 'after_swap').count }
+    return {
+      version: this.version,
+      now: this.#raisesOf(shape, 'now').count,
+      after: this.#raisesOf(shape, 'after_swap').count,
+    }
   }
 
   /** Might a task of this shape that asks for no less fit now, where none did then? */
@@ -194,7 +198,11 @@ export class Pool implements PoolView {
     if (isNever(shape, when)) return
     const facet = this.#facetFor(shape, when)
     const lane = laneFor(shape, when)
-    for (let unit = facet.unitFor(lane, demandMib, null); unit !== null; unit = facet.unitFor(lane, demandMib, unit)) {
+    for (
+      let unit = facet.unitFor(lane, demandMib, null);
+      unit !== null;
+      unit = facet.unitFor(lane, demandMib, unit)
+    ) {
       yield (unit.seats[0] as Seat).gpu
     }
   }
@@ -207,7 +215,12 @@ export class Pool implements PoolView {
   *nearestNodes(spec: TaskSpec): Generator<LiveNode> {
     const index = this.#nearIndexFor(kindOf(spec), spec.gpuCount).nodes
     const demandMib = searchDemandMib(spec)
-    for (let entry = index.firstAtLeast(demandMib); entry !== null; entry = index.nextAtLeast(entry, demandMib)) yield entry.item
+    for (
+      let entry = index.firstAtLeast(demandMib);
+      entry !== null;
+      entry = index.nextAtLeast(entry, demandMib)
+    )
+      yield entry.item
   }
 
   largestEverMib(shape: Shape): Mib {

@@ -111,7 +111,8 @@ export class SeatTable {
       const before = this.admitsMib[from + lane] as Mib
       if (mib === before) {
         // What holds leave to a noswap task also depends on commit room, the second key (`leftBesideHoldsMib`).
-        const isOfferChanged = isRoomChanged && this.isHeld[number] === 1 && kindOfLane(this.when, lane) === 'noswap'
+        const isOfferChanged =
+          isRoomChanged && this.isHeld[number] === 1 && kindOfLane(this.when, lane) === 'noswap'
         if (isOfferChanged) (this.raises[lane] as RaiseLog).add(mib)
         continue
       }
@@ -126,7 +127,8 @@ export class SeatTable {
     const { maxTasksPerGpu } = this.#policy
     const derived = this.#derived
     if (this.when === 'now') {
-      for (let lane = 0; lane < derived.length; lane++) derived[lane] = largestNowMib(gpu, KINDS_NOW[lane] as RequestKind, maxTasksPerGpu)
+      for (let lane = 0; lane < derived.length; lane++)
+        derived[lane] = largestNowMib(gpu, KINDS_NOW[lane] as RequestKind, maxTasksPerGpu)
       return
     }
     for (let place = 0; place < KINDS_AFTER.length; place++) {

@@ -90,7 +90,8 @@ function copyQueue(fork: Cluster, node: LiveNode): void {
   // Whose bytes count before whose depends on who owned first.
   node.gpus.forEach(({ owners }, index) => {
     const place = new Map(owners.map(({ task }, at) => [task.spec.id, at]))
-    const byPlace = (a: LiveEntry, b: LiveEntry): number => (place.get(a.task.spec.id) ?? 0) - (place.get(b.task.spec.id) ?? 0)
+    const byPlace = (a: LiveEntry, b: LiveEntry): number =>
+      (place.get(a.task.spec.id) ?? 0) - (place.get(b.task.spec.id) ?? 0)
     const gpu = copy.gpus[index] as LiveGpu
     gpu.owners.sort(byPlace)
     fork.touchGpu(gpu)
@@ -103,7 +104,8 @@ function entryIn(fork: Cluster, { kind, task, gpus, needMib, askedAt }: LiveEntr
   if (kind === 'placement') return askForPlacement(fork, copy, gpusIn(fork, gpus), needMib)
   if (copy.placement !== null && kind === 'swap_in') askForSwapIn(fork, copy.placement, askedAt)
   const entry = copy.placement?.entry ?? null
-  if (entry === null) throw new Error(`broken invariant: task ${task.spec.id} waits for bytes, and its copy does not`)
+  if (entry === null)
+    throw new Error(`broken invariant: task ${task.spec.id} waits for bytes, and its copy does not`)
   entry.askedAt = askedAt
   entry.needMib = needMib
   return entry
@@ -123,7 +125,13 @@ function copyHold(fork: Cluster, { key }: Pool, { task, hold, gpus, missingMib }
   const copy = { ...hold, task: taskIn(fork, task) }
   const gpuCopies = gpusIn(fork, gpus)
   for (const gpu of gpuCopies) setHolds(fork, gpu, [...gpu.holds, copy])
-  fork.poolHolds.set(fork.poolFor(key), { task: copy.task, hold: copy, gpus: gpuCopies, missingMib, nearVersion: NEVER_LOOKED })
+  fork.poolHolds.set(fork.poolFor(key), {
+    task: copy.task,
+    hold: copy,
+    gpus: gpuCopies,
+    missingMib,
+    nearVersion: NEVER_LOOKED,
+  })
 }
 
 const NEVER_LOOKED = -1

@@ -97,7 +97,9 @@ function sumOfTasks(tasks: readonly Task[]): TaskSum {
 
 function finishingOn(nodes: readonly LiveNode[], groupsAfter: (node: LiveNode) => readonly string[]): Task[] {
   return nodes.flatMap((node) =>
-    [...placementsOn(node)].map((placement) => placement.task).filter(({ spec }) => !belongsTo(groupsAfter(node), poolKeyOf(spec.groups))),
+    [...placementsOn(node)]
+      .map((placement) => placement.task)
+      .filter(({ spec }) => !belongsTo(groupsAfter(node), poolKeyOf(spec.groups))),
   )
 }
 
@@ -118,10 +120,14 @@ function pendingAfter(
   return { becomeFeasible: gained.sum(), becomeInfeasible: lost.sum() }
 }
 
-function largestEverAfter({ pool, shape }: PendingQueue, changed: ReadonlyMap<LiveNode, readonly string[]>): Mib {
+function largestEverAfter(
+  { pool, shape }: PendingQueue,
+  changed: ReadonlyMap<LiveNode, readonly string[]>,
+): Mib {
   let mib: Mib = NOTHING
   const look = (node: LiveNode): void => {
-    if (node.gpus.length >= shape.gpuCount) mib = Math.max(mib, kthLargest(node.gpus.map(largestEverMib), shape.gpuCount))
+    if (node.gpus.length >= shape.gpuCount)
+      mib = Math.max(mib, kthLargest(node.gpus.map(largestEverMib), shape.gpuCount))
   }
   for (const node of pool.nodes.keys()) if (!changed.has(node)) look(node)
   for (const [node, groups] of changed) if (belongsTo(groups, pool.key)) look(node)

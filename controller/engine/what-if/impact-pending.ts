@@ -29,7 +29,12 @@ export interface PendingImpact {
   readonly of: number
 }
 
-export function pendingImpact(c: Cluster, policy: Policy, otherwiseOn: (node: LiveNode) => Otherwise, now: Instant): PendingImpact {
+export function pendingImpact(
+  c: Cluster,
+  policy: Policy,
+  otherwiseOn: (node: LiveNode) => Otherwise,
+  now: Instant,
+): PendingImpact {
   const pass = new Pass(c, policy, otherwiseOn, now)
   const waiting = [...c.tasks.values()].filter(({ queue }) => queue !== null)
   const found = { wouldFit: 0, infeasible: 0, lookedAt: 0 }
@@ -82,7 +87,8 @@ class Pass {
     const { noswap, command } = task.spec
     const key = `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ${command === null ? '-' : 'exec'} ${shape.key}`
     // A node that has refused it is no choice for this one alone; what holds leave depends on who came first.
-    const isLikeOthers = task.refusedBy === null && task.trouble.refusals.length === 0 && !this.#poolsOf(pool).hasHolds
+    const isLikeOthers =
+      task.refusedBy === null && task.trouble.refusals.length === 0 && !this.#poolsOf(pool).hasHolds
     const known = isLikeOthers ? this.#known.get(key) : undefined
     if (known !== undefined) return known
     const change = this.#work(task, pool, shape)

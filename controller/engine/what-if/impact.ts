@@ -88,10 +88,18 @@ export function planConfig(c: Cluster, change: Partial<ConfigFields>, now: Insta
   const planned = plannedConfig(c.config, change)
   if (!planned.ok) return planned
   const { value } = planned
-  return { ok: true, value: { value, impact: impactOf(c, { config: value, overridesOf: (node) => node }, now) } }
+  return {
+    ok: true,
+    value: { value, impact: impactOf(c, { config: value, overridesOf: (node) => node }, now) },
+  }
 }
 
-export function planNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChange, now: Instant): Answer<Planned<Node>> {
+export function planNodeConfig(
+  c: Cluster,
+  nodeId: string,
+  change: NodeConfigChange,
+  now: Instant,
+): Answer<Planned<Node>> {
   const node = c.nodes.get(nodeId)
   if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
   const overrides = overridesAfter(node, change)
@@ -103,9 +111,13 @@ export function planNodeConfig(c: Cluster, nodeId: string, change: NodeConfigCha
 function impactOf(c: Cluster, proposal: ForkSettings, now: Instant): Impact {
   const { overridesOf } = proposal
   const policy = policyOf(proposal.config.fields)
-  const hasOtherRipeness = policy.idlePeriodMs !== c.policy.idlePeriodMs || policy.maxResidencyMs !== c.policy.maxResidencyMs
+  const hasOtherRipeness =
+    policy.idlePeriodMs !== c.policy.idlePeriodMs || policy.maxResidencyMs !== c.policy.maxResidencyMs
   const ripeness = hasOtherRipeness ? { ripeness: { policy, at: now } } : {}
-  const otherwiseOn = (node: LiveNode): Otherwise => ({ settings: settingsOn(overridesOf(node), policy), ...ripeness })
+  const otherwiseOn = (node: LiveNode): Otherwise => ({
+    settings: settingsOn(overridesOf(node), policy),
+    ...ripeness,
+  })
   const nodes = [...c.nodes.values()].map((node) => ({ node, copy: nodeOtherwise(node, otherwiseOn(node)) }))
   const impacts = nodes.map(({ node, copy }): NodeImpact => {
     const [before, after] = [settingsOn(node, c.policy), settingsOn(overridesOf(node), policy)]
@@ -117,7 +129,10 @@ function impactOf(c: Cluster, proposal: ForkSettings, now: Instant): Impact {
     }
   })
   return {
-    total: { before: sumOf(impacts.map(({ before }) => before)), after: sumOf(impacts.map(({ after }) => after)) },
+    total: {
+      before: sumOf(impacts.map(({ before }) => before)),
+      after: sumOf(impacts.map(({ after }) => after)),
+    },
     nodes: named(impacts.filter(isChanged).sort(byLargestChange)),
     gpusOver: named(nodes.flatMap(({ copy }) => copy.gpus.flatMap(overOn))),
     residencyImpossible: named(nodes.flatMap(({ copy }) => stuckOn(copy))),
@@ -163,7 +178,12 @@ function sumOf(all: readonly ImpactFigures[]): ImpactFigures {
   return sum
 }
 
-const FIGURES = ['effectiveSchedulableMib', 'commitLimitMib', 'overCommittedMib', 'reserveDeficitMib'] as const
+const FIGURES = [
+  'effectiveSchedulableMib',
+  'commitLimitMib',
+  'overCommittedMib',
+  'reserveDeficitMib',
+] as const
 
 function isChanged({ before, after }: NodeImpact): boolean {
   return (

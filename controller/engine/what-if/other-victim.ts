@@ -26,7 +26,8 @@ type SwapOut = Extract<EntryDecision, { kind: 'swap_out' }>
 export function withOtherVictim(c: Cluster, entry: LiveEntry, decision: SwapOut, number: number): SwapOut {
   const hand = c.swapHand
   if (hand === null) return decision
-  const other = hand.other?.decision === number ? chooseWithVictim(decision.shortages, hand.other.victim) : null
+  const other =
+    hand.other?.decision === number ? chooseWithVictim(decision.shortages, hand.other.victim) : null
   const { choice, shortages } = other === null ? decision : { ...decision, choice: other }
   hand.onChoice({
     decision: number,

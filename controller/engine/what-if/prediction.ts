@@ -72,7 +72,8 @@ const NOWHERE = { when: null, node: null, gpus: [], demandMib: 0, victims: [] } 
 
 /** Null when its victims do not cover it. */
 function placed(c: Cluster, task: LiveTask, { when, node, gpus }: Plan, now: Instant): Prediction | null {
-  const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
+  const demandMib =
+    task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
   const place = { when, node, gpus, demandMib, wait: null }
   if (when === 'now') return { ...place, victims: [] }
   // As it would stand in the queue of the node.

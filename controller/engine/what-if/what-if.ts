@@ -72,7 +72,13 @@ export function settingsOn(
 }
 
 /** How a pending task would be placed on this node if it were the only one that waits; null when it would not be. */
-export function whenPlacedOn(node: NodeCopy, queued: Queued, shape: Shape, policy: Policy, now: Instant): When | null {
+export function whenPlacedOn(
+  node: NodeCopy,
+  queued: Queued,
+  shape: Shape,
+  policy: Policy,
+  now: Instant,
+): When | null {
   const { task } = queued
   if (!isPlaceable(node) || isClosedTo(task, node)) return null
   if (gpusOnNode(node, queued, shape, 'now', policy) !== null) return 'now'
@@ -82,7 +88,13 @@ export function whenPlacedOn(node: NodeCopy, queued: Queued, shape: Shape, polic
 }
 
 /** What the cycle finds when it claims these GPUs for a task that starts once victims have left. */
-export function isCovered(task: Task, node: Node, gpus: readonly SwapGpu[], policy: Policy, now: Instant): boolean {
+export function isCovered(
+  task: Task,
+  node: Node,
+  gpus: readonly SwapGpu[],
+  policy: Policy,
+  now: Instant,
+): boolean {
   const entry: QueueEntry = {
     kind: 'placement',
     task,
@@ -119,7 +131,11 @@ function settle(copy: Writable<SwapGpu>, { overcommitPercent, reserveMib }: Node
 }
 
 /** Books as `gpu-ledger.ts` and `ripening.ts` keep them, derived anew for what is left. */
-function takeAway(copy: Writable<SwapGpu>, leaving: readonly Placement[], { withoutTask, ripeness }: Otherwise): void {
+function takeAway(
+  copy: Writable<SwapGpu>,
+  leaving: readonly Placement[],
+  { withoutTask, ripeness }: Otherwise,
+): void {
   for (const { demandMib, noswap, residency } of leaving) {
     if (noswap === 1) copy.noswapMib -= demandMib
     else copy.swappableMib -= demandMib
@@ -129,7 +145,10 @@ function takeAway(copy: Writable<SwapGpu>, leaving: readonly Placement[], { with
     else copy.swappableResidentMib -= demandMib
   }
   const left = copy.placements.filter((placement) => !leaving.includes(placement))
-  copy.placements = ripeness === undefined ? left : left.map((placement) => placementAt(placement, ripeness.policy, ripeness.at))
+  copy.placements =
+    ripeness === undefined
+      ? left
+      : left.map((placement) => placementAt(placement, ripeness.policy, ripeness.at))
   copy.owners = copy.owners.filter(({ task }) => task !== withoutTask)
   if (copy.exclusiveTask === withoutTask) copy.exclusiveTask = null
   deriveSums(copy)

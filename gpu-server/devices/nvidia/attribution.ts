@@ -71,7 +71,8 @@ function usedBy<T>(gpu: GpuSnapshot | undefined, owner: Owner<T>, ownerOf: Owner
 
 function foreignOn<T>(gpu: GpuSnapshot, ownerOf: OwnerOf<T>, departed: ReadonlySet<number>): Mib {
   if (gpu.processes === null) return 0
-  const isOwned = ({ pid }: ProcessMemory): boolean => ownerOf.get(pid)?.gpus.includes(gpu.index) ?? departed.has(pid)
+  const isOwned = ({ pid }: ProcessMemory): boolean =>
+    ownerOf.get(pid)?.gpus.includes(gpu.index) ?? departed.has(pid)
   const foreign = gpu.processes.filter((process) => !isOwned(process))
   const known = sum(foreign)
   if (known !== null) return known
@@ -83,7 +84,10 @@ function foreignOn<T>(gpu: GpuSnapshot, ownerOf: OwnerOf<T>, departed: ReadonlyS
 
 /** Null when one of them is unknown. */
 function sum(processes: readonly ProcessMemory[]): Mib | null {
-  return processes.reduce<Mib | null>((total, { usedMib }) => (total === null || usedMib === null ? null : total + usedMib), 0)
+  return processes.reduce<Mib | null>(
+    (total, { usedMib }) => (total === null || usedMib === null ? null : total + usedMib),
+    0,
+  )
 }
 
 /** Null: it may have been, or somebody else was. */

@@ -116,4 +116,5 @@ export class Checkpoints {
   }
 }
 
-type Asked = { readonly value: unknown; readonly fault: null } | { readonly value: null; readonly fault: HelperFault }
+type Asked =
+  { readonly value: unknown; readonly fault: null } | { readonly value: null; readonly fault: HelperFault }

@@ -34,7 +34,11 @@ export async function loadLibrary(path: string, ffiModule: string): Promise<Fore
     need: (name, parameters) => {
       const found = find(name, parameters)
       if (found !== null) return found
-      throw new HelperFault({ kind: 'function_missing', message: `${path} has no ${name}: the driver is too old`, code: null })
+      throw new HelperFault({
+        kind: 'function_missing',
+        message: `${path} has no ${name}: the driver is too old`,
+        code: null,
+      })
     },
   }
 }
@@ -69,7 +73,11 @@ async function configuredFfi(ffiModule: string): Promise<typeof Koffi> {
     ffi.config({ ...ffi.config(), async_stack_size: STACK_BYTES })
     return ffi
   } catch (cause) {
-    throw new HelperFault({ kind: 'ffi_missing', message: `koffi does not load: ${firstLine(cause)}`, code: null })
+    throw new HelperFault({
+      kind: 'ffi_missing',
+      message: `koffi does not load: ${firstLine(cause)}`,
+      code: null,
+    })
   }
 }
 
@@ -77,7 +85,11 @@ function open(ffi: typeof Koffi, path: string): LibraryHandle {
   try {
     return ffi.load(path)
   } catch (cause) {
-    throw new HelperFault({ kind: 'library_missing', message: `${path} cannot be loaded: ${firstLine(cause)}`, code: null })
+    throw new HelperFault({
+      kind: 'library_missing',
+      message: `${path} cannot be loaded: ${firstLine(cause)}`,
+      code: null,
+    })
   }
 }
 

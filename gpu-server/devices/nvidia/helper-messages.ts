@@ -10,7 +10,8 @@ export interface HelperRequest {
   readonly timeoutMs?: number
 }
 
-export type HelperAnswer = { readonly id: number; readonly value: unknown } | { readonly id: number; readonly fault: FaultReport }
+export type HelperAnswer =
+  { readonly id: number; readonly value: unknown } | { readonly id: number; readonly fault: FaultReport }
 
 /**
  * - `ffi_missing`: koffi is not installed or does not load here.
@@ -21,7 +22,8 @@ export type HelperAnswer = { readonly id: number; readonly value: unknown } | { 
  * - `timeout`: no answer in time; the helper was ended.
  * - `lost`: the helper ended with the call under way.
  */
-export type FaultKind = 'ffi_missing' | 'library_missing' | 'function_missing' | 'driver' | 'not_traceable' | 'timeout' | 'lost'
+export type FaultKind =
+  'ffi_missing' | 'library_missing' | 'function_missing' | 'driver' | 'not_traceable' | 'timeout' | 'lost'
 
 export interface FaultReport {
   readonly kind: FaultKind

@@ -13,7 +13,9 @@ const MAX_STDERR_CHARS = 500
 const INHERITED = ['PATH', 'HOME', 'LD_LIBRARY_PATH', 'TMPDIR', 'NODE_V8_COVERAGE'] as const
 
 // The helper lies beside this file, with the extension that this file has (compiled or not).
-const HELPER = fileURLToPath(new URL(`./driver-calls${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
+const HELPER = fileURLToPath(
+  new URL(`./driver-calls${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+)
 
 export interface HelperOptions {
   readonly role: HelperRole
@@ -51,7 +53,11 @@ export class HelperProcess {
       const id = ++this.#lastId
       const timer = setTimeout(() => {
         reject(
-          new HelperFault({ kind: 'timeout', message: `${this.#options.role} helper: ${op} not answered in ${timeoutMs} ms`, code: null }),
+          new HelperFault({
+            kind: 'timeout',
+            message: `${this.#options.role} helper: ${op} not answered in ${timeoutMs} ms`,
+            code: null,
+          }),
         )
         this.#end(`${op} was not answered in ${timeoutMs} ms`)
       }, timeoutMs)
@@ -82,7 +88,8 @@ export class HelperProcess {
   #send(request: HelperRequest, pending: Pending): void {
     if (this.#isClosed) return pending.reject(lost('it is closed'))
     const running = (this.#running ??= this.#start())
-    if (running.pending.size >= MAX_PENDING) return pending.reject(lost(`it has ${MAX_PENDING} requests to do`))
+    if (running.pending.size >= MAX_PENDING)
+      return pending.reject(lost(`it has ${MAX_PENDING} requests to do`))
     running.pending.set(request.id, pending)
     // One that has just ended is seen by its end.
     running.child.send(request, () => {})
@@ -95,7 +102,9 @@ export class HelperProcess {
       env: environment(),
     })
     const running: Running = { child, pending: new Map(), stderr: '' }
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => (running.stderr = (running.stderr + text).slice(-MAX_STDERR_CHARS)))
+    child.stderr
+      ?.setEncoding('utf8')
+      .on('data', (text: string) => (running.stderr = (running.stderr + text).slice(-MAX_STDERR_CHARS)))
     child.on('message', (message) => receive(running, message as HelperAnswer))
     this.#ended = new Promise((resolve) => {
       child.once('error', (error) => {
@@ -150,7 +159,9 @@ function receive(running: Running, answer: HelperAnswer): void {
 }
 
 function environment(): NodeJS.ProcessEnv {
-  const inherited = INHERITED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]] as const]))
+  const inherited = INHERITED.flatMap((name) =>
+    process.env[name] === undefined ? [] : [[name, process.env[name]] as const],
+  )
   return { ...Object.fromEntries(inherited), UV_THREADPOOL_SIZE: CALL_THREADS }
 }
 

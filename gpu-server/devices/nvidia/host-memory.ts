@@ -34,7 +34,8 @@ function cgroupLeft(files: KernelFiles, pid: number): number[] {
     const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? []
     if (path === undefined || controllers === undefined) return []
     if (controllers === '') return ancestors(path).flatMap((folder) => unified(join(files.cgroup, folder)))
-    if (controllers.split(',').includes('memory')) return ancestors(path).flatMap((folder) => legacy(join(files.cgroup, 'memory', folder)))
+    if (controllers.split(',').includes('memory'))
+      return ancestors(path).flatMap((folder) => legacy(join(files.cgroup, 'memory', folder)))
     return []
   })
 }
@@ -43,24 +44,47 @@ function cgroupLeft(files: KernelFiles, pid: number): number[] {
 function ancestors(path: string): string[] {
   const found = ['/']
   if (path.startsWith('/..')) return found
-  for (let folder = path; folder !== '/' && found.length < MAX_CGROUP_DEPTH; folder = dirname(folder)) found.push(folder)
+  for (let folder = path; folder !== '/' && found.length < MAX_CGROUP_DEPTH; folder = dirname(folder))
+    found.push(folder)
   return found
 }
 
 function unified(folder: string): number[] {
-  return left(read(join(folder, 'memory.max')), read(join(folder, 'memory.current')), read(join(folder, 'memory.stat')), 'inactive_file')
+  return left(
+    read(join(folder, 'memory.max')),
+    read(join(folder, 'memory.current')),
+    read(join(folder, 'memory.stat')),
+    'inactive_file',
+  )
 }
 
 function legacy(folder: string): number[] {
   const limit = read(join(folder, 'memory.limit_in_bytes'))
-  return left(limit, read(join(folder, 'memory.usage_in_bytes')), read(join(folder, 'memory.stat')), 'total_inactive_file')
+  return left(
+    limit,
+    read(join(folder, 'memory.usage_in_bytes')),
+    read(join(folder, 'memory.stat')),
+    'total_inactive_file',
+  )
 }
 
 /** File pages that are not in use go when memory is wanted, so that they count as left. */
-function left(limit: string | null, usage: string | null, stat: string | null, reclaimable: string): number[] {
+function left(
+  limit: string | null,
+  usage: string | null,
+  stat: string | null,
+  reclaimable: string,
+): number[] {
   const bytes = Number(limit?.trim())
   const used = Number(usage?.trim())
-  if (limit === null || usage === null || !Number.isFinite(bytes) || !Number.isFinite(used) || bytes >= NO_LIMIT_BYTES) return []
+  if (
+    limit === null ||
+    usage === null ||
+    !Number.isFinite(bytes) ||
+    !Number.isFinite(used) ||
+    bytes >= NO_LIMIT_BYTES
+  )
+    return []
   const cached = Number(new RegExp(`^${reclaimable} (\\d+)$`, 'm').exec(stat ?? '')?.[1] ?? 0)
   return [bytes - Math.max(0, used - cached)]
 }

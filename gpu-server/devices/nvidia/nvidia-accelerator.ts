@@ -53,9 +53,21 @@ export class NvidiaAccelerator implements Accelerator {
   constructor(options: NvidiaOptions = {}) {
     this.#options = options
     this.#files = options.files ?? { proc: '/proc', cgroup: '/sys/fs/cgroup' }
-    const helper = { ffiModule: options.ffiModule ?? 'koffi', proc: this.#files.proc, onNote: (line: string) => this.#note(line) }
-    this.#nvml = new HelperProcess({ ...helper, role: 'nvml', library: options.nvmlLibrary ?? 'libnvidia-ml.so.1' })
-    this.#cuda = new HelperProcess({ ...helper, role: 'cuda', library: options.cudaLibrary ?? 'libcuda.so.1' })
+    const helper = {
+      ffiModule: options.ffiModule ?? 'koffi',
+      proc: this.#files.proc,
+      onNote: (line: string) => this.#note(line),
+    }
+    this.#nvml = new HelperProcess({
+      ...helper,
+      role: 'nvml',
+      library: options.nvmlLibrary ?? 'libnvidia-ml.so.1',
+    })
+    this.#cuda = new HelperProcess({
+      ...helper,
+      role: 'cuda',
+      library: options.cudaLibrary ?? 'libcuda.so.1',
+    })
     this.#checkpoints = new Checkpoints(this.#cuda, { ...CHECKPOINT_TIMEOUTS, ...options.checkpointTimeouts })
     this.#swaps = new Swaps({
       checkpoints: this.#checkpoints,
@@ -114,14 +126,23 @@ export class NvidiaAccelerator implements Accelerator {
 
   async sample(tasks: readonly AcceleratedTask[]): Promise<Samples> {
     const snapshot = await this.#snapshot('sample')
-    if (snapshot === null) return { uses: new Map(tasks.map((task) => [task, unknownUse(task)])), freeMib: this.#reports.map(() => null) }
+    if (snapshot === null)
+      return {
+        uses: new Map(tasks.map((task) => [task, unknownUse(task)])),
+        freeMib: this.#reports.map(() => null),
+      }
     // Read after the driver's list: a process that it lists has been forked by now.
     const owners = tasks.map((task) => ({
       task,
       gpus: task.gpus,
       processes: task.processIds().map((pid) => processFacts(this.#files.proc, pid)?.pids ?? [pid]),
     }))
-    const { uses, foreignMib } = attribute(snapshot, owners, (pid) => processFacts(this.#files.proc, pid) !== null, this.#departed())
+    const { uses, foreignMib } = attribute(
+      snapshot,
+      owners,
+      (pid) => processFacts(this.#files.proc, pid) !== null,
+      this.#departed(),
+    )
     this.#owned = new Set(owners.flatMap(({ processes }) => processes.flat()))
     this.#report(snapshot, foreignMib)
     return { uses, freeMib: snapshot.gpus.map(({ memory }) => memory?.freeMib ?? null) }
@@ -153,7 +174,8 @@ export class NvidiaAccelerator implements Accelerator {
       return await this.#read('snapshot')
     } catch (fault) {
       if (!(fault instanceof HelperFault)) throw fault
-      if (fault.kind === 'driver' || fault.kind === 'timeout' || fault.kind === 'lost') throw await this.#cannotOpen(fault.message, fault)
+      if (fault.kind === 'driver' || fault.kind === 'timeout' || fault.kind === 'lost')
+        throw await this.#cannotOpen(fault.message, fault)
       this.#usesSmi = true
       try {
         const snapshot = await this.#read('snapshot')

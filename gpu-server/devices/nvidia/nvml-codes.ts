@@ -17,7 +17,10 @@ const NVML_CODES: Readonly<Record<number, readonly [name: string, words: string]
   15: ['NVML_ERROR_GPU_IS_LOST', 'the GPU has fallen off the bus'],
   16: ['NVML_ERROR_RESET_REQUIRED', 'the GPU must be reset before it can be used again'],
   17: ['NVML_ERROR_OPERATING_SYSTEM', 'the operating system or a cgroup blocks the GPU'],
-  18: ['NVML_ERROR_LIB_RM_VERSION_MISMATCH', 'the driver and its library have different versions; reboot or reload the driver'],
+  18: [
+    'NVML_ERROR_LIB_RM_VERSION_MISMATCH',
+    'the driver and its library have different versions; reboot or reload the driver',
+  ],
   19: ['NVML_ERROR_IN_USE', 'the GPU is in use'],
   20: ['NVML_ERROR_MEMORY', 'there is not enough memory'],
   21: ['NVML_ERROR_NO_DATA', 'there is no data'],

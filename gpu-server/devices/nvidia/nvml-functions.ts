@@ -43,7 +43,9 @@ export function nvmlFunctions(library: ForeignLibrary): NvmlFunctions {
     utilization: library.need('nvmlDeviceGetUtilizationRates', [HANDLE, OUT]),
     migMode: library.find('nvmlDeviceGetMigMode', [HANDLE, OUT, OUT]),
     processUtilization: library.find('nvmlDeviceGetProcessUtilization', [HANDLE, OUT, OUT, 'uint64_t']),
-    processLists: ['Compute', 'Graphics', 'MPSCompute'].flatMap((kind) => newest(library, `nvmlDeviceGet${kind}RunningProcesses`)),
+    processLists: ['Compute', 'Graphics', 'MPSCompute'].flatMap((kind) =>
+      newest(library, `nvmlDeviceGet${kind}RunningProcesses`),
+    ),
   }
 }
 

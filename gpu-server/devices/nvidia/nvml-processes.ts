@@ -1,5 +1,11 @@
 import { HelperFault } from './helper-messages.ts'
-import { NVML_INSUFFICIENT_SIZE, NVML_NOT_FOUND, NVML_NOT_SUPPORTED, NVML_SUCCESS, nvmlWords } from './nvml-codes.ts'
+import {
+  NVML_INSUFFICIENT_SIZE,
+  NVML_NOT_FOUND,
+  NVML_NOT_SUPPORTED,
+  NVML_SUCCESS,
+  nvmlWords,
+} from './nvml-codes.ts'
 import { type NvmlFunctions, type ProcessList } from './nvml-functions.ts'
 import { mibTaken, type ProcessMemory } from './snapshot.ts'
 
@@ -33,7 +39,10 @@ export class NvmlProcesses {
       isTold = true
       for (const entry of entries) {
         const before = used.get(entry.pid)?.usedMib ?? null
-        const usedMib = before === null || entry.usedMib === null ? (before ?? entry.usedMib) : Math.max(before, entry.usedMib)
+        const usedMib =
+          before === null || entry.usedMib === null
+            ? (before ?? entry.usedMib)
+            : Math.max(before, entry.usedMib)
         used.set(entry.pid, { pid: entry.pid, usedMib })
       }
     }
@@ -58,7 +67,8 @@ export class NvmlProcesses {
       const offset = entry * SAMPLE.bytes
       const time = samples.readBigUInt64LE(offset + SAMPLE.time)
       if (time > newest) newest = time
-      if (time > since && samples.readUInt32LE(offset + SAMPLE.smPercent) > 0) busy.add(samples.readUInt32LE(offset))
+      if (time > since && samples.readUInt32LE(offset + SAMPLE.smPercent) > 0)
+        busy.add(samples.readUInt32LE(offset))
     }
     this.#seenUntil.set(index, newest)
     return [...busy]
@@ -84,6 +94,9 @@ function decode(entries: Buffer, count: number, entryBytes: number): ProcessMemo
   return Array.from({ length: count }, (_, entry) => {
     const offset = entry * entryBytes
     const used = entries.readBigUInt64LE(offset + 8)
-    return { pid: entries.readUInt32LE(offset), usedMib: used === NOT_AVAILABLE ? null : mibTaken(Number(used)) }
+    return {
+      pid: entries.readUInt32LE(offset),
+      usedMib: used === NOT_AVAILABLE ? null : mibTaken(Number(used)),
+    }
   })
 }

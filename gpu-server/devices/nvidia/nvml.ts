@@ -68,9 +68,13 @@ export class Nvml {
     const f = this.#functions
     return {
       index,
-      uuid: await attempt(() => this.#text('nvmlDeviceGetUUID', NAME_BYTES, (buffer, length) => f.uuid(handle, buffer, length))),
+      uuid: await attempt(() =>
+        this.#text('nvmlDeviceGetUUID', NAME_BYTES, (buffer, length) => f.uuid(handle, buffer, length)),
+      ),
       model:
-        (await attempt(() => this.#text('nvmlDeviceGetName', NAME_BYTES, (buffer, length) => f.name(handle, buffer, length)))) ?? 'unknown',
+        (await attempt(() =>
+          this.#text('nvmlDeviceGetName', NAME_BYTES, (buffer, length) => f.name(handle, buffer, length)),
+        )) ?? 'unknown',
       memory: await attempt(() => this.#memory(handle)),
       isMig: (await this.#isMig(handle)) ?? false,
       utilizationPercent: await this.#utilization(handle),
@@ -97,7 +101,10 @@ export class Nvml {
     }
     const info = Buffer.alloc(MEMORY_V1.bytes)
     check('nvmlDeviceGetMemoryInfo', await this.#functions.memoryV1(handle, info))
-    return { physicalMib: mibThere(number(info, MEMORY_V1.total)), freeMib: mibThere(number(info, MEMORY_V1.free)) }
+    return {
+      physicalMib: mibThere(number(info, MEMORY_V1.total)),
+      freeMib: mibThere(number(info, MEMORY_V1.free)),
+    }
   }
 
   /** Null: this GPU has no such mode. */
@@ -116,7 +123,11 @@ export class Nvml {
     return rates.readUInt32LE()
   }
 
-  async #text(name: string, bytes: number, read: (buffer: Buffer, length: number) => Promise<number>): Promise<string> {
+  async #text(
+    name: string,
+    bytes: number,
+    read: (buffer: Buffer, length: number) => Promise<number>,
+  ): Promise<string> {
     const buffer = Buffer.alloc(bytes)
     check(name, await read(buffer, bytes))
     const end = buffer.indexOf(0)

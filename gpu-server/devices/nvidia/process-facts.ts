@@ -26,7 +26,8 @@ export function processFacts(proc: string, pid: number): ProcessFacts | null {
   const nested = /^NSpid:\s*(.*)$/m.exec(status)?.[1]?.split(/\s+/).map(Number) ?? []
   return {
     isStopped: /^State:\s*[Tt]\b/m.test(status),
-    pids: nested.length > 0 && nested.every((number) => Number.isInteger(number) && number > 0) ? nested : [pid],
+    pids:
+      nested.length > 0 && nested.every((number) => Number.isInteger(number) && number > 0) ? nested : [pid],
   }
 }
 
@@ -37,7 +38,11 @@ export function mappedFacts(proc: string, pid: number): MappedFacts | null {
   for (const [, from = '', to = ''] of maps.matchAll(/^([0-9a-f]+)-([0-9a-f]+) rw.*\s\/dev\/nvidia-uvm$/gm)) {
     uvmBytes += Number.parseInt(to, 16) - Number.parseInt(from, 16)
   }
-  return { hasCuda: /\/libcuda\.so/.test(maps), hasNccl: /\/libnccl\.so/.test(maps), uvmMib: mibTaken(uvmBytes) }
+  return {
+    hasCuda: /\/libcuda\.so/.test(maps),
+    hasNccl: /\/libnccl\.so/.test(maps),
+    uvmMib: mibTaken(uvmBytes),
+  }
 }
 
 function read(path: string): string | null {

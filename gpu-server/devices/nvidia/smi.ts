@@ -33,7 +33,10 @@ export async function smiSnapshot(program: string, timeoutMs: DurationMs): Promi
       GPU_FIELDS.map((field) => (LATER_FIELDS.includes(field) ? PLACEHOLDER : field)),
     )
   })
-  const processes = await query(program, timeoutMs, [`--query-compute-apps=${PROCESS_FIELDS.join(',')}`, FORMAT])
+  const processes = await query(program, timeoutMs, [
+    `--query-compute-apps=${PROCESS_FIELDS.join(',')}`,
+    FORMAT,
+  ])
   return parseSmi(gpus, processes)
 }
 
@@ -51,7 +54,9 @@ export function parseSmi(gpuRows: string, processRows: string): HostSnapshot {
   return {
     driver: rows[0]?.driver ?? '',
     gpus: rows.map((row): GpuSnapshot => {
-      const own = processes.flatMap(({ parsed }) => (parsed !== null && parsed.gpu === row.uuid ? [parsed] : []))
+      const own = processes.flatMap(({ parsed }) =>
+        parsed !== null && parsed.gpu === row.uuid ? [parsed] : [],
+      )
       return {
         index: row.index,
         uuid: row.uuid,
@@ -81,14 +86,18 @@ function gpuRow(row: string): GpuRow {
   const fields = row.split(',').map((field) => field.trim())
   const [index, uuid, total, reserved, free, utilization, mig, driver] = fields
   const place = whole(index)
-  if (place === null || driver === undefined) throw driverFault(`nvidia-smi: not a GPU: ${JSON.stringify(row.slice(0, 100))}`)
+  if (place === null || driver === undefined)
+    throw driverFault(`nvidia-smi: not a GPU: ${JSON.stringify(row.slice(0, 100))}`)
   const totalMib = whole(total)
   const freeMib = whole(free)
   return {
     index: place,
     uuid: uuid !== undefined && /^(GPU|MIG)-[0-9a-f-]+$/i.test(uuid) ? uuid : null,
     model: fields.slice(8).join(', ') || 'unknown',
-    memory: totalMib === null || freeMib === null ? null : { physicalMib: Math.max(0, totalMib - (whole(reserved) ?? 0)), freeMib },
+    memory:
+      totalMib === null || freeMib === null
+        ? null
+        : { physicalMib: Math.max(0, totalMib - (whole(reserved) ?? 0)), freeMib },
     utilizationPercent: whole(utilization),
     isMig: mig === 'Enabled',
     driver,
@@ -98,7 +107,8 @@ function gpuRow(row: string): GpuRow {
 function processRow(row: string): { pid: number; gpu: string; usedMib: number | null } | null {
   const [pid, gpu, used, ...rest] = row.split(',').map((field) => field.trim())
   const number = whole(pid)
-  if (number === null || number === 0 || gpu === undefined || used === undefined || rest.length > 0) return null
+  if (number === null || number === 0 || gpu === undefined || used === undefined || rest.length > 0)
+    return null
   return { pid: number, gpu, usedMib: whole(used) }
 }
 
@@ -120,17 +130,32 @@ function queryGpus(program: string, timeoutMs: DurationMs, fields: readonly stri
 
 function query(program: string, timeoutMs: DurationMs, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile(program, args, { timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) => {
-      if (error === null) resolve(stdout)
-      else reject(failure(program, timeoutMs, error, stdout || stderr))
-    })
+    execFile(
+      program,
+      args,
+      { timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: MAX_OUTPUT_BYTES },
+      (error, stdout, stderr) => {
+        if (error === null) resolve(stdout)
+        else reject(failure(program, timeoutMs, error, stdout || stderr))
+      },
+    )
   })
 }
 
-function failure(program: string, timeoutMs: DurationMs, error: Error & { code?: unknown; killed?: boolean }, output: string): HelperFault {
-  if (error.code === 'ENOENT') return new HelperFault({ kind: 'library_missing', message: `there is no ${program}`, code: null })
+function failure(
+  program: string,
+  timeoutMs: DurationMs,
+  error: Error & { code?: unknown; killed?: boolean },
+  output: string,
+): HelperFault {
+  if (error.code === 'ENOENT')
+    return new HelperFault({ kind: 'library_missing', message: `there is no ${program}`, code: null })
   if (error.killed === true)
-    return new HelperFault({ kind: 'timeout', message: `${program} gave no answer in ${timeoutMs} ms`, code: null })
+    return new HelperFault({
+      kind: 'timeout',
+      message: `${program} gave no answer in ${timeoutMs} ms`,
+      code: null,
+    })
   return driverFault(`${program} failed: ${lines(output)[0] ?? error.message}`)
 }
 

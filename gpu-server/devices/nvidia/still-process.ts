@@ -61,8 +61,11 @@ export class StillProcesses {
     })
     if (told === null) return null
     // A process in a PID namespace of its own has its own numbers too.
-    const found = threads.find((thread) => thread === told) ?? threads.find((thread) => this.#numbers(pid, thread).at(-1) === told)
-    if (found === undefined) throw lost(`process ${pid} has no thread ${told}, which the driver names for its copies`)
+    const found =
+      threads.find((thread) => thread === told) ??
+      threads.find((thread) => this.#numbers(pid, thread).at(-1) === told)
+    if (found === undefined)
+      throw lost(`process ${pid} has no thread ${told}, which the driver names for its copies`)
     return found
   }
 
@@ -72,9 +75,15 @@ export class StillProcesses {
     const deadline = performance.now() + HOLD_WITHIN_MS
     try {
       // A thread that was not held yet may have started another.
-      for (let fresh = this.#others(pid, spared, held); fresh.length > 0; fresh = this.#others(pid, spared, held)) {
-        for (const thread of fresh) if (this.#o.trace.seize(thread)) await this.#stop(pid, thread, held, deadline)
-        if (performance.now() > deadline) throw lost(`the threads of process ${pid} do not stand still within ${HOLD_WITHIN_MS} ms`)
+      for (
+        let fresh = this.#others(pid, spared, held);
+        fresh.length > 0;
+        fresh = this.#others(pid, spared, held)
+      ) {
+        for (const thread of fresh)
+          if (this.#o.trace.seize(thread)) await this.#stop(pid, thread, held, deadline)
+        if (performance.now() > deadline)
+          throw lost(`the threads of process ${pid} do not stand still within ${HOLD_WITHIN_MS} ms`)
       }
     } catch (cause) {
       this.#release(held)
@@ -105,13 +114,16 @@ export class StillProcesses {
     }
     const deadline = performance.now() + HOLD_WITHIN_MS
     while (this.#threads(pid).includes(thread) && this.#isStopped(pid, thread) !== (signal === 'SIGSTOP')) {
-      if (performance.now() > deadline) throw lost(`process ${pid} has not obeyed ${signal} within ${HOLD_WITHIN_MS} ms`)
+      if (performance.now() > deadline)
+        throw lost(`process ${pid} has not obeyed ${signal} within ${HOLD_WITHIN_MS} ms`)
       await pause()
     }
   }
 
   #others(pid: number, spared: number, held: ReadonlySet<number>): readonly number[] {
-    return this.#threads(pid).filter((thread) => thread !== spared && !held.has(thread) && !this.#isDead(pid, thread))
+    return this.#threads(pid).filter(
+      (thread) => thread !== spared && !held.has(thread) && !this.#isDead(pid, thread),
+    )
   }
 
   /** Empty: there is no such process. */

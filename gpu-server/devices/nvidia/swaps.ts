@@ -71,9 +71,11 @@ export class Swaps {
       if ((await this.#parts.whyNotHost()) !== null) return 'unknown'
       const cuda = await this.#cuda(task, await this.#parts.snapshot())
       if (cuda.length === 0) return this.#parkedOrResident(task, pids)
-      if (cuda.some(({ state }) => state === null || state === 'failed' || state === 'moving')) return 'unknown'
+      if (cuda.some(({ state }) => state === null || state === 'failed' || state === 'moving'))
+        return 'unknown'
       if (cuda.some(({ state }) => state === 'checkpointed')) return 'swapped_out'
-      for (const { pid, state } of cuda) if (state === 'locked') await this.#parts.checkpoints.act('unlock', pid, 0)
+      for (const { pid, state } of cuda)
+        if (state === 'locked') await this.#parts.checkpoints.act('unlock', pid, 0)
       return 'resident'
     })
   }
@@ -96,7 +98,8 @@ export class Swaps {
     const [process] = cuda
     if (process === undefined) return this.#park(task)
     if (process.state === 'checkpointed') return 'done'
-    if (process.isStopped) return this.#failed(task, `process ${process.pid} is stopped, and the driver cannot reach it`)
+    if (process.isStopped)
+      return this.#failed(task, `process ${process.pid} is stopped, and the driver cannot reach it`)
     return this.#copyOut(task, process)
   }
 
@@ -106,7 +109,9 @@ export class Swaps {
     const snapshot = await this.#parts.snapshot()
     const hasWoken =
       snapshot === null ||
-      task.processIds().some((pid) => held(snapshot, processFacts(this.#parts.files.proc, pid)?.pids ?? [pid]).size > 0)
+      task
+        .processIds()
+        .some((pid) => held(snapshot, processFacts(this.#parts.files.proc, pid)?.pids ?? [pid]).size > 0)
     if (hasWoken) {
       await task.resume()
       return snapshot === null ? 'copy_failed' : 'woke_while_locked'
@@ -119,7 +124,10 @@ export class Swaps {
     const mib = heldMib.size > 0 ? sum(heldMib.values()) : task.vramMib * task.gpus.length
     const left = hostMemoryLeft(this.#parts.files, pid)
     if (left === null || left < mib + HOST_MARGIN_MIB) {
-      this.#note(task, `swap-out of ${mib} MiB refused: ${left ?? 'unknown'} MiB of host memory left, ${HOST_MARGIN_MIB} stay free`)
+      this.#note(
+        task,
+        `swap-out of ${mib} MiB refused: ${left ?? 'unknown'} MiB of host memory left, ${HOST_MARGIN_MIB} stay free`,
+      )
       await this.#release(task, pid)
       return 'no_host_memory'
     }
@@ -133,7 +141,8 @@ export class Swaps {
     this.#heldMib.set(task, heldMib)
     const copied = await checkpoints.act('checkpoint', pid, mib)
     if (copied === null) return this.#hold(task)
-    if (copied.code === CUDA_NOT_SUPPORTED || copied.kind === 'not_traceable') this.#hopeless.set(task, copied.message)
+    if (copied.code === CUDA_NOT_SUPPORTED || copied.kind === 'not_traceable')
+      this.#hopeless.set(task, copied.message)
     this.#note(task, copied.message)
     await this.#release(task, pid)
     return copied.code === CUDA_OUT_OF_MEMORY ? 'no_host_memory' : 'copy_failed'
@@ -144,7 +153,10 @@ export class Swaps {
     try {
       await task.suspend()
     } catch (cause) {
-      this.#note(task, `its bytes are in host memory, and not all of its processes stand still: ${String(cause)}`)
+      this.#note(
+        task,
+        `its bytes are in host memory, and not all of its processes stand still: ${String(cause)}`,
+      )
     }
     return 'done'
   }
@@ -182,7 +194,8 @@ export class Swaps {
     if (host !== null) return this.#failed(task, host)
     const cuda = await this.#cuda(task, null)
     const unknown = cuda.find(({ state }) => state === null || state === 'failed' || state === 'moving')
-    if (unknown !== undefined) return this.#failed(task, whyNotProcesses([unknown], 1) ?? `process ${unknown.pid} is being moved`)
+    if (unknown !== undefined)
+      return this.#failed(task, whyNotProcesses([unknown], 1) ?? `process ${unknown.pid} is being moved`)
     const copied = await this.#copyIn(
       task,
       cuda.filter(({ state }) => state === 'checkpointed').map(({ pid }) => pid),
@@ -243,12 +256,20 @@ export class Swaps {
   }
 }
 
-function whyNotTask(task: AcceleratedTask, snapshot: HostSnapshot | null, cuda: readonly CudaProcess[]): string | null {
+function whyNotTask(
+  task: AcceleratedTask,
+  snapshot: HostSnapshot | null,
+  cuda: readonly CudaProcess[],
+): string | null {
   return whyNotGpus(task.gpus.map((gpu) => snapshot?.gpus[gpu])) ?? whyNotProcesses(cuda, task.gpus.length)
 }
 
 /** Null when everything has room. Where it is not known what the task held, it is what it was granted. */
-function whatIsShort(task: AcceleratedTask, needed: ReadonlyMap<number, Mib>, snapshot: HostSnapshot | null): string | null {
+function whatIsShort(
+  task: AcceleratedTask,
+  needed: ReadonlyMap<number, Mib>,
+  snapshot: HostSnapshot | null,
+): string | null {
   const onEach = needed.size > 0 ? [...needed] : task.gpus.map((gpu) => [gpu, task.vramMib] as const)
   for (const [gpu, mib] of onEach) {
     const free = snapshot?.gpus[gpu]?.memory?.freeMib ?? null

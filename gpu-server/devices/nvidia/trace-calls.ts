@@ -25,7 +25,10 @@ export class TraceCalls {
   /** Rejects with HelperFault. */
   static async load(ffiModule: string): Promise<TraceCalls> {
     const need = await loadDirectly('libc.so.6', ffiModule)
-    return new TraceCalls(need('ptrace', 'long', ['long', 'int', 'void *', 'void *']), need('waitpid', 'int', ['int', 'void *', 'int']))
+    return new TraceCalls(
+      need('ptrace', 'long', ['long', 'int', 'void *', 'void *']),
+      need('waitpid', 'int', ['int', 'void *', 'int']),
+    )
   }
 
   /** False: the thread has ended. Throws when it may not be traced. */
@@ -53,6 +56,10 @@ export class TraceCalls {
     if (result >= 0) return true
     if (errno === constants.errno.ESRCH) return false
     const name = Object.entries(constants.errno).find(([, number]) => number === errno)?.[0] ?? String(errno)
-    throw new HelperFault({ kind: 'not_traceable', message: `thread ${thread} cannot be held: ptrace ${what}: ${name}`, code: null })
+    throw new HelperFault({
+      kind: 'not_traceable',
+      message: `thread ${thread} cannot be held: ptrace ${what}: ${name}`,
+      code: null,
+    })
   }
 }

@@ -12,7 +12,9 @@ export function whyNotDriver(version: string): string | null {
   const major = Number(/^(\d+)\./.exec(version)?.[1])
   if (Number.isNaN(major))
     return `the driver's version ${JSON.stringify(version)} cannot be read; checkpoints need ${FIRST_DRIVER} or newer`
-  return major < FIRST_DRIVER ? `driver ${version} is older than ${FIRST_DRIVER}, the first with the checkpoint API` : null
+  return major < FIRST_DRIVER
+    ? `driver ${version} is older than ${FIRST_DRIVER}, the first with the checkpoint API`
+    : null
 }
 
 export function whyNotGpus(gpus: readonly (GpuSnapshot | undefined)[]): string | null {
@@ -36,9 +38,11 @@ export function whyNotProcesses(processes: readonly CudaProcess[], gpuCount: num
   }
   const [process] = processes
   if (process === undefined) return null
-  if (hasNccl && gpuCount > 1) return `process ${process.pid} uses ${gpuCount} GPUs with NCCL, which the driver cannot checkpoint`
+  if (hasNccl && gpuCount > 1)
+    return `process ${process.pid} uses ${gpuCount} GPUs with NCCL, which the driver cannot checkpoint`
   const uvmMib = process.mapped?.uvmMib ?? 0
-  if (uvmMib > MAX_UVM_MIB) return `process ${process.pid} has ${uvmMib} MiB of managed memory (UVM), which the driver cannot checkpoint`
+  if (uvmMib > MAX_UVM_MIB)
+    return `process ${process.pid} has ${uvmMib} MiB of managed memory (UVM), which the driver cannot checkpoint`
   if (process.fault !== null) return `process ${process.pid}: ${process.fault.message}`
   switch (process.state) {
     case 'failed':

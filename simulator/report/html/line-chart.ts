@@ -115,14 +115,16 @@ function pathThrough(places: ReadonlyArray<readonly [number, number]>): string {
 function xGridOf({ x, atX }: Frame, { xTitle }: LineChart): Markup {
   const [top, bottom] = [PLOT.top, HEIGHT - PLOT.bottom]
   return markup`<path class="grid" d="${x.ticks.map((tick) => `M${atX(tick)} ${top}V${bottom}`).join('')}" />${x.ticks.map(
-    (tick) => markup`<text class="tick middle" x="${atX(tick)}" y="${bottom + 16}">${tick.toFixed(x.digits)}</text>`,
+    (tick) =>
+      markup`<text class="tick middle" x="${atX(tick)}" y="${bottom + 16}">${tick.toFixed(x.digits)}</text>`,
   )}<text class="tick middle" x="${(PLOT.left + WIDTH - PLOT.right) / 2}" y="${HEIGHT - 6}">${xTitle}</text>`
 }
 
 function yGridOf({ y, atY }: Frame, { unit }: LineChart): Markup {
   const [left, right] = [PLOT.left, WIDTH - PLOT.right]
   return markup`<path class="grid" d="${y.ticks.map((tick) => `M${left} ${atY(tick)}H${right}`).join('')}" />${y.ticks.map(
-    (tick) => markup`<text class="tick end" x="${left - 8}" y="${atY(tick)}" dy="4">${tick.toFixed(y.digits)}</text>`,
+    (tick) =>
+      markup`<text class="tick end" x="${left - 8}" y="${atY(tick)}" dy="4">${tick.toFixed(y.digits)}</text>`,
   )}<text class="tick" x="4" y="12">${unit}</text>`
 }
 
@@ -141,7 +143,8 @@ function lineOf(frame: Frame, { points }: ChartLine, index: number): Markup {
 }
 
 function bandOf({ through }: Frame, points: readonly ChartPoint[], index: number): Markup | null {
-  if (points.length === 0 || points.some(({ low, high }) => low === undefined || high === undefined)) return null
+  if (points.length === 0 || points.some(({ low, high }) => low === undefined || high === undefined))
+    return null
   const upper = points.map(({ x, high = 0 }) => [x, high] as const)
   const lower = points.map(({ x, low = 0 }) => [x, low] as const)
   return markup`<path class="band b${index}" d="${through([...upper, ...lower.toReversed()])}z" />`

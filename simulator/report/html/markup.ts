@@ -35,12 +35,20 @@ const TIGHT = new WeakMap<TemplateStringsArray, readonly string[]>()
 function tightOf(parts: TemplateStringsArray): readonly string[] {
   const known = TIGHT.get(parts)
   if (known !== undefined) return known
-  const tight = parts.map((part) => part.replace(/(>|^)\s*\n\s*(?=<|$)|(>)\s*\n\s*|\s*\n\s*(?=<)/g, '$1$2').replace(/\s*\n\s*/g, ' '))
+  const tight = parts.map((part) =>
+    part.replace(/(>|^)\s*\n\s*(?=<|$)|(>)\s*\n\s*|\s*\n\s*(?=<)/g, '$1$2').replace(/\s*\n\s*/g, ' '),
+  )
   TIGHT.set(parts, tight)
   return tight
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
 
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string)
@@ -48,5 +56,7 @@ function escaped(text: string): string {
 
 /** Values for a script of the page, where nothing in them can end the block. */
 export function dataBlock(value: unknown): Markup {
-  return new Markup(`<script type="application/json">${JSON.stringify(value).replaceAll('<', '\\u003c')}</script>`)
+  return new Markup(
+    `<script type="application/json">${JSON.stringify(value).replaceAll('<', '\\u003c')}</script>`,
+  )
 }

@@ -30,7 +30,12 @@ export interface ChartLibrary {
 }
 
 /** @param scripts run in this order, after the body */
-export function page(title: string, body: Content, styles: readonly string[] = [], scripts: readonly string[] = []): string {
+export function page(
+  title: string,
+  body: Content,
+  styles: readonly string[] = [],
+  scripts: readonly string[] = [],
+): string {
   const policy = `default-src 'none'; style-src ${[STYLE, ...styles].map(hashOf).join(' ')}; ${scripts.length === 0 ? '' : `script-src ${scripts.map(hashOf).join(' ')}; `}base-uri 'none'; form-action 'none'`
   return markup`<!doctype html>
     <html lang="en">
@@ -59,10 +64,15 @@ const MOST_COLUMNS = 9
 const SCROLLS = new Markup(' tabindex="0" role="group" aria-label="Figures"')
 
 /** The first column is a heading of its row. Most of a large page are cells: their end tags, which HTML does without, are left out. */
-export function table(caption: string | null, head: readonly string[], rows: readonly (readonly Content[])[]): Markup {
+export function table(
+  caption: string | null,
+  head: readonly string[],
+  rows: readonly (readonly Content[])[],
+): Markup {
   const heads = head.map((cell) => `<th scope=col>${textOf(cell)}`)
   const lines = rows.map(
-    ([first = null, ...rest]) => `<tr><th scope=row>${textOf(first)}${rest.map((cell) => `<td>${textOf(cell)}`).join('')}\n`,
+    ([first = null, ...rest]) =>
+      `<tr><th scope=row>${textOf(first)}${rest.map((cell) => `<td>${textOf(cell)}`).join('')}\n`,
   )
   return markup`<div class="wide"${head.length > MOST_COLUMNS ? SCROLLS : null}><table>${caption === null ? null : markup`<caption>${caption}</caption>`}${new Markup(`<thead><tr>${heads.join('')}\n<tbody>${lines.join('')}`)}</table></div>`
 }

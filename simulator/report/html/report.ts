@@ -100,7 +100,10 @@ function judgementOf({ candidates, objectives, recommended_percent, knee_percent
       each.seeds,
       utilizationText(each.utilization_percent),
       ...each.objectives.map(shownObjective),
-      [each.overcommit_percent === recommended_percent ? 'recommended ' : null, each.overcommit_percent === knee_percent ? 'knee' : null],
+      [
+        each.overcommit_percent === recommended_percent ? 'recommended ' : null,
+        each.overcommit_percent === knee_percent ? 'knee' : null,
+      ],
     ]),
   )
 }
@@ -138,12 +141,22 @@ const SWAPS: readonly Figure[] = [{ name: 'swap-outs an hour', valueOf: (s) => s
 
 function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
   const section = (title: string, unit: string, figures: readonly Figure[], prefix: string): Section => ({
-    chart: { title, unit, lines: figures.map((figure) => chartLineOf(figure, summary)), limits: limitsOf(advice, prefix) },
+    chart: {
+      title,
+      unit,
+      lines: figures.map((figure) => chartLineOf(figure, summary)),
+      limits: limitsOf(advice, prefix),
+    },
     values: valuesOf(figures, summary),
   })
   return [
     section('Utilization of the GPUs: mean over the seeds, band p10–p90', '%', UTILIZATION, 'utilization'),
-    section('Starvation and its parts: means over the seeds, band p10–p90', '%', STARVATION, 'starvation.total'),
+    section(
+      'Starvation and its parts: means over the seeds, band p10–p90',
+      '%',
+      STARVATION,
+      'starvation.total',
+    ),
     ...(summary.some(isUnheard)
       ? [
           section(
@@ -170,7 +183,9 @@ function chartLineOf({ name, valueOf }: Figure, summary: readonly SweepSummary[]
 /** @param figure that objectives may name; empty: none can */
 function limitsOf({ candidates }: Advice, figure: string): LineChart['limits'] {
   const objectives = candidates[0]?.objectives ?? []
-  return objectives.filter(({ objective }) => figureOf(objective) === figure).map(({ objective, max }) => ({ y: max, label: objective }))
+  return objectives
+    .filter(({ objective }) => figureOf(objective) === figure)
+    .map(({ objective, max }) => ({ y: max, label: objective }))
 }
 
 /** The data of the chart, too: chart-script.ts reads it from here. */
@@ -180,7 +195,9 @@ function valuesOf(figures: readonly Figure[], summary: readonly SweepSummary[]):
     each.overcommit_percent,
     ...figures.flatMap(({ valueOf }) => {
       const band = valueOf(each)
-      return [band?.mean, band?.p10, band?.p90, band?.p95].map((value) => shownNumber(value ?? null, digitsOf(value ?? 0)))
+      return [band?.mean, band?.p10, band?.p90, band?.p95].map((value) =>
+        shownNumber(value ?? null, digitsOf(value ?? 0)),
+      )
     }),
   ])
   return table(null, head, rows)

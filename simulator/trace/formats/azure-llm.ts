@@ -1,7 +1,13 @@
 import { instantCell, wholeCell } from '../csv-cells.ts'
 import { readCsv } from '../csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
-import { type ImportedTask, type Importer, type ImportLog, type ImportOptions, plainTask } from '../importer.ts'
+import {
+  type ImportedTask,
+  type Importer,
+  type ImportLog,
+  type ImportOptions,
+  plainTask,
+} from '../importer.ts'
 import { RecordSorter } from '../record-sorter.ts'
 import { DEFAULT_SELECTION_SEED } from '../select.ts'
 import { dealRequests, type Request } from '../server-requests.ts'
@@ -40,7 +46,9 @@ export const azureLlm: Importer = {
   ],
   dropped: { no_tokens: 'it has neither context nor output' },
   ignored: {},
-  adjusted: { requests_joined: 'it came while its server was busy and belongs to the burst before it; no work is lost' },
+  adjusted: {
+    requests_joined: 'it came while its server was busy and belongs to the burst before it; no work is lost',
+  },
   publicData: [
     {
       name: 'AzureLLMInferenceTrace 2023 (28,000 requests) and 2024 (a week, 44 million)',
@@ -51,7 +59,11 @@ export const azureLlm: Importer = {
   read: readRequests,
 }
 
-async function* readRequests(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readRequests(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   log.synthesise('vram_mib')
   log.synthesise('activity')
   const sorter = new RecordSorter(() => openSpillFile(options.spillFolder))
@@ -70,7 +82,12 @@ async function* readRequests(source: FileBytes, options: ImportOptions, log: Imp
   }
 }
 
-async function sortRequests(source: FileBytes, options: ImportOptions, log: ImportLog, sorter: RecordSorter): Promise<void> {
+async function sortRequests(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+  sorter: RecordSorter,
+): Promise<void> {
   const msPerContext = 1000 / (options.prefillTokensPerS ?? DEFAULT_PREFILL_TOKENS_PER_S)
   const msPerGenerated = 1000 / (options.decodeTokensPerS ?? DEFAULT_DECODE_TOKENS_PER_S)
   const nameOf = (header: string): string => NAMES[header.toLowerCase().replaceAll('_', '')] ?? header
@@ -91,5 +108,6 @@ async function sortRequests(source: FileBytes, options: ImportOptions, log: Impo
 }
 
 async function* inOrder(sorter: RecordSorter): AsyncGenerator<Request> {
-  for await (const batch of sorter.sorted()) for (const { key, text } of batch) yield { at: key, busyMs: Number(text) }
+  for await (const batch of sorter.sorted())
+    for (const { key, text } of batch) yield { at: key, busyMs: Number(text) }
 }

@@ -46,39 +46,66 @@ export const csv: Importer = {
     { name: 'duration', isRequired: true, becomes: 'the residence; else end − start, else end − at' },
     { name: 'start, end', isRequired: false, becomes: 'the residence, where there is no duration' },
     { name: 'gpus', isRequired: false, becomes: '`gpus`; else 1' },
-    { name: 'vram_mib', isRequired: false, becomes: '`vram_mib`: MiB, or a size with Mi or Gi; else `--vram-mib`' },
-    { name: 'priority', isRequired: false, becomes: '`priority`: P0 to P4, 0 to 4, or a word of `--priority-map`; empty: P2' },
+    {
+      name: 'vram_mib',
+      isRequired: false,
+      becomes: '`vram_mib`: MiB, or a size with Mi or Gi; else `--vram-mib`',
+    },
+    {
+      name: 'priority',
+      isRequired: false,
+      becomes: '`priority`: P0 to P4, 0 to 4, or a word of `--priority-map`; empty: P2',
+    },
     {
       name: 'noswap, exclusive',
       isRequired: false,
-      becomes: '`noswap`, `gpu_mode`: 1, true, yes; 0, false, no. Empty: 0, and shared where the VRAM is known',
+      becomes:
+        '`noswap`, `gpu_mode`: 1, true, yes; 0, false, no. Empty: 0, and shared where the VRAM is known',
     },
     { name: 'groups', isRequired: false, becomes: '`groups`, separated by semicolons' },
     { name: 'owner', isRequired: false, becomes: '`owner`' },
     { name: 'cancel_at', isRequired: false, becomes: '`cancel_at`' },
   ],
-  dropped: { ...RESIDENCE_REASONS, no_gpu: 'gpus is 0', cancelled_before_submitted: 'cancel_at stands before at' },
+  dropped: {
+    ...RESIDENCE_REASONS,
+    no_gpu: 'gpus is 0',
+    cancelled_before_submitted: 'cancel_at stands before at',
+  },
   ignored: {},
   adjusted: {},
   publicData: [],
   read: readRows,
 }
 
-async function* readRows(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readRows(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   const fieldOf = fieldNames(options.columns ?? new Map())
   const mapped = CSV_FIELDS.filter((field) => options.columns?.has(field))
   const columns = {
     required: ['at', ...mapped.filter((field) => field !== 'at')] as CsvField[],
     optional: CSV_FIELDS.filter((field) => field !== 'at' && !mapped.includes(field)),
-    anyOf: mapped.some((field) => field === 'duration' || field === 'end') ? [] : [['duration', 'end'] as CsvField[]],
+    anyOf: mapped.some((field) => field === 'duration' || field === 'end')
+      ? []
+      : [['duration', 'end'] as CsvField[]],
   }
   const labelOf = (field: string): string => options.columns?.get(field) ?? field
   const time = timeReader(PER_SECOND[options.timeUnit ?? 's'])
   let knowsVram = true
-  for await (const row of readCsv(source, columns, log, { delimiter: options.delimiter ?? ',', nameOf: fieldOf, labelOf })) {
+  for await (const row of readCsv(source, columns, log, {
+    delimiter: options.delimiter ?? ',',
+    nameOf: fieldOf,
+    labelOf,
+  })) {
     const task = readRow(row, time, options, log)
     if (task === null) continue
-    if (knowsVram && isNothing(row.cells.vram_mib) && (task.gpu_mode === 'shared' || row.cells.exclusive === '')) {
+    if (
+      knowsVram &&
+      isNothing(row.cells.vram_mib) &&
+      (task.gpu_mode === 'shared' || row.cells.exclusive === '')
+    ) {
       knowsVram = false
       log.synthesise('vram_mib')
     }
@@ -91,9 +118,16 @@ function fieldNames(columns: ReadonlyMap<string, string>): (header: string) => s
   const known: ReadonlySet<string> = new Set(CSV_FIELDS)
   const fields = new Map<string, string>()
   for (const [field, column] of columns) {
-    if (!known.has(field)) throw new TraceError({ field: 'columns' }, `there is no field ${field}: there are ${CSV_FIELDS.join(', ')}`)
+    if (!known.has(field))
+      throw new TraceError(
+        { field: 'columns' },
+        `there is no field ${field}: there are ${CSV_FIELDS.join(', ')}`,
+      )
     if (fields.has(column))
-      throw new TraceError({ field: 'columns' }, `column ${column} stands for ${fields.get(column)!} and for ${field}`)
+      throw new TraceError(
+        { field: 'columns' },
+        `column ${column} stands for ${fields.get(column)!} and for ${field}`,
+      )
     fields.set(column, field)
   }
   return (header) => fields.get(header) ?? (columns.has(header) ? `(${header})` : header)
@@ -126,7 +160,8 @@ function readRow(row: Row, time: TimeReader, options: ImportOptions, log: Import
   if (noswap === null) return dropped(log, 'bad_noswap')
   const isExclusive = flagOf(cells.exclusive)
   if (isExclusive === null) return dropped(log, 'bad_exclusive')
-  const cancelAt = cells.cancel_at === '' || isNothing(cells.cancel_at) ? null : timeCell(row, 'cancel_at', time, log)
+  const cancelAt =
+    cells.cancel_at === '' || isNothing(cells.cancel_at) ? null : timeCell(row, 'cancel_at', time, log)
   if (cancelAt === null && !isNothing(cells.cancel_at)) return null
   if (cancelAt !== null && cancelAt < at) return dropped(log, 'cancelled_before_submitted')
   return plainTask(
@@ -155,7 +190,9 @@ function modeSaid(
   { vramMib: assumed }: ImportOptions,
 ): Partial<ImportedTask> {
   if (isExclusive) return { gpu_mode: 'exclusive', vram_mib: vramMib ?? 0 }
-  return cells.exclusive === '' ? {} : { gpu_mode: 'shared', vram_mib: vramMib ?? assumed ?? DEFAULT_TASK_VRAM_MIB }
+  return cells.exclusive === ''
+    ? {}
+    : { gpu_mode: 'shared', vram_mib: vramMib ?? assumed ?? DEFAULT_TASK_VRAM_MIB }
 }
 
 function residence(row: Row, at: Instant, time: TimeReader, log: ImportLog): DurationMs | null {

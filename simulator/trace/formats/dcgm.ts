@@ -27,10 +27,15 @@ export const dcgm: Importer = {
     {
       name: 'GRACT',
       isRequired: true,
-      becomes: 'a share of 1; above `--busy-above` (0 %) GPU work until the next sample, else idle. Else GPUTL (%), else SMACT (share)',
+      becomes:
+        'a share of 1; above `--busy-above` (0 %) GPU work until the next sample, else idle. Else GPUTL (%), else SMACT (share)',
     },
     { name: 'GPUTL, SMACT', isRequired: false, becomes: 'the same, where there is no GRACT' },
-    { name: 'FBUSD', isRequired: false, becomes: 'MiB; above `--vram-above-mib` (1024) a task is there; `vram_mib` is the most of it' },
+    {
+      name: 'FBUSD',
+      isRequired: false,
+      becomes: 'MiB; above `--vram-above-mib` (1024) a task is there; `vram_mib` is the most of it',
+    },
   ],
   dropped: {
     ...SAMPLE_REASONS,
@@ -53,7 +58,11 @@ interface Header {
   readonly usedAt: number
 }
 
-async function* readSamples(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readSamples(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   const gpus = new SampledGpus(options, log)
   const intervalMs = options.intervalMs ?? DEFAULT_INTERVAL_MS
   const samplesOf = new Map<string, number>()
@@ -71,7 +80,8 @@ async function* readSamples(source: FileBytes, options: ImportOptions, log: Impo
       log.drop('no_gpu_line')
       continue
     }
-    if (header === null) throw new TraceError({ file: source.file, line }, 'stands before a header (#Entity GPUTL FBUSD)')
+    if (header === null)
+      throw new TraceError({ file: source.file, line }, 'stands before a header (#Entity GPUTL FBUSD)')
     const gpu = match[1]!.replace(/\s+/, '-')
     const sample = samplesOf.get(gpu) ?? 0
     samplesOf.set(gpu, sample + 1)
@@ -89,9 +99,17 @@ function readHeader(text: string, file: string, line: number): Header {
   const names = text.replace(/^#?\s*Entity\s*/i, '').split(/\s+/)
   const busy = BUSY_COLUMNS.find(([name]) => names.includes(name))
   if (busy === undefined) {
-    throw new TraceError({ file, line }, `has no column GRACT, GPUTL or SMACT (its columns: ${names.join(', ')})`)
+    throw new TraceError(
+      { file, line },
+      `has no column GRACT, GPUTL or SMACT (its columns: ${names.join(', ')})`,
+    )
   }
-  return { columns: names.length, busyAt: names.indexOf(busy[0]), toPercent: busy[1], usedAt: names.indexOf(USED_COLUMN) }
+  return {
+    columns: names.length,
+    busyAt: names.indexOf(busy[0]),
+    toPercent: busy[1],
+    usedAt: names.indexOf(USED_COLUMN),
+  }
 }
 
 /** What was measured, or why nothing was. */

@@ -35,19 +35,31 @@ export const gavel: Importer = {
     { name: 'arrival_s', isRequired: true, becomes: '`at`' },
     { name: 'duration_s_v100', isRequired: true, becomes: 'the residence' },
     { name: 'vc', isRequired: false, becomes: '`owner`; `priority` by `--priority-map`, else P2' },
-    { name: 'duration_extrapolated', isRequired: false, becomes: '1 is counted: the duration was never measured at that number of GPUs' },
+    {
+      name: 'duration_extrapolated',
+      isRequired: false,
+      becomes: '1 is counted: the duration was never measured at that number of GPUs',
+    },
     { name: 'model, total_steps', isRequired: false, becomes: 'nothing' },
   ],
   dropped: { ...RESIDENCE_REASONS, no_gpu: 'gpus is 0' },
   ignored: {},
   adjusted: { duration_extrapolated: 'its duration is extrapolated, says the source' },
   publicData: [
-    { name: 'Gavel, msr traces', licence: 'MIT; arrivals CC-BY-4.0', where: 'github.com/stanford-futuredata/gavel, scheduler/traces/msr' },
+    {
+      name: 'Gavel, msr traces',
+      licence: 'MIT; arrivals CC-BY-4.0',
+      where: 'github.com/stanford-futuredata/gavel, scheduler/traces/msr',
+    },
   ],
   read: readJobs,
 }
 
-async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readJobs(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   log.synthesise('vram_mib')
   for await (const row of readCsv(source, COLUMNS, log)) {
     const gpus = wholeCell(row, 'gpus', 0, MAX_TASK_GPUS, log)
@@ -63,6 +75,16 @@ async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportL
     if (id === null || at === null || ms === null) continue
     const { vc, duration_extrapolated: isExtrapolated } = row.cells
     if (Number(isExtrapolated) === 1) log.adjust('duration_extrapolated')
-    yield plainTask({ id, at, gpus, priority: priorityOf([vc], options), owner: ownerOf(vc), work: { kind: 'residence', ms } }, options)
+    yield plainTask(
+      {
+        id,
+        at,
+        gpus,
+        priority: priorityOf([vc], options),
+        owner: ownerOf(vc),
+        work: { kind: 'residence', ms },
+      },
+      options,
+    )
   }
 }

@@ -1,6 +1,14 @@
 import { type SourceEvent, sourceEvents } from '../event-source.ts'
 import type { FileBytes } from '../file-bytes.ts'
-import { type ImportedTask, type Importer, type ImportLog, type ImportOptions, MAX_TASK_GPUS, ownerOf, plainTask } from '../importer.ts'
+import {
+  type ImportedTask,
+  type Importer,
+  type ImportLog,
+  type ImportOptions,
+  MAX_TASK_GPUS,
+  ownerOf,
+  plainTask,
+} from '../importer.ts'
 import { ObservedTask } from '../observed-task.ts'
 import { dateTimeOf } from '../source-values.ts'
 
@@ -22,7 +30,8 @@ export const headroom: Importer = {
     {
       name: 'task_residency, swap_in_decided',
       isRequired: false,
-      becomes: 'idle from swapping_out until it asked to return; what it waited after that is no work and no idleness',
+      becomes:
+        'idle from swapping_out until it asked to return; what it waited after that is no work and no idleness',
     },
     { name: 'task_returned', isRequired: false, becomes: 'the attempt came to nothing: work begins anew' },
     { name: 'task_finished', isRequired: true, becomes: 'the end of its work, whatever the state' },
@@ -47,7 +56,11 @@ export const headroom: Importer = {
   read: readEvents,
 }
 
-async function* readEvents(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readEvents(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   const open = new Map<string, ObservedTask>()
   let lastSeq = 0
   for await (const event of sourceEvents(source)) {
@@ -124,7 +137,10 @@ function finished(
       priority: task.priority,
       noswap: task.noswap,
       owner: task.owner === null ? null : ownerOf(task.owner),
-      work: options.activityModel === undefined ? { kind: 'phases', phases: work.phases } : { kind: 'residence', ms: work.ms },
+      work:
+        options.activityModel === undefined
+          ? { kind: 'phases', phases: work.phases }
+          : { kind: 'residence', ms: work.ms },
     },
     options,
   )

@@ -28,7 +28,8 @@ export const helios: Importer = {
   licence: 'CC-BY-4.0',
   origin: 'SenseTime Helios (HeliosData)',
   options: [],
-  about: 'Job logs of the four Helios clusters of 2020: CSV, one job a row, local times (UTC+8, no summer time).',
+  about:
+    'Job logs of the four Helios clusters of 2020: CSV, one job a row, local times (UTC+8, no summer time).',
   columns: [
     { name: 'job_id', isRequired: true, becomes: '`id`' },
     { name: 'gpu_num', isRequired: true, becomes: '`gpus`' },
@@ -41,7 +42,11 @@ export const helios: Importer = {
     { name: 'cpu_num, node_num, queue', isRequired: false, becomes: 'nothing' },
   ],
   dropped: { ...RESIDENCE_REASONS, no_gpu: 'gpu_num is 0', never_started: 'it has no start_time' },
-  ignored: { cpu: 'it had CPUs', several_nodes: 'it was spread over nodes', vc: 'it was bound to a virtual cluster' },
+  ignored: {
+    cpu: 'it had CPUs',
+    several_nodes: 'it was spread over nodes',
+    vc: 'it was bound to a virtual cluster',
+  },
   adjusted: {},
   publicData: [
     {
@@ -53,7 +58,11 @@ export const helios: Importer = {
   read: readJobs,
 }
 
-async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readJobs(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   log.synthesise('vram_mib')
   for await (const row of readCsv(source, COLUMNS, log)) {
     const gpus = wholeCell(row, 'gpu_num', 0, MAX_TASK_GPUS, log)
@@ -70,7 +79,17 @@ async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportL
     if (Number(cpus) > 0) log.ignore('cpu')
     if (Number(nodes) > 1) log.ignore('several_nodes')
     if (!isNothing(vc)) log.ignore('vc')
-    yield plainTask({ id, at, gpus, priority: priorityOf([vc], options), owner: ownerOf(user), work: { kind: 'residence', ms } }, options)
+    yield plainTask(
+      {
+        id,
+        at,
+        gpus,
+        priority: priorityOf([vc], options),
+        owner: ownerOf(user),
+        work: { kind: 'residence', ms },
+      },
+      options,
+    )
   }
 }
 

@@ -24,10 +24,22 @@ export const nvidiaSmi: Importer = {
     'Samples of GPUs: `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used --format=csv -l 1`, a sample of a GPU a row, with units or without. A task is what holds VRAM on one GPU: a job on several GPUs is as many tasks.',
   columns: [
     { name: 'timestamp', isRequired: true, becomes: 'time; local' },
-    { name: 'index', isRequired: true, becomes: 'the GPU; `id` is this and a number. Also uuid or pci.bus_id' },
+    {
+      name: 'index',
+      isRequired: true,
+      becomes: 'the GPU; `id` is this and a number. Also uuid or pci.bus_id',
+    },
     { name: 'uuid, pci.bus_id', isRequired: false, becomes: 'the GPU, where there is no index' },
-    { name: 'utilization.gpu', isRequired: true, becomes: 'above `--busy-above` (0 %) GPU work from this sample to the next, else idle' },
-    { name: 'memory.used', isRequired: false, becomes: 'above `--vram-above-mib` (1024) a task is there; `vram_mib` is the most of it' },
+    {
+      name: 'utilization.gpu',
+      isRequired: true,
+      becomes: 'above `--busy-above` (0 %) GPU work from this sample to the next, else idle',
+    },
+    {
+      name: 'memory.used',
+      isRequired: false,
+      becomes: 'above `--vram-above-mib` (1024) a task is there; `vram_mib` is the most of it',
+    },
   ],
   dropped: { ...SAMPLE_REASONS, no_gpu_name: 'it does not say of which GPU' },
   ignored: {},
@@ -36,7 +48,11 @@ export const nvidiaSmi: Importer = {
   read: readSamples,
 }
 
-async function* readSamples(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readSamples(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   const gpus = new SampledGpus(options, log)
   let knowsVram = true
   for await (const row of readCsv(source, COLUMNS, log, { nameOf })) {

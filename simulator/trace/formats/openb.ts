@@ -17,7 +17,15 @@ import { modelsOf, readOpenbNodes } from '../openb-fleet.ts'
 import { TraceError } from '../trace-error.ts'
 import { smallestVramMib, withDefaultVram } from '../vram-map.ts'
 
-const REQUIRED = ['name', 'num_gpu', 'gpu_milli', 'gpu_spec', 'qos', 'creation_time', 'deletion_time'] as const
+const REQUIRED = [
+  'name',
+  'num_gpu',
+  'gpu_milli',
+  'gpu_spec',
+  'qos',
+  'creation_time',
+  'deletion_time',
+] as const
 const OPTIONAL = ['cpu_milli', 'memory_mib'] as const
 type Column = (typeof REQUIRED)[number] | (typeof OPTIONAL)[number]
 
@@ -53,20 +61,34 @@ export const openb: Importer = {
     {
       name: 'gpu_milli',
       isRequired: true,
-      becomes: '`vram_mib` = floor(gpu_milli × (V − reserve) ÷ 1000); 1000 also makes `gpu_mode` exclusive. The reserve is `--reserve-mib`',
+      becomes:
+        '`vram_mib` = floor(gpu_milli × (V − reserve) ÷ 1000); 1000 also makes `gpu_mode` exclusive. The reserve is `--reserve-mib`',
     },
     {
       name: 'gpu_spec',
       isRequired: true,
-      becomes: 'V: the smallest VRAM among its models (`--vram-map`), else of the fleet (`--nodes`), else `--vram-mib`, else 16384',
+      becomes:
+        'V: the smallest VRAM among its models (`--vram-map`), else of the fleet (`--nodes`), else `--vram-mib`, else 16384',
     },
-    { name: 'qos', isRequired: true, becomes: '`priority`: LS and Guaranteed P0, others P2; `--priority-map` goes by this word' },
+    {
+      name: 'qos',
+      isRequired: true,
+      becomes: '`priority`: LS and Guaranteed P0, others P2; `--priority-map` goes by this word',
+    },
     { name: 'creation_time', isRequired: true, becomes: '`at`' },
-    { name: 'deletion_time', isRequired: true, becomes: 'the end of the residence, which lasts at least 1 s' },
+    {
+      name: 'deletion_time',
+      isRequired: true,
+      becomes: 'the end of the residence, which lasts at least 1 s',
+    },
     { name: 'cpu_milli, memory_mib', isRequired: false, becomes: 'nothing' },
   ],
   dropped: { no_gpu: 'num_gpu is 0' },
-  ignored: { gpu_spec: 'the pod wanted certain models', cpu: 'it wanted CPU', host_memory: 'it wanted host memory' },
+  ignored: {
+    gpu_spec: 'the pod wanted certain models',
+    cpu: 'it wanted CPU',
+    host_memory: 'it wanted host memory',
+  },
   adjusted: {
     shorter_than_1s_to_1s: 'it was there for less than 1 s',
     deletion_before_creation_to_1s: 'its end stands before its beginning',
@@ -81,7 +103,11 @@ export const openb: Importer = {
   read: readPods,
 }
 
-async function* readPods(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readPods(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   const vramOfPod = await podVram(source.file, options, log)
   log.synthesise('vram_mib')
   for await (const row of readCsv(source, { required: REQUIRED, optional: OPTIONAL }, log)) {
@@ -92,7 +118,15 @@ async function* readPods(source: FileBytes, options: ImportOptions, log: ImportL
     const { qos, gpu_spec: gpuSpec } = row.cells
     const vramMib = Math.max(1, Math.floor((gpuMilli * vramOfPod(gpuSpec, row.line)) / WHOLE_GPU_MILLI))
     const priority = priorityOf([qos], options, PRIORITY_OF_QOS.get(qos))
-    yield plainTask({ ...pod, vram_mib: vramMib, gpu_mode: gpuMilli === WHOLE_GPU_MILLI ? 'exclusive' : 'shared', priority }, options)
+    yield plainTask(
+      {
+        ...pod,
+        vram_mib: vramMib,
+        gpu_mode: gpuMilli === WHOLE_GPU_MILLI ? 'exclusive' : 'shared',
+        priority,
+      },
+      options,
+    )
   }
 }
 
@@ -134,7 +168,11 @@ function noteConstraints(row: CsvRow<Column>, log: ImportLog): void {
 }
 
 /** VRAM that a whole GPU offers to a pod with that gpu_spec: V - reserve. */
-async function podVram(file: string, options: ImportOptions, log: ImportLog): Promise<(gpuSpec: string, line: number) => Mib> {
+async function podVram(
+  file: string,
+  options: ImportOptions,
+  log: ImportLog,
+): Promise<(gpuSpec: string, line: number) => Mib> {
   const vramMap = withDefaultVram(options.vramMap)
   const reserveMib = options.reserveMib ?? DEFAULT_RESERVE_MIB
   const offered = (vramMib: Mib): Mib => {

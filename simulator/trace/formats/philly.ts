@@ -36,7 +36,11 @@ export const philly: Importer = {
     },
     { name: 'user', isRequired: false, becomes: '`owner`' },
     { name: 'vc', isRequired: false, becomes: '`priority` by `--priority-map`; else P2' },
-    { name: 'status', isRequired: false, becomes: 'nothing: what failed or was killed held its GPUs as well' },
+    {
+      name: 'status',
+      isRequired: false,
+      becomes: 'nothing: what failed or was killed held its GPUs as well',
+    },
   ],
   dropped: {
     ...RESIDENCE_REASONS,
@@ -52,11 +56,21 @@ export const philly: Importer = {
     attempts_joined: 'several attempts count as one run',
     attempts_left_out: 'attempts without a start or an end, or with an end before the start, do not count',
   },
-  publicData: [{ name: 'Philly, 117,325 jobs', licence: 'CC-BY-4.0', where: 'github.com/msr-fiddle/philly-traces, cluster_job_log' }],
+  publicData: [
+    {
+      name: 'Philly, 117,325 jobs',
+      licence: 'CC-BY-4.0',
+      where: 'github.com/msr-fiddle/philly-traces, cluster_job_log',
+    },
+  ],
   read: readJobs,
 }
 
-async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readJobs(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   log.synthesise('vram_mib')
   for await (const { text } of jsonElements(source)) {
     log.row()
@@ -73,7 +87,10 @@ async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportL
     if (attempts.used > 1) log.adjust('attempts_joined')
     if (attempts.unused > 0) log.adjust('attempts_left_out')
     const priority = priorityOf([vc], options)
-    yield plainTask({ id, at, gpus: attempts.gpus, priority, owner: ownerOf(user), work: { kind: 'residence', ms } }, options)
+    yield plainTask(
+      { id, at, gpus: attempts.gpus, priority, owner: ownerOf(user), work: { kind: 'residence', ms } },
+      options,
+    )
   }
 }
 

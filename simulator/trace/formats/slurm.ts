@@ -43,10 +43,18 @@ export const slurm: Importer = {
   about:
     'Accounting of a Slurm cluster: `sacct -P --allusers --format=JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocTRES,State`, one job a row. Times are local, or seconds where SLURM_TIME_FORMAT=%s.',
   columns: [
-    { name: 'JobIDRaw', isRequired: true, becomes: '`id`; else JobID. Tasks of an array have one each (`123_4`)' },
+    {
+      name: 'JobIDRaw',
+      isRequired: true,
+      becomes: '`id`; else JobID. Tasks of an array have one each (`123_4`)',
+    },
     { name: 'JobID', isRequired: false, becomes: '`id`, where there is no JobIDRaw' },
     { name: 'Submit', isRequired: true, becomes: '`at`' },
-    { name: 'Eligible', isRequired: false, becomes: '`at`, when it is later: the job had to wait for another one or for its time' },
+    {
+      name: 'Eligible',
+      isRequired: false,
+      becomes: '`at`, when it is later: the job had to wait for another one or for its time',
+    },
     {
       name: 'AllocTRES',
       isRequired: true,
@@ -54,8 +62,16 @@ export const slurm: Importer = {
         '`gpus`: gres/gpu=N, else the sum of gres/gpu:TYPE=N; empty: ReqTRES. `vram_mib`: all that a GPU of TYPE offers beside the reserve where `--vram-map` knows it (Slurm gave it away whole), else `--vram-mib`',
     },
     { name: 'ReqTRES', isRequired: false, becomes: 'the same, where there is no AllocTRES' },
-    { name: 'ElapsedRaw', isRequired: true, becomes: 'the residence; else Elapsed (D-HH:MM:SS), else End − Start' },
-    { name: 'Elapsed, Start, End', isRequired: false, becomes: 'the residence, where there is no ElapsedRaw' },
+    {
+      name: 'ElapsedRaw',
+      isRequired: true,
+      becomes: 'the residence; else Elapsed (D-HH:MM:SS), else End − Start',
+    },
+    {
+      name: 'Elapsed, Start, End',
+      isRequired: false,
+      becomes: 'the residence, where there is no ElapsedRaw',
+    },
     { name: 'State', isRequired: false, becomes: 'whether it ran, and whether it has ended' },
     { name: 'User', isRequired: false, becomes: '`owner`' },
     {
@@ -82,7 +98,11 @@ export const slurm: Importer = {
   read: readJobs,
 }
 
-async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readJobs(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   log.synthesise('vram_mib')
   for await (const row of readCsv(source, COLUMNS, log, { delimiter: '|', hasQuotes: false })) {
     const task = readJob(row, options, log)
@@ -150,7 +170,9 @@ function arrivalOf(row: Row, log: ImportLog): { readonly ms: Instant; readonly i
   const submitMs = instantCell(row, 'Submit', log)
   if (submitMs === null) return null
   const eligibleMs = isNothing(row.cells.Eligible) ? null : instantCell(row, 'Eligible', SILENT)
-  return eligibleMs !== null && eligibleMs > submitMs ? { ms: eligibleMs, isEligible: true } : { ms: submitMs, isEligible: false }
+  return eligibleMs !== null && eligibleMs > submitMs
+    ? { ms: eligibleMs, isEligible: true }
+    : { ms: submitMs, isEligible: false }
 }
 
 const SILENT = { drop: (): void => {} }
@@ -181,11 +203,21 @@ function timeOf(row: Row, log: ImportLog): DurationMs | null {
 function elapsedOf(text: string): DurationMs | null {
   const match = /^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})(\.\d+)?$/.exec(text)
   if (match === null) return null
-  const [days, hours, minutes, seconds] = match.slice(1, 5).map((part) => Number(part ?? 0)) as [number, number, number, number]
-  return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + Math.trunc(Number(match[5] ?? 0) * 1000)
+  const [days, hours, minutes, seconds] = match.slice(1, 5).map((part) => Number(part ?? 0)) as [
+    number,
+    number,
+    number,
+    number,
+  ]
+  return (
+    (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + Math.trunc(Number(match[5] ?? 0) * 1000)
+  )
 }
 
-function vramOf(types: readonly string[], { vramMap, reserveMib = DEFAULT_RESERVE_MIB }: ImportOptions): { readonly vram_mib?: Mib } {
+function vramOf(
+  types: readonly string[],
+  { vramMap, reserveMib = DEFAULT_RESERVE_MIB }: ImportOptions,
+): { readonly vram_mib?: Mib } {
   const known = withDefaultVram(vramMap)
   const sizes = types.flatMap((type) => known.get(type) ?? known.get(type.toUpperCase()) ?? [])
   return sizes.length === 0 ? {} : { vram_mib: Math.max(1, Math.min(...sizes) - reserveMib) }

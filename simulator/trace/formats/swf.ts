@@ -1,6 +1,14 @@
 import { wholeOf } from '../csv-cells.ts'
 import type { FileBytes } from '../file-bytes.ts'
-import { type ImportedTask, type Importer, type ImportLog, type ImportOptions, MAX_TASK_GPUS, plainTask, priorityOf } from '../importer.ts'
+import {
+  type ImportedTask,
+  type Importer,
+  type ImportLog,
+  type ImportOptions,
+  MAX_TASK_GPUS,
+  plainTask,
+  priorityOf,
+} from '../importer.ts'
 import { textLines } from '../line-blocks.ts'
 import { RESIDENCE_REASONS, residenceOf } from '../residence.ts'
 import { numberOf, unitsToMs } from '../source-values.ts'
@@ -32,7 +40,11 @@ export const swf: Importer = {
       isRequired: true,
       becomes: '`gpus` = processors ÷ `--procs-per-gpu`, rounded up; requested (8) where it is −1',
     },
-    { name: 'status (11)', isRequired: true, becomes: '2 to 4 are parts of a job that has a line of its own' },
+    {
+      name: 'status (11)',
+      isRequired: true,
+      becomes: '2 to 4 are parts of a job that has a line of its own',
+    },
     { name: 'user (12)', isRequired: true, becomes: '`owner` `user-N`' },
     {
       name: 'queue (15), partition (16)',
@@ -69,7 +81,11 @@ export const swf: Importer = {
   read: readJobs,
 }
 
-async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readJobs(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   log.synthesise('vram_mib')
   for await (const { text } of textLines(source)) {
     if (text.startsWith(';') || text.startsWith('\u{feff};')) continue

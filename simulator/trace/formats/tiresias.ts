@@ -1,7 +1,14 @@
 import { secondsCell, textCell, wholeCell } from '../csv-cells.ts'
 import { readCsv } from '../csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
-import { type ImportedTask, type Importer, type ImportLog, type ImportOptions, MAX_TASK_GPUS, plainTask } from '../importer.ts'
+import {
+  type ImportedTask,
+  type Importer,
+  type ImportLog,
+  type ImportOptions,
+  MAX_TASK_GPUS,
+  plainTask,
+} from '../importer.ts'
 
 const REQUIRED = ['job_id', 'num_gpu', 'submit_time', 'duration'] as const
 
@@ -23,14 +30,28 @@ export const tiresias: Importer = {
     { name: 'duration', isRequired: true, becomes: 'the residence' },
     { name: 'iterations, model_name, interval', isRequired: false, becomes: 'nothing' },
   ],
-  dropped: { no_gpu: 'num_gpu is 0', zero_duration: 'duration is 0', bad_duration: 'duration is negative, or no number' },
+  dropped: {
+    no_gpu: 'num_gpu is 0',
+    zero_duration: 'duration is 0',
+    bad_duration: 'duration is negative, or no number',
+  },
   ignored: {},
   adjusted: {},
-  publicData: [{ name: 'Tiresias, 60 jobs', licence: 'Apache-2.0', where: 'github.com/SymbioticLab/Tiresias, simulator/60_job.csv' }],
+  publicData: [
+    {
+      name: 'Tiresias, 60 jobs',
+      licence: 'Apache-2.0',
+      where: 'github.com/SymbioticLab/Tiresias, simulator/60_job.csv',
+    },
+  ],
   read: readJobs,
 }
 
-async function* readJobs(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+async function* readJobs(
+  source: FileBytes,
+  options: ImportOptions,
+  log: ImportLog,
+): AsyncGenerator<ImportedTask> {
   log.synthesise('vram_mib')
   for await (const row of readCsv(source, { required: REQUIRED }, log)) {
     const gpus = wholeCell(row, 'num_gpu', 0, MAX_TASK_GPUS, log)

@@ -14,7 +14,8 @@ export interface Load {
 export function requestBytes(method: string, path: string, body: unknown = undefined): Buffer {
   const text = body === undefined ? '' : JSON.stringify(body)
   const head = [`${method} ${path} HTTP/1.1`, 'Host: 127.0.0.1']
-  if (body !== undefined) head.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(text)}`)
+  if (body !== undefined)
+    head.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(text)}`)
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`)
 }
 
@@ -29,7 +30,9 @@ export async function answersPerSecond(load: Load): Promise<number> {
     if (!isOver) setImmediate(stayAwake)
   }
   stayAwake()
-  const counts = await Promise.all(Array.from({ length: load.connections }, () => keepAsking(load, startedAt + load.forMs)))
+  const counts = await Promise.all(
+    Array.from({ length: load.connections }, () => keepAsking(load, startedAt + load.forMs)),
+  )
   isOver = true
   return (1000 * counts.reduce((sum, count) => sum + count, 0)) / (performance.now() - startedAt)
 }

@@ -23,7 +23,13 @@ const PAGES = [
   '/tasks?state=running&limit=50',
   '/tasks?priority=2&limit=50',
 ]
-const LISTS = ['/tasks?limit=200', '/tasks?state=pending&limit=200', '/tasks?state=running&limit=200', '/events?limit=200', '/tasks']
+const LISTS = [
+  '/tasks?limit=200',
+  '/tasks?state=pending&limit=200',
+  '/tasks?state=running&limit=200',
+  '/events?limit=200',
+  '/tasks',
+]
 /** One of them fills a GPU. */
 const TASK = { vram_mib: 38_000, noswap: 1, command: ['serve'] }
 const FLEET = `scenario: crowded
@@ -57,7 +63,9 @@ export async function measureCrowded(): Promise<readonly Reading<RestMeasure>[]>
     const at = (share: number): number => sorted[Math.floor(share * sorted.length)] ?? NaN
     const posts = `${inShort(answered / (LOAD_MS / 1000))} POST/s answered${refused > 0 ? `, ${refused} refused` : ''}`
     const sizes = await Promise.all(
-      LISTS.map(async (path) => (await (await fetch(`${cluster.url}/api/v1${path}`)).arrayBuffer()).byteLength),
+      LISTS.map(
+        async (path) => (await (await fetch(`${cluster.url}/api/v1${path}`)).arrayBuffer()).byteLength,
+      ),
     )
     return [
       {
@@ -65,7 +73,11 @@ export async function measureCrowded(): Promise<readonly Reading<RestMeasure>[]>
         value: at(0.99),
         note: `p50 ${at(0.5).toFixed(1)} ms of ${took.length} pages; ${posts}, ${NODES} heartbeats/s, ${PENDING} pending`,
       },
-      { name: 'list_bytes', value: Math.max(...sizes), note: LISTS.map((path, i) => `${path} ${sizes[i]}`).join(', ') },
+      {
+        name: 'list_bytes',
+        value: Math.max(...sizes),
+        note: LISTS.map((path, i) => `${path} ${sizes[i]}`).join(', '),
+      },
     ]
   } finally {
     await cluster.controller.end('SIGTERM')
@@ -78,15 +90,25 @@ async function fill(cluster: LiveCluster): Promise<void> {
   const port = Number(new URL(cluster.url).port)
   await until(
     'the servers are up',
-    async () => (await cluster.get<{ readonly nodes: { readonly up: number } }>('/summary')).nodes.up >= NODES,
+    async () =>
+      (await cluster.get<{ readonly nodes: { readonly up: number } }>('/summary')).nodes.up >= NODES,
     UP_WITHIN_MS,
   )
-  const load = { port, request: requestBytes('POST', '/api/v1/tasks', TASK), status: 201, connections: 64, forMs: 1_000 }
-  while ((await cluster.get<Summary>('/summary')).tasks.by_list.pending < PENDING) await answersPerSecond(load)
+  const load = {
+    port,
+    request: requestBytes('POST', '/api/v1/tasks', TASK),
+    status: 201,
+    connections: 64,
+    forMs: 1_000,
+  }
+  while ((await cluster.get<Summary>('/summary')).tasks.by_list.pending < PENDING)
+    await answersPerSecond(load)
 }
 
 /** An open loop: so many a second whether they are answered or not. */
-function submitSteadily(url: string): { end(): Promise<{ readonly answered: number; readonly refused: number }> } {
+function submitSteadily(url: string): {
+  end(): Promise<{ readonly answered: number; readonly refused: number }>
+} {
   const agent = new Agent({ keepAlive: true, maxSockets: 256 })
   const body = JSON.stringify(TASK)
   let [sent, answered, refused] = [0, 0, 0]

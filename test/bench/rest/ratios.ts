@@ -14,11 +14,22 @@ const TASK = { name: 'bench', vram_mib: 8192, labels: { team: 'a' }, command: ['
 
 export async function measureRatios(): Promise<readonly Reading<RestMeasure>[]> {
   const cluster = await LiveCluster.start()
-  const bare = await startBare({ get: await bodyOf(cluster, '/config'), post: JSON.stringify(await cluster.send('POST', '/tasks', TASK)) })
+  const bare = await startBare({
+    get: await bodyOf(cluster, '/config'),
+    post: JSON.stringify(await cluster.send('POST', '/tasks', TASK)),
+  })
   try {
     const port = Number(new URL(cluster.url).port)
-    const get = await ratioOf('get_config_ratio', { port, request: requestBytes('GET', '/api/v1/config'), status: 200 }, bare.port)
-    const post = await ratioOf('post_task_ratio', { port, request: requestBytes('POST', '/api/v1/tasks', TASK), status: 201 }, bare.port)
+    const get = await ratioOf(
+      'get_config_ratio',
+      { port, request: requestBytes('GET', '/api/v1/config'), status: 200 },
+      bare.port,
+    )
+    const post = await ratioOf(
+      'post_task_ratio',
+      { port, request: requestBytes('POST', '/api/v1/tasks', TASK), status: 201 },
+      bare.port,
+    )
     return [post, get]
   } finally {
     bare.end()
@@ -31,7 +42,8 @@ async function ratioOf(
   ours: Pick<Load, 'port' | 'request' | 'status'>,
   barePort: number,
 ): Promise<Reading<RestMeasure>> {
-  const rate = (port: number, forMs: number) => answersPerSecond({ ...ours, port, connections: CONNECTIONS, forMs })
+  const rate = (port: number, forMs: number) =>
+    answersPerSecond({ ...ours, port, connections: CONNECTIONS, forMs })
   await rate(ours.port, WARM_UP_MS)
   await rate(barePort, WARM_UP_MS)
   const ratios: number[] = []

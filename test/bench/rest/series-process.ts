@@ -110,7 +110,9 @@ async function measureKept(): Promise<readonly Reading<RestMeasure>[]> {
   const restoredMs = cpuMsSince(beforeCpu)
   const bytes = memoryBytes() - before
   const reach = (kind: TableKind) =>
-    series.tables[kind].tiers.map((tier) => `${((tier.length * tier.slotMs) / 3_600_000).toFixed(1)} h`).join(', ')
+    series.tables[kind].tiers
+      .map((tier) => `${((tier.length * tier.slotMs) / 3_600_000).toFixed(1)} h`)
+      .join(', ')
   console.log(
     `kept of nodes: ${reach('node')}; of GPUs: ${reach('gpu')}; of the cluster: ${reach('cluster')}; accounted ${(series.bytes / MIB).toFixed(0)} MiB; on disk ${(sizeOf(dir) / MIB).toFixed(0)} MiB; read back in ${restoredMs.toFixed(0)} ms of this thread`,
   )
@@ -155,8 +157,10 @@ function change(values: Float64Array, scopes: number, slotMs: number, kind: Tabl
     set(COLUMN.compute, 2 * knownMs * random())
     set(COLUMN.readings, readingsIn)
     set(COLUMN.vramReadings, readingsIn)
-    for (const column of [COLUMN.physical, COLUMN.effective, COLUMN.limit]) set(column, 81_920 * gpus * readingsIn)
-    for (const column of [COLUMN.resident, COLUMN.committed, COLUMN.swapped]) set(column, 81_920 * gpus * readingsIn * random())
+    for (const column of [COLUMN.physical, COLUMN.effective, COLUMN.limit])
+      set(column, 81_920 * gpus * readingsIn)
+    for (const column of [COLUMN.resident, COLUMN.committed, COLUMN.swapped])
+      set(column, 81_920 * gpus * readingsIn * random())
     set(COLUMN.foreign, 500 * gpus * readingsIn)
     const swaps = random() < 0.01 * readingsIn * gpus ? Math.ceil(3 * random()) : 0
     for (const column of [COLUMN.swapOuts, COLUMN.swapIns]) set(column, swaps)
@@ -195,9 +199,13 @@ async function askAll(series: Series): Promise<readonly Reading<RestMeasure>[]> 
       took.push(performance.now() - before)
       if (answer.status !== 200) throw new Error(text)
       bytes = text.length
-      const { x, series: lines } = JSON.parse(text) as { x: number[]; series: { values: (number | null)[] }[] }
+      const { x, series: lines } = JSON.parse(text) as {
+        x: number[]
+        series: { values: (number | null)[] }[]
+      }
       points = x.length
-      if (!lines.every(({ values }) => values.some((value) => value !== null))) throw new Error(`${query} answers with nothing`)
+      if (!lines.every(({ values }) => values.some((value) => value !== null)))
+        throw new Error(`${query} answers with nothing`)
     }
     return {
       name,
@@ -205,7 +213,8 @@ async function askAll(series: Series): Promise<readonly Reading<RestMeasure>[]> 
       note: `median of ${ASKED}, ${points} points, ${(bytes / 1000).toFixed(0)} kB; the longest ${Math.max(...took).toFixed(0)} ms`,
     }
   }
-  const parts = 'utilization_percent,starvation_percent,starvation_queue_percent,starvation_swap_percent,starvation_compute_percent'
+  const parts =
+    'utilization_percent,starvation_percent,starvation_queue_percent,starvation_swap_percent,starvation_compute_percent'
   const answers = [
     await ask('series_week_cluster_ms', `names=${parts}&from=-7d&max_points=1008`),
     await ask(

@@ -38,8 +38,10 @@ export async function measureSimulating(): Promise<readonly Reading<RestMeasure>
       if (state !== 'running') throw new Error(`the simulation is ${state}: ${reason}`)
       await fetch(`${cluster.url}/api/v1/simulations/${id}`, { method: 'DELETE' })
     }
-    const at = (took: readonly number[], share: number): number => [...took].sort((a, b) => a - b)[Math.floor(share * took.length)] ?? NaN
-    const shown = (took: readonly number[]): string => `p50 ${at(took, 0.5).toFixed(2)} ms, p99 ${at(took, 0.99).toFixed(2)} ms`
+    const at = (took: readonly number[], share: number): number =>
+      [...took].sort((a, b) => a - b)[Math.floor(share * took.length)] ?? NaN
+    const shown = (took: readonly number[]): string =>
+      `p50 ${at(took, 0.5).toFixed(2)} ms, p99 ${at(took, 0.99).toFixed(2)} ms`
     const note = `alone ${shown(alone)}; beside a run ${shown(beside)}; ${alone.length} and ${beside.length} answers in ${ROUNDS} rounds, in turn`
     return [{ name: 'simulating_p99_ratio', value: at(beside, 0.99) / at(alone, 0.99), note }]
   } finally {

@@ -28,11 +28,17 @@ const TASK = JSON.stringify({ vram_mib: 8_000, command: ['true'] })
 
 export async function measureStreams(): Promise<readonly Reading<RestMeasure>[]> {
   const cluster = await LiveCluster.start()
-  const readers = fork(new URL('./stream-readers.ts', import.meta.url), [new URL(cluster.url).port, '/api/v1/events/stream?summary=true'])
+  const readers = fork(new URL('./stream-readers.ts', import.meta.url), [
+    new URL(cluster.url).port,
+    '/api/v1/events/stream?summary=true',
+  ])
   let timer: NodeJS.Timeout | undefined
   try {
     await cluster.startFleet(FLEET, '--task-time', '1s')
-    await until('the servers are up', async () => (await cluster.nodes()).filter(({ status }) => status === 'up').length === NODES)
+    await until(
+      'the servers are up',
+      async () => (await cluster.nodes()).filter(({ status }) => status === 'up').length === NODES,
+    )
     timer = setInterval(() => void submit(cluster.url), 1000 / TASKS_PER_S)
     await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS))
     const costs: Record<number, number[]> = { 1: [], [MANY]: [] }
@@ -90,6 +96,10 @@ async function lastSeq(cluster: LiveCluster): Promise<number> {
 }
 
 async function submit(url: string): Promise<void> {
-  const answer = await fetch(`${url}/api/v1/tasks`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: TASK })
+  const answer = await fetch(`${url}/api/v1/tasks`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: TASK,
+  })
   await answer.arrayBuffer()
 }

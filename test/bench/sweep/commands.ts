@@ -15,15 +15,23 @@ export function timedHeadroom(args: readonly string[]): { readonly wallS: number
     encoding: 'utf8',
     maxBuffer: 1 << 28,
   })
-  if (status !== 0) throw new Error(`headroom ${args.join(' ')}: ${stderr.trim().split('\n').at(-1) ?? `exit code ${status}`}`)
+  if (status !== 0)
+    throw new Error(
+      `headroom ${args.join(' ')}: ${stderr.trim().split('\n').at(-1) ?? `exit code ${status}`}`,
+    )
   return { wallS: (performance.now() - startedAt) / 1000, stdout }
 }
 
 /** All of them at once: wall seconds until the last has ended. Throws when one fails. */
 export async function timedTogether(commands: ReadonlyArray<readonly string[]>): Promise<number> {
   const startedAt = performance.now()
-  const children = commands.map((args) => spawn(process.execPath, [...COMMAND, ...args], { cwd: ROOT, stdio: 'ignore' }))
-  const codes = await Promise.all(children.map(async (child) => (await once(child, 'exit'))[0] as number | null))
-  if (codes.some((code) => code !== 0)) throw new Error(`headroom ${commands[0]?.join(' ')}: exit codes ${codes.join(', ')}`)
+  const children = commands.map((args) =>
+    spawn(process.execPath, [...COMMAND, ...args], { cwd: ROOT, stdio: 'ignore' }),
+  )
+  const codes = await Promise.all(
+    children.map(async (child) => (await once(child, 'exit'))[0] as number | null),
+  )
+  if (codes.some((code) => code !== 0))
+    throw new Error(`headroom ${commands[0]?.join(' ')}: exit codes ${codes.join(', ')}`)
   return (performance.now() - startedAt) / 1000
 }

@@ -21,20 +21,50 @@ workload:
 export function measureOpenbSweep(): Promise<readonly Reading<SweepMeasure>[]> {
   const data = resolve(ROOT, process.env['HEADROOM_SHARED'] ?? '../shared', 'data')
   const [pods, nodes] = [join(data, 'openb_pod_list_default.csv'), join(data, 'openb_node_list_gpu_node.csv')]
-  if (!existsSync(pods)) return Promise.resolve([{ name: 'sweep_openb_s', value: 'skipped', note: `there is no ${pods}` }])
+  if (!existsSync(pods))
+    return Promise.resolve([{ name: 'sweep_openb_s', value: 'skipped', note: `there is no ${pods}` }])
   const folder = mkdtempSync(join(tmpdir(), 'headroom-bench-'))
   try {
-    const [file, trace, out] = [join(folder, 'openb.scenario.yaml'), join(folder, 'openb.trace.jsonl.gz'), join(folder, 'plan')]
+    const [file, trace, out] = [
+      join(folder, 'openb.scenario.yaml'),
+      join(folder, 'openb.trace.jsonl.gz'),
+      join(folder, 'plan'),
+    ]
     writeFileSync(file, SCENARIO)
-    timedHeadroom(['trace', 'import', 'openb', pods, '--nodes', nodes, '--vram-map', 'G2=24576,G3=81920', '-o', trace])
-    const options = ['--overcommit', '0..200:20', '--seeds', '1..5', '--objective', 'queue_wait.p50<=1h', '--out', out]
+    timedHeadroom([
+      'trace',
+      'import',
+      'openb',
+      pods,
+      '--nodes',
+      nodes,
+      '--vram-map',
+      'G2=24576,G3=81920',
+      '-o',
+      trace,
+    ])
+    const options = [
+      '--overcommit',
+      '0..200:20',
+      '--seeds',
+      '1..5',
+      '--objective',
+      'queue_wait.p50<=1h',
+      '--out',
+      out,
+    ]
     const { wallS, stdout } = timedHeadroom(['sim', 'sweep', file, ...options])
     const rows = readFileSync(join(out, 'runs.csv'), 'utf8').trim().split('\n')
-    const submitted = new Set(rows.slice(1).map((row) => row.split(',')[rows[0]?.split(',').indexOf('tasks_submitted') ?? -1]))
+    const submitted = new Set(
+      rows.slice(1).map((row) => row.split(',')[rows[0]?.split(',').indexOf('tasks_submitted') ?? -1]),
+    )
     if (rows.length !== 56 || !submitted.has(String(TASKS)) || submitted.size !== 1)
       throw new Error(`not 55 runs of ${TASKS} tasks: ${[...submitted].join()}`)
-    const sentence = stdout.split('\n').find((line) => /^(Overcommit|No overcommit)/.test(line)) ?? 'no recommendation'
-    return Promise.resolve([{ name: 'sweep_openb_s', value: wallS, note: `55 runs of ${TASKS} tasks; ${sentence}` }])
+    const sentence =
+      stdout.split('\n').find((line) => /^(Overcommit|No overcommit)/.test(line)) ?? 'no recommendation'
+    return Promise.resolve([
+      { name: 'sweep_openb_s', value: wallS, note: `55 runs of ${TASKS} tasks; ${sentence}` },
+    ])
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -24,7 +24,8 @@ workload:
 `
 
 export async function measureSpeedup(): Promise<readonly Reading<SweepMeasure>[]> {
-  if (availableParallelism() < 2) return [{ name: 'sweep_speedup', value: 'skipped', note: 'this machine has one core' }]
+  if (availableParallelism() < 2)
+    return [{ name: 'sweep_speedup', value: 'skipped', note: 'this machine has one core' }]
   const folder = mkdtempSync(join(tmpdir(), 'headroom-bench-'))
   try {
     const rounds: Round[] = []
@@ -33,7 +34,13 @@ export async function measureSpeedup(): Promise<readonly Reading<SweepMeasure>[]
     const limit = median(rounds.map(({ alone, together }) => (2 * alone) / together))
     const shown = rounds.map(({ one, two }) => `${one.toFixed(1)} s and ${two.toFixed(1)} s`).join(', ')
     const ofLimit = `two sweeps that know nothing of each other come to ${limit.toFixed(2)}, this is ${(speedup / limit).toFixed(2)} of that`
-    return [{ name: 'sweep_speedup', value: speedup, note: `${RUNS} runs of two days on 64 GPUs, files and all: ${shown}; ${ofLimit}` }]
+    return [
+      {
+        name: 'sweep_speedup',
+        value: speedup,
+        note: `${RUNS} runs of two days on 64 GPUs, files and all: ${shown}; ${ofLimit}`,
+      },
+    ]
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -54,7 +61,19 @@ async function roundIn(folder: string): Promise<Round> {
   const file = join(folder, 'speedup.scenario.yaml')
   writeFileSync(file, SCENARIO)
   const sweep = (seeds: string, jobs: number, out: string): readonly string[] => {
-    return ['sim', 'sweep', file, '--overcommit', '0..100:10', '--seeds', seeds, '--jobs', String(jobs), '--out', join(folder, out)]
+    return [
+      'sim',
+      'sweep',
+      file,
+      '--overcommit',
+      '0..100:10',
+      '--seeds',
+      seeds,
+      '--jobs',
+      String(jobs),
+      '--out',
+      join(folder, out),
+    ]
   }
   return {
     one: timedHeadroom(sweep('1..5', 1, 'one')).wallS,

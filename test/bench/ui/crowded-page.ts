@@ -17,7 +17,11 @@ const ROUNDS = 7
 const SLOWED = 4
 const WATCHED_MS = 40_000
 /** One of them fills a GPU. They end one after the other: some 50 a second, and as many are started. */
-const taskFor = (seconds: number) => ({ vram_mib: 38_000, noswap: 1, command: ['headroom', 'work', `busy=${seconds}s`] })
+const taskFor = (seconds: number) => ({
+  vram_mib: 38_000,
+  noswap: 1,
+  command: ['headroom', 'work', `busy=${seconds}s`],
+})
 const SHORTEST_S = 15
 const LENGTHS = 300
 /** So long tasks of one length are sent while GPUs are free: the first 10,000, which start at once, have many. */
@@ -38,7 +42,10 @@ interface Summary {
 
 export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[]> {
   // NODE_OPTIONS for the controller alone: --cpu-prof.
-  const env = { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, NODE_OPTIONS: process.env['CONTROLLER_NODE_OPTIONS'] ?? '' }
+  const env = {
+    CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST,
+    NODE_OPTIONS: process.env['CONTROLLER_NODE_OPTIONS'] ?? '',
+  }
   const cluster = await LiveCluster.start(env)
   const browser = await TestBrowser.start()
   try {
@@ -52,10 +59,22 @@ export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[
     const [list, tile] = [middle(lists), middle(tiles)]
     const { pending } = (await cluster.get<Summary>('/summary')).tasks.by_list
     return [
-      { name: 'first_page_ms', value: list.ms, note: `${pending} tasks wait; nothing cached; ${spread(lists)}` },
+      {
+        name: 'first_page_ms',
+        value: list.ms,
+        note: `${pending} tasks wait; nothing cached; ${spread(lists)}`,
+      },
       { name: 'page_rows', value: Math.max(...lists.map(({ rows }) => rows)), note: 'in the document' },
-      { name: 'first_tile_ms', value: tile.ms, note: `CPU ${SLOWED} × slower, nothing cached; ${spread(tiles)}` },
-      { name: 'first_script_kib', value: tile.scriptBytes / 1024, note: 'as they came over the wire, with the shared worker' },
+      {
+        name: 'first_tile_ms',
+        value: tile.ms,
+        note: `CPU ${SLOWED} × slower, nothing cached; ${spread(tiles)}`,
+      },
+      {
+        name: 'first_script_kib',
+        value: tile.scriptBytes / 1024,
+        note: 'as they came over the wire, with the shared worker',
+      },
       {
         name: 'tick_ms',
         value: Math.max(...perSecondMs),

@@ -48,7 +48,8 @@ export class FastFeed {
   }
 
   async #look(): Promise<void> {
-    const get = async <T>(path: string): Promise<T> => (await (await fetch(new URL(`/api/v1${path}`, this.#upstream))).json()) as T
+    const get = async <T>(path: string): Promise<T> =>
+      (await (await fetch(new URL(`/api/v1${path}`, this.#upstream))).json()) as T
     this.#summary = await get<SummaryBody>('/summary')
     this.#events = (await get<EventPage>('/events?order=newest&limit=200')).items
     this.#seq = Math.max(this.#seq, this.#summary.revision)
@@ -78,7 +79,13 @@ export class FastFeed {
       return
     }
     const { hostname, port, host } = this.#upstream
-    const options = { hostname, port, path: asked.url, method: asked.method, headers: { ...asked.headers, host } }
+    const options = {
+      hostname,
+      port,
+      path: asked.url,
+      method: asked.method,
+      headers: { ...asked.headers, host },
+    }
     const sent = request(options, (got) => {
       answer.writeHead(got.statusCode ?? 502, got.headers)
       got.pipe(answer)

@@ -43,7 +43,10 @@ export async function measureHeap(): Promise<readonly Reading<UiMeasure>[]> {
   const browser = await TestBrowser.start()
   try {
     await cluster.startFleet(FLEET, '--task-time', '20s')
-    await until('the servers are up', async () => (await cluster.nodes()).filter(({ status }) => status === 'up').length === NODES)
+    await until(
+      'the servers are up',
+      async () => (await cluster.nodes()).filter(({ status }) => status === 'up').length === NODES,
+    )
     for (let sent = 0; sent < TASKS; sent += 100) {
       const task = { vram_mib: 24_000, command: ['true'] }
       await Promise.all(Array.from({ length: 100 }, () => cluster.send('POST', '/tasks', task)))

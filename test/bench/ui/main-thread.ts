@@ -23,7 +23,11 @@ export interface MainThread {
   readonly longestMs: number
 }
 
-export async function secondsOfMainThread(browser: TestBrowser, url: string, forMs: number): Promise<MainThread> {
+export async function secondsOfMainThread(
+  browser: TestBrowser,
+  url: string,
+  forMs: number,
+): Promise<MainThread> {
   const { page } = await browser.page()
   await page.goto(url)
   await page.locator('[data-revision]').waitFor()
@@ -32,18 +36,23 @@ export async function secondsOfMainThread(browser: TestBrowser, url: string, for
   const events: TraceEvent[] = []
   cdp.on('Tracing.dataCollected', ({ value }) => events.push(...(value as unknown as TraceEvent[])))
   const before = await page.locator('[data-revision]').getAttribute('data-revision')
-  await cdp.send('Tracing.start', { transferMode: 'ReportEvents', traceConfig: { includedCategories: ['toplevel', 'blink.user_timing'] } })
+  await cdp.send('Tracing.start', {
+    transferMode: 'ReportEvents',
+    traceConfig: { includedCategories: ['toplevel', 'blink.user_timing'] },
+  })
   // Tells which of the processes is that of this page.
   await page.evaluate(`performance.mark('of this page')`)
   await new Promise((resolve) => setTimeout(resolve, forMs))
   const complete = new Promise((resolve) => cdp.once('Tracing.tracingComplete', resolve))
   await cdp.send('Tracing.end')
   await complete
-  if ((await page.locator('[data-revision]').getAttribute('data-revision')) === before) throw new Error('nothing has happened meanwhile')
+  if ((await page.locator('[data-revision]').getAttribute('data-revision')) === before)
+    throw new Error('nothing has happened meanwhile')
   await page.context().close()
   const mark = events.find(({ name }) => name === 'of this page')
   const tasks = events.filter(
-    ({ name, pid, tid, dur }) => name === 'ThreadControllerImpl::RunTask' && pid === mark?.pid && tid === mark.tid && dur !== undefined,
+    ({ name, pid, tid, dur }) =>
+      name === 'ThreadControllerImpl::RunTask' && pid === mark?.pid && tid === mark.tid && dur !== undefined,
   )
   if (tasks.length === 0) throw new Error('the trace has no tasks of the main thread')
   return { perSecondMs: secondsOf(tasks), longestMs: Math.max(...tasks.map(({ dur = 0 }) => dur)) / 1000 }

@@ -12,7 +12,11 @@ const MEASURES = { crowded: measureCrowdedPage, gantt: measureGantt, heap: measu
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !Object.hasOwn(MEASURES, name))
 if (unknown.length > 0 || CHROMIUM === null) {
-  console.error(CHROMIUM === null ? 'there is no chromium' : `no ${unknown.join(', ')}; there are ${Object.keys(MEASURES).join(', ')}`)
+  console.error(
+    CHROMIUM === null
+      ? 'there is no chromium'
+      : `no ${unknown.join(', ')}; there are ${Object.keys(MEASURES).join(', ')}`,
+  )
   process.exit(2)
 }
 const readings: Reading<UiMeasure>[] = []

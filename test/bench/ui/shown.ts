@@ -23,9 +23,14 @@ export interface Wanted {
 }
 
 /** Nothing is cached: each has a browser profile of its own. */
-export async function shownWithin(browser: TestBrowser, url: string, { path, selector, slowed = 1 }: Wanted): Promise<Shown> {
+export async function shownWithin(
+  browser: TestBrowser,
+  url: string,
+  { path, selector, slowed = 1 }: Wanted,
+): Promise<Shown> {
   const { page } = await browser.page()
-  if (slowed > 1) await (await page.context().newCDPSession(page)).send('Emulation.setCPUThrottlingRate', { rate: slowed })
+  if (slowed > 1)
+    await (await page.context().newCDPSession(page)).send('Emulation.setCPUThrottlingRate', { rate: slowed })
   await page.addInitScript(`globalThis.shownAt = new Promise((resolve) => {
     const look = () => {
       const text = document.querySelector(${JSON.stringify(selector)})?.textContent.trim() ?? ''
@@ -37,7 +42,9 @@ export async function shownWithin(browser: TestBrowser, url: string, { path, sel
     observer.observe(document, { childList: true, subtree: true, characterData: true })
   })`)
   await page.goto(`${url}${path}`, { waitUntil: 'commit' })
-  const shown = await page.evaluate<Omit<Shown, 'scriptBytes'> & { readonly bytes: number }>(`globalThis.shownAt.then((ms) => ({
+  const shown = await page.evaluate<
+    Omit<Shown, 'scriptBytes'> & { readonly bytes: number }
+  >(`globalThis.shownAt.then((ms) => ({
     ms,
     rows: document.querySelectorAll('tbody tr').length,
     bytes: performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js')).reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),

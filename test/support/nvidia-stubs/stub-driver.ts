@@ -3,7 +3,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AcceleratedTask } from '../../../gpu-server/devices/accelerator.ts'
-import { NvidiaAccelerator, type NvidiaOptions } from '../../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
+import {
+  NvidiaAccelerator,
+  type NvidiaOptions,
+} from '../../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
 
 export const STUB_UUID = (gpu: number): string => `GPU-0000000${gpu}-aaaa-bbbb-cccc-0123456789ab`
 
@@ -87,19 +90,35 @@ export class StubDriver {
   }
 
   gpu(index: number, gpu: StubGpu): void {
-    const { totalMib, reservedMib = 0, baseMib = 0, utilization = 0, mig = 0, name = 'NVIDIA Stub 1000' } = gpu
-    this.write(`gpu-${index}`, `${totalMib} ${reservedMib} ${baseMib} ${utilization} ${mig} ${STUB_UUID(index)} ${name}`)
+    const {
+      totalMib,
+      reservedMib = 0,
+      baseMib = 0,
+      utilization = 0,
+      mig = 0,
+      name = 'NVIDIA Stub 1000',
+    } = gpu
+    this.write(
+      `gpu-${index}`,
+      `${totalMib} ${reservedMib} ${baseMib} ${utilization} ${mig} ${STUB_UUID(index)} ${name}`,
+    )
   }
 
   process(pid: number, process: StubProcess): void {
     const { state = 'running', kind = 'c', utilization = 0, mib, proc = {} } = process
     this.write(`process-${pid}`, `${STATES.indexOf(state)} ${kind} ${utilization} ${mib.join(' ')}`)
     if (proc === null) return
-    this.kernelProcess(pid, { maps: '7f0000000000-7f0000001000 r-xp 00000000 00:00 0 /usr/lib/libcuda.so.1', ...proc })
+    this.kernelProcess(pid, {
+      maps: '7f0000000000-7f0000001000 r-xp 00000000 00:00 0 /usr/lib/libcuda.so.1',
+      ...proc,
+    })
   }
 
   /** A process that CUDA does not know. */
-  kernelProcess(pid: number, { maps = '', nested = [], isStopped = false, cgroup = '' }: NonNullable<StubProcess['proc']>): void {
+  kernelProcess(
+    pid: number,
+    { maps = '', nested = [], isStopped = false, cgroup = '' }: NonNullable<StubProcess['proc']>,
+  ): void {
     const folder = join(this.files.proc, String(pid))
     mkdirSync(folder, { recursive: true })
     writeFileSync(
@@ -120,7 +139,10 @@ export class StubDriver {
   }
 
   hostMemory(availableMib: number): void {
-    writeFileSync(join(this.files.proc, 'meminfo'), `MemTotal:       999999999 kB\nMemAvailable:   ${availableMib * 1024} kB\n`)
+    writeFileSync(
+      join(this.files.proc, 'meminfo'),
+      `MemTotal:       999999999 kB\nMemAvailable:   ${availableMib * 1024} kB\n`,
+    )
   }
 
   /** Until it is taken back: `code N`, `hang`, `crash`, or `wait`. */
@@ -171,7 +193,10 @@ export interface StubTask extends AcceleratedTask {
   readonly signals: string[]
 }
 
-export function stubTask(pids: readonly number[], fields: Partial<Pick<AcceleratedTask, 'taskId' | 'gpus' | 'vramMib'>> = {}): StubTask {
+export function stubTask(
+  pids: readonly number[],
+  fields: Partial<Pick<AcceleratedTask, 'taskId' | 'gpus' | 'vramMib'>> = {},
+): StubTask {
   const signals: string[] = []
   const signal = (name: string) => (): Promise<void> => {
     signals.push(name)

@@ -14,7 +14,11 @@ const STARVATION: readonly ChartLine[] = [
   { name: 'swap', colour: '--swap', format: percent, isStacked: true },
   { name: 'compute', colour: '--compute', format: percent, isStacked: true },
 ]
-const STARVATION_SERIES = ['starvation_queue_percent', 'starvation_swap_percent', 'starvation_compute_percent'] as const
+const STARVATION_SERIES = [
+  'starvation_queue_percent',
+  'starvation_swap_percent',
+  'starvation_compute_percent',
+] as const
 const QUEUE: readonly ChartLine[] = [{ name: 'pending tasks', colour: '--queue', format: whole }]
 const NAMES = [...VITAL_SERIES, ...STARVATION_SERIES, 'tasks_pending'] as const
 

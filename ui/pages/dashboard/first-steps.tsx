@@ -9,8 +9,8 @@ export function FirstSteps(): JSX.Element {
       <p>Point one at the same message broker as this controller. On the GPU host:</p>
       <ServerLine />
       <p>
-        It shows up here within seconds. To look around without GPUs, start the controller without CONTROLLER_NATS_URL: it brings a
-        simulated fleet.
+        It shows up here within seconds. To look around without GPUs, start the controller without
+        CONTROLLER_NATS_URL: it brings a simulated fleet.
       </p>
     </section>
   )

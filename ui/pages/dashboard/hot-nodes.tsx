@@ -17,13 +17,18 @@ export function HotNodes(): JSX.Element {
   const path = usePath()
   const nodes = useQuery(() => ({
     queryKey: ['nodes', 'hot'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { status: 'up', sort: 'load', limit: SHOWN }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<NodePage>('/nodes', { status: 'up', sort: 'load', limit: SHOWN }, signal),
     staleTime: 5_000,
   }))
   return (
     <section class="card" aria-label="Hottest nodes">
       <h2>Hottest nodes</h2>
-      <QueryState query={nodes} isEmpty={({ items }) => items.length === 0} whenEmpty={<p class="quiet">No node is up.</p>}>
+      <QueryState
+        query={nodes}
+        isEmpty={({ items }) => items.length === 0}
+        whenEmpty={<p class="quiet">No node is up.</p>}
+      >
         {(page) => (
           <table>
             <thead>

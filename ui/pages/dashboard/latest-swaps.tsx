@@ -20,7 +20,8 @@ export function LatestSwaps(): JSX.Element {
   const decisions = useQuery(() => ({
     // Not under `decisions`: every task that starts would ask anew.
     queryKey: ['series', 'latest-swaps'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<DecisionPage>('/decisions', { kind: 'swap_out', limit: SHOWN }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<DecisionPage>('/decisions', { kind: 'swap_out', limit: SHOWN }, signal),
     refetchInterval: AGAIN_MS,
   }))
   return (

@@ -10,7 +10,9 @@ import { troubleWords } from '../../format/nodes.ts'
 export function troubled(nodes: readonly NodeBody[]): readonly NodeBody[] {
   const byId = new Map(nodes.toReversed().map((node) => [node.node_id, node]))
   const rank = ({ status }: NodeBody): number => ['unreachable', 'suspect', 'up'].indexOf(status)
-  return [...byId.values()].filter((node) => troubleWords(node).length > 0).sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1))
+  return [...byId.values()]
+    .filter((node) => troubleWords(node).length > 0)
+    .sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1))
 }
 
 /** Promised, of what may be promised; null: nothing may be. */

@@ -17,7 +17,11 @@ export function StarvedTasks(): JSX.Element {
   const tasks = useQuery(() => ({
     queryKey: ['tasks', 'starved'],
     queryFn: async ({ signal }: { signal: AbortSignal }) => {
-      const { items } = await api.get<TaskPage>('/tasks', { state: 'running', sort: 'starved_seconds', limit: SHOWN }, signal)
+      const { items } = await api.get<TaskPage>(
+        '/tasks',
+        { state: 'running', sort: 'starved_seconds', limit: SHOWN },
+        signal,
+      )
       return items.filter(({ starved_seconds: lost }) => lost > 0)
     },
     staleTime: 5_000,
@@ -25,7 +29,11 @@ export function StarvedTasks(): JSX.Element {
   return (
     <section class="card" aria-label="Most starved tasks">
       <h2>Most starved tasks</h2>
-      <QueryState query={tasks} isEmpty={(found) => found.length === 0} whenEmpty={<p class="quiet">No running task is starved.</p>}>
+      <QueryState
+        query={tasks}
+        isEmpty={(found) => found.length === 0}
+        whenEmpty={<p class="quiet">No running task is starved.</p>}
+      >
         {(found) => (
           <table>
             <thead>

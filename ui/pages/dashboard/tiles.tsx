@@ -33,14 +33,19 @@ export function Tiles(): JSX.Element {
     return `${whole(known.failed)} failed, ${whole(known.lost)} lost${isShort ? ` since ${clockTime(known.since)}` : ''}`
   }
   /** Where nodes are silent: the part of a figure that the charts draw. */
-  const onUp = (of: keyof SummaryBody['vram']['up']): string | null => (down() > 0 ? `${mib(vram()?.up[of])} on nodes that are up` : null)
+  const onUp = (of: keyof SummaryBody['vram']['up']): string | null =>
+    down() > 0 ? `${mib(vram()?.up[of])} on nodes that are up` : null
   return (
     <div class={styles['tiles']} data-revision={summary()?.revision}>
       <div class={styles['few']}>
         <Tile
           name="GPUs up"
           value={gpus() === undefined ? UNKNOWN : `${whole(gpus()?.up)} of ${whole(gpus()?.total)}`}
-          note={summary() === null ? null : `${whole(summary()?.nodes.up)} of ${whole(summary()?.nodes.total)} nodes`}
+          note={
+            summary() === null
+              ? null
+              : `${whole(summary()?.nodes.up)} of ${whole(summary()?.nodes.total)} nodes`
+          }
           help={HELPS.gpus}
         >
           <Show when={down() > 0}>
@@ -96,9 +101,19 @@ export function Tiles(): JSX.Element {
         </Tile>
       </div>
       <div class={styles['many']}>
-        <Tile name="Physical VRAM" value={mib(vram()?.physical_mib)} note={onUp('physical_mib')} help={HELPS.physical} />
+        <Tile
+          name="Physical VRAM"
+          value={mib(vram()?.physical_mib)}
+          note={onUp('physical_mib')}
+          help={HELPS.physical}
+        />
         <Tile name="Used VRAM" value={mib(vram()?.used_mib)} note={onUp('used_mib')} help={HELPS.used} />
-        <Tile name="Allocated VRAM" value={mib(vram()?.committed_mib)} note={onUp('committed_mib')} help={HELPS.allocated} />
+        <Tile
+          name="Allocated VRAM"
+          value={mib(vram()?.committed_mib)}
+          note={onUp('committed_mib')}
+          help={HELPS.allocated}
+        />
         <Tile
           name="Schedulable VRAM"
           value={mib(vram()?.effective_schedulable_mib)}
@@ -111,7 +126,12 @@ export function Tiles(): JSX.Element {
         >
           <Show when={onUp('effective_schedulable_mib')}>{(words) => <p class="quiet">{words()}</p>}</Show>
         </Tile>
-        <Tile name="Swapped out" value={mib(vram()?.swapped_mib)} note={onUp('swapped_mib')} help={HELPS.swapped} />
+        <Tile
+          name="Swapped out"
+          value={mib(vram()?.swapped_mib)}
+          note={onUp('swapped_mib')}
+          help={HELPS.swapped}
+        />
       </div>
     </div>
   )

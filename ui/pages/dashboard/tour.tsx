@@ -7,12 +7,18 @@ const STEPS: readonly (readonly [title: string, text: string])[] = [
     'The tiles',
     'say how busy the GPUs are, who goes without (starvation), and four different figures of VRAM. Each has a “?” with its formula.',
   ],
-  ['The charts', 'share one time axis. Drag over a stretch to look closer, “Resume live” goes on. A blue line is a changed setting.'],
+  [
+    'The charts',
+    'share one time axis. Drag over a stretch to look closer, “Resume live” goes on. A blue line is a changed setting.',
+  ],
   [
     'Why tasks wait',
     'counts the reasons; each leads to the tasks. Every task says in one sentence why it waits or why it sits where it does.',
   ],
-  ['Settings', 'change how much VRAM may be overcommitted. Every change is shown as a plan first, and can be undone.'],
+  [
+    'Settings',
+    'change how much VRAM may be overcommitted. Every change is shown as a plan first, and can be undone.',
+  ],
 ]
 
 export function Tour(): JSX.Element {

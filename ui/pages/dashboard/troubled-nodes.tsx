@@ -67,7 +67,8 @@ function Worst(): JSX.Element {
   const found = useQuery(() => ({
     queryKey: ['nodes', 'attention', JSON.stringify(counts())],
     queryFn: async ({ signal }: { signal: AbortSignal }): Promise<readonly NodeBody[]> => {
-      const of = async (status: string) => (await api.get<NodePage>('/nodes', { status, limit: SHOWN }, signal)).items
+      const of = async (status: string) =>
+        (await api.get<NodePage>('/nodes', { status, limit: SHOWN }, signal)).items
       // Silent ones come first, wherever they are in the list.
       const silent = (counts()?.silent ?? 0) > 0 ? await of('silent') : []
       return troubled([...silent, ...(silent.length < SHOWN ? await of('attention') : [])]).slice(0, SHOWN)
@@ -85,7 +86,8 @@ function Worst(): JSX.Element {
           </table>
           <Show when={(counts()?.attention ?? 0) > nodes().length}>
             <p class="quiet">
-              And {whole((counts()?.attention ?? 0) - nodes().length)} more: <A href={path('/nodes?status=attention')}>all of them</A>
+              And {whole((counts()?.attention ?? 0) - nodes().length)} more:{' '}
+              <A href={path('/nodes?status=attention')}>all of them</A>
             </p>
           </Show>
         </>

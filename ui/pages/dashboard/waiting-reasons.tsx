@@ -36,7 +36,8 @@ export function WaitingReasons(): JSX.Element {
         </table>
         <Show when={pending()?.is_estimate === true}>
           <p class="quiet">
-            Estimated for all {whole(pending()?.of)} pending tasks from an even sample of {whole(pending()?.counted)}.
+            Estimated for all {whole(pending()?.of)} pending tasks from an even sample of{' '}
+            {whole(pending()?.counted)}.
           </p>
         </Show>
       </Show>

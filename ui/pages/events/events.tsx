@@ -51,7 +51,8 @@ export default function Events(): JSX.Element {
       const page = fresh()
       return isFollowed() && isHeld() && shown?.asked === page.asked ? shown : page
     })
-  const filter = (name: string, value: string): void => setSearch({ [name]: value === '' ? null : value, before: null })
+  const filter = (name: string, value: string): void =>
+    setSearch({ [name]: value === '' ? null : value, before: null })
   return (
     <div class="stack">
       <h1>Events</h1>
@@ -64,11 +65,20 @@ export default function Events(): JSX.Element {
           </select>
         </label>
         <label>
-          Task <input type="search" value={text('task')} onChange={(event) => filter('task', event.currentTarget.value.trim())} />
+          Task{' '}
+          <input
+            type="search"
+            value={text('task')}
+            onChange={(event) => filter('task', event.currentTarget.value.trim())}
+          />
         </label>
         <label>
           Node{' '}
-          <input value={text('node')} placeholder="name or id" onChange={(event) => filter('node', event.currentTarget.value.trim())} />
+          <input
+            value={text('node')}
+            placeholder="name or id"
+            onChange={(event) => filter('node', event.currentTarget.value.trim())}
+          />
         </label>
         <button type="button" onClick={showNews} disabled={news() === 0 && text('before') === ''}>
           {news() === 0 ? 'Up to date' : `${news()} new`}
@@ -77,7 +87,9 @@ export default function Events(): JSX.Element {
           <input
             type="checkbox"
             checked={isFollowed()}
-            onChange={(event) => setSearch({ follow: event.currentTarget.checked ? 'yes' : null, before: null })}
+            onChange={(event) =>
+              setSearch({ follow: event.currentTarget.checked ? 'yes' : null, before: null })
+            }
           />{' '}
           Follow
         </label>
@@ -87,8 +99,12 @@ export default function Events(): JSX.Element {
         isEmpty={(page) => page.items.length === 0}
         whenEmpty={
           <p class="quiet">
-            {text('kind') + text('task') + text('node') === '' ? 'Nothing has happened yet.' : 'No event matches.'}{' '}
-            <button onClick={() => setSearch({ kind: null, task: null, node: null, before: null })}>Show everything</button>
+            {text('kind') + text('task') + text('node') === ''
+              ? 'Nothing has happened yet.'
+              : 'No event matches.'}{' '}
+            <button onClick={() => setSearch({ kind: null, task: null, node: null, before: null })}>
+              Show everything
+            </button>
           </p>
         }
       >
@@ -128,7 +144,10 @@ export default function Events(): JSX.Element {
                 <button disabled={text('before') === ''} onClick={() => setSearch({ before: null })}>
                   Newest
                 </button>
-                <button disabled={page().next_before === null} onClick={() => setSearch({ before: String(page().next_before) })}>
+                <button
+                  disabled={page().next_before === null}
+                  onClick={() => setSearch({ before: String(page().next_before) })}
+                >
                   Older
                 </button>
               </nav>
@@ -189,7 +208,9 @@ function Row(props: { readonly event: EventBody; readonly names: EventPage['name
         <Show when={props.event.task_id !== null && props.event.decision}>
           {(number) => (
             <div>
-              <A href={path(`/tasks/${part(props.event.task_id ?? '')}?decision=${number()}`)}>why: decision {number()}</A>
+              <A href={path(`/tasks/${part(props.event.task_id ?? '')}?decision=${number()}`)}>
+                why: decision {number()}
+              </A>
             </div>
           )}
         </Show>

@@ -34,7 +34,10 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
   const [problem, setProblem] = createSignal<Error | null>(null)
   onMount(() => first.focus())
 
-  const body = () => ({ description: description(), node_ids: [...members()].sort((a, b) => (a < b ? -1 : 1)) })
+  const body = () => ({
+    description: description(),
+    node_ids: [...members()].sort((a, b) => (a < b ? -1 : 1)),
+  })
   const attempt = async (act: () => Promise<void>): Promise<void> => {
     setProblem(null)
     try {
@@ -46,13 +49,18 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
   const planStore = (event: Event): Promise<void> => {
     event.preventDefault()
     return attempt(async () => {
-      const { body: answer } = await api.send<GroupDryRunBody>('PUT', `/groups/${part(id())}`, { query: { dry_run: true }, body: body() })
+      const { body: answer } = await api.send<GroupDryRunBody>('PUT', `/groups/${part(id())}`, {
+        query: { dry_run: true },
+        body: body(),
+      })
       setPlan({ does: 'store', preview: answer.preview })
     })
   }
   const planDelete = (): Promise<void> =>
     attempt(async () => {
-      const { body: answer } = await api.send<GroupDryRunBody>('DELETE', `/groups/${part(id())}`, { query: { dry_run: true } })
+      const { body: answer } = await api.send<GroupDryRunBody>('DELETE', `/groups/${part(id())}`, {
+        query: { dry_run: true },
+      })
       setPlan({ does: 'delete', preview: answer.preview })
     })
   const apply = ({ does }: Plan): Promise<void> =>
@@ -62,14 +70,20 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
       else await api.send('PUT', `/groups/${part(id())}`, { body: body() })
       // Closed at once: whatever is clicked while the lists are read again belongs to another editor.
       props.onDone()
-      await Promise.all(['groups', 'nodes'].map((subject) => queries.invalidateQueries({ queryKey: [subject] })))
+      await Promise.all(
+        ['groups', 'nodes'].map((subject) => queries.invalidateQueries({ queryKey: [subject] })),
+      )
     })
   const choose = (next: ReadonlySet<string>): void => {
     setMembers(next)
     setPlan(null)
   }
   return (
-    <form class="card stack" aria-label={opened === null ? 'New group' : `Group ${opened.id}`} onSubmit={(event) => void planStore(event)}>
+    <form
+      class="card stack"
+      aria-label={opened === null ? 'New group' : `Group ${opened.id}`}
+      onSubmit={(event) => void planStore(event)}
+    >
       <h2 ref={first} tabindex="-1" class="text">
         {opened === null ? 'New group' : opened.id}
       </h2>
@@ -93,7 +107,12 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
         </p>
       </Show>
       <label>
-        Description <input value={description()} maxlength="1000" onInput={(event) => setDescription(event.currentTarget.value)} />
+        Description{' '}
+        <input
+          value={description()}
+          maxlength="1000"
+          onInput={(event) => setDescription(event.currentTarget.value)}
+        />
       </label>
       <MemberPicker groupId={opened?.id ?? null} members={members()} onChange={choose} />
       <Show when={problem()}>
@@ -125,7 +144,11 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
           <>
             <Preview preview={made().preview} />
             <div class="row">
-              <button type="button" class={made().does === 'delete' ? 'danger' : 'primary'} onClick={() => void apply(made())}>
+              <button
+                type="button"
+                class={made().does === 'delete' ? 'danger' : 'primary'}
+                onClick={() => void apply(made())}
+              >
                 {made().does === 'delete' ? 'Delete the group' : 'Apply'}
               </button>
               <button type="button" onClick={() => setPlan(null)}>
@@ -150,13 +173,18 @@ function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
           {nodesWords(p().leaving.nodes, 'leaves', 'leave')}.
         </li>
         <li>
-          The common pool loses {whole(p().leaves_common_pool.nodes)} nodes with {whole(p().leaves_common_pool.gpus)} GPUs and{' '}
-          {mib(p().leaves_common_pool.effective_schedulable_mib)} schedulable, and gets {whole(p().returns_to_common_pool.nodes)} back.
+          The common pool loses {whole(p().leaves_common_pool.nodes)} nodes with{' '}
+          {whole(p().leaves_common_pool.gpus)} GPUs and{' '}
+          {mib(p().leaves_common_pool.effective_schedulable_mib)} schedulable, and gets{' '}
+          {whole(p().returns_to_common_pool.nodes)} back.
         </li>
-        <li>{whole(p().finishing.tasks)} placed tasks could not be placed there any more: they finish where they are.</li>
         <li>
-          {whole(p().become_feasible.tasks)} waiting tasks could be placed that could not before; {whole(p().become_infeasible.tasks)} could
-          never be placed any more.
+          {whole(p().finishing.tasks)} placed tasks could not be placed there any more: they finish where they
+          are.
+        </li>
+        <li>
+          {whole(p().become_feasible.tasks)} waiting tasks could be placed that could not before;{' '}
+          {whole(p().become_infeasible.tasks)} could never be placed any more.
         </li>
       </ul>
     </section>

@@ -30,11 +30,15 @@ export default function Groups(): JSX.Element {
     <div class="stack">
       <h1>Groups</h1>
       <p class="quiet">
-        A node of no group belongs to the common pool, where every task without groups goes. A task that names groups runs on their members
-        alone.
+        A node of no group belongs to the common pool, where every task without groups goes. A task that names
+        groups runs on their members alone.
       </p>
       <p class="row">
-        <button onClick={() => setOpened({ group: null })} disabled={whyNot() !== null} title={whyNot() ?? undefined}>
+        <button
+          onClick={() => setOpened({ group: null })}
+          disabled={whyNot() !== null}
+          title={whyNot() ?? undefined}
+        >
           New group
         </button>
         <span class="quiet">{whyNot() ?? ''}</span>
@@ -77,7 +81,13 @@ export default function Groups(): JSX.Element {
                   <For each={page().items.map(({ id }) => id)}>
                     {(id) => (
                       <Show when={page().items.find((group) => group.id === id)}>
-                        {(group) => <GroupRow group={group()} whyNot={whyNot()} onEdit={() => setOpened({ group: group() })} />}
+                        {(group) => (
+                          <GroupRow
+                            group={group()}
+                            whyNot={whyNot()}
+                            onEdit={() => setOpened({ group: group() })}
+                          />
+                        )}
                       </Show>
                     )}
                   </For>
@@ -99,18 +109,27 @@ export default function Groups(): JSX.Element {
 }
 
 /** Kept by the group's id when the list is read again, so that its button is not replaced under the focus. */
-function GroupRow(props: { readonly group: GroupBody; readonly whyNot: string | null; readonly onEdit: () => void }): JSX.Element {
+function GroupRow(props: {
+  readonly group: GroupBody
+  readonly whyNot: string | null
+  readonly onEdit: () => void
+}): JSX.Element {
   const path = usePath()
   return (
     <tr>
       <td class="text">
-        <strong>{props.group.id}</strong> <A href={path(`/tasks?tab=all&group=${part(props.group.id)}`)}>tasks</A>
+        <strong>{props.group.id}</strong>{' '}
+        <A href={path(`/tasks?tab=all&group=${part(props.group.id)}`)}>tasks</A>
         <div class="quiet">{props.group.description}</div>
         <MemberLinks group={props.group} />
       </td>
       <Figures sums={props.group.sums} named={props.group.node_ids.length} />
       <td>
-        <button onClick={() => props.onEdit()} disabled={props.whyNot !== null} aria-label={`Edit ${props.group.id}`}>
+        <button
+          onClick={() => props.onEdit()}
+          disabled={props.whyNot !== null}
+          aria-label={`Edit ${props.group.id}`}
+        >
           Edit…
         </button>
       </td>

@@ -28,7 +28,8 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
   const filter = () => ({ q: part(), group: areStoredOnly() ? (props.groupId ?? '') : '', sort: 'name' })
   const nodes = useQuery(() => ({
     queryKey: ['group-nodes', filter()],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { ...filter(), limit: SHOWN }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<NodePage>('/nodes', { ...filter(), limit: SHOWN }, signal),
   }))
   let timer: ReturnType<typeof setTimeout> | undefined
   onCleanup(() => clearTimeout(timer))
@@ -48,7 +49,11 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
       const next = new Set(props.members)
       let cursor = ''
       do {
-        const page: NodePage = await api.get<NodePage>('/nodes', { ...filter(), limit: MOST_A_REQUEST, cursor })
+        const page: NodePage = await api.get<NodePage>('/nodes', {
+          ...filter(),
+          limit: MOST_A_REQUEST,
+          cursor,
+        })
         for (const { node_id: nodeId } of page.items) next.add(nodeId)
         cursor = page.next_cursor ?? ''
       } while (cursor !== '')
@@ -70,13 +75,20 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
         <input id={id} type="search" maxlength="200" onInput={(event) => typed(event.currentTarget.value)} />
         <Show when={props.groupId !== null}>
           <label for={`${id}-of`}>Show</label>
-          <select id={`${id}-of`} onChange={(event) => setStoredOnly(event.currentTarget.value === 'members')}>
+          <select
+            id={`${id}-of`}
+            onChange={(event) => setStoredOnly(event.currentTarget.value === 'members')}
+          >
             <option value="all">all nodes</option>
             <option value="members">nodes of the group</option>
           </select>
         </Show>
       </div>
-      <QueryState query={nodes} isEmpty={({ total }) => total === 0} whenEmpty={<p class="quiet">No node matches.</p>}>
+      <QueryState
+        query={nodes}
+        isEmpty={({ total }) => total === 0}
+        whenEmpty={<p class="quiet">No node matches.</p>}
+      >
         {(page) => (
           <>
             <Choices nodes={page().items} members={props.members} onToggle={toggle} />
@@ -88,7 +100,11 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
               <button type="button" disabled={isAdding()} onClick={() => void addAll()}>
                 {isAdding() ? 'Adding…' : `Choose all ${whole(page().total)}`}
               </button>
-              <button type="button" disabled={props.members.size === 0} onClick={() => props.onChange(new Set())}>
+              <button
+                type="button"
+                disabled={props.members.size === 0}
+                onClick={() => props.onChange(new Set())}
+              >
                 Choose none
               </button>
             </p>
@@ -121,7 +137,8 @@ function Choices(props: ChoicesProps): JSX.Element {
       {(id) => (
         <div>
           <label class="text">
-            <input type="checkbox" checked={props.members.has(id)} onChange={() => props.onToggle(id)} /> {byId().get(id)?.name}{' '}
+            <input type="checkbox" checked={props.members.has(id)} onChange={() => props.onToggle(id)} />{' '}
+            {byId().get(id)?.name}{' '}
             <Show when={byId().get(id)}>{(node) => <span class="quiet">{factsOf(node())}</span>}</Show>
           </label>
         </div>

@@ -18,9 +18,14 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
     <Show when={props.node.drain}>
       {(drain) => (
         <section class="card" aria-label="Drain">
-          <h2>{drain().tasks_left === 0 ? 'It is empty' : `Being emptied: ${whole(drain().tasks_left)} tasks left`}</h2>
+          <h2>
+            {drain().tasks_left === 0
+              ? 'It is empty'
+              : `Being emptied: ${whole(drain().tasks_left)} tasks left`}
+          </h2>
           <p class="quiet text">
-            Since {clockTime(drain().since)}, wanted by {drain().by}. It takes no new task until it is uncordoned.
+            Since {clockTime(drain().since)}, wanted by {drain().by}. It takes no new task until it is
+            uncordoned.
           </p>
           <Show when={drain().tasks_left === 0}>
             <p>Nothing runs on it any more: it can be switched off. When it is back, uncordon it.</p>
@@ -30,7 +35,8 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
               when={drain().moves_at}
               fallback={
                 <p>
-                  Its tasks stay until they end; none is moved. To have those moved that may be requeued: uncordon it, and drain it again.
+                  Its tasks stay until they end; none is moved. To have those moved that may be requeued:
+                  uncordon it, and drain it again.
                 </p>
               }
             >
@@ -40,7 +46,10 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
                     tasks={ofKind(true)}
                     words={`are moved from ${clockTime(at())} on: they are stopped and begin again on another node`}
                   />
-                  <Left tasks={ofKind(false)} words="stay until they end, or somebody cancels them: they may not be requeued" />
+                  <Left
+                    tasks={ofKind(false)}
+                    words="stay until they end, or somebody cancels them: they may not be requeued"
+                  />
                 </>
               )}
             </Show>

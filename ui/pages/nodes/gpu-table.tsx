@@ -19,14 +19,16 @@ export function usePlacedTasks(nodeId: () => string) {
   const { api } = useCluster()
   return useQuery(() => ({
     queryKey: ['tasks', 'on-node', nodeId()],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<TaskPage>('/tasks', { node: nodeId(), state: 'running', limit: 200 }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<TaskPage>('/tasks', { node: nodeId(), state: 'running', limit: 200 }, signal),
     staleTime: 2_000,
   }))
 }
 
 export function GpuTable(props: { readonly node: NodeBody }): JSX.Element {
   const tasks = usePlacedTasks(() => props.node.node_id)
-  const byId = (): ReadonlyMap<string, TaskBody> => new Map((tasks.data?.items ?? []).map((task) => [task.id, task]))
+  const byId = (): ReadonlyMap<string, TaskBody> =>
+    new Map((tasks.data?.items ?? []).map((task) => [task.id, task]))
   return (
     <section class="card" aria-labelledby="gpus">
       <h2 id="gpus">GPUs</h2>
@@ -78,7 +80,10 @@ export function GpuTable(props: { readonly node: NodeBody }): JSX.Element {
   )
 }
 
-function GpuTasks(props: { readonly gpu: GpuBody; readonly byId: ReadonlyMap<string, TaskBody> }): JSX.Element {
+function GpuTasks(props: {
+  readonly gpu: GpuBody
+  readonly byId: ReadonlyMap<string, TaskBody>
+}): JSX.Element {
   const path = usePath()
   return (
     <Show when={props.gpu.task_ids.length > 0} fallback={<span class="quiet">none</span>}>
@@ -86,7 +91,9 @@ function GpuTasks(props: { readonly gpu: GpuBody; readonly byId: ReadonlyMap<str
         {(id) => (
           <div>
             <A href={path(`/tasks/${part(id)}`)}>{props.byId.get(id)?.name ?? id}</A>
-            <Show when={props.byId.get(id)}>{(task) => <span class="quiet"> {residencyWords(task())}</span>}</Show>
+            <Show when={props.byId.get(id)}>
+              {(task) => <span class="quiet"> {residencyWords(task())}</span>}
+            </Show>
           </div>
         )}
       </For>

@@ -62,18 +62,30 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
         whyNot={operator() ?? (props.node.drain === null ? null : 'It is being drained already.')}
         run={drain}
       >
-        <p>It takes no new task until it is uncordoned, and its tasks end in their own time; {whole(tasks())} are there now.</p>
+        <p>
+          It takes no new task until it is uncordoned, and its tasks end in their own time; {whole(tasks())}{' '}
+          are there now.
+        </p>
         <p>
           <label>
-            <input type="checkbox" checked={isRequeueing()} onChange={(event) => setRequeueing(event.currentTarget.checked)} /> Move tasks
-            that may be requeued: they are stopped there and begin again on another node
+            <input
+              type="checkbox"
+              checked={isRequeueing()}
+              onChange={(event) => setRequeueing(event.currentTarget.checked)}
+            />{' '}
+            Move tasks that may be requeued: they are stopped there and begin again on another node
           </label>
         </p>
         <Show when={isRequeueing()}>
           <p>
             <label>
               after so many seconds{' '}
-              <input inputMode="numeric" size="8" value={after()} onInput={(event) => setAfter(event.currentTarget.value)} />
+              <input
+                inputMode="numeric"
+                size="8"
+                value={after()}
+                onInput={(event) => setAfter(event.currentTarget.value)}
+              />
             </label>
           </p>
         </Show>

@@ -1,7 +1,13 @@
 /** Utilization, VRAM and swaps of one node. */
 import type { JSX } from 'solid-js'
 import { useSeries } from '../../charts/use-series.ts'
-import { SwapChart, UtilizationChart, VITAL_SERIES, VramChart, type VitalChartProps } from '../../charts/vital-charts.tsx'
+import {
+  SwapChart,
+  UtilizationChart,
+  VITAL_SERIES,
+  VramChart,
+  type VitalChartProps,
+} from '../../charts/vital-charts.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 
 export function NodeCharts(props: { readonly nodeId: string }): JSX.Element {

@@ -5,7 +5,11 @@ import { mib, percent } from '../../format/figures.ts'
 
 type Figures = ImpactBody['nodes'][number]['before']
 
-const ROWS: readonly { readonly name: string; readonly of: (figures: Figures) => number; readonly isPercent?: boolean }[] = [
+const ROWS: readonly {
+  readonly name: string
+  readonly of: (figures: Figures) => number
+  readonly isPercent?: boolean
+}[] = [
   { name: 'Overcommit', of: (figures) => figures.overcommit_percent, isPercent: true },
   { name: 'Reserve of each GPU', of: (figures) => figures.reserve_mib },
   { name: 'Schedulable VRAM', of: (figures) => figures.effective_schedulable_mib },
@@ -36,7 +40,9 @@ export function NodeDifference(props: { readonly impact: ImpactBody; readonly no
               </tr>
             </thead>
             <tbody>
-              <For each={ROWS}>{(row) => <Row row={row} before={row.of(found().before)} after={row.of(found().after)} />}</For>
+              <For each={ROWS}>
+                {(row) => <Row row={row} before={row.of(found().before)} after={row.of(found().after)} />}
+              </For>
             </tbody>
           </table>
         </div>
@@ -45,7 +51,11 @@ export function NodeDifference(props: { readonly impact: ImpactBody; readonly no
   )
 }
 
-function Row(props: { readonly row: (typeof ROWS)[number]; readonly before: number; readonly after: number }): JSX.Element {
+function Row(props: {
+  readonly row: (typeof ROWS)[number]
+  readonly before: number
+  readonly after: number
+}): JSX.Element {
   const words = (value: number): string => (props.row.isPercent === true ? percent(value, 0) : mib(value))
   const difference = (): string => {
     const by = props.after - props.before

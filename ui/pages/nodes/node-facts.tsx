@@ -15,7 +15,11 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
       { name: 'Status', value: statusWords(node) },
       { name: 'GPUs', value: gpuModels(node) },
       { name: 'VRAM used', value: mib(vram.used_mib), title: 'Resident and foreign together' },
-      { name: 'VRAM allocated', value: mib(vram.committed_mib), title: 'Promised to placed tasks, resident or swapped out' },
+      {
+        name: 'VRAM allocated',
+        value: mib(vram.committed_mib),
+        title: 'Promised to placed tasks, resident or swapped out',
+      },
       {
         name: 'VRAM schedulable',
         value: mib(vram.effective_schedulable_mib),
@@ -23,17 +27,35 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
       },
       { name: 'VRAM physical', value: mib(vram.physical_mib) },
       { name: 'VRAM swapped out', value: mib(vram.swapped_mib) },
-      { name: 'VRAM foreign', value: mib(vram.foreign_mib), title: 'Held by processes that no GPU server started' },
+      {
+        name: 'VRAM foreign',
+        value: mib(vram.foreign_mib),
+        title: 'Held by processes that no GPU server started',
+      },
       {
         name: 'Promised beyond the limit',
         value: mib(vram.over_committed_mib),
         title: 'Left over after the limit was lowered; nobody leaves because of it',
       },
-      { name: 'Missing from the reserve', value: mib(vram.reserve_deficit_mib), title: 'What should be free on its GPUs and is not' },
-      { name: 'Overcommit', value: overcommitWords(node.overcommit.override_percent, node.overcommit.effective_percent) },
+      {
+        name: 'Missing from the reserve',
+        value: mib(vram.reserve_deficit_mib),
+        title: 'What should be free on its GPUs and is not',
+      },
+      {
+        name: 'Overcommit',
+        value: overcommitWords(node.overcommit.override_percent, node.overcommit.effective_percent),
+      },
       { name: 'Reserve of each GPU', value: mib(node.reserve.effective_mib) },
-      { name: 'Host memory for swapping', value: `${mib(node.host_memory.used_mib)} of ${mib(node.host_memory.swap_mib)}` },
-      { name: 'Waiting for bytes', value: whole(node.queue_length), title: 'Swap-ins, growths and placements' },
+      {
+        name: 'Host memory for swapping',
+        value: `${mib(node.host_memory.used_mib)} of ${mib(node.host_memory.swap_mib)}`,
+      },
+      {
+        name: 'Waiting for bytes',
+        value: whole(node.queue_length),
+        title: 'Swap-ins, growths and placements',
+      },
       { name: 'Groups', value: groupWords(node.groups) },
       { name: 'Address', value: node.address },
       { name: 'Last seen', value: `${seconds(secondsSince(node.last_seen_at, now()))} ago` },

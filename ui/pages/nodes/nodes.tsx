@@ -17,7 +17,14 @@ import { NodeActions } from './node-actions.tsx'
 
 const PAGE_ROWS = 50
 const STATUSES = ['up', 'suspect', 'unreachable', 'attention', ...CONDITIONS] as const
-const SORTS = { registered: 'registration', name: 'name', load: 'load', allocated: 'allocated', used: 'used', swaps: 'swaps' } as const
+const SORTS = {
+  registered: 'registration',
+  name: 'name',
+  load: 'load',
+  allocated: 'allocated',
+  used: 'used',
+  swaps: 'swaps',
+} as const
 
 /** Unknown text is as if it were not there. */
 function sortOf(text: string | undefined): keyof typeof SORTS {
@@ -64,7 +71,11 @@ const COLUMNS: readonly Column<NodeBody>[] = [
   { name: 'Actions', cell: (row) => <NodeActions node={row()} /> },
   {
     name: 'Overcommit',
-    cell: (row) => <span class="nowrap">{overcommitWords(row().overcommit.override_percent, row().overcommit.effective_percent)}</span>,
+    cell: (row) => (
+      <span class="nowrap">
+        {overcommitWords(row().overcommit.override_percent, row().overcommit.effective_percent)}
+      </span>
+    ),
   },
   { name: 'GPUs', cell: (row) => <span class="text nowrap">{gpuModels(row())}</span> },
   {
@@ -72,8 +83,18 @@ const COLUMNS: readonly Column<NodeBody>[] = [
     help: 'Bars: allocated, in it used. Lines: physical, and dashed schedulable',
     cell: (row) => <VramBar vram={row().vram} />,
   },
-  { name: 'used', help: 'Resident and foreign together', isNumber: true, cell: (row) => <>{mib(row().vram.used_mib)}</> },
-  { name: 'allocated', help: 'Promised to placed tasks', isNumber: true, cell: (row) => <>{mib(row().vram.committed_mib)}</> },
+  {
+    name: 'used',
+    help: 'Resident and foreign together',
+    isNumber: true,
+    cell: (row) => <>{mib(row().vram.used_mib)}</>,
+  },
+  {
+    name: 'allocated',
+    help: 'Promised to placed tasks',
+    isNumber: true,
+    cell: (row) => <>{mib(row().vram.committed_mib)}</>,
+  },
   {
     name: 'schedulable',
     help: 'Physical VRAM × (1 + overcommit percentage / 100)',
@@ -87,12 +108,23 @@ const COLUMNS: readonly Column<NodeBody>[] = [
     cell: (row) => <>{whole(row().swaps.outs + row().swaps.ins)}</>,
   },
   { name: 'physical', isNumber: true, cell: (row) => <>{mib(row().vram.physical_mib)}</> },
-  { name: 'Groups', cell: (row) => <span class={row().groups.length === 0 ? 'nowrap' : 'text'}>{groupWords(row().groups)}</span> },
+  {
+    name: 'Groups',
+    cell: (row) => (
+      <span class={row().groups.length === 0 ? 'nowrap' : 'text'}>{groupWords(row().groups)}</span>
+    ),
+  },
 ]
 
 export default function Nodes(): JSX.Element {
   const { api } = useCluster()
-  const [search, setSearch] = useSearchParams<{ q?: string; status?: string; group?: string; sort?: string; cursor?: string }>()
+  const [search, setSearch] = useSearchParams<{
+    q?: string
+    status?: string
+    group?: string
+    sort?: string
+    cursor?: string
+  }>()
   const query = createMemo(() => ({
     q: search.q ?? '',
     status: STATUSES.find((each) => each === search.status) ?? '',
@@ -110,7 +142,8 @@ export default function Nodes(): JSX.Element {
     staleTime: 2_000,
     refetchInterval: 5_000,
   }))
-  const set = (name: string, value: string): void => setSearch({ [name]: value === '' ? null : value, cursor: null })
+  const set = (name: string, value: string): void =>
+    setSearch({ [name]: value === '' ? null : value, cursor: null })
   const isFiltered = (): boolean => query().q !== '' || query().status !== '' || query().group !== ''
   return (
     <div class="stack">
@@ -118,7 +151,13 @@ export default function Nodes(): JSX.Element {
       <form class="row" role="search" aria-label="Nodes" onSubmit={(event) => event.preventDefault()}>
         <label>
           Name contains{' '}
-          <input type="search" size="16" maxLength="200" value={query().q} onChange={(event) => set('q', event.currentTarget.value)} />
+          <input
+            type="search"
+            size="16"
+            maxLength="200"
+            value={query().q}
+            onChange={(event) => set('q', event.currentTarget.value)}
+          />
         </label>
         <label>
           Group{' '}
@@ -158,7 +197,13 @@ export default function Nodes(): JSX.Element {
       >
         {(answer) => (
           <section>
-            <DataTable name="Nodes" columns={COLUMNS} rows={answer().page.items} idOf={({ node_id: id }) => id} of={answer().of} />
+            <DataTable
+              name="Nodes"
+              columns={COLUMNS}
+              rows={answer().page.items}
+              idOf={({ node_id: id }) => id}
+              of={answer().of}
+            />
             <Pager
               cursor={query().cursor === '' ? null : query().cursor}
               nextCursor={answer().page.next_cursor}

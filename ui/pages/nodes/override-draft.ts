@@ -33,8 +33,12 @@ export type Asked =
   | { readonly ok: false; readonly percentProblem: string | null; readonly reserveProblem: string | null }
 
 export function changeOf(draft: OverrideDraft): Asked {
-  const percent = draft.overcommit === 'value' ? typedWhole(draft.percent, LIMITS.percent.min, LIMITS.percent.max) : null
-  const reserve = draft.reserve === 'value' ? typedWhole(draft.reserveMib, LIMITS.reserveMib.min, LIMITS.reserveMib.max) : null
+  const percent =
+    draft.overcommit === 'value' ? typedWhole(draft.percent, LIMITS.percent.min, LIMITS.percent.max) : null
+  const reserve =
+    draft.reserve === 'value'
+      ? typedWhole(draft.reserveMib, LIMITS.reserveMib.min, LIMITS.reserveMib.max)
+      : null
   if (percent?.ok === false || reserve?.ok === false) {
     return {
       ok: false,
@@ -43,7 +47,13 @@ export function changeOf(draft: OverrideDraft): Asked {
     }
   }
   const overcommit = percent === null ? (draft.overcommit === 'off' ? 0 : null) : percent.value
-  return { ok: true, change: { overcommit_vram_percent: overcommit, safety_reserve_mib: reserve === null ? null : reserve.value } }
+  return {
+    ok: true,
+    change: {
+      overcommit_vram_percent: overcommit,
+      safety_reserve_mib: reserve === null ? null : reserve.value,
+    },
+  }
 }
 
 /** `override 20 %, reserve inherits 2 048 MiB`. */

@@ -20,15 +20,23 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
   const state = createOverride(() => props.at)
   const [isApplying, setApplying] = createSignal(false)
   const whyNotPlan = (): string | null =>
-    session.whyNot('operator') ?? (state.conflict() === null ? null : 'Somebody else changed it meanwhile: see below.')
+    session.whyNot('operator') ??
+    (state.conflict() === null ? null : 'Somebody else changed it meanwhile: see below.')
   return (
     <section class="card" aria-labelledby="override">
       <h2 id="override">Overcommit and reserve</h2>
       <p>
         Now: <strong>{settingsWords(props.at.node)}</strong>
       </p>
-      <form class="stack" onSubmit={(event) => (event.preventDefault(), whyNotPlan() === null && void state.makePlan())}>
-        <OvercommitField draft={state.draft()} problem={state.problemOf('percentProblem')} onType={state.type} />
+      <form
+        class="stack"
+        onSubmit={(event) => (event.preventDefault(), whyNotPlan() === null && void state.makePlan())}
+      >
+        <OvercommitField
+          draft={state.draft()}
+          problem={state.problemOf('percentProblem')}
+          onType={state.type}
+        />
         <ReserveField draft={state.draft()} problem={state.problemOf('reserveProblem')} onType={state.type} />
         <div class="row">
           <ActionButton class="primary" whyNot={whyNotPlan()} onClick={() => void state.makePlan()}>
@@ -90,7 +98,10 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
           )}
         </Show>
         <Show when={isLowering(props.at.node, state.plan())}>
-          <p class="warn">Less may be promised there. No task is stopped; what is over shrinks as tasks end or leave for others.</p>
+          <p class="warn">
+            Less may be promised there. No task is stopped; what is over shrinks as tasks end or leave for
+            others.
+          </p>
         </Show>
       </ConfirmDialog>
     </section>
@@ -151,7 +162,12 @@ function ReserveField(props: FieldProps): JSX.Element {
         <For each={['inherit', 'value'] as const}>
           {(mode) => (
             <label>
-              <input type="radio" name="reserve" checked={props.draft.reserve === mode} onChange={() => props.onType({ reserve: mode })} />{' '}
+              <input
+                type="radio"
+                name="reserve"
+                checked={props.draft.reserve === mode}
+                onChange={() => props.onType({ reserve: mode })}
+              />{' '}
               {mode === 'inherit' ? 'inherit the global reserve' : 'own value, MiB'}
             </label>
           )}

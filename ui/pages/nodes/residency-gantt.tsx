@@ -28,7 +28,10 @@ interface Kept {
   readonly isCut: boolean
 }
 
-export function ResidencyGantt(props: { readonly nodeId: string; readonly gpuIndexes: readonly number[] }): JSX.Element {
+export function ResidencyGantt(props: {
+  readonly nodeId: string
+  readonly gpuIndexes: readonly number[]
+}): JSX.Element {
   const { api, feed } = useCluster()
   const tasks = usePlacedTasks(() => props.nodeId)
   const kept = useQuery(() => ({
@@ -39,7 +42,9 @@ export function ResidencyGantt(props: { readonly nodeId: string; readonly gpuInd
     refetchInterval: AGAIN_MS,
   }))
   const bars = createMemo((): readonly ResidencyBar[] =>
-    kept.data === undefined ? [] : residencyBars({ ...kept.data, tasks: tasks.data?.items ?? [], gpuIndexes: props.gpuIndexes }),
+    kept.data === undefined
+      ? []
+      : residencyBars({ ...kept.data, tasks: tasks.data?.items ?? [], gpuIndexes: props.gpuIndexes }),
   )
   const [chosen, setChosen] = createSignal<ResidencyBar | null>(null)
   return (
@@ -58,9 +63,12 @@ export function ResidencyGantt(props: { readonly nodeId: string; readonly gpuInd
               onOpen={setChosen}
             />
             <p class="quiet">
-              Nothing records each use of a GPU: a resident task counts as idle where a decision saw it idle and while it is idle now, else
-              as active.
-              <Show when={data().isCut}> There were more events than were asked for: the newest part of the hour is shown.</Show>
+              Nothing records each use of a GPU: a resident task counts as idle where a decision saw it idle
+              and while it is idle now, else as active.
+              <Show when={data().isCut}>
+                {' '}
+                There were more events than were asked for: the newest part of the hour is shown.
+              </Show>
             </p>
           </>
         )}
@@ -89,7 +97,11 @@ function Behind(props: { readonly bar: ResidencyBar; readonly onClose: () => voi
         <h3 class="text">Why: {props.bar.taskName}</h3>
         <button onClick={() => props.onClose()}>Close</button>
       </div>
-      <QueryState query={decision} isEmpty={(body) => body === null} whenEmpty={<p class="quiet">The decision is no longer kept.</p>}>
+      <QueryState
+        query={decision}
+        isEmpty={(body) => body === null}
+        whenEmpty={<p class="quiet">The decision is no longer kept.</p>}
+      >
         {(body) => <Show when={body()}>{(found) => <DecisionDetails decision={found()} />}</Show>}
       </QueryState>
     </div>
@@ -112,12 +124,20 @@ async function keptOf(api: ApiClient, node: string, to: number, signal: AbortSig
   const decisions: DecisionBody[] = []
   let below: number | null = null
   for (let page = 0; page < MAX_DECISION_PAGES; page++) {
-    const answer: DecisionPage = await api.get<DecisionPage>('/decisions', { node, limit: PAGE, before: below }, signal)
+    const answer: DecisionPage = await api.get<DecisionPage>(
+      '/decisions',
+      { node, limit: PAGE, before: below },
+      signal,
+    )
     decisions.push(...answer.items)
     below = answer.next_before
     if (below === null || Date.parse(answer.items.at(-1)?.at ?? since) < from) break
   }
-  const { items: finished } = await api.get<TaskPage>('/tasks', { node, state: 'completed', limit: PAGE }, signal)
+  const { items: finished } = await api.get<TaskPage>(
+    '/tasks',
+    { node, state: 'completed', limit: PAGE },
+    signal,
+  )
   const isCut = before !== null
   const reached = isCut ? Date.parse(events.at(-1)?.at ?? since) : from
   return { events: events.toReversed(), decisions, finished, from: reached, to, isCut }

@@ -46,7 +46,9 @@ interface Idle {
 
 export function residencyBars(facts: ResidencyFacts): readonly ResidencyBar[] {
   const { events, decisions, tasks, gpuIndexes } = facts
-  const placements = new Map(decisions.filter(({ kind }) => kind === 'placement').map((decision) => [decision.task_id, decision]))
+  const placements = new Map(
+    decisions.filter(({ kind }) => kind === 'placement').map((decision) => [decision.task_id, decision]),
+  )
   const open = new Map(tasks.map((task) => [task.id, task]))
   const byTask = Map.groupBy(
     events.filter((event) => event.task_id !== null),
@@ -60,10 +62,14 @@ export function residencyBars(facts: ResidencyFacts): readonly ResidencyBar[] {
     const own = byTask.get(id) ?? []
     const gpus = gpusOf(own) ?? task?.placement?.gpus ?? placements.get(id)?.gpus ?? []
     const name = (task ?? ended.get(id))?.name ?? placements.get(id)?.task_name ?? id
-    const spans = spansOf(own, task, ended.get(id), facts).flatMap((span) => cutByIdle(span, idles.get(id) ?? []))
+    const spans = spansOf(own, task, ended.get(id), facts).flatMap((span) =>
+      cutByIdle(span, idles.get(id) ?? []),
+    )
     return gpus.flatMap((gpu) => {
       const row = gpuIndexes.indexOf(gpu)
-      return row === -1 ? [] : spans.map((span) => ({ ...span, row, laneKey: id, taskId: id, taskName: name }))
+      return row === -1
+        ? []
+        : spans.map((span) => ({ ...span, row, laneKey: id, taskId: id, taskName: name }))
     })
   })
 }
@@ -74,8 +80,18 @@ function gpusOf(events: readonly EventBody[]): readonly number[] | null {
 }
 
 /** The residency it had before an event, as far as the event itself tells. */
-const BEFORE: Readonly<Record<string, BarKind>> = { swapping_out: 'active', swapped_out: 'moving', swapping_in: 'out', resident: 'moving' }
-const KINDS: Readonly<Record<string, BarKind>> = { resident: 'active', swapping_out: 'moving', swapped_out: 'out', swapping_in: 'moving' }
+const BEFORE: Readonly<Record<string, BarKind>> = {
+  swapping_out: 'active',
+  swapped_out: 'moving',
+  swapping_in: 'out',
+  resident: 'moving',
+}
+const KINDS: Readonly<Record<string, BarKind>> = {
+  resident: 'active',
+  swapping_out: 'moving',
+  swapped_out: 'out',
+  swapping_in: 'moving',
+}
 
 function spansOf(
   events: readonly EventBody[],
@@ -99,12 +115,17 @@ function spansOf(
 }
 
 /** null: it was not placed. */
-function kindBefore(first: EventBody | undefined, task: TaskBody | undefined, ended: TaskBody | undefined): BarKind | null {
+function kindBefore(
+  first: EventBody | undefined,
+  task: TaskBody | undefined,
+  ended: TaskBody | undefined,
+): BarKind | null {
   if (first === undefined) return task === undefined ? null : (KINDS[task.residency] ?? 'moving')
   if (first.kind === 'task_placed') return null
   if (first.kind === 'task_started') return 'moving'
   // Who was never swapped out was in VRAM until he ended.
-  if (first.kind === 'task_finished' && ended?.swap_outs === 0 && ended.first_started_at !== null) return 'active'
+  if (first.kind === 'task_finished' && ended?.swap_outs === 0 && ended.first_started_at !== null)
+    return 'active'
   return first.kind === 'task_residency' ? (BEFORE[String(first.data['residency'])] ?? 'unknown') : 'unknown'
 }
 
@@ -128,9 +149,15 @@ function decisionBehind(event: EventBody, before: number | null): number | null 
   return isMove ? event.caused_by : before
 }
 
-function idlesOf(decisions: readonly DecisionBody[], tasks: readonly TaskBody[], to: number): ReadonlyMap<string, readonly Idle[]> {
+function idlesOf(
+  decisions: readonly DecisionBody[],
+  tasks: readonly TaskBody[],
+  to: number,
+): ReadonlyMap<string, readonly Idle[]> {
   const seen = decisions.flatMap(({ at, candidates }) =>
-    candidates.map((candidate) => [candidate.task_id, idleBefore(Date.parse(at), candidate.idle_seconds)] as const),
+    candidates.map(
+      (candidate) => [candidate.task_id, idleBefore(Date.parse(at), candidate.idle_seconds)] as const,
+    ),
   )
   const now = tasks.flatMap(({ id, placement }) =>
     placement === null || placement.wants_gpu || placement.started_at === null
@@ -150,7 +177,8 @@ function merged(idles: readonly Idle[]): readonly Idle[] {
   const out: Idle[] = []
   for (const idle of inOrder) {
     const last = out.at(-1)
-    if (last !== undefined && idle.from <= last.to) out[out.length - 1] = { from: last.from, to: Math.max(last.to, idle.to) }
+    if (last !== undefined && idle.from <= last.to)
+      out[out.length - 1] = { from: last.from, to: Math.max(last.to, idle.to) }
     else out.push(idle)
   }
   return out

@@ -30,7 +30,9 @@ export function Advice(props: { readonly advice: AdviceBody; readonly name: stri
           <A class="button" href={path(`/settings?propose=${props.advice.recommended_percent}`)}>
             Propose {props.advice.recommended_percent} %
           </A>{' '}
-          <span class="quiet">fills it in under Settings; nothing is changed until it is planned and applied there.</span>
+          <span class="quiet">
+            fills it in under Settings; nothing is changed until it is planned and applied there.
+          </span>
         </p>
       </Show>
     </section>

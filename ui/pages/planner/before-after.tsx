@@ -17,7 +17,12 @@ import { coursesOf, sidesOf, type CourseName, type Courses, type Sides } from '.
 const MAX_SEEDS = 12
 const HOUR_S = 3_600
 
-const CHARTS: readonly (readonly [series: CourseName, name: string, unit: string, format: (value: number) => string])[] = [
+const CHARTS: readonly (readonly [
+  series: CourseName,
+  name: string,
+  unit: string,
+  format: (value: number) => string,
+])[] = [
   ['starvation_percent', 'Starvation', 'percent', (value) => percent(value)],
   ['tasks_pending', 'Tasks that wait', 'tasks', (value) => value.toFixed(1)],
   ['utilization_percent', 'Utilization', 'percent', (value) => percent(value)],
@@ -35,15 +40,25 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
   const { api } = useCluster()
   const [search, setSearch] = useSearchParams<{ before?: string; after?: string }>()
   const tried = createMemo(() => curvesOf(props.combination.runs).x)
-  const chosen = (text: string | undefined): number | undefined => tried().find((each) => String(each) === text)
+  const chosen = (text: string | undefined): number | undefined =>
+    tried().find((each) => String(each) === text)
   const sides = createMemo((): Sides | null => {
     const usual = sidesOf(tried(), props.combination.advice, props.current)
-    return usual === null ? null : { before: chosen(search.before) ?? usual.before, after: chosen(search.after) ?? usual.after }
+    return usual === null
+      ? null
+      : { before: chosen(search.before) ?? usual.before, after: chosen(search.after) ?? usual.after }
   })
   const seedsOf = (side: number): readonly number[] =>
     props.combination.runs.filter((run) => run.overcommit_percent === side).map(({ seed }) => seed)
   const courses = useQuery(() => ({
-    queryKey: ['simulations', 'courses', props.simulation, props.combination.name, sides()?.before, sides()?.after],
+    queryKey: [
+      'simulations',
+      'courses',
+      props.simulation,
+      props.combination.name,
+      sides()?.before,
+      sides()?.after,
+    ],
     queryFn: async ({ signal }: { signal: AbortSignal }): Promise<Courses> => {
       const settings = props.combination.name
       const seriesOf = (side: number): Promise<readonly SimulationSeriesBody[]> =>
@@ -88,12 +103,17 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
             <span class="quiet">{seedWords(seedsOf(shown().before).length)}</span>
           </div>
           <Show when={props.current !== null && !tried().includes(props.current)}>
-            <p class="quiet">What is set now, {props.current} %, is not among the percentages of this sweep.</p>
+            <p class="quiet">
+              What is set now, {props.current} %, is not among the percentages of this sweep.
+            </p>
           </Show>
           <Show
             when={!isFinal(courses.error)}
             fallback={
-              <p class="quiet">How these runs went over time was not kept: the sweep was made by an earlier version, or was too large.</p>
+              <p class="quiet">
+                How these runs went over time was not kept: the sweep was made by an earlier version, or was
+                too large.
+              </p>
             }
           >
             <QueryState query={courses}>
@@ -101,7 +121,14 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
                 <div class={styles['charts']}>
                   <For each={CHARTS}>
                     {([series, name, unit, format]) => (
-                      <CourseChart courses={found()} series={series} name={name} unit={unit} format={format} sides={shown()} />
+                      <CourseChart
+                        courses={found()}
+                        series={series}
+                        name={name}
+                        unit={unit}
+                        format={format}
+                        sides={shown()}
+                      />
                     )}
                   </For>
                 </div>
@@ -151,7 +178,8 @@ interface CourseChartProps {
 function CourseChart(props: CourseChartProps): JSX.Element {
   const course = () => props.courses.of[props.series]
   const isLong = (): boolean => (props.courses.ends.at(-1) ?? 0) > 3 * HOUR_S
-  const words = (value: number | null | undefined): string => (value === null || value === undefined ? UNKNOWN : props.format(value))
+  const words = (value: number | null | undefined): string =>
+    value === null || value === undefined ? UNKNOWN : props.format(value)
   const side = (name: 'before' | 'after', index: number): string => {
     const { values, band } = course()[name]
     return `${props.sides[name]} %: ${words(values[index])} (${words(band[0][index])} to ${words(band[1][index])})`
@@ -166,7 +194,9 @@ function CourseChart(props: CourseChartProps): JSX.Element {
         { name: `before: ${props.sides.before} %`, colour: '--foreign', ...course().before },
         { name: `after: ${props.sides.after} %`, colour: '--accent', ...course().after },
       ]}
-      describe={(index) => `Until ${seconds(props.courses.ends[index])}: ${side('before', index)}, ${side('after', index)}`}
+      describe={(index) =>
+        `Until ${seconds(props.courses.ends[index])}: ${side('before', index)}, ${side('after', index)}`
+      }
     />
   )
 }

@@ -28,13 +28,19 @@ export function JudgedHeads(props: { readonly objectives: readonly string[] }): 
   )
 }
 
-export function JudgedCells(props: { readonly objectives: CandidateBody['objectives'] | undefined }): JSX.Element {
+export function JudgedCells(props: {
+  readonly objectives: CandidateBody['objectives'] | undefined
+}): JSX.Element {
   return (
     <For each={props.objectives}>
       {(judged) => (
         <td class={judged.keeps ? 'number good' : 'number bad'}>
           {judged.keeps ? 'kept' : 'broken'}:{' '}
-          <Figure value={judged.p95} shown={objectiveWords(judged.objective, judged.p95)} what="Some run has no such figure." />
+          <Figure
+            value={judged.p95}
+            shown={objectiveWords(judged.objective, judged.p95)}
+            what="Some run has no such figure."
+          />
         </td>
       )}
     </For>

@@ -58,7 +58,9 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
                     />
                     {each === best() ? ' best' : null}
                   </td>
-                  <For each={fields()}>{(field) => <td class="number">{String(each.settings[field])}</td>}</For>
+                  <For each={fields()}>
+                    {(field) => <td class="number">{String(each.settings[field])}</td>}
+                  </For>
                   <Taken advice={each.advice} />
                 </tr>
               )}
@@ -81,7 +83,9 @@ function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
   return (
     <>
       <td class="number">
-        {candidate() === undefined ? 'none' : `${isNone() ? 'none; nearest ' : ''}${candidate()?.overcommit_percent} %`}
+        {candidate() === undefined
+          ? 'none'
+          : `${isNone() ? 'none; nearest ' : ''}${candidate()?.overcommit_percent} %`}
       </td>
       <td class="number">
         <Figure

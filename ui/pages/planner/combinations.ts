@@ -26,8 +26,15 @@ export function settingsText(settings: SettingsBody): string {
 export function combinationsOf({ advice, summary, runs }: SweepReportBody): readonly Combination[] {
   return advice.map((each) => {
     const name = settingsText(each.settings)
-    const isOf = ({ settings }: { readonly settings: SettingsBody }): boolean => settingsText(settings) === name
-    return { name, settings: each.settings, advice: each, summary: summary.filter(isOf), runs: runs.filter(isOf) }
+    const isOf = ({ settings }: { readonly settings: SettingsBody }): boolean =>
+      settingsText(settings) === name
+    return {
+      name,
+      settings: each.settings,
+      advice: each,
+      summary: summary.filter(isOf),
+      runs: runs.filter(isOf),
+    }
   })
 }
 
@@ -49,7 +56,8 @@ export function bestOf(combinations: readonly Combination[]): Combination | null
 /** Of combinations of which none has a percentage to recommend, as the report of `headroom sim sweep` says it. */
 export function noneSentence(advice: readonly AdviceBody[]): string {
   const blocked = advice.filter(({ caveats }) => caveats.some(({ kind }) => kind === 'fit_nowhere')).length
-  if (blocked > 0) return `No recommendation: in ${blocked} of the ${advice.length} combinations tasks fit on no node.`
+  if (blocked > 0)
+    return `No recommendation: in ${blocked} of the ${advice.length} combinations tasks fit on no node.`
   return `None of the ${advice.length} combinations keeps ${(advice[0]?.objectives ?? []).join(' and ')} at any percentage.`
 }
 

@@ -23,9 +23,18 @@ export function ComparedSimulations(props: { readonly ids: readonly string[] }):
     queryFn: ({ signal }: { signal: AbortSignal }): Promise<readonly ComparedSimulation[]> =>
       Promise.all(
         props.ids.slice(0, MAX_COMPARED).map(async (id) => {
-          const { scenario, created_at, kind } = await api.get<SimulationBody>(`/simulations/${part(id)}`, {}, signal)
+          const { scenario, created_at, kind } = await api.get<SimulationBody>(
+            `/simulations/${part(id)}`,
+            {},
+            signal,
+          )
           const report = await api.get<object>(`/simulations/${part(id)}/report`, {}, signal)
-          return { name: `${scenario}, ${clockTime(created_at)}`, simulation: id, kind, figures: figuresOfReport(report) }
+          return {
+            name: `${scenario}, ${clockTime(created_at)}`,
+            simulation: id,
+            kind,
+            figures: figuresOfReport(report),
+          }
         }),
       ),
   }))
@@ -47,5 +56,7 @@ export function ComparedSimulations(props: { readonly ids: readonly string[] }):
 
 /** A sweep has many runs: they are compared on its own page. */
 function runsOf(compared: readonly ComparedSimulation[]): readonly DrawnRun[] {
-  return compared.filter(({ kind }) => kind === 'run').map(({ name, simulation }) => ({ name, simulation, run: null }))
+  return compared
+    .filter(({ kind }) => kind === 'run')
+    .map(({ name, simulation }) => ({ name, simulation, run: null }))
 }

@@ -15,15 +15,21 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
       <h2>In what they differ</h2>
       <Show
         when={differences().length > 0}
-        fallback={<p>In nothing: all {figures()} figures are the same, and so are the run hashes among them.</p>}
+        fallback={
+          <p>In nothing: all {figures()} figures are the same, and so are the run hashes among them.</p>
+        }
       >
         <p class="row">
-          <button onClick={() => save('differences.csv', new Blob([differencesCsv(props.compared)], { type: 'text/csv' }))}>
+          <button
+            onClick={() =>
+              save('differences.csv', new Blob([differencesCsv(props.compared)], { type: 'text/csv' }))
+            }
+          >
             Save differences as CSV
           </button>
           <span class="quiet">
-            {differences().length} of {figures()} figures differ{differences().length > MAX_ROWS ? `; the first ${MAX_ROWS} are shown` : ''}
-            .
+            {differences().length} of {figures()} figures differ
+            {differences().length > MAX_ROWS ? `; the first ${MAX_ROWS} are shown` : ''}.
           </span>
         </p>
         <div class="scroll" tabindex="0" role="group" aria-label="Differences">
@@ -61,6 +67,7 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
 
 function words(cell: Cell | undefined): JSX.Element {
   if (cell === undefined || cell === null) return <span title="It has no such figure.">{UNKNOWN}</span>
-  if (typeof cell === 'number') return <data value={String(cell)}>{Number.isInteger(cell) ? cell : cell.toFixed(3)}</data>
+  if (typeof cell === 'number')
+    return <data value={String(cell)}>{Number.isInteger(cell) ? cell : cell.toFixed(3)}</data>
   return <span title={cell}>{cell.length > 24 ? `${cell.slice(0, 12)}…` : cell}</span>
 }

@@ -36,7 +36,9 @@ export function curvesOf(runs: readonly SweptRunBody[]): Curves {
 /** Median and p10 to p90 of what there is at each place; null where there is nothing. */
 export function bandedOf(places: readonly (readonly number[])[]): Banded {
   const sorted = places.map((values) => values.toSorted((a, b) => a - b))
-  const [middle = [], low = [], high = []] = [50, 10, 90].map((rank) => sorted.map((values) => nearestRank(values, rank)))
+  const [middle = [], low = [], high = []] = [50, 10, 90].map((rank) =>
+    sorted.map((values) => nearestRank(values, rank)),
+  )
   return { values: middle, band: [low, high] }
 }
 
@@ -62,13 +64,17 @@ export function paretoOf(runs: readonly SweptRunBody[], marks: readonly Mark[] =
   const isBeaten = ({ u, s }: { readonly u: number; readonly s: number }): boolean =>
     points.some((other) => other.u >= u && other.s <= s && (other.u > u || other.s < s))
   const marksAt = (same: readonly { readonly percent: number }[]): string => {
-    const words = marks.filter(({ x: at }) => same.some(({ percent }) => percent === at)).map(({ what }) => what)
+    const words = marks
+      .filter(({ x: at }) => same.some(({ percent }) => percent === at))
+      .map(({ what }) => what)
     return words.length === 0 ? '' : ` (${words.join(', ')})`
   }
   // Those at one place are one point with all their names.
   const places = points.flatMap((point) => {
     const same = points.filter(({ u, s }) => u === point.u && s === point.s)
-    return same[0] === point ? [{ ...point, name: `${same.map(({ percent }) => percent).join(', ')} %${marksAt(same)}` }] : []
+    return same[0] === point
+      ? [{ ...point, name: `${same.map(({ percent }) => percent).join(', ')} %${marksAt(same)}` }]
+      : []
   })
   return {
     x: places.map(({ u }) => u),
@@ -88,13 +94,18 @@ export interface Mark {
 }
 
 /** @param current of the live cluster; null: not known */
-export function marksOf({ recommended_percent, knee_percent }: AdviceBody, current: number | null): readonly Mark[] {
+export function marksOf(
+  { recommended_percent, knee_percent }: AdviceBody,
+  current: number | null,
+): readonly Mark[] {
   const marks = [
     { x: current, name: 'current', colour: '--quiet' },
     { x: recommended_percent, name: 'recommended', colour: '--good' },
     { x: knee_percent, name: 'knee', colour: '--committed' },
   ]
-  return marks.flatMap(({ x, name, colour }) => (x === null ? [] : [{ x, what: name, name: `${name} ${x} %`, colour }]))
+  return marks.flatMap(({ x, name, colour }) =>
+    x === null ? [] : [{ x, what: name, name: `${name} ${x} %`, colour }],
+  )
 }
 
 function percentsOf(runs: readonly SweptRunBody[]): readonly number[] {

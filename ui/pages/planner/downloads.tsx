@@ -40,7 +40,9 @@ export function Downloads(props: { readonly id: string; readonly name: string })
           </button>
         )}
       </For>
-      <span class="quiet">Every run as a row; all of it with charts, complete in one file; all of it for programs.</span>
+      <span class="quiet">
+        Every run as a row; all of it with charts, complete in one file; all of it for programs.
+      </span>
       <Show when={problem() !== ''}>
         <p class="bad text" role="alert">
           {problem()}

@@ -35,9 +35,16 @@ export function TextField(props: TextFieldProps): JSX.Element {
 }
 
 /** A figure with all its digits behind what is shown of it. */
-export function Figure(props: { readonly value: number | null; readonly shown: string; readonly what?: string }): JSX.Element {
+export function Figure(props: {
+  readonly value: number | null
+  readonly shown: string
+  readonly what?: string
+}): JSX.Element {
   return (
-    <data value={props.value === null ? '' : String(props.value)} title={props.value === null ? props.what : String(props.value)}>
+    <data
+      value={props.value === null ? '' : String(props.value)}
+      title={props.value === null ? props.what : String(props.value)}
+    >
       {props.shown}
     </data>
   )

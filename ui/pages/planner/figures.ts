@@ -1,5 +1,9 @@
 /** Figures of runs by name: for tables, objectives, comparisons and files. Pure. */
-import type { RunMetricsBody, SweepReportBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import type {
+  RunMetricsBody,
+  SweepReportBody,
+  SweptRunBody,
+} from '../../../controller/api/schema/sweep-report.ts'
 import { csvOf } from '../../format/csv.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
 import { combinationsOf, type Combination } from './combinations.ts'
@@ -34,7 +38,9 @@ export function flatten(value: unknown, path = ''): readonly (readonly [path: st
   if (value === null || typeof value === 'number' || typeof value === 'string') return [[path, value]]
   if (typeof value === 'boolean') return [[path, String(value)]]
   if (typeof value !== 'object') return []
-  return Object.entries(value as object).flatMap(([key, inside]) => flatten(inside, path === '' ? key : `${path}.${key}`))
+  return Object.entries(value as object).flatMap(([key, inside]) =>
+    flatten(inside, path === '' ? key : `${path}.${key}`),
+  )
 }
 
 export interface Compared {
@@ -60,7 +66,10 @@ export function differencesOf(compared: readonly Compared[]): readonly Differenc
 
 /** All digits, a row for each figure that is not the same in all; a cell is empty where one has no such figure. */
 export function differencesCsv(compared: readonly Compared[]): string {
-  const rows = differencesOf(compared).map(({ figure, cells }) => [figure, ...cells.map((cell) => cell ?? null)])
+  const rows = differencesOf(compared).map(({ figure, cells }) => [
+    figure,
+    ...cells.map((cell) => cell ?? null),
+  ])
   return csvOf([['figure', ...compared.map(({ name }) => name)], ...rows])
 }
 
@@ -87,7 +96,12 @@ export function figuresOfReport(report: object): ReadonlyMap<string, Cell> {
   return new Map(combinationsOf(report).flatMap(figuresOfCombination))
 }
 
-function figuresOfCombination({ name, advice, summary, runs }: Combination): readonly (readonly [string, Cell])[] {
+function figuresOfCombination({
+  name,
+  advice,
+  summary,
+  runs,
+}: Combination): readonly (readonly [string, Cell])[] {
   const suffix = name === '' ? '' : `, ${name}`
   return [
     [`recommended, %${suffix}`, advice.recommended_percent],
@@ -95,14 +109,20 @@ function figuresOfCombination({ name, advice, summary, runs }: Combination): rea
     [`objectives${suffix}`, advice.objectives.join(', ')],
     ...summary.flatMap((each): (readonly [string, Cell])[] => [
       [`utilization at ${each.overcommit_percent} %${suffix}, mean`, each.utilization_percent?.mean ?? null],
-      [`starvation at ${each.overcommit_percent} %${suffix}, mean`, each.starvation_percent.total?.mean ?? null],
+      [
+        `starvation at ${each.overcommit_percent} %${suffix}, mean`,
+        each.starvation_percent.total?.mean ?? null,
+      ],
       ...(each.unheard_percent === undefined
         ? []
         : [[`unheard at ${each.overcommit_percent} %${suffix}, mean`, each.unheard_percent.mean] as const]),
       [`queue wait p95 at ${each.overcommit_percent} %${suffix}, mean`, each.queue_wait_s.p95?.mean ?? null],
       [`swaps an hour at ${each.overcommit_percent} %${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
     ]),
-    ...runs.map(({ overcommit_percent, seed, digest }) => [`run hash at ${overcommit_percent} %, seed ${seed}${suffix}`, digest] as const),
+    ...runs.map(
+      ({ overcommit_percent, seed, digest }) =>
+        [`run hash at ${overcommit_percent} %, seed ${seed}${suffix}`, digest] as const,
+    ),
   ]
 }
 

@@ -1,6 +1,7 @@
 /** What is tried: percentages and seeds as people write them, `0..100:25, 150`. Pure. */
 
-export type Numbers = { readonly ok: true; readonly values: readonly number[] } | { readonly ok: false; readonly why: string }
+export type Numbers =
+  { readonly ok: true; readonly values: readonly number[] } | { readonly ok: false; readonly why: string }
 
 export interface Bounds {
   readonly what: string
@@ -26,9 +27,13 @@ export function readNumbers(text: string, { what, max }: Bounds): Numbers {
   const refused = (why: string): Numbers => ({ ok: false, why: `${what}: ${why}` })
   const values = new Set<number>()
   for (const part of text.split(',').map((each) => each.trim())) {
-    if (part === '') return refused(text.trim() === '' ? 'write at least one, as 0, 25, 50 or 0..100:25.' : 'there is a comma too many.')
+    if (part === '')
+      return refused(
+        text.trim() === '' ? 'write at least one, as 0, 25, 50 or 0..100:25.' : 'there is a comma too many.',
+      )
     const match = /^(\d{1,10})(?:\.\.(\d{1,10})(?::(\d{1,10}))?)?$/.exec(part)
-    if (match === null) return refused(`${JSON.stringify(part)} is neither a whole number nor a range as 0..100:25.`)
+    if (match === null)
+      return refused(`${JSON.stringify(part)} is neither a whole number nor a range as 0..100:25.`)
     const from = Number(match[1])
     const to = match[2] === undefined ? from : Number(match[2])
     const step = match[3] === undefined ? 1 : Number(match[3])

@@ -26,7 +26,8 @@ export function LiveSource(props: { readonly onChosen: (choice: Chosen) => void 
     const { data } = snapshot
     if (data === undefined) return props.onChosen(notYet('The live state is being read.'))
     if (data.fleet?.length === 0) return props.onChosen(notYet('No node is up.'))
-    if (data.workload?.length === 0) return props.onChosen(notYet('No task is open, so there is nothing to run on.'))
+    if (data.workload?.length === 0)
+      return props.onChosen(notYet('No task is open, so there is nothing to run on.'))
     if (JSON.stringify(data, null, 2).length > MAX_CHARACTERS) {
       return props.onChosen(
         notYet(
@@ -48,8 +49,8 @@ export function LiveSource(props: { readonly onChosen: (choice: Chosen) => void 
           </p>
           <Show when={data().description}>{(words) => <p class="quiet text">{words()}</p>}</Show>
           <p class="quiet">
-            What each task has left to do was drawn once: more seeds do not draw it anew. What ran here in the last hours is a trace: choose
-            “A trace”.
+            What each task has left to do was drawn once: more seeds do not draw it anew. What ran here in the
+            last hours is a trace: choose “A trace”.
           </p>
         </>
       )}

@@ -22,7 +22,11 @@ export function OtherField(props: OtherFieldProps): JSX.Element {
     <div class={styles['fields']}>
       <div class={styles['field']}>
         <label for={id}>Another field to vary</label>
-        <select id={id} aria-describedby={`${id}-help`} onChange={(event) => props.onField(event.currentTarget.value)}>
+        <select
+          id={id}
+          aria-describedby={`${id}-help`}
+          onChange={(event) => props.onField(event.currentTarget.value)}
+        >
           <option value="" selected={props.field === ''}>
             None: the percentage alone
           </option>

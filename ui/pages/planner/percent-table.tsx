@@ -14,9 +14,16 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
   const rows = (): readonly (readonly [CandidateBody, SweepSummaryBody | undefined])[] =>
     props.combination.advice.candidates
       .slice(0, MAX_ROWS)
-      .map((each) => [each, props.combination.summary.find(({ overcommit_percent }) => overcommit_percent === each.overcommit_percent)])
-  const hasUnheard = (): boolean => props.combination.summary.some(({ unheard_percent }) => (unheard_percent?.mean ?? 0) > 0)
-  const isRecommended = (candidate: CandidateBody): boolean => candidate.overcommit_percent === props.combination.advice.recommended_percent
+      .map((each) => [
+        each,
+        props.combination.summary.find(
+          ({ overcommit_percent }) => overcommit_percent === each.overcommit_percent,
+        ),
+      ])
+  const hasUnheard = (): boolean =>
+    props.combination.summary.some(({ unheard_percent }) => (unheard_percent?.mean ?? 0) > 0)
+  const isRecommended = (candidate: CandidateBody): boolean =>
+    candidate.overcommit_percent === props.combination.advice.recommended_percent
   return (
     <section class="card" aria-label="Percentages">
       <h2>Percentages</h2>
@@ -38,7 +45,11 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                 Starvation, mean (p10–p90)
               </th>
               <Show when={hasUnheard()}>
-                <th scope="col" class="number" title="What swapped-out tasks waited with work that nothing told of: beside starvation.">
+                <th
+                  scope="col"
+                  class="number"
+                  title="What swapped-out tasks waited with work that nothing told of: beside starvation."
+                >
                   Unheard, mean (p10–p90)
                 </th>
               </Show>
@@ -55,11 +66,15 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
               {([candidate, summary]) => (
                 <tr class={isRecommended(candidate) ? styles['recommended'] : undefined}>
                   <th scope="row" class="number">
-                    {candidate.overcommit_percent} %{isRecommended(candidate) ? <span class="visually-hidden">, recommended</span> : null}
+                    {candidate.overcommit_percent} %
+                    {isRecommended(candidate) ? <span class="visually-hidden">, recommended</span> : null}
                   </th>
                   <JudgedCells objectives={candidate.objectives} />
                   <td class="number">
-                    <Figure value={candidate.utilization_percent?.mean ?? null} shown={percent(candidate.utilization_percent?.mean)} />
+                    <Figure
+                      value={candidate.utilization_percent?.mean ?? null}
+                      shown={percent(candidate.utilization_percent?.mean)}
+                    />
                     {bandWords(candidate.utilization_percent)}
                   </td>
                   <td class="number">
@@ -71,11 +86,17 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                   </td>
                   <Show when={hasUnheard()}>
                     <td class="number">
-                      <Figure value={summary?.unheard_percent?.mean ?? null} shown={percent(summary?.unheard_percent?.mean)} />
+                      <Figure
+                        value={summary?.unheard_percent?.mean ?? null}
+                        shown={percent(summary?.unheard_percent?.mean)}
+                      />
                       {bandWords(summary?.unheard_percent ?? null)}
                     </td>
                   </Show>
-                  <td class="number" title={summary?.queue_wait_s.p95 === null ? 'Nobody started.' : undefined}>
+                  <td
+                    class="number"
+                    title={summary?.queue_wait_s.p95 === null ? 'Nobody started.' : undefined}
+                  >
                     {seconds(summary?.queue_wait_s.p95?.mean)}
                   </td>
                   <td class="number">{summary?.swaps_per_hour?.mean.toFixed(1) ?? UNKNOWN}</td>

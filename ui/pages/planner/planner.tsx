@@ -14,8 +14,9 @@ export default function Planner(): JSX.Element {
     <div class="stack">
       <h1>Planner</h1>
       <p class="quiet">
-        How much VRAM may be overcommitted? A workload is run in virtual time at several percentages, each with several seeds; what they
-        come to, and which one to take, stands in the result. Nothing here changes the live cluster.
+        How much VRAM may be overcommitted? A workload is run in virtual time at several percentages, each
+        with several seeds; what they come to, and which one to take, stands in the result. Nothing here
+        changes the live cluster.
       </p>
       <SweepForm />
       <SimulationList picked={picked()} onPick={pick} />

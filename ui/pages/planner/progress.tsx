@@ -32,7 +32,8 @@ export function Progress(props: ProgressProps): JSX.Element {
     first ??= seen
     setLeft(secondsLeft(first, seen))
   })
-  const isUnderWay = (): boolean => props.simulation.state === 'queued' || props.simulation.state === 'running'
+  const isUnderWay = (): boolean =>
+    props.simulation.state === 'queued' || props.simulation.state === 'running'
   const remove = (): Promise<unknown> => api.send('DELETE', `/simulations/${part(props.simulation.id)}`)
   const cancel = async (): Promise<void> => {
     setCancelling(true)
@@ -61,7 +62,8 @@ export function Progress(props: ProgressProps): JSX.Element {
               whyNot={session.whyNot('submitter')}
               run={() => remove().then(() => navigate(path('/planner')))}
             >
-              Its runs and its report are gone then. The same scenario with the same seeds gives the same again.
+              Its runs and its report are gone then. The same scenario with the same seeds gives the same
+              again.
             </ConfirmedAction>
           </>
         }

@@ -28,17 +28,27 @@ export interface Courses {
 }
 
 /** @param before series of one percentage, one for each seed; a run that is over counts no more */
-export function coursesOf(before: readonly SimulationSeriesBody[], after: readonly SimulationSeriesBody[]): Courses {
+export function coursesOf(
+  before: readonly SimulationSeriesBody[],
+  after: readonly SimulationSeriesBody[],
+): Courses {
   const last = Math.max(0, ...[...before, ...after].map(({ x }) => x.at(-1) ?? 0))
   const ends = Array.from({ length: INTERVALS }, (_, index) => ((index + 1) * last) / INTERVALS)
-  const side = (all: readonly SimulationSeriesBody[], { series: name, isCounted }: (typeof COURSES)[number]): Banded => {
+  const side = (
+    all: readonly SimulationSeriesBody[],
+    { series: name, isCounted }: (typeof COURSES)[number],
+  ): Banded => {
     const means = all.map(({ x, series }) => {
       const values = series.find((each) => each.name === name)?.values ?? []
       return meansOf(x, isCounted ? perHour(x, values) : values, ends)
     })
-    return bandedOf(ends.map((_, index) => means.map((each) => each[index] ?? null).filter((value) => value !== null)))
+    return bandedOf(
+      ends.map((_, index) => means.map((each) => each[index] ?? null).filter((value) => value !== null)),
+    )
   }
-  const entries = COURSES.map((course) => [course.series, { before: side(before, course), after: side(after, course) }] as const)
+  const entries = COURSES.map(
+    (course) => [course.series, { before: side(before, course), after: side(after, course) }] as const,
+  )
   return { ends, of: Object.fromEntries(entries) as Courses['of'] }
 }
 
@@ -46,7 +56,11 @@ export function coursesOf(before: readonly SimulationSeriesBody[], after: readon
  * The mean over each interval of what holds from one end to the next; null where the run was over before it began.
  * @param x ends, rising; the first interval begins at 0
  */
-export function meansOf(x: readonly number[], values: readonly number[], ends: readonly number[]): readonly (number | null)[] {
+export function meansOf(
+  x: readonly number[],
+  values: readonly number[],
+  ends: readonly number[],
+): readonly (number | null)[] {
   let at = 0
   return ends.map((to, index) => {
     const from = ends[index - 1] ?? 0
@@ -83,9 +97,13 @@ export function sidesOf(
   { recommended_percent: recommended, caveats }: AdviceBody,
   current: number | null,
 ): Sides | null {
-  const nearest = caveats.find(({ nearest_percent: percent }) => percent !== undefined)?.nearest_percent ?? null
+  const nearest =
+    caveats.find(({ nearest_percent: percent }) => percent !== undefined)?.nearest_percent ?? null
   const after = recommended ?? nearest ?? tried.at(-1)
   if (after === undefined) return null
-  const before = current !== null && current !== after && tried.includes(current) ? current : tried.find((percent) => percent !== after)
+  const before =
+    current !== null && current !== after && tried.includes(current)
+      ? current
+      : tried.find((percent) => percent !== after)
   return before === undefined ? null : { before, after }
 }

@@ -11,7 +11,11 @@ export interface DrawnRun {
   readonly name: string
   readonly simulation: string
   /** Which run of a sweep; null: the simulation is one run. */
-  readonly run: { readonly overcommit_percent: number; readonly seed: number; readonly settings: string } | null
+  readonly run: {
+    readonly overcommit_percent: number
+    readonly seed: number
+    readonly settings: string
+  } | null
 }
 
 export function RunGantts(props: { readonly runs: readonly DrawnRun[] }): JSX.Element {
@@ -22,7 +26,11 @@ export function RunGantts(props: { readonly runs: readonly DrawnRun[] }): JSX.El
       Promise.all(
         props.runs.map(async ({ name, simulation, run }) => ({
           name,
-          residency: await api.get<RunResidencyBody>(`/simulations/${part(simulation)}/residency`, { ...run }, signal),
+          residency: await api.get<RunResidencyBody>(
+            `/simulations/${part(simulation)}/residency`,
+            { ...run },
+            signal,
+          ),
         })),
       ),
     staleTime: Infinity,

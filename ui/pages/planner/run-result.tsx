@@ -9,7 +9,14 @@ export function RunResult(props: { readonly report: object }): JSX.Element {
     <section class="card" aria-label="Figures">
       <h2>Figures</h2>
       <p class="row">
-        <button onClick={() => save('report.json', new Blob([JSON.stringify(props.report, null, 2)], { type: 'application/json' }))}>
+        <button
+          onClick={() =>
+            save(
+              'report.json',
+              new Blob([JSON.stringify(props.report, null, 2)], { type: 'application/json' }),
+            )
+          }
+        >
           Save as JSON
         </button>
       </p>

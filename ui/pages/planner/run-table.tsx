@@ -26,7 +26,9 @@ export function runKey({ overcommit_percent, seed, settings }: SweptRunBody): st
 
 /** `50 %, seed 2, fleet.0.count=4` */
 export function runName({ overcommit_percent, seed, settings }: SweptRunBody): string {
-  return [`${overcommit_percent} %`, `seed ${seed}`, settingsText(settings)].filter((each) => each !== '').join(', ')
+  return [`${overcommit_percent} %`, `seed ${seed}`, settingsText(settings)]
+    .filter((each) => each !== '')
+    .join(', ')
 }
 
 export function RunTable(props: RunTableProps): JSX.Element {
@@ -34,12 +36,16 @@ export function RunTable(props: RunTableProps): JSX.Element {
   const shown = () => props.runs.slice(from(), from() + PAGE)
   const fields = (): readonly string[] => Object.keys(props.runs[0]?.settings ?? {})
   const toggle = (key: string): void =>
-    props.onPick(props.picked.includes(key) ? props.picked.filter((each) => each !== key) : [...props.picked, key])
+    props.onPick(
+      props.picked.includes(key) ? props.picked.filter((each) => each !== key) : [...props.picked, key],
+    )
   return (
     <section class="card" aria-label="Runs">
       <h2>Runs</h2>
       <div class="row">
-        <span class="quiet">Pick two to {MAX_COMPARED} to see in what they differ. Two runs with the same hash are the same run.</span>
+        <span class="quiet">
+          Pick two to {MAX_COMPARED} to see in what they differ. Two runs with the same hash are the same run.
+        </span>
       </div>
       <Show when={props.runs.length > PAGE}>
         <nav class="row" aria-label="Pages of the runs">
@@ -98,7 +104,9 @@ export function RunTable(props: RunTableProps): JSX.Element {
                       onChange={() => toggle(runKey(run))}
                     />
                   </td>
-                  <For each={fields()}>{(field) => <td class="number">{String(run.settings[field])}</td>}</For>
+                  <For each={fields()}>
+                    {(field) => <td class="number">{String(run.settings[field])}</td>}
+                  </For>
                   <td class="number">
                     <Figure value={run.overcommit_percent} shown={`${run.overcommit_percent} %`} />
                   </td>
@@ -111,7 +119,10 @@ export function RunTable(props: RunTableProps): JSX.Element {
                     />
                   </td>
                   <td class="number">
-                    <Figure value={run.metrics.starvation_percent.total} shown={percent(run.metrics.starvation_percent.total)} />
+                    <Figure
+                      value={run.metrics.starvation_percent.total}
+                      shown={percent(run.metrics.starvation_percent.total)}
+                    />
                   </td>
                   <td class="number">
                     <Figure
@@ -125,7 +136,11 @@ export function RunTable(props: RunTableProps): JSX.Element {
                       const value = objectiveFigure(objective, run.metrics)
                       return (
                         <td class="number">
-                          <Figure value={value} shown={objectiveWords(objective, value)} what="The run has no such figure." />
+                          <Figure
+                            value={value}
+                            shown={objectiveWords(objective, value)}
+                            what="The run has no such figure."
+                          />
                         </td>
                       )
                     }}

@@ -10,7 +10,21 @@ import { traceName } from './traced-scenario.ts'
 import styles from './planner.module.css'
 
 /** docs/trace-format.md; the first is a trace of Headroom itself. */
-const FORMATS = ['', 'headroom', 'csv', 'slurm', 'openb', 'philly', 'helios', 'swf', 'tiresias', 'gavel', 'azure-llm', 'nvidia-smi', 'dcgm']
+const FORMATS = [
+  '',
+  'headroom',
+  'csv',
+  'slurm',
+  'openb',
+  'philly',
+  'helios',
+  'swf',
+  'tiresias',
+  'gavel',
+  'azure-llm',
+  'nvidia-smi',
+  'dcgm',
+]
 const ACTIVITIES = ['', 'always-busy', 'serving', 'training']
 const HOURS = [1, 6, 24, 168]
 /** What the importer of Headroom's own events reads. */
@@ -27,16 +41,24 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
   const [hours, setHours] = createSignal(1)
   const [state, setState] = createSignal<string | null>(null)
   const [problem, setProblem] = createSignal<string | null>(null)
-  const whyNot = (): string | null => session.whyNot('submitter') ?? (state() === null ? null : 'One is being sent.')
+  const whyNot = (): string | null =>
+    session.whyNot('submitter') ?? (state() === null ? null : 'One is being sent.')
 
-  const send = async (what: { readonly name: string; readonly format: string; readonly activity: string }, body: () => Promise<Blob>) => {
+  const send = async (
+    what: { readonly name: string; readonly format: string; readonly activity: string },
+    body: () => Promise<Blob>,
+  ) => {
     setProblem(null)
     setState('Reading…')
     try {
       const blob = await body()
       setState('Sending, and being checked…')
       const query = { name: what.name, format: what.format, activity_model: what.activity }
-      const answer = await api.send<TraceBody>('POST', '/traces', { query, body: blob, contentType: 'application/octet-stream' })
+      const answer = await api.send<TraceBody>('POST', '/traces', {
+        query,
+        body: blob,
+        contentType: 'application/octet-stream',
+      })
       props.onSent(answer.body.name)
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error))
@@ -62,7 +84,8 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
       read += page.items.length
       setState(`${whole(read)} events read…`)
       if (page.items.length < PAGE) break
-      if (read >= MAX_EVENTS) throw new Error(`More than ${whole(MAX_EVENTS)} events: use headroom sim record, or a shorter time.`)
+      if (read >= MAX_EVENTS)
+        throw new Error(`More than ${whole(MAX_EVENTS)} events: use headroom sim record, or a shorter time.`)
       after = page.items.at(-1)?.seq ?? after
     }
     if (lines.length === 0) throw new Error('No task was submitted, ran or ended here in that time.')
@@ -94,13 +117,17 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
           <label class={styles['field']}>
             Format
             <select aria-label="Format" onChange={(event) => setFormat(event.currentTarget.value)}>
-              <For each={FORMATS}>{(each) => <option value={each}>{each === '' ? 'trace of Headroom' : each}</option>}</For>
+              <For each={FORMATS}>
+                {(each) => <option value={each}>{each === '' ? 'trace of Headroom' : each}</option>}
+              </For>
             </select>
           </label>
           <label class={styles['field']}>
             When tasks work, if it does not say
             <select onChange={(event) => setActivity(event.currentTarget.value)}>
-              <For each={ACTIVITIES}>{(each) => <option value={each}>{each === '' ? 'as the format has it' : each}</option>}</For>
+              <For each={ACTIVITIES}>
+                {(each) => <option value={each}>{each === '' ? 'as the format has it' : each}</option>}
+              </For>
             </select>
           </label>
         </div>
@@ -114,7 +141,9 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
           <label>
             In the last{' '}
             <select onChange={(event) => setHours(Number(event.currentTarget.value))}>
-              <For each={HOURS}>{(each) => <option value={each}>{each === 1 ? 'hour' : `${each} hours`}</option>}</For>
+              <For each={HOURS}>
+                {(each) => <option value={each}>{each === 1 ? 'hour' : `${each} hours`}</option>}
+              </For>
             </select>
           </label>
           <ActionButton whyNot={whyNot()} onClick={takeEvents}>
@@ -122,7 +151,8 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
           </ActionButton>
         </div>
         <p class="quiet">
-          Tasks that were submitted in that time, with what the events say of them. A task that has not ended is not kept.
+          Tasks that were submitted in that time, with what the events say of them. A task that has not ended
+          is not kept.
         </p>
         <p role="status">{state() ?? ''}</p>
         <Show when={problem()}>

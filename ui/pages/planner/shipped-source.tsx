@@ -1,7 +1,11 @@
 /** A scenario by its name: those that come with Headroom, and people's own. */
 import { useQuery } from '@tanstack/solid-query'
 import { createEffect, createUniqueId, For, Show, type JSX } from 'solid-js'
-import type { ScenarioBody, ScenarioEntryPage, ValidationBody } from '../../../controller/api/schema/scenario.ts'
+import type {
+  ScenarioBody,
+  ScenarioEntryPage,
+  ValidationBody,
+} from '../../../controller/api/schema/scenario.ts'
 import { part } from '../../api/client.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
@@ -28,20 +32,30 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
     queryKey: ['scenarios', props.name, 'facts'],
     enabled: entry() !== undefined && entry()?.too_large_because === null,
     queryFn: async ({ signal }: { signal: AbortSignal }) =>
-      (await api.send<ValidationBody>('POST', '/scenarios/validate', { body: { scenario: props.name }, signal })).body.facts,
+      (
+        await api.send<ValidationBody>('POST', '/scenarios/validate', {
+          body: { scenario: props.name },
+          signal,
+        })
+      ).body.facts,
     staleTime: Infinity,
   }))
   const whyNot = (): string | null => {
     if (props.name === '') return 'Choose a scenario.'
     if (scenarios.data !== undefined && entry() === undefined) return `There is no scenario ${props.name}.`
     const because = entry()?.too_large_because ?? null
-    return because === null ? null : `It is too large to run to its end: ${because} Change its text, or open it as a session.`
+    return because === null
+      ? null
+      : `It is too large to run to its end: ${because} Change its text, or open it as a session.`
   }
   createEffect(() => {
     const because = whyNot()
-    props.onChosen(because === null ? chosen({ scenario: props.name }, facts.data?.swept_fields) : notYet(because))
+    props.onChosen(
+      because === null ? chosen({ scenario: props.name }, facts.data?.swept_fields) : notYet(because),
+    )
   })
-  const edit = async (): Promise<void> => props.onEdit((await api.get<ScenarioBody>(`/scenarios/${part(props.name)}`)).text)
+  const edit = async (): Promise<void> =>
+    props.onEdit((await api.get<ScenarioBody>(`/scenarios/${part(props.name)}`)).text)
   return (
     <QueryState
       query={scenarios}

@@ -26,9 +26,12 @@ export function SimulationList(props: SimulationListProps): JSX.Element {
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<SimulationPage>('/simulations', {}, signal),
     refetchInterval: AGAIN_MS,
   }))
-  const rowsOf = ({ items }: SimulationPage): readonly SimulationBody[] => items.filter(({ kind }) => kind !== 'session').slice(0, SHOWN)
+  const rowsOf = ({ items }: SimulationPage): readonly SimulationBody[] =>
+    items.filter(({ kind }) => kind !== 'session').slice(0, SHOWN)
   const toggle = (id: string): void =>
-    props.onPick(props.picked.includes(id) ? props.picked.filter((each) => each !== id) : [...props.picked, id])
+    props.onPick(
+      props.picked.includes(id) ? props.picked.filter((each) => each !== id) : [...props.picked, id],
+    )
   const columns: readonly Column<SimulationBody>[] = [
     {
       name: 'Compare',
@@ -37,7 +40,10 @@ export function SimulationList(props: SimulationListProps): JSX.Element {
           type="checkbox"
           aria-label={`Compare ${row().scenario} of ${clockTime(row().created_at)}`}
           checked={props.picked.includes(row().id)}
-          disabled={row().state !== 'done' || (!props.picked.includes(row().id) && props.picked.length >= MAX_COMPARED)}
+          disabled={
+            row().state !== 'done' ||
+            (!props.picked.includes(row().id) && props.picked.length >= MAX_COMPARED)
+          }
           onChange={() => toggle(row().id)}
         />
       ),

@@ -7,7 +7,10 @@ import { curvesOf, marksOf, paretoOf } from './curves.ts'
 import styles from './planner.module.css'
 
 /** `current` is what is set in the live cluster; null: not known. */
-export function SweepCharts(props: { readonly combination: Combination; readonly current: number | null }): JSX.Element {
+export function SweepCharts(props: {
+  readonly combination: Combination
+  readonly current: number | null
+}): JSX.Element {
   const curves = createMemo(() => curvesOf(props.combination.runs))
   const marks = createMemo(() => marksOf(props.combination.advice, props.current))
   const pareto = createMemo(() => paretoOf(props.combination.runs, marks()))

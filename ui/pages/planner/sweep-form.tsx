@@ -47,10 +47,15 @@ export function SweepForm(): JSX.Element {
   )
   const fields = useVariedFields(() => choice().part)
   const whyNot = (): string | null =>
-    session.whyNot('submitter') ?? wish.whyNot() ?? choice().whyNot ?? (isBusy() ? 'It is being asked for.' : null)
+    session.whyNot('submitter') ??
+    wish.whyNot() ??
+    choice().whyNot ??
+    (isBusy() ? 'It is being asked for.' : null)
   const refusalOf = (field: string): string | null => {
     const error = problem()
-    return error instanceof Refused ? (error.errors.find(({ pointer }) => pointer.startsWith(`/${field}`))?.detail ?? null) : null
+    return error instanceof Refused
+      ? (error.errors.find(({ pointer }) => pointer.startsWith(`/${field}`))?.detail ?? null)
+      : null
   }
   const edit = (edited: string): void => {
     setText(edited)
@@ -62,7 +67,9 @@ export function SweepForm(): JSX.Element {
     setBusy(true)
     setProblem(null)
     try {
-      const answer = await api.send<SimulationBody>('POST', '/simulations/sweep', { body: { ...choice().part, ...wished } })
+      const answer = await api.send<SimulationBody>('POST', '/simulations/sweep', {
+        body: { ...choice().part, ...wished },
+      })
       navigate(path(`/planner/${answer.body.id}`))
     } catch (error) {
       setProblem(error instanceof Error ? error : new Error(String(error)))
@@ -78,20 +85,36 @@ export function SweepForm(): JSX.Element {
         <For each={SOURCES}>
           {(each) => (
             <label>
-              <input type="radio" name="source" checked={source() === each} onChange={() => set({ source: each })} /> {SOURCE_NAMES[each]}
+              <input
+                type="radio"
+                name="source"
+                checked={source() === each}
+                onChange={() => set({ source: each })}
+              />{' '}
+              {SOURCE_NAMES[each]}
             </label>
           )}
         </For>
       </fieldset>
       <Switch>
         <Match when={source() === 'scenario'}>
-          <ShippedSource name={search.scenario ?? ''} onName={(scenario) => set({ scenario })} onChosen={setChoice} onEdit={edit} />
+          <ShippedSource
+            name={search.scenario ?? ''}
+            onName={(scenario) => set({ scenario })}
+            onChosen={setChoice}
+            onEdit={edit}
+          />
         </Match>
         <Match when={source() === 'text'}>
           <ScenarioEditor text={text()} onText={setText} onChosen={setChoice} />
         </Match>
         <Match when={source() === 'trace'}>
-          <TraceSource name={search.trace ?? ''} onName={(trace) => set({ trace })} onChosen={setChoice} onEdit={edit} />
+          <TraceSource
+            name={search.trace ?? ''}
+            onName={(trace) => set({ trace })}
+            onChosen={setChoice}
+            onEdit={edit}
+          />
         </Match>
         <Match when={source() === 'live'}>
           <LiveSource onChosen={setChoice} />

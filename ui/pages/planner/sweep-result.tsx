@@ -17,7 +17,11 @@ import { RunGantts } from './run-gantts.tsx'
 import { runKey, runName, RunTable } from './run-table.tsx'
 import { SweepCharts } from './sweep-charts.tsx'
 
-export function SweepResult(props: { readonly report: SweepReportBody; readonly id: string; readonly name: string }): JSX.Element {
+export function SweepResult(props: {
+  readonly report: SweepReportBody
+  readonly id: string
+  readonly name: string
+}): JSX.Element {
   const { api } = useCluster()
   const [search, setSearch] = useSearchParams<{ compare?: string; show?: string }>()
   const config = useQuery(() => ({
@@ -27,17 +31,22 @@ export function SweepResult(props: { readonly report: SweepReportBody; readonly 
   const current = (): number | null => config.data?.default_vram_overcommit_percent ?? null
   const combinations = createMemo(() => combinationsOf(props.report))
   const shown = createMemo(
-    () => combinations().find(({ name }) => name === search.show) ?? bestOf(combinations()) ?? (combinations()[0] as Combination),
+    () =>
+      combinations().find(({ name }) => name === search.show) ??
+      bestOf(combinations()) ??
+      (combinations()[0] as Combination),
   )
   const picked = (): readonly string[] => (search.compare ?? '').split(',').filter((key) => key !== '')
   const pick = (keys: readonly string[]): void =>
     setSearch({ compare: keys.length === 0 ? null : keys.join(',') }, { replace: true, scroll: false })
-  const compared = (): readonly SweptRunBody[] => props.report.runs.filter((run) => picked().includes(runKey(run)))
+  const compared = (): readonly SweptRunBody[] =>
+    props.report.runs.filter((run) => picked().includes(runKey(run)))
   return (
     <>
       <Show when={props.report.runs_done < props.report.runs_planned}>
         <p class="warn">
-          {props.report.runs_done} of {props.report.runs_planned} runs were done: what stands here is of these alone.
+          {props.report.runs_done} of {props.report.runs_planned} runs were done: what stands here is of these
+          alone.
         </p>
       </Show>
       <Downloads id={props.id} name={props.name} />
@@ -52,14 +61,25 @@ export function SweepResult(props: { readonly report: SweepReportBody; readonly 
       <SweepCharts combination={shown()} current={current()} />
       <BeforeAfter simulation={props.id} combination={shown()} current={current()} />
       <PercentTable combination={shown()} />
-      <RunTable runs={props.report.runs} objectives={shown().advice.objectives} picked={picked()} onPick={pick} />
+      <RunTable
+        runs={props.report.runs}
+        objectives={shown().advice.objectives}
+        picked={picked()}
+        onPick={pick}
+      />
       <Show when={compared().length >= 2}>
-        <Comparison compared={compared().map((run) => ({ name: runName(run), figures: figuresOfRun(run) }))} />
+        <Comparison
+          compared={compared().map((run) => ({ name: runName(run), figures: figuresOfRun(run) }))}
+        />
         <RunGantts
           runs={compared().map((run) => ({
             name: runName(run),
             simulation: props.id,
-            run: { overcommit_percent: run.overcommit_percent, seed: run.seed, settings: settingsText(run.settings) },
+            run: {
+              overcommit_percent: run.overcommit_percent,
+              seed: run.seed,
+              settings: settingsText(run.settings),
+            },
           }))}
         />
       </Show>

@@ -17,7 +17,11 @@ export interface WishText {
  * @param swept by the scenario itself: a field that is chosen here takes its place
  * @param current percentage of the live cluster; null: not known
  */
-export function createSweepWish(search: WishText, swept: () => readonly SweptFieldBody[], current: () => number | null) {
+export function createSweepWish(
+  search: WishText,
+  swept: () => readonly SweptFieldBody[],
+  current: () => number | null,
+) {
   const texts = () => ({
     percents: search.percents ?? usualPercents(current()),
     seeds: search.seeds ?? '1..3',
@@ -29,7 +33,9 @@ export function createSweepWish(search: WishText, swept: () => readonly SweptFie
   const values = createMemo((): Values | null => (field() === '' ? null : readValues(search.values ?? '')))
   const read = () => {
     const [a, b, c] = [percents(), seeds(), values()]
-    return a.ok && b.ok && c?.ok !== false ? { percents: a.values, seeds: b.values, values: c === null ? null : c.values } : null
+    return a.ok && b.ok && c?.ok !== false
+      ? { percents: a.values, seeds: b.values, values: c === null ? null : c.values }
+      : null
   }
   const counts = () => {
     const known = read()
@@ -69,6 +75,8 @@ export function createSweepWish(search: WishText, swept: () => readonly SweptFie
   }
 }
 
-function whyNot(read: { readonly ok: true } | { readonly ok: false; readonly why: string } | null): string | null {
+function whyNot(
+  read: { readonly ok: true } | { readonly ok: false; readonly why: string } | null,
+): string | null {
   return read === null || read.ok ? null : read.why
 }

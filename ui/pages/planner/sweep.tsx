@@ -21,7 +21,8 @@ export default function Sweep(): JSX.Element {
   const { id = '' } = useParams<{ id: string }>()
   const simulation = useQuery(() => ({
     queryKey: ['simulations', id],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<SimulationBody>(`/simulations/${part(id)}`, {}, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<SimulationBody>(`/simulations/${part(id)}`, {}, signal),
     refetchInterval: ({ state }: { state: { data?: SimulationBody | undefined; error: Error | null } }) =>
       isOver(state.data) || isFinal(state.error) ? false : AGAIN_MS,
   }))
@@ -54,7 +55,8 @@ function Report(props: { readonly simulation: SimulationBody }): JSX.Element {
   const { api } = useCluster()
   const report = useQuery(() => ({
     queryKey: ['simulations', props.simulation.id, 'report'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<object>(`/simulations/${part(props.simulation.id)}/report`, {}, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<object>(`/simulations/${part(props.simulation.id)}/report`, {}, signal),
     staleTime: Infinity,
     retry: false,
   }))
@@ -66,7 +68,9 @@ function Report(props: { readonly simulation: SimulationBody }): JSX.Element {
         {(body) => (
           <Switch fallback={<RunResult report={body()} />}>
             <Match when={narrowed(body())}>
-              {(sweep) => <SweepResult report={sweep()} id={props.simulation.id} name={props.simulation.scenario} />}
+              {(sweep) => (
+                <SweepResult report={sweep()} id={props.simulation.id} name={props.simulation.scenario} />
+              )}
             </Match>
           </Switch>
         )}

@@ -29,11 +29,15 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<TracePage>('/traces', {}, signal),
   }))
   const entry = () => traces.data?.items.find(({ name }) => name === props.name)
-  const scenario = () => (snapshot.data === undefined || props.name === '' ? null : tracedScenario(snapshot.data, props.name, activity()))
+  const scenario = () =>
+    snapshot.data === undefined || props.name === ''
+      ? null
+      : tracedScenario(snapshot.data, props.name, activity())
   createEffect(() => {
     const made = scenario()
     if (props.name === '') return props.onChosen(notYet('Choose a trace, or send one.'))
-    if (traces.data !== undefined && entry() === undefined) return props.onChosen(notYet(`There is no trace ${props.name}.`))
+    if (traces.data !== undefined && entry() === undefined)
+      return props.onChosen(notYet(`There is no trace ${props.name}.`))
     if (entry()?.tasks === 0) return props.onChosen(notYet('The trace has no task.'))
     if (made === null) return props.onChosen(notYet('The nodes that are here are being read.'))
     if (snapshot.data?.fleet?.length === 0)
@@ -46,7 +50,11 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
   }
   return (
     <>
-      <QueryState query={traces} isEmpty={({ items }) => items.length === 0} whenEmpty={<p>No trace was sent yet: send one below.</p>}>
+      <QueryState
+        query={traces}
+        isEmpty={({ items }) => items.length === 0}
+        whenEmpty={<p>No trace was sent yet: send one below.</p>}
+      >
         {(page) => (
           <div class={styles['field']}>
             <label for={id}>Trace</label>
@@ -71,7 +79,10 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
             <p class="text">
               {whole(trace().tasks)} tasks of {whole(trace().rows)} rows, sent as {trace().format}.
             </p>
-            <Show when={Object.keys(trace().dropped).length > 0} fallback={<p class="quiet">No row was dropped.</p>}>
+            <Show
+              when={Object.keys(trace().dropped).length > 0}
+              fallback={<p class="quiet">No row was dropped.</p>}
+            >
               <table aria-label="Rows that were dropped">
                 <thead>
                   <tr>
@@ -102,11 +113,18 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
                   <option value="training">as trainings, drawn for each seed</option>
                 </select>
               </label>
-              <button type="button" disabled={scenario() === null} onClick={() => props.onEdit(JSON.stringify(scenario(), null, 2))}>
+              <button
+                type="button"
+                disabled={scenario() === null}
+                onClick={() => props.onEdit(JSON.stringify(scenario(), null, 2))}
+              >
                 Change the text
               </button>
             </div>
-            <p class="quiet">It runs on the {whole(snapshot.data?.fleet?.length)} nodes that are up here, with their configuration.</p>
+            <p class="quiet">
+              It runs on the {whole(snapshot.data?.fleet?.length)} nodes that are up here, with their
+              configuration.
+            </p>
           </>
         )}
       </Show>

@@ -13,7 +13,8 @@ export function useVariedFields(chosen: Accessor<ScenarioBodyPart | null>): Acce
   const text = useQuery(() => ({
     queryKey: ['scenarios', name()],
     enabled: name() !== undefined,
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ScenarioBody>(`/scenarios/${part(name() ?? '')}`, {}, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<ScenarioBody>(`/scenarios/${part(name() ?? '')}`, {}, signal),
     staleTime: Infinity,
   }))
   return createMemo(() => {

@@ -20,5 +20,10 @@ export async function find(api: ApiClient, text: string, signal: AbortSignal): P
     api.get<NodePage>('/nodes', { q: text, limit: SHOWN }, signal),
     api.get<TaskPage>('/tasks', { state: 'all', q: text, limit: SHOWN }, signal),
   ])
-  return { nodes: nodes.items, nodeCount: nodes.total ?? nodes.items.length, tasks: tasks.items, taskCount: tasks.total }
+  return {
+    nodes: nodes.items,
+    nodeCount: nodes.total ?? nodes.items.length,
+    tasks: tasks.items,
+    taskCount: tasks.total,
+  }
 }

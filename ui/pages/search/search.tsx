@@ -26,7 +26,9 @@ export default function Search(): JSX.Element {
       <h1>Search</h1>
       <Show
         when={text() !== ''}
-        fallback={<p class="card">Type a part of the name of a task or node above, or a whole id. The key is /.</p>}
+        fallback={
+          <p class="card">Type a part of the name of a task or node above, or a whole id. The key is /.</p>
+        }
       >
         <QueryState
           query={found}

@@ -20,7 +20,9 @@ export function createChange(props: ChangeProps) {
   /** What was typed and not applied yet, by field. */
   const [typed, setTyped] = createSignal<Readonly<Partial<Record<FieldName, string>>>>({})
   /** What it was typed against: a change by somebody else is a conflict only where something is typed. */
-  const [base, setBase] = createSignal<{ readonly config: ConfigBody; readonly etag: string | null } | null>(null)
+  const [base, setBase] = createSignal<{ readonly config: ConfigBody; readonly etag: string | null } | null>(
+    null,
+  )
   const [plan, setPlan] = createSignal<Plan | null>(null)
   const [problem, setProblem] = createSignal<Error | null>(null)
   const [isBusy, setBusy] = createSignal(false)
@@ -28,10 +30,14 @@ export function createChange(props: ChangeProps) {
   const against = () => base() ?? { config: props.live, etag: props.etag }
   const isConflict = (): boolean => base() !== null && base()?.config.revision !== props.live.revision
   const textFor = (field: FieldInfo): string => typed()[field.name] ?? textOf(props.live[field.name])
-  const reads = createMemo(() => props.fields.map((field) => ({ field, read: readField(field, textFor(field)) })))
+  const reads = createMemo(() =>
+    props.fields.map((field) => ({ field, read: readField(field, textFor(field)) })),
+  )
   const wanted = createMemo(() =>
     Object.fromEntries(
-      reads().flatMap(({ field, read }) => (read.ok && typed()[field.name] !== undefined ? [[field.name, read.value]] : [])),
+      reads().flatMap(({ field, read }) =>
+        read.ok && typed()[field.name] !== undefined ? [[field.name, read.value]] : [],
+      ),
     ),
   )
   const changes = createMemo(() => differences(against().config, wanted()))
@@ -59,10 +65,12 @@ export function createChange(props: ChangeProps) {
     try {
       const body = Object.fromEntries(changes().map(({ name, after }) => [name, after]))
       const query = isDryRun ? { dry_run: true } : {}
-      return (await api.send<ChangedConfigBody>('PUT', '/config', { query, body, ifMatch: against().etag })).body
+      return (await api.send<ChangedConfigBody>('PUT', '/config', { query, body, ifMatch: against().etag }))
+        .body
     } catch (error) {
       setProblem(error as Error)
-      if (error instanceof Refused && error.status === 412) await queries.invalidateQueries({ queryKey: ['config'] })
+      if (error instanceof Refused && error.status === 412)
+        await queries.invalidateQueries({ queryKey: ['config'] })
       return null
     } finally {
       setBusy(false)
@@ -71,7 +79,8 @@ export function createChange(props: ChangeProps) {
   const makePlan = async (): Promise<void> => {
     if (!isValid() || changes().length === 0) return
     const answer = await send(true)
-    if (answer?.impact !== undefined) setPlan({ title: 'What the change would do', changes: changes(), impact: answer.impact })
+    if (answer?.impact !== undefined)
+      setPlan({ title: 'What the change would do', changes: changes(), impact: answer.impact })
   }
   const apply = async (): Promise<void> => {
     const answer = await send(false)

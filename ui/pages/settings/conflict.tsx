@@ -16,14 +16,16 @@ export function Conflict(props: ConflictProps): JSX.Element {
   const { api } = useCluster()
   const revisions = useQuery(() => ({
     queryKey: ['config', 'revisions', props.now.revision],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<RevisionPage>('/config/revisions', { limit: 1 }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<RevisionPage>('/config/revisions', { limit: 1 }, signal),
   }))
   return (
     <section class="card" role="alert" aria-label="Conflict">
       <h2>Somebody else has changed the configuration</h2>
       <p>
-        Revision {props.now.revision}, by {revisions.data?.items[0]?.author ?? 'somebody who did not have to say his name'}. What you typed
-        is kept.
+        Revision {props.now.revision}, by{' '}
+        {revisions.data?.items[0]?.author ?? 'somebody who did not have to say his name'}. What you typed is
+        kept.
       </p>
       <ul>
         <For each={differences(props.before, props.now)}>

@@ -25,7 +25,11 @@ interface FieldSchema {
 }
 
 export interface OpenApi {
-  readonly components: { readonly schemas: Readonly<Record<string, { readonly properties?: Readonly<Record<string, FieldSchema>> }>> }
+  readonly components: {
+    readonly schemas: Readonly<
+      Record<string, { readonly properties?: Readonly<Record<string, FieldSchema>> }>
+    >
+  }
 }
 
 const NO_FIELDS: readonly string[] = ['source', 'revision']
@@ -73,7 +77,8 @@ const TITLES: Readonly<Partial<Record<FieldName, string>>> = {
   run_lease_seconds: 'Tasks run on without the controller for, seconds',
 }
 
-export type Read = { readonly ok: true; readonly value: FieldValue } | { readonly ok: false; readonly why: string }
+export type Read =
+  { readonly ok: true; readonly value: FieldValue } | { readonly ok: false; readonly why: string }
 
 /** What somebody typed; refused rather than bent into a number. */
 export function readField(field: FieldInfo, text: string): Read {
@@ -106,7 +111,11 @@ export function differences(before: object, after: object): readonly Difference[
   const is = after as Readonly<Record<string, FieldValue>>
   return Object.keys(was)
     .filter((name) => !NO_FIELDS.includes(name) && name in is && was[name] !== is[name])
-    .map((name) => ({ name: name as FieldName, before: was[name] as FieldValue, after: is[name] as FieldValue }))
+    .map((name) => ({
+      name: name as FieldName,
+      before: was[name] as FieldValue,
+      after: is[name] as FieldValue,
+    }))
 }
 
 /** The change lowers what may be promised: it asks twice. */

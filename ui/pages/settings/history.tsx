@@ -1,7 +1,12 @@
 /** What was before: revisions with author and differences. Going back is a plan like any other change, and a new revision. */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
-import type { ChangedConfigBody, ConfigBody, RevisionBody, RevisionPage } from '../../../controller/api/schema/config.ts'
+import type {
+  ChangedConfigBody,
+  ConfigBody,
+  RevisionBody,
+  RevisionPage,
+} from '../../../controller/api/schema/config.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -13,19 +18,31 @@ const SHOWN = 20
 export function History(props: { readonly live: ConfigBody; readonly etag: string | null }): JSX.Element {
   const { api, session } = useCluster()
   const queries = useQueryClient()
-  const [plan, setPlan] = createSignal<(Plan & { readonly revision: number; readonly etag: string | null }) | null>(null)
+  const [plan, setPlan] = createSignal<
+    (Plan & { readonly revision: number; readonly etag: string | null }) | null
+  >(null)
   const [problem, setProblem] = createSignal<string | null>(null)
   const [isBusy, setBusy] = createSignal(false)
   const revisions = useQuery(() => ({
     queryKey: ['config', 'revisions'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<RevisionPage>('/config/revisions', { limit: SHOWN }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<RevisionPage>('/config/revisions', { limit: SHOWN }, signal),
   }))
-  const restore = async (revision: number, etag: string | null, isDryRun: boolean): Promise<ChangedConfigBody | null> => {
+  const restore = async (
+    revision: number,
+    etag: string | null,
+    isDryRun: boolean,
+  ): Promise<ChangedConfigBody | null> => {
     setBusy(true)
     setProblem(null)
     try {
       const query = isDryRun ? { dry_run: true } : {}
-      return (await api.send<ChangedConfigBody>('POST', `/config/revisions/${revision}/restore`, { query, ifMatch: etag })).body
+      return (
+        await api.send<ChangedConfigBody>('POST', `/config/revisions/${revision}/restore`, {
+          query,
+          ifMatch: etag,
+        })
+      ).body
     } catch (error) {
       setProblem((error as Error).message)
       return null
@@ -37,9 +54,21 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
     const answer = await restore(revision, props.etag, true)
     if (answer?.impact === undefined) return
     const changes = differences(props.live, answer)
-    setPlan({ title: `Back to revision ${revision}`, changes, impact: answer.impact, revision, etag: props.etag })
+    setPlan({
+      title: `Back to revision ${revision}`,
+      changes,
+      impact: answer.impact,
+      revision,
+      etag: props.etag,
+    })
   }
-  const apply = async ({ revision, etag }: { readonly revision: number; readonly etag: string | null }): Promise<void> => {
+  const apply = async ({
+    revision,
+    etag,
+  }: {
+    readonly revision: number
+    readonly etag: string | null
+  }): Promise<void> => {
     if ((await restore(revision, etag, false)) === null) return
     setPlan(null)
     await queries.invalidateQueries({ queryKey: ['config'] })
@@ -47,7 +76,11 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
   return (
     <section class="card stack" aria-label="History">
       <h2>History</h2>
-      <QueryState query={revisions} isEmpty={(page) => page.items.length === 0} whenEmpty={<p class="quiet">Nothing was stored yet.</p>}>
+      <QueryState
+        query={revisions}
+        isEmpty={(page) => page.items.length === 0}
+        whenEmpty={<p class="quiet">Nothing was stored yet.</p>}
+      >
         {(page) => (
           <div class="scroll" tabindex="0" role="group" aria-label="Revisions">
             <table>
@@ -73,7 +106,10 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
                         <Changes revision={item} />
                       </td>
                       <td>
-                        <Show when={item.revision !== props.live.revision} fallback={<span class="good">live</span>}>
+                        <Show
+                          when={item.revision !== props.live.revision}
+                          fallback={<span class="good">live</span>}
+                        >
                           <button
                             onClick={() => void makePlan(item)}
                             disabled={isBusy()}
@@ -114,11 +150,16 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
 }
 
 function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
-  const changed = () => (props.revision.before === null ? [] : differences(props.revision.before, props.revision.after))
+  const changed = () =>
+    props.revision.before === null ? [] : differences(props.revision.before, props.revision.after)
   return (
     <Show
       when={changed().length > 0}
-      fallback={<span class="quiet">{props.revision.before === null ? firstWords(props.revision) : 'stored as it was'}</span>}
+      fallback={
+        <span class="quiet">
+          {props.revision.before === null ? firstWords(props.revision) : 'stored as it was'}
+        </span>
+      }
     >
       <For each={changed()}>
         {({ name, before, after }) => (

@@ -48,8 +48,13 @@ export function PlanPanel(props: PlanPanelProps): JSX.Element {
       <Impact impact={props.plan.impact} />
       <Show when={asksTwice()}>
         <label>
-          <input type="checkbox" checked={isSure()} onChange={(event) => setSure(event.currentTarget.checked)} /> This lowers what may be
-          promised. Nobody is moved out because of it; new tasks may wait longer. I mean it.
+          <input
+            type="checkbox"
+            checked={isSure()}
+            onChange={(event) => setSure(event.currentTarget.checked)}
+          />{' '}
+          This lowers what may be promised. Nobody is moved out because of it; new tasks may wait longer. I
+          mean it.
         </label>
       </Show>
       <div class="row">

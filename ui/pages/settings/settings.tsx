@@ -29,7 +29,11 @@ export default function Settings(): JSX.Element {
     <div class="stack">
       <h1>Settings</h1>
       <QueryState query={description}>
-        {() => <QueryState query={config}>{(answer) => <Form fields={fields()} live={answer().body} etag={answer().etag} />}</QueryState>}
+        {() => (
+          <QueryState query={config}>
+            {(answer) => <Form fields={fields()} live={answer().body} etag={answer().etag} />}
+          </QueryState>
+        )}
       </QueryState>
     </div>
   )
@@ -43,7 +47,8 @@ function Form(props: ChangeProps): JSX.Element {
     event.preventDefault()
     void change.makePlan()
   }
-  const whyNot = (): string | null => (change.isConflict() ? 'Somebody else has changed the configuration.' : session.whyNot('operator'))
+  const whyNot = (): string | null =>
+    change.isConflict() ? 'Somebody else has changed the configuration.' : session.whyNot('operator')
   return (
     <>
       <p class="quiet">
@@ -52,7 +57,12 @@ function Form(props: ChangeProps): JSX.Element {
           : 'From the environment and the defaults; nothing is stored yet.'}
       </p>
       <Show when={change.isConflict()}>
-        <Conflict before={change.against().config} now={props.live} onGoOn={change.rebase} onForget={change.forget} />
+        <Conflict
+          before={change.against().config}
+          now={props.live}
+          onGoOn={change.rebase}
+          onForget={change.forget}
+        />
       </Show>
       <Show when={proposed()}>{(words) => <p role="status">{words()}</p>}</Show>
       <form class="card stack" aria-label="Configuration" onSubmit={(event) => submit(event)}>
@@ -75,7 +85,11 @@ function Form(props: ChangeProps): JSX.Element {
           )}
         </Show>
         <div class="row">
-          <button class="primary" type="submit" disabled={!change.isValid() || change.changes().length === 0 || change.isBusy()}>
+          <button
+            class="primary"
+            type="submit"
+            disabled={!change.isValid() || change.changes().length === 0 || change.isBusy()}
+          >
             Plan the change
           </button>
           <button type="button" onClick={change.forget} disabled={Object.keys(change.typed()).length === 0}>
@@ -115,5 +129,7 @@ function useProposed(change: ReturnType<typeof createChange>): () => string | nu
     setSearch({ propose: null }, { replace: true })
   })
   return () =>
-    Object.keys(change.typed()).length === 0 ? null : `The planner proposes ${text} %. Nothing is changed until it is planned and applied.`
+    Object.keys(change.typed()).length === 0
+      ? null
+      : `The planner proposes ${text} %. Nothing is changed until it is planned and applied.`
 }

@@ -13,7 +13,8 @@ export interface ActionsProps {
 }
 
 export function Actions(props: ActionsProps): JSX.Element {
-  const done = (): number => props.actions.filter(({ virtual_seconds }) => virtual_seconds <= (props.at ?? Infinity)).length
+  const done = (): number =>
+    props.actions.filter(({ virtual_seconds }) => virtual_seconds <= (props.at ?? Infinity)).length
   return (
     <Show when={props.actions.length > 0} fallback={<p class="quiet">Nothing was changed.</p>}>
       <ol>

@@ -83,7 +83,8 @@ function Figures(props: { readonly body: DebriefBody }): JSX.Element {
         when={rows().length > 0}
         fallback={
           <p class="quiet">
-            No figure of the two runs differs up to the end of the exercise. What the points were given for is in the table above.
+            No figure of the two runs differs up to the end of the exercise. What the points were given for is
+            in the table above.
           </p>
         }
       >

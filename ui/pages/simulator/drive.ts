@@ -63,7 +63,8 @@ export function createDrive(id: string): Drive {
       if (asked === turn) show(next)
     } catch (error) {
       if (record() === null) setProblem(wordsOf(error))
-      else if (error instanceof Refused) await api.get<SimulationBody>('').then(setRecord, (why: unknown) => setProblem(wordsOf(why)))
+      else if (error instanceof Refused)
+        await api.get<SimulationBody>('').then(setRecord, (why: unknown) => setProblem(wordsOf(why)))
     }
   }
   const send = async <T>(path: string, body?: unknown): Promise<T> => {
@@ -77,7 +78,10 @@ export function createDrive(id: string): Drive {
     }
   }
   void ask()
-  const timer = setInterval(() => document.visibilityState === 'visible' && !isEnding && void ask(), ASK_EVERY_MS)
+  const timer = setInterval(
+    () => document.visibilityState === 'visible' && !isEnding && void ask(),
+    ASK_EVERY_MS,
+  )
   onCleanup(() => clearInterval(timer))
   return {
     id,

@@ -30,8 +30,8 @@ export default function Exercise(): JSX.Element {
           <section class="card" aria-label="Task">
             <p class="text">{under().task}</p>
             <p class="quiet">
-              {under().points} points. It ends at {clockWords(under().ends_at_seconds)}; one may go back, and what counts is what was done
-              and answered before it is finished.
+              {under().points} points. It ends at {clockWords(under().ends_at_seconds)}; one may go back, and
+              what counts is what was done and answered before it is finished.
             </p>
             <Show when={under().objectives.length > 0}>
               <h2>What has to be so at the end</h2>
@@ -52,7 +52,9 @@ export default function Exercise(): JSX.Element {
               <For each={under().questions.map(({ id }) => id)}>
                 {(id) => (
                   <Question
-                    question={under().questions.find((each) => each.id === id) as UnderWay['questions'][number]}
+                    question={
+                      under().questions.find((each) => each.id === id) as UnderWay['questions'][number]
+                    }
                     given={under().answers[id] ?? null}
                     whyNot={session.whyNot('submitter')}
                     onAnswered={() => void queries.invalidateQueries({ queryKey: ['exercise'] })}
@@ -73,7 +75,8 @@ export default function Exercise(): JSX.Element {
               whyNot={session.whyNot('submitter')}
               run={() => drive.finish()}
             >
-              Time goes on to {clockWords(under().ends_at_seconds)}, the session is over, and you see the score and why.
+              Time goes on to {clockWords(under().ends_at_seconds)}, the session is over, and you see the
+              score and why.
             </ConfirmedAction>
           </div>
         </div>
@@ -117,7 +120,13 @@ function Question(props: QuestionProps): JSX.Element {
         <Show
           when={props.question.choices}
           fallback={
-            <input id={id()} autocomplete="off" maxlength="200" value={text()} onInput={(event) => setTyped(event.currentTarget.value)} />
+            <input
+              id={id()}
+              autocomplete="off"
+              maxlength="200"
+              value={text()}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
           }
         >
           {(choices) => (
@@ -127,7 +136,10 @@ function Question(props: QuestionProps): JSX.Element {
             </select>
           )}
         </Show>
-        <ActionButton whyNot={props.whyNot ?? (text().trim() === '' ? 'There is no answer yet.' : null)} onClick={() => void answer()}>
+        <ActionButton
+          whyNot={props.whyNot ?? (text().trim() === '' ? 'There is no answer yet.' : null)}
+          onClick={() => void answer()}
+        >
           Answer
         </ActionButton>
         <span class="quiet text" role="status">

@@ -18,7 +18,8 @@ export function Exercises(): JSX.Element {
   const { api } = useCluster()
   const exercises = useQuery(() => ({
     queryKey: ['exercises'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<Static<typeof ExercisePageSchema>>('/exercises', {}, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<Static<typeof ExercisePageSchema>>('/exercises', {}, signal),
     staleTime: Infinity,
   }))
   return (
@@ -63,9 +64,13 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
       <p class="quiet">
         {counted(props.exercise.questions.length, 'question')}
         {counted(props.exercise.objectives.length, 'objective')}
-        {props.exercise.points} points; {seconds(props.exercise.ends_at_seconds - props.exercise.begins_at_seconds)} of virtual time
+        {props.exercise.points} points;{' '}
+        {seconds(props.exercise.ends_at_seconds - props.exercise.begins_at_seconds)} of virtual time
       </p>
-      <ActionButton whyNot={isBusy() ? 'It is being opened.' : session.whyNot('submitter')} onClick={() => void start()}>
+      <ActionButton
+        whyNot={isBusy() ? 'It is being opened.' : session.whyNot('submitter')}
+        onClick={() => void start()}
+      >
         Start
       </ActionButton>
       <Show when={problem()}>

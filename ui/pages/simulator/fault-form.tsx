@@ -24,7 +24,8 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
     queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, 200, signal),
   }))
   const names = (): readonly string[] => nodes.data?.map(({ name }) => name) ?? []
-  const text = (): string => typed() ?? JSON.stringify(FAULT_TEMPLATES[chosen()]?.of(node() ?? names()[0] ?? ''))
+  const text = (): string =>
+    typed() ?? JSON.stringify(FAULT_TEMPLATES[chosen()]?.of(node() ?? names()[0] ?? ''))
   const inject = async (): Promise<void> => {
     setProblem(null)
     setDone('')
@@ -34,7 +35,11 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
       setDone('It has begun.')
       props.onDone()
     } catch (error) {
-      setProblem(error instanceof Refused ? [error.message, ...error.errors.map(({ detail }) => detail)].join(' ') : wordsOf(error))
+      setProblem(
+        error instanceof Refused
+          ? [error.message, ...error.errors.map(({ detail }) => detail)].join(' ')
+          : wordsOf(error),
+      )
     }
   }
   return (
@@ -62,8 +67,12 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
           <For each={names()}>{(name) => <option value={name}>{name}</option>}</For>
         </select>
         <label>
-          <input type="checkbox" checked={isHidden()} onChange={(event) => setHidden(event.currentTarget.checked)} /> hidden: only admins
-          read of it
+          <input
+            type="checkbox"
+            checked={isHidden()}
+            onChange={(event) => setHidden(event.currentTarget.checked)}
+          />{' '}
+          hidden: only admins read of it
         </label>
       </div>
       <div>
@@ -88,7 +97,9 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
       <div class="row">
         <ActionButton
           class="danger"
-          whyNot={session.whyNot('admin') ?? (nodes.data === undefined ? 'Its nodes are not known yet.' : null)}
+          whyNot={
+            session.whyNot('admin') ?? (nodes.data === undefined ? 'Its nodes are not known yet.' : null)
+          }
           onClick={() => void inject()}
         >
           {isHidden() ? 'Break it, hidden' : 'Break it, openly'}

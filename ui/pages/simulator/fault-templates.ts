@@ -12,7 +12,10 @@ export const FAULT_TEMPLATES: readonly FaultTemplate[] = [
   { name: 'Messages are late', of: () => ({ delay: 'all', ms: 2000, for: '10m' }) },
   { name: 'A GPU falls off the bus', of: (node) => ({ gpu_lost: { node, gpu: 0 }, for: '10m' }) },
   { name: 'Swaps of a node are slow', of: (node) => ({ slow_swap: node, factor: 4, for: '30m' }) },
-  { name: 'A node has too little host memory', of: (node) => ({ host_memory_short: node, mib: 65536, for: '30m' }) },
+  {
+    name: 'A node has too little host memory',
+    of: (node) => ({ host_memory_short: node, mib: 65536, for: '30m' }),
+  },
   { name: 'The clock of a node drifts', of: (node) => ({ clock_drift: node, ppm: 20000, for: '1h' }) },
   { name: 'The controller restarts', of: () => ({ restart: 'controller', for: '5s' }) },
 ]

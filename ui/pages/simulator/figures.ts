@@ -25,7 +25,9 @@ function numbersOf(value: object, prefix = ''): Map<string, number> {
     Object.entries(value).flatMap(([key, each]: [string, unknown]): (readonly [string, number])[] => {
       const name = prefix === '' ? key : `${prefix}.${key}`
       if (typeof each === 'number') return [[name, each]]
-      return typeof each === 'object' && each !== null && !Array.isArray(each) ? [...numbersOf(each, name)] : []
+      return typeof each === 'object' && each !== null && !Array.isArray(each)
+        ? [...numbersOf(each, name)]
+        : []
     }),
   )
 }

@@ -52,7 +52,9 @@ export default function Instructor(): JSX.Element {
                       <tr>
                         <td>{clockWords(fault.virtual_seconds)}</td>
                         <td>{fault.is_hidden ? 'hidden' : 'open'}</td>
-                        <td class="text">{fault.origin === 'scenario' ? 'the scenario' : (fault.by ?? 'whoever drives it')}</td>
+                        <td class="text">
+                          {fault.origin === 'scenario' ? 'the scenario' : (fault.by ?? 'whoever drives it')}
+                        </td>
                         <td class="text">
                           <code>{JSON.stringify(fault.fault)}</code>
                         </td>

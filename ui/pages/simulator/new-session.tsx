@@ -41,11 +41,17 @@ export function NewSession(): JSX.Element {
       setBusy(false)
     }
   }
-  const edit = () => trying(async () => void setText((await api.get<Static<typeof ScenarioSchema>>(`/scenarios/${part(name())}`)).text))
+  const edit = () =>
+    trying(
+      async () =>
+        void setText((await api.get<Static<typeof ScenarioSchema>>(`/scenarios/${part(name())}`)).text),
+    )
   const open = () =>
     trying(async () => {
       const scenario = text() === null ? { scenario: name() } : written().part
-      const { body } = await api.send<SimulationBody>('POST', '/simulations', { body: { ...scenario, mode: 'session' } })
+      const { body } = await api.send<SimulationBody>('POST', '/simulations', {
+        body: { ...scenario, mode: 'session' },
+      })
       navigate(`/simulator/${part(body.id)}`)
     })
   const whyNot = (): string | null => {
@@ -77,7 +83,10 @@ export function NewSession(): JSX.Element {
                 </button>
               }
             >
-              <ActionButton whyNot={name() === '' ? 'Choose a scenario first.' : null} onClick={() => void edit()}>
+              <ActionButton
+                whyNot={name() === '' ? 'Choose a scenario first.' : null}
+                onClick={() => void edit()}
+              >
                 Edit a copy of its text
               </ActionButton>
               <button type="button" onClick={() => setText('')}>

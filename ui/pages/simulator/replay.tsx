@@ -13,7 +13,11 @@ const FRAME_MS = 100
 
 type Side = DebriefBody['reference']
 
-const FIGURES: readonly (readonly [series: string, name: string, format: (value: number | null) => string])[] = [
+const FIGURES: readonly (readonly [
+  series: string,
+  name: string,
+  format: (value: number | null) => string,
+])[] = [
   ['tasks_pending', 'Tasks that wait for a place', whole],
   ['tasks_placed', 'Tasks that have one', whole],
   ['utilization_percent', 'Utilization', percent],
@@ -24,7 +28,8 @@ const FIGURES: readonly (readonly [series: string, name: string, format: (value:
 export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
   const id = createUniqueId()
   const from = (): number => props.body.begins_at_seconds
-  const to = (): number => Math.max(props.body.replay.residency.ends_seconds, props.body.reference.replay.residency.ends_seconds)
+  const to = (): number =>
+    Math.max(props.body.replay.residency.ends_seconds, props.body.reference.replay.residency.ends_seconds)
   const [at, setAt] = createSignal(from())
   const [isPlaying, setPlaying] = createSignal(false)
   let timer: ReturnType<typeof setInterval> | undefined
@@ -47,9 +52,13 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
     setAt(Math.min(to(), Math.max(from(), seconds)))
   }
   const instants = createMemo(() =>
-    [...new Set([...props.body.actions, ...props.body.reference.actions].map(({ virtual_seconds }) => virtual_seconds))].sort(
-      (a, b) => a - b,
-    ),
+    [
+      ...new Set(
+        [...props.body.actions, ...props.body.reference.actions].map(
+          ({ virtual_seconds }) => virtual_seconds,
+        ),
+      ),
+    ].sort((a, b) => a - b),
   )
   const before = (): number | undefined => beforeAndAfter(instants(), at())[0]
   const after = (): number | undefined => beforeAndAfter(instants(), at())[1]
@@ -117,7 +126,9 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
               {([series, name, format]) => (
                 <tr>
                   <td>{name}</td>
-                  <For each={sides()}>{([, side]) => <td class="number">{format(figureAt(side, series, at()))}</td>}</For>
+                  <For each={sides()}>
+                    {([, side]) => <td class="number">{format(figureAt(side, series, at()))}</td>}
+                  </For>
                 </tr>
               )}
             </For>
@@ -142,7 +153,10 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
 }
 
 /** @param rising instants */
-function beforeAndAfter(rising: readonly number[], at: number): readonly [number | undefined, number | undefined] {
+function beforeAndAfter(
+  rising: readonly number[],
+  at: number,
+): readonly [number | undefined, number | undefined] {
   return [rising.findLast((each) => each < at), rising.find((each) => each > at)]
 }
 

@@ -43,7 +43,12 @@ function Open(props: { readonly record: SimulationBody; readonly children?: JSX.
   // What a session is and whose does not change while it is open.
   // eslint-disable-next-line solid/reactivity
   const { created_by: owner, exercise } = props.record
-  const world = { apiBase: `${sessionBase(drive.id)}/api/v1`, pathBase: `/simulator/${part(drive.id)}`, mode: 'sim', owner } as const
+  const world = {
+    apiBase: `${sessionBase(drive.id)}/api/v1`,
+    pathBase: `/simulator/${part(drive.id)}`,
+    mode: 'sim',
+    owner,
+  } as const
   const own = [
     ...(exercise === null ? [] : [{ path: '/exercise', name: 'Exercise', key: 'x' }]),
     { path: '/instructor', name: 'Faults', key: 'f' },

@@ -25,7 +25,9 @@ export function Sessions(props: { readonly query: Asked<SimulationPage> }): JSX.
       <QueryState
         query={props.query}
         isEmpty={(page) => sessionsOf(page).length === 0}
-        whenEmpty={<p class="quiet">There is none yet: start an exercise, or open one from a scenario below.</p>}
+        whenEmpty={
+          <p class="quiet">There is none yet: start an exercise, or open one from a scenario below.</p>
+        }
       >
         {(page) => {
           const byId = (id: string): SimulationBody | undefined => page().items.find((each) => each.id === id)
@@ -61,7 +63,8 @@ function Row(props: { readonly session: SimulationBody }): JSX.Element {
   const { api, session: who } = useCluster()
   const queries = useQueryClient()
   const isOpen = (): boolean => props.session.state === 'running' || props.session.state === 'queued'
-  const hasPage = (): boolean => isOpen() || (props.session.exercise !== null && props.session.state === 'done')
+  const hasPage = (): boolean =>
+    isOpen() || (props.session.exercise !== null && props.session.state === 'done')
   const name = (): string => props.session.exercise ?? props.session.scenario
   const whyNot = (): string | null =>
     props.session.created_by === who.who()?.caller?.name ? who.whyNot('submitter') : who.whyNot('operator')
@@ -73,7 +76,11 @@ function Row(props: { readonly session: SimulationBody }): JSX.Element {
     <tr>
       <td class="text">
         <Show when={hasPage()} fallback={name()}>
-          <A href={`/simulator/${part(props.session.id)}${props.session.exercise !== null && isOpen() ? '/exercise' : ''}`}>{name()}</A>
+          <A
+            href={`/simulator/${part(props.session.id)}${props.session.exercise !== null && isOpen() ? '/exercise' : ''}`}
+          >
+            {name()}
+          </A>
         </Show>{' '}
         <Show when={props.session.exercise}>
           <span class="quiet">exercise</span>

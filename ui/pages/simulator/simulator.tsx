@@ -12,13 +12,17 @@ export default function Simulator(): JSX.Element {
   const { api } = useCluster()
   const simulations = useQuery(() => ({
     queryKey: ['simulations'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<Static<typeof SimulationPageSchema>>('/simulations', {}, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<Static<typeof SimulationPageSchema>>('/simulations', {}, signal),
     refetchInterval: 5_000,
   }))
   return (
     <div class="stack">
       <h1>Simulator</h1>
-      <p>A cluster in virtual time, with the same controller and the same pages. Nothing done in a session reaches the live cluster.</p>
+      <p>
+        A cluster in virtual time, with the same controller and the same pages. Nothing done in a session
+        reaches the live cluster.
+      </p>
       <Sessions query={simulations} />
       <Exercises />
       <NewSession />

@@ -7,7 +7,11 @@ import { useDrive, wordsOf } from './drive.ts'
 import { clockWords } from '../../format/figures.ts'
 import styles from './time-controls.module.css'
 
-export function Snapshots(props: { readonly view: SessionBody; readonly whyNot: string | null; readonly fork: JSX.Element }): JSX.Element {
+export function Snapshots(props: {
+  readonly view: SessionBody
+  readonly whyNot: string | null
+  readonly fork: JSX.Element
+}): JSX.Element {
   const drive = useDrive()
   const { api } = useCluster()
   const [problem, setProblem] = createSignal<string | null>(null)
@@ -38,9 +42,13 @@ export function Snapshots(props: { readonly view: SessionBody; readonly whyNot: 
             {(snapshot) => (
               <li class="row">
                 <span class="text">
-                  {snapshot().name} {clockWords(snapshot().virtual_seconds)} <code>{snapshot().state_hash.slice(0, 12)}</code>
+                  {snapshot().name} {clockWords(snapshot().virtual_seconds)}{' '}
+                  <code>{snapshot().state_hash.slice(0, 12)}</code>
                 </span>
-                <ActionButton whyNot={props.whyNot} onClick={() => void drive.command('/seek', { snapshot: snapshot().id })}>
+                <ActionButton
+                  whyNot={props.whyNot}
+                  onClick={() => void drive.command('/seek', { snapshot: snapshot().id })}
+                >
                   Back to it
                 </ActionButton>
               </li>

@@ -15,7 +15,8 @@ import styles from './time-controls.module.css'
 export function TimeControls(): JSX.Element {
   const drive = useDrive()
   const { session } = useCluster()
-  const whyNot = (): string | null => session.whyNot('submitter') ?? (drive.isBusy() ? 'It is on its way.' : null)
+  const whyNot = (): string | null =>
+    session.whyNot('submitter') ?? (drive.isBusy() ? 'It is on its way.' : null)
   return (
     <section class={`card ${styles['time']}`} aria-label="Time of this session">
       <Show when={drive.view()} fallback={<p class="quiet">Loading…</p>}>
@@ -26,12 +27,20 @@ export function TimeControls(): JSX.Element {
               <Show
                 when={view().is_paused}
                 fallback={
-                  <ActionButton class="primary" whyNot={whyNot()} onClick={() => void drive.command('/pause')}>
+                  <ActionButton
+                    class="primary"
+                    whyNot={whyNot()}
+                    onClick={() => void drive.command('/pause')}
+                  >
                     Pause
                   </ActionButton>
                 }
               >
-                <ActionButton class="primary" whyNot={whyNot()} onClick={() => void drive.command('/speed', { speed: view().speed })}>
+                <ActionButton
+                  class="primary"
+                  whyNot={whyNot()}
+                  onClick={() => void drive.command('/speed', { speed: view().speed })}
+                >
                   Resume
                 </ActionButton>
               </Show>
@@ -65,7 +74,11 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
       </strong>
       <span>{virtualInstant(props.view.now)}</span>
       <span role="status" data-testid="pace">
-        {props.view.is_seeking ? 'on its way' : props.view.is_paused ? 'stands still' : `goes at ${speedWords(props.view.speed)}`}
+        {props.view.is_seeking
+          ? 'on its way'
+          : props.view.is_paused
+            ? 'stands still'
+            : `goes at ${speedWords(props.view.speed)}`}
       </span>
       <span class="quiet">
         <span data-testid="events">{whole(props.view.events)}</span> events ·{' '}
@@ -77,10 +90,13 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
           {props.view.state_hash.slice(0, 12)}
         </code>
       </span>
-      <span class={`text quiet ${styles['name']}`}>{drive.record()?.exercise ?? drive.record()?.scenario}</span>
+      <span class={`text quiet ${styles['name']}`}>
+        {drive.record()?.exercise ?? drive.record()?.scenario}
+      </span>
       <Show when={props.view.inputs_ahead > 0}>
         <span class="warn">
-          {props.view.inputs_ahead} done later: done again when time comes there; forgotten when something else is done before.
+          {props.view.inputs_ahead} done later: done again when time comes there; forgotten when something
+          else is done before.
         </span>
       </Show>
     </div>
@@ -114,7 +130,8 @@ function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | nu
   const [typed, setTyped] = createSignal('')
   const [problem, setProblem] = createSignal<string | null>(null)
   const seek = (seconds: number): void => {
-    if (props.whyNot === null) void drive.command('/seek', { virtual_seconds: seconds }).finally(() => setHeld(null))
+    if (props.whyNot === null)
+      void drive.command('/seek', { virtual_seconds: seconds }).finally(() => setHeld(null))
     else setHeld(null)
   }
   const go = (event: Event): void => {
@@ -150,7 +167,11 @@ function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | nu
         aria-invalid={problem() !== null}
         onInput={(event) => setTyped(event.currentTarget.value)}
       />
-      <button type="submit" aria-disabled={props.whyNot === null ? undefined : 'true'} title={props.whyNot ?? undefined}>
+      <button
+        type="submit"
+        aria-disabled={props.whyNot === null ? undefined : 'true'}
+        title={props.whyNot ?? undefined}
+      >
         Go there
       </button>
       <Show when={problem()}>{(words) => <span class="bad">{words()}</span>}</Show>

@@ -16,7 +16,8 @@ export function Explanation(props: { readonly taskId: string }): JSX.Element {
   const { api } = useCluster()
   const explained = useQuery(() => ({
     queryKey: ['tasks', 'explain', props.taskId],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ExplanationBody>(`/tasks/${part(props.taskId)}/explain`, {}, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<ExplanationBody>(`/tasks/${part(props.taskId)}/explain`, {}, signal),
     refetchInterval: 5_000,
   }))
   return (
@@ -72,7 +73,10 @@ function Expected(props: { readonly body: ExplanationBody }): JSX.Element {
     <Show when={props.body.wait !== null && props.body.placement === null}>
       <p class="text" aria-label="Expected start" role="group">
         <strong>When it is expected to start: </strong>
-        <Show when={props.body.forecast} fallback={<span class="quiet">— {noForecastWords(props.body.forecast_unavailable_because)}</span>}>
+        <Show
+          when={props.body.forecast}
+          fallback={<span class="quiet">— {noForecastWords(props.body.forecast_unavailable_because)}</span>}
+        >
           {(forecast) => (
             <>
               {forecast().sentence}{' '}
@@ -133,7 +137,8 @@ function WouldFit(props: { readonly body: ExplanationBody }): JSX.Element {
             fallback={
               <Show when={!fit().fits_alone}>
                 <p>
-                  No single change of a setting or of the task would place it ({fit().nodes_tried} of {fit().nodes} nodes were tried).
+                  No single change of a setting or of the task would place it ({fit().nodes_tried} of{' '}
+                  {fit().nodes} nodes were tried).
                 </p>
               </Show>
             }
@@ -162,7 +167,9 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
       {(verdicts) => (
         <div class="scroll" tabindex="0" role="group" aria-label="Each node">
           <table>
-            <caption>Each node of its pool, those where it comes nearest first ({verdicts().node_count} in all)</caption>
+            <caption>
+              Each node of its pool, those where it comes nearest first ({verdicts().node_count} in all)
+            </caption>
             <thead>
               <tr>
                 <th scope="col">Node</th>
@@ -176,10 +183,18 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
                 <th scope="col" class="number">
                   GPU
                 </th>
-                <th scope="col" class="number" title="Physically free now; a part of it may be reserved for a task before it">
+                <th
+                  scope="col"
+                  class="number"
+                  title="Physically free now; a part of it may be reserved for a task before it"
+                >
                   free
                 </th>
-                <th scope="col" class="number" title="The largest demand of this kind that fits now, reserved VRAM left out">
+                <th
+                  scope="col"
+                  class="number"
+                  title="The largest demand of this kind that fits now, reserved VRAM left out"
+                >
                   fits now up to
                 </th>
                 <th scope="col" class="number" title="The largest once those that may leave for it have left">

@@ -14,9 +14,15 @@ const NAMES: Readonly<Record<TextFilter, string>> = {
 
 export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element {
   const [, setSearch] = useSearchParams()
-  const set = (name: string, value: string): void => setSearch({ [name]: value === '' ? null : value, cursor: null })
+  const set = (name: string, value: string): void =>
+    setSearch({ [name]: value === '' ? null : value, cursor: null })
   const clear = (): void =>
-    setSearch({ ...Object.fromEntries(TEXT_FILTERS.map((name) => [name, null])), priority: null, reason: null, cursor: null })
+    setSearch({
+      ...Object.fromEntries(TEXT_FILTERS.map((name) => [name, null])),
+      priority: null,
+      reason: null,
+      cursor: null,
+    })
   return (
     <form class="row" role="search" aria-label="Tasks" onSubmit={(event) => event.preventDefault()}>
       <For each={TEXT_FILTERS}>
@@ -35,7 +41,10 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
       </For>
       <label>
         Priority{' '}
-        <select value={String(props.query.priority ?? '')} onChange={(event) => set('priority', event.currentTarget.value)}>
+        <select
+          value={String(props.query.priority ?? '')}
+          onChange={(event) => set('priority', event.currentTarget.value)}
+        >
           <option value="">all</option>
           <For each={['0', '1', '2', '3', '4']}>{(each) => <option value={each}>P{each}</option>}</For>
         </select>
@@ -43,7 +52,10 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
       <Show when={props.query.state !== 'completed'}>
         <label>
           Waits because{' '}
-          <select value={props.query.reason ?? ''} onChange={(event) => set('reason', event.currentTarget.value)}>
+          <select
+            value={props.query.reason ?? ''}
+            onChange={(event) => set('reason', event.currentTarget.value)}
+          >
             <option value="">any reason</option>
             <For each={WAIT_REASONS}>{(each) => <option value={each}>{reasonWords(each)}</option>}</For>
           </select>
@@ -52,7 +64,9 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
       <label>
         Sort{' '}
         <select value={props.query.sort} onChange={(event) => set('sort', event.currentTarget.value)}>
-          <For each={sortsOf(props.query.state)}>{({ value, name }) => <option value={value}>{name}</option>}</For>
+          <For each={sortsOf(props.query.state)}>
+            {({ value, name }) => <option value={value}>{name}</option>}
+          </For>
         </select>
       </label>
       <Show when={isFiltered(props.query)}>

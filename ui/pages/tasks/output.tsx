@@ -31,9 +31,14 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
     setProblem(null)
     try {
       const log = await api.get<LogBody>(`/tasks/${part(props.task.id)}/logs`, { stream: stream(), offset })
-      const gap = log.data !== '' && log.offset > offset ? `[${whole(log.offset - offset)} bytes are no longer kept]\n` : ''
+      const gap =
+        log.data !== '' && log.offset > offset
+          ? `[${whole(log.offset - offset)} bytes are no longer kept]\n`
+          : ''
       offset = log.next_offset
-      setText(((text() ?? '') + gap + decoder.decode(bytesOf(log.data), { stream: true })).slice(-KEPT_CHARACTERS))
+      setText(
+        ((text() ?? '') + gap + decoder.decode(bytesOf(log.data), { stream: true })).slice(-KEPT_CHARACTERS),
+      )
       setEnded(log.is_ended && log.data === '')
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error))
@@ -45,7 +50,10 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
       <p class="row">
         <label>
           Stream{' '}
-          <select value={stream()} onChange={(event) => choose(event.currentTarget.value as (typeof STREAMS)[number])}>
+          <select
+            value={stream()}
+            onChange={(event) => choose(event.currentTarget.value as (typeof STREAMS)[number])}
+          >
             <For each={STREAMS}>{(each) => <option value={each}>{each}</option>}</For>
           </select>
         </label>

@@ -31,7 +31,8 @@ export function SwapHistory(props: { readonly taskId: string }): JSX.Element {
   const { api } = useCluster()
   const decisions = useQuery(() => ({
     queryKey: ['decisions', 'of-task', props.taskId],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<DecisionPage>('/decisions', { task: props.taskId, limit: SHOWN }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<DecisionPage>('/decisions', { task: props.taskId, limit: SHOWN }, signal),
   }))
   return (
     <section class="card" aria-labelledby="decisions">
@@ -43,7 +44,9 @@ export function SwapHistory(props: { readonly taskId: string }): JSX.Element {
       >
         {(page) => (
           <>
-            <For each={page().items}>{(decision) => <DecisionRow decision={decision} taskId={props.taskId} />}</For>
+            <For each={page().items}>
+              {(decision) => <DecisionRow decision={decision} taskId={props.taskId} />}
+            </For>
             <Show when={page().next_before !== null}>
               <p class="quiet">The latest {page().items.length} are shown.</p>
             </Show>
@@ -65,7 +68,8 @@ function DecisionRow(props: { readonly decision: DecisionBody; readonly taskId: 
       onToggle={(event) => setOpen(event.currentTarget.open)}
     >
       <summary class="text">
-        {clockTime(props.decision.at)} · {kindWords(props.decision.kind, isVictim())}: {props.decision.sentence}
+        {clockTime(props.decision.at)} · {kindWords(props.decision.kind, isVictim())}:{' '}
+        {props.decision.sentence}
       </summary>
       <Show when={isOpen()}>
         <DecisionDetails decision={props.decision} />

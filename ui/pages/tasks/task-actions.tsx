@@ -5,7 +5,15 @@ import type { TaskBody, TaskPatchBody } from '../../../controller/api/schema/tas
 import { part } from '../../api/client.ts'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { whyNotCancel, whyNotHold, whyNotOwn, whyNotPatch, whyNotRelease, whyNotSwapIn, whyNotSwapOut } from './task-rights.ts'
+import {
+  whyNotCancel,
+  whyNotHold,
+  whyNotOwn,
+  whyNotPatch,
+  whyNotRelease,
+  whyNotSwapIn,
+  whyNotSwapOut,
+} from './task-rights.ts'
 
 export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
   const { api, session } = useCluster()
@@ -34,7 +42,11 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
             : 'It is never swapped out from then on: its bytes stay in physical VRAM, and others cannot have them while it is idle.'}
         </p>
       </ConfirmedAction>
-      <Priority task={props.task} whyNot={own() ?? whyNotPatch(props.task)} run={(priority) => patch({ priority })} />
+      <Priority
+        task={props.task}
+        whyNot={own() ?? whyNotPatch(props.task)}
+        run={(priority) => patch({ priority })}
+      />
       <ConfirmedAction
         label="Hold"
         title={`Hold ${props.task.name} back?`}
@@ -61,7 +73,8 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         run={() => post('swap-out')}
       >
         <p>
-          Its bytes move to host memory. It stays out until it wants the GPU, or is swapped in by hand. Its GPU server has the last word.
+          Its bytes move to host memory. It stays out until it wants the GPU, or is swapped in by hand. Its
+          GPU server has the last word.
         </p>
       </ConfirmedAction>
       <ConfirmedAction
@@ -71,7 +84,10 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         whyNot={operator() ?? whyNotSwapIn(props.task)}
         run={() => post('swap-in')}
       >
-        <p>It waits for its bytes in the queue of its node, like a task that wants the GPU. Others may be swapped out for it.</p>
+        <p>
+          It waits for its bytes in the queue of its node, like a task that wants the GPU. Others may be
+          swapped out for it.
+        </p>
       </ConfirmedAction>
       <ConfirmedAction
         label="Cancel task"
@@ -111,12 +127,18 @@ function Priority(props: PriorityProps): JSX.Element {
       <p>
         <label>
           Priority{' '}
-          <select value={String(priority())} onChange={(event) => setChosen(Number(event.currentTarget.value) as TaskBody['priority'])}>
+          <select
+            value={String(priority())}
+            onChange={(event) => setChosen(Number(event.currentTarget.value) as TaskBody['priority'])}
+          >
             <For each={[0, 1, 2, 3, 4]}>{(each) => <option value={String(each)}>P{each}</option>}</For>
           </select>
         </label>
       </p>
-      <p>It has P{props.task.priority} now; P0 is highest. Who waits is served by priority; a P0 task is swapped out for P0 tasks only.</p>
+      <p>
+        It has P{props.task.priority} now; P0 is highest. Who waits is served by priority; a P0 task is
+        swapped out for P0 tasks only.
+      </p>
     </ConfirmedAction>
   )
 }

@@ -5,7 +5,15 @@ import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import type { Column } from '../../components/data-table.tsx'
 import { clockTime, mib, percent, seconds, secondsSince, UNKNOWN, whole } from '../../format/figures.ts'
-import { askedWords, gpuWords, idleWords, reasonOf, residencyWords, stateWords, usedMib } from '../../format/tasks.ts'
+import {
+  askedWords,
+  gpuWords,
+  idleWords,
+  reasonOf,
+  residencyWords,
+  stateWords,
+  usedMib,
+} from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import type { ListName } from './task-filter.ts'
 
@@ -49,7 +57,9 @@ function Waited(props: Cell): JSX.Element {
 
 /** Between its first start and its end. */
 function ranFor({ first_started_at: started, finished_at: ended }: TaskBody): string {
-  return started === null || ended === null ? UNKNOWN : seconds(Math.max(0, Date.parse(ended) - Date.parse(started)) / 1000)
+  return started === null || ended === null
+    ? UNKNOWN
+    : seconds(Math.max(0, Date.parse(ended) - Date.parse(started)) / 1000)
 }
 
 const NAME: Column<TaskBody> = { name: 'Name', cell: (row) => <Name row={row} /> }
@@ -60,7 +70,12 @@ const RESIDENCY: Column<TaskBody> = {
   cell: (row) => <span class="nowrap">{residencyWords(row())}</span>,
 }
 const WHERE: Column<TaskBody> = { name: 'Node:GPU', cell: (row) => <Where task={row()} /> }
-const ASKED: Column<TaskBody> = { name: 'VRAM asked', help: 'On each GPU', isNumber: true, cell: (row) => <>{askedWords(row())}</> }
+const ASKED: Column<TaskBody> = {
+  name: 'VRAM asked',
+  help: 'On each GPU',
+  isNumber: true,
+  cell: (row) => <>{askedWords(row())}</>,
+}
 const USED: Column<TaskBody> = {
   name: 'VRAM used',
   help: 'Held in VRAM on each GPU now',
@@ -113,8 +128,18 @@ export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]
   pending: [
     NAME,
     { ...REASON, name: 'Waits because', help: 'The first reason that holds; its sentence as a title' },
-    { name: 'Waited', help: 'Since it came into the queue', isNumber: true, cell: (row) => <Waited row={row} /> },
-    { name: 'Place', help: 'In the queue', isNumber: true, cell: (row) => <>{whole(row().wait?.queue_position)}</> },
+    {
+      name: 'Waited',
+      help: 'Since it came into the queue',
+      isNumber: true,
+      cell: (row) => <Waited row={row} />,
+    },
+    {
+      name: 'Place',
+      help: 'In the queue',
+      isNumber: true,
+      cell: (row) => <>{whole(row().wait?.queue_position)}</>,
+    },
     ASKED,
     NOSWAP,
     PRIORITY,
@@ -126,7 +151,12 @@ export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]
     STATE,
     { ...REASON, help: 'Why it has ended' },
     { name: 'Ended', cell: (row) => <span class="nowrap">{clockTime(row().finished_at)}</span> },
-    { name: 'Ran for', help: 'From its first start to its end', isNumber: true, cell: (row) => <>{ranFor(row())}</> },
+    {
+      name: 'Ran for',
+      help: 'From its first start to its end',
+      isNumber: true,
+      cell: (row) => <>{ranFor(row())}</>,
+    },
     { name: 'Exit code', isNumber: true, cell: (row) => <>{row().exit_code ?? UNKNOWN}</> },
     ASKED,
     PRIORITY,

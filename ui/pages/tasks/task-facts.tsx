@@ -13,10 +13,22 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
     const starvation = task.starvation_percent
     return [
       { name: 'State', value: stateWords(task) },
-      { name: 'Residency', value: residencyWords(task), title: 'Where its bytes are; — while it is on no GPU' },
-      { name: 'Node:GPU', value: <Where task={task} />, title: task.placement === null ? 'It is not placed.' : undefined },
+      {
+        name: 'Residency',
+        value: residencyWords(task),
+        title: 'Where its bytes are; — while it is on no GPU',
+      },
+      {
+        name: 'Node:GPU',
+        value: <Where task={task} />,
+        title: task.placement === null ? 'It is not placed.' : undefined,
+      },
       { name: 'VRAM asked', value: askedWords(task) },
-      { name: 'VRAM used', value: mib(usedMib(task)), title: 'Held on each GPU now; — while it is not placed' },
+      {
+        name: 'VRAM used',
+        value: mib(usedMib(task)),
+        title: 'Held on each GPU now; — while it is not placed',
+      },
       { name: 'GPU mode', value: task.gpu_mode },
       { name: 'noswap', value: task.noswap === 1 ? '1: stays in physical VRAM' : '0: may be swapped out' },
       { name: 'Priority', value: `P${task.priority}` },
@@ -28,25 +40,48 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
         title: 'Not started; started and not resident; resident and sharing',
       },
       { name: 'Swap-outs', value: whole(task.swap_outs) },
-      { name: 'Owner', value: task.owner ?? UNKNOWN, title: task.owner === null ? 'Nobody was asked who submitted it.' : undefined },
+      {
+        name: 'Owner',
+        value: task.owner ?? UNKNOWN,
+        title: task.owner === null ? 'Nobody was asked who submitted it.' : undefined,
+      },
       { name: 'Groups', value: task.groups.length === 0 ? 'common pool' : task.groups.join(', ') },
       { name: 'Labels', value: labelWords(task.labels) },
       { name: 'Command', value: task.command === null ? 'none: a lease' : task.command.join(' ') },
-      { name: 'Runtime limit', value: task.max_runtime_seconds === null ? 'none' : seconds(task.max_runtime_seconds) },
-      { name: 'Stop grace', value: task.stop_grace_seconds === null ? 'of the cluster' : seconds(task.stop_grace_seconds) },
+      {
+        name: 'Runtime limit',
+        value: task.max_runtime_seconds === null ? 'none' : seconds(task.max_runtime_seconds),
+      },
+      {
+        name: 'Stop grace',
+        value: task.stop_grace_seconds === null ? 'of the cluster' : seconds(task.stop_grace_seconds),
+      },
       { name: 'When its node is lost', value: task.on_node_loss },
       {
         name: 'Requeues after short attempts',
         value: `${whole(task.requeues)} of ${task.max_requeues === null ? 'any number' : whole(task.max_requeues)}`,
       },
-      ...task.start_refusals.map(({ node_name: node, detail }) => ({ name: `Refused by ${node}`, value: detail })),
-      ...(task.start_pause === null ? [] : [{ name: 'Tried again', value: clockTime(task.start_pause.until) }]),
+      ...task.start_refusals.map(({ node_name: node, detail }) => ({
+        name: `Refused by ${node}`,
+        value: detail,
+      })),
+      ...(task.start_pause === null
+        ? []
+        : [{ name: 'Tried again', value: clockTime(task.start_pause.until) }]),
       { name: 'Attempt', value: whole(task.attempt) },
       { name: 'Submitted', value: clockTime(task.submitted_at) },
-      { name: 'First started', value: clockTime(task.first_started_at), title: task.first_started_at === null ? 'Not yet' : undefined },
+      {
+        name: 'First started',
+        value: clockTime(task.first_started_at),
+        title: task.first_started_at === null ? 'Not yet' : undefined,
+      },
       { name: 'Ended', value: clockTime(task.finished_at), title: isOpen(task) ? 'Not yet' : undefined },
       { name: 'End', value: task.end_code ?? UNKNOWN, title: task.end_reason ?? 'Not yet' },
-      { name: 'Exit code', value: task.exit_code ?? UNKNOWN, title: task.exit_code === null ? 'None was told.' : undefined },
+      {
+        name: 'Exit code',
+        value: task.exit_code ?? UNKNOWN,
+        title: task.exit_code === null ? 'None was told.' : undefined,
+      },
       { name: 'Id', value: task.id },
     ]
   }

@@ -59,7 +59,11 @@ export function sortsOf(state: ListName): readonly (typeof SORTS)[number][] {
 }
 
 export function isFiltered(query: TaskListQuery): boolean {
-  return query.priority !== undefined || query.reason !== undefined || TEXT_FILTERS.some((name) => query[name] !== undefined)
+  return (
+    query.priority !== undefined ||
+    query.reason !== undefined ||
+    TEXT_FILTERS.some((name) => query[name] !== undefined)
+  )
 }
 
 function textOf(value: string | readonly string[] | undefined): string | null {

@@ -25,7 +25,8 @@ export function whyNotPatch(task: State): string | null {
 export const whyNotCancel = whyNotPatch
 
 export function whyNotHold(task: State): string | null {
-  if (task.state !== 'pending') return isOpen(task) ? 'It is placed: only a pending task can be held.' : `It is ${task.state}.`
+  if (task.state !== 'pending')
+    return isOpen(task) ? 'It is placed: only a pending task can be held.' : `It is ${task.state}.`
   return task.held ? 'It is held already.' : null
 }
 

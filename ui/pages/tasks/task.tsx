@@ -27,7 +27,8 @@ function TaskPage(props: { readonly id: string }): JSX.Element {
   const { api } = useCluster()
   const task = useQuery(() => ({
     queryKey: ['tasks', 'one', props.id],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<TaskBody>(`/tasks/${part(props.id)}`, {}, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<TaskBody>(`/tasks/${part(props.id)}`, {}, signal),
     refetchInterval: 5_000,
   }))
   return (

@@ -15,7 +15,12 @@ import { FilterBar } from './filter-bar.tsx'
 import { TASK_COLUMNS } from './task-columns.tsx'
 import { isFiltered, LISTS, taskListRequest, taskQueryOf, type ListName } from './task-filter.ts'
 
-const TAB_NAMES: Readonly<Record<ListName, string>> = { running: 'Running', pending: 'Pending', completed: 'Completed', all: 'All' }
+const TAB_NAMES: Readonly<Record<ListName, string>> = {
+  running: 'Running',
+  pending: 'Pending',
+  completed: 'Completed',
+  all: 'All',
+}
 
 export function Tasks(): JSX.Element {
   const { api, feed } = useCluster()
@@ -27,7 +32,11 @@ export function Tasks(): JSX.Element {
     queryKey: ['tasks', 'list', of()],
     queryFn: async ({ signal }: { signal: AbortSignal }) => {
       const asked = query()
-      return { of: JSON.stringify(asked), list: asked.state, page: await api.get<TaskPage>('/tasks', taskListRequest(asked), signal) }
+      return {
+        of: JSON.stringify(asked),
+        list: asked.state,
+        page: await api.get<TaskPage>('/tasks', taskListRequest(asked), signal),
+      }
     },
     staleTime: 2_000,
   }))
@@ -48,15 +57,17 @@ export function Tasks(): JSX.Element {
       <FilterBar query={query()} />
       <QueryState
         query={tasks}
-        isEmpty={({ page }) => page.items.length === 0 && page.next_cursor === null && query().cursor === null}
+        isEmpty={({ page }) =>
+          page.items.length === 0 && page.next_cursor === null && query().cursor === null
+        }
         whenEmpty={<Nothing isFiltered={isFiltered(query())} />}
       >
         {(answer) => (
           <section>
             <Show when={query().reason !== undefined && answer().page.total === null}>
               <p class="quiet">
-                Many tasks wait, and up to 1 000 of them are explained for a page, so a page may show few. <em>Next</em> goes on with the
-                others.
+                Many tasks wait, and up to 1 000 of them are explained for a page, so a page may show few.{' '}
+                <em>Next</em> goes on with the others.
               </p>
             </Show>
             <DataTable
@@ -89,7 +100,8 @@ function Nothing(props: { readonly isFiltered: boolean }): JSX.Element {
         <div class="card">
           <p>No task is in this list.</p>
           <p class="quiet">
-            Submit one: <code>headroom run --vram 16Gi -- python train.py</code>, or look at the other lists above.
+            Submit one: <code>headroom run --vram 16Gi -- python train.py</code>, or look at the other lists
+            above.
           </p>
         </div>
       }

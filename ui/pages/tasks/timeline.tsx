@@ -61,11 +61,17 @@ function EventRow(props: { readonly event: EventBody; readonly names: EventPage[
       <td class="nowrap">{clockTime(props.event.at)}</td>
       <td>{eventWords(props.event.kind)}</td>
       <td class="text">{factWords(props.event.data, props.names)}</td>
-      <td class="text" title={props.event.by === null ? 'Nobody asked for it, or nobody is known by name.' : undefined}>
+      <td
+        class="text"
+        title={props.event.by === null ? 'Nobody asked for it, or nobody is known by name.' : undefined}
+      >
         {props.event.by ?? UNKNOWN}
       </td>
       <td>
-        <Show when={props.event.decision} fallback={props.event.caused_by === null ? 'from outside' : `event ${props.event.caused_by}`}>
+        <Show
+          when={props.event.decision}
+          fallback={props.event.caused_by === null ? 'from outside' : `event ${props.event.caused_by}`}
+        >
           {(number) => <DecisionLink number={number()} />}
         </Show>
       </td>
