@@ -21,7 +21,10 @@ const SERIES = '^controller/series/'
 /** What enters a controller, noted as it comes. */
 const RECORDING = '^controller/recording/'
 
-/** Simulator files that put a whole world together; only they see the controller, its memory store and the GPU server's core. */
+/**
+ * Simulator files that put a whole world together; only they see the controller, its memory store and the GPU
+ * server's core.
+ */
 const COMPOSITION =
   '^simulator/(world|run|sweep|replay|live|live-cast|served-fleet|simulated-server|start-world|faults/[a-z-]+)\\.ts$'
 /** Decides recordings again: composed as a world is. */
@@ -32,7 +35,10 @@ const COMPOSED = [
   '^gpu-server/core/',
 ]
 
-/** Files under `from` (a regular expression, without those in `except`) may import themselves and what is listed, nothing else of ours. */
+/**
+ * Files under `from` (a regular expression, without those in `except`) may import themselves and what is
+ * listed, nothing else of ours.
+ */
 const mayImport = (name, from, allowed, except) => ({
   name,
   comment: `${from} may import only ${allowed.join(', ') || 'itself'}`,

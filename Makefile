@@ -203,6 +203,7 @@ fmt: install ## lay out the sources, and write what is made from them: docs/cli.
 	@prettier --write --log-level warn .
 	@node test/support/cli-reference.ts
 	@node test/support/scenario-reference.ts
+	@node test/support/trace-reference.ts
 
 clean: ## remove everything that is not a source
 	rm -rf node_modules coverage dist $(GUARD)/build

@@ -10,7 +10,10 @@ const PURE = [
   'simulator/**/*.ts',
 ]
 
-/** Simulator files that touch the world: real time, files, worker threads. Their arithmetic stays exact all the same. */
+/**
+ * Simulator files that touch the world: real time, files, worker threads. Their arithmetic stays exact all
+ * the same.
+ */
 const SIMULATOR_EDGES = [
   'simulator/live.ts',
   'simulator/run-files.ts',
@@ -64,7 +67,10 @@ const ambientGlobals = [
   ...names(['WeakRef', 'FinalizationRegistry'], AMBIENT.garbage),
 ]
 
-/** Of Date, `Date.UTC(…)` and `new Date(instant).toISOString()` say the same everywhere; all else depends on when or where it runs. */
+/**
+ * Of Date, `Date.UTC(…)` and `new Date(instant).toISOString()` say the same everywhere; all else depends on
+ * when or where it runs.
+ */
 const ambientSyntax = [
   {
     selector: [
@@ -168,8 +174,8 @@ export default tseslint.config(
         'error',
         { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true },
       ],
-      'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
-      'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
+      'max-lines': ['error', { max: 440, skipBlankLines: true, skipComments: true }],
+      'max-lines-per-function': ['error', { max: 92, skipBlankLines: true, skipComments: true }],
     },
   },
   {
@@ -194,7 +200,7 @@ export default tseslint.config(
     name: 'tests',
     files: ['test/**/*.ts'],
     rules: {
-      'max-lines': ['error', { max: 600, skipBlankLines: true, skipComments: true }],
+      'max-lines': ['error', { max: 610, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': 'off',
     },
   },
@@ -209,7 +215,7 @@ export default tseslint.config(
   {
     name: 'components hold their markup and what goes with it',
     files: ['ui/**/*.{ts,tsx}'],
-    rules: { 'max-lines-per-function': ['error', { max: 120, skipBlankLines: true, skipComments: true }] },
+    rules: { 'max-lines-per-function': ['error', { max: 140, skipBlankLines: true, skipComments: true }] },
   },
   {
     name: 'the page',

@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * Node runs the sources itself, in threads: only so does c8 see what really ran. With vitest's defaults it reports 0 % or a
- * false 100 % (docs/decisions/0007-vitest-under-c8.md). The canaries in test/support/coverage-canary prove it on every run.
+ * Node runs the sources itself, in threads: only so does c8 see what really ran. With vitest's defaults it
+ * reports 0 % or a false 100 % (docs/decisions/0007-vitest-under-c8.md). The canaries in
+ * test/support/coverage-canary prove it on every run.
  */
 export default defineConfig({
   test: {

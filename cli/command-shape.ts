@@ -8,7 +8,9 @@ export const FORMATS = ['table', 'wide', 'json', 'jsonl', 'yaml'] as const
 
 const EXAMPLES = new WeakMap<Command, readonly string[]>()
 
-/** Shown at the end of the help, and in docs/cli.md. Each is a whole command line, a comment behind it in `#`. */
+/**
+ * Shown at the end of the help, and in docs/cli.md. Each is a whole command line, a comment behind it in `#`.
+ */
 export function withExamples(command: Command, ...lines: readonly string[]): Command {
   EXAMPLES.set(command, lines)
   return command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  ${line}\n`).join('')}`)

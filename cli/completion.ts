@@ -1,4 +1,7 @@
-/** `headroom completion SHELL`: scripts made from the commands themselves, so that they never know less than `--help`. */
+/**
+ * `headroom completion SHELL`: scripts made from the commands themselves, so that they never know less than
+ * `--help`.
+ */
 import type { Command } from 'commander'
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const

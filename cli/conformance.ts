@@ -1,4 +1,7 @@
-/** `headroom conformance --node ID`: drives one GPU server through the protocol, over a good network and a bad one, and says which rules it keeps. */
+/**
+ * `headroom conformance --node ID`: drives one GPU server through the protocol, over a good network and a bad
+ * one, and says which rules it keeps.
+ */
 import { randomUUID } from 'node:crypto'
 import { examineServer, RULES, type RuleReport } from '../simulator/conformance/conformance.ts'
 import { Examiner } from '../simulator/conformance/examiner.ts'

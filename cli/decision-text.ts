@@ -2,7 +2,10 @@ import type { Decision } from '../controller/domain/decision.ts'
 
 const INDENT = '\n             '
 
-/** A decision and what it was made from, for people: what, for whom, where, by which rule, who was considered with which keys. */
+/**
+ * A decision and what it was made from, for people: what, for whom, where, by which rule, who was considered
+ * with which keys.
+ */
 export function decisionText(decision: Decision | null): string {
   if (decision === null) return 'nothing'
   const {

@@ -1,8 +1,14 @@
 /** What the exit code says (docs/cli.md, docs/simulation-model.md). */
 export const EXIT_OK = 0
-/** It ran and did not succeed: an assertion does not hold, an answer is not the expected one, an invariant broke. */
+/**
+ * It ran and did not succeed: an assertion does not hold, an answer is not the expected one, an invariant
+ * broke.
+ */
 export const EXIT_FAILED = 1
-/** The command line or a file it names cannot be used; the message names option, field or line. Nothing was done. */
+/**
+ * The command line or a file it names cannot be used; the message names option, field or line. Nothing was
+ * done.
+ */
 export const EXIT_USAGE = 2
 /** No controller (`conformance`: no broker) answers at that address. */
 export const EXIT_NO_CONNECTION = 3

@@ -55,7 +55,10 @@ const MIB = 1024 * 1024
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Runs until SIGINT or SIGTERM. Throws SettingsError and UsageError before anything was done, CommandFailure when it cannot start. */
+/**
+ * Runs until SIGINT or SIGTERM. Throws SettingsError and UsageError before anything was done, CommandFailure
+ * when it cannot start.
+ */
 export async function gpuServer(options: GpuServerCommandOptions, env: Environment): Promise<void> {
   const broker = natsSettings(env)
   if (broker === null) throw new UsageError(`which broker? Set ${ENVIRONMENT.natsUrls.name}`)

@@ -1,4 +1,6 @@
-/** What is wrong, then what to do. The server goes on asking, so that a change at the controller is enough. */
+/**
+ * What is wrong, then what to do. The server goes on asking, so that a change at the controller is enough.
+ */
 export function helloRefusal(reason: string): string {
   const why: Readonly<Record<string, string>> = {
     nvidia_in_trial:

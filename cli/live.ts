@@ -1,6 +1,7 @@
 /**
- * `headroom live`: broker, controller and a few GPU servers of real processes on this machine, one command, to try what a cluster does. The parts are
- * the commands that a real cluster runs, each in a process of its own; when one of them ends, so do the others.
+ * `headroom live`: broker, controller and a few GPU servers of real processes on this machine, one command,
+ * to try what a cluster does. The parts are the commands that a real cluster runs, each in a process of its
+ * own; when one of them ends, so do the others.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -18,7 +19,10 @@ export interface LiveOptions {
   readonly servers: number
   readonly gpus: number
   readonly vram: Mib
-  /** Seconds without use after which a task may be swapped out; said to a controller whose configuration nobody has changed yet. */
+  /**
+   * Seconds without use after which a task may be swapped out; said to a controller whose configuration
+   * nobody has changed yet.
+   */
   readonly idle: number
   readonly overcommit: number
 }
@@ -151,7 +155,10 @@ function startServer(
   })
 }
 
-/** Tasks find this very `headroom` by its name, also where nobody has installed it. Answers the folder it is in. */
+/**
+ * Tasks find this very `headroom` by its name, also where nobody has installed it. Answers the folder it is
+ * in.
+ */
 function putCommand(folder: string): string {
   const bin = join(folder, 'bin')
   mkdirSync(bin, { recursive: true })

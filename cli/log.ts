@@ -5,8 +5,8 @@ import type { LogLevel } from './environment/env-table.ts'
 const HIDDEN = (): string => '…'
 
 /**
- * Nobody writes these on purpose; something that is logged whole could carry them along. By serialisers and not by the redaction of pino,
- * which costs some 20 µs a line, where a line costs 3 (measured).
+ * Nobody writes these on purpose; something that is logged whole could carry them along. By serialisers and
+ * not by the redaction of pino, which costs some 20 µs a line, where a line costs 3 (measured).
  */
 const SERIALIZERS = {
   req: lineOf,

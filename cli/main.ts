@@ -35,7 +35,10 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** A fault at the start, of the store or of the connection says all there is to say; anything else is ours, and its stack says where. */
+/**
+ * A fault at the start, of the store or of the connection says all there is to say; anything else is ours,
+ * and its stack says where.
+ */
 function tell(error: unknown): number {
   const code = error instanceof Error ? exitCodeOf(error) : null
   const text =

@@ -1,4 +1,6 @@
-/** Values of options: text to number or list, or one clear line that commander puts behind the option's name. */
+/**
+ * Values of options: text to number or list, or one clear line that commander puts behind the option's name.
+ */
 import { InvalidArgumentError } from 'commander'
 import type { DurationMs, Mib, Priority } from '../protocol/units.ts'
 import {
@@ -36,7 +38,10 @@ export function nodeUuid(text: string): string {
   throw new InvalidArgumentError('It must be a UUID in lower case, as the server says it when it starts.')
 }
 
-/** Of a folder. An empty one would be the one where the command was called: `--data-dir "$DATA"`, and nothing in it. */
+/**
+ * Of a folder. An empty one would be the one where the command was called: `--data-dir "$DATA"`, and nothing
+ * in it.
+ */
 export function folder(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('It names no folder.')
   return text
@@ -88,7 +93,10 @@ export function mib(least: number, most: number): (text: string) => Mib {
   }
 }
 
-/** `1..20`, `0..200:20`, a number, or several of them: `0,50,100..200:20`. Each number once, in the order in which they are written. */
+/**
+ * `1..20`, `0..200:20`, a number, or several of them: `0,50,100..200:20`. Each number once, in the order in
+ * which they are written.
+ */
 export function integers(least: number, most: number): (text: string) => readonly number[] {
   const part = integerRange(least, most)
   return (text) => {

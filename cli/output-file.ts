@@ -1,6 +1,7 @@
 /**
- * What a command is told to write. A file is there whole or not at all: it is written beside its place, as NAME.new, and renamed. What is no regular file
- * (/dev/null, a pipe) cannot be replaced and is written into. What cannot be written is told in one line, with the option that named it.
+ * What a command is told to write. A file is there whole or not at all: it is written beside its place, as
+ * NAME.new, and renamed. What is no regular file (/dev/null, a pipe) cannot be replaced and is written into.
+ * What cannot be written is told in one line, with the option that named it.
  */
 import {
   accessSync,
@@ -19,7 +20,10 @@ import { UsageError } from './exit-codes.ts'
 
 const BLOCK_CHARACTERS = 262_144
 
-/** Grows by small pieces, written in blocks. Synchronous, because a run does not wait. Every method throws UsageError. */
+/**
+ * Grows by small pieces, written in blocks. Synchronous, because a run does not wait. Every method throws
+ * UsageError.
+ */
 export class OutputFile {
   readonly #place: Place
   readonly #fail: (error: unknown) => never
@@ -130,7 +134,10 @@ export function placeOf(path: string): Place {
   return { path: real, draft: `${real}.new` }
 }
 
-/** mkdir of Node, told to make parents too, goes on for ever where a folder may be there and none may be made in it (/proc). */
+/**
+ * mkdir of Node, told to make parents too, goes on for ever where a folder may be there and none may be made
+ * in it (/proc).
+ */
 function makeFolders(folder: string, mode: number): void {
   try {
     mkdirSync(folder, { mode })

@@ -15,7 +15,10 @@ export function packageVersion(): string {
   return typeof version === 'string' ? version : '0.0.0'
 }
 
-/** Of the sources this was built from (`make build` writes it down), or of the checkout it runs in; null where neither says. */
+/**
+ * Of the sources this was built from (`make build` writes it down), or of the checkout it runs in; null where
+ * neither says.
+ */
 export function packageCommit(): string | null {
   const built = textOf(fileURLToPath(new URL('../commit', import.meta.url)))
   return commitIn(built) ?? commitOfCheckout(fileURLToPath(packageRoot()))

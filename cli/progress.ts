@@ -1,4 +1,7 @@
-/** How far a command is, on stderr: a bar on a terminal, a line at every tenth otherwise. Nothing for what is done within two seconds. */
+/**
+ * How far a command is, on stderr: a bar on a terminal, a line at every tenth otherwise. Nothing for what is
+ * done within two seconds.
+ */
 
 const SILENT_MS = 2_000
 const BAR_STEPS = 1_000
@@ -30,7 +33,10 @@ export async function withProgress<T>(
   }
 }
 
-/** `40 s left`; empty at the end, and while there is too little to tell by. The rest is taken to go as fast as what is done. */
+/**
+ * `40 s left`; empty at the end, and while there is too little to tell by. The rest is taken to go as fast as
+ * what is done.
+ */
 export function timeLeft(fraction: number, elapsedMs: number): string {
   if (fraction < LEAST_FOR_ESTIMATE || fraction >= 1) return ''
   const seconds = Math.ceil((elapsedMs * (1 - fraction)) / fraction / 1000)

@@ -1,4 +1,6 @@
-/** The `protocol` commands: what stands on the wire, for those who write a server or a client of their own. */
+/**
+ * The `protocol` commands: what stands on the wire, for those who write a server or a client of their own.
+ */
 import type { Command } from 'commander'
 
 const LINE_WIDTH = 150

@@ -1,4 +1,7 @@
-/** The verbs for a store that went back: their arguments and options. What they do is loaded when one is called. */
+/**
+ * The verbs for a store that went back: their arguments and options. What they do is loaded when one is
+ * called.
+ */
 import type { Command } from 'commander'
 import { asking, withExamples, type SetExit } from './command-shape.ts'
 import type { AdoptOptions, StopAttemptOptions } from './operator/recovery.ts'

@@ -1,4 +1,7 @@
-/** `headroom serve`: the controller over SQLite, with GPU servers over a broker, or with an embedded simulated fleet as long as none is configured. */
+/**
+ * `headroom serve`: the controller over SQLite, with GPU servers over a broker, or with an embedded simulated
+ * fleet as long as none is configured.
+ */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -46,7 +49,10 @@ const MIB_BYTES = 1_048_576
 /** After a signal, what is under way may take so long. */
 const STOP_WITHIN_MS = 8_000
 
-/** Runs until SIGINT or SIGTERM. @param acceptLoss the mark that the store need not reach. Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line. */
+/**
+ * Runs until SIGINT or SIGTERM. @param acceptLoss the mark that the store need not reach. Throws
+ * SettingsError, StoreFault or StartFault when it cannot start; each says why in one line.
+ */
 export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promise<void> {
   const settings = readSettings(env)
   const nats = natsSettings(env)
@@ -177,7 +183,10 @@ async function startFleet(
   }
 }
 
-/** What holds until the first change that is kept: of a scenario of one's own what it says, but for a percentage that the environment names. */
+/**
+ * What holds until the first change that is kept: of a scenario of one's own what it says, but for a
+ * percentage that the environment names.
+ */
 function initialConfig(env: NodeJS.ProcessEnv, settings: Settings, managed: Managed): Partial<ConfigFields> {
   const percent = { default_vram_overcommit_percent: settings.defaultOvercommitPercent }
   if (!('played' in managed) || managed.played.file === null) return percent

@@ -1,4 +1,6 @@
-/** `headroom doctor` and `headroom completion`: their arguments. What they do is loaded when one is called. */
+/**
+ * `headroom doctor` and `headroom completion`: their arguments. What they do is loaded when one is called.
+ */
 import { Argument, type Command } from 'commander'
 import { asking, withExamples, type SetExit } from './command-shape.ts'
 import type { VerbOptions } from './operator/session.ts'

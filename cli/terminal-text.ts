@@ -1,4 +1,7 @@
-/** Text that came from elsewhere, made safe to print: nothing in it moves the cursor, changes colours, or turns letters around. */
+/**
+ * Text that came from elsewhere, made safe to print: nothing in it moves the cursor, changes colours, or
+ * turns letters around.
+ */
 
 /** C0 and C1 controls, DEL, line and paragraph separators, and what changes the direction of writing. */
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g
@@ -17,7 +20,10 @@ export function visibleLines(text: string): string {
     )
 }
 
-/** In a text that is JSON, or in which such characters stand in double quotes only: the same value, and safe to print. */
+/**
+ * In a text that is JSON, or in which such characters stand in double quotes only: the same value, and safe
+ * to print.
+ */
 export function visibleJson(json: string): string {
   return json.replace(UNSAFE, (character) => (character === '\n' ? character : `\\u${hex(character, 4)}`))
 }
@@ -41,7 +47,9 @@ export interface Palette {
   red(text: string): string
 }
 
-/** Colours on a terminal that takes them; plain text where NO_COLOR is set, TERM is dumb, or nobody watches. */
+/**
+ * Colours on a terminal that takes them; plain text where NO_COLOR is set, TERM is dumb, or nobody watches.
+ */
 export function paletteOf(
   stream: { readonly isTTY?: boolean },
   env: NodeJS.ProcessEnv = process.env,

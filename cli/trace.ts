@@ -16,7 +16,9 @@ const MAX_SERVERS = 10_000
 const MAX_TOKENS_PER_S = 1_000_000_000
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
-/** As in simulator/trace/importers.ts, importer.ts and simulator/fleet/activity.ts; a test holds them equal. */
+/**
+ * As in simulator/trace/importers.ts, importer.ts and simulator/fleet/activity.ts; a test holds them equal.
+ */
 export const TRACE_FORMATS = [
   'headroom', 'csv', 'slurm', 'openb', 'philly', 'helios', 'swf', 'tiresias', 'gavel', 'azure-llm', 'nvidia-smi', 'dcgm',
 ] // prettier-ignore

@@ -1,4 +1,6 @@
-/** VRAM as people write it on a command line: always with a unit, since nobody can tell a bare 8 from 8192. */
+/**
+ * VRAM as people write it on a command line: always with a unit, since nobody can tell a bare 8 from 8192.
+ */
 import type { Mib } from '../protocol/units.ts'
 
 export const VRAM_FORMAT = 'a size with its unit: 8Gi, 8192Mi, 8G or 8000M'
@@ -13,7 +15,9 @@ const BYTES_PER_UNIT = {
 } as const
 const BYTES_PER_MIB = 2n ** 20n
 
-/** `8Gi` → 8192; decimal units are rounded up to whole MiB, `8G` → 7630. Null: not one. Whole numbers only. */
+/**
+ * `8Gi` → 8192; decimal units are rounded up to whole MiB, `8G` → 7630. Null: not one. Whole numbers only.
+ */
 export function parseVram(text: string): Mib | null {
   const match = /^(\d{1,12})(Mi|Gi|Ti|M|G|T)$/.exec(text)
   if (match === null) return null

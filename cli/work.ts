@@ -1,6 +1,7 @@
 /**
- * `headroom work busy=10s idle=20s …`: a task to try a cluster with. Over its control socket (HEADROOM_SOCKET) it says when it is busy; without one it
- * uses the CPU instead, which a server without GPUs takes for work. A simulated server models the same command (simulator/fleet/command-work.ts).
+ * `headroom work busy=10s idle=20s …`: a task to try a cluster with. Over its control socket
+ * (HEADROOM_SOCKET) it says when it is busy; without one it uses the CPU instead, which a server without GPUs
+ * takes for work. A simulated server models the same command (simulator/fleet/command-work.ts).
  */
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'

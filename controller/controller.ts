@@ -49,9 +49,15 @@ export interface ControllerPorts {
 export interface ControllerOptions {
   /** The configuration while nothing is persisted (specification 2.1). */
   readonly initialConfig?: Partial<ConfigFields>
-  /** Simulation only: heartbeats that change nothing are not enacted; leases of nodes and of tasks, and freshness, hold between faults. */
+  /**
+   * Simulation only: heartbeats that change nothing are not enacted; leases of nodes and of tasks, and
+   * freshness, hold between faults.
+   */
   readonly areHeartbeatsElided?: boolean
-  /** Samples how the cluster does over time, by the clock; `archive`: where that outlives the process. Left out: nothing is sampled. */
+  /**
+   * Samples how the cluster does over time, by the clock; `archive`: where that outlives the process. Left
+   * out: nothing is sampled.
+   */
   readonly series?: { readonly archive: SeriesArchive | null }
   /** Default: none. */
   readonly ownerLimits?: OwnerLimits
@@ -67,13 +73,18 @@ export interface ControllerOptions {
   readonly leaderId?: string
   /** Every event, in order, once it is durable. */
   readonly onEvents?: (events: readonly Event[]) => void
-  /** A message that was refused: which node or client it claimed to be from (null: nobody we know), and why. */
+  /**
+   * A message that was refused: which node or client it claimed to be from (null: nobody we know), and why.
+   */
   readonly onRefused?: (senderId: string | null, reason: string) => void
   /** The store failed: acknowledge nothing more, end the process (R10). */
   readonly onFault?: (fault: unknown) => void
 }
 
-/** What a controller remembers between two inputs, as JSON values: one that recalls it decides as this one would have. */
+/**
+ * What a controller remembers between two inputs, as JSON values: one that recalls it decides as this one
+ * would have.
+ */
 export interface ControllerMemory {
   readonly engine: EngineMemory
   readonly outbound: OutboundMemory

@@ -1,9 +1,11 @@
 /**
- * What a GPU server must know after a restart, on disk: one file that is appended to and fsynced, and written anew as one snapshot when it has
- * grown. A record is a line, `<CRC-32 in hex> <JSON>`, and holds all changes of one save, so that a save is there whole or not at all.
+ * What a GPU server must know after a restart, on disk: one file that is appended to and fsynced, and written
+ * anew as one snapshot when it has grown. A record is a line, `<CRC-32 in hex> <JSON>`, and holds all changes
+ * of one save, so that a save is there whole or not at all.
  *
- * It stays bounded because what it holds is: tasks seen (`MAX_SEEN_TASKS`, oldest forgotten first), attempts that live here, and ends that
- * are not acknowledged (together at most a snapshot's worth); the rest is history, and goes with the next snapshot.
+ * It stays bounded because what it holds is: tasks seen (`MAX_SEEN_TASKS`, oldest forgotten first), attempts
+ * that live here, and ends that are not acknowledged (together at most a snapshot's worth); the rest is
+ * history, and goes with the next snapshot.
  */
 import {
   closeSync,
@@ -150,7 +152,9 @@ class JournalStorage implements DiskStorage {
 
 // ── reading ────────────────────────────────────────────────────────────────
 
-/** Every save that was made durable. The last line may be torn; a line before it that does not hold is damage. */
+/**
+ * Every save that was made durable. The last line may be torn; a line before it that does not hold is damage.
+ */
 function readJournal(path: string): NodeState {
   const bytes = readIfThere(path)
   const replay = new Replay()
@@ -253,7 +257,8 @@ function writeAll(fd: number, bytes: Buffer): void {
 
 function makeFolder(folder: string): void {
   try {
-    // The first by itself: told to make parents too, mkdir goes on for ever where a folder is there and none can be made in it (/proc).
+    // The first by itself: told to make parents too, mkdir goes on for ever where a folder is there and none
+    // can be made in it (/proc).
     let missing: string | null = null
     for (let each = folder; !existsSync(each); each = dirname(each)) missing = each
     if (missing !== null) mkdirSync(missing, { mode: 0o711 })

@@ -1,4 +1,7 @@
-/** A GPU server: the core over a real host. Opens what is on the host in the order in which it is safe (R4): disk, guards, accelerator, core. */
+/**
+ * A GPU server: the core over a real host. Opens what is on the host in the order in which it is safe (R4):
+ * disk, guards, accelerator, core.
+ */
 import { join } from 'node:path'
 import type { Bus } from '../controller/ports/bus.ts'
 import type { Clock } from '../controller/ports/clock.ts'
@@ -45,7 +48,10 @@ export interface GpuServer {
   readonly taskCount: number
   /** The bus has found its way again: the controller hears of this server at once. */
   reconnected(): void
-  /** Ends all tasks; resolves when nothing of them is left and the controller knows, or after `withinMs`: says which. */
+  /**
+   * Ends all tasks; resolves when nothing of them is left and the controller knows, or after `withinMs`: says
+   * which.
+   */
   endTasks(withinMs: DurationMs): Promise<boolean>
   /** Tasks live on under their guards. */
   close(): Promise<void>
@@ -53,7 +59,10 @@ export interface GpuServer {
 
 const LOOK_EVERY_MS: DurationMs = 50
 
-/** Rejects with AcceleratorFault, StateFault or what the guards say; nothing is left open then but what was handed in. */
+/**
+ * Rejects with AcceleratorFault, StateFault or what the guards say; nothing is left open then but what was
+ * handed in.
+ */
 export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
   const device = new HostDevice({
     guards: o.guards,

@@ -1,6 +1,6 @@
 /**
- * One server on one state folder. The lock is SQLite's on a file of its own: the kernel gives it back when the process ends, however it ends,
- * and it holds between containers of one host that share the folder.
+ * One server on one state folder. The lock is SQLite's on a file of its own: the kernel gives it back when
+ * the process ends, however it ends, and it holds between containers of one host that share the folder.
  */
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** The AsyncAPI 3 document of the wire, made from the tables in `schema.ts` and the list in `conversations.ts`; nothing in it is written twice. */
+/**
+ * The AsyncAPI 3 document of the wire, made from the tables in `schema.ts` and the list in
+ * `conversations.ts`; nothing in it is written twice.
+ */
 import { CONVERSATIONS, SUBJECT_PARAMETERS } from './conversations.ts'
 import type { Asker, Conversation, Operation } from './conversations.ts'
 import { CANNOT_SAY, FIELD_NAME, jsonSchemaOf, variantOf } from './json-schema.ts'

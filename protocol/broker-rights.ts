@@ -1,6 +1,7 @@
 /**
- * What each identity at the broker may say and hear: the controller, one GPU server, one client. The broker refuses all else, so that a
- * server that is taken over speaks for no other, hears no other's commands, and reads no other's answers.
+ * What each identity at the broker may say and hear: the controller, one GPU server, one client. The broker
+ * refuses all else, so that a server that is taken over speaks for no other, hears no other's commands, and
+ * reads no other's answers.
  */
 import { clientInbox } from './inbox.ts'
 import { clientSubject, leaderSubject, nodeSubject } from './subjects.ts'
@@ -21,7 +22,9 @@ export interface BrokerRights {
 
 const LEADER_SUBJECT = leaderSubject()
 
-/** `inbox`: where its answers come in, and only its own; a client's follows from its name (protocol/inbox.ts). */
+/**
+ * `inbox`: where its answers come in, and only its own; a client's follows from its name (protocol/inbox.ts).
+ */
 export function brokerRights(identity: Identity, inbox: string): BrokerRights {
   const answers = `${inbox}.>`
   switch (identity.kind) {

@@ -1,4 +1,7 @@
-/** What clients and controller say to each other; REST is the other way in, with the same meaning. Every field is said, null where REST leaves it out. */
+/**
+ * What clients and controller say to each other; REST is the other way in, with the same meaning. Every field
+ * is said, null where REST leaves it out.
+ */
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
 
 export type ClientBody = SubmitTask | CancelTask | GetTask | KeepTask
@@ -46,7 +49,10 @@ export interface GetTask {
   readonly task_id: string
 }
 
-/** A lease (a task without a command) goes on, and wants the GPU or not. One that nobody keeps alive is cancelled. */
+/**
+ * A lease (a task without a command) goes on, and wants the GPU or not. One that nobody keeps alive is
+ * cancelled.
+ */
 export interface KeepTask {
   readonly op: 'keepalive'
   readonly task_id: string

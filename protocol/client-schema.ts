@@ -1,4 +1,7 @@
-/** The messages of `client-messages.ts` as tables. The ranges are those of REST (controller/api/schema/task.ts); a test holds them equal. */
+/**
+ * The messages of `client-messages.ts` as tables. The ranges are those of REST
+ * (controller/api/schema/task.ts); a test holds them equal.
+ */
 import type {
   CancelTask,
   ClientBody,
@@ -14,7 +17,10 @@ import { every, flag, integer, list, oneOf, optional, orNull, record, text } fro
 import type { RecordField } from './schema-field.ts'
 
 const MAX_GPUS = 16
-/** More than any node has: such a task is taken, and waits as one that exceeds every node (EXCEEDS_NODE_GPU_COUNT), as it does in a trace. */
+/**
+ * More than any node has: such a task is taken, and waits as one that exceeds every node
+ * (EXCEEDS_NODE_GPU_COUNT), as it does in a trace.
+ */
 const MAX_TASK_GPUS = 1024
 const MAX_VRAM_MIB = 16_777_216
 const MAX_GROUPS = 32

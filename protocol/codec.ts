@@ -1,4 +1,7 @@
-/** Messages to bytes and back: JSON in UTF-8. What comes in is hostile until it has been held against the tables in `schema.ts`. */
+/**
+ * Messages to bytes and back: JSON in UTF-8. What comes in is hostile until it has been held against the
+ * tables in `schema.ts`.
+ */
 import type { Envelope } from './messages.ts'
 import { ENVELOPE, MAX_MESSAGE_BYTES } from './schema.ts'
 import { checkOf } from './schema-check.ts'
@@ -23,14 +26,20 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const check = checkOf(ENVELOPE)
 
-/** Throws MessageTooLargeError. Content is not looked at: a sender that breaks the schema is found out by the receiver. */
+/**
+ * Throws MessageTooLargeError. Content is not looked at: a sender that breaks the schema is found out by the
+ * receiver.
+ */
 export function encode(envelope: Envelope): Uint8Array {
   const bytes = encoder.encode(JSON.stringify(envelope))
   if (bytes.byteLength > MAX_MESSAGE_BYTES) throw new MessageTooLargeError(envelope.body.op, bytes.byteLength)
   return bytes
 }
 
-/** Never throws. The envelope holds the fields of the schema and no others (protocol principle 3: an unknown field is ignored). */
+/**
+ * Never throws. The envelope holds the fields of the schema and no others (protocol principle 3: an unknown
+ * field is ignored).
+ */
 export function decode(bytes: Uint8Array): Decoded {
   if (bytes.byteLength > MAX_MESSAGE_BYTES) {
     return {

@@ -1,6 +1,6 @@
 /**
- * Who says what to whom on which subject, and what may come back. The AsyncAPI document is made from this list and the tables in `schema.ts`;
- * an operation that stands nowhere in it does not compile.
+ * Who says what to whom on which subject, and what may come back. The AsyncAPI document is made from this
+ * list and the tables in `schema.ts`; an operation that stands nowhere in it does not compile.
  */
 import type { Body } from './messages.ts'
 import { clientSubject, leaderSubject, nodeSubject } from './subjects.ts'

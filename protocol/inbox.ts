@@ -1,6 +1,7 @@
 /**
- * Where answers arrive. The sender of a request names that subject, and the broker lets the answer pass wherever it goes. So the one that
- * answers checks it: otherwise a client could make the controller write to the inbox of another client (docs/protocol.md).
+ * Where answers arrive. The sender of a request names that subject, and the broker lets the answer pass
+ * wherever it goes. So the one that answers checks it: otherwise a client could make the controller write to
+ * the inbox of another client (docs/protocol.md).
  */
 import { clientIdOf } from './subjects.ts'
 
@@ -13,8 +14,9 @@ export function clientInbox(clientId: string): string {
 }
 
 /**
- * Why a request on `subject` gets no answer at `reply`, or null. A client is answered in its own inbox, or below plain `_INBOX`, where no
- * identity of our broker configuration may listen; a GPU server in any inbox but a client's.
+ * Why a request on `subject` gets no answer at `reply`, or null. A client is answered in its own inbox, or
+ * below plain `_INBOX`, where no identity of our broker configuration may listen; a GPU server in any inbox
+ * but a client's.
  */
 export function whyNoAnswerTo(subject: string, reply: string): string | null {
   if (!reply.startsWith(INBOX)) return `must begin with ${INBOX}`

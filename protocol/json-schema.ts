@@ -1,6 +1,7 @@
 /**
- * The tables of `schema.ts` as JSON Schema, for those who write a server or a client in another language. `CANNOT_SAY` lists what the codec
- * refuses and no JSON Schema can; in all else the two agree (test/unit/asyncapi.test.ts).
+ * The tables of `schema.ts` as JSON Schema, for those who write a server or a client in another language.
+ * `CANNOT_SAY` lists what the codec refuses and no JSON Schema can; in all else the two agree
+ * (test/unit/asyncapi.test.ts).
  */
 import { MAX_MESSAGE_BYTES } from './schema.ts'
 import { CHARACTERS, PROTOTYPE_NAMES } from './schema-check.ts'
@@ -9,7 +10,10 @@ import type { Characters, RecordShape, Shape, TaggedShape } from './schema-field
 /** Draft 7, which AsyncAPI 3 takes as it is. */
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** Unknown fields are ignored, but for names that reach an object's prototype: in a document these schemas stand together with this one. */
+/**
+ * Unknown fields are ignored, but for names that reach an object's prototype: in a document these schemas
+ * stand together with this one.
+ */
 export const FIELD_NAME = { name: 'field_name', schema: { not: { enum: [...PROTOTYPE_NAMES] } } } as const
 
 export const CANNOT_SAY: readonly string[] = [
@@ -53,7 +57,10 @@ export function variantOf({ tag, variants }: TaggedShape, name: string): RecordS
   return { kind: 'record', fields: { ...variant.fields, [tag]: { kind: 'one_of', values: [name] } } }
 }
 
-/** Half of a surrogate pair is no character; whole pairs are not touched, since patterns are read with the flag `u`. */
+/**
+ * Half of a surrogate pair is no character; whole pairs are not touched, since patterns are read with the
+ * flag `u`.
+ */
 function patternOf(characters: Characters): string {
   return `^[^${CHARACTERS[characters].refused.source.slice(1, -1)}\\ud800-\\udfff]*$`
 }

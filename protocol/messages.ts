@@ -1,6 +1,7 @@
 /**
- * What controller and GPU servers say to each other, version 1. Field names are those of the wire: snake_case, MiB, milliseconds.
- * `protocol/codec.ts` turns them into bytes and checks what comes in; in a simulation they travel by reference.
+ * What controller and GPU servers say to each other, version 1. Field names are those of the wire:
+ * snake_case, MiB, milliseconds. `protocol/codec.ts` turns them into bytes and checks what comes in; in a
+ * simulation they travel by reference.
  */
 import type { ClientBody, TaskAnswer } from './client-messages.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
@@ -22,11 +23,20 @@ export interface Envelope<B extends Body = Body> {
   readonly boot: Boot
   /** Per (sender, boot). */
   readonly seq: number
-  /** The controller's fencing token. In messages of a node: the highest that it has obeyed; 0 when it knows none yet. */
+  /**
+   * The controller's fencing token. In messages of a node: the highest that it has obeyed; 0 when it knows
+   * none yet.
+   */
   readonly epoch: number
-  /** Id of the controller process that has this epoch, another one after each start. Absent: not known, or the sender is older than the field. */
+  /**
+   * Id of the controller process that has this epoch, another one after each start. Absent: not known, or the
+   * sender is older than the field.
+   */
   readonly controller?: string
-  /** Sequence number of the last event that is durable in this epoch; from a node: the highest that it heard of. Absent as `controller`. */
+  /**
+   * Sequence number of the last event that is durable in this epoch; from a node: the highest that it heard
+   * of. Absent as `controller`.
+   */
   readonly event_seq?: number
   readonly body: B
 }
@@ -67,8 +77,8 @@ export interface AttemptRef {
 }
 
 /**
- * `uid_per_attempt`: each attempt has a user of its own. `task_user`: one user for all tasks, not that of the server. `root`: tasks are
- * root. `server_user`: tasks run as the user of the server, who is not root.
+ * `uid_per_attempt`: each attempt has a user of its own. `task_user`: one user for all tasks, not that of the
+ * server. `root`: tasks are root. `server_user`: tasks run as the user of the server, who is not root.
  */
 export type TaskIdentityKind = 'uid_per_attempt' | 'task_user' | 'root' | 'server_user'
 
@@ -79,7 +89,10 @@ export interface Hello {
   readonly address: string
   readonly gpus: readonly GpuReport[]
   readonly host_swap_mib: Mib
-  /** What all copies of the node together move through its host memory, MiB/s; left out: nobody has said. No decision rests on it: simulations of the node do. */
+  /**
+   * What all copies of the node together move through its host memory, MiB/s; left out: nobody has said. No
+   * decision rests on it: simulations of the node do.
+   */
   readonly host_link_mib_per_s?: number
   /** Tasks can announce that they want the GPU; otherwise the controller probes (swap_in_probe_seconds). */
   readonly signals_wanted: boolean
@@ -88,8 +101,8 @@ export interface Hello {
   /** It runs commands; otherwise only leases are placed here. */
   readonly allow_exec: boolean
   /**
-   * Attempts that it holds at once: those that live there, and those that ended and whose `finished` is not acknowledged. Missing from servers
-   * of earlier versions: as many as a snapshot holds.
+   * Attempts that it holds at once: those that live there, and those that ended and whose `finished` is not
+   * acknowledged. Missing from servers of earlier versions: as many as a snapshot holds.
    */
   readonly max_attempts?: number
   /** The users that its tasks run as; missing from servers of earlier versions and from simulated ones. */
@@ -130,11 +143,17 @@ export interface StartedEvent extends NodeEventBase {
 
 export interface FinishedEvent extends NodeEventBase {
   readonly kind: 'finished'
-  /** completed: exit code 0. failed: another, or a signal. stopped: the controller asked. lease_ended: R4. lost: the process went away. */
+  /**
+   * completed: exit code 0. failed: another, or a signal. stopped: the controller asked. lease_ended: R4.
+   * lost: the process went away.
+   */
   readonly outcome: 'completed' | 'failed' | 'stopped' | 'lease_ended' | 'lost'
   readonly exit_code: number | null
   readonly detail: string | null
-  /** It never ran: the start was refused, and why. With `outcome: failed`, which is all that a controller knows of it that does not know the field. */
+  /**
+   * It never ran: the start was refused, and why. With `outcome: failed`, which is all that a controller
+   * knows of it that does not know the field.
+   */
   readonly start_refused?: StartRefused
 }
 
@@ -142,11 +161,16 @@ export interface ResidencyEvent extends NodeEventBase {
   readonly kind: 'residency'
   readonly residency: WireResidency
   readonly generation: number
-  /** Null when it went as ordered; otherwise why the node ended up in this residency (`woke_while_locked`, `copy_failed`, …). */
+  /**
+   * Null when it went as ordered; otherwise why the node ended up in this residency (`woke_while_locked`,
+   * `copy_failed`, …).
+   */
   readonly because: string | null
 }
 
-/** `gpu_wanted`: work is routed to it. `gpu_used`: it has just run dry, its last GPU use was `idle_ms` ago. */
+/**
+ * `gpu_wanted`: work is routed to it. `gpu_used`: it has just run dry, its last GPU use was `idle_ms` ago.
+ */
 export interface UseEvent extends NodeEventBase {
   readonly kind: 'gpu_wanted' | 'gpu_used'
   readonly idle_ms: DurationMs
@@ -179,8 +203,8 @@ export interface CommandResult {
 }
 
 /**
- * Whose fault it is that an attempt was not started. `host`: any task would have been refused; `task`: this one is refused here whenever it
- * is tried; `passing`: neither, another try may work at once.
+ * Whose fault it is that an attempt was not started. `host`: any task would have been refused; `task`: this
+ * one is refused here whenever it is tried; `passing`: neither, another try may work at once.
  */
 export interface StartRefused {
   readonly cause: 'host' | 'task' | 'passing'
@@ -220,7 +244,10 @@ export interface LogChunk {
   readonly is_ended: boolean
 }
 
-/** The answer to `read_attempt`: as it was started. `name`, `owner` and `command` are null where the start did not say. */
+/**
+ * The answer to `read_attempt`: as it was started. `name`, `owner` and `command` are null where the start did
+ * not say.
+ */
 export interface AttemptRecord {
   readonly op: 'attempt'
   readonly task_id: string
@@ -289,7 +316,10 @@ interface CommandBase {
   /** The node's own clock and boot: past it, or for another boot, the command is dead (R3). */
   readonly valid_until_mono: number
   readonly node_boot: Boot
-  /** The safety reserve that it was decided with: it holds from then on, as the one of a lease. Absent from older controllers. */
+  /**
+   * The safety reserve that it was decided with: it holds from then on, as the one of a lease. Absent from
+   * older controllers.
+   */
   readonly safety_reserve_mib?: Mib
 }
 
@@ -302,17 +332,26 @@ export interface StartCommand extends CommandBase {
   readonly priority: Priority
   readonly on_node_loss: OnNodeLoss
   readonly command: readonly string[] | null
-  /** For the server's record alone: what an administrator is shown of an attempt that the store has lost. Absent from older controllers. */
+  /**
+   * For the server's record alone: what an administrator is shown of an attempt that the store has lost.
+   * Absent from older controllers.
+   */
   readonly name?: string
   readonly owner?: string | null
-  /** What the attempt gets between SIGTERM and SIGKILL when its server is told to end its tasks. Left out: nothing. */
+  /**
+   * What the attempt gets between SIGTERM and SIGKILL when its server is told to end its tasks. Left out:
+   * nothing.
+   */
   readonly stop_grace_ms?: DurationMs
 }
 
 export interface StopCommand extends CommandBase {
   readonly op: 'stop'
   readonly reason: string
-  /** Between SIGTERM and SIGKILL. Left out, or unknown to the server: it is killed at once. A later stop can only bring the end nearer. */
+  /**
+   * Between SIGTERM and SIGKILL. Left out, or unknown to the server: it is killed at once. A later stop can
+   * only bring the end nearer.
+   */
   readonly grace_ms?: DurationMs
 }
 
@@ -342,14 +381,20 @@ export interface Leader {
   readonly id: string
 }
 
-/** What the server recorded of an attempt that lives there. It changes nothing, as `read_log`; answered by `attempt`, or `refused` when unknown. */
+/**
+ * What the server recorded of an attempt that lives there. It changes nothing, as `read_log`; answered by
+ * `attempt`, or `refused` when unknown.
+ */
 export interface ReadAttempt {
   readonly op: 'read_attempt'
   readonly task_id: string
   readonly attempt: number
 }
 
-/** What a task has written. It changes nothing, so that nothing of R3 applies to it; answered by `log`, or `refused` for an attempt unknown. */
+/**
+ * What a task has written. It changes nothing, so that nothing of R3 applies to it; answered by `log`, or
+ * `refused` for an attempt unknown.
+ */
 export interface ReadLog {
   readonly op: 'read_log'
   readonly task_id: string

@@ -1,16 +1,24 @@
-/** Holds what came in against a table of fields. Checks are made once, from the table, and run for every message. */
+/**
+ * Holds what came in against a table of fields. Checks are made once, from the table, and run for every
+ * message.
+ */
 import type { Characters, ListRule, RecordShape, Shape, TaggedShape } from './schema-field.ts'
 
 /**
- * Null when the value is as the table says; its unknown fields are gone then. Otherwise where it is not and what belongs there:
- * `.body.attempt: must be …`.
+ * Null when the value is as the table says; its unknown fields are gone then. Otherwise where it is not and
+ * what belongs there: `.body.attempt: must be …`.
  */
 export type Check = (value: unknown) => string | null
 
-/** Names that reach an object's prototype somewhere down the line: no message has them, not even as a field to ignore. */
+/**
+ * Names that reach an object's prototype somewhere down the line: no message has them, not even as a field to
+ * ignore.
+ */
 export const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** What a text must not hold: each is one class of characters, from which a JSON Schema pattern is made too. */
+/**
+ * What a text must not hold: each is one class of characters, from which a JSON Schema pattern is made too.
+ */
 export const CHARACTERS: Readonly<Record<Characters, { readonly refused: RegExp; readonly words: string }>> =
   {
     one_line: { refused: /[\u0000-\u001f\u007f]/, words: 'without control characters' },

@@ -1,6 +1,7 @@
 /**
- * What a table of message fields is made of. A table is data: `schema-check.ts` holds payloads against it, and a JSON Schema document can be
- * made from it. Every number has a range, every text and list a longest length, because payloads are hostile input (docs/protocol.md).
+ * What a table of message fields is made of. A table is data: `schema-check.ts` holds payloads against it,
+ * and a JSON Schema document can be made from it. Every number has a range, every text and list a longest
+ * length, because payloads are hostile input (docs/protocol.md).
  */
 
 /** The type in the wire's own words. Numbers are whole, ranges inclusive, lengths in UTF-16 code units. */
@@ -40,10 +41,16 @@ export interface TaggedShape {
   readonly variants: Readonly<Record<string, RecordShape>>
 }
 
-/** `one_line`: no control characters. `no_nul`: what can be an argument of a process. Text is well-formed Unicode always. */
+/**
+ * `one_line`: no control characters. `no_nul`: what can be an argument of a process. Text is well-formed
+ * Unicode always.
+ */
 export type Characters = 'one_line' | 'no_nul'
 
-/** `no_duplicates`: of numbers. `index_is_place`: the field `index` of the first item is 0, of the next 1, and so on. */
+/**
+ * `no_duplicates`: of numbers. `index_is_place`: the field `index` of the first item is 0, of the next 1, and
+ * so on.
+ */
 export type ListRule = 'none' | 'no_duplicates' | 'index_is_place'
 
 /** A shape that describes values of type T, so that the compiler holds every table against `messages.ts`. */
@@ -69,7 +76,10 @@ export function oneOf<const V extends string | number>(...values: readonly V[]):
   return { kind: 'one_of', values }
 }
 
-/** All values of T, so that one added to `messages.ts` is missed by the compiler: `every<Residency>()('none', 'resident', …)`. */
+/**
+ * All values of T, so that one added to `messages.ts` is missed by the compiler: `every<Residency>()('none',
+ * 'resident', …)`.
+ */
 export function every<T extends string | number>() {
   return <const V extends readonly T[]>(...values: [T] extends [V[number]] ? V : never): Field<T> => ({
     kind: 'one_of',

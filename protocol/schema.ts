@@ -1,4 +1,7 @@
-/** Every message of the wire as a table: field, kind, range, longest length. Source: `messages.ts`, which says what they mean. */
+/**
+ * Every message of the wire as a table: field, kind, range, longest length. Source: `messages.ts`, which says
+ * what they mean.
+ */
 import type {
   AllocationWantedEvent,
   AttemptRecord,
@@ -45,7 +48,10 @@ import { every, flag, integer, list, oneOf, optional, orNull, record, tagged, te
 
 /** The longest message, encoded (docs/protocol.md, principle 3). */
 export const MAX_MESSAGE_BYTES = 256 * 1024
-/** Attempts that live on a node, and attempts that ended there unacknowledged, together: so many fit a snapshot. */
+/**
+ * Attempts that live on a node, and attempts that ended there unacknowledged, together: so many fit a
+ * snapshot.
+ */
 export const MAX_ATTEMPTS_PER_NODE = 1024
 /** Entries of an outbox that travel in one message. */
 export const MAX_EVENTS = 256

@@ -1,4 +1,7 @@
-/** Subjects of the wire, version 1 (design: docs/protocol.md). The prefix can be configured; the major version is part of it. */
+/**
+ * Subjects of the wire, version 1 (design: docs/protocol.md). The prefix can be configured; the major version
+ * is part of it.
+ */
 export const DEFAULT_PREFIX = 'gpu.v1'
 
 export type NodeVerb = 'hello' | 'heartbeat' | 'event' | 'telemetry' | 'command'

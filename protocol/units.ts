@@ -9,7 +9,10 @@ export type Mib = number
 /** A percentage, 0..1000 for overcommit. Whole numbers only. */
 export type Percent = number
 
-/** A point in time: milliseconds since the epoch of the clock in use (Unix epoch live, scenario start in a simulation). */
+/**
+ * A point in time: milliseconds since the epoch of the clock in use (Unix epoch live, scenario start in a
+ * simulation).
+ */
 export type Instant = number
 
 /** A length of time in milliseconds. */

@@ -1,7 +1,8 @@
 /** Whether an answer contains what a scenario expects of it. */
 
 /**
- * Where `answer` does not contain `expected`, in words; null: it does. Of maps the keys of `expected` count, lists agree item by item, all else is the same.
+ * Where `answer` does not contain `expected`, in words; null: it does. Of maps the keys of `expected` count,
+ * lists agree item by item, all else is the same.
  */
 export function missingIn(answer: unknown, expected: unknown, path = ''): string | null {
   const place = path === '' ? 'the answer' : path

@@ -13,7 +13,8 @@ export interface BoundedArrivals extends ArrivalSource {
 
 /**
  * The tasks of `source` that arrive at `untilMs` or before; null takes all. What lies behind is never read.
- * @param isOpen whether the run has an unfinished task of that id. Such an id would be refused by the controller: `next` throws TraceError.
+ * @param isOpen whether the run has an unfinished task of that id. Such an id would be refused by the
+ *   controller: `next` throws TraceError.
  */
 export function arrivalsUntil(
   source: ArrivalSource,

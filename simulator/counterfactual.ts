@@ -1,4 +1,7 @@
-/** What else a swap decision could have come to: the same run, on which one decision takes another victim, against the run as it was. */
+/**
+ * What else a swap decision could have come to: the same run, on which one decision takes another victim,
+ * against the run as it was.
+ */
 import type { TaskRecord } from '../controller/ports/store.ts'
 import type { DurationMs } from '../protocol/units.ts'
 import type { Metrics } from './report/result.ts'

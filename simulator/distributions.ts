@@ -1,6 +1,6 @@
 /**
- * Probability distributions over a random stream, with the same bits on every machine (log and exp from exact-math.ts).
- * Values carry whatever unit the parameters have.
+ * Probability distributions over a random stream, with the same bits on every machine (log and exp from
+ * exact-math.ts). Values carry whatever unit the parameters have.
  */
 import type { RandomStream } from '../controller/ports/random.ts'
 import { exp, log } from './exact-math.ts'
@@ -11,8 +11,9 @@ export interface Distribution {
 }
 
 /**
- * A distribution of run lengths that can also be met in the middle of a run: what is left of the run that covers a random instant.
- * Its density at x is P(run > x) / mean (renewal theory: Ross, Introduction to Probability Models, chapter 7).
+ * A distribution of run lengths that can also be met in the middle of a run: what is left of the run that
+ * covers a random instant. Its density at x is P(run > x) / mean (renewal theory: Ross, Introduction to
+ * Probability Models, chapter 7).
  */
 export interface RunLengthDistribution extends Distribution {
   sampleRemainder(random: RandomStream): number
@@ -24,14 +25,20 @@ export function uniform(low: number, high: number): Distribution {
   return { mean: (low + high) / 2, sample: (random) => low + (high - low) * random() }
 }
 
-/** Exponential with that mean (above 0). It has no memory: the remainder of a run is distributed like a whole one. */
+/**
+ * Exponential with that mean (above 0). It has no memory: the remainder of a run is distributed like a whole
+ * one.
+ */
 export function exponential(mean: number): RunLengthDistribution {
   requirePositive('exponential', 'mean', mean)
   const sample = (random: RandomStream): number => -mean * log(1 - random())
   return { mean, sample, sampleRemainder: sample }
 }
 
-/** Normal, by Marsaglia's polar method. The second number of each pair is discarded, so that no state hides between calls. */
+/**
+ * Normal, by Marsaglia's polar method. The second number of each pair is discarded, so that no state hides
+ * between calls.
+ */
 export function normal(mean: number, standardDeviation: number): Distribution {
   return { mean, sample: (random) => mean + standardDeviation * standardNormal(random) }
 }
@@ -50,7 +57,10 @@ export function constant(value: number): Distribution {
   return { mean: value, sample: () => value }
 }
 
-/** Picks a value in proportion to its weight (0 allowed, all finite, at least one above 0). Order of the list matters to what a seed gives. */
+/**
+ * Picks a value in proportion to its weight (0 allowed, all finite, at least one above 0). Order of the list
+ * matters to what a seed gives.
+ */
 export function weightedChoice<T>(
   choices: ReadonlyArray<readonly [value: T, weight: number]>,
 ): (random: RandomStream) => T {
@@ -86,8 +96,8 @@ export function quantileTable(
   return {
     mean,
     sample: (random) => valueAt(segments, random()),
-    // A run met at a random instant is chosen in proportion to its length, and that instant lies anywhere in it. Inside a segment
-    // the density is 1 / (x ln(high / low)), so that the length-biased one is flat.
+    // A run met at a random instant is chosen in proportion to its length, and that instant lies anywhere in
+    // it. Inside a segment the density is 1 / (x ln(high / low)), so that the length-biased one is flat.
     sampleRemainder: (random) => {
       const { low, high } = byShare(random)
       return (low + (high - low) * random()) * (1 - random())

@@ -1,4 +1,7 @@
-/** How virtual time goes by in a run: stretch by stretch, to whatever comes first of its end, the next sample and the next action of the operator. */
+/**
+ * How virtual time goes by in a run: stretch by stretch, to whatever comes first of its end, the next sample
+ * and the next action of the operator.
+ */
 import type { DurationMs } from '../protocol/units.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
 import type { OperatorAgenda } from './operator-agenda.ts'
@@ -41,7 +44,9 @@ export class Drive {
     this.#crew.sampler?.finish(this.#world)
   }
 
-  /** Ends when nothing is left to do, nothing is scheduled, or nothing that is scheduled can change anything. */
+  /**
+   * Ends when nothing is left to do, nothing is scheduled, or nothing that is scheduled can change anything.
+   */
   async #drain(): Promise<void> {
     this.#isDraining = true
     // What arrives now is scheduled by this.

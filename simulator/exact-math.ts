@@ -1,6 +1,6 @@
 /**
- * Natural logarithm and exponential with the same bits on every machine and in every version of V8.
- * Math.log and Math.exp may differ in the last bit between CPUs; these use only + - * / and the bits of a double.
+ * Natural logarithm and exponential with the same bits on every machine and in every version of V8. Math.log
+ * and Math.exp may differ in the last bit between CPUs; these use only + - * / and the bits of a double.
  * Algorithms: fdlibm's e_log.c and e_exp.c (Sun Microsystems, 1993), error below 1 ulp.
  */
 

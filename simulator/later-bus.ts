@@ -1,4 +1,7 @@
-/** A bus on which what is said is heard after the call, within the same instant: nobody is answered while he still speaks. */
+/**
+ * A bus on which what is said is heard after the call, within the same instant: nobody is answered while he
+ * still speaks.
+ */
 import type { Bus } from '../controller/ports/bus.ts'
 import type { Clock } from '../controller/ports/clock.ts'
 import { RANK_MESSAGE } from '../controller/ports/clock.ts'

@@ -1,4 +1,7 @@
-/** The servers of a fleet in real time, and the bus between them and the controller: with what breaks, if the scenario says so. */
+/**
+ * The servers of a fleet in real time, and the bus between them and the controller: with what breaks, if the
+ * scenario says so.
+ */
 import type { Bus } from '../controller/ports/bus.ts'
 import type { Random } from '../controller/ports/random.ts'
 import type { ServerCore } from '../gpu-server/core/server-core.ts'

@@ -1,6 +1,7 @@
 /**
- * A simulated fleet in real time around a production controller: what `headroom serve` runs without a broker. The same servers and devices as
- * in a simulation; the clock keeps step with real time, and the store is a real one.
+ * A simulated fleet in real time around a production controller: what `headroom serve` runs without a broker.
+ * The same servers and devices as in a simulation; the clock keeps step with real time, and the store is a
+ * real one.
  */
 import { createController } from '../controller/controller.ts'
 import type { Controller, ControllerOptions } from '../controller/controller.ts'
@@ -40,7 +41,9 @@ export interface LiveFleet {
   stop(): Promise<void>
 }
 
-/** Time to catch up is held back while the store commits, so that decisions take effect when they were made. */
+/**
+ * Time to catch up is held back while the store commits, so that decisions take effect when they were made.
+ */
 const HOLD_WHEN_BEHIND_MS = 1_000
 
 export function createLiveFleet(o: LiveFleetOptions): LiveFleet {

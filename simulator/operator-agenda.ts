@@ -1,6 +1,7 @@
 /**
- * What a scenario's operator does, each in its instant: after the completions of that instant, before its arrivals, ahead of the decisions.
- * Requests go through the real REST routes; who brings them there is an argument, because the simulator does not know the HTTP server.
+ * What a scenario's operator does, each in its instant: after the completions of that instant, before its
+ * arrivals, ahead of the decisions. Requests go through the real REST routes; who brings them there is an
+ * argument, because the simulator does not know the HTTP server.
  */
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Clock } from '../controller/ports/clock.ts'

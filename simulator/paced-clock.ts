@@ -1,6 +1,6 @@
 /**
- * A virtual clock that keeps step with real time: the same fleet, live. What is due is run as soon as real time has come to it; after a pause,
- * or when started in the past, it catches up as fast as it can.
+ * A virtual clock that keeps step with real time: the same fleet, live. What is due is run as soon as real
+ * time has come to it; after a pause, or when started in the past, it catches up as fast as it can.
  */
 import type { CancelTimer, TimerRank } from '../controller/ports/clock.ts'
 import type { Instant } from '../protocol/units.ts'
@@ -33,7 +33,8 @@ export class PacedClock implements SimClock {
 
   /**
    * @param start may lie in the past: the clock then catches up
-   * @param mayStep false holds time back, for example while a commit is under way and there is time to catch up
+   * @param mayStep false holds time back, for example while a commit is under way and there is time to catch
+   *   up
    */
   constructor(start: Instant, real: RealTime, mayStep: (behindMs: number) => boolean = () => true) {
     this.#inner = new VirtualClock(start)

@@ -4,7 +4,10 @@ import type { DurationMs, Instant } from '../protocol/units.ts'
 import type { ScenarioClock } from './scenario/scenario.ts'
 import type { World } from './world.ts'
 
-/** Longer than any waiting time of the configuration (7 days): after so long without an event, time alone changes nothing. */
+/**
+ * Longer than any waiting time of the configuration (7 days): after so long without an event, time alone
+ * changes nothing.
+ */
 const QUIET_MS: DurationMs = 8 * 86_400_000
 /** Steps between two looks. */
 const LOOK_EVERY = 1024
@@ -73,7 +76,10 @@ export class Pulse {
   }
 }
 
-/** Nobody has a GPU or will ask for one by himself: all wait for a place, to return to one, or for a node that does not come back. */
+/**
+ * Nobody has a GPU or will ask for one by himself: all wait for a place, to return to one, or for a node that
+ * does not come back.
+ */
 function hasOnlyHopeless(world: World): boolean {
   for (const { placement, state } of world.controller.views.openTasks()) {
     if (state === 'unreachable') continue

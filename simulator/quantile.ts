@@ -1,4 +1,7 @@
-/** Nearest-rank quantiles of a few values: the smallest that at least p percent of all do not exceed (docs/simulation-model.md). */
+/**
+ * Nearest-rank quantiles of a few values: the smallest that at least p percent of all do not exceed
+ * (docs/simulation-model.md).
+ */
 
 /** @param sorted rising, not empty */
 export function nearestRank(sorted: readonly number[], percent: number): number {

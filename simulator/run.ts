@@ -1,4 +1,7 @@
-/** One run of a scenario: from its start to the end of everything that can end (docs/simulation-model.md, "When a run ends"). */
+/**
+ * One run of a scenario: from its start to the end of everything that can end (docs/simulation-model.md,
+ * "When a run ends").
+ */
 import type { DurationMs, Percent } from '../protocol/units.ts'
 import { arrivalsUntil } from './arrivals-until.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
@@ -42,8 +45,8 @@ export interface Stopwatch {
 }
 
 /**
- * @param pump runs everything that is due in the present instant, or until the answer is there. Where things break an answer may take its
- * time: then time goes on until it is there, or the controller is gone.
+ * @param pump runs everything that is due in the present instant, or until the answer is there. Where things
+ *   break an answer may take its time: then time goes on until it is there, or the controller is gone.
  */
 export type OpenDesk = (
   world: World,

@@ -1,6 +1,6 @@
 /**
- * A scenario's servers over any bus, in real time: what `headroom sim serve` connects to a controller that runs elsewhere. The protocol runs on the
- * real clock; what the devices do may run faster.
+ * A scenario's servers over any bus, in real time: what `headroom sim serve` connects to a controller that
+ * runs elsewhere. The protocol runs on the real clock; what the devices do may run faster.
  */
 import type { Bus } from '../controller/ports/bus.ts'
 import type { ServerCore } from '../gpu-server/core/server-core.ts'
@@ -17,7 +17,10 @@ import type { RealTime } from './paced-clock.ts'
 import { createSeededRandom } from './seeded-random.ts'
 
 export interface ServedFleetOptions {
-  /** Its servers, and what breaks of them, at its time since the start of the fleet: real time, as leases have it. */
+  /**
+   * Its servers, and what breaks of them, at its time since the start of the fleet: real time, as leases have
+   * it.
+   */
   readonly plan: FaultPlan
   /** The bus that a server speaks over, by the node's name. */
   readonly busFor: (node: string) => Bus

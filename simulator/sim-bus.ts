@@ -1,6 +1,6 @@
 /**
- * The simulated bus: messages between endpoints of one process, in virtual time, by reference or (mode `wire`) through the codec, which
- * proves that nothing depends on the identity of an object.
+ * The simulated bus: messages between endpoints of one process, in virtual time, by reference or (mode
+ * `wire`) through the codec, which proves that nothing depends on the identity of an object.
  */
 import { decode, encode } from '../protocol/codec.ts'
 import type { Envelope } from '../protocol/messages.ts'
@@ -79,7 +79,10 @@ export class SimBus implements Bus {
     return Promise.resolve()
   }
 
-  /** Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill the clock. */
+  /**
+   * Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill
+   * the clock.
+   */
   #requestAtOnce(handler: Handler, subject: string, message: Envelope, done: Done): void {
     this.#deliver(handler, subject, message, (answer) =>
       done({ answered: true, answer: this.#carried(answer) }),

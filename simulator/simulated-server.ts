@@ -1,4 +1,6 @@
-/** A production server core as every simulated node has one: what it says of itself is what the scenario says. */
+/**
+ * A production server core as every simulated node has one: what it says of itself is what the scenario says.
+ */
 import type { ServerCoreOptions } from '../gpu-server/core/server-core.ts'
 import { ServerCore } from '../gpu-server/core/server-core.ts'
 import { idOfNode } from './scenario/node-id.ts'

@@ -1,6 +1,7 @@
 /**
- * A world that begins with tasks in it: what the controller finds in its store, and each server on its disk and its GPUs, as if all of them had just
- * been restarted with nothing under way. Production code does the rest: recovery, hello, adoption (R4, R6).
+ * A world that begins with tasks in it: what the controller finds in its store, and each server on its disk
+ * and its GPUs, as if all of them had just been restarted with nothing under way. Production code does the
+ * rest: recovery, hello, adoption (R4, R6).
  */
 import type { StoredState, TaskRecord, PlacementRecord, NodeRecord } from '../controller/ports/store.ts'
 import { EMPTY_STATE } from '../controller/adapters/memory-store.ts'

@@ -1,4 +1,7 @@
-/** A controller in a simulation took a task of the workload for wrong, or had no room for it: the run cannot go on as its scenario says. */
+/**
+ * A controller in a simulation took a task of the workload for wrong, or had no room for it: the run cannot
+ * go on as its scenario says.
+ */
 
 /** What the controller answered. */
 export interface Refused {

@@ -1,4 +1,7 @@
-/** Which runs a sweep is made of: from what is asked for, and from what the scenario itself wants to be swept. Pure. */
+/**
+ * Which runs a sweep is made of: from what is asked for, and from what the scenario itself wants to be swept.
+ * Pure.
+ */
 import { DEFAULT_CONFIG } from '../controller/domain/config.ts'
 import type { Percent } from '../protocol/units.ts'
 import type { Scenario } from './scenario/scenario.ts'
@@ -67,7 +70,10 @@ export function ownAxes(sweep: Scenario['sweep']): SweepAxis[] {
     .map(({ field, values }) => ({ field: `config.${field}`, values }))
 }
 
-/** Those that are asked for, or the scenario's sweep, or, when something else is swept, the percentage that the scenario has. */
+/**
+ * Those that are asked for, or the scenario's sweep, or, when something else is swept, the percentage that
+ * the scenario has.
+ */
 function percentagesOf(
   { sweep, config }: Scenario,
   { overcommit }: SweepWish,

@@ -1,6 +1,7 @@
 /**
- * A sweep: the same scenario at several overcommit percentages, and at several values of any other field, each with the same seeds, so that runs of
- * one seed differ in nothing else (common random numbers). Pure: who runs them is elsewhere.
+ * A sweep: the same scenario at several overcommit percentages, and at several values of any other field,
+ * each with the same seeds, so that runs of one seed differ in nothing else (common random numbers). Pure:
+ * who runs them is elsewhere.
  */
 import type { Percent } from '../protocol/units.ts'
 import { nearestRank } from './quantile.ts'
@@ -14,7 +15,9 @@ export interface SweepAxis {
   readonly values: readonly OverrideValue[]
 }
 
-/** The value of every field that is swept beside the percentage, by its dotted path; empty when there is none. */
+/**
+ * The value of every field that is swept beside the percentage, by its dotted path; empty when there is none.
+ */
 export type Settings = Readonly<Record<string, OverrideValue>>
 
 export interface SweepJob {

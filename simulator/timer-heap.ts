@@ -1,6 +1,7 @@
 /**
- * What is planned in virtual time, as columns of numbers: four children to a node, an instant and a rank with the order of asking in one
- * number each. A timer that was set anew or cleared stays where it is; its number no longer matches, and it is dropped when its turn comes.
+ * What is planned in virtual time, as columns of numbers: four children to a node, an instant and a rank with
+ * the order of asking in one number each. A timer that was set anew or cleared stays where it is; its number
+ * no longer matches, and it is dropped when its turn comes.
  */
 import type { TimerRank } from '../controller/ports/clock.ts'
 import type { Instant } from '../protocol/units.ts'

@@ -1,6 +1,6 @@
 /**
- * Virtual time: a heap of timers, and one first-in-first-out list per rank for what is due in the current instant. Nothing sleeps; `step`
- * runs the next thing and moves time to it.
+ * Virtual time: a heap of timers, and one first-in-first-out list per rank for what is due in the current
+ * instant. Nothing sleeps; `step` runs the next thing and moves time to it.
  */
 import type { Instant } from '../protocol/units.ts'
 import type { CancelTimer, Clock, TimerRank } from '../controller/ports/clock.ts'
@@ -9,7 +9,10 @@ import { TimerHeap, type Ticketed } from './timer-heap.ts'
 
 /** What the simulated bus and devices need of time; the paced clock of a live fleet has it too. */
 export interface SimClock extends Clock {
-  /** A timer that calls `fn` with `of`, and can be set again and again: no new object each time, and no function for each thing. */
+  /**
+   * A timer that calls `fn` with `of`, and can be set again and again: no new object each time, and no
+   * function for each thing.
+   */
   timer<T>(fn: (of: T) => void, of: T, rank: TimerRank): SimTimer
 }
 
@@ -73,7 +76,10 @@ export class VirtualClock implements SimClock {
     return true
   }
 
-  /** Runs everything up to and including `until`, or until `isDone` says so; time is then `until` unless it stopped before. */
+  /**
+   * Runs everything up to and including `until`, or until `isDone` says so; time is then `until` unless it
+   * stopped before.
+   */
   run(until: Instant, isDone: () => boolean): void {
     while (!isDone() && this.step(until)) {
       /* the step did the work */
@@ -119,7 +125,8 @@ export class VirtualClock implements SimClock {
     const first = this.#heap.pop()
     if (at > this.#now) {
       this.#now = at
-      // Everything else of this instant joins the lists, so that ranks hold across what is due and what becomes due.
+      // Everything else of this instant joins the lists, so that ranks hold across what is due and what
+      // becomes due.
       while (this.#heap.nextAt() === at) this.#join(this.#heap.pop())
     }
     first.ticket = 0
@@ -158,7 +165,10 @@ class VirtualTimer implements SimTimer, Ticketed {
 /** A function for this instant, or a timer. */
 type Due = (() => void) | VirtualTimer
 
-/** First in, first out. Its room stays when it runs empty, which it does in every instant: a list that is cut to nothing would begin anew each time. */
+/**
+ * First in, first out. Its room stays when it runs empty, which it does in every instant: a list that is cut
+ * to nothing would begin anew each time.
+ */
 class DueList {
   readonly #items: (Due | null)[] = []
   /** As the timer beside it was set; 0 beside a function. */

@@ -1,6 +1,6 @@
 /**
- * A simulated world: the production controller and the production GPU-server cores over a virtual clock, a simulated bus and modelled
- * devices. Only physics is modelled.
+ * A simulated world: the production controller and the production GPU-server cores over a virtual clock, a
+ * simulated bus and modelled devices. Only physics is modelled.
  */
 import { createController } from '../controller/controller.ts'
 import type { Controller } from '../controller/controller.ts'
@@ -64,9 +64,14 @@ export interface WorldOptions {
   readonly start?: readonly StartTask[]
   /** Something may be made to break that the plan does not speak of: every heartbeat is sent. */
   readonly mayBreak?: boolean
-  /** What the controller speaks through in place of the bus itself; only in a world in which nothing breaks. */
+  /**
+   * What the controller speaks through in place of the bus itself; only in a world in which nothing breaks.
+   */
   readonly controllerBus?: (bus: Bus) => Bus
-  /** Sees everything that enters a controller; asked for at each start. Its world is one in which something may break. */
+  /**
+   * Sees everything that enters a controller; asked for at each start. Its world is one in which something
+   * may break.
+   */
   readonly watch?: () => ControllerWatch
 }
 
@@ -89,7 +94,9 @@ export class World {
   /** Open tasks that their owners will cancel, and when, since the start. */
   readonly cancels = new Map<string, DurationMs>()
   readonly #devices = new Map<string, SimulatedDevice>()
-  /** Open tasks that came over REST and whose command says nothing of work: they run until somebody ends them. */
+  /**
+   * Open tasks that came over REST and whose command says nothing of work: they run until somebody ends them.
+   */
   readonly #endless = new Set<string>()
   readonly #startedAt: Instant
   readonly #areHeartbeatsElided: boolean
@@ -189,7 +196,10 @@ export class World {
     this.#arrivals.begin(arrivals)
   }
 
-  /** Runs until the instant, or until workload and tasks are done. Reading from disk is the only thing that waits. */
+  /**
+   * Runs until the instant, or until workload and tasks are done. Reading from disk is the only thing that
+   * waits.
+   */
   async runUntil(untilMs: DurationMs | null, isDone: () => boolean = () => false): Promise<void> {
     const until = untilMs === null ? Infinity : this.#startedAt + untilMs
     for (;;) {
@@ -205,7 +215,10 @@ export class World {
     if (untilMs !== null && !isDone()) this.clock.advanceTo(until)
   }
 
-  /** No more arrivals, no task is open but those that an operator left to run for ever, and nothing is broken or will be. */
+  /**
+   * No more arrivals, no task is open but those that an operator left to run for ever, and nothing is broken
+   * or will be.
+   */
   isIdle(): boolean {
     return this.#arrivals.isOver && this.collector.unfinished <= this.#endless.size && this.areFaultsOver
   }

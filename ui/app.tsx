@@ -1,4 +1,7 @@
-/** Which page stands where. The controller serves the same file for each of these paths (controller/api/page-paths.ts). */
+/**
+ * Which page stands where. The controller serves the same file for each of these paths
+ * (controller/api/page-paths.ts).
+ */
 import { Route, Router } from '@solidjs/router'
 import { onCleanup, type JSX } from 'solid-js'
 import { lazyPage } from './components/lazy-page.tsx'
@@ -22,7 +25,10 @@ const Sweep = lazyPage(() => import('./pages/planner/sweep.tsx'))
 const Search = lazyPage(() => import('./pages/search/search.tsx'))
 const NotFound = lazyPage(() => import('./pages/not-found.tsx'))
 
-/** Fetched once the first page stands: afterwards each opens at once, also while the controller cannot be reached. */
+/**
+ * Fetched once the first page stands: afterwards each opens at once, also while the controller cannot be
+ * reached.
+ */
 const LATER = [
   Nodes,
   Node,

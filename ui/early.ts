@@ -1,6 +1,7 @@
 /**
- * Stands before the page's own script, is a fiftieth of its size, and asks for what the address shows first, so that answers and script come at the
- * same time. Nothing depends on it: what it did not ask for, or nobody takes, is asked for as ever.
+ * Stands before the page's own script, is a fiftieth of its size, and asks for what the address shows first,
+ * so that answers and script come at the same time. Nothing depends on it: what it did not ask for, or nobody
+ * takes, is asked for as ever.
  */
 import type { SessionBody } from '../controller/api/schema/sign-in.ts'
 import { firstRequests } from './api/first-requests.ts'

@@ -7,7 +7,10 @@ import solid from 'vite-plugin-solid'
 const ROOT = resolve(import.meta.dirname, '..')
 const OUT = resolve(ROOT, process.env['DIST'] ?? 'dist', 'ui')
 
-/** Beside each script and style stands what is sent to whoever takes it packed: over plain HTTP that is gzip, browsers take no other there. */
+/**
+ * Beside each script and style stands what is sent to whoever takes it packed: over plain HTTP that is gzip,
+ * browsers take no other there.
+ */
 function packed(): Plugin {
   return {
     name: 'packed',
@@ -21,7 +24,10 @@ function packed(): Plugin {
   }
 }
 
-/** The script that stands before all others, with all that it needs in it: shared with the rest it would have to wait for more files. */
+/**
+ * The script that stands before all others, with all that it needs in it: shared with the rest it would have
+ * to wait for more files.
+ */
 function early(): Plugin {
   return {
     name: 'early',
@@ -53,7 +59,10 @@ function early(): Plugin {
   }
 }
 
-/** The page is served by the controller under a policy that allows its own files and nothing else, so nothing is put into the markup. */
+/**
+ * The page is served by the controller under a policy that allows its own files and nothing else, so nothing
+ * is put into the markup.
+ */
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [solid(), early(), packed()],
@@ -63,7 +72,8 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,
-    // One style for all pages: the helper of split ones does not ask again for a style that could not be fetched.
+    // One style for all pages: the helper of split ones does not ask again for a style that could not be
+    // fetched.
     cssCodeSplit: false,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,

@@ -1,6 +1,7 @@
 /**
- * Variables of the environment that fill in what a submission leaves out, for the command line and the client module alike. REQUIRED_VRAM, PRIO,
- * GPU_COUNT and GPU_MODE are those of the original client; anything that is given explicitly wins over all of them.
+ * Variables of the environment that fill in what a submission leaves out, for the command line and the client
+ * module alike. REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are those of the original client; anything that
+ * is given explicitly wins over all of them.
  */
 import type { Mib } from '../../protocol/units.ts'
 import { parseVram, VRAM_FORMAT } from '../vram-size.ts'
@@ -15,7 +16,10 @@ export interface SubmissionDefaults {
   readonly groups?: readonly string[]
 }
 
-/** Fields that the original client's variables fill in: these are named to people, because such generic names may be there for something else. */
+/**
+ * Fields that the original client's variables fill in: these are named to people, because such generic names
+ * may be there for something else.
+ */
 export const ORIGINAL_VARIABLES = {
   vram_mib: 'REQUIRED_VRAM',
   priority: 'PRIO',
@@ -34,8 +38,9 @@ const MAX_GPUS = 1024
 const MAX_SHOWN = 200
 
 /**
- * The submission with what the environment says about fields that it leaves out; `taken` names the variables of the original client that were used.
- * Only those variables are read whose field is missing: a bad value that has no effect is no error.
+ * The submission with what the environment says about fields that it leaves out; `taken` names the variables
+ * of the original client that were used. Only those variables are read whose field is missing: a bad value
+ * that has no effect is no error.
  * @throws VariableError
  */
 export function withClientVariables<T extends SubmissionDefaults>(

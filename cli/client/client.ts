@@ -111,7 +111,10 @@ export interface ClientOptions {
   readonly attempts?: number
   /** Ends everything that is under way. */
   readonly signal?: AbortSignal
-  /** Where VENDOR_SWAP_FROM_VRAM, CONTROLLER_NODE_GROUP_IDS, REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are read (process.env). */
+  /**
+   * Where VENDOR_SWAP_FROM_VRAM, CONTROLLER_NODE_GROUP_IDS, REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are
+   * read (process.env).
+   */
   readonly environment?: Readonly<Record<string, string | undefined>>
 }
 
@@ -154,7 +157,10 @@ export function createClient(options: ClientOptions = {}) {
     config: {
       get: ({ signal }: CallOptions = {}) =>
         transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
-      /** Fields that are not sent stay as they are; everything is persisted from then on. With `dryRun` it answers the impact instead. */
+      /**
+       * Fields that are not sent stay as they are; everything is persisted from then on. With `dryRun` it
+       * answers the impact instead.
+       */
       set: (change: Partial<ConfigFields>, { dryRun, signal }: CallOptions & DryRun = {}) =>
         transport.json<ChangedConfigBody>({
           method: 'PUT',
@@ -182,7 +188,10 @@ export function createClient(options: ClientOptions = {}) {
       /** Oldest first, after the seq `after`. */
       list: ({ signal, ...query }: EventsQuery & CallOptions = {}) =>
         transport.json<EventPage>({ method: 'GET', path: '/events', query, signal }),
-      /** Every event from `after` on, and those that come; ends with its signal, and outlives restarts of the controller. */
+      /**
+       * Every event from `after` on, and those that come; ends with its signal, and outlives restarts of the
+       * controller.
+       */
       follow: (follow: FollowEventsOptions) => followEvents(transport, follow),
     },
     decisions: {
@@ -223,8 +232,8 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
     transport.json<TaskBody>({ method: 'POST', path: `${at(id)}/${verb}`, signal })
   return {
     /**
-     * Resolves when the task is durable. Every call has a key of its own, so that it is tried again where the answer was lost and yet is one
-     * task; with `idempotencyKey` the same holds for several calls.
+     * Resolves when the task is durable. Every call has a key of its own, so that it is tried again where the
+     * answer was lost and yet is one task; with `idempotencyKey` the same holds for several calls.
      */
     submit: (
       request: TaskRequestBody,
@@ -348,7 +357,10 @@ function nodesOf(transport: Transport) {
       }),
     cordon: (id: string, options: CallOptions = {}) => post(id, 'cordon', options),
     uncordon: (id: string, options: CallOptions = {}) => post(id, 'uncordon', options),
-    /** Cordons it until it is uncordoned; with `requeue` tasks that may be requeued are moved, `after_seconds` from now. */
+    /**
+     * Cordons it until it is uncordoned; with `requeue` tasks that may be requeued are moved, `after_seconds`
+     * from now.
+     */
     drain: (id: string, { signal, ...query }: DrainQuery & CallOptions = {}) =>
       transport.json<NodeBody>({ method: 'POST', path: `${at(id)}/drain`, query, signal }),
   }

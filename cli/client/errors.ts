@@ -1,4 +1,7 @@
-/** What can go wrong between a program and the controller. Each is told apart by its class (or, across copies of this module, its `name`). */
+/**
+ * What can go wrong between a program and the controller. Each is told apart by its class (or, across copies
+ * of this module, its `name`).
+ */
 import type { ProblemError } from '../../controller/api/schema/problem.ts'
 
 /** The controller answered with a problem document (RFC 9457). Nothing has changed. */
@@ -33,7 +36,9 @@ export class ApiError extends Error {
   }
 }
 
-/** The controller could not be reached, or the connection broke, or no answer came in time. `cause` has more. */
+/**
+ * The controller could not be reached, or the connection broke, or no answer came in time. `cause` has more.
+ */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
   /** The request never left this program: asking again cannot do anything twice. */
@@ -45,12 +50,18 @@ export class ConnectionError extends Error {
   }
 }
 
-/** Something answered, and it does not speak as a controller of this version does: most often another server on that address. */
+/**
+ * Something answered, and it does not speak as a controller of this version does: most often another server
+ * on that address.
+ */
 export class UnexpectedAnswer extends Error {
   override readonly name = 'UnexpectedAnswer'
 }
 
-/** It goes away by itself: a broken connection, a controller that restarts, a server that is full for the moment. */
+/**
+ * It goes away by itself: a broken connection, a controller that restarts, a server that is full for the
+ * moment.
+ */
 export function isPassing(error: unknown): error is Error {
   return (
     error instanceof ConnectionError ||

@@ -37,8 +37,8 @@ export interface FollowEventsOptions extends EventFilter {
 const MAX_PAUSE_MS = 5_000
 
 /**
- * Never ends by itself; returns when the signal aborts. What the controller refuses for good is thrown: ApiError `events_gone` when what
- * follows is not kept any more.
+ * Never ends by itself; returns when the signal aborts. What the controller refuses for good is thrown:
+ * ApiError `events_gone` when what follows is not kept any more.
  */
 export async function* followEvents(
   transport: Transport,

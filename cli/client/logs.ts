@@ -15,7 +15,10 @@ export interface FollowLogOptions {
 
 export interface LogPiece {
   readonly attempt: number
-  /** Where the bytes begin; more than where the last piece ended when the server no longer keeps what was between. */
+  /**
+   * Where the bytes begin; more than where the last piece ended when the server no longer keeps what was
+   * between.
+   */
   readonly offset: number
   readonly bytes: Uint8Array
 }
@@ -23,8 +26,8 @@ export interface LogPiece {
 const MAX_PAUSE_MS = 5_000
 
 /**
- * Ends when the attempt's output has been read, and says why. What the controller refuses for good is thrown as ApiError. With a
- * signal it ends as an abort.
+ * Ends when the attempt's output has been read, and says why. What the controller refuses for good is thrown
+ * as ApiError. With a signal it ends as an abort.
  */
 export async function* followLog(
   transport: Transport,

@@ -16,7 +16,10 @@ export interface StreamCall extends Pick<Call, 'path' | 'query'> {
   readonly onId?: (id: string) => void
 }
 
-/** Ends with the connection. A broken or silent one is thrown as ConnectionError, a refusal as ApiError, an abort as it is. */
+/**
+ * Ends with the connection. A broken or silent one is thrown as ConnectionError, a refusal as ApiError, an
+ * abort as it is.
+ */
 export async function* openStream(
   transport: Transport,
   { path, query = {}, from, subject, signal: outer, onId }: StreamCall,

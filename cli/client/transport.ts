@@ -1,4 +1,6 @@
-/** One request to the controller: time limit, size limit, typed errors, and another try where that is safe. */
+/**
+ * One request to the controller: time limit, size limit, typed errors, and another try where that is safe.
+ */
 import { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
 
 /** An answer must be complete after this long. */
@@ -55,8 +57,8 @@ export class Transport {
   }
 
   /**
-   * The answer's body as JSON; null where there is none.
-   * Tried again are: what was refused with 429, what never left, and, when it may be carried out twice, what met a broken connection or 503.
+   * The answer's body as JSON; null where there is none. Tried again are: what was refused with 429, what
+   * never left, and, when it may be carried out twice, what met a broken connection or 503.
    */
   async json<T>(call: Call): Promise<T> {
     for (let attempt = 1; ; attempt++) {

@@ -1,4 +1,7 @@
-/** Is there a broker where CONTROLLER_NATS_URL says? By the first line that it sends on its own (INFO), so no login is needed. */
+/**
+ * Is there a broker where CONTROLLER_NATS_URL says? By the first line that it sends on its own (INFO), so no
+ * login is needed.
+ */
 import { connect } from 'node:net'
 import { SettingsError } from '../environment/settings.ts'
 import { ENVIRONMENT } from '../environment/env-table.ts'

@@ -1,4 +1,7 @@
-/** Can tasks, or other parties, read what is not theirs? Finds set-ups that were made before each attempt had a user of its own (docs/security.md). */
+/**
+ * Can tasks, or other parties, read what is not theirs? Finds set-ups that were made before each attempt had
+ * a user of its own (docs/security.md).
+ */
 import { accessSync, constants, readFileSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { ENVIRONMENT } from '../environment/env-table.ts'
@@ -38,7 +41,10 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
   ]
 }
 
-/** Those of other parties that this user can read. Where they are made, beside the configuration, root sees all of them. */
+/**
+ * Those of other parties that this user can read. Where they are made, beside the configuration, root sees
+ * all of them.
+ */
 function keysBeside(file: string): readonly string[] {
   const folder = dirname(file)
   const isOrigin =

@@ -1,4 +1,7 @@
-/** Every environment variable that `headroom serve` and `headroom gpu-server` read: one line each, from which settings, .env.example and help are made. */
+/**
+ * Every environment variable that `headroom serve` and `headroom gpu-server` read: one line each, from which
+ * settings, .env.example and help are made.
+ */
 import { isIP } from 'node:net'
 import { ROLES } from '../../controller/domain/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../../controller/domain/config.ts'

@@ -1,4 +1,7 @@
-/** What an environment variable of ours is, and how common values are read: `undefined` says that a text is out of range. */
+/**
+ * What an environment variable of ours is, and how common values are read: `undefined` says that a text is
+ * out of range.
+ */
 
 export interface EnvironmentVariable<T> {
   readonly name: string

@@ -11,7 +11,10 @@ export interface NatsSettings {
   /** Without user and password. */
   readonly urls: readonly string[]
   readonly auth: NatsAuth
-  /** Not null when a URL begins with `tls:` or any of the TLS variables is set: then a broker without TLS is refused. */
+  /**
+   * Not null when a URL begins with `tls:` or any of the TLS variables is set: then a broker without TLS is
+   * refused.
+   */
   readonly tls: NatsTls | null
   readonly inboxPrefix: string
 }
@@ -22,8 +25,10 @@ type Environment = Readonly<Record<string, string | undefined>>
 const MAX_FILE_BYTES = 1024 * 1024
 
 /**
- * Null when CONTROLLER_NATS_URL is not set, nor anything that is only for a broker. A variable that is empty counts as unset.
- * @throws SettingsError, one line that names the variable, for values out of range, files that cannot be used, and values that contradict each other.
+ * Null when CONTROLLER_NATS_URL is not set, nor anything that is only for a broker. A variable that is empty
+ * counts as unset.
+ * @throws SettingsError, one line that names the variable, for values out of range, files that cannot be
+ *   used, and values that contradict each other.
  */
 export function natsSettings(env: Environment): NatsSettings | null {
   const urls = valueOf(env, ENVIRONMENT.natsUrls)
@@ -52,7 +57,10 @@ export function natsSettingsAt(option: string, url: string | undefined): NatsSet
   }
 }
 
-/** Whoever says how to log in to a broker means one: a simulated fleet in its place would look like his cluster. */
+/**
+ * Whoever says how to log in to a broker means one: a simulated fleet in its place would look like his
+ * cluster.
+ */
 function withoutBroker(env: Environment): null {
   const { natsUrls, natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey } =
     ENVIRONMENT

@@ -1,4 +1,7 @@
-/** Variables of the environment that look like ours and that nothing reads: a name that was written wrongly leaves its default in force, and nobody knows. */
+/**
+ * Variables of the environment that look like ours and that nothing reads: a name that was written wrongly
+ * leaves its default in force, and nobody knows.
+ */
 import { nearestName } from '../../simulator/scenario/nearest-name.ts'
 import { ENVIRONMENT } from './env-table.ts'
 

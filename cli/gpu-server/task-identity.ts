@@ -1,4 +1,7 @@
-/** The users that tasks of a GPU server run as, from its options; and what must not be left open to them. See docs/decisions/0076. */
+/**
+ * The users that tasks of a GPU server run as, from its options; and what must not be left open to them. See
+ * docs/decisions/0076.
+ */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DEFAULT_IDS, type IdRange, type TaskIdentity } from '../../gpu-server/devices/task-identity.ts'
@@ -80,8 +83,8 @@ function userNamed(
 }
 
 /**
- * Tasks that share the user of the server could read its login to the broker: without one there is nothing to steal, but every host could
- * speak for a node. So such a broker must be on this host.
+ * Tasks that share the user of the server could read its login to the broker: without one there is nothing to
+ * steal, but every host could speak for a node. So such a broker must be on this host.
  */
 export function checkBroker(identity: TaskIdentity, { auth, urls }: NatsSettings): void {
   if (identity.kind !== 'server_user' || auth.kind !== 'none') return

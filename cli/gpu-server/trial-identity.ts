@@ -6,8 +6,9 @@ const IDS = 1_024
 const FIRST_ID = 200_000
 
 /**
- * The option that says as which users the tasks of a server in a trial on this machine run. As root each attempt has a user of its own
- * where such users can enter the folder and start this program; else tasks run as the user who tries it.
+ * The option that says as which users the tasks of a server in a trial on this machine run. As root each
+ * attempt has a user of its own where such users can enter the folder and start this program; else tasks run
+ * as the user who tries it.
  * @param index of the server, from 1: servers of one host share no ids
  */
 export function trialIdentity(

@@ -1,4 +1,7 @@
-/** A connection to the broker for commands of a person: where to from `--nats` or CONTROLLER_NATS_URL, who from the environment, and its ups and downs told in one line each. */
+/**
+ * A connection to the broker for commands of a person: where to from `--nats` or CONTROLLER_NATS_URL, who
+ * from the environment, and its ups and downs told in one line each.
+ */
 import { connectNatsBus, type NatsBus } from '../../controller/adapters/nats-bus.ts'
 import { ENVIRONMENT } from '../environment/env-table.ts'
 import { UsageError } from '../exit-codes.ts'

@@ -1,4 +1,7 @@
-/** The manifests of one GPU server on Kubernetes: its key, and a workload on its node alone. deploy/kubernetes/gpu-server.yaml shows one. */
+/**
+ * The manifests of one GPU server on Kubernetes: its key, and a workload on its node alone.
+ * deploy/kubernetes/gpu-server.yaml shows one.
+ */
 
 export interface KubernetesNode {
   /** As `kubectl get nodes` has it. */
@@ -7,7 +10,10 @@ export interface KubernetesNode {
   readonly nodeId: string | null
 }
 
-/** A node is named as a DNS subdomain (Kubernetes, "Object names and IDs"); of the limit our own prefix takes a part. */
+/**
+ * A node is named as a DNS subdomain (Kubernetes, "Object names and IDs"); of the limit our own prefix takes
+ * a part.
+ */
 const NODE_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,198}[a-z0-9])?$/
 
 /** Returns the name of a party that is not a node, else undefined. */

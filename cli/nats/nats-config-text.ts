@@ -1,4 +1,7 @@
-/** The broker's configuration as text: who may connect, and what each may say and hear (protocol/broker-rights.ts). */
+/**
+ * The broker's configuration as text: who may connect, and what each may say and hear
+ * (protocol/broker-rights.ts).
+ */
 import { brokerRights, type BrokerRights, type Identity } from '../../protocol/broker-rights.ts'
 import { sweepRights, type SweepIdentity } from '../sweep/nats/sweep-rights.ts'
 import { MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
@@ -25,7 +28,9 @@ export interface BrokerConfigOptions {
 export const CONFIG_HEADER =
   '# Made by `headroom nats config`, which keeps the keys of those it knows and renews this file.\n'
 
-/** A request is answered within the time in which its sender waits; the right to answer lives a little longer. */
+/**
+ * A request is answered within the time in which its sender waits; the right to answer lives a little longer.
+ */
 const ANSWER_WITHIN = '30s'
 
 /** What sweeps may take of the broker's host. Past it the broker refuses more, and the sweep says so. */

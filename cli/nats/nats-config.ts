@@ -1,6 +1,7 @@
 /**
- * `headroom nats config`: the broker's configuration, and a key for each identity. Nkeys and not passwords, because then the configuration holds
- * nothing secret and no secret ever crosses the wire; each seed lies in a file of its own, for the one host that needs it.
+ * `headroom nats config`: the broker's configuration, and a key for each identity. Nkeys and not passwords,
+ * because then the configuration holds nothing secret and no secret ever crosses the wire; each seed lies in
+ * a file of its own, for the one host that needs it.
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -37,7 +38,10 @@ type Named = Pick<BrokerUser, 'name' | 'identity'>
 /** For its owner and its group: the server in a container is root, and not its owner. */
 const KEY_COPY_MODE = 0o440
 
-/** Keys that exist stay; only those that are missing are made. @param isTrial the controller's store is one of trials */
+/**
+ * Keys that exist stay; only those that are missing are made. @param isTrial the controller's store is one of
+ * trials
+ */
 export function natsConfig(asked: NatsConfigOptions, isTrial: boolean): void {
   const { trialFleets = [] } = asked
   const options = isTrial ? { ...asked, fleets: [...(asked.fleets ?? []), ...trialFleets] } : asked
@@ -90,7 +94,10 @@ export function natsConfig(asked: NatsConfigOptions, isTrial: boolean): void {
   }
 }
 
-/** A folder for the one container that needs the key: other keys in it are of an earlier run, and go. One that is left out has none. */
+/**
+ * A folder for the one container that needs the key: other keys in it are of an earlier run, and go. One that
+ * is left out has none.
+ */
 function copyKey(copy: string, keys: string, users: readonly BrokerUser[], leftOut: readonly string[]): void {
   const [name = '', folder = ''] = copy.split(/=(.*)/s)
   const isLeftOut = leftOut.includes(name)

@@ -1,4 +1,7 @@
-/** `headroom nats rotate`: a new key for one party of the broker, in place of one that may have been read by others. */
+/**
+ * `headroom nats rotate`: a new key for one party of the broker, in place of one that may have been read by
+ * others.
+ */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'

@@ -1,4 +1,7 @@
-/** `headroom task explain TASK` and `headroom why-pending TASK`: the sentence, then what it rests on, then what would help. */
+/**
+ * `headroom task explain TASK` and `headroom why-pending TASK`: the sentence, then what it rests on, then
+ * what would help.
+ */
 import type { Explanation } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { printOne, type Field } from './output.ts'

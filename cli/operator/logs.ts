@@ -1,6 +1,6 @@
 /**
- * `headroom task logs`: what a task wrote, each stream to the stream of the same name; as it is in a file or a pipe, with its control characters
- * shown on a terminal.
+ * `headroom task logs`: what a task wrote, each stream to the stream of the same name; as it is in a file or
+ * a pipe, with its control characters shown on a terminal.
  */
 import type { HeadroomClient } from '../client/client.ts'
 import { drained } from '../drained.ts'

@@ -1,4 +1,7 @@
-/** Values of settings as people write them, to what the interface takes. What is in range is the controller's to say. */
+/**
+ * Values of settings as people write them, to what the interface takes. What is in range is the controller's
+ * to say.
+ */
 import { DURATION_FORMAT, parseDuration } from '../../simulator/scenario/quantity.ts'
 import { UsageError } from '../exit-codes.ts'
 import { parseVram, VRAM_FORMAT } from '../vram-size.ts'

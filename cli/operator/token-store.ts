@@ -1,4 +1,7 @@
-/** Tokens in the store of a controller that does not run: for the first one, and for whoever has locked himself out. */
+/**
+ * Tokens in the store of a controller that does not run: for the first one, and for whoever has locked
+ * himself out.
+ */
 import { AccessBook } from '../../controller/engine/commands/access-book.ts'
 import { Authenticator } from '../../controller/api/access/authenticator.ts'
 import { newSecret } from '../../controller/api/access/token-secrets.ts'

@@ -68,7 +68,10 @@ export async function tokenRevoke(
   return EXIT_OK
 }
 
-/** The first token may be made before the store is; to look for one in a store that is not there is a mistake in its name. @throws UsageError */
+/**
+ * The first token may be made before the store is; to look for one in a store that is not there is a mistake
+ * in its name. @throws UsageError
+ */
 function thereIn(dataDir: string): string {
   const path = resolve(join(dataDir, STORE_FILE))
   if (!existsSync(path)) throw new UsageError(`there is no store at ${path}: name its folder with --data-dir`)
@@ -82,7 +85,10 @@ export function tokenGenerate({ out }: { readonly out?: string }): number {
   return EXIT_OK
 }
 
-/** Whoever comes second keeps what the first has written: the draft is linked to its place, which fails where something stands. */
+/**
+ * Whoever comes second keeps what the first has written: the draft is linked to its place, which fails where
+ * something stands.
+ */
 function writeNew(path: string, text: string): void {
   const option = `--out ${path}`
   if (existsSync(path)) return stays(path)

@@ -1,4 +1,7 @@
-/** `headroom top`: the cluster as it changes. On a terminal it repaints until Ctrl-C, anywhere else it prints once. */
+/**
+ * `headroom top`: the cluster as it changes. On a terminal it repaints until Ctrl-C, anywhere else it prints
+ * once.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ConnectionError, type HeadroomClient, type Node, type Summary, type Task } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'

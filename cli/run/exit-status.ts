@@ -9,7 +9,10 @@ export function codeOfSignal(name: string): number | null {
   return number === undefined ? null : 128 + number
 }
 
-/** Its own code; 128 + signal for one that a signal ended; 1 for what ended otherwise (lost, cancelled by somebody). */
+/**
+ * Its own code; 128 + signal for one that a signal ended; 1 for what ended otherwise (lost, cancelled by
+ * somebody).
+ */
 export function exitCodeOfTask(task: Pick<Task, 'state' | 'exit_code' | 'end_reason'>): number {
   if (task.exit_code !== null)
     return task.exit_code & 0xff || (task.state === 'completed' ? EXIT_OK : EXIT_FAILED)

@@ -17,7 +17,9 @@ export interface LeaseOptions extends DemandOptions {
 
 /** While it waits for its place; a person reads along. */
 const LOOK_EVERY_MS = 500
-/** A lease lasts a minute unless the controller says otherwise; a third of it leaves room for two failures. */
+/**
+ * A lease lasts a minute unless the controller says otherwise; a third of it leaves room for two failures.
+ */
 const KEEP_EVERY_MS = 15_000
 const MIN_KEEP_EVERY_MS = 500
 const SUBMIT_ATTEMPTS = 3
@@ -49,7 +51,10 @@ export async function holdLease(command: readonly string[], options: LeaseOption
   }
 }
 
-/** What `use` answers, while the lease is kept alive; null when the signal came before it had its place. Throws when the lease ends too early. */
+/**
+ * What `use` answers, while the lease is kept alive; null when the signal came before it had its place.
+ * Throws when the lease ends too early.
+ */
 async function held(
   lease: Lease,
   interrupted: AbortSignal,
@@ -141,7 +146,10 @@ function assignmentLine(task: Task): string {
   return `${task.id}  ${placement?.node_name ?? '-'}  ${placement?.node_id ?? '-'}  GPU ${placement?.gpus.join(',') ?? '-'}`
 }
 
-/** Its exit code, or 128 + signal. Who interrupts this process means the command; on a terminal Ctrl-C has reached it already. */
+/**
+ * Its exit code, or 128 + signal. Who interrupts this process means the command; on a terminal Ctrl-C has
+ * reached it already.
+ */
 function runHere(
   command: readonly string[],
   { id, placement }: Task,

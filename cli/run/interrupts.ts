@@ -1,4 +1,7 @@
-/** Ctrl-C, again and again: the first asks for an orderly end, the second for one at once where there is a difference, the next leaves. */
+/**
+ * Ctrl-C, again and again: the first asks for an orderly end, the second for one at once where there is a
+ * difference, the next leaves.
+ */
 import { codeOfSignal } from './exit-status.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

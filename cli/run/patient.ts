@@ -1,4 +1,6 @@
-/** Asking a controller that may be away for a while: a restart is nothing that a running task has to know of. */
+/**
+ * Asking a controller that may be away for a while: a restart is nothing that a running task has to know of.
+ */
 import { ApiError, ConnectionError } from '../client/client.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -6,8 +8,8 @@ const FIRST_PAUSE_MS = 200
 const MAX_PAUSE_MS = 5_000
 
 /**
- * The answer, however long it takes; what the controller refuses is thrown, and the abort when the signal comes. `onAway` hears of the
- * first failure.
+ * The answer, however long it takes; what the controller refuses is thrown, and the abort when the signal
+ * comes. `onAway` hears of the first failure.
  */
 export async function patiently<T>(
   ask: () => Promise<T>,

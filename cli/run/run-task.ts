@@ -166,7 +166,10 @@ class Run {
     this.#saidReason = reason
   }
 
-  /** Its output is awaited from its placement on; the start may still be refused, and then the task waits again. */
+  /**
+   * Its output is awaited from its placement on; the start may still be refused, and then the task waits
+   * again.
+   */
   #watchStart(placed: Task): { readonly end: () => void } {
     let isOver = placed.first_started_at !== null
     const watch = async (): Promise<void> => {
@@ -194,7 +197,8 @@ class Run {
     ])
     const failed = [out, err].find((one) => one.status === 'rejected')
     if (failed === undefined) return
-    // It ended before anything of it ran, or where it ran knows nothing of it any more: its exit code still counts.
+    // It ended before anything of it ran, or where it ran knows nothing of it any more: its exit code still
+    // counts.
     const error: unknown = failed.reason
     if (!(error instanceof ApiError)) throw error
     if (error.status !== 409) this.#line.say(`what the task writes cannot be read: ${error.message}`)

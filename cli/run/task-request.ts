@@ -19,7 +19,8 @@ export interface DemandOptions extends ServerOption {
 }
 
 /**
- * Says on stderr what was taken from the variables of the original client (REQUIRED_VRAM, PRIO, GPU_COUNT, GPU_MODE).
+ * Says on stderr what was taken from the variables of the original client (REQUIRED_VRAM, PRIO, GPU_COUNT,
+ * GPU_MODE).
  * @throws UsageError when options contradict each other or a variable cannot be used.
  */
 export function demandOf(options: DemandOptions, env: NodeJS.ProcessEnv = process.env): TaskRequest {
@@ -64,7 +65,8 @@ function fromEnvironment(
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
- * The command with its variables in front of it: `env` sets them, since a task has a command and no environment of its own.
+ * The command with its variables in front of it: `env` sets them, since a task has a command and no
+ * environment of its own.
  * @throws UsageError when a name is none.
  */
 export function commandWithEnv(command: readonly string[], env: readonly string[]): readonly string[] {

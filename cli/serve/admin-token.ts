@@ -1,4 +1,7 @@
-/** The first admin token of a container: a secret in a file, named by CONTROLLER_ADMIN_TOKEN_FILE and read once, at the start. */
+/**
+ * The first admin token of a container: a secret in a file, named by CONTROLLER_ADMIN_TOKEN_FILE and read
+ * once, at the start.
+ */
 import {
   hashOf,
   SECRET_MAX_CHARACTERS,
@@ -19,7 +22,8 @@ const READABLE_BY_ALL = 0o004
 
 /**
  * Null when the variable is not set.
- * @throws SettingsError, one line that names the variable, for a file that cannot be read or holds no such secret. It never shows what the file holds.
+ * @throws SettingsError, one line that names the variable, for a file that cannot be read or holds no such
+ *   secret. It never shows what the file holds.
  */
 export function adminToken(env: Readonly<Record<string, string | undefined>>): AdminToken | null {
   const path = env[VARIABLE]

@@ -1,4 +1,7 @@
-/** What clients of the bus change, in the audit of the REST interface. That is made after the controller, which hears its first client later. */
+/**
+ * What clients of the bus change, in the audit of the REST interface. That is made after the controller,
+ * which hears its first client later.
+ */
 import type { AuditTrail } from '../../controller/api/access/audit-trail.ts'
 import type { ClientAudit } from '../../controller/wire/client-audit.ts'
 

@@ -10,7 +10,10 @@ const HOUR_MS = 3_600_000
 const CALLBACK_PATH = '/api/v1/auth/callback'
 const SECRET = /^[\x21-\x7e]{1,512}$/
 
-/** @throws SettingsError for a secret that cannot be read. The provider is asked when somebody signs in: it may come later and go at any time. */
+/**
+ * @throws SettingsError for a secret that cannot be read. The provider is asked when somebody signs in: it
+ *   may come later and go at any time.
+ */
 export function browserSignIn(oidc: OidcSettings): SignIn {
   const { issuer, clientId, clientSecretFile, publicUrl, scope, rules, sessionHours } = oidc
   const clientSecret = clientSecretFile === null ? null : clientSecretIn(clientSecretFile)

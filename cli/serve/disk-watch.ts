@@ -1,4 +1,7 @@
-/** How much is free on the disk of the store, looked at now and then: a disk that hangs must not hang the controller. */
+/**
+ * How much is free on the disk of the store, looked at now and then: a disk that hangs must not hang the
+ * controller.
+ */
 import { statfs } from 'node:fs/promises'
 import type { ReadinessCheck } from '../../controller/api/context.ts'
 

@@ -1,4 +1,7 @@
-/** Events in the log: decisions at level debug, what an operator should see at info or warn. Each has the ids by which the API knows it. */
+/**
+ * Events in the log: decisions at level debug, what an operator should see at info or warn. Each has the ids
+ * by which the API knows it.
+ */
 import type { Logger } from 'pino'
 import type { Event, EventKind } from '../../controller/domain/event.ts'
 

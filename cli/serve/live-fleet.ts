@@ -1,4 +1,7 @@
-/** The controller of real GPU servers: over SQLite, NATS, real time and real randomness. The broker may be away, now or later. */
+/**
+ * The controller of real GPU servers: over SQLite, NATS, real time and real randomness. The broker may be
+ * away, now or later.
+ */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'

@@ -1,4 +1,7 @@
-/** The REST interface inside a simulated world: what an operator of a scenario asks goes through the real routes, while virtual time stands still. */
+/**
+ * The REST interface inside a simulated world: what an operator of a scenario asks goes through the real
+ * routes, while virtual time stands still.
+ */
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import type { Controller } from '../../controller/controller.ts'
@@ -117,9 +120,11 @@ export class RestDesk implements OperatorDesk {
       isAnswered = true
     })
     const isOver = (): boolean => isAnswered || this.#isGone(front)
-    // Where nothing breaks an answer is due in this instant; elsewhere time goes on while a command waits for its answer.
+    // Where nothing breaks an answer is due in this instant; elsewhere time goes on while a command waits for
+    // its answer.
     const isDue = (): boolean => isOver() || (this.#world.faults !== null && front.unanswered === 0)
-    // The world moves only once the request has reached the controller, so that it makes no difference how long HTTP takes.
+    // The world moves only once the request has reached the controller, so that it makes no difference how
+    // long HTTP takes.
     for (let turn = 0; !isOver() && turn < MAX_TURNS; turn++) {
       await setImmediate()
       if (front.isCommanded) await this.#pump(isDue)

@@ -1,6 +1,7 @@
 /**
- * The oldest file of a recording is decided again before it makes room, and what the controller remembered at its end is written down: the checkpoint
- * of the next file. So the controller that serves does not stand still for it, and what is kept is known to be decidable.
+ * The oldest file of a recording is decided again before it makes room, and what the controller remembered at
+ * its end is written down: the checkpoint of the next file. So the controller that serves does not stand
+ * still for it, and what is kept is known to be decidable.
  */
 import { Worker } from 'node:worker_threads'
 import { writeCheckpoint } from '../../controller/adapters/recording/checkpoint-file.ts'
@@ -8,7 +9,9 @@ import { newReadNotes, readOneFile } from '../../controller/adapters/recording/r
 import { Redecision } from '../../simulator/recording/redecide.ts'
 import { workerUrl } from '../workers/worker-url.ts'
 
-/** Durable when it resolves. @throws for a file that cannot be read, or that this version decides otherwise. */
+/**
+ * Durable when it resolves. @throws for a file that cannot be read, or that this version decides otherwise.
+ */
 export async function foldRecording(first: string, next: string): Promise<void> {
   const redecision = new Redecision()
   for (const entry of readOneFile(first, newReadNotes())) {
@@ -24,7 +27,10 @@ export async function foldRecording(first: string, next: string): Promise<void> 
   await writeCheckpoint(next, checkpoint)
 }
 
-/** The same in a thread of its own, which gives way to all others. When the signal says so it ends with nothing done. */
+/**
+ * The same in a thread of its own, which gives way to all others. When the signal says so it ends with
+ * nothing done.
+ */
 export function foldInThread(first: string, next: string, signal: AbortSignal): Promise<void> {
   return new Promise((done, failed) => {
     const worker = new Worker(workerUrl('serve/recording-worker'), { workerData: { first, next } })

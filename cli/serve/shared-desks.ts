@@ -1,4 +1,7 @@
-/** Desks in one small world after another over the same routes: these take longer to build than such a world to run. */
+/**
+ * Desks in one small world after another over the same routes: these take longer to build than such a world
+ * to run.
+ */
 import type { FastifyInstance } from 'fastify'
 import { createApi, type ApiOptions } from '../../controller/api/server.ts'
 import type { OpenDesk } from '../../simulator/run.ts'

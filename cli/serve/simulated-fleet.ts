@@ -1,4 +1,7 @@
-/** The simulated fleet of `headroom serve`: the demonstration, or a scenario of one's own (CONTROLLER_SIMULATED_FLEET). */
+/**
+ * The simulated fleet of `headroom serve`: the demonstration, or a scenario of one's own
+ * (CONTROLLER_SIMULATED_FLEET).
+ */
 import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
@@ -26,7 +29,10 @@ export interface FleetScenario {
   readonly file: string | null
 }
 
-/** @param file null: the demonstration @throws UsageError with file, line and column of what cannot be read or served. */
+/**
+ * @param file null: the demonstration @throws UsageError with file, line and column of what cannot be read or
+ *   served.
+ */
 export function readFleet(file: string | null): FleetScenario {
   try {
     const { scenario } = loadScenario(file ?? DEMONSTRATION, [], ({ faults }, refuse) =>

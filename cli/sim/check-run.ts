@@ -48,7 +48,10 @@ export function expectedOf({ digest, virtual_s, metrics }: RunResult): ExpectedR
   return { digest, virtual_s, metrics }
 }
 
-/** What goes wrong inside a run (an assertion or an invariant that throws) is a violation at its instant; a trace that cannot be used is thrown. */
+/**
+ * What goes wrong inside a run (an assertion or an invariant that throws) is a violation at its instant; a
+ * trace that cannot be used is thrown.
+ */
 async function runChecked(
   file: string,
   { scenario, identity, expectedTasks }: RunInput,

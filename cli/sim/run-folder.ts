@@ -1,4 +1,7 @@
-/** `--out DIR`: the files of one run. All but timing.json are byte-equal on every run of the same scenario, seed and version. */
+/**
+ * `--out DIR`: the files of one run. All but timing.json are byte-equal on every run of the same scenario,
+ * seed and version.
+ */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Instant } from '../../protocol/units.ts'
@@ -12,13 +15,19 @@ import type { Timing } from './stopwatch.ts'
 export interface RunFolder {
   /** What the run is told, so that it fills the files. */
   readonly options: Pick<RunOptions, 'journalSink' | 'onOutcome' | 'sampler'>
-  /** Writes what is known at the end; then the files take their names, result.json last: where it stands, the others belong to it. */
+  /**
+   * Writes what is known at the end; then the files take their names, result.json last: where it stands, the
+   * others belong to it.
+   */
   finish(run: Run, timing: Timing): void
   /** The run came to nothing: what stood there before stays. */
   abandon(): void
 }
 
-/** Throws UsageError when the folder cannot be made or written to; so do the methods of what it answers. @param option that named it */
+/**
+ * Throws UsageError when the folder cannot be made or written to; so do the methods of what it answers.
+ * @param option that named it
+ */
 export function openRunFolder(
   folder: string,
   startedAt: Instant,

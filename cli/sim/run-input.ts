@@ -1,4 +1,6 @@
-/** What `sim run`, `sweep` and `check` read before they begin: the scenario, and what identifies its traces. */
+/**
+ * What `sim run`, `sweep` and `check` read before they begin: the scenario, and what identifies its traces.
+ */
 import { createHash } from 'node:crypto'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { RunIdentity } from '../../simulator/run.ts'
@@ -15,7 +17,10 @@ export interface RunInput {
   readonly expectedTasks: number
 }
 
-/** What `fingerprintTrace` says of a file, by its path, so that a trace is read once for all settings of a sweep. */
+/**
+ * What `fingerprintTrace` says of a file, by its path, so that a trace is read once for all settings of a
+ * sweep.
+ */
 export type Fingerprints = Map<string, Awaited<ReturnType<typeof fingerprintTrace>>>
 
 /** Throws ScenarioError or TraceError. @param withinMs as for `expectedOf` */
@@ -65,7 +70,9 @@ export function expectedOf(
   return Math.min(item.count ?? Infinity, byTime)
 }
 
-/** One trace: its SHA-256. Several: that of their digests in hex, one a line, in the order of the workload. */
+/**
+ * One trace: its SHA-256. Several: that of their digests in hex, one a line, in the order of the workload.
+ */
 function combined(hashes: readonly string[]): string | null {
   if (hashes.length <= 1) return hashes[0] ?? null
   const hash = createHash('sha256')

@@ -1,4 +1,7 @@
-/** Runs a plan and says what came of it: what `sim run` and `sim replay` have in common. Loads nothing that reads scenarios. */
+/**
+ * Runs a plan and says what came of it: what `sim run` and `sim replay` have in common. Loads nothing that
+ * reads scenarios.
+ */
 import { basename } from 'node:path'
 import { formatResult } from '../../simulator/report/summary.ts'
 import { runScenario } from '../../simulator/run.ts'

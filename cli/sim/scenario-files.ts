@@ -13,7 +13,10 @@ export function scenarioFiles(): string[] {
   return files
 }
 
-/** Those that assert something or have a recorded digest: the others (a demonstration, say) are there to be looked at. */
+/**
+ * Those that assert something or have a recorded digest: the others (a demonstration, say) are there to be
+ * looked at.
+ */
 export function checkedScenarioFiles(): string[] {
   const files = scenarioFiles().filter((file) => existsSync(expectedFileOf(file)) || assertsSomething(file))
   if (files.length === 0)

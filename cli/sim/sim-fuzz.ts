@@ -1,4 +1,7 @@
-/** `headroom sim fuzz`: scenarios drawn from seeds, each judged; of the first seed that fails the smallest scenario that fails alike is written. */
+/**
+ * `headroom sim fuzz`: scenarios drawn from seeds, each judged; of the first seed that fails the smallest
+ * scenario that fails alike is written.
+ */
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'

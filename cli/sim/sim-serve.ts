@@ -1,4 +1,7 @@
-/** `headroom sim serve FILE`: the scenario's servers, simulated, in the service of a controller that is reached over NATS. */
+/**
+ * `headroom sim serve FILE`: the scenario's servers, simulated, in the service of a controller that is
+ * reached over NATS.
+ */
 import { randomUUID } from 'node:crypto'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { refuseBeyondFleet } from '../../simulator/faults/fleet-faults.ts'

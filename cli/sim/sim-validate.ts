@@ -14,7 +14,9 @@ export interface SimValidateOptions {
   readonly json?: boolean
 }
 
-/** Every file, and of each every problem; 2 when there is one. Nothing is run; of a trace the header is read. */
+/**
+ * Every file, and of each every problem; 2 when there is one. Nothing is run; of a trace the header is read.
+ */
 export async function simValidate(files: readonly string[], { json }: SimValidateOptions): Promise<number> {
   const found: { readonly file: string; readonly error: ScenarioError | null }[] = []
   for (const file of files.length > 0 ? files : scenarioFiles())

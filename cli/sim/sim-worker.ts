@@ -105,7 +105,10 @@ async function nextJob({ stream, signal }: Bench): Promise<Delivery | null> {
   }
 }
 
-/** The worker has no right to make the queue; who starts a sweep makes it. Throws JetStreamError for a broker without JetStream. */
+/**
+ * The worker has no right to make the queue; who starts a sweep makes it. Throws JetStreamError for a broker
+ * without JetStream.
+ */
 async function untilThereIsAQueue({ stream, signal }: Bench): Promise<void> {
   let isTold = false
   while (!signal.aborted) {
@@ -224,7 +227,10 @@ function isTransportError({ name }: Error): boolean {
   return TRANSPORT_ERRORS.has(name)
 }
 
-/** @param held learns by name, as it is where the sweep was started, which traces it holds: the caller releases them */
+/**
+ * @param held learns by name, as it is where the sweep was started, which traces it holds: the caller
+ *   releases them
+ */
 async function taskOf(
   bench: Bench,
   job: JobMessage,

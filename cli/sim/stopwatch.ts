@@ -2,7 +2,10 @@
 import type { Stopwatch } from '../../simulator/run.ts'
 
 export interface Timing {
-  /** User and system time of the whole process so far, start included and its workers left out; of a run among several, of the thread that made it. */
+  /**
+   * User and system time of the whole process so far, start included and its workers left out; of a run among
+   * several, of the thread that made it.
+   */
   readonly cpu_s: number
   /** Since the start of the process, or of the run. */
   readonly wall_s: number

@@ -1,6 +1,7 @@
 /**
- * Traces of sweeps on a worker's disk, each fetched once for all runs that read it. Their files are numbered here: nothing that came over the
- * broker is part of a path. Their number of bytes is bounded; the traces that were used least recently make room.
+ * Traces of sweeps on a worker's disk, each fetched once for all runs that read it. Their files are numbered
+ * here: nothing that came over the broker is part of a path. Their number of bytes is bounded; the traces
+ * that were used least recently make room.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

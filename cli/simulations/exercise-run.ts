@@ -62,7 +62,9 @@ export async function referenceOutcome(
   }
 }
 
-/** The session once more, looked at all the way: whoever went back and forth in it left no record of one way. */
+/**
+ * The session once more, looked at all the way: whoever went back and forth in it left no record of one way.
+ */
 async function replayOf(exercise: Exercise, inputs: readonly Input[]): Promise<RunReplay> {
   const { session, replay } = await recorded(exercise.scenario, inputs, exercise.endsAtMs)
   await session.close()

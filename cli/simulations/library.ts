@@ -50,7 +50,10 @@ export class ScenarioLibrary {
     return { ...entry, text: await readFile(file, 'utf8') }
   }
 
-  /** What a process is given to read it; undefined for a name that is not known. A text may name no file but the traces that are here. */
+  /**
+   * What a process is given to read it; undefined for a name that is not known. A text may name no file but
+   * the traces that are here.
+   */
   async sourceOf(scenario: ScenarioReference): Promise<ScenarioSource | undefined> {
     if ('text' in scenario) return this.#ofText(scenario.text)
     const known = (await this.#all()).find((entry) => entry.name === scenario.name)

@@ -1,4 +1,7 @@
-/** What simulations that are asked for over REST may take. Each is refused or ended with a reason that names the limit. */
+/**
+ * What simulations that are asked for over REST may take. Each is refused or ended with a reason that names
+ * the limit.
+ */
 import { availableParallelism } from 'node:os'
 
 export const LIMITS = {
@@ -18,7 +21,10 @@ export const LIMITS = {
   heapMib: 2_048,
   /** Runs of one sweep. */
   sweptRuns: 2_000,
-  /** Combinations of the fields that a sweep varies beside the percentage: each is read as a scenario before it begins. */
+  /**
+   * Combinations of the fields that a sweep varies beside the percentage: each is read as a scenario before
+   * it begins.
+   */
   sweptSettings: 200,
   /** A run, or all of a sweep. */
   runWithinMs: 30 * 60_000,
@@ -36,7 +42,10 @@ export const LIMITS = {
   keptBytes: 512 * 1024 * 1024,
   /** Who was where in the runs of one sweep, together; later runs are kept without it. */
   sweptResidencyBytes: 16 * 1024 * 1024,
-  /** How the runs of one sweep went over time: rows of each, and all of them together; later runs are kept without it. */
+  /**
+   * How the runs of one sweep went over time: rows of each, and all of them together; later runs are kept
+   * without it.
+   */
   sweptSeriesRows: 128,
   sweptSeriesBytes: 32 * 1024 * 1024,
   /** A trace as it is sent. */

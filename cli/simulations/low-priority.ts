@@ -3,8 +3,9 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 /**
- * Of this process. Linux counts threads: those that V8 has begun already to collect garbage and to compile are told one by one, and those that come
- * later are as the one that begins them. Where memory runs out on Linux this process goes, and not the controller.
+ * Of this process. Linux counts threads: those that V8 has begun already to collect garbage and to compile
+ * are told one by one, and those that come later are as the one that begins them. Where memory runs out on
+ * Linux this process goes, and not the controller.
  */
 export function givesWay(niceness: number): void {
   if (process.platform !== 'linux') return permitted(() => setPriority(0, niceness))

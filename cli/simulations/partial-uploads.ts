@@ -1,4 +1,7 @@
-/** What an upload that did not end has left. A controller that is killed while it receives one leaves the whole of it. */
+/**
+ * What an upload that did not end has left. A controller that is killed while it receives one leaves the
+ * whole of it.
+ */
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -3,7 +3,10 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { SimulationBook } from './book.ts'
 import { LIMITS } from './limits.ts'
 
-/** What one does while it runs. Throws what it fails of; when `signal` aborts it ends its processes and rejects. */
+/**
+ * What one does while it runs. Throws what it fails of; when `signal` aborts it ends its processes and
+ * rejects.
+ */
 export type Work = (how: {
   readonly signal: AbortSignal
   readonly onProgress: (fraction: number) => void

@@ -1,4 +1,7 @@
-/** A sweep that was asked for over REST, before it is queued: which runs it is made of, and whether each of its scenarios is right and within the limits. */
+/**
+ * A sweep that was asked for over REST, before it is queued: which runs it is made of, and whether each of
+ * its scenarios is right and within the limits.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
 import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'

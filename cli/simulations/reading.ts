@@ -1,4 +1,7 @@
-/** What the process that reads scenarios is asked, and answers. A text that somebody sent is never read in that of the controller. */
+/**
+ * What the process that reads scenarios is asked, and answers. A text that somebody sent is never read in
+ * that of the controller.
+ */
 import { readFileSync } from 'node:fs'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { LibraryEntry, ScenarioFacts, ScenarioProblem } from '../../controller/ports/simulation.ts'

@@ -1,6 +1,7 @@
 /**
- * Simulations that are over, on disk: a folder each with record.json and its results. They outlive the process; the oldest go when there are too many or
- * they take too much. What was under way when the process ended is found as failed.
+ * Simulations that are over, on disk: a folder each with record.json and its results. They outlive the
+ * process; the oldest go when there are too many or they take too much. What was under way when the process
+ * ended is found as failed.
  */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -6,7 +6,10 @@ import { ownAxes } from '../../simulator/sweep-grid.ts'
 import { expectedOf } from '../sim/run-input.ts'
 import { LIMITS } from './limits.ts'
 
-/** @param withinMs tasks that come later are not counted: nothing arrives after it, or it is as far as a limit looks ahead; null: all */
+/**
+ * @param withinMs tasks that come later are not counted: nothing arrives after it, or it is as far as a limit
+ *   looks ahead; null: all
+ */
 export function factsOf(
   { scenario, sha256 }: LoadedScenario,
   withinMs: DurationMs | null = null,

@@ -1,4 +1,7 @@
-/** Reads scenarios in a process of its own, within a time: whatever a text does to its reader, the controller goes on. */
+/**
+ * Reads scenarios in a process of its own, within a time: whatever a text does to its reader, the controller
+ * goes on.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { WorkerFault } from '../workers/worker-process.ts'
@@ -23,7 +26,10 @@ export class ScenarioReader {
     this.#withinMs = withinMs
   }
 
-  /** One after the other. Null: too many wait. Rejects with WorkerFault when it takes too long or too much memory. */
+  /**
+   * One after the other. Null: too many wait. Rejects with WorkerFault when it takes too long or too much
+   * memory.
+   */
   read(job: ReadJob): Promise<ReadAnswer> | null {
     if (this.#waiting >= MAX_WAITING || this.#isClosed) return null
     this.#waiting += 1

@@ -1,4 +1,7 @@
-/** Who asks inside a session: whoever forwards a request says it, and nobody else can reach that REST interface. */
+/**
+ * Who asks inside a session: whoever forwards a request says it, and nobody else can reach that REST
+ * interface.
+ */
 import { createAccess, type Access } from '../../controller/api/access/access.ts'
 import type { Caller } from '../../controller/api/caller.ts'
 import type { Instant } from '../../protocol/units.ts'

@@ -1,4 +1,7 @@
-/** A session in its process: keeps pace with real time, does what it is told one after the other, and lets readers look on meanwhile. */
+/**
+ * A session in its process: keeps pace with real time, does what it is told one after the other, and lets
+ * readers look on meanwhile.
+ */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type {

@@ -1,4 +1,7 @@
-/** The world of a session, with the REST interface of its own controller before it. Anything may be made to break in it, so every heartbeat is sent. */
+/**
+ * The world of a session, with the REST interface of its own controller before it. Anything may be made to
+ * break in it, so every heartbeat is sent.
+ */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'

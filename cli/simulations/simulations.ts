@@ -1,4 +1,7 @@
-/** The simulator behind the controller's port: what is asked over REST, done in processes of their own, kept in the data folder. */
+/**
+ * The simulator behind the controller's port: what is asked over REST, done in processes of their own, kept
+ * in the data folder.
+ */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -55,7 +58,10 @@ export interface SimulationsOptions {
 export interface Simulations extends Simulation {
   /** All uploads, as last looked at; null: not yet. */
   readonly uploadBytes: () => number | null
-  /** Finds what was there before. A folder that cannot be read is told in the log: the controller does not need it. */
+  /**
+   * Finds what was there before. A folder that cannot be read is told in the log: the controller does not
+   * need it.
+   */
   open(): Promise<void>
   /** Ends everything that runs. */
   close(): Promise<void>

@@ -1,4 +1,7 @@
-/** The result of a sweep as a file for people. It is made when it is asked for, in a process of its own: of a large sweep it takes a second. */
+/**
+ * The result of a sweep as a file for people. It is made when it is asked for, in a process of its own: of a
+ * large sweep it takes a second.
+ */
 import type { SweepFileFormat } from '../../controller/ports/simulation.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { sweepHtml, sweepRunsCsv, type SweepReport } from '../sweep/sweep-report.ts'

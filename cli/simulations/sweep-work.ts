@@ -1,4 +1,7 @@
-/** A sweep over REST: the runs that `headroom sim sweep` would make, a few processes at a time. What was done is kept, however it ends. */
+/**
+ * A sweep over REST: the runs that `headroom sim sweep` would make, a few processes at a time. What was done
+ * is kept, however it ends.
+ */
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import type { Idleness } from '../../simulator/plan/idleness.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'

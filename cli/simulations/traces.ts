@@ -1,4 +1,7 @@
-/** Traces that people have sent: streamed to disk within a limit, checked in a process of its own, kept beside what is known of them. */
+/**
+ * Traces that people have sent: streamed to disk within a limit, checked in a process of its own, kept beside
+ * what is known of them.
+ */
 import { createWriteStream } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * How much room uploads may take: in all, for each owner, and never the last of the disk, which is the store's as well. Looked at before, while
- * and after a file is received.
+ * How much room uploads may take: in all, for each owner, and never the last of the disk, which is the
+ * store's as well. Looked at before, while and after a file is received.
  */
 import { readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -71,7 +71,10 @@ export class UploadsRoom {
     return { ownBytes, totalBytes }
   }
 
-  /** @param usage without what is being received @returns why `bytes` more of this owner may not be kept; null: they may */
+  /**
+   * @param usage without what is being received @returns why `bytes` more of this owner may not be kept;
+   *   null: they may
+   */
   whyNot({ ownBytes, totalBytes }: Usage, bytes: number): string | null {
     const { maxBytes, maxBytesPerOwner } = this.limits
     if (ownBytes + bytes > maxBytesPerOwner) {

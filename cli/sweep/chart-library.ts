@@ -1,4 +1,7 @@
-/** uPlot as a report has it inside: from its package, with its licence; null where the package is not installed. */
+/**
+ * uPlot as a report has it inside: from its package, with its licence; null where the package is not
+ * installed.
+ */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

@@ -5,7 +5,9 @@ import type { RunPlan } from '../../simulator/run.ts'
 import { startTasksOf, workloadOf } from '../../simulator/scenario/generate.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 
-/** Of the tasks that a run with that seed has: those there at the start and those it draws. Throws TraceError. */
+/**
+ * Of the tasks that a run with that seed has: those there at the start and those it draws. Throws TraceError.
+ */
 export function idlenessOfScenario(scenario: RunPlan, seed: number): Promise<Idleness> {
   const idleSeconds = scenario.config.idle_swap_out_seconds ?? DEFAULT_CONFIG.idle_swap_out_seconds
   const random = createSeededRandom(seed)

@@ -1,7 +1,8 @@
 /**
- * `runs/` of a sweep's folder: one folder for each run that is done, whole or not there. A run is written beside its place and moved there when it is
- * complete, with `done.json`, which says which run it is and what its files hash to. So a process that dies at any time leaves nothing that looks
- * done, and a file that is torn or was changed since is found out.
+ * `runs/` of a sweep's folder: one folder for each run that is done, whole or not there. A run is written
+ * beside its place and moved there when it is complete, with `done.json`, which says which run it is and what
+ * its files hash to. So a process that dies at any time leaves nothing that looks done, and a file that is
+ * torn or was changed since is found out.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -44,7 +45,10 @@ const LOCK = '.lock'
 /** What a run's bytes are: equal on every machine. */
 export const RESULT_FILES = ['result.json', 'tasks.csv', 'series.csv', 'journal.jsonl'] as const
 
-/** Makes the folder, takes away what a process that died left half done, and holds it against a second sweep. Throws UsageError. */
+/**
+ * Makes the folder, takes away what a process that died left half done, and holds it against a second sweep.
+ * Throws UsageError.
+ */
 export function openSweepFolder(folder: string): { readonly close: () => void } {
   for (const each of [folder, join(folder, RUNS)]) makeFolder(`--out ${folder}`, each)
   const lock = join(folder, LOCK)

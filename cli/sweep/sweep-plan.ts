@@ -1,4 +1,7 @@
-/** Which runs `headroom sim sweep` makes, with the scenario of each combination of the fields beside the percentage. */
+/**
+ * Which runs `headroom sim sweep` makes, with the scenario of each combination of the fields beside the
+ * percentage.
+ */
 import { overridesOf, sweepJobs } from '../../simulator/sweep.ts'
 import type { Settings, SweepJob } from '../../simulator/sweep.ts'
 import { sweepGrid } from '../../simulator/sweep-grid.ts'

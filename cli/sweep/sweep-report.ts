@@ -1,4 +1,7 @@
-/** What came of a sweep, wherever it was asked for: the figures of each percentage, the advice, and all of it as files. */
+/**
+ * What came of a sweep, wherever it was asked for: the figures of each percentage, the advice, and all of it
+ * as files.
+ */
 import type { Advice } from '../../simulator/plan/advisor.ts'
 import { advise } from '../../simulator/plan/advisor.ts'
 import type { Idleness } from '../../simulator/plan/idleness.ts'

@@ -1,4 +1,7 @@
-/** What came of a sweep, for `headroom sim sweep`: on stdout as a table and sentences or as JSON, and in its folder as JSON, CSV and a page. */
+/**
+ * What came of a sweep, for `headroom sim sweep`: on stdout as a table and sentences or as JSON, and in its
+ * folder as JSON, CSV and a page.
+ */
 import { join } from 'node:path'
 import type { Idleness } from '../../simulator/plan/idleness.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
@@ -47,7 +50,10 @@ export function printSweep(report: SweepReport, timings: readonly Timing[], isJs
   }
 }
 
-/** Each file is replaced whole. `result.json` comes last: where it stands, the others belong to it. @param name of the scenario */
+/**
+ * Each file is replaced whole. `result.json` comes last: where it stands, the others belong to it. @param
+ * name of the scenario
+ */
 export function writeSweep(
   folder: string,
   name: string,

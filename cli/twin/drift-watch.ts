@@ -1,4 +1,7 @@
-/** Has every interval foretold before it begins, and measures what came of it. Who calls `tick` every few seconds decides what time is. */
+/**
+ * Has every interval foretold before it begins, and measures what came of it. Who calls `tick` every few
+ * seconds decides what time is.
+ */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Views } from '../../controller/engine/views.ts'
 import type { DriftEntry, DriftReport, NoForecast } from '../../controller/ports/twin.ts'

@@ -1,4 +1,7 @@
-/** What happened in an interval, by the figures that the twin foretells: they are defined as its own are (docs/twin.md). */
+/**
+ * What happened in an interval, by the figures that the twin foretells: they are defined as its own are
+ * (docs/twin.md).
+ */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Views } from '../../controller/engine/views.ts'
 import { differenceOf, type Counters } from '../../controller/metrics/counters.ts'

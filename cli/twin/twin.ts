@@ -1,4 +1,7 @@
-/** The twin of `headroom serve`: the live state is copied, and run on in a process of its own, one question at a time. */
+/**
+ * The twin of `headroom serve`: the live state is copied, and run on in a process of its own, one question at
+ * a time.
+ */
 import type { EventSource } from '../../controller/engine/durable-events.ts'
 import type { Views } from '../../controller/engine/views.ts'
 import type {

@@ -6,11 +6,17 @@ const LOOK_EVERY_MS = 250
 export interface WorkerLink {
   post(message: object): void
   listen(listener: (message: unknown) => void): void
-  /** Ends this process when nobody would take its answer: to be called now and then by work that lets no message in. */
+  /**
+   * Ends this process when nobody would take its answer: to be called now and then by work that lets no
+   * message in.
+   */
   leaveIfAlone(): void
 }
 
-/** Once a process. From then on it goes when its parent does, and when its parent says so: an interrupt from the keyboard reaches both. */
+/**
+ * Once a process. From then on it goes when its parent does, and when its parent says so: an interrupt from
+ * the keyboard reaches both.
+ */
 export function linkToParent(): WorkerLink {
   if (process.send === undefined) throw new Error('this module runs in a worker process only')
   const parent = process.ppid

@@ -1,4 +1,7 @@
-/** Jobs over worker processes, each one job at a time. Answers come in the order of the jobs, whoever finished first. */
+/**
+ * Jobs over worker processes, each one job at a time. Answers come in the order of the jobs, whoever finished
+ * first.
+ */
 import { JobProcess } from './job-process.ts'
 
 export interface PoolOptions<Answer = unknown> {
@@ -13,8 +16,8 @@ export interface PoolOptions<Answer = unknown> {
 }
 
 /**
- * Rejects with the first failure, of the same name and message as in the worker, or with the reason of the signal; the other jobs are given up
- * then.
+ * Rejects with the first failure, of the same name and message as in the worker, or with the reason of the
+ * signal; the other jobs are given up then.
  */
 export async function runInWorkers<Job extends object, Answer>(
   module: URL,

@@ -1,6 +1,7 @@
 /**
- * Another Node of ours that runs one module and speaks with this process in messages, as worker-link.ts does there. A process and not a thread, because
- * threads of one process share the helpers of V8, which collect garbage and compile at the priority of the process, and its locks on memory.
+ * Another Node of ours that runs one module and speaks with this process in messages, as worker-link.ts does
+ * there. A process and not a thread, because threads of one process share the helpers of V8, which collect
+ * garbage and compile at the priority of the process, and its locks on memory.
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { finished } from 'node:stream/promises'

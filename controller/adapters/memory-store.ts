@@ -1,6 +1,6 @@
 /**
- * The store of a simulation: it commits at once and keeps references. A simulated controller that crashes starts again from the
- * same store with `load`, so `close` ends nothing here.
+ * The store of a simulation: it commits at once and keeps references. A simulated controller that crashes
+ * starts again from the same store with `load`, so `close` ends nothing here.
  */
 import { isDecisionWanted } from './decision-pick.ts'
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
@@ -36,13 +36,18 @@ import {
 } from '../ports/store.ts'
 
 export interface MemoryStoreOptions {
-  /** Keep final tasks, so that `reads` find them (default true). Without, they are only counted, each at its one final commit. */
+  /**
+   * Keep final tasks, so that `reads` find them (default true). Without, they are only counted, each at its
+   * one final commit.
+   */
   readonly retainFinished?: boolean
   /** How many of the newest events are kept (default 10,000; 0 keeps none). */
   readonly retainEvents?: number
   /** How many of the newest decisions are kept (default 0: nobody writes them down). */
   readonly retainDecisions?: number
-  /** Ask for no records of tasks and nodes: a simulation that never restarts its controller (default false). */
+  /**
+   * Ask for no records of tasks and nodes: a simulation that never restarts its controller (default false).
+   */
   readonly isForgetful?: boolean
   /** What the store holds before the first commit (default: nothing). */
   readonly initial?: StoredState
@@ -67,8 +72,9 @@ export const EMPTY_STATE: StoredState = {
 }
 
 /**
- * A store in memory. `commit` is synchronous and answers undefined; it keeps the records it is given, which nobody may change.
- * Its only fault: a batch of an earlier epoch than one already committed is refused whole (R2), and the later epoch goes on.
+ * A store in memory. `commit` is synchronous and answers undefined; it keeps the records it is given, which
+ * nobody may change. Its only fault: a batch of an earlier epoch than one already committed is refused whole
+ * (R2), and the later epoch goes on.
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const held = hold(options)
@@ -87,7 +93,10 @@ interface Held {
   readonly nodes: Map<string, NodeRecord>
   readonly groups: Map<string, Group>
   readonly configs: Map<number, ConfigRecord>
-  /** The event with number seq sits at seq % capacity: numbers have no gaps, so the newest overwrite the oldest. */
+  /**
+   * The event with number seq sits at seq % capacity: numbers have no gaps, so the newest overwrite the
+   * oldest.
+   */
   readonly events: Event[]
   readonly eventCapacity: number
   /** Oldest first. */

@@ -1,6 +1,7 @@
 /**
- * The bus over a NATS broker. It connects in the background and again for ever; until then, and in between, a request fails at once, and what is
- * published is dropped: whoever must arrive retries (docs/protocol.md). What comes in is hostile: it is counted, told, and never answered.
+ * The bus over a NATS broker. It connects in the background and again for ever; until then, and in between, a
+ * request fails at once, and what is published is dropped: whoever must arrive retries (docs/protocol.md).
+ * What comes in is hostile: it is counted, told, and never answered.
  */
 import { randomBytes } from 'node:crypto'
 import { PermissionViolationError } from '@nats-io/transport-node'
@@ -25,20 +26,32 @@ export type { BusCounts, NatsLimits } from './nats/limits.ts'
 export type { NatsAuth, NatsTls } from './nats/login.ts'
 
 export interface NatsBusOptions {
-  /** `nats://host:port` or `tls://host:port`, tried in any order; only these: other brokers of a cluster are not learned. */
+  /**
+   * `nats://host:port` or `tls://host:port`, tried in any order; only these: other brokers of a cluster are
+   * not learned.
+   */
   readonly urls: readonly string[]
   /** As the broker shows this connection to its operator. */
   readonly name: string
-  /** Where answers come in; begins with `_INBOX`; our broker configuration gives each user one of its own (protocol/inbox.ts). */
+  /**
+   * Where answers come in; begins with `_INBOX`; our broker configuration gives each user one of its own
+   * (protocol/inbox.ts).
+   */
   readonly inboxPrefix?: string
   readonly auth: NatsAuth
   /** Null: as the broker wants it. Otherwise a broker without TLS is none. */
   readonly tls: NatsTls | null
   /** `connected` once the subscriptions hold. `detail`: one line for people. */
   readonly onState: (state: 'connected' | 'disconnected' | 'closed', detail: string) => void
-  /** Something came in that is no message, or (`unsendable`) a message of ours cannot be sent; `why` names the field. */
+  /**
+   * Something came in that is no message, or (`unsendable`) a message of ours cannot be sent; `why` names the
+   * field.
+   */
   readonly onBadMessage: (subject: string, why: string, reason: MalformedReason | 'unsendable') => void
-  /** Messages for this pattern were dropped because too many wait; told again after they have been caught up with. */
+  /**
+   * Messages for this pattern were dropped because too many wait; told again after they have been caught up
+   * with.
+   */
   readonly onSlowConsumer?: (pattern: string) => void
   /** The broker's permissions forbid this. */
   readonly onDenied?: (operation: 'publish' | 'subscription', subject: string) => void
@@ -152,7 +165,10 @@ class TransportBus implements NatsBus {
     return () => this.#onConnection.delete(listener)
   }
 
-  /** Hears nothing more, handles what came in, waits for requests under way and for the broker to have all that was sent. */
+  /**
+   * Hears nothing more, handles what came in, waits for requests under way and for the broker to have all
+   * that was sent.
+   */
   async drain(): Promise<void> {
     if (this.#state !== 'open') return
     this.#state = 'draining'
@@ -281,7 +297,10 @@ class TransportBus implements NatsBus {
     call(() => listening.handler(envelope, message.subject, this.#replyTo(connection, message)))
   }
 
-  /** A reply goes over the connection on which its request came: over the next the broker would not let it pass. */
+  /**
+   * A reply goes over the connection on which its request came: over the next the broker would not let it
+   * pass.
+   */
   #replyTo(connection: NatsConnectionImpl, message: Msg): Reply {
     let isOver = false
     return (answer) => {

@@ -1,4 +1,7 @@
-/** An OpenID Connect provider, asked with openid-client. What it says of itself is read when it is first needed, and again after a failure. */
+/**
+ * An OpenID Connect provider, asked with openid-client. What it says of itself is read when it is first
+ * needed, and again after a failure.
+ */
 import {
   allowInsecureRequests,
   authorizationCodeGrant,
@@ -51,7 +54,8 @@ export function createOidcProvider({
       clientSecret === null ? None() : ClientSecretPost(clientSecret),
       {
         timeout: TIMEOUT_SECONDS,
-        // Settings take an issuer without TLS on this host only. Signatures are checked, although the token comes from the provider itself.
+        // Settings take an issuer without TLS on this host only. Signatures are checked, although the token
+        // comes from the provider itself.
         execute: [
           enableNonRepudiationChecks,
           ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : []),

@@ -1,7 +1,8 @@
 /**
- * Series in files: a folder of segments, each a head and frames of length, CRC-32 and bytes. Files are written and read off the main thread
- * and never synced: a kill -9 loses nothing that was handed to the system, a power failure some seconds. A frame that is cut off ends its
- * segment; a damaged one sets the file aside, and what stood before it is used once more.
+ * Series in files: a folder of segments, each a head and frames of length, CRC-32 and bytes. Files are
+ * written and read off the main thread and never synced: a kill -9 loses nothing that was handed to the
+ * system, a power failure some seconds. A frame that is cut off ends its segment; a damaged one sets the file
+ * aside, and what stood before it is used once more.
  */
 import { appendFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'

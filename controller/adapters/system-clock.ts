@@ -1,6 +1,7 @@
 /**
- * Real time behind the `Clock` port. Instants begin at the wall clock's and go on by the monotonic one: they never fall and never jump, so
- * that no lease seems to end because somebody set a clock. While the host sleeps they stand still, which only makes silence count less.
+ * Real time behind the `Clock` port. Instants begin at the wall clock's and go on by the monotonic one: they
+ * never fall and never jump, so that no lease seems to end because somebody set a clock. While the host
+ * sleeps they stand still, which only makes silence count less.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { CancelTimer, Clock, TimerRank } from '../ports/clock.ts'
@@ -25,12 +26,18 @@ interface Timer {
 
 /** Requests and commits get their turn after so many timers. */
 const TIMERS_PER_TURN = 256
-/** Timers of the platform take no longer waits than some 24 days; one that is due later is waited for in steps. */
+/**
+ * Timers of the platform take no longer waits than some 24 days; one that is due later is waited for in
+ * steps.
+ */
 const LONGEST_WAIT_MS = 60_000
 /** Timers that were taken back leave the heap once they are more than the others, and more than this. */
 const COMPACT_FROM_TIMERS = 1_024
 
-/** @param hostNow another clock of the host than that, in whole ms; it never falls, and is no faster than the monotonic one while the host is awake. */
+/**
+ * @param hostNow another clock of the host than that, in whole ms; it never falls, and is no faster than the
+ *   monotonic one while the host is awake.
+ */
 export function createSystemClock(hostNow?: () => Instant): SystemClock {
   return new RealClock(hostNow ?? sinceTheWallClock())
 }

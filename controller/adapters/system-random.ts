@@ -1,4 +1,6 @@
-/** The `Random` port outside simulations: numbers that nobody can foresee, the same source under every name. */
+/**
+ * The `Random` port outside simulations: numbers that nobody can foresee, the same source under every name.
+ */
 import { getRandomValues } from 'node:crypto'
 import type { Random, RandomStream } from '../ports/random.ts'
 

@@ -3,7 +3,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Role } from '../domain/role.ts'
 
 export interface Caller {
-  /** The name of the token: owner of the tasks it submits, author of the changes it makes. null: nobody has to say who he is. */
+  /**
+   * The name of the token: owner of the tasks it submits, author of the changes it makes. null: nobody has to
+   * say who he is.
+   */
   readonly name: string | null
   readonly role: Role
   /** null without a token. */

@@ -12,7 +12,10 @@ export function readCursor(cursor: string): number {
   return Number(match[1])
 }
 
-/** The longest cursor with parts: a name of 200 characters, each of up to 6 bytes in JSON and 4 more for 3 in base64. */
+/**
+ * The longest cursor with parts: a name of 200 characters, each of up to 6 bytes in JSON and 4 more for 3 in
+ * base64.
+ */
 export const PARTS_CURSOR_LIMIT = 2000
 
 export function writeCursorParts(parts: readonly (string | number)[]): string {

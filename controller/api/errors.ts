@@ -1,6 +1,6 @@
 /**
- * Every error this API answers, in one catalogue (RFC 9457, `application/problem+json`). A client switches on `code`; `detail` and
- * `errors` are for people. `docs/rest.md` lists the same codes.
+ * Every error this API answers, in one catalogue (RFC 9457, `application/problem+json`). A client switches on
+ * `code`; `detail` and `errors` are for people. `docs/rest.md` lists the same codes.
  */
 import type { Refusal } from '../engine/commands/commands.ts'
 import { StoreFault } from '../ports/store.ts'
@@ -131,7 +131,10 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
   }
 }
 
-/** Whatever was thrown while a request was handled, as an answer. What is not known is an internal error that says nothing of itself. */
+/**
+ * Whatever was thrown while a request was handled, as an answer. What is not known is an internal error that
+ * says nothing of itself.
+ */
 /** @param bodyLimit of the route, bytes */
 export function problemOf(error: unknown, bodyLimit: number = BODY_LIMIT_BYTES): ApiProblem {
   if (error instanceof ApiProblem) return error
@@ -177,7 +180,10 @@ const FILE_FAULTS: ReadonlySet<unknown> = new Set([
   'ENFILE',
 ])
 
-/** What the file system says, and somebody can put right: a full disk, a folder that may not be written. Scenarios, traces and simulations are files. */
+/**
+ * What the file system says, and somebody can put right: a full disk, a folder that may not be written.
+ * Scenarios, traces and simulations are files.
+ */
 export function isFileFault(
   error: unknown,
 ): error is Error & { readonly code: string; readonly syscall: string } {

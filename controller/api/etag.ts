@@ -1,8 +1,13 @@
-/** Entity tags for settings: `If-Match` is honoured and never required, so that two people do not overwrite each other unseen. */
+/**
+ * Entity tags for settings: `If-Match` is honoured and never required, so that two people do not overwrite
+ * each other unseen.
+ */
 import type { Config } from '../domain/config.ts'
 import type { Node } from '../domain/node.ts'
 
-/** Revision 0 comes from the environment and may differ after a restart, so the value stands in the tag too. */
+/**
+ * Revision 0 comes from the environment and may differ after a restart, so the value stands in the tag too.
+ */
 export function configEtag(config: Config): string {
   return config.revision === 0
     ? `"0-${config.fields.default_vram_overcommit_percent}"`

@@ -1,7 +1,7 @@
 /**
- * Durable events to many readers. Each reader first gets from the store what it has missed; then it stands with those who hear the same, and
- * the bytes for all of them are made once. Between the two nothing is lost and nothing comes twice: the newest events are kept, and
- * a reader joins only where they begin.
+ * Durable events to many readers. Each reader first gets from the store what it has missed; then it stands
+ * with those who hear the same, and the bytes for all of them are made once. Between the two nothing is lost
+ * and nothing comes twice: the newest events are kept, and a reader joins only where they begin.
  */
 import type { Readable } from 'node:stream'
 import { isEventWanted, type Event, type EventFilter } from '../domain/event.ts'
@@ -73,8 +73,10 @@ export class EventFeed {
   }
 
   /**
-   * The body of an answer that goes on. @param after the last event that the reader has; null: it wants what happens from now on.
-   * @throws ApiProblem too_many_streams; events_gone when what follows `after` is not kept any more, or `after` was never there.
+   * The body of an answer that goes on. @param after the last event that the reader has; null: it wants what
+   * happens from now on.
+   * @throws ApiProblem too_many_streams; events_gone when what follows `after` is not kept any more, or
+   *   `after` was never there.
    */
   async open(after: number | null, wanted: WantedEvents): Promise<Readable> {
     const range = await this.#stored.eventRange()
@@ -166,7 +168,10 @@ export class EventFeed {
     }
   }
 
-  /** It hears the rest with the others. The id tells it where it stands, also when nothing of what it wants has happened. */
+  /**
+   * It hears the rest with the others. The id tells it where it stands, also when nothing of what it wants
+   * has happened.
+   */
   #join(reader: EventReader): void {
     reader.write(this.#framesOf(this.#recent.after(reader.position), reader.filter))
     reader.position = Math.max(reader.position, this.#recent.lastSeq)

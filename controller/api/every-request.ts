@@ -1,6 +1,7 @@
 /**
- * What happens to every request, in the order in which it happens: one hook for each stage, and none for a route that needs none. A hook costs
- * more than most of what is done in ours (docs/decisions/0062-one-hook-a-stage.md).
+ * What happens to every request, in the order in which it happens: one hook for each stage, and none for a
+ * route that needs none. A hook costs more than most of what is done in ours
+ * (docs/decisions/0062-one-hook-a-stage.md).
  */
 import type {
   FastifyInstance,
@@ -78,7 +79,10 @@ const readNodeId: preValidationHookHandler = (request, _reply, done) => {
   done()
 }
 
-/** Query parameters that were read, and a body and conditions where they are taken and nowhere else; null: the route has nothing to look at. */
+/**
+ * Query parameters that were read, and a body and conditions where they are taken and nowhere else; null: the
+ * route has nothing to look at.
+ */
 function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler | null {
   if (isForwarded(schema)) return null
   const read = queryReader(schema?.querystring ?? {})
@@ -100,7 +104,10 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
   }
 }
 
-/** How a dry run is to be answered says nothing about a change: who has forgotten the other half would have changed the cluster by it. */
+/**
+ * How a dry run is to be answered says nothing about a change: who has forgotten the other half would have
+ * changed the cluster by it.
+ */
 function requireDryRun({ dry_run: isDryRun, forecast }: DryRunQuery): void {
   if (typeof forecast !== 'boolean' || isDryRun === true) return
   throw invalidField(

@@ -1,6 +1,6 @@
 /**
- * Requests that are not answered yet. They are counted by connection: one that goes away takes along those that it still waited for, and one
- * listener for each connection costs less than one for each answer.
+ * Requests that are not answered yet. They are counted by connection: one that goes away takes along those
+ * that it still waited for, and one listener for each connection costs less than one for each answer.
  */
 import type { Socket } from 'node:net'
 
@@ -19,7 +19,8 @@ export class InFlight {
 
   began(socket: Socket): void {
     const connection = this.#connections.get(socket) ?? this.#open(socket)
-    // Of a request that came on the last bytes of a connection that is gone nobody would ever say that it is over.
+    // Of a request that came on the last bytes of a connection that is gone nobody would ever say that it is
+    // over.
     if (connection.isClosed) return
     connection.waiting += 1
     this.#count += 1

@@ -9,7 +9,10 @@ export class KnownPaths {
     for (const method of methods) known.methods.add(method)
   }
 
-  /** In alphabetical order; empty when there is no such path. A path that a route names letter by letter has the methods of that route alone. */
+  /**
+   * In alphabetical order; empty when there is no such path. A path that a route names letter by letter has
+   * the methods of that route alone.
+   */
   methodsOf(path: string): readonly string[] {
     const exact = this.#methodsOf.get(path)
     const methods = new Set<string>(exact?.methods)

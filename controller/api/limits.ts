@@ -21,7 +21,10 @@ export const MAX_SERIES_VALUES = 200_000
 /** How long its headers alone may take. */
 export const HEADERS_TIMEOUT_MS = 15_000
 
-/** How often the two limits above are looked at. Node's own 30 s would let a slow request last twice as long as they say. */
+/**
+ * How often the two limits above are looked at. Node's own 30 s would let a slow request last twice as long
+ * as they say.
+ */
 export const TIMEOUTS_CHECKED_EVERY_MS = 1_000
 
 /** Connections at a time; further ones are closed at once. Each may hold one open stream. */

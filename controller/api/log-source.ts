@@ -1,4 +1,7 @@
-/** Where a task's output is: the server and the attempt that wrote it, for open tasks and for those that have ended. */
+/**
+ * Where a task's output is: the server and the attempt that wrote it, for open tasks and for those that have
+ * ended.
+ */
 import { isFinal, type TaskState } from '../domain/task.ts'
 import type { Views } from '../engine/views.ts'
 import { ApiProblem, notFound } from './errors.ts'
@@ -14,7 +17,8 @@ const EVENT_PAGE = 200
 
 /**
  * The latest attempt; null while there has been none yet.
- * @throws ApiProblem not_found when there is no such task; conflict when nothing of it will ever be written or known.
+ * @throws ApiProblem not_found when there is no such task; conflict when nothing of it will ever be written
+ *   or known.
  */
 export async function logSourceOf(views: Views, id: string): Promise<LogSource | null> {
   const open = views.openTask(id)

@@ -14,7 +14,10 @@ export function momentOf(name: string, text: string | undefined): Instant | null
   return at
 }
 
-/** Of a time in the form of RFC 3339; null for one that there is not, such as the 31st of February, which Date.parse takes for the 3rd of March. */
+/**
+ * Of a time in the form of RFC 3339; null for one that there is not, such as the 31st of February, which
+ * Date.parse takes for the 3rd of March.
+ */
 export function instantIn(text: string): Instant | null {
   const at = Date.parse(text)
   const day = Date.parse(`${text.slice(0, 10)}T00:00:00Z`)

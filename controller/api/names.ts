@@ -1,6 +1,7 @@
 /**
- * Nodes, groups and tasks as callers name them in query parameters: by id or by name. A node's id may be written in upper case. What nothing
- * has is refused with candidates, so that a typing error is not an empty page.
+ * Nodes, groups and tasks as callers name them in query parameters: by id or by name. A node's id may be
+ * written in upper case. What nothing has is refused with candidates, so that a typing error is not an empty
+ * page.
  */
 import { byCodeUnits } from '../domain/order.ts'
 import { isFinal } from '../domain/task.ts'
@@ -21,7 +22,8 @@ export function canonicalId(text: string): string {
 }
 
 /**
- * The id of the node that a parameter names. A UUID that no node has may be of one that was forgotten: its tasks and events are still there.
+ * The id of the node that a parameter names. A UUID that no node has may be of one that was forgotten: its
+ * tasks and events are still there.
  * @throws ApiProblem 400 when no node, or more than one, has that name
  */
 export function nodeIdOf(views: Views, parameter: string, text: string): string {

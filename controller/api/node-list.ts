@@ -12,9 +12,9 @@ type Key = readonly (number | string)[]
 type KeyOf = (node: Node, views: Pick<Views, 'nodeSwaps'>) => Key
 
 /**
- * What an order compares, the first difference decides; then registration, so that each order is total.
- * load: entries that wait for bytes there, then `allocated`. allocated: share of the commit limit that is promised. used: share of
- * physical VRAM that is held. swaps: swap-outs and swap-ins since the controller started.
+ * What an order compares, the first difference decides; then registration, so that each order is total. load:
+ * entries that wait for bytes there, then `allocated`. allocated: share of the commit limit that is promised.
+ * used: share of physical VRAM that is held. swaps: swap-outs and swap-ins since the controller started.
  */
 const KEYS: Readonly<Record<NodeSort, KeyOf>> = {
   registered: () => [],

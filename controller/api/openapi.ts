@@ -62,13 +62,19 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
   }
 }
 
-/** Routes that hand requests on are described by the routes that answer them: no tool can make a request from a path of any length. */
+/**
+ * Routes that hand requests on are described by the routes that answer them: no tool can make a request from
+ * a path of any length.
+ */
 function leaveOutForwarded(document: { paths?: Record<string, unknown> }): void {
   for (const path of Object.keys(document.paths ?? {}))
     if (path.endsWith('/{*}')) delete document.paths?.[path]
 }
 
-/** The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would slow every start down. */
+/**
+ * The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would
+ * slow every start down.
+ */
 function documented(
   schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly ProblemCode[] },
 ): FastifySchema {
@@ -84,7 +90,8 @@ function successResponses(responses: object): object {
     const { [OTHER_MEDIA_TYPES]: others = [], ...rest } = schema as {
       readonly [OTHER_MEDIA_TYPES]?: readonly string[]
     }
-    // A schema is of one event's data, which no tool can know from OpenAPI 3.1; as the schema of the stream it would be wrong.
+    // A schema is of one event's data, which no tool can know from OpenAPI 3.1; as the schema of the stream
+    // it would be wrong.
     if (type === 'text/event-stream') return [status, streamOf(rest)]
     const asText = others.map((other) => [other, { schema: { type: 'string' } }])
     return [

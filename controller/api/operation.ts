@@ -10,7 +10,9 @@ export interface OperationSchema extends FastifySchema {
   readonly tags: readonly [Tag]
   /** The least role that may call it. */
   readonly role: LeastRole
-  /** A submitter may call it for his own tasks only, operators and admins for all; the path has a `task_id`. */
+  /**
+   * A submitter may call it for his own tasks only, operators and admins for all; the path has a `task_id`.
+   */
   readonly ownersOnly?: true
   /** Clients repeat it all the time: only refusals of it are audited. */
   readonly routine?: true
@@ -29,7 +31,10 @@ export type Tag =
   | 'access'
   | 'service'
 
-/** `specification`: one of the three calls that the specification defines; everything else is an addition of this project. */
+/**
+ * `specification`: one of the three calls that the specification defines; everything else is an addition of
+ * this project.
+ */
 export type Origin = 'specification' | 'project'
 
 const NO_QUERY = closed({})
@@ -44,9 +49,9 @@ const OF_EVERY_CLOSED_ROUTE: readonly ProblemCode[] = ['unauthorized', 'forbidde
 const OF_EVERY_BODY: readonly ProblemCode[] = ['body_too_large', 'unsupported_media_type']
 
 /**
- * A route's schema, completed: a closed list of query parameters (one that is silently ignored could be a dry run that is not one),
- * where the route comes from, and the problems it may answer, which only the OpenAPI document reads. The type stays that of what was
- * given, for the handler's sake.
+ * A route's schema, completed: a closed list of query parameters (one that is silently ignored could be a dry
+ * run that is not one), where the route comes from, and the problems it may answer, which only the OpenAPI
+ * document reads. The type stays that of what was given, for the handler's sake.
  */
 export function operation<const S extends OperationSchema>(
   schema: S,

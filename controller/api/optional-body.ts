@@ -1,6 +1,6 @@
 /**
- * Bodies that may be left out: what some routes are asked to do may be asked without saying how. Their schemas say that nothing has to stand in them
- * (`minProperties: 0`).
+ * Bodies that may be left out: what some routes are asked to do may be asked without saying how. Their
+ * schemas say that nothing has to stand in them (`minProperties: 0`).
  */
 
 /** In the schema of such a body. */

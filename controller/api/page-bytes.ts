@@ -1,4 +1,7 @@
-/** Pages are bounded in bytes as well: a page ends before its items take more than this as JSON. One item it always holds. */
+/**
+ * Pages are bounded in bytes as well: a page ends before its items take more than this as JSON. One item it
+ * always holds.
+ */
 export const PAGE_BYTES = 96 * 1024
 
 export function bytesOf(item: object): number {

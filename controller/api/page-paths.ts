@@ -1,4 +1,7 @@
-/** Paths below `/` at which the page stands: it reads its address itself (ui/app.tsx). All else that is no file is a problem like any other. */
+/**
+ * Paths below `/` at which the page stands: it reads its address itself (ui/app.tsx). All else that is no
+ * file is a problem like any other.
+ */
 export const PAGE_PATHS = [
   '/tasks',
   '/tasks/*',

@@ -5,11 +5,17 @@ import { join } from 'node:path'
 import { declareOpenToAll } from './declared-roles.ts'
 import { PAGE_PATHS } from './page-paths.ts'
 
-/** How the build names its files: flat, with a hash of what is in them, so that a name never means something else. */
+/**
+ * How the build names its files: flat, with a hash of what is in them, so that a name never means something
+ * else.
+ */
 const FILE = /^[\w-]+(\.[\w-]+)+$/
 const YEAR_MS = 31_536_000_000
 
-/** Files are looked up when they are asked for: a page that is built anew under a running controller is served at once. */
+/**
+ * Files are looked up when they are asked for: a page that is built anew under a running controller is served
+ * at once.
+ */
 export function servePage(scope: FastifyInstance, uiDir: string): void {
   declareOpenToAll(scope)
   void scope.register(serveStatic, { root: uiDir, serve: false, preCompressed: true })

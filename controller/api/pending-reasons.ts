@@ -1,7 +1,9 @@
 /**
- * What pending tasks wait for, within a bound: an explanation is a look at the whole cluster, up to 2 ms of 10,000 GPUs, and a hundred thousand
- * of them would stop everything else. Up to MAX_SAMPLE tasks are all explained, and the figures are exact. Of more, or where explaining takes too
- * long, an even sample of all is explained, for a few milliseconds each time, and the shares in the findings of the last minute are scaled up.
+ * What pending tasks wait for, within a bound: an explanation is a look at the whole cluster, up to 2 ms of
+ * 10,000 GPUs, and a hundred thousand of them would stop everything else. Up to MAX_SAMPLE tasks are all
+ * explained, and the figures are exact. Of more, or where explaining takes too long, an even sample of all is
+ * explained, for a few milliseconds each time, and the shares in the findings of the last minute are scaled
+ * up.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { Task } from '../domain/task.ts'
@@ -14,7 +16,10 @@ export const MAX_SAMPLE = 1_024
 /** Explaining stops after this, but never before the first task. */
 const BUDGET_MS = 10
 const REMEMBERED_MS = 60_000
-/** An answer is given again for this long: several readers ask. An exact one only while as many tasks are pending. */
+/**
+ * An answer is given again for this long: several readers ask. An exact one only while as many tasks are
+ * pending.
+ */
 const FRESH_MS = 1_000
 
 export type PendingByReason = SummaryBody['pending_by_reason']
@@ -59,7 +64,10 @@ interface Sample {
   readonly pending: number
 }
 
-/** At most MAX_SAMPLE tasks at even distances, others at each turn, in an order whose every stretch is spread over all of them. */
+/**
+ * At most MAX_SAMPLE tasks at even distances, others at each turn, in an order whose every stretch is spread
+ * over all of them.
+ */
 function evenly(views: Views, turn: number): Sample {
   const step = Math.max(1, Math.ceil(views.pendingCount() / MAX_SAMPLE))
   const offset = turn % step
@@ -75,7 +83,10 @@ function evenly(views: Views, turn: number): Sample {
   return { sample: [...spread.slice(from), ...spread.slice(0, from)], pending }
 }
 
-/** Places of a sample in the order of their bits from the last to the first: ten of them, as many as MAX_SAMPLE has places. */
+/**
+ * Places of a sample in the order of their bits from the last to the first: ten of them, as many as
+ * MAX_SAMPLE has places.
+ */
 const SPREAD: readonly number[] = Array.from({ length: MAX_SAMPLE }, (_, place) => {
   let reversed = 0
   for (let bit = 0; bit < 10; bit++) if ((place >> bit) & 1) reversed |= 512 >> bit
@@ -98,7 +109,10 @@ function explain(
   return found
 }
 
-/** In the order of WAIT_REASONS. The numbers add up to `total`: what rounding leaves over goes to the largest fractions, earlier reasons first. */
+/**
+ * In the order of WAIT_REASONS. The numbers add up to `total`: what rounding leaves over goes to the largest
+ * fractions, earlier reasons first.
+ */
 function scaled(findings: readonly Finding[], total: number): PendingByReason['reasons'] {
   const counts = new Map<WaitReason, number>()
   for (const { reason } of findings) counts.set(reason, (counts.get(reason) ?? 0) + 1)

@@ -1,6 +1,6 @@
 /**
- * Conditions that a change comes with (RFC 9110, 13.1). They are honoured where there is something to compare, and refused where there is not:
- * one that is silently ignored loses somebody's change.
+ * Conditions that a change comes with (RFC 9110, 13.1). They are honoured where there is something to
+ * compare, and refused where there is not: one that is silently ignored loses somebody's change.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ApiProblem, invalidField } from './errors.ts'
@@ -8,7 +8,8 @@ import { ApiProblem, invalidField } from './errors.ts'
 type Conditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>
 
 /**
- * Of something that is there and has a tag. `If-Match` compares strongly, so that a weak tag never matches, and `If-None-Match` weakly.
+ * Of something that is there and has a tag. `If-Match` compares strongly, so that a weak tag never matches,
+ * and `If-None-Match` weakly.
  * @throws ApiProblem precondition_failed when a header names another state, or this one.
  */
 export function requireTag(
@@ -32,7 +33,8 @@ export function requireTag(
 }
 
 /**
- * Of something without a tag, which may be there or not: `If-None-Match: *` makes and never replaces, `If-Match: *` replaces and never makes.
+ * Of something without a tag, which may be there or not: `If-None-Match: *` makes and never replaces,
+ * `If-Match: *` replaces and never makes.
  * @throws ApiProblem
  */
 export function requirePresence(headers: Conditions, what: string, isThere: boolean): void {
@@ -45,7 +47,8 @@ export function requirePresence(headers: Conditions, what: string, isThere: bool
 }
 
 /**
- * Of all that a route without conditions changes; it must be there anyway, so that `If-Match: *` says nothing new.
+ * Of all that a route without conditions changes; it must be there anyway, so that `If-Match: *` says nothing
+ * new.
  * @throws ApiProblem invalid_request
  */
 export function refuseConditions(headers: Conditions): void {

@@ -1,4 +1,7 @@
-/** Query parameters arrive as text. Where the schema wants a number or a boolean, exactly written ones become one; all else stays text. */
+/**
+ * Query parameters arrive as text. Where the schema wants a number or a boolean, exactly written ones become
+ * one; all else stays text.
+ */
 
 interface QuerySchema {
   readonly properties?: Readonly<Record<string, { readonly type?: unknown }>>

@@ -1,4 +1,7 @@
-/** Tasks that failed or were lost within the last hour, read from the events of the store: a restart forgets none. */
+/**
+ * Tasks that failed or were lost within the last hour, read from the events of the store: a restart forgets
+ * none.
+ */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Views } from '../engine/views.ts'
 

@@ -3,7 +3,9 @@ import type { Event } from '../domain/event.ts'
 import { presentEvent } from './present/event.ts'
 import { sseEvent } from './server-sent-events.ts'
 
-/** So many are kept, so that a reader who has just caught up with the store finds those that came meanwhile. */
+/**
+ * So many are kept, so that a reader who has just caught up with the store finds those that came meanwhile.
+ */
 const MAX_RECENT_EVENTS = 2_048
 
 export class RecentEvents {

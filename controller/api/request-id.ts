@@ -1,4 +1,7 @@
-/** The id under which a request stands in the answer and in the log: its own, when it brought one that can be written anywhere as it is. */
+/**
+ * The id under which a request stands in the answer and in the log: its own, when it brought one that can be
+ * written anywhere as it is.
+ */
 import { randomFillSync } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 

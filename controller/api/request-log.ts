@@ -1,4 +1,7 @@
-/** What is remembered of requests: durations by route for /metrics, a line in the log for each that may have changed something, and for slow ones. */
+/**
+ * What is remembered of requests: durations by route for /metrics, a line in the log for each that may have
+ * changed something, and for slow ones.
+ */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiApp } from './context.ts'
@@ -68,7 +71,10 @@ export function recordRequests(app: ApiApp, metrics: Metrics): RequestRecorder {
 
 type Observe = (method: string, route: string, status: number, seconds: number) => void
 
-/** Labels are put together once for each of their combinations, of which there are as many as routes, methods and classes of status. */
+/**
+ * Labels are put together once for each of their combinations, of which there are as many as routes, methods
+ * and classes of status.
+ */
 function observersOf(durations: Histogram): Observe {
   const observers = new Map<string, Map<string, ((seconds: number) => void)[]>>()
   return (method, route, status, seconds) => {

@@ -1,4 +1,7 @@
-/** The logger of one request, which writes its id into each line. It is made when the first line is: most requests write none. */
+/**
+ * The logger of one request, which writes its id into each line. It is made when the first line is: most
+ * requests write none.
+ */
 import type { FastifyBaseLogger, FastifyServerOptions } from 'fastify'
 
 export const createRequestLogger: NonNullable<FastifyServerOptions['childLoggerFactory']> = (

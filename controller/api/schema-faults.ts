@@ -29,7 +29,10 @@ interface SchemaWords {
   readonly 'x-allowed'?: string
 }
 
-/** Ajv stops at the first fault of a request; of a fault inside another the outer one is last, and says it in the reader's words. */
+/**
+ * Ajv stops at the first fault of a request; of a fault inside another the outer one is last, and says it in
+ * the reader's words.
+ */
 export function schemaFaults(failure: SchemaFailure): readonly ProblemError[] {
   const fault = failure.validation.at(-1) as VerboseError | undefined
   if (fault === undefined) return [{ pointer: '', detail: failure.message }]

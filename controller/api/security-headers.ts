@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import helmet from 'helmet'
 
 /**
- * Headers for plain HTTP: no HSTS, opener policy or origin-agent cluster, which browsers ignore or misread there. The policy lets the
- * page load its own files and talk to its own server, and nothing else.
+ * Headers for plain HTTP: no HSTS, opener policy or origin-agent cluster, which browsers ignore or misread
+ * there. The policy lets the page load its own files and talk to its own server, and nothing else.
  */
 const OF_PAGES = {
   contentSecurityPolicy: {
@@ -27,7 +27,10 @@ const OF_PAGES = {
   originAgentCluster: false,
 }
 
-/** What a program reads is no page: it may load nothing and be shown nowhere, and what only guards pages is left out. */
+/**
+ * What a program reads is no page: it may load nothing and be shown nowhere, and what only guards pages is
+ * left out.
+ */
 const OF_DATA = {
   ...OF_PAGES,
   contentSecurityPolicy: {
@@ -42,7 +45,10 @@ const OF_DATA = {
   referrerPolicy: false as const,
 }
 
-/** The same on every answer, so they are made once: made for each they cost a seventh of what a small answer costs (docs/decisions/0030). */
+/**
+ * The same on every answer, so they are made once: made for each they cost a seventh of what a small answer
+ * costs (docs/decisions/0030).
+ */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = headersOf(OF_PAGES)
 export const DATA_HEADERS: Readonly<Record<string, string>> = {
   ...headersOf(OF_DATA),

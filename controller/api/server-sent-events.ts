@@ -18,7 +18,10 @@ export const SSE_HEARTBEAT = ': still here\n\n'
 export class EventStreams {
   #open = 0
 
-  /** Sends what `pieces` yields until it ends or the reader goes away, and not faster than the reader takes it. */
+  /**
+   * Sends what `pieces` yields until it ends or the reader goes away, and not faster than the reader takes
+   * it.
+   */
   send(reply: FastifyReply, pieces: () => AsyncGenerator<string, void, undefined>): FastifyReply {
     if (this.#open >= MAX_STREAMS) {
       throw new ApiProblem('too_many_streams', `${MAX_STREAMS} readers follow something already.`, {

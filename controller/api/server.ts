@@ -1,4 +1,7 @@
-/** The REST interface: requests in, commands to the engine and views of it out. Building it and listening are two things. */
+/**
+ * The REST interface: requests in, commands to the engine and views of it out. Building it and listening are
+ * two things.
+ */
 import swagger from '@fastify/swagger'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, {
@@ -108,7 +111,10 @@ export interface ApiOptions {
   readonly brokerUrls?: readonly string[]
   /** No timer is set then, and request ids are counted instead of drawn. */
   readonly inVirtualTime?: boolean
-  /** What is sampled of the cluster; without it nobody does, and /summary counts from the first time it was asked. */
+  /**
+   * What is sampled of the cluster; without it nobody does, and /summary counts from the first time it was
+   * asked.
+   */
   readonly series?: Series
   /** Events as they become durable; without it streams tell of none. */
   readonly events?: EventSource
@@ -264,7 +270,10 @@ function serverOptions({
   }
 }
 
-/** What was sent is taken as it is or refused: nothing is converted, left out or filled in. Stops at the first fault. */
+/**
+ * What was sent is taken as it is or refused: nothing is converted, left out or filled in. Stops at the first
+ * fault.
+ */
 const AJV_OPTIONS = {
   coerceTypes: false,
   removeAdditional: false,

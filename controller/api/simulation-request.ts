@@ -1,4 +1,7 @@
-/** What the routes of simulations have in common: which scenario is meant, whose simulation it is, what a refusal is answered with. */
+/**
+ * What the routes of simulations have in common: which scenario is meant, whose simulation it is, what a
+ * refusal is answered with.
+ */
 import { mayCall } from '../domain/role.ts'
 import type {
   Outcome,

@@ -1,15 +1,20 @@
 /**
- * JSON as RFC 8259 has it, read strictly: a key may stand once in an object, `__proto__` never, nesting ends at MAX_DEPTH, and text is
- * well-formed Unicode. JSON.parse keeps the last of two equal keys and says nothing, so a client's mistake would be stored unseen.
+ * JSON as RFC 8259 has it, read strictly: a key may stand once in an object, `__proto__` never, nesting ends
+ * at MAX_DEPTH, and text is well-formed Unicode. JSON.parse keeps the last of two equal keys and says
+ * nothing, so a client's mistake would be stored unseen.
  */
 
 /** How deep arrays and objects may nest. The deepest request of this API needs 3. */
 export const MAX_DEPTH = 32
 
-/** How many fields all objects of a text may have together. The largest request of this API has some hundred. */
+/**
+ * How many fields all objects of a text may have together. The largest request of this API has some hundred.
+ */
 export const MAX_FIELDS = 10_000
 
-/** Where the text stops being JSON that this API reads. Line and column count from 1, in UTF-16 code units. */
+/**
+ * Where the text stops being JSON that this API reads. Line and column count from 1, in UTF-16 code units.
+ */
 export class JsonFlaw extends Error {
   override readonly name = 'JsonFlaw'
   readonly offset: number

@@ -1,4 +1,6 @@
-/** `Idempotency-Key`: digests of the key and of the body, so that neither a secret nor a long text is kept. */
+/**
+ * `Idempotency-Key`: digests of the key and of the body, so that neither a secret nor a long text is kept.
+ */
 import { createHash } from 'node:crypto'
 import type { SubmissionKey } from '../engine/commands/submission-keys.ts'
 import { invalidField } from './errors.ts'

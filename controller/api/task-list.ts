@@ -1,6 +1,6 @@
 /**
- * Tasks from two sources that are one list to the reader: open ones in memory, final ones in the store. A page begins after a position in its
- * order, so tasks that arrive or end meanwhile shift nothing.
+ * Tasks from two sources that are one list to the reader: open ones in memory, final ones in the store. A
+ * page begins after a position in its order, so tasks that arrive or end meanwhile shift nothing.
  */
 import { isFinal, listOf, type Task, type TaskState } from '../domain/task.ts'
 import type { Views } from '../engine/views.ts'
@@ -32,17 +32,26 @@ export interface TaskPage {
   readonly total: number | null
 }
 
-/** A filter on final tasks that the store does not know is applied to at most this many of its pages, then the page ends early. */
+/**
+ * A filter on final tasks that the store does not know is applied to at most this many of its pages, then the
+ * page ends early.
+ */
 const STORE_PAGES = 10
 const STORE_PAGE_SIZE = 200
 /** So many open tasks are looked at before others get their turn. */
 const SLICE_TASKS = 20_000
-/** Tasks are explained for so long before others get their turn, and for so long in all: an explanation may take 2 ms. */
+/**
+ * Tasks are explained for so long before others get their turn, and for so long in all: an explanation may
+ * take 2 ms.
+ */
 const EXPLAINING_SLICE_MS = 10
 const EXPLAINING_MS = 250
 /** Tasks that are explained for a page at most. */
 export const EXPLAINED_TASKS = 1_000
-/** Among more open tasks those that match a filter are not counted: a page is found without looking at all of them. */
+/**
+ * Among more open tasks those that match a filter are not counted: a page is found without looking at all of
+ * them.
+ */
 const COUNTED_TASKS = 20_000
 const OPEN_STATES: readonly TaskState[] = TASK_STATES.filter((state) => !isFinal(state))
 
@@ -128,8 +137,9 @@ async function firstOpen(
 }
 
 /**
- * Those whose first reason to wait is this one. To say why a task waits is a look at the cluster, so a bounded number is explained, in the order
- * of the list and from the cursor on; the page ends where that ended. They are counted where no more match the other filters.
+ * Those whose first reason to wait is this one. To say why a task waits is a look at the cluster, so a
+ * bounded number is explained, in the order of the list and from the cursor on; the page ends where that
+ * ended. They are counted where no more match the other filters.
  */
 async function firstWaiting(
   views: Views,
@@ -208,7 +218,10 @@ class Explaining {
   }
 }
 
-/** Those among which the page's are: only the placed ones, or all, newest first where the page is in that order. */
+/**
+ * Those among which the page's are: only the placed ones, or all, newest first where the page is in that
+ * order.
+ */
 function candidates(
   views: Views,
   states: readonly TaskState[],

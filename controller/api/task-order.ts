@@ -29,8 +29,9 @@ export function positionOf(task: Task, sort: TaskSort, views: Pick<Views, 'taskC
 }
 
 /**
- * newest: latest submission first. oldest: earliest first. priority: P0 first, then earliest submission. name: by code units, then earliest
- * submission. starved_seconds: most GPU time wanted and not given first, then earliest submission. The submission number makes each total.
+ * newest: latest submission first. oldest: earliest first. priority: P0 first, then earliest submission.
+ * name: by code units, then earliest submission. starved_seconds: most GPU time wanted and not given first,
+ * then earliest submission. The submission number makes each total.
  */
 export const TASK_ORDERS: Readonly<Record<TaskSort, (a: TaskPosition, b: TaskPosition) => number>> = {
   newest: (a, b) => b.seq - a.seq,

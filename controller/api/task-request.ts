@@ -4,7 +4,10 @@ import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../engine/comm
 import { invalidField } from './errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema/task.ts'
 
-/** @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, or its command names no program. */
+/**
+ * @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, or its command names no
+ *   program.
+ */
 export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRequest {
   const gpuMode = body.gpu_mode ?? TASK_DEFAULTS.gpuMode
   if (body.vram_mib === undefined && gpuMode !== 'exclusive') {

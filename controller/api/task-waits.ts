@@ -1,4 +1,7 @@
-/** Requests that wait for something to become of a task: answered when it has, when their time is over, when their client is gone, or when the server ends. */
+/**
+ * Requests that wait for something to become of a task: answered when it has, when their time is over, when
+ * their client is gone, or when the server ends.
+ */
 import type { ServerResponse } from 'node:http'
 import type { Event } from '../domain/event.ts'
 import type { EventSource } from '../engine/durable-events.ts'

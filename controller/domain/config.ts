@@ -1,6 +1,6 @@
 /**
- * The live configuration: its fields, their ranges and defaults, in one table that the API, the environment and the scenario files all
- * read (semantics section 8).
+ * The live configuration: its fields, their ranges and defaults, in one table that the API, the environment
+ * and the scenario files all read (semantics section 8).
  */
 import type { DurationMs, Mib, Percent } from '../../protocol/units.ts'
 
@@ -70,7 +70,10 @@ export const DEFAULT_CONFIG: ConfigFields = {
   run_lease_seconds: 300,
 }
 
-/** Where the live configuration comes from (specification 2.1): the environment until the first successful PUT. */
+/**
+ * Where the live configuration comes from (specification 2.1): the environment until the first successful
+ * PUT.
+ */
 export type ConfigSource = 'environment' | 'persisted'
 
 export interface Config {
@@ -92,7 +95,10 @@ export function describeRule(rule: FieldRule): string {
   return `an integer from ${rule.min} to ${rule.max}${rule.nullable ? ', or null' : ''}`
 }
 
-/** Checks one value against its rule; never clamps, never coerces. Answers the problem, or null when the value is fine. */
+/**
+ * Checks one value against its rule; never clamps, never coerces. Answers the problem, or null when the value
+ * is fine.
+ */
 export function checkField(field: string, rule: FieldRule, value: unknown): FieldProblem | null {
   const problem = { field, detail: `must be ${describeRule(rule)}` }
   if (rule.kind === 'choice')
@@ -117,7 +123,10 @@ export function checkConfigChange(change: Readonly<Record<string, unknown>>): re
   })
 }
 
-/** A run lease lasts so many heartbeats at least: one that is lost and one that is late end nobody's tasks (R4; docs/decisions/0072). */
+/**
+ * A run lease lasts so many heartbeats at least: one that is lost and one that is late end nobody's tasks
+ * (R4; docs/decisions/0072).
+ */
 export const HEARTBEATS_PER_LEASE = 3
 
 /** What spans fields of a whole configuration; an empty list means that it holds together. */
@@ -128,7 +137,10 @@ export function checkConfig({ heartbeat_seconds, run_lease_seconds }: ConfigFiel
   return [{ field: 'run_lease_seconds', detail }]
 }
 
-/** The same configuration in the units the code computes with. Derived once per change, read on every decision. */
+/**
+ * The same configuration in the units the code computes with. Derived once per change, read on every
+ * decision.
+ */
 export interface Policy {
   readonly overcommitPercent: Percent
   readonly safetyReserveMib: Mib

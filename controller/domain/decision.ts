@@ -1,7 +1,7 @@
 /**
- * What was decided, and from what: every placement, swap and growth with who was considered, by which keys, who was chosen and by which
- * rule. A decision has the number of the event that it is told by, so that either leads to the other. Kept where the store keeps them;
- * nothing is decided from them.
+ * What was decided, and from what: every placement, swap and growth with who was considered, by which keys,
+ * who was chosen and by which rule. A decision has the number of the event that it is told by, so that either
+ * leads to the other. Kept where the store keeps them; nothing is decided from them.
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy } from './config.ts'
@@ -26,10 +26,10 @@ export const DECISION_EVENTS: readonly EventKind[] = [
 ]
 
 /**
- * What decided. Placement: it fitted now, or its victims had left. Swap-out: victims cover what is missing; they leave for the node's
- * collector although they do not yet; an operator asked; a growth waited too long and its task returns with it. Return and growth: the
- * bytes are free. Return: nothing asked for it, and no task waits for the VRAM. Refused growth: it waited too long, or is larger than its
- * GPU.
+ * What decided. Placement: it fitted now, or its victims had left. Swap-out: victims cover what is missing;
+ * they leave for the node's collector although they do not yet; an operator asked; a growth waited too long
+ * and its task returns with it. Return and growth: the bytes are free. Return: nothing asked for it, and no
+ * task waits for the VRAM. Refused growth: it waited too long, or is larger than its GPU.
  */
 export const DECISION_RULES = [
   'fits_now',
@@ -45,18 +45,25 @@ export const DECISION_RULES = [
 ] as const
 export type DecisionRule = (typeof DECISION_RULES)[number]
 
-/** At most so many GPUs of a placement, and candidates of a swap-out, are recorded; the others are counted. */
+/**
+ * At most so many GPUs of a placement, and candidates of a swap-out, are recorded; the others are counted.
+ */
 export const MAX_CONSIDERED_GPUS = 5
 export const MAX_CANDIDATES = 32
 /** At most so many others that waited on the node are recorded. */
 export const MAX_OTHERS = 8
 
-/** A GPU that admitted the task, in the order of preference: ascending keys, both MiB (scheduler/score.ts). */
+/**
+ * A GPU that admitted the task, in the order of preference: ascending keys, both MiB (scheduler/score.ts).
+ */
 export interface ConsideredGpu {
   readonly nodeId: string
   readonly nodeName: string
   readonly gpu: number
-  /** Now: what is physically free (spread: negative). After a swap: minus what is free for it once all that moves has left. */
+  /**
+   * Now: what is physically free (spread: negative). After a swap: minus what is free for it once all that
+   * moves has left.
+   */
   readonly key1: number
   /** Commit room left (spread: negative). */
   readonly key2: number
@@ -72,7 +79,10 @@ export const VICTIM_LEVELS = [
 ] as const
 export type VictimLevel = (typeof VICTIM_LEVELS)[number]
 
-/** Why a candidate leaves: its whole level was needed, or it is among those longest not swapped that move the fewest bytes. */
+/**
+ * Why a candidate leaves: its whole level was needed, or it is among those longest not swapped that move the
+ * fewest bytes.
+ */
 export const CHOICE_RULES = ['whole_level', 'oldest_then_fewest_bytes'] as const
 export type ChoiceRule = (typeof CHOICE_RULES)[number]
 

@@ -1,4 +1,7 @@
-/** What the engine wants done to the world once the decision behind it is durable. The wire turns effects into commands. */
+/**
+ * What the engine wants done to the world once the decision behind it is durable. The wire turns effects into
+ * commands.
+ */
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
 export type Effect = StartEffect | StopEffect | SwapEffect | GrowthEffect | NoswapEffect

@@ -1,6 +1,7 @@
 /**
- * Why a task ended, as a closed list of codes. Every ended task has exactly one. The sentence beside it may name who or what;
- * where it does not, the code's own sentence stands for it. The list is in docs/events.md; a test compares both.
+ * Why a task ended, as a closed list of codes. Every ended task has exactly one. The sentence beside it may
+ * name who or what; where it does not, the code's own sentence stands for it. The list is in docs/events.md;
+ * a test compares both.
  */
 import type { TaskState } from './task.ts'
 

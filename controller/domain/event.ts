@@ -1,6 +1,6 @@
 /**
- * What happened, in order: every transition of a task, node, group or configuration is exactly one event, every decision too.
- * The store keeps them, the journal of a simulation is made of them, the API shows them.
+ * What happened, in order: every transition of a task, node, group or configuration is exactly one event,
+ * every decision too. The store keeps them, the journal of a simulation is made of them, the API shows them.
  */
 import type { Instant } from '../../protocol/units.ts'
 

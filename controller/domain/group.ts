@@ -1,4 +1,7 @@
-/** A named set of nodes. A node in a group runs only tasks that target one of its groups (specification 1, "Groups"). */
+/**
+ * A named set of nodes. A node in a group runs only tasks that target one of its groups (specification 1,
+ * "Groups").
+ */
 export interface Group {
   /** The name people chose. */
   readonly id: string
@@ -8,8 +11,8 @@ export interface Group {
 }
 
 /**
- * Returns true if the name is no look-alike of another: NFKC, which maps letters such as U+212B or the ligature ﬁ to the usual ones, leaves
- * it as it is. Groups that were made before this rule keep their names.
+ * Returns true if the name is no look-alike of another: NFKC, which maps letters such as U+212B or the
+ * ligature ﬁ to the usual ones, leaves it as it is. Groups that were made before this rule keep their names.
  */
 export function isPlainName(id: string): boolean {
   return id.normalize('NFKC') === id

@@ -1,6 +1,7 @@
 /**
- * In-place edits of short lists on hot paths. `splice` makes a new array for what it removes, and a list whose length is set is cut by a slow call
- * that also gives its room back, to be asked for again by the next push; these do neither.
+ * In-place edits of short lists on hot paths. `splice` makes a new array for what it removes, and a list
+ * whose length is set is cut by a slow call that also gives its room back, to be asked for again by the next
+ * push; these do neither.
  */
 
 export function removeAt<T>(list: T[], at: number): void {

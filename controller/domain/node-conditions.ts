@@ -1,4 +1,7 @@
-/** What an operator should know of a node: that it does not answer, takes no task, or holds more than it should. */
+/**
+ * What an operator should know of a node: that it does not answer, takes no task, or holds more than it
+ * should.
+ */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from './node.ts'
 

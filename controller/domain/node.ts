@@ -15,7 +15,10 @@ export interface Node {
   readonly address: string
   readonly status: NodeStatus
   readonly isCordoned: boolean
-  /** It could not start tasks, and takes none for a while; null: it does, as far as is known. An operator's cordon is another matter. */
+  /**
+   * It could not start tasks, and takes none for a while; null: it does, as far as is known. An operator's
+   * cordon is another matter.
+   */
   readonly autoCordon: AutoCordon | null
   /** It would be closed for what it refused, and more than half of the nodes would be then. */
   readonly isCordonDenied: boolean
@@ -34,13 +37,19 @@ export interface Node {
   readonly allowExec: boolean
   /** Attempts that the server holds at once, as it declared. */
   readonly maxAttempts: number
-  /** Attempts that count towards it: placed here, about to be, or named by the server without being a task's current attempt. */
+  /**
+   * Attempts that count towards it: placed here, about to be, or named by the server without being a task's
+   * current attempt.
+   */
   readonly attemptCount: number
   /** The users that its tasks run as; null: the server has not said. No decision rests on it. */
   readonly taskIdentity: TaskIdentityKind | null
   /** Host memory for swapped-out bytes, as the server declared it. */
   readonly hostSwapMib: Mib
-  /** What all its copies together move through host memory, as the server declared it; null: it has not. No decision rests on it. */
+  /**
+   * What all its copies together move through host memory, as the server declared it; null: it has not. No
+   * decision rests on it.
+   */
   readonly hostLinkMibPerS: number | null
   /** Bytes swapped out or moving (either way) in host memory. */
   readonly hostUsedMib: Mib
@@ -59,7 +68,10 @@ export interface Node {
   readonly rank: number
 }
 
-/** The controller closed the node by itself: starts were refused there for reasons that do not depend on the task. */
+/**
+ * The controller closed the node by itself: starts were refused there for reasons that do not depend on the
+ * task.
+ */
 export interface AutoCordon {
   readonly since: Instant
   /** Of the last refusal, and the node's own words. */
@@ -74,7 +86,10 @@ export interface AutoCordon {
   readonly trial: { readonly taskId: string; readonly attempt: number } | null
 }
 
-/** Tasks end in their own time; from `movesAt` on those that may be requeued are stopped and wait for another node. */
+/**
+ * Tasks end in their own time; from `movesAt` on those that may be requeued are stopped and wait for another
+ * node.
+ */
 export interface NodeDrain {
   readonly since: Instant
   /** Null: nobody is moved. */
@@ -84,7 +99,10 @@ export interface NodeDrain {
   readonly event: number
 }
 
-/** A head that waited long, or an entry that did: later placements leave it what it misses (semantics 4 and 5). */
+/**
+ * A head that waited long, or an entry that did: later placements leave it what it misses (semantics 4 and
+ * 5).
+ */
 export interface Hold {
   /** Whose it is: a pool's head, or an entry of the node's queue. */
   readonly by: 'head' | 'entry'

@@ -1,9 +1,10 @@
 /**
  * An ordered list that answers "the first item whose value is at least x" without visiting those before it.
  *
- * Items lie in chunks of at most CHUNK_MAX, each chunk knows its largest value. A search looks at one number per chunk and then into
- * one chunk: about n/64 + 64 steps. Insert and remove are a binary search and a short move within one chunk.
- * GPUs are kept this way by free VRAM (value: the largest demand they admit), pending tasks by queue order (value: minus the demand).
+ * Items lie in chunks of at most CHUNK_MAX, each chunk knows its largest value. A search looks at one number
+ * per chunk and then into one chunk: about n/64 + 64 steps. Insert and remove are a binary search and a short
+ * move within one chunk. GPUs are kept this way by free VRAM (value: the largest demand they admit), pending
+ * tasks by queue order (value: minus the demand).
  */
 
 import { insertAt, removeAt } from './list-edit.ts'
@@ -35,7 +36,10 @@ export class OrderedIndex<T> {
   #size = 0
   #max = -Infinity
   #isMaxKnown = true
-  /** For `countBelow`: how many entries with the value asked for last stand before each chunk; right for so many chunks. */
+  /**
+   * For `countBelow`: how many entries with the value asked for last stand before each chunk; right for so
+   * many chunks.
+   */
   readonly #counts: number[] = [0]
   #countedValue = NaN
   #countedChunks = 0
@@ -131,7 +135,10 @@ export class OrderedIndex<T> {
     }
   }
 
-  /** How many entries with smaller keys than these have at least this value: a binary search, after a step for each chunk that changed. */
+  /**
+   * How many entries with smaller keys than these have at least this value: a binary search, after a step for
+   * each chunk that changed.
+   */
   countBelow(key1: number, key2: number, minValue: number): number {
     if (minValue !== this.#countedValue) {
       this.#countedValue = minValue

@@ -1,9 +1,11 @@
 /**
- * Numbered items in the order of two keys, each with several values: "the first item whose value in this lane is at least x", lane by lane,
- * with one order for all lanes. Keys and values lie in columns by the items' numbers; the order is a list of blocks of such numbers, and each
- * block knows a bound of its values in each lane, so that a search looks at one number per block and then into one block.
+ * Numbered items in the order of two keys, each with several values: "the first item whose value in this lane
+ * is at least x", lane by lane, with one order for all lanes. Keys and values lie in columns by the items'
+ * numbers; the order is a list of blocks of such numbers, and each block knows a bound of its values in each
+ * lane, so that a search looks at one number per block and then into one block.
  *
- * A pool's GPUs are kept this way: in order of preference, one lane for each kind of request, the value being the largest demand they admit.
+ * A pool's GPUs are kept this way: in order of preference, one lane for each kind of request, the value being
+ * the largest demand they admit.
  */
 
 import { grownColumn, grownFlags } from './columns.ts'

@@ -1,4 +1,7 @@
-/** Attempts that run on a node and that the store does not know: they keep running until an administrator settles them. */
+/**
+ * Attempts that run on a node and that the store does not know: they keep running until an administrator
+ * settles them.
+ */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Residency } from './task.ts'
 

@@ -17,10 +17,16 @@ export interface ClaimRules {
 
 export type Person =
   | { readonly ok: true; readonly name: string; readonly role: RankedRole }
-  /** `missing`: the claim that is not there at all, which is a question of scopes at the provider; null: the claims are there. */
+  /**
+   * `missing`: the claim that is not there at all, which is a question of scopes at the provider; null: the
+   * claims are there.
+   */
   | { readonly ok: false; readonly why: string; readonly missing: string | null }
 
-/** The claims that the rules read, as paths. Without a rule for a certain value nothing is read of the roles claim. */
+/**
+ * The claims that the rules read, as paths. Without a rule for a certain value nothing is read of the roles
+ * claim.
+ */
 export function claimsNeeded({ nameClaim, rolesClaim, roles }: ClaimRules): readonly string[] {
   return roles.some(({ value }) => value !== '*') ? [nameClaim, rolesClaim] : [nameClaim]
 }
@@ -28,7 +34,10 @@ export function claimsNeeded({ nameClaim, rolesClaim, roles }: ClaimRules): read
 /** As names of tokens are, so that a token and a person of one name own the same tasks. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$/
 
-/** The highest role of all that apply. Dots in the name of a claim lead into objects, unless a claim is called so. */
+/**
+ * The highest role of all that apply. Dots in the name of a claim lead into objects, unless a claim is called
+ * so.
+ */
 export function personOf(
   claims: Readonly<Record<string, unknown>>,
   { nameClaim, rolesClaim, roles }: ClaimRules,

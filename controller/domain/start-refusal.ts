@@ -2,7 +2,9 @@
 import type { StartRefused } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
 
-/** A node that is no choice for the task: `host`: until an instant; `task`: as long as the task is as it is. */
+/**
+ * A node that is no choice for the task: `host`: until an instant; `task`: as long as the task is as it is.
+ */
 export interface StartRefusal extends StartRefused {
   readonly nodeId: string
   readonly nodeName: string

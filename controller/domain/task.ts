@@ -1,17 +1,26 @@
-/** Tasks and their placements, as deciders see them: read-only. Only `engine/` changes them (see `engine/live.ts`). */
+/**
+ * Tasks and their placements, as deciders see them: read-only. Only `engine/` changes them (see
+ * `engine/live.ts`).
+ */
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 import type { EndCode } from './end-reason.ts'
 import type { Gpu, Node } from './node.ts'
 import type { StartTrouble } from './start-refusal.ts'
 
-/** `pending` has no placement; `assigned`, `running` and `unreachable` have one; the others are final and never change. */
+/**
+ * `pending` has no placement; `assigned`, `running` and `unreachable` have one; the others are final and
+ * never change.
+ */
 export type TaskState = 'pending' | 'assigned' | 'running' | 'unreachable' | FinalState
 export type FinalState = 'completed' | 'failed' | 'cancelled' | 'lost'
 
 /** The second axis: a swapped-out task is still a running one. `none`: not started on the node yet. */
 export type Residency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
 
-/** What a client asked for. `noswap`, `priority`, `labels`, and while pending `vramMib`, `groups` and `onNodeLoss`, may be changed later. */
+/**
+ * What a client asked for. `noswap`, `priority`, `labels`, and while pending `vramMib`, `groups` and
+ * `onNodeLoss`, may be changed later.
+ */
 export interface TaskSpec {
   /** A UUID; in scenarios the name given. */
   readonly id: string
@@ -90,15 +99,23 @@ export interface Placement {
   /** The later of its last GPU use and its last start or swap-in. */
   readonly idleSince: Instant
   readonly residentSince: Instant
-  /** Idle for the idle period, not backing off: counted in its GPUs' eligible bytes. Kept by `engine/node/ripening.ts`. */
+  /**
+   * Idle for the idle period, not backing off: counted in its GPUs' eligible bytes. Kept by
+   * `engine/node/ripening.ts`.
+   */
   readonly isRipe: boolean
-  /** Its server has ended it, and the event that says how is under way: it is no victim, and asks for nothing. */
+  /**
+   * Its server has ended it, and the event that says how is under way: it is no victim, and asks for nothing.
+   */
   readonly isOver: boolean
   /** After a failed swap it is no victim before this instant. */
   readonly backOffUntil: Instant
   /** While it moves out: the entry it leaves for; null when nobody asked (operator, reserve). */
   readonly leavesFor: QueueEntry | null
-  /** A stop was ordered then, and its node has not said yet that it has ended; left out in records that are older than the field. */
+  /**
+   * A stop was ordered then, and its node has not said yet that it has ended; left out in records that are
+   * older than the field.
+   */
   readonly stopping?: { readonly since?: Instant } | null
   /** Its own entry in the node's queue: a return or a growth; null when it asks for nothing. */
   readonly entry: QueueEntry | null

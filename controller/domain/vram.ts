@@ -1,10 +1,13 @@
 /**
- * Capacity and admission arithmetic of one GPU: integers only, semantics section 1 (docs/architecture.md links it).
- * Every figure is MiB on one GPU unless its name says otherwise.
+ * Capacity and admission arithmetic of one GPU: integers only, semantics section 1 (docs/architecture.md
+ * links it). Every figure is MiB on one GPU unless its name says otherwise.
  */
 import type { Mib, NoSwap, Percent } from '../../protocol/units.ts'
 
-/** E: effective schedulable VRAM. Multiplies before it divides: `floor(P × (1 + pct / 100))` is wrong for 49140 MiB at 15 %. */
+/**
+ * E: effective schedulable VRAM. Multiplies before it divides: `floor(P × (1 + pct / 100))` is wrong for
+ * 49140 MiB at 15 %.
+ */
 export function effectiveSchedulableMib(physicalMib: Mib, overcommitPercent: Percent): Mib {
   return Math.floor((physicalMib * (100 + overcommitPercent)) / 100)
 }
@@ -14,7 +17,10 @@ export function residentCapacityMib(physicalMib: Mib, reserveMib: Mib, foreignMi
   return Math.max(0, physicalMib - reserveMib - foreignMib)
 }
 
-/** L: the commit limit. At 0 % nothing newly placed may have to wait for a swap, so the resident capacity caps it. */
+/**
+ * L: the commit limit. At 0 % nothing newly placed may have to wait for a swap, so the resident capacity caps
+ * it.
+ */
 export function commitLimitMib(physicalMib: Mib, overcommitPercent: Percent, capacityMib: Mib): Mib {
   const effective = effectiveSchedulableMib(physicalMib, overcommitPercent)
   return overcommitPercent === 0 ? Math.min(effective, capacityMib) : effective
@@ -22,7 +28,9 @@ export function commitLimitMib(physicalMib: Mib, overcommitPercent: Percent, cap
 
 export type OvercommitSource = 'node' | 'global'
 
-/** Which percentage holds on a node: its override, 0 included, else the global default (specification 2.2). */
+/**
+ * Which percentage holds on a node: its override, 0 included, else the global default (specification 2.2).
+ */
 export function resolveOvercommit(
   globalPercent: Percent,
   override: Percent | null,
@@ -85,8 +93,8 @@ export function admit(gpu: GpuLoad, demandMib: Mib, noswap: NoSwap): AdmissionVe
 }
 
 /**
- * Returns true if tasks may be swapped out to place a task. With overcommit off, a noswap task waits until VRAM is free
- * (semantics section 1).
+ * Returns true if tasks may be swapped out to place a task. With overcommit off, a noswap task waits until
+ * VRAM is free (semantics section 1).
  */
 export function maySwapOutFor(noswap: NoSwap, overcommitPercent: Percent): boolean {
   return noswap === 0 || overcommitPercent > 0

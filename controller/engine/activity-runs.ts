@@ -1,4 +1,7 @@
-/** The latest stretches in which tasks wanted the GPU, or did not: what a twin draws activity from. Bounded; a restart forgets them. */
+/**
+ * The latest stretches in which tasks wanted the GPU, or did not: what a twin draws activity from. Bounded; a
+ * restart forgets them.
+ */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ActivityRuns } from '../ports/twin.ts'
 import type { LivePlacement } from './live.ts'
@@ -10,7 +13,10 @@ export class RecentRuns {
   readonly #wanting = new RunRing()
   readonly #idle = new RunRing()
 
-  /** The placement is about to change its mind. A stretch that was spent away from VRAM, in part or in whole, says nothing of the task alone. */
+  /**
+   * The placement is about to change its mind. A stretch that was spent away from VRAM, in part or in whole,
+   * says nothing of the task alone.
+   */
   ended({ wantsGpu, wantsSince, residency, residentSince }: LivePlacement, now: Instant): void {
     if (residency !== 'resident') return
     if (!wantsGpu) this.#idle.add(now - wantsSince)

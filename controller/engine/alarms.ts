@@ -1,4 +1,7 @@
-/** States of the whole cluster that an operator should know of now. Each has an event at its begin, a metric, and a line in `headroom status`. */
+/**
+ * States of the whole cluster that an operator should know of now. Each has an event at its begin, a metric,
+ * and a line in `headroom status`.
+ */
 import type { Instant } from '../../protocol/units.ts'
 import type { Cluster } from './cluster.ts'
 import { aheadNodes } from './node/contacts.ts'

@@ -1,6 +1,7 @@
 /**
- * The host's clock may have been set back while no controller ran, by hours as after a boot with a wrong one. What the store remembers would then lie
- * ahead: nobody would have been idle, or would have waited, until the clock has caught up. Nothing that is remembered has happened later than now.
+ * The host's clock may have been set back while no controller ran, by hours as after a boot with a wrong one.
+ * What the store remembers would then lie ahead: nobody would have been idle, or would have waited, until the
+ * clock has caught up. Nothing that is remembered has happened later than now.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { NodeDrain } from '../domain/node.ts'

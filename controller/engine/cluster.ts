@@ -1,4 +1,7 @@
-/** Everything the engine remembers, and the upkeep of its indexes. Changed only by the functions of this folder. */
+/**
+ * Everything the engine remembers, and the upkeep of its indexes. Changed only by the functions of this
+ * folder.
+ */
 import type { Instant } from '../../protocol/units.ts'
 import type { Config, Policy } from '../domain/config.ts'
 import { policyOf } from '../domain/config.ts'
@@ -55,7 +58,10 @@ export class Cluster implements SchedulingView {
   readonly poolHolds = new Map<Pool, PoolHold>()
   /** Nodes with a collector. */
   readonly collecting = new Set<LiveNode>()
-  /** Pending tasks that avoid some nodes for the rest of this cycle: the figures said yes there, the victims did not. */
+  /**
+   * Pending tasks that avoid some nodes for the rest of this cycle: the figures said yes there, the victims
+   * did not.
+   */
   readonly avoiders = new Set<LiveTask>()
   /** Tasks that have not started, and that some node has refused since its last snapshot. */
   readonly refusedTasks = new Set<LiveTask>()
@@ -76,20 +82,27 @@ export class Cluster implements SchedulingView {
   broker: BrokerAbsence = BROKER_PRESENT
   /** Epochs that have written to the store. */
   readonly history = new EpochHistory()
-  /** Nodes that were heard since the start, by id; null: none of them has heard of more than the store has. */
+  /**
+   * Nodes that were heard since the start, by id; null: none of them has heard of more than the store has.
+   */
   readonly contacts = new Map<string, AheadNode | null>()
   aheadCount = 0
   /** More than half of the contacts have heard of more than the store has. */
   isStoreBehind = false
   /** Tasks of which an attempt runs on a node that is ahead of the store: they are placed nowhere. */
   blockedTasks: ReadonlySet<string> = NO_TASKS
-  /** Nodes that have heard, since the start, of what a restore or an accepted loss has taken from the store. */
+  /**
+   * Nodes that have heard, since the start, of what a restore or an accepted loss has taken from the store.
+   */
   readonly heardOfLoss = new Set<string>()
   startWait: StartWait | null = null
   recovery: Recovery | null = null
   /** Placements were paused when the last cycle ended. */
   wasPaused = false
-  /** Attempts that ended for the controller before their node had said so, the newest, by task: a node that names one stops it. */
+  /**
+   * Attempts that ended for the controller before their node had said so, the newest, by task: a node that
+   * names one stops it.
+   */
   readonly endedUnheard = new Map<string, number>()
   readonly leases = new LeaseBook()
   readonly submissionKeys = new SubmissionKeys()
@@ -158,7 +171,9 @@ export class Cluster implements SchedulingView {
     this.pools.delete(key)
   }
 
-  /** A node is known from now on. Ranks move up, their order among the others stays, and so do all indexes. */
+  /**
+   * A node is known from now on. Ranks move up, their order among the others stays, and so do all indexes.
+   */
   addNode(node: LiveNode): void {
     this.nodes.set(node.id, node)
     let low = 0
@@ -206,7 +221,10 @@ export class Cluster implements SchedulingView {
     this.waiting.isFeasibilityStale = true
   }
 
-  /** The GPU's books changed: its derived figures, its pools' indexes and its node's queue follow. Somebody may fit now. */
+  /**
+   * The GPU's books changed: its derived figures, its pools' indexes and its node's queue follow. Somebody
+   * may fit now.
+   */
   touchGpu(gpu: LiveGpu): void {
     this.lessenGpu(gpu)
     this.#isBetter = true
@@ -220,7 +238,8 @@ export class Cluster implements SchedulingView {
     this.changes += 1
     rederive(gpu)
     this.#staleGpus.markBooks(gpu)
-    // What one GPU is promised of the host's memory, and the last attempt that the server holds, its siblings cannot have.
+    // What one GPU is promised of the host's memory, and the last attempt that the server holds, its siblings
+    // cannot have.
     if (gpu.node.isHostTight || isNearLimit(gpu.node))
       for (const sibling of gpu.node.gpus) this.#staleGpus.markBooks(sibling)
   }

@@ -1,6 +1,7 @@
 /**
- * Every decision starts here. One cycle: owners and nodes' queues first, then the pending queue (semantics 4), until nothing changes.
- * Where a task goes is decided in `scheduler/schedule.ts`, who leaves or returns in `swap/swap.ts`.
+ * Every decision starts here. One cycle: owners and nodes' queues first, then the pending queue (semantics
+ * 4), until nothing changes. Where a task goes is decided in `scheduler/schedule.ts`, who leaves or returns
+ * in `swap/swap.ts`.
  */
 import type { Instant } from '../../protocol/units.ts'
 import { nextPlacement } from '../scheduler/schedule.ts'
@@ -16,7 +17,10 @@ import { placeByPlan } from './node/placing.ts'
 /** Two passes are the rule; more means that placements and nodes' queues keep changing each other. */
 const MAX_PASSES = 1000
 
-/** Decides everything that can be decided now; answers when time alone may change something next (null: never). */
+/**
+ * Decides everything that can be decided now; answers when time alone may change something next (null:
+ * never).
+ */
 export function runCycle(c: Cluster, now: Instant): Instant | null {
   c.ripening.ripen(c, now)
   if (isPlacingSettled(c, now)) {
@@ -49,7 +53,10 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
   return earliest(liftAt, holdAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
 }
 
-/** Nothing has happened and no waiting time is over since the last cycle, which tried everything: this one would decide nothing. */
+/**
+ * Nothing has happened and no waiting time is over since the last cycle, which tried everything: this one
+ * would decide nothing.
+ */
 export function isSettled(c: Cluster, now: Instant): boolean {
   return c.eagerLooks.isEmpty && isPlacingSettled(c, now)
 }
@@ -70,7 +77,9 @@ function startAnew(c: Cluster): void {
   c.avoiders.clear()
 }
 
-/** Places pending tasks one by one until nothing more fits; says whether any was placed or owns its bytes now. */
+/**
+ * Places pending tasks one by one until nothing more fits; says whether any was placed or owns its bytes now.
+ */
 function placePending(c: Cluster, now: Instant): boolean {
   if (c.pendingCount === 0) return false
   let isPlacing = false

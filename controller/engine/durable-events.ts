@@ -1,7 +1,10 @@
 /** Whoever wants to hear of events as they become durable. */
 import type { Event } from '../domain/event.ts'
 
-/** Called with every event once it is durable, in order. The list is lent: it is emptied afterwards; the events stay. */
+/**
+ * Called with every event once it is durable, in order. The list is lent: it is emptied afterwards; the
+ * events stay.
+ */
 export type EventListener = (events: readonly Event[]) => void
 
 export interface EventSource {

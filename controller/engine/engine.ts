@@ -1,6 +1,7 @@
 /**
- * The engine: inputs are applied at once, the cycle runs once for all that arrived in an instant, and what came of it goes down as one
- * batch before a message leaves or an answer is given. One turn commits while the next fills (group commit).
+ * The engine: inputs are applied at once, the cycle runs once for all that arrived in an instant, and what
+ * came of it goes down as one batch before a message leaves or an answer is given. One turn commits while the
+ * next fills (group commit).
  */
 import type { Boot, CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -61,7 +62,10 @@ export class Engine {
   /** On its way to the store. */
   #committing: Turn | null = null
   #fault: unknown = null
-  /** When the last commit that is durable began: every one of them writes the epoch, and nobody had taken over before. */
+  /**
+   * When the last commit that is durable began: every one of them writes the epoch, and nobody had taken over
+   * before.
+   */
   #renewedAt: Instant = 0
   /** When the last commit began. */
   #committedAt: Instant = 0
@@ -132,7 +136,9 @@ export class Engine {
     return this.#fault !== null
   }
 
-  /** Reads what is durable and becomes the one that writes: a higher epoch. `begin` runs once that is durable. */
+  /**
+   * Reads what is durable and becomes the one that writes: a higher epoch. `begin` runs once that is durable.
+   */
   async start(begin: () => void = NOBODY): Promise<void> {
     const state = await this.#options.store.load()
     await new Promise<void>((done, failed) => {
@@ -174,7 +180,10 @@ export class Engine {
     committed.then(() => this.#watch.storeAnswered({ k: 'durable', n }, begun)).catch(failed)
   }
 
-  /** Writes the epoch again, unless a commit has just done so or is about to (R9). Faults when the store has not answered in a long while. */
+  /**
+   * Writes the epoch again, unless a commit has just done so or is about to (R9). Faults when the store has
+   * not answered in a long while.
+   */
   renewEpoch(): void {
     if (this.#fault !== null) return
     const now = this.#now()
@@ -283,7 +292,10 @@ export class Engine {
     this.#whenLeaseIsDurable(node.id, () => done(answer))
   }
 
-  /** A message that was overtaken by a later one was answered before, or will be as part of it: it changes nothing (R8). */
+  /**
+   * A message that was overtaken by a later one was answered before, or will be as part of it: it changes
+   * nothing (R8).
+   */
   nodeEvents(node: LiveNode, events: readonly NodeEvent[], seq: number, done: () => void): void {
     const now = this.#now()
     heard(this.cluster, node, seq, now)
@@ -302,7 +314,10 @@ export class Engine {
     if (!isSettled(this.cluster, now) || !this.cluster.recorder.turn.isEmpty()) this.#planCycle()
   }
 
-  /** Somebody speaks in the node's name who knows less than this node has said: it will be told to begin anew (R6). */
+  /**
+   * Somebody speaks in the node's name who knows less than this node has said: it will be told to begin anew
+   * (R6).
+   */
   nodeReset(node: LiveNode, done: () => void): void {
     noteReset(this.cluster, node)
     this.#whenDurable(done)
@@ -313,7 +328,10 @@ export class Engine {
     if (setBrokerAway(this.cluster, !isConnected, this.#now())) this.#planCycle()
   }
 
-  /** Time has passed: nodes may have fallen silent, leases may have ended (R4, R5). `deafMs`: for so long nobody could be heard. */
+  /**
+   * Time has passed: nodes may have fallen silent, leases may have ended (R4, R5). `deafMs`: for so long
+   * nobody could be heard.
+   */
   look(deafMs: number): void {
     const now = this.#now()
     if (deafMs > 0) {
@@ -359,7 +377,9 @@ export class Engine {
     else this.#planCycle()
   }
 
-  /** Without a cycle: somebody who waits must not miss a victim that now ripens earlier than anything before. */
+  /**
+   * Without a cycle: somebody who waits must not miss a victim that now ripens earlier than anything before.
+   */
   #watchRipening(): void {
     if (!this.cluster.isAnybodyWaiting()) return
     const at = this.cluster.ripening.nextAt()
@@ -449,7 +469,10 @@ export class Engine {
     return this.#store(turn)
   }
 
-  /** It has not written its epoch lately: another may be the one that writes, and gives every node a window that counts from then (R5, R9). */
+  /**
+   * It has not written its epoch lately: another may be the one that writes, and gives every node a window
+   * that counts from then (R5, R9).
+   */
   #mayBeReplaced(): boolean {
     return this.#now() - this.#renewedAt > LEADS_FOR_MS
   }
@@ -484,7 +507,10 @@ export class Engine {
 
 /** An idle leader writes its epoch this often (R9). */
 const EPOCH_RENEW_MS = 2_000
-/** Within this after it began to write its epoch it answers without writing it again. Less than the margin of a window (`LEASE_MARGIN_MS`). */
+/**
+ * Within this after it began to write its epoch it answers without writing it again. Less than the margin of
+ * a window (`LEASE_MARGIN_MS`).
+ */
 const LEADS_FOR_MS = 4_000
 /** A store that takes longer over a commit has failed. */
 const COMMIT_WITHIN_MS = 60_000

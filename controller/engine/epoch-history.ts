@@ -1,6 +1,6 @@
 /**
- * Which epochs have written to this store, and up to which event: enough to tell whether the store has what a node has heard of
- * (docs/protocol.md, "A store that went back in time").
+ * Which epochs have written to this store, and up to which event: enough to tell whether the store has what a
+ * node has heard of (docs/protocol.md, "A store that went back in time").
  */
 import type { Envelope } from '../../protocol/messages.ts'
 import type { EpochRecord } from '../ports/store.ts'
@@ -12,7 +12,9 @@ export type NodeMark = Pick<Envelope, 'epoch' | 'controller' | 'event_seq'>
 export const BEHIND_REASONS = ['higher_epoch', 'other_controller', 'missing_events'] as const
 export type BehindReason = (typeof BEHIND_REASONS)[number]
 
-/** `accepted_loss`: the store lacks it, and an administrator knows: it was restored, or the loss was accepted. */
+/**
+ * `accepted_loss`: the store lacks it, and an administrator knows: it was restored, or the loss was accepted.
+ */
 export type MarkVerdict = 'known' | 'accepted_loss' | BehindReason
 
 /** The controller that judges. */
@@ -65,7 +67,9 @@ export class EpochHistory {
     return this.#isAfterLoss(place) ? 'accepted_loss' : 'missing_events'
   }
 
-  /** Epochs follow each other without a gap, except where a restore or an accepted loss has raised the epoch. */
+  /**
+   * Epochs follow each other without a gap, except where a restore or an accepted loss has raised the epoch.
+   */
   #isAfterLoss(place: number): boolean {
     const before = this.#starts[place - 1]
     const here = this.#starts[place] as EpochRecord

@@ -1,4 +1,7 @@
-/** The books of one GPU: every figure of semantics section 1, changed in one place. The caller settles the meter first where it matters. */
+/**
+ * The books of one GPU: every figure of semantics section 1, changed in one place. The caller settles the
+ * meter first where it matters.
+ */
 import type { Mib, Percent } from '../../protocol/units.ts'
 import { removeAt } from '../domain/list-edit.ts'
 import { commitLimitMib, residentCapacityMib } from '../domain/vram.ts'
@@ -25,7 +28,10 @@ export function setCapacity(gpu: LiveGpu, overcommitPercent: Percent, reserveMib
   rederive(gpu)
 }
 
-/** A task is placed here: its demand counts in N or S. It counts as resident from now on (semantics 1: a task starts resident). */
+/**
+ * A task is placed here: its demand counts in N or S. It counts as resident from now on (semantics 1: a task
+ * starts resident).
+ */
 export function addPlacement(gpu: LiveGpu, placement: LivePlacement): void {
   gpu.placements.push(placement)
   if (gpu === placement.gpus[0]) gpu.node.attemptCount += 1
@@ -50,7 +56,10 @@ export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
   rederive(gpu)
 }
 
-/** An attempt that the store does not know occupies its GPUs: as a resident noswap task does. @param sign -1: no longer */
+/**
+ * An attempt that the store does not know occupies its GPUs: as a resident noswap task does. @param sign -1:
+ * no longer
+ */
 export function countQuarantined(node: LiveNode, { gpus, vramMib }: QuarantinedAttempt, sign: 1 | -1): void {
   for (const index of gpus) {
     const gpu = node.gpus[index]

@@ -1,4 +1,7 @@
-/** The live cluster as records, for whoever goes on from it elsewhere. A pass over all nodes and open tasks; nothing is shared with the live objects. */
+/**
+ * The live cluster as records, for whoever goes on from it elsewhere. A pass over all nodes and open tasks;
+ * nothing is shared with the live objects.
+ */
 import type { Instant } from '../../protocol/units.ts'
 import type { ClusterImage } from '../ports/twin.ts'
 import { byQueueOrder } from '../scheduler/queue.ts'

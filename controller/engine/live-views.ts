@@ -25,7 +25,10 @@ import { overOf, planConfig, planNodeConfig } from './what-if/impact.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
 import type { ClusterTotals, RecoveryView, TaskCounts, Views, WaitCounts } from './views.ts'
 
-/** @param areHeartbeatsElided heartbeats that change nothing are not sent: between faults a node that is up is heard at every instant */
+/**
+ * @param areHeartbeatsElided heartbeats that change nothing are not sent: between faults a node that is up is
+ *   heard at every instant
+ */
 export function createViews(
   engine: Engine,
   clock: Clock,

@@ -1,6 +1,6 @@
 /**
- * The cluster as the engine changes it: the domain's read-only types made writable, with the engine's own bookkeeping. Nothing outside
- * `engine/` imports this file (import rule `live-state-only-in-engine`).
+ * The cluster as the engine changes it: the domain's read-only types made writable, with the engine's own
+ * bookkeeping. Nothing outside `engine/` imports this file (import rule `live-state-only-in-engine`).
  */
 import type { CancelTimer } from '../ports/clock.ts'
 import type { Boot } from '../../protocol/messages.ts'
@@ -40,9 +40,15 @@ export interface LiveTask extends Mutable<Task> {
   computeUs: Microseconds
   /** Since when it has been wanting the GPU without being resident; null while it is not. */
   awayFrom: Instant | null
-  /** Of a lease: whether its client said last that it wants the GPU; null while it has said nothing. The node knows less. */
+  /**
+   * Of a lease: whether its client said last that it wants the GPU; null while it has said nothing. The node
+   * knows less.
+   */
   clientWants: boolean | null
-  /** Attempts that were given up before their node said how they ended; the oldest first, at most `MAX_GIVEN_UP`. */
+  /**
+   * Attempts that were given up before their node said how they ended; the oldest first, at most
+   * `MAX_GIVEN_UP`.
+   */
   givenUp: readonly GivenUp[]
   /** Its latest event: the cause of what follows from it. */
   lastEventSeq: number | null
@@ -77,17 +83,25 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   isSentAway: boolean
   /** It returns, or has returned last, although nothing had asked for it: its idle clock goes on. */
   isEager: boolean
-  /** Its last start, or swap-in that something had asked for: it counts as idle from then on at the earliest. */
+  /**
+   * Its last start, or swap-in that something had asked for: it counts as idle from then on at the earliest.
+   */
   idleFrom: Instant
   /** A stop was ordered, the node's word is awaited: what becomes of the task then. */
   stopping: Stopping | null
   /** The message that said that it runs: absence counts in later snapshots only (R6). Null until then. */
   confirmed: { readonly bootCounter: number; readonly seq: number } | null
-  /** Its server has lost its state: what it says about this attempt counts for nothing, unless it says that it is there (R6). */
+  /**
+   * Its server has lost its state: what it says about this attempt counts for nothing, unless it says that it
+   * is there (R6).
+   */
   isInDoubt: boolean
   /** The node has not acknowledged the noswap value that it is accounted under. */
   isNoswapUntold: boolean
-  /** An allocation that the server holds: the task would take `mib` per GPU. Not answered yet, or granted for its return. */
+  /**
+   * An allocation that the server holds: the task would take `mib` per GPU. Not answered yet, or granted for
+   * its return.
+   */
   heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
 }
 
@@ -101,7 +115,10 @@ export interface Stopping {
   readonly code?: EndCode
   /** What an earlier attempt returned, whose result ends the task (R8). */
   readonly exitCode?: number | null
-  /** When it was ordered, and what the task gets from then on. Absent in records that are older than the fields: it has no grace. */
+  /**
+   * When it was ordered, and what the task gets from then on. Absent in records that are older than the
+   * fields: it has no grace.
+   */
   readonly since?: Instant
   readonly graceMs?: DurationMs
 }
@@ -120,7 +137,10 @@ export interface EntryHold {
   readonly hold: Hold
 }
 
-/** All that a look at an entry depends on, whether it owns its bytes included: as long as it stays, the answer does. */
+/**
+ * All that a look at an entry depends on, whether it owns its bytes included: as long as it stays, the answer
+ * does.
+ */
 export interface VainLook {
   readonly bookChanges: number
   readonly hostUsedMib: Mib
@@ -175,9 +195,15 @@ export interface LiveNode extends Mutable<Node> {
   word: NodeWord
   /** What commands to it rely on, kept by `wire/`; null until that has heard from it. */
   sentWord: SentWord | null
-  /** Attempts that its last snapshot named and that the store does not know: stopped when the next one names them too. */
+  /**
+   * Attempts that its last snapshot named and that the store does not know: stopped when the next one names
+   * them too.
+   */
   unknown: readonly UnknownAttempt[]
-  /** Attempts that its last snapshot named and that are no task's current one, as keys: they count towards `maxAttempts`. */
+  /**
+   * Attempts that its last snapshot named and that are no task's current one, as keys: they count towards
+   * `maxAttempts`.
+   */
   otherAttempts: readonly string[]
   /** What its last snapshot named while placements were paused: what it lacked is settled afterwards. */
   deferred: DeferredSnapshot | null
@@ -200,7 +226,10 @@ export interface LiveNode extends Mutable<Node> {
   /** When its queue is looked at again for time's sake alone. */
   wakeAt: Instant | null
   cancelWake: CancelTimer | null
-  /** Runs when a task that is swapped out there has been out for long enough to return eagerly; null when none is going to. */
+  /**
+   * Runs when a task that is swapped out there has been out for long enough to return eagerly; null when none
+   * is going to.
+   */
   cancelEager: CancelTimer | null
   isDirty: boolean
 }

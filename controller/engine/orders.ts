@@ -1,4 +1,7 @@
-/** Effects that may have to be ordered again: after a restart nobody knows which commands have left, and the node recognises duplicates (R7). */
+/**
+ * Effects that may have to be ordered again: after a restart nobody knows which commands have left, and the
+ * node recognises duplicates (R7).
+ */
 import type { Effect, StartEffect, StopEffect } from '../domain/effect.ts'
 import type { Policy } from '../domain/config.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -51,7 +54,10 @@ export function outstandingOrders(placement: LivePlacement, policy: Policy): Eff
   return orders
 }
 
-/** Is this still what the controller wants of the attempt that it believes in? A command that is not is given up. */
+/**
+ * Is this still what the controller wants of the attempt that it believes in? A command that is not is given
+ * up.
+ */
 export function isWanted(effect: Effect, placement: LivePlacement | null | undefined): boolean {
   if (
     placement === null ||

@@ -1,4 +1,7 @@
-/** A controller starts: the cluster as the store has it. Nodes count as silent until their first word; their snapshot then settles the rest. */
+/**
+ * A controller starts: the cluster as the store has it. Nodes count as silent until their first word; their
+ * snapshot then settles the rest.
+ */
 import type { Instant } from '../../protocol/units.ts'
 import { StoreFault } from '../ports/store.ts'
 import type { StoredState, TaskRecord } from '../ports/store.ts'

@@ -1,6 +1,6 @@
 /**
- * Every transition of a task, each exactly one event (semantics 3). They keep books, meters, indexes and records in step; whether a
- * transition is right is decided by their callers.
+ * Every transition of a task, each exactly one event (semantics 3). They keep books, meters, indexes and
+ * records in step; whether a transition is right is decided by their callers.
  */
 import type { Instant, Mib, NoSwap } from '../../protocol/units.ts'
 import type { TaskEnd } from '../domain/end-reason.ts'
@@ -101,7 +101,10 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   noteStarted(c, placement, now)
 }
 
-/** assigned or running → pending again: the node refused it, never saw it, or is lost and the task may be requeued. */
+/**
+ * assigned or running → pending again: the node refused it, never saw it, or is lost and the task may be
+ * requeued.
+ */
 export function returnToPending(
   c: Cluster,
   placement: LivePlacement,
@@ -247,7 +250,10 @@ export function setResidency(
   else if (to === 'swapped_out') askForReturnGrown(c, placement, now)
 }
 
-/** With an allocation held it does not stay away: it returns with what it asked for if that can ever be resident (semantics 1, "growth"). */
+/**
+ * With an allocation held it does not stay away: it returns with what it asked for if that can ever be
+ * resident (semantics 1, "growth").
+ */
 function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): void {
   const { heldGrowth, demandMib } = placement
   if (heldGrowth === null) return

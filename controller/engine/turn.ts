@@ -1,4 +1,7 @@
-/** What has happened since the last commit: it goes down as one batch, and only then do its messages leave and its answers go out (R1). */
+/**
+ * What has happened since the last commit: it goes down as one batch, and only then do its messages leave and
+ * its answers go out (R1).
+ */
 import type { Instant } from '../../protocol/units.ts'
 import type { Event, EventData, EventKind } from '../domain/event.ts'
 import type { Decision } from '../domain/decision.ts'

@@ -1,4 +1,7 @@
-/** What can be read of the live cluster, without a copy: the objects are read-only and change after the call returns. */
+/**
+ * What can be read of the live cluster, without a copy: the objects are read-only and change after the call
+ * returns.
+ */
 import type { Instant, Mib, Microseconds } from '../../protocol/units.ts'
 import type { Config, ConfigFields } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
@@ -81,7 +84,10 @@ export interface Views {
   config(): Config
   nodes(): Iterable<Node>
   node(id: string): Node | undefined
-  /** When the node was heard last. A simulated node that is up is heard now where its heartbeats are not sent one by one. */
+  /**
+   * When the node was heard last. A simulated node that is up is heard now where its heartbeats are not sent
+   * one by one.
+   */
   lastHeardAt(node: Node): Instant
   groups(): Iterable<Group>
   group(id: string): Group | undefined
@@ -96,7 +102,9 @@ export interface Views {
   /** How many tasks are being stopped now. */
   stoppingCount(): number
   totals(): ClusterTotals
-  /** Jain's index of the swap-outs decided since the controller started; null before the first (semantics 7). */
+  /**
+   * Jain's index of the swap-outs decided since the controller started; null before the first (semantics 7).
+   */
   swapJain(): number | null
   /** Of the newest event; 0 before the first. It may not be durable yet. */
   lastEventSeq(): number
@@ -108,16 +116,25 @@ export interface Views {
   explain(task: Task): WaitExplanation | null
   /** The same in full, with every node's verdict and what would place it: a pass over its pool. */
   explainFully(task: Task): FullExplanation
-  /** What a change of the configuration would do; nothing is changed by asking. Refused as the change itself would be. */
+  /**
+   * What a change of the configuration would do; nothing is changed by asking. Refused as the change itself
+   * would be.
+   */
   planConfig(change: Partial<ConfigFields>): Answer<Planned<Config>>
   planNodeConfig(nodeId: string, change: NodeConfigChange): Answer<Planned<Node>>
-  /** Where a task would go if it were submitted now. Nothing is kept of the question. Refused as the submission would be. */
+  /**
+   * Where a task would go if it were submitted now. Nothing is kept of the question. Refused as the
+   * submission would be.
+   */
   predict(request: TaskRequest): Answer<Prediction>
   /** What a change of the group's members would do; null: that it is deleted. */
   previewGroup(id: string, nodeIds: readonly string[] | null): GroupPreview
   /** What is promised, or resident, beyond what is allowed, over all GPUs: a pass over them. */
   over(): Over
-  /** The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics 6). */
+  /**
+   * The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics
+   * 6).
+   */
   clusterCounters(): Counters
   nodeCounters(node: Node): Counters
   gpuCounters(gpu: Gpu): Counters

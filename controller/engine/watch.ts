@@ -1,4 +1,7 @@
-/** Who watches an engine sees what comes to it other than through its commands and ports: a recording notes it, a repetition decides when. */
+/**
+ * Who watches an engine sees what comes to it other than through its commands and ports: a recording notes
+ * it, a repetition decides when.
+ */
 import type { StoredState } from '../ports/store.ts'
 import type { AccessTurn } from './commands/access-book.ts'
 

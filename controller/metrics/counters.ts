@@ -1,8 +1,9 @@
 import type { Microseconds } from '../../protocol/units.ts'
 
 /**
- * The growing integer counters of semantics 6, in GPU-microseconds. demand = served + queue + swap + compute, exactly.
- * A window is the difference of two readings, a wider scope a sum; percentages come last and are never averaged.
+ * The growing integer counters of semantics 6, in GPU-microseconds. demand = served + queue + swap + compute,
+ * exactly. A window is the difference of two readings, a wider scope a sum; percentages come last and are
+ * never averaged.
  */
 export interface Counters {
   readonly demand: Microseconds

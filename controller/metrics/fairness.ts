@@ -1,9 +1,13 @@
 /**
- * How evenly swap-outs fall on comparable tasks (semantics 7): Jain's index over x_i = swap-outs of i / decisions at which i was eligible,
- * per GPU and class. Source: R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness", DEC-TR-301, 1984.
+ * How evenly swap-outs fall on comparable tasks (semantics 7): Jain's index over x_i = swap-outs of i /
+ * decisions at which i was eligible, per GPU and class. Source: R. Jain, D. Chiu, W. Hawe, "A Quantitative
+ * Measure of Fairness", DEC-TR-301, 1984.
  */
 
-/** (Σx)² / (n Σx²): 1 when all are equal, 1/n when one bears everything; null for nobody, 1 when nobody bears anything. */
+/**
+ * (Σx)² / (n Σx²): 1 when all are equal, 1/n when one bears everything; null for nobody, 1 when nobody bears
+ * anything.
+ */
 export function jainIndex(count: number, sum: number, sumOfSquares: number): number | null {
   if (count === 0) return null
   return sumOfSquares === 0 ? 1 : (sum * sum) / (count * sumOfSquares)
@@ -14,7 +18,9 @@ interface Tally {
   swapped: number
 }
 
-/** One GPU and class. Tasks that have gone are folded into sums, so memory follows the tasks that are there. */
+/**
+ * One GPU and class. Tasks that have gone are folded into sums, so memory follows the tasks that are there.
+ */
 class ClassBook {
   readonly #tallies = new Map<string, Tally>()
   #count = 0

@@ -1,6 +1,7 @@
 /**
- * The growing counters of one GPU, and how an instant's demand is split (semantics 6). `settle` is called before anything changes on the
- * GPU, so that between two calls everything is constant; integer microseconds, no remainder is lost.
+ * The growing counters of one GPU, and how an instant's demand is split (semantics 6). `settle` is called
+ * before anything changes on the GPU, so that between two calls everything is constant; integer microseconds,
+ * no remainder is lost.
  */
 import { insertAt, removeAt } from '../domain/list-edit.ts'
 import type { Instant, Microseconds } from '../../protocol/units.ts'
@@ -18,7 +19,10 @@ export interface GpuMeter {
   readonly sharers: Sharer[]
   /** How many placed tasks want the GPU but are not resident. */
   awayCount: number
-  /** What its sharers were served, together: as long as anybody shares it, all of the time, so that this is how long it was busy too. */
+  /**
+   * What its sharers were served, together: as long as anybody shares it, all of the time, so that this is
+   * how long it was busy too.
+   */
   servedUs: Microseconds
   swapUs: Microseconds
   computeUs: Microseconds
@@ -29,8 +33,8 @@ export function newGpuMeter(now: Instant): GpuMeter {
 }
 
 /**
- * Counts the time since the last call: each of k sharers is served dt / k, the remainder going to the first in order of submission; the
- * rest of its demand is `compute`. Those away count as `swap`.
+ * Counts the time since the last call: each of k sharers is served dt / k, the remainder going to the first
+ * in order of submission; the rest of its demand is `compute`. Those away count as `swap`.
  */
 export function settle(meter: GpuMeter, now: Instant): void {
   const us = (now - meter.settledAt) * 1000

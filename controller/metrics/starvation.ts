@@ -1,4 +1,6 @@
-/** Utilization and starvation as percentages of a window (semantics 6; `docs/glossary.md` has the formulas). */
+/**
+ * Utilization and starvation as percentages of a window (semantics 6; `docs/glossary.md` has the formulas).
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Counters } from './counters.ts'
 

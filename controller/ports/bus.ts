@@ -1,7 +1,10 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 
-/** Why a request got no answer. `disconnected`: nobody knows whether it arrived. `unsendable`: it is too large, or too much waits to be sent. */
+/**
+ * Why a request got no answer. `disconnected`: nobody knows whether it arrived. `unsendable`: it is too
+ * large, or too much waits to be sent.
+ */
 export type NoAnswer = 'timeout' | 'no_responder' | 'disconnected' | 'unsendable'
 export type RequestOutcome =
   | { readonly answered: true; readonly answer: Envelope }
@@ -12,9 +15,10 @@ export type Reply = (answer: Envelope) => void
 export type Handler = (message: Envelope, subject: string, reply: Reply) => void
 
 /**
- * Messages between controller and GPU servers. Callbacks, not promises: in virtual time nothing may depend on the microtask queue.
- * Delivery is at most once; whoever must arrive retries with the same message id (protocol principle 2).
- * Subjects follow NATS: tokens separated by dots, `*` matches one token in a subscription.
+ * Messages between controller and GPU servers. Callbacks, not promises: in virtual time nothing may depend on
+ * the microtask queue. Delivery is at most once; whoever must arrive retries with the same message id
+ * (protocol principle 2). Subjects follow NATS: tokens separated by dots, `*` matches one token in a
+ * subscription.
  */
 export interface Bus {
   publish(subject: string, message: Envelope): void
@@ -27,8 +31,8 @@ export interface Bus {
   /** @returns a function that ends the subscription. */
   subscribe(pattern: string, handler: Handler): () => void
   /**
-   * Tells when the connection to the broker is lost and when it holds again; one that is away is told as such after the call. Left out: it is
-   * never away.
+   * Tells when the connection to the broker is lost and when it holds again; one that is away is told as such
+   * after the call. Left out: it is never away.
    * @returns a function that ends it.
    */
   onConnection?(listener: (isConnected: boolean) => void): () => void

@@ -4,19 +4,26 @@ import type { Instant } from '../../protocol/units.ts'
 export type CancelTimer = () => void
 
 /**
- * Time, as the controller and the GPU-server core see it. The system clock and the simulator's virtual clock implement it.
- * Within one instant the ranks run in order, and a lower rank that became due meanwhile runs first.
+ * Time, as the controller and the GPU-server core see it. The system clock and the simulator's virtual clock
+ * implement it. Within one instant the ranks run in order, and a lower rank that became due meanwhile runs
+ * first.
  */
 export interface Clock {
   /** The current instant, whole milliseconds; never falls. */
   now(): Instant
-  /** Runs `fn` once at `instant` (at once, but never inside this call, if that is past). Lower `rank` runs first within an instant. */
+  /**
+   * Runs `fn` once at `instant` (at once, but never inside this call, if that is past). Lower `rank` runs
+   * first within an instant.
+   */
   at(instant: Instant, fn: () => void, rank?: TimerRank): CancelTimer
   /** Like `at` for the current instant, without a way back. */
   soon(fn: () => void, rank: TimerRank): void
 }
 
-/** A timer that waits, as who keeps the clock knows it: of those for the same instant and rank the one with the lower number runs first. */
+/**
+ * A timer that waits, as who keeps the clock knows it: of those for the same instant and rank the one with
+ * the lower number runs first.
+ */
 export interface TimerMark {
   readonly due: Instant
   readonly rank: TimerRank

@@ -1,4 +1,7 @@
-/** Somebody else who says who a person is: an OpenID Connect provider (OpenID Connect Core 1.0, authorization code flow with PKCE). */
+/**
+ * Somebody else who says who a person is: an OpenID Connect provider (OpenID Connect Core 1.0, authorization
+ * code flow with PKCE).
+ */
 
 /** What has to be remembered from the redirect to the provider until the browser comes back. */
 export interface SignInChecks {
@@ -23,11 +26,12 @@ export interface IdentityProvider {
   /** Where to send the browser. Rejects with ProviderFault when the provider does not say how it is asked. */
   begin(): Promise<{ readonly url: string; readonly checks: SignInChecks }>
   /**
-   * Reads UserInfo (OpenID Connect Core 1.0, 5.3) when the ID token lacks one of `needed`: by 5.4 a provider need not put claims into the token.
+   * Reads UserInfo (OpenID Connect Core 1.0, 5.3) when the ID token lacks one of `needed`: by 5.4 a provider
+   * need not put claims into the token.
    * @param query of the request with which the browser came back
-   * @param needed paths of claims, as `claimAt` reads them
-   * Rejects with ProviderFault: `denied` when the person or the provider said no or what came back is not what was asked for, `unreachable`
-   * when the provider could not be asked.
+   * @param needed paths of claims, as `claimAt` reads them Rejects with ProviderFault: `denied` when the
+   *   person or the provider said no or what came back is not what was asked for, `unreachable` when the
+   *   provider could not be asked.
    */
   finish(query: URLSearchParams, checks: SignInChecks, needed: readonly string[]): Promise<SignedIn>
 }

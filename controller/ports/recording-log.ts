@@ -1,4 +1,7 @@
-/** What a controller was told and what it decided from that, entry by entry, to be decided again (docs/recording.md). */
+/**
+ * What a controller was told and what it decided from that, entry by entry, to be decided again
+ * (docs/recording.md).
+ */
 import type { StoreKind } from '../domain/store-kind.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -54,7 +57,10 @@ export type InputEntry =
   | (Taken & { readonly k: 'broker'; readonly isConnected: boolean })
   /** A call of engine/commands/commands.ts, without its answer. */
   | (Taken & { readonly k: 'command'; readonly name: string; readonly args: readonly unknown[] })
-  /** Tokens or audit: something to store with the turn, an answer that waits for it, a wish to store it now. What it says is not recorded. */
+  /**
+   * Tokens or audit: something to store with the turn, an answer that waits for it, a wish to store it now.
+   * What it says is not recorded.
+   */
   | (Taken & { readonly k: 'access'; readonly what: 'touch' | 'answer' | 'write' })
 
 /** What became of it: commit `n`. It stands before the input that led to it. */
@@ -69,7 +75,10 @@ export interface CommitEntry {
 
 export type RecordedEntry = StartEntry | InputEntry | CommitEntry
 
-/** Of checkpoints: one of another number is not understood. Grows with every change of what a controller remembers. */
+/**
+ * Of checkpoints: one of another number is not understood. Grows with every change of what a controller
+ * remembers.
+ */
 export const CHECKPOINT_FORMAT = 3
 
 /** Where a recording goes on whose earlier files have made room: all that the controller remembered there. */
@@ -89,7 +98,10 @@ export interface Checkpoint {
   readonly pending: readonly CommitEntry[]
 }
 
-/** Where entries go. Never throws and never waits: one that cannot keep up or fails says so elsewhere, and takes nothing more. */
+/**
+ * Where entries go. Never throws and never waits: one that cannot keep up or fails says so elsewhere, and
+ * takes nothing more.
+ */
 export interface RecordingLog {
   /** It takes entries; once false it stays so. */
   readonly isOpen: boolean

@@ -1,6 +1,6 @@
 /**
- * What the controller asks of a simulator that it does not know: runs and sweeps of scenarios, the library they come from. Whoever puts the process together
- * fills it; runs happen outside the controller's thread.
+ * What the controller asks of a simulator that it does not know: runs and sweeps of scenarios, the library
+ * they come from. Whoever puts the process together fills it; runs happen outside the controller's thread.
  */
 import type { Role } from '../domain/role.ts'
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
@@ -121,7 +121,10 @@ export interface LibraryEntry {
   readonly description: string | null
   /** The folder it stands in: what it is for; null: none. */
   readonly purpose: string | null
-  /** Why a run of it to its end is refused; null: it may be run. A session or a shorter run of it may be possible. */
+  /**
+   * Why a run of it to its end is refused; null: it may be run. A session or a shorter run of it may be
+   * possible.
+   */
   readonly tooLargeBecause: string | null
   /** Somebody has stored it here. */
   readonly isOwn: boolean
@@ -141,7 +144,10 @@ export type RunResidencyKind = (typeof RESIDENCY_KINDS)[number]
 
 /** Who was on which GPU when, and where his bytes were: bars of a Gantt chart, bounded in number. */
 export interface RunResidency {
-  /** Names of the GPUs that are shown, `node / index`, in the order of the scenario; of a large fleet the first ones. */
+  /**
+   * Names of the GPUs that are shown, `node / index`, in the order of the scenario; of a large fleet the
+   * first ones.
+   */
   readonly gpus: readonly string[]
   /** How many there are in all. */
   readonly gpuCount: number
@@ -165,7 +171,9 @@ export interface RunResidency {
 
 /** Which run of a sweep. */
 export interface SweptRunKey {
-  /** Of the fields beside the percentage: `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty for none. */
+  /**
+   * Of the fields beside the percentage: `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty for none.
+   */
   readonly settings: string
   readonly overcommitPercent: Percent
   readonly seed: number
@@ -372,7 +380,10 @@ export interface Simulation {
   control(id: string, command: SessionCommand): Promise<Outcome<SessionView>>
   /** Another session that goes on from where this one is, or was when that snapshot was made. */
   fork(id: string, snapshot: string | null, by: string | null): Promise<Outcome<SimulationRecord>>
-  /** @param fault as an entry of `faults` in a scenario, without its `at`: it begins now. Answers all there are. */
+  /**
+   * @param fault as an entry of `faults` in a scenario, without its `at`: it begins now. Answers all there
+   *   are.
+   */
   injectFault(
     id: string,
     fault: Readonly<Record<string, unknown>>,
@@ -405,13 +416,19 @@ export interface Simulation {
   report(id: string): Promise<object | null>
   /** The same of a sweep, as text: byte for byte the `result.json` of `headroom sim sweep --out`. */
   sweepReport(id: string): Promise<string | null>
-  /** The result of a sweep, byte for byte as `runs.csv` and `report.html` of `headroom sim sweep --out`. Null: there is none (yet). */
+  /**
+   * The result of a sweep, byte for byte as `runs.csv` and `report.html` of `headroom sim sweep --out`. Null:
+   * there is none (yet).
+   */
   sweepFile(id: string, format: SweepFileFormat): Promise<Outcome<string | null>>
   /** Of a run, or of that run of a sweep. Null: there is none (yet), or it was not kept. */
   series(id: string, run: SweptRunKey | null): Promise<SimulationSeries | null>
   /** Of a run, or of that run of a sweep. Null: there is none (yet), or it was not kept. */
   residency(id: string, run: SweptRunKey | null): Promise<RunResidency | null>
-  /** One that is not over is cancelled and stays in the list; one that is over goes with its results. Undefined: there is none of that id. */
+  /**
+   * One that is not over is cancelled and stays in the list; one that is over goes with its results.
+   * Undefined: there is none of that id.
+   */
   remove(id: string, reason: string): Promise<SimulationRecord | undefined>
   /** Takes a trace, or turns what was sent into one. */
   storeTrace(upload: TraceUpload): Promise<Outcome<TraceEntry>>

@@ -20,7 +20,10 @@ import type { QuarantinedAttempt } from '../domain/quarantine.ts'
 import type { StartTrouble } from '../domain/start-refusal.ts'
 import type { Residency, TaskState } from '../domain/task.ts'
 
-/** A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch (live). */
+/**
+ * A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch
+ * (live).
+ */
 export interface TaskRecord {
   readonly id: string
   readonly seq: number
@@ -52,7 +55,10 @@ export interface TaskRecord {
   readonly endCode?: EndCode | null
   readonly endReason: string | null
   readonly swapOuts: number
-  /** The node of its last attempt; null when it was never placed. Absent in records of ended tasks that are older than the field. */
+  /**
+   * The node of its last attempt; null when it was never placed. Absent in records of ended tasks that are
+   * older than the field.
+   */
   readonly lastNodeId?: string | null
   /** Attempts whose result may still arrive (R8). Absent: there are none. */
   readonly givenUp?: readonly {
@@ -112,13 +118,25 @@ export interface PlacementRecord {
   readonly isEager?: boolean
   /** It counts as idle from then on at the earliest. Absent: since `residentSince`. */
   readonly idleFrom?: Instant
-  /** Since when its bytes are away; null while they are not. Absent in records that are older than the field: since the restart, if they are. */
+  /**
+   * Since when its bytes are away; null while they are not. Absent in records that are older than the field:
+   * since the restart, if they are.
+   */
   readonly outSince?: Instant | null
-  /** Since when it asks to return; null while it does not. Absent in records that are older than the field: it asks from the restart on. */
+  /**
+   * Since when it asks to return; null while it does not. Absent in records that are older than the field: it
+   * asks from the restart on.
+   */
   readonly askedAt?: Instant | null
-  /** After a failed swap it is no victim before this instant. Absent in records that are older than the field: 0. */
+  /**
+   * After a failed swap it is no victim before this instant. Absent in records that are older than the field:
+   * 0.
+   */
   readonly backOffUntil?: Instant
-  /** Per GPU held, same order: its mark in that GPU's round (swap/rounds.ts); null when it was never a victim there. */
+  /**
+   * Per GPU held, same order: its mark in that GPU's round (swap/rounds.ts); null when it was never a victim
+   * there.
+   */
   readonly marks: readonly ({ readonly round: number; readonly lastSwapOut: number | null } | null)[]
 }
 
@@ -194,7 +212,10 @@ export interface TokenRecord {
   readonly lastUsedAt: Instant | null
 }
 
-/** How long an entry is kept beside others: changes of settings and rights are not pushed out by submissions, nor by refusals. */
+/**
+ * How long an entry is kept beside others: changes of settings and rights are not pushed out by submissions,
+ * nor by refusals.
+ */
 export type AuditKind = 'control' | 'work' | 'refusal'
 
 /** Who asked for what, and whether it was let in. */
@@ -255,8 +276,8 @@ export interface Marks {
 }
 
 /**
- * How far the history of a store reaches. It is kept outside of the store as well (a file, the GPU servers), so that a store which went
- * back in time is noticed (docs/decisions/0079).
+ * How far the history of a store reaches. It is kept outside of the store as well (a file, the GPU servers),
+ * so that a store which went back in time is noticed (docs/decisions/0079).
  */
 export interface StoreMark {
   /** Of the controller that wrote last. */
@@ -299,7 +320,9 @@ export interface Batch {
   readonly access: AccessRecords | null
   /** null: none was added. */
   readonly submissionKeys: SubmissionKeyRecords | null
-  /** The store is complete again, or an administrator has ended the recovery: `recovery` is null from now on. */
+  /**
+   * The store is complete again, or an administrator has ended the recovery: `recovery` is null from now on.
+   */
   readonly endsRecovery: boolean
   readonly marks: Marks
 }
@@ -348,7 +371,10 @@ export const NO_HISTORY: Pick<StoredState, 'mark' | 'recovery' | 'epochs'> = {
   epochs: [],
 }
 
-/** A page of final tasks, newest submission first unless told otherwise; `beforeSeq` and `afterSeq` are exclusive, null bounds nothing. */
+/**
+ * A page of final tasks, newest submission first unless told otherwise; `beforeSeq` and `afterSeq` are
+ * exclusive, null bounds nothing.
+ */
 export interface FinishedQuery {
   readonly states: readonly TaskState[]
   readonly owner: string | null
@@ -375,13 +401,16 @@ export interface AuditQuery {
   readonly limit: number
 }
 
-/** A page of events, oldest first unless told otherwise. Both seqs are exclusive; what is null or left out bounds nothing. */
+/**
+ * A page of events, oldest first unless told otherwise. Both seqs are exclusive; what is null or left out
+ * bounds nothing.
+ */
 export interface EventQuery extends EventFilter {
   readonly afterSeq: number
   readonly beforeSeq?: number | null
   /**
-   * From this instant on, and up to before that one. They are found by halving, which takes instants for rising: after a clock was
-   * set back between two starts, some of that hour may be missed.
+   * From this instant on, and up to before that one. They are found by halving, which takes instants for
+   * rising: after a clock was set back between two starts, some of that hour may be missed.
    */
   readonly fromAt?: Instant | null
   readonly untilAt?: Instant | null
@@ -389,13 +418,19 @@ export interface EventQuery extends EventFilter {
   readonly limit: number
 }
 
-/** Which events are kept: from `firstSeq` on. Without any it is one more than `lastSeq`, the last there ever was. */
+/**
+ * Which events are kept: from `firstSeq` on. Without any it is one more than `lastSeq`, the last there ever
+ * was.
+ */
 export interface EventRange {
   readonly firstSeq: number
   readonly lastSeq: number
 }
 
-/** A page of decisions. `afterNumber`: oldest first, above it; else newest first, below `beforeNumber` (null: from the newest). */
+/**
+ * A page of decisions. `afterNumber`: oldest first, above it; else newest first, below `beforeNumber` (null:
+ * from the newest).
+ */
 export interface DecisionQuery {
   readonly afterNumber: number | null
   readonly beforeNumber: number | null
@@ -413,14 +448,19 @@ export interface RevisionQuery {
 }
 
 /**
- * Durable state. One contract suite (test/contract/store.test.ts) runs against every implementation.
- * Faults: `load` and `commit` throw or reject with StoreFault; after a failed commit the store accepts nothing more (R10).
+ * Durable state. One contract suite (test/contract/store.test.ts) runs against every implementation. Faults:
+ * `load` and `commit` throw or reject with StoreFault; after a failed commit the store accepts nothing more
+ * (R10).
  */
 export interface Store {
   load(): Promise<StoredState>
-  /** It keeps no tasks and nodes, so that nobody has to make records of them (a simulation without crashes). */
+  /**
+   * It keeps no tasks and nodes, so that nobody has to make records of them (a simulation without crashes).
+   */
   readonly isForgetful?: boolean
-  /** It keeps decisions, a bounded number of them; a store that does not saves the engine writing them down. */
+  /**
+   * It keeps decisions, a bounded number of them; a store that does not saves the engine writing them down.
+   */
   readonly keepsDecisions?: boolean
   /**
    * Makes the batch durable, whole or not at all. `undefined` says that it is durable already (memory store);
@@ -443,7 +483,10 @@ export interface StoreReads {
   configRevisions(query: RevisionQuery): Promise<readonly ConfigRecord[]>
 }
 
-/** The disk said no: full, I/O error, locked by another controller, corrupt. The message is one line for people. */
+/**
+ * The disk said no: full, I/O error, locked by another controller, corrupt. The message is one line for
+ * people.
+ */
 export class StoreFault extends Error {
   override readonly name = 'StoreFault'
 }

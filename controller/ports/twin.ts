@@ -1,4 +1,7 @@
-/** The cluster as a simulation may go on from it: what the controller hands over, and what it can be told by whoever simulates. */
+/**
+ * The cluster as a simulation may go on from it: what the controller hands over, and what it can be told by
+ * whoever simulates.
+ */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
@@ -111,7 +114,10 @@ export interface MetricChange {
   readonly before: number
   readonly after: number
   readonly difference: { readonly p10: number; readonly p50: number; readonly p90: number }
-  /** Share of the pairs whose difference has the sign of the median, 0 to 1; of a median of 0 the share of pairs that are equal. */
+  /**
+   * Share of the pairs whose difference has the sign of the median, 0 to 1; of a median of 0 the share of
+   * pairs that are equal.
+   */
   readonly agreement: number
   readonly verdict: 'rises' | 'falls' | 'stays' | 'unclear'
 }
@@ -144,9 +150,14 @@ export interface DriftReport {
   readonly history: readonly DriftEntry[]
 }
 
-/** Somebody who can run the live state on; whoever puts the process together fills it. Runs happen outside the controller's thread. */
+/**
+ * Somebody who can run the live state on; whoever puts the process together fills it. Runs happen outside the
+ * controller's thread.
+ */
 export interface Twin {
-  /** The live state as a scenario file, in parts; what it says is of this instant, however slowly it is taken. */
+  /**
+   * The live state as a scenario file, in parts; what it says is of this instant, however slowly it is taken.
+   */
   snapshot(): Promise<Iterable<string>>
   /** At most some seconds old, or made now. @param isAnew made of the state as it is now */
   starts(isAnew?: boolean): Promise<StartForecast | NoForecast>

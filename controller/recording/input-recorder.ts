@@ -1,6 +1,6 @@
 /**
- * Notes what comes to a controller: each input with the instant at which it was taken and the random numbers drawn meanwhile. Same inputs in
- * the same order, same decisions; so while one is taken time stands still.
+ * Notes what comes to a controller: each input with the instant at which it was taken and the random numbers
+ * drawn meanwhile. Same inputs in the same order, same decisions; so while one is taken time stands still.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { AccessTurn } from '../engine/commands/access-book.ts'
@@ -20,7 +20,9 @@ import {
 } from './recorded-ports.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
-/** Who sees everything that enters a controller: a recording, or what repeats one. One for each controller. */
+/**
+ * Who sees everything that enters a controller: a recording, or what repeats one. One for each controller.
+ */
 export interface ControllerWatch extends EngineWatch {
   /** Called once, before all else. */
   begins(clock: Clock, options: Omit<StartEntry, 'k' | 'at' | 'version'>): void
@@ -37,7 +39,10 @@ export class InputRecorder implements ControllerWatch, InputSink {
   #draws: Draw[] = []
   #commits = 0
 
-  /** @param onNested an input came while another was taken, which cannot be repeated: a broken invariant, told once for each. */
+  /**
+   * @param onNested an input came while another was taken, which cannot be repeated: a broken invariant, told
+   *   once for each.
+   */
   constructor(log: RecordingLog, version: string, onNested: () => void) {
     this.#log = log
     this.#version = version

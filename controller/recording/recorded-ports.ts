@@ -13,7 +13,10 @@ export interface RecordablePorts {
   readonly store: Store
 }
 
-/** A timer is known by the instant and rank for which it was asked; of those that are alike the first runs first. */
+/**
+ * A timer is known by the instant and rank for which it was asked; of those that are alike the first runs
+ * first.
+ */
 export function recordedClock(clock: Clock, recorder: InputSink): Clock {
   return {
     now: () => recorder.now(),
@@ -63,7 +66,10 @@ export function recordedBus(bus: Bus, recorder: InputSink): Bus {
   }
 }
 
-/** Decisions are written down for the recording also where the store keeps none. What the store answers the engine tells itself. */
+/**
+ * Decisions are written down for the recording also where the store keeps none. What the store answers the
+ * engine tells itself.
+ */
 export function recordedStore(store: Store, recorder: InputSink): Store {
   return {
     ...(store.isForgetful === undefined ? {} : { isForgetful: store.isForgetful }),

@@ -1,6 +1,7 @@
 /**
- * What of an input is not written down, because nothing is decided from it and it may be nobody's business: command lines and tokens. Whether a
- * task has a command at all decides (one without is a lease), so that a mark stands in its place.
+ * What of an input is not written down, because nothing is decided from it and it may be nobody's business:
+ * command lines and tokens. Whether a task has a command at all decides (one without is a lease), so that a
+ * mark stands in its place.
  */
 import type { StoredState } from '../ports/store.ts'
 

@@ -35,11 +35,17 @@ export interface PendingFacts {
   readonly ownerLimit: { readonly placedGpus: number; readonly maxGpus: number } | null
 }
 
-/** An entry of a node's queue: a return, a growth, or a placement that owns its bytes. The figures are of the GPU where it misses most. */
+/**
+ * An entry of a node's queue: a return, a growth, or a placement that owns its bytes. The figures are of the
+ * GPU where it misses most.
+ */
 export interface EntryFacts {
   readonly entry: QueueEntry
   readonly now: Instant
-  /** `impossible`: noswap tasks and foreign memory leave too little. `covered`: what is free, on its way out or eligible suffices. */
+  /**
+   * `impossible`: noswap tasks and foreign memory leave too little. `covered`: what is free, on its way out
+   * or eligible suffices.
+   */
   readonly standing: 'impossible' | 'not_covered' | 'covered'
   /** A growth that would promise more host memory than there is. */
   readonly lacksHostMemory: boolean

@@ -1,4 +1,7 @@
-/** Where the scheduler would put one task if it were the only one that waits: the decision itself, asked without a queue. */
+/**
+ * Where the scheduler would put one task if it were the only one that waits: the decision itself, asked
+ * without a queue.
+ */
 import type { Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { Queued } from './queue.ts'

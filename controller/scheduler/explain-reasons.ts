@@ -51,15 +51,16 @@ export interface WaitExplanation {
   /** One sentence for people, with the numbers. */
   readonly sentence: string
   /**
-   * NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null when none ever will. START_REFUSED, REQUEUE_DELAY: when
-   * it is tried again, null when not by time alone. Null for other reasons.
+   * NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null when none ever will.
+   * START_REFUSED, REQUEUE_DELAY: when it is tried again, null when not by time alone. Null for other
+   * reasons.
    */
   readonly retryAt: Instant | null
   /** Place in the pending queue, from 1; null for a placed task. */
   readonly queuePosition: number | null
   /**
-   * Entries of the node's queue that are served before it there: of a pending task that waits for a victim, on the node where it comes nearest.
-   * Null: it waits for VRAM of no node.
+   * Entries of the node's queue that are served before it there: of a pending task that waits for a victim,
+   * on the node where it comes nearest. Null: it waits for VRAM of no node.
    */
   readonly servedBefore: number | null
 }

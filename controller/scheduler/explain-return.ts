@@ -1,4 +1,7 @@
-/** Why a placed task waits: for its node to start it, or in the node's queue for its bytes (semantics 5, "Return"). */
+/**
+ * Why a placed task waits: for its node to start it, or in the node's queue for its bytes (semantics 5,
+ * "Return").
+ */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Node } from '../domain/node.ts'
 import type { EntryKind, Placement } from '../domain/task.ts'
@@ -24,7 +27,10 @@ interface EntryDetail extends ReasonDetail {
   readonly reason: EntryReason
 }
 
-/** A swapped-out task that wants the GPU, a growth, or a pending task that owns bytes while victims leave for it. */
+/**
+ * A swapped-out task that wants the GPU, a growth, or a pending task that owns bytes while victims leave for
+ * it.
+ */
 export function explainReturn(facts: EntryFacts): WaitExplanation {
   const [primary, ...secondary] = reasonsOf(facts)
   const isVictimMissing = [primary, ...secondary].some(({ reason }) => reason === 'NO_ELIGIBLE_VICTIM')
@@ -65,7 +71,8 @@ function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
   const { entry, standing, needMib } = facts
   const isShort = standing === 'not_covered'
   const isForNoswap = (entry.task.placement?.noswap ?? entry.task.spec.noswap) === 1
-  // The bytes stay with entries that owned them before: nobody has to leave for this one, those have to be done.
+  // The bytes stay with entries that owned them before: nobody has to leave for this one, those have to be
+  // done.
   const isKeptAway = isShort && facts.reachMib + facts.keptMib >= needMib
   const details: EntryDetail[] = []
   const add = (reason: EntryReason, haveMib: Mib) =>

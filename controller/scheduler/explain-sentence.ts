@@ -1,4 +1,7 @@
-/** Why a pending task waits as one sentence for people, with the numbers; and the words that other explanations share. */
+/**
+ * Why a pending task waits as one sentence for people, with the numbers; and the words that other
+ * explanations share.
+ */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Gpu } from '../domain/node.ts'
 import type { Placement, Task } from '../domain/task.ts'

@@ -1,6 +1,7 @@
 /**
- * What keeps a demand out of each node of a pool. Every rule of `feasible.ts` is looked at by itself, so that a node can name several
- * reasons; a node with none takes the demand, holds and refusals aside. One pass over the pool's GPUs, on demand only.
+ * What keeps a demand out of each node of a pool. Every rule of `feasible.ts` is looked at by itself, so that
+ * a node can name several reasons; a node with none takes the demand, holds and refusals aside. One pass over
+ * the pool's GPUs, on demand only.
  */
 import type { Mib, NoSwap } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
@@ -38,8 +39,8 @@ export interface Survey {
   readonly nodeCount: number
   readonly tallies: Tallies
   /**
-   * The latest of the nodes' first reasons: when the nodes that fall at each reason are taken away in order, the last of them fall here.
-   * Null when none falls.
+   * The latest of the nodes' first reasons: when the nodes that fall at each reason are taken away in order,
+   * the last of them fall here. Null when none falls.
    */
   readonly latest: WaitReason | null
   /** Nodes that nothing keeps it out of. */
@@ -72,7 +73,9 @@ export function rankOf(reason: WaitReason): number {
   return WAIT_REASONS.indexOf(reason)
 }
 
-/** What keeps a demand out of one node after another, in order of precedence; none when the rules let it in. */
+/**
+ * What keeps a demand out of one node after another, in order of precedence; none when the rules let it in.
+ */
 export function createSurveyor(request: Request): (node: Node) => readonly Found[] {
   const rules = rulesFor(request)
   const scratch: Scratch = { roomsMib: rules.map(() => []), jointMib: [] }
@@ -102,7 +105,10 @@ interface Scratch {
   readonly jointMib: Mib[]
 }
 
-/** In the order of precedence. Victims, exclusive tasks in the way and holds are looked at only where these leave enough GPUs. */
+/**
+ * In the order of precedence. Victims, exclusive tasks in the way and holds are looked at only where these
+ * leave enough GPUs.
+ */
 function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
   const rule = (reason: WaitReason, roomMib: (gpu: Gpu) => Mib, isSummed = false): Rule => ({
     reason,
@@ -177,7 +183,10 @@ function lookAtGpus(gpus: readonly Gpu[], rules: readonly Rule[], { roomsMib, jo
   }
 }
 
-/** The rules that fewer GPUs pass than are asked for; FRAGMENTED when each could be met, but not on so many GPUs at once. */
+/**
+ * The rules that fewer GPUs pass than are asked for; FRAGMENTED when each could be met, but not on so many
+ * GPUs at once.
+ */
 function fallenRules(
   gpus: readonly Gpu[],
   { shape, demandMib }: Request,
@@ -232,7 +241,10 @@ function occupied(
   return shape.kind === 'swappable' ? [victims] : [physical, victims]
 }
 
-/** An exclusive task needs all of a GPU: of the k where others have taken the least, what is left where they have taken most. */
+/**
+ * An exclusive task needs all of a GPU: of the k where others have taken the least, what is left where they
+ * have taken most.
+ */
 function nearestToEmpty(gpus: readonly Gpu[], k: number): Found {
   const takenMib = (gpu: Gpu) => gpu.noswapMib + gpu.swappableMib
   const nearest = gpus.toSorted((a, b) => takenMib(a) - takenMib(b) || a.index - b.index)[k - 1]

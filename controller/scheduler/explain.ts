@@ -1,9 +1,11 @@
 /**
- * Why does a task wait? Exactly one primary reason, the first that holds in the order of WAIT_REASONS, and the others (semantics 4).
+ * Why does a task wait? Exactly one primary reason, the first that holds in the order of WAIT_REASONS, and
+ * the others (semantics 4).
  *
- * A reason that each node answers for itself holds for the task when no node is left once those with it, or with an earlier one, are taken
- * away: one node that is offline or full does not hide that another lacks only a victim. What keeps it out of some nodes is a secondary
- * reason. Nothing is decided here: whether the task fits is what `schedule.ts` answers for it alone.
+ * A reason that each node answers for itself holds for the task when no node is left once those with it, or
+ * with an earlier one, are taken away: one node that is offline or full does not hide that another lacks only
+ * a victim. What keeps it out of some nodes is a secondary reason. Nothing is decided here: whether the task
+ * fits is what `schedule.ts` answers for it alone.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
@@ -73,7 +75,10 @@ function reasonOfTheTask(facts: PendingFacts, tallies: Tallies): WaitReason | nu
   return hasNoNodes ? 'NO_NODES' : null
 }
 
-/** Its owner's limit is in its way on every node: it holds unless an earlier reason keeps it out of all of them. */
+/**
+ * Its owner's limit is in its way on every node: it holds unless an earlier reason keeps it out of all of
+ * them.
+ */
 function reasonOfTheOwner(
   { ownerLimit }: PendingFacts,
   tallies: Tallies,
@@ -84,7 +89,10 @@ function reasonOfTheOwner(
   return ofNodes !== null && rankOf(ofNodes) < rankOf('OWNER_LIMIT') ? ofNodes : 'OWNER_LIMIT'
 }
 
-/** After refused or short attempts it waits wherever it would fit: that holds unless an earlier reason keeps it out of all nodes. */
+/**
+ * After refused or short attempts it waits wherever it would fit: that holds unless an earlier reason keeps
+ * it out of all nodes.
+ */
 function reasonOfThePause({ queued }: PendingFacts, tallies: Tallies, ofOthers: WaitReason): WaitReason {
   const { pause } = queued.task.trouble
   if (pause === null) return ofOthers
@@ -118,7 +126,10 @@ function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | n
   return latest
 }
 
-/** A node that the survey found nothing against, and that the scheduler does not take all the same; null when it was not asked about. */
+/**
+ * A node that the survey found nothing against, and that the scheduler does not take all the same; null when
+ * it was not asked about.
+ */
 export function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
   const { plan, queued, shape } = facts
   if (hasRefusedStart(queued.task.trouble, node.id)) return 'START_REFUSED'
@@ -144,7 +155,10 @@ function addLate(
   addObstacle(tallies, reason, { node, haveMib, needMib, nearness: haveMib ?? 0, isFirst: true })
 }
 
-/** What the node's best GPUs admit of this task, holds of tasks before it left alone; now or, unless `isNowOnly`, after a swap. */
+/**
+ * What the node's best GPUs admit of this task, holds of tasks before it left alone; now or, unless
+ * `isNowOnly`, after a swap.
+ */
 function admittedOn(node: Node, { queued, shape, policy }: PendingFacts, isNowOnly: boolean): Mib {
   const admitted = (gpu: Gpu) => {
     const now = admissibleMib(gpu, queued, shape, 'now', policy)

@@ -1,6 +1,7 @@
 /**
- * How large a demand a GPU admits. Every rule of semantics section 1 is monotone in the demand, so one number a GPU and kind of request
- * says it all; `test/property/feasible.test.ts` holds it against `admit`, case by case.
+ * How large a demand a GPU admits. Every rule of semantics section 1 is monotone in the demand, so one number
+ * a GPU and kind of request says it all; `test/property/feasible.test.ts` holds it against `admit`, case by
+ * case.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
@@ -36,13 +37,19 @@ export function largestAfterSwapMib(gpu: Gpu, kind: RequestKind, isP0: boolean, 
   return mib === NOTHING ? NOTHING : Math.min(mib, reachMib(gpu, kind, isP0))
 }
 
-/** The largest demand for which only bytes are missing, held by swappable tasks that may or may not be eligible now. */
+/**
+ * The largest demand for which only bytes are missing, held by swappable tasks that may or may not be
+ * eligible now.
+ */
 export function largestButForBytesMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
   if (kind === 'exclusive' || !mayDisplace(gpu, kind) || !hasSeat(gpu, maxTasksPerGpu)) return NOTHING
   return ruleRoomMib(gpu, kind)
 }
 
-/** The largest demand for which only free VRAM is missing, whether or not a swap could make some. An exclusive task misses an empty GPU. */
+/**
+ * The largest demand for which only free VRAM is missing, whether or not a swap could make some. An exclusive
+ * task misses an empty GPU.
+ */
 export function largestButForVramMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
   return kind === 'exclusive' || !hasSeat(gpu, maxTasksPerGpu) ? NOTHING : ruleRoomMib(gpu, kind)
 }
@@ -52,7 +59,10 @@ export function mayDisplace(gpu: Gpu, kind: RequestKind): boolean {
   return maySwapOutFor(kind === 'noswap' ? 1 : 0, gpu.overcommitPercent)
 }
 
-/** What every rule but physical free VRAM allows. A noswap task does not count towards the commit limit (specification 2.3). */
+/**
+ * What every rule but physical free VRAM allows. A noswap task does not count towards the commit limit
+ * (specification 2.3).
+ */
 function ruleRoomMib(gpu: Gpu, kind: RequestKind): Mib {
   const hostMib = hostRoomMib(gpu, kind)
   if (kind === 'noswap') return Math.min(strandRoomMib(gpu), hostMib)
@@ -60,9 +70,10 @@ function ruleRoomMib(gpu: Gpu, kind: RequestKind): Mib {
 }
 
 /**
- * How near a GPU is to admitting a demand: the demand minus this figure is what a task that waits there misses (semantics 4, reservation).
- * A swappable task misses commit room, an exclusive one all that is placed. A noswap task, which has no commit limit, misses room beside
- * the largest swappable task, and where nothing is swapped out for it, free VRAM (docs/decisions/0073).
+ * How near a GPU is to admitting a demand: the demand minus this figure is what a task that waits there
+ * misses (semantics 4, reservation). A swappable task misses commit room, an exclusive one all that is
+ * placed. A noswap task, which has no commit limit, misses room beside the largest swappable task, and where
+ * nothing is swapped out for it, free VRAM (docs/decisions/0073).
  */
 export function nearnessMib(gpu: Gpu, kind: RequestKind): Mib {
   switch (kind) {
@@ -90,13 +101,19 @@ export function besideNoswapMib(gpu: Gpu): Mib {
   return gpu.capacityMib - gpu.noswapMib
 }
 
-/** What a new request would find free in the end: the d at which short(e) equals the bytes of eligible victims. */
+/**
+ * What a new request would find free in the end: the d at which short(e) equals the bytes of eligible
+ * victims.
+ */
 export function reachMib(gpu: Gpu, kind: RequestKind, isP0: boolean): Mib {
   if (!mayDisplace(gpu, kind)) return afterMovesMib(gpu)
   return afterMovesMib(gpu) + gpu.ripeMib + (isP0 ? gpu.ripeP0Mib : 0)
 }
 
-/** C − N − S_res + everything moving out − Σ H_o: what will be free for somebody new when all that moves has left. */
+/**
+ * C − N − S_res + everything moving out − Σ H_o: what will be free for somebody new when all that moves has
+ * left.
+ */
 export function afterMovesMib(gpu: Gpu): Mib {
   let owned = 0
   for (const owner of gpu.owners) owned += owner.needMib
@@ -109,8 +126,8 @@ export function strandRoomMib(gpu: Gpu): Mib {
 }
 
 /**
- * A placement that lifts N + S above C needs host memory for all swappable tasks of the GPU at once, so that two tasks can always
- * change places. Below C nothing is needed.
+ * A placement that lifts N + S above C needs host memory for all swappable tasks of the GPU at once, so that
+ * two tasks can always change places. Below C nothing is needed.
  */
 export function hostRoomMib(gpu: Gpu, kind: RequestKind): Mib {
   const belowCapacity = gpu.capacityMib - gpu.noswapMib - gpu.swappableMib
@@ -120,8 +137,8 @@ export function hostRoomMib(gpu: Gpu, kind: RequestKind): Mib {
 }
 
 /**
- * Whether a placed task may grow by so much on each of its GPUs as far as host memory goes: the promise is counted as at admission, all its GPUs
- * together (semantics 1). A growth that promises nothing more is free.
+ * Whether a placed task may grow by so much on each of its GPUs as far as host memory goes: the promise is
+ * counted as at admission, all its GPUs together (semantics 1). A growth that promises nothing more is free.
  */
 export function hasHostRoomToGrow(gpus: readonly Gpu[], byMib: Mib, isNoswap: boolean): boolean {
   let moreMib = 0
@@ -139,7 +156,10 @@ export function hostPromiseMib(gpu: Gpu): Mib {
   return gpu.noswapMib + gpu.swappableMib > gpu.capacityMib ? gpu.swappableMib : 0
 }
 
-/** Room among `max_tasks_per_gpu` and among the attempts that the server holds, and no exclusive task in the way. */
+/**
+ * Room among `max_tasks_per_gpu` and among the attempts that the server holds, and no exclusive task in the
+ * way.
+ */
 function hasSeat(gpu: Gpu, maxTasksPerGpu: number): boolean {
   const { node } = gpu
   if (!isPlaceable(node) || !hasAttemptRoom(node) || gpu.exclusiveTask !== null) return false
@@ -160,14 +180,20 @@ export function mayRunOn(task: Task, node: Node): boolean {
   return node.allowExec || task.spec.command === null
 }
 
-/** A node that refused the task is no choice before a later snapshot (R3), or for longer (safety 3); one that may not run it never is. */
+/**
+ * A node that refused the task is no choice before a later snapshot (R3), or for longer (safety 3); one that
+ * may not run it never is.
+ */
 export function isClosedTo(task: Task, node: Node): boolean {
   return (
     !mayRunOn(task, node) || (task.refusedBy?.has(node.id) ?? false) || hasRefusedStart(task.trouble, node.id)
   )
 }
 
-/** The same, and for the rest of the cycle nodes where it was tried in vain: it waits for bytes there, and may hold or collect them. */
+/**
+ * The same, and for the rest of the cycle nodes where it was tried in vain: it waits for bytes there, and may
+ * hold or collect them.
+ */
 export function isRefusedBy(task: Task, node: Node): boolean {
   return isClosedTo(task, node) || (task.avoidedNow?.has(node) ?? false)
 }

@@ -3,7 +3,10 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { Task } from '../domain/task.ts'
 
-/** A task's class in the queue: its priority, lifted by one for each `queueAgingMs` it has waited, never above P0. */
+/**
+ * A task's class in the queue: its priority, lifted by one for each `queueAgingMs` it has waited, never above
+ * P0.
+ */
 export function queueClass(task: Task, policy: Policy, now: Instant): number {
   if (policy.queueAgingMs === null) return task.spec.priority
   return Math.max(0, task.spec.priority - Math.floor((now - task.pendingSince) / policy.queueAgingMs))

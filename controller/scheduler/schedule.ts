@@ -1,6 +1,7 @@
 /**
- * Where does a pending task go? The one decision of this folder: `nextPlacement` answers the next task to place, and its GPUs.
- * It reads indexes that the engine keeps (pools of GPUs, queues of pending tasks by shape) and changes nothing.
+ * Where does a pending task go? The one decision of this folder: `nextPlacement` answers the next task to
+ * place, and its GPUs. It reads indexes that the engine keeps (pools of GPUs, queues of pending tasks by
+ * shape) and changes nothing.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy, Policy } from '../domain/config.ts'
@@ -22,11 +23,17 @@ import { byNodeId, byScore, nodeScoreOf } from './score.ts'
 import type { RequestKind, Shape } from './shape.ts'
 import { kindOf, searchDemandMib } from './shape.ts'
 
-/** One pool's GPUs, indexed by what they admit. GPUs with holds are kept apart: what they admit depends on who asks. */
+/**
+ * One pool's GPUs, indexed by what they admit. GPUs with holds are kept apart: what they admit depends on who
+ * asks.
+ */
 export interface PoolView {
   /** The largest demand that any GPU (or, for several GPUs, any node) without holds admits. */
   largestMib(shape: Shape, when: When): Mib
-  /** The first GPU without holds, in score order, that admits the demand and whose node does not refuse the task. Single-GPU shapes only. */
+  /**
+   * The first GPU without holds, in score order, that admits the demand and whose node does not refuse the
+   * task. Single-GPU shapes only.
+   */
   firstGpuFor(shape: Shape, when: When, demandMib: Mib, task: Task): Gpu | null
   /** All that admit the demand, in score order. */
   gpusFor(shape: Shape, when: When, demandMib: Mib): Iterable<Gpu>
@@ -42,7 +49,10 @@ export interface PoolView {
   largestEverMib(shape: Shape): Mib
 }
 
-/** Up to and including a holder, tasks see only the holds of those ahead of it; after the last holder all of them. */
+/**
+ * Up to and including a holder, tasks see only the holds of those ahead of it; after the last holder all of
+ * them.
+ */
 export interface HeldOffers {
   readonly isEmpty: boolean
   /** The largest demand offered to anybody. */
@@ -65,7 +75,10 @@ export interface ShapeQueue {
   isBlocked(): boolean
   /** Remembers that nothing of it fits as things are. */
   markBlocked(): void
-  /** This task cannot be placed in this cycle although the figures say so (refused by the node, host memory of several GPUs, victims). */
+  /**
+   * This task cannot be placed in this cycle although the figures say so (refused by the node, host memory of
+   * several GPUs, victims).
+   */
   setAside(task: Task): void
   isSetAside(task: Task): boolean
 }
@@ -155,7 +168,8 @@ function firstFitting(queue: ShapeQueue): Queued | null {
   const free = queue.firstWithin(fittingMib(queue))
   const held = queue.pool.holds(queue.shape)
   if (held.isEmpty) return free
-  // Who is offered less than it needs passes the search on: to those after it that need no more than what is offered from there on.
+  // Who is offered less than it needs passes the search on: to those after it that need no more than what is
+  // offered from there on.
   for (let next = queue.firstWithin(held.maxMib()); next !== null;) {
     if (free !== null && byQueueOrder(free, next) <= 0) return free
     const offeredMib = held.maxFrom(next)
@@ -201,7 +215,10 @@ function severalGpus(queued: Queued, queue: ShapeQueue, when: When, policy: Poli
   return null
 }
 
-/** Nodes that admit it without touching a hold, and nodes with held GPUs that offer it enough, merged by score. */
+/**
+ * Nodes that admit it without touching a hold, and nodes with held GPUs that offer it enough, merged by
+ * score.
+ */
 function* nodesInOrder(
   queued: Queued,
   queue: ShapeQueue,
@@ -224,7 +241,9 @@ function* nodesInOrder(
   yield* held.slice(nextHeld)
 }
 
-/** The GPUs of one node for a task: those where it fits now first, then by score; null when there are too few. */
+/**
+ * The GPUs of one node for a task: those where it fits now first, then by score; null when there are too few.
+ */
 export function gpusOnNode(
   node: Node,
   queued: Queued,
@@ -256,7 +275,10 @@ export function missesOnlyBytes(task: Task, gpus: readonly Gpu[], maxTasksPerGpu
   )
 }
 
-/** Several GPUs of one node draw on the same host memory: their promises count together (SWAP_SPACE_EXHAUSTED). */
+/**
+ * Several GPUs of one node draw on the same host memory: their promises count together
+ * (SWAP_SPACE_EXHAUSTED).
+ */
 function hasHostRoom(gpus: readonly Gpu[], demandMib: Mib, kind: RequestKind): boolean {
   const node = (gpus[0] as Gpu).node
   let promised = node.hostPromisedMib
@@ -286,7 +308,10 @@ export function admissibleMib(gpu: Gpu, queued: Queued, shape: Shape, when: When
   return leftBesideHoldsMib(gpu, shape.kind, largest, keptMib, keptRoomMib)
 }
 
-/** The reservation of a swappable head misses commit room, which a noswap task takes although the commit limit does not apply to it. */
+/**
+ * The reservation of a swappable head misses commit room, which a noswap task takes although the commit limit
+ * does not apply to it.
+ */
 export function keepsCommitRoom({ by, task }: Hold): boolean {
   return by === 'head' && kindOf(task.spec) === 'swappable'
 }

@@ -14,11 +14,10 @@ export interface Score {
 }
 
 /**
- * Order of GPUs where a task fits now.
- * best_fit and fifo: 1. least physical free left; 2. least commit room left; 3. node id; 4. GPU index.
- * spread: the opposite of the first two.
- * Order where it fits after a swap: 1. least to be swapped out; 2. and on as above. Where enough is already on its way out, nothing more has
- * to be: a surplus there is no advantage (docs/decisions/0097).
+ * Order of GPUs where a task fits now. best_fit and fifo: 1. least physical free left; 2. least commit room
+ * left; 3. node id; 4. GPU index. spread: the opposite of the first two. Order where it fits after a swap: 1.
+ * least to be swapped out; 2. and on as above. Where enough is already on its way out, nothing more has to
+ * be: a surplus there is no advantage (docs/decisions/0097).
  */
 export function scoreOf(gpu: Gpu, when: When, strategy: PlacementStrategy, demandMib: Mib): Score {
   const key1 = key1Of(gpu, when, strategy)

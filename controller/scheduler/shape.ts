@@ -4,8 +4,9 @@ import type { TaskSpec } from '../domain/task.ts'
 export type RequestKind = 'swappable' | 'noswap' | 'exclusive'
 
 /**
- * What of a task, beside its demand, decides where it fits. Pending tasks of one shape wait in one queue: among them feasibility is
- * monotone in the demand, so "who fits next" is one search instead of a walk over all that wait.
+ * What of a task, beside its demand, decides where it fits. Pending tasks of one shape wait in one queue:
+ * among them feasibility is monotone in the demand, so "who fits next" is one search instead of a walk over
+ * all that wait.
  */
 export interface Shape {
   readonly key: string
@@ -58,7 +59,10 @@ function usualShapes(kind: RequestKind): readonly Shape[] {
   )
 }
 
-/** What a search compares with a GPU's largest admissible demand; an exclusive task without a figure takes whatever is there. */
+/**
+ * What a search compares with a GPU's largest admissible demand; an exclusive task without a figure takes
+ * whatever is there.
+ */
 export function searchDemandMib(spec: TaskSpec): Mib {
   return Math.max(1, spec.vramMib)
 }

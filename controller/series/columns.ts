@@ -1,11 +1,14 @@
 /**
- * What is kept of a scope and an interval: whole numbers that add up. An interval twice as long, or a scope that holds two others, has the
- * sums of their columns; percentages and averages are made of the sums, last.
+ * What is kept of a scope and an interval: whole numbers that add up. An interval twice as long, or a scope
+ * that holds two others, has the sums of their columns; percentages and averages are made of the sums, last.
  */
 
 /** The place of each column in a row. */
 export const COLUMN = {
-  /** GPU-time in which at least one kernel ran, ms. All times are of GPUs whose node was heard at both ends of the interval. */
+  /**
+   * GPU-time in which at least one kernel ran, ms. All times are of GPUs whose node was heard at both ends of
+   * the interval.
+   */
   busy: 0,
   /** GPU-time that is known at all, ms. */
   known: 1,
@@ -25,7 +28,9 @@ export const COLUMN = {
   effective: 12,
   limit: 13,
   swapped: 14,
-  /** Sums over the readings: pending tasks, tasks whose wait counts as demand, entries in the queues of nodes. */
+  /**
+   * Sums over the readings: pending tasks, tasks whose wait counts as demand, entries in the queues of nodes.
+   */
   pending: 15,
   waiting: 16,
   entries: 17,

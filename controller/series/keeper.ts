@@ -27,7 +27,10 @@ export class SeriesKeeper {
     this.#archive = archive
   }
 
-  /** Fills the tables with what was kept of times before `now`, and completes what was under way. From now on each complete row is kept. */
+  /**
+   * Fills the tables with what was kept of times before `now`, and completes what was under way. From now on
+   * each complete row is kept.
+   */
   async restore(tables: Tables, now: Instant): Promise<void> {
     for (const kind of TABLE_KINDS) {
       const table = tables[kind]

@@ -1,4 +1,7 @@
-/** What can be asked for, and how each figure is made of the sums of an interval (semantics 6; docs/series.md has the formulas). */
+/**
+ * What can be asked for, and how each figure is made of the sums of an interval (semantics 6; docs/series.md
+ * has the formulas).
+ */
 import { starvationPercent } from '../metrics/starvation.ts'
 import { COLUMN, type ColumnName } from './columns.ts'
 import type { TableKind } from './retention.ts'

@@ -1,6 +1,7 @@
 /**
- * Reads nodes and their GPUs, and writes what their counters grew by since they were read before. An interval counts for a node that was heard
- * at both ends of it; what is not known is not counted, and leaves `known` at 0.
+ * Reads nodes and their GPUs, and writes what their counters grew by since they were read before. An interval
+ * counts for a node that was heard at both ends of it; what is not known is not counted, and leaves `known`
+ * at 0.
  */
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'

@@ -1,4 +1,7 @@
-/** Columns over time: which resolution serves a range, and how its intervals are merged into the points that were asked for. */
+/**
+ * Columns over time: which resolution serves a range, and how its intervals are merged into the points that
+ * were asked for.
+ */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { COLUMN, COLUMNS, type ColumnName } from './columns.ts'
 import { MEASURES, placesOf, type Measure, type MeasureName } from './measures.ts'
@@ -51,7 +54,10 @@ export function gridOf(tables: Tables, { scopes, from, to, maxPoints }: SeriesQu
   return { tier, ...stepsOf(SLOT_MS[tier] as number, from, to, maxPoints) }
 }
 
-/** The shortest step of whole intervals whose multiples cover the range with so many points; a single point lies where the range does. */
+/**
+ * The shortest step of whole intervals whose multiples cover the range with so many points; a single point
+ * lies where the range does.
+ */
 function stepsOf(slotMs: DurationMs, from: Instant, to: Instant, maxPoints: number): Omit<Grid, 'tier'> {
   const slots = Math.ceil(to / slotMs) - Math.floor(from / slotMs)
   if (maxPoints === 1) return { from: Math.floor(from / slotMs) * slotMs, stepMs: slots * slotMs, points: 1 }
@@ -104,7 +110,10 @@ function columnsOf(names: readonly MeasureName[]): readonly number[] {
   return [...new Set(names.flatMap((name) => placesOf(MEASURES[name].columns as readonly ColumnName[])))]
 }
 
-/** Where the sums of a scope stand: of a point and column at `start + point × pointStride + columnStart[column]`. */
+/**
+ * Where the sums of a scope stand: of a point and column at `start + point × pointStride +
+ * columnStart[column]`.
+ */
 interface ScopeSums {
   readonly sums: Float64Array
   readonly start: number

@@ -1,4 +1,7 @@
-/** How long series are kept, and in how much memory. Bytes are the bound that holds; rows are how far back a small cluster can look. */
+/**
+ * How long series are kept, and in how much memory. Bytes are the bound that holds; rows are how far back a
+ * small cluster can look.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { TierLimits } from './tier.ts'
 

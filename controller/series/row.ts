@@ -1,6 +1,7 @@
 /**
- * One interval of all scopes of a table, packed: a column of equal numbers is one number, others take the fewest bytes that hold the largest,
- * and one that has not changed since the row before is shared with it. Nothing is rounded.
+ * One interval of all scopes of a table, packed: a column of equal numbers is one number, others take the
+ * fewest bytes that hold the largest, and one that has not changed since the row before is shared with it.
+ * Nothing is rounded.
  */
 import type { Instant } from '../../protocol/units.ts'
 import { COLUMNS } from './columns.ts'

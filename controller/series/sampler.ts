@@ -1,6 +1,7 @@
 /**
- * Reads the cluster once a base interval and writes what its counters grew by into the tables: at once, or of a large cluster a part at a time, so
- * that the event loop does not stand still. Each node's figures are about the time between its own readings.
+ * Reads the cluster once a base interval and writes what its counters grew by into the tables: at once, or of
+ * a large cluster a part at a time, so that the event loop does not stand still. Each node's figures are
+ * about the time between its own readings.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { Views } from '../engine/views.ts'
@@ -49,7 +50,8 @@ export class Sampler {
   }
 
   /**
-   * Takes a reading, unless the base interval of the last one still runs or one is being taken. The first one only says what to count from.
+   * Takes a reading, unless the base interval of the last one still runs or one is being taken. The first one
+   * only says what to count from.
    */
   *steps(): Generator<void, void> {
     const slotAt = Math.floor(this.#views.now() / BASE_SLOT_MS) * BASE_SLOT_MS

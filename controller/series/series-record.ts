@@ -1,4 +1,7 @@
-/** Rows and the scopes they are about, as bytes, and back. What is not understood is null: another version wrote it. */
+/**
+ * Rows and the scopes they are about, as bytes, and back. What is not understood is null: another version
+ * wrote it.
+ */
 import { COLUMNS } from './columns.ts'
 import { MAX_SCOPES } from './retention.ts'
 import { columnOf, rowOf, type Column, type Row } from './row.ts'
@@ -16,7 +19,10 @@ const UNIFORM = 0
 /** How wide a number is, by the tag of its column. */
 const ARRAYS = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: Float64Array } as const
 
-/** kind, begin of the interval (f64), scopes (u32), columns (u8); then each column: its width in bytes or 0, and its numbers or the one. Little-endian. */
+/**
+ * kind, begin of the interval (f64), scopes (u32), columns (u8); then each column: its width in bytes or 0,
+ * and its numbers or the one. Little-endian.
+ */
 export function encodeRow(row: Row): Uint8Array<ArrayBuffer> {
   const columns = Array.from({ length: COLUMNS }, (_, column) => columnOf(row, column))
   const size = columns.reduce<number>(

@@ -1,6 +1,6 @@
 /**
- * The series of a controller: sampled by its clock, kept at several resolutions, brought back after a restart. The one place that knows how
- * the cluster did over time; /summary asks it about the last minute.
+ * The series of a controller: sampled by its clock, kept at several resolutions, brought back after a
+ * restart. The one place that knows how the cluster did over time; /summary asks it about the last minute.
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Views } from '../engine/views.ts'
@@ -43,7 +43,10 @@ export class Series {
     this.#recent = new RecentWindow(views, this.#sampler)
   }
 
-  /** Brings back what was kept, and samples from then on: nobody need wait for it, and what is not there yet is not known. */
+  /**
+   * Brings back what was kept, and samples from then on: nobody need wait for it, and what is not there yet
+   * is not known.
+   */
   start(clock: Clock, archive: SeriesArchive | null): void {
     this.#ready = this.#start(clock, archive)
   }

@@ -1,7 +1,8 @@
 /**
- * Swap storms, for the marks of charts: times in which the cluster moved more than it should have to. Of intervals of a minute, or of the
- * coarser ones that serve an older range, those in which at least as many swaps (out and in) ended as there were GPU-minutes, and at least ten
- * a minute on average; neighbours are one storm.
+ * Swap storms, for the marks of charts: times in which the cluster moved more than it should have to. Of
+ * intervals of a minute, or of the coarser ones that serve an older range, those in which at least as many
+ * swaps (out and in) ended as there were GPU-minutes, and at least ten a minute on average; neighbours are
+ * one storm.
  */
 import type { Instant } from '../../protocol/units.ts'
 import { COLUMN } from './columns.ts'

@@ -1,6 +1,6 @@
 /**
- * The series of all scopes of one kind. Each base interval is written once; a coarser interval is the sum of the finer ones in it, and
- * what of it has passed can be read before it is complete.
+ * The series of all scopes of one kind. Each base interval is written once; a coarser interval is the sum of
+ * the finer ones in it, and what of it has passed can be read before it is complete.
  */
 import type { Instant } from '../../protocol/units.ts'
 import { COLUMNS } from './columns.ts'
@@ -47,7 +47,10 @@ export class SeriesTable {
     return this.#scopes
   }
 
-  /** The index of a scope, a new one if need be; null when there are too many. `since`: nothing is known of it before. */
+  /**
+   * The index of a scope, a new one if need be; null when there are too many. `since`: nothing is known of it
+   * before.
+   */
   admit(key: string, since: Instant): number | null {
     const known = this.#scopes.get(key)
     if (known !== undefined) return known.index
@@ -81,7 +84,9 @@ export class SeriesTable {
       values[at] = (values[at] as number) + (row[c] as number)
   }
 
-  /** What was written is about the base interval that begins at `at`; false when there is a later one already. */
+  /**
+   * What was written is about the base interval that begins at `at`; false when there is a later one already.
+   */
   commit(at: Instant): boolean {
     // After a gap: what was under way before it ends here.
     for (let place = 1; place < this.tiers.length; place++) {

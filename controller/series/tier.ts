@@ -1,4 +1,7 @@
-/** The rows of one table at one resolution: a bounded number and a bounded number of bytes; the oldest go first. */
+/**
+ * The rows of one table at one resolution: a bounded number and a bounded number of bytes; the oldest go
+ * first.
+ */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Row } from './row.ts'
 
@@ -47,8 +50,8 @@ export class Tier {
   }
 
   /**
-   * Puts a row that was kept into its place in time. One of the same interval is replaced: what was written later holds. Others stay, so that
-   * a clock that was set back for one start costs no history.
+   * Puts a row that was kept into its place in time. One of the same interval is replaced: what was written
+   * later holds. Others stay, so that a clock that was set back for one start costs no history.
    */
   restore(row: Row): void {
     if (this.push(row)) return

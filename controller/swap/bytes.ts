@@ -1,13 +1,16 @@
 /**
- * The two figures of an entry on one GPU (semantics section 1), MiB. Owners stand in the order in which they began to own, and an owner
- * counts only those before it: each was covered on top of them, and a collector, which is not covered yet, takes nothing from
- * those that were (docs/decisions/0010-owners-in-order.md).
+ * The two figures of an entry on one GPU (semantics section 1), MiB. Owners stand in the order in which they
+ * began to own, and an owner counts only those before it: each was covered on top of them, and a collector,
+ * which is not covered yet, takes nothing from those that were (docs/decisions/0010-owners-in-order.md).
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu } from '../domain/node.ts'
 import type { QueueEntry } from '../domain/task.ts'
 
-/** free(e): physically free for this entry now, other owners' bytes left alone; what still moves out for an owner is not counted twice. */
+/**
+ * free(e): physically free for this entry now, other owners' bytes left alone; what still moves out for an
+ * owner is not counted twice.
+ */
 export function freeForMib(gpu: Gpu, entry: QueueEntry): Mib {
   let kept = 0
   for (const owner of gpu.owners) {
@@ -17,7 +20,9 @@ export function freeForMib(gpu: Gpu, entry: QueueEntry): Mib {
   return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib - kept
 }
 
-/** short(e): what is missing once everything on its way out has left; 0 or less means that waiting is enough. */
+/**
+ * short(e): what is missing once everything on its way out has left; 0 or less means that waiting is enough.
+ */
 export function shortMib(gpu: Gpu, entry: QueueEntry): Mib {
   let owned = 0
   for (const owner of gpu.owners) {
@@ -41,8 +46,8 @@ export function movingOutForMib(gpu: Gpu, owner: QueueEntry): Mib {
 }
 
 /**
- * The most an entry could ever have on a GPU while noswap tasks and foreign memory stay: C − N of the others. A noswap task that grows
- * leaves the largest swappable one room to return (semantics section 1, "growth").
+ * The most an entry could ever have on a GPU while noswap tasks and foreign memory stay: C − N of the others.
+ * A noswap task that grows leaves the largest swappable one room to return (semantics section 1, "growth").
  */
 export function besideOthersMib(gpu: Gpu, entry: QueueEntry): Mib {
   const placement = entry.task.placement?.noswap === 1 ? entry.task.placement : null

@@ -1,10 +1,16 @@
-/** By which rule each victim was chosen, told from the choice: what `victims.ts` does, read backwards, for whoever explains it. */
+/**
+ * By which rule each victim was chosen, told from the choice: what `victims.ts` does, read backwards, for
+ * whoever explains it.
+ */
 import type { Candidate } from './order.ts'
 import { levelOf } from './order.ts'
 import { totalOf } from './subset.ts'
 import type { Shortage, Victim } from './victims.ts'
 
-/** Rule 2: the whole level was needed. Rule 3: of a level that is more than enough, the longest not swapped that move the fewest bytes. */
+/**
+ * Rule 2: the whole level was needed. Rule 3: of a level that is more than enough, the longest not swapped
+ * that move the fewest bytes.
+ */
 export type ChoiceRule = 'whole_level' | 'oldest_then_fewest_bytes'
 
 /** By task id. */

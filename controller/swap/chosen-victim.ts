@@ -1,12 +1,15 @@
-/** A choice in which one victim is given, and the rules choose the rest: what else a decision could have been. Nobody decides so by himself. */
+/**
+ * A choice in which one victim is given, and the rules choose the rest: what else a decision could have been.
+ * Nobody decides so by himself.
+ */
 import type { Candidate } from './order.ts'
 import { classOf } from './order.ts'
 import type { ClosedRound, Shortage, Victim, VictimChoice } from './victims.ts'
 import { chooseVictims } from './victims.ts'
 
 /**
- * The given victim leaves for the first GPU, by index, that it is a candidate on; for what is still missing the rules choose among the others. Null: it is no
- * candidate anywhere, or the shortages are not covered.
+ * The given victim leaves for the first GPU, by index, that it is a candidate on; for what is still missing
+ * the rules choose among the others. Null: it is no candidate anywhere, or the shortages are not covered.
  */
 export function chooseWithVictim(
   shortages: readonly Shortage[],

@@ -1,4 +1,7 @@
-/** Who may be swapped out for a request, and when the next one may (specification 8, rules 2 to 4; semantics 5). */
+/**
+ * Who may be swapped out for a request, and when the next one may (specification 8, rules 2 to 4; semantics
+ * 5).
+ */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { Gpu } from '../domain/node.ts'
@@ -13,9 +16,10 @@ export interface SwapGpu extends Gpu {
 }
 
 /**
- * From when a placement may be a victim if nothing changes; null while it may not at all.
- * Idle for the idle period (inclusive), or, with max_residency, resident that long although active (never a P0 task). Not before a back-off ends, and
- * never once its server has ended it or was told to stop it: its VRAM comes free anyway, and the server refuses to move it.
+ * From when a placement may be a victim if nothing changes; null while it may not at all. Idle for the idle
+ * period (inclusive), or, with max_residency, resident that long although active (never a P0 task). Not
+ * before a back-off ends, and never once its server has ended it or was told to stop it: its VRAM comes free
+ * anyway, and the server refuses to move it.
  */
 export function ripeAt(placement: Placement, policy: Policy): Instant | null {
   if (placement.noswap === 1 || placement.residency !== 'resident') return null
@@ -37,7 +41,10 @@ export function mayTake(requester: Task, placement: Placement): boolean {
   return placement.task.spec.priority !== 0 || requester.spec.priority === 0
 }
 
-/** The eligible victims on one GPU, in any order. `hostFreeMib` is the room left in host memory: who does not fit there is none. */
+/**
+ * The eligible victims on one GPU, in any order. `hostFreeMib` is the room left in host memory: who does not
+ * fit there is none.
+ */
 export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFreeMib: Mib): Candidate[] {
   const candidates: Candidate[] = []
   for (const placement of gpu.placements) {
@@ -73,7 +80,10 @@ function isEligible(placement: Placement, requester: Task, hostFreeMib: Mib): bo
   )
 }
 
-/** The earliest instant after `now` at which one more task on these GPUs becomes eligible; null when none ever will as things are. */
+/**
+ * The earliest instant after `now` at which one more task on these GPUs becomes eligible; null when none ever
+ * will as things are.
+ */
 export function nextEligibleAt(
   gpus: readonly Gpu[],
   requester: Task,

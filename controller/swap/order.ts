@@ -4,7 +4,10 @@ import type { DurationMs, Mib } from '../../protocol/units.ts'
 /** Rounds are kept apart for P0 and the others, on each GPU (specification 8, rules 3 and 4). */
 export type VictimClass = 'non_p0' | 'p0'
 
-/** An eligible task that holds bytes on the GPU under consideration. What it says of rounds and swap-outs is of that GPU alone. */
+/**
+ * An eligible task that holds bytes on the GPU under consideration. What it says of rounds and swap-outs is
+ * of that GPU alone.
+ */
 export interface Candidate {
   readonly id: string
   readonly isP0: boolean
@@ -35,7 +38,10 @@ export function levelOf(candidate: Candidate): 0 | 1 | 2 | 3 {
 /** How many levels there are. */
 export const LEVELS = 4
 
-/** The decision that last swapped it out; never counts as the oldest. Equal ages make one tie block (choice 3). */
+/**
+ * The decision that last swapped it out; never counts as the oldest. Equal ages make one tie block (choice
+ * 3).
+ */
 export function swapOutAge(candidate: Candidate): number {
   return candidate.lastSwapOut ?? -1
 }

@@ -6,7 +6,10 @@ import type { QueueEntry } from '../domain/task.ts'
 import { couldLeaveMib } from './eligible.ts'
 import { besideOthersMib, shortMib } from './bytes.ts'
 
-/** What of an entry, or of a pending task, decides its turn in a node's queue. A pending task asks from its submission on. */
+/**
+ * What of an entry, or of a pending task, decides its turn in a node's queue. A pending task asks from its
+ * submission on.
+ */
 export type Turn = Pick<QueueEntry, 'task' | 'askedAt'>
 
 /** 0 for P0 and for those that have waited `swap_in_aging_seconds`, else 1. */
@@ -57,7 +60,8 @@ export const byCollectorOrder = firstDifference<QueueEntry>(
 )
 
 /**
- * The entry that should collect on a node that has no collector: waited long, owns nothing, and swapping placed tasks could cover it.
+ * The entry that should collect on a node that has no collector: waited long, owns nothing, and swapping
+ * placed tasks could cover it.
  * @param mayCollect whether nothing else than bytes is in its way
  */
 export function nextCollector<E extends QueueEntry>(
@@ -74,7 +78,10 @@ export function nextCollector<E extends QueueEntry>(
   return best
 }
 
-/** RESIDENCY_IMPOSSIBLE when this is false: noswap tasks and foreign memory alone leave it too little on some GPU. */
+/**
+ * RESIDENCY_IMPOSSIBLE when this is false: noswap tasks and foreign memory alone leave it too little on some
+ * GPU.
+ */
 export function couldEverBeResident(entry: QueueEntry): boolean {
   const held = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
   for (const gpu of entry.gpus) if (held + entry.needMib > besideOthersMib(gpu, entry)) return false

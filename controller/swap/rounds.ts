@@ -2,13 +2,18 @@ import type { VictimClass } from './order.ts'
 
 /** A task's mark on one GPU in one class. */
 export interface SwapMark {
-  /** The round in which it was last swapped out for this GPU. It counts as swapped while that is the current one. */
+  /**
+   * The round in which it was last swapped out for this GPU. It counts as swapped while that is the current
+   * one.
+   */
   readonly round: number
   /** Number of the decision that did it, null when none did. */
   readonly lastSwapOut: number | null
 }
 
-/** The round of one class on one GPU: a number that only grows, and the marks of the tasks it has swapped out. */
+/**
+ * The round of one class on one GPU: a number that only grows, and the marks of the tasks it has swapped out.
+ */
 export interface ClassRound {
   round: number
   readonly marks: Map<string, SwapMark>
@@ -35,15 +40,18 @@ export function markOf(state: ClassRound, taskId: string): SwapMark {
 }
 
 /**
- * Enters an enacted choice into the books of one node's GPUs, by GPU index; the only place that changes them (design/semantics.md 5, choice 5).
+ * Enters an enacted choice into the books of one node's GPUs, by GPU index; the only place that changes them
+ * (design/semantics.md 5, choice 5).
  *
- * Victims are marked on the GPU whose shortage chose them, and nowhere else. One not yet swapped gets the current round's mark. One that
- * was already swapped closes the round: the number goes up by one, which makes everyone fresh at once, and it alone
- * gets the new number. The other victims of that decision stay marked in the old round, so they are fresh in the new one.
+ * Victims are marked on the GPU whose shortage chose them, and nowhere else. One not yet swapped gets the
+ * current round's mark. One that was already swapped closes the round: the number goes up by one, which makes
+ * everyone fresh at once, and it alone gets the new number. The other victims of that decision stay marked in
+ * the old round, so they are fresh in the new one.
  *
- * So a task is counted at most once in each round, and exactly once in each that closes while it is eligible, because the one that closes
- * it takes everyone still fresh. That is the fairness bound: 1 from the start of a round, 2 in any window. Who was already chosen for
- * an earlier GPU of that decision is no candidate on this one, and is not compared there (test/property/swap-fairness.test.ts).
+ * So a task is counted at most once in each round, and exactly once in each that closes while it is eligible,
+ * because the one that closes it takes everyone still fresh. That is the fairness bound: 1 from the start of
+ * a round, 2 in any window. Who was already chosen for an earlier GPU of that decision is no candidate on
+ * this one, and is not compared there (test/property/swap-fairness.test.ts).
  */
 export function enactRound(gpus: readonly GpuRounds[], choice: RoundChoice, decision: number): void {
   for (const victim of choice.victims) {

@@ -3,15 +3,19 @@ import { byLargestFirst } from './order.ts'
 import type { Candidate } from './order.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 
-/** Up to so many tasks the subset is the best one; beyond, it moves at most twice the least bytes (design/semantics.md 5, choice 3). */
+/**
+ * Up to so many tasks the subset is the best one; beyond, it moves at most twice the least bytes
+ * (design/semantics.md 5, choice 3).
+ */
 export const EXACT_SUBSET_TASKS = 12
 
 /**
- * The tasks that together free at least `missingMib` (more than 0) and move the fewest bytes. Equal bytes go by
+ * The tasks that together free at least `missingMib` (more than 0) and move the fewest bytes. Equal bytes go
+ * by
  * 1. fewer tasks,
  * 2. larger sum of idle time,
- * 3. smallest ids: the sorted lists of ids compared by code units.
- * The input's order has no influence; it is not changed. Throws when all tasks together do not cover.
+ * 3. smallest ids: the sorted lists of ids compared by code units. The input's order has no influence; it is
+ *    not changed. Throws when all tasks together do not cover.
  */
 export function fewestBytesCovering(tasks: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
   const totalMib = totalOf(tasks)
@@ -31,9 +35,11 @@ export function totalOf(tasks: readonly Candidate[]): Mib {
 }
 
 /**
- * Branch and bound over the tasks, largest first, each taken or skipped; a bit of `mask` is a task taken. Cut off are
+ * Branch and bound over the tasks, largest first, each taken or skipped; a bit of `mask` is a task taken. Cut
+ * off are
  * - branches that can no longer cover, or whose next cheapest step is dearer than the best known;
- * - a task of the same size as one just skipped: the skipped one comes first by idle time and id, so taking it instead is never worse.
+ * - a task of the same size as one just skipped: the skipped one comes first by idle time and id, so taking
+ *   it instead is never worse.
  */
 class ExactSearch {
   readonly #tasks: readonly Candidate[]
@@ -57,7 +63,10 @@ class ExactSearch {
     return this.#tasks.filter((_, index) => (this.#bestMask & (1 << index)) !== 0)
   }
 
-  /** `restMib` is what the tasks from `index` on hold together, `skippedMib` the size of the task before if that was skipped. */
+  /**
+   * `restMib` is what the tasks from `index` on hold together, `skippedMib` the size of the task before if
+   * that was skipped.
+   */
   #visit(
     index: number,
     restMib: Mib,
@@ -93,7 +102,9 @@ class ExactSearch {
     this.#visit(index + 1, restAfterMib, takenMib, count, idleMs, mask, task.mib)
   }
 
-  /** No task left is larger than `largestMib`, so this branch ends with at least these bytes and these tasks. */
+  /**
+   * No task left is larger than `largestMib`, so this branch ends with at least these bytes and these tasks.
+   */
   #isTooDear(takenMib: Mib, count: number, largestMib: Mib): boolean {
     const leastMib = Math.max(this.#missingMib, takenMib + this.#smallestMib)
     if (leastMib !== this.#bestMib) return leastMib > this.#bestMib
@@ -129,13 +140,13 @@ function hasSmallerIds(tasks: readonly Candidate[], mask: number, otherMask: num
 }
 
 /**
- * One pass, largest first: a task smaller than what is still missing is taken; any other would complete the cover, and
- * the best of these covers wins.
+ * One pass, largest first: a task smaller than what is still missing is taken; any other would complete the
+ * cover, and the best of these covers wins.
  *
- * At most twice the least bytes: the least is at least `missingMib`. If some completing task is smaller than `missingMib`, its cover
- * is below `missingMib` + `missingMib`. If none is, all smaller tasks were taken and do not cover, so every cover
- * holds a task of at least `missingMib`, and the smallest of these, alone, is the least. Nothing in a cover is superfluous: its excess is
- * less than its last, smallest task.
+ * At most twice the least bytes: the least is at least `missingMib`. If some completing task is smaller than
+ * `missingMib`, its cover is below `missingMib` + `missingMib`. If none is, all smaller tasks were taken and
+ * do not cover, so every cover holds a task of at least `missingMib`, and the smallest of these, alone, is
+ * the least. Nothing in a cover is superfluous: its excess is less than its last, smallest task.
  */
 function coverWithinTwice(largestFirst: readonly Candidate[], missingMib: Mib): Candidate[] {
   const taken: Candidate[] = []
@@ -166,7 +177,10 @@ interface Cover {
   readonly last: Candidate
 }
 
-/** Fewest bytes, then fewest tasks, then longest idle; of equal covers the first found stays, which is the same for any order of the input. */
+/**
+ * Fewest bytes, then fewest tasks, then longest idle; of equal covers the first found stays, which is the
+ * same for any order of the input.
+ */
 const byFewestBytes = firstDifference<Cover>(
   (a, b) => a.mib - b.mib,
   (a, b) => a.count - b.count,

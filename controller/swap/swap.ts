@@ -1,6 +1,6 @@
 /**
- * What happens to one entry of a node's queue now? The one decision of this folder; `victims.ts` says who leaves, `resume.ts` in which
- * order entries are asked, `bytes.ts` what is free and short.
+ * What happens to one entry of a node's queue now? The one decision of this folder; `victims.ts` says who
+ * leaves, `resume.ts` in which order entries are asked, `bytes.ts` what is free and short.
  */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
@@ -82,7 +82,10 @@ function isOnItsWayOut(entry: QueueEntry, gpus: readonly SwapGpu[]): boolean {
   return true
 }
 
-/** Returns false for the placement of a noswap task where overcommit is off: its percentage may have been lowered while it waits. */
+/**
+ * Returns false for the placement of a noswap task where overcommit is off: its percentage may have been
+ * lowered while it waits.
+ */
 function maySwapOut({ kind, task }: QueueEntry, gpus: readonly SwapGpu[]): boolean {
   return kind !== 'placement' || gpus.every((gpu) => maySwapOutFor(task.spec.noswap, gpu.overcommitPercent))
 }

@@ -25,7 +25,10 @@ export interface ClosedRound {
   readonly class: VictimClass
 }
 
-/** `covered: false` names the first GPU, by index, whose candidates together do not cover its shortage: nothing is swapped out. */
+/**
+ * `covered: false` names the first GPU, by index, whose candidates together do not cover its shortage:
+ * nothing is swapped out.
+ */
 export type VictimChoice =
   | {
       readonly covered: true
@@ -35,16 +38,18 @@ export type VictimChoice =
   | { readonly covered: false; readonly gpu: number; readonly haveMib: Mib; readonly needMib: Mib }
 
 /**
- * Who leaves VRAM so that every short GPU of a node has its bytes (specification 8, rules 3 to 5; design/semantics.md 5, "Choice").
+ * Who leaves VRAM so that every short GPU of a node has its bytes (specification 8, rules 3 to 5;
+ * design/semantics.md 5, "Choice").
  * 1. If all candidates together do not cover some GPU's shortage, nobody leaves.
  * 2. A level that is at most what is still missing leaves whole; then the next.
- * 3. The level that is more gives its oldest tie blocks, as few as cover, and of these tasks the subset that moves the fewest bytes.
+ * 3. The level that is more gives its oldest tie blocks, as few as cover, and of these tasks the subset that
+ *    moves the fewest bytes.
  * 4. What an earlier level gave is never taken back because of a later one.
- * 5. A victim already swapped in this round closes the round of its class (`closedRounds`; rounds.ts enters it).
- * GPUs are served by index. A victim counts for every GPU it holds, and is chosen once.
+ * 5. A victim already swapped in this round closes the round of its class (`closedRounds`; rounds.ts enters
+ *    it). GPUs are served by index. A victim counts for every GPU it holds, and is chosen once.
  *
- * `collect` is for the node's collector: rule 1 does not apply, and `covered` is always true; the victims, possibly none, are those to take
- * now. They cover unless everyone eligible is among them.
+ * `collect` is for the node's collector: rule 1 does not apply, and `covered` is always true; the victims,
+ * possibly none, are those to take now. They cover unless everyone eligible is among them.
  */
 export function chooseVictims(
   shortages: readonly Shortage[],
@@ -92,7 +97,9 @@ function takeFromLevel(level: readonly Candidate[], missingMib: Mib): readonly C
   return taken.length > 1 ? [...taken].sort(byOldestSwapOut) : taken
 }
 
-/** The tasks of as few whole tie blocks as cover, oldest swap-out first. Throws when the level does not cover. */
+/**
+ * The tasks of as few whole tie blocks as cover, oldest swap-out first. Throws when the level does not cover.
+ */
 function oldestBlocksCovering(level: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
   let blockAge = -1
   while (blockAge < Infinity) {

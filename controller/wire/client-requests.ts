@@ -1,6 +1,6 @@
 /**
- * What clients ask over the bus becomes calls of the engine, as the routes of REST do. A client is who its subject says, which the broker
- * vouches for; it sees and cancels the tasks it submitted, and no others.
+ * What clients ask over the bus becomes calls of the engine, as the routes of REST do. A client is who its
+ * subject says, which the broker vouches for; it sees and cancels the tasks it submitted, and no others.
  */
 import type { ClientBody, SubmitTask, TaskAnswer } from '../../protocol/client-messages.ts'
 import { MAX_ANSWER_REASON_LENGTH } from '../../protocol/client-schema.ts'
@@ -135,7 +135,10 @@ class ClientRequests {
     })
   }
 
-  /** A task of this client that is open. One that has ended is told as it ended, so that a repeated `cancel` is answered like the first. */
+  /**
+   * A task of this client that is open. One that has ended is told as it ended, so that a repeated `cancel`
+   * is answered like the first.
+   */
   #find(clientId: string, taskId: string, tell: Tell, found: (task: Task) => void): void {
     const notFound: Refusal = { code: 'not_found', what: 'task', id: taskId }
     const open = this.#o.views.openTask(taskId)
@@ -191,7 +194,9 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
   return { op: 'task', ...course, residency: 'none', node_id: null, gpus: [], expires_in_ms: null }
 }
 
-/** What spans the items of a list; all else the codec has held against its tables. The same rules as REST's. */
+/**
+ * What spans the items of a list; all else the codec has held against its tables. The same rules as REST's.
+ */
 function problemOf({ groups, labels }: SubmitTask): Refusal | null {
   if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')

@@ -1,16 +1,24 @@
-/** How fresh each node's word is: what a command may rely on, because it dies on the node's own clock (R3). */
+/**
+ * How fresh each node's word is: what a command may rely on, because it dies on the node's own clock (R3).
+ */
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { SentWord } from '../engine/node/node-word.ts'
 
-/** A command is valid for so long after the heartbeat it leans on was sent, and never longer than the run lease. */
+/**
+ * A command is valid for so long after the heartbeat it leans on was sent, and never longer than the run
+ * lease.
+ */
 export const COMMAND_TTL_MS: DurationMs = 15_000
 
 export class Freshness {
   readonly #words = new Map<string, SentWord>()
   readonly #isElided: boolean
 
-  /** @param isElided heartbeats that change nothing are not enacted: between faults the last one counts as just received. */
+  /**
+   * @param isElided heartbeats that change nothing are not enacted: between faults the last one counts as
+   *   just received.
+   */
   constructor(isElided: boolean) {
     this.#isElided = isElided
   }
@@ -24,7 +32,10 @@ export class Freshness {
     for (const [nodeId, word] of words) this.#words.set(nodeId, { ...word })
   }
 
-  /** @returns the node's word: one object for as long as this lives, for whoever hears from or speaks to the node often */
+  /**
+   * @returns the node's word: one object for as long as this lives, for whoever hears from or speaks to the
+   *   node often
+   */
   heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): SentWord {
     let word = this.#words.get(nodeId)
     if (word === undefined) this.#words.set(nodeId, (word = { boot, sentMono, receivedAt: now }))

@@ -64,7 +64,8 @@ function receive(
     return refuse(o, nodeIdOf(subject), 'wrong_sender', reply)
   const nodeId = body.node_id
   const verdict = o.engine.judge(message)
-  // Not even a refusal: the node would take its epoch for the newest, and what it has heard of would be forgotten.
+  // Not even a refusal: the node would take its epoch for the newest, and what it has heard of would be
+  // forgotten.
   if (verdict !== 'known' && verdict !== 'accepted_loss')
     return o.engine.heardAhead(contactOf(body), verdict, message)
   if (verdict === 'accepted_loss') o.engine.heardOfLoss(nodeId)
@@ -85,7 +86,10 @@ function receive(
   } else o.onLate()
 }
 
-/** A hello that was overtaken by a later word of its boot is not answered: nobody waits for that any more (R6). */
+/**
+ * A hello that was overtaken by a later word of its boot is not answered: nobody waits for that any more
+ * (R6).
+ */
 function receiveHello(
   o: InboundOptions,
   node: LiveNode | undefined,

@@ -1,4 +1,7 @@
-/** Tells everybody at the broker who leads: its epoch, and which process it is. Nothing rests on it; a controller that is silent says nothing. */
+/**
+ * Tells everybody at the broker who leads: its epoch, and which process it is. Nothing rests on it; a
+ * controller that is silent says nothing.
+ */
 import type { Envelope, Leader } from '../../protocol/messages.ts'
 import { leaderSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'

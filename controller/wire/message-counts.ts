@@ -1,6 +1,9 @@
 import type { RefusedDevice } from '../domain/store-kind.ts'
 
-/** Messages that the codec has passed and the controller did not take, since it began, by reason. What the codec refused is counted by the bus. */
+/**
+ * Messages that the codec has passed and the controller did not take, since it began, by reason. What the
+ * codec refused is counted by the bus.
+ */
 export type RefusedReason =
   | 'wrong_sender'
   | 'unknown_node'

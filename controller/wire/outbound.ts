@@ -1,6 +1,6 @@
 /**
- * Effects become commands: requests that are repeated with the same id until they are answered, one in flight per task and a bounded number
- * per node (R11). What the node was not in a position to obey is ordered again.
+ * Effects become commands: requests that are repeated with the same id until they are answered, one in flight
+ * per task and a bounded number per node (R11). What the node was not in a position to obey is ordered again.
  */
 import type {
   Command,
@@ -103,7 +103,10 @@ export interface OutboundDepth {
 export class Outbound {
   readonly #o: OutboundOptions
   readonly #lines = new Map<string, Line>()
-  /** Commands of a task that wait for the one before, by task id; present while one is under way or waits for its turn. */
+  /**
+   * Commands of a task that wait for the one before, by task id; present while one is under way or waits for
+   * its turn.
+   */
   readonly #behind = new Map<string, Effect[]>()
   readonly #underWay = new Set<UnderWay>()
   /** Commands of all lines that wait for their turn. */
@@ -119,7 +122,10 @@ export class Outbound {
     return this.#lines.get(nodeId)?.inFlight ?? 0
   }
 
-  /** It was decided before a commit, which takes time: what has been taken back meanwhile does not leave, above all no start (R5). */
+  /**
+   * It was decided before a commit, which takes time: what has been taken back meanwhile does not leave,
+   * above all no start (R5).
+   */
   send(effect: Effect): void {
     if (!this.#o.isWanted(effect)) return
     const behind = this.#behind.get(effect.taskId)
@@ -357,8 +363,8 @@ function takeFirst(line: Line): Effect {
 }
 
 /**
- * Refused for what passes: too late on the node's clock, an older boot, a disk that is full. A start is not ordered again, because its refusal
- * burns the attempt (R3); of a swap the engine wants to know.
+ * Refused for what passes: too late on the node's clock, an older boot, a disk that is full. A start is not
+ * ordered again, because its refusal burns the attempt (R3); of a swap the engine wants to know.
  */
 function isTransient(kind: Effect['kind'], reason: RefusalReason | null): boolean {
   if (kind === 'start') return false

@@ -1,4 +1,7 @@
-/** How many requests all clients of the bus may make together: a bucket that refills steadily and holds two seconds' worth. */
+/**
+ * How many requests all clients of the bus may make together: a bucket that refills steadily and holds two
+ * seconds' worth.
+ */
 import type { Instant } from '../../protocol/units.ts'
 
 const BURST_SECONDS = 2

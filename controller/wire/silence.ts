@@ -1,4 +1,7 @@
-/** The timer behind liveness: once a second the engine looks who has fallen silent, which leases have ended, and renews its epoch (R5, R9). */
+/**
+ * The timer behind liveness: once a second the engine looks who has fallen silent, which leases have ended,
+ * and renews its epoch (R5, R9).
+ */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Marks, Rearm } from '../engine/memory/marks.ts'
@@ -6,7 +9,10 @@ import type { CancelTimer, Clock, TimerMark } from '../ports/clock.ts'
 import { RANK_ARRIVAL } from '../ports/clock.ts'
 
 const LOOK_EVERY_MS: DurationMs = 1_000
-/** A look that comes later than this was held up, and with it every message: silence meanwhile is nobody's fault. */
+/**
+ * A look that comes later than this was held up, and with it every message: silence meanwhile is nobody's
+ * fault.
+ */
 const DEAF_FROM_MS: DurationMs = 5_000
 
 /** When the next look is due. */

@@ -1,4 +1,7 @@
-/** Reading a task's output from its server: a request that changes nothing, asked once; whoever reads asks again (protocol, `read_log`). */
+/**
+ * Reading a task's output from its server: a request that changes nothing, asked once; whoever reads asks
+ * again (protocol, `read_log`).
+ */
 import type { ControllerBody, Envelope, LogChunk, ReadLog } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'

@@ -1,6 +1,7 @@
 /**
- * What an earlier process of this server left behind, taken over before the first hello (R4): tasks live on under their guards, those that
- * ended meanwhile are told, and nothing that was frozen runs before the controller has answered.
+ * What an earlier process of this server left behind, taken over before the first hello (R4): tasks live on
+ * under their guards, those that ended meanwhile are told, and nothing that was frozen runs before the
+ * controller has answered.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
@@ -47,7 +48,10 @@ function takeOver(
   emit({ n: 0, kind: 'started', task_id: taskId, attempt: attempt.attempt, wants_gpu: attempt.wantsGpu })
 }
 
-/** Whatever was decided about its residency before is stale: a swap that was under way is over, or was taken back. */
+/**
+ * Whatever was decided about its residency before is stale: a swap that was under way is over, or was taken
+ * back.
+ */
 function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant): Attempt {
   const { start, isFrozen, wantsGpu, idleMs, vramMib, heldMib } = survivor
   const attempt = newAttempt(before ?? start, now)

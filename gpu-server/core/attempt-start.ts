@@ -1,6 +1,9 @@
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
-/** What an attempt was started with; a device keeps it with what it runs, so that it is there after a restart of the server. */
+/**
+ * What an attempt was started with; a device keeps it with what it runs, so that it is there after a restart
+ * of the server.
+ */
 export interface AttemptStart {
   readonly taskId: string
   readonly attempt: number

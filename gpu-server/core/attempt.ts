@@ -26,7 +26,10 @@ export interface Attempt {
   readonly stopGraceMs: DurationMs
   /** Its demand on each GPU: as started, or what it was granted since. */
   vramMib: Mib
-  /** What the ledger counts for it on each GPU; less than the demand while a granted growth waits until it is back in VRAM. */
+  /**
+   * What the ledger counts for it on each GPU; less than the demand while a granted growth waits until it is
+   * back in VRAM.
+   */
   residentMib: Mib
   /** What the ledger counts for it in host memory, all GPUs together. */
   hostMib: Mib

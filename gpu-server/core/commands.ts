@@ -1,4 +1,7 @@
-/** What the controller orders, and what it is answered: obeyed, refused, or what is known of the attempt (R3, R7, R12). */
+/**
+ * What the controller orders, and what it is answered: obeyed, refused, or what is known of the attempt (R3,
+ * R7, R12).
+ */
 import type { Body, Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import type { NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
@@ -42,7 +45,10 @@ export class Commands {
     return attempt === null ? this.#whatIsKnown(command) : this.#obey(command, attempt)
   }
 
-  /** R3: obeyed only for the newest epoch and its process, for this boot, and in time by this server's own clock. */
+  /**
+   * R3: obeyed only for the newest epoch and its process, for this boot, and in time by this server's own
+   *     clock.
+   */
   #refusalOf(mark: ControllerMark, command: Command): RefusalReason | null {
     const { durable, envelopes } = this.#parts
     const { boot } = durable
@@ -54,8 +60,9 @@ export class Commands {
   }
 
   /**
-   * A start that is refused burns its attempt. One of an attempt that was seen before is a duplicate, and is answered with what became of
-   * it, whatever is wrong with the message: `refused` would send a running task to another node (R7).
+   * A start that is refused burns its attempt. One of an attempt that was seen before is a duplicate, and is
+   * answered with what became of it, whatever is wrong with the message: `refused` would send a running task
+   * to another node (R7).
    */
   #refuse(command: Command, reason: RefusalReason): CommandResult {
     if (command.op !== 'start') return this.#result(command, 'refused', reason)
@@ -76,7 +83,9 @@ export class Commands {
     return this.#result(command, 'accepted', null, attempt)
   }
 
-  /** R3, R12: a run lease, no older attempt that still lives, GPUs of this server, VRAM and reserve that fit. */
+  /**
+   * R3, R12: a run lease, no older attempt that still lives, GPUs of this server, VRAM and reserve that fit.
+   */
   #refusalToStart({ task_id, gpus, vram_mib, command }: StartCommand): RefusalReason | null {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
     if (command !== null && !this.#limits.allowExec) return 'exec_not_allowed'
@@ -125,7 +134,10 @@ export class Commands {
     return this.#result(command, refusal === null ? 'accepted' : 'refused', refusal)
   }
 
-  /** R7. An attempt that was never seen is burned, so that it can't begin once the controller has been told so. */
+  /**
+   * R7. An attempt that was never seen is burned, so that it can't begin once the controller has been told
+   *     so.
+   */
   #whatIsKnown(command: Command): CommandResult {
     const { durable, tasks } = this.#parts
     const { task_id, attempt } = command

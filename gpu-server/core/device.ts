@@ -8,14 +8,20 @@ export interface LaunchRequest {
   readonly start: AttemptStart
   /** Null for a lease. */
   readonly command: readonly string[] | null
-  /** Where its use may be told instead of to the listener, until somebody asks for survivors: nobody has to look up whose it is. */
+  /**
+   * Where its use may be told instead of to the listener, until somebody asks for survivors: nobody has to
+   * look up whose it is.
+   */
   readonly onUse: UseReport
 }
 
 /** It wants the GPU, or has run dry and its last use was `idleMs` ago. */
 export type UseReport = (wantsGpu: boolean, idleMs: DurationMs) => void
 
-/** How a launch ended: an error in words and whose fault it is (left out: not known), or null and whether the task wants the GPU right away. */
+/**
+ * How a launch ended: an error in words and whose fault it is (left out: not known), or null and whether the
+ * task wants the GPU right away.
+ */
 export type Launched =
   | { readonly error: string; readonly refused?: StartRefused | undefined }
   | { readonly error: null; readonly wantsGpu: boolean }
@@ -75,8 +81,8 @@ export interface DeviceListener {
 
 /**
  * The GPUs of one host and the processes on them. The NVIDIA driver, plain processes, or a model of both.
- * Calls return at once; completions come through their callbacks, never inside the call. An attempt that the device does not know is
- * answered with `copy_failed`, and `stop` of it does nothing.
+ * Calls return at once; completions come through their callbacks, never inside the call. An attempt that the
+ * device does not know is answered with `copy_failed`, and `stop` of it does nothing.
  */
 export interface Device {
   /** As they are now, in the order of their indexes, from 0 without gaps. */
@@ -84,9 +90,10 @@ export interface Device {
   /** Reports go to the latest listener only. */
   observe(listener: DeviceListener): void
   /**
-   * What is left of attempts that an earlier process launched, ended ones that were not forgotten included. A swap that was under way is
-   * over, or is taken back. Asked once, before anything else is.
-   * @param known what the server knows to live here: a device has no other trace of a lease, and may not be able to tell where bytes are
+   * What is left of attempts that an earlier process launched, ended ones that were not forgotten included. A
+   * swap that was under way is over, or is taken back. Asked once, before anything else is.
+   * @param known what the server knows to live here: a device has no other trace of a lease, and may not be
+   *   able to tell where bytes are
    */
   survivors(known: readonly KeptAttempt[]): readonly Survivor[]
   launch(request: LaunchRequest, done: (launched: Launched) => void): void
@@ -94,20 +101,24 @@ export interface Device {
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void
   /** Brings them back. */
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void
-  /** Stops it from running, its bytes stay where they are; the lease is over (R4). One that is being launched does not begin to run. */
+  /**
+   * Stops it from running, its bytes stay where they are; the lease is over (R4). One that is being launched
+   * does not begin to run.
+   */
   freeze(taskId: string, attempt: number): void
   thaw(taskId: string, attempt: number): void
   /**
-   * The run lease lasts until then, and no process of this server is needed to keep it: the device itself freezes what is leased at its
-   * end, and ends it after another `lengthMs`.
+   * The run lease lasts until then, and no process of this server is needed to keep it: the device itself
+   * freezes what is leased at its end, and ends it after another `lengthMs`.
    */
   lease(until: Instant, lengthMs: DurationMs): void
   /** The end of the run lease means nothing to it from here on. */
   setLeased(taskId: string, attempt: number, isLeased: boolean): void
   /**
-   * Ends it, frozen or not: SIGTERM to every process, SIGKILL to what is left after `graceMs`, whatever becomes of this server. What does not
-   * run meanwhile handles the signal once it runs. 0: SIGKILL at once. A later call can only bring the end nearer. Nothing of it is left
-   * when `exited` comes, or the launch has failed.
+   * Ends it, frozen or not: SIGTERM to every process, SIGKILL to what is left after `graceMs`, whatever
+   * becomes of this server. What does not run meanwhile handles the signal once it runs. 0: SIGKILL at once.
+   * A later call can only bring the end nearer. Nothing of it is left when `exited` comes, or the launch has
+   * failed.
    */
   stop(taskId: string, attempt: number, graceMs: DurationMs): void
   /** Its end is durable here. */

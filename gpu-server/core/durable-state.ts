@@ -1,4 +1,7 @@
-/** What this server knows across restarts, and whether it is durable: boot, highest epoch, attempts seen and living, outbox (R1, R3, R4, R6). */
+/**
+ * What this server knows across restarts, and whether it is durable: boot, highest epoch, attempts seen and
+ * living, outbox (R1, R3, R4, R6).
+ */
 import type { Boot, Envelope, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { empty } from '../../controller/domain/list-edit.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
@@ -92,13 +95,18 @@ export class DurableState {
     return this.#eventSeq
   }
 
-  /** A lower epoch than the highest, or the same epoch from another process: two stores of one origin (R3). */
+  /**
+   * A lower epoch than the highest, or the same epoch from another process: two stores of one origin (R3).
+   */
   isOfOtherController({ epoch, controller }: ControllerMark): boolean {
     if (epoch !== this.#highestEpoch) return epoch < this.#highestEpoch
     return this.#controller !== null && controller !== this.#controller
   }
 
-  /** May what this controller says be acted upon? Not when a later one has been heard, nor before its epoch is durable. */
+  /**
+   * May what this controller says be acted upon? Not when a later one has been heard, nor before its epoch is
+   * durable.
+   */
   accepts(mark: ControllerMark): boolean {
     if (this.isOfOtherController(mark)) return false
     const { epoch, controller = null, event_seq = 0 } = mark
@@ -122,7 +130,10 @@ export class DurableState {
     return of?.attempt === attempt ? of : null
   }
 
-  /** The attempt is about to start. Says whether that is durable; if not it must not start, and is burned in memory. */
+  /**
+   * The attempt is about to start. Says whether that is durable; if not it must not start, and is burned in
+   * memory.
+   */
   addStarting(attempt: Attempt, description: AttemptDescription | null = null): boolean {
     const { taskId } = attempt
     if (description !== null) {
@@ -175,7 +186,10 @@ export class DurableState {
     return this.persist()
   }
 
-  /** Entries up to `n` are durable at the controller; answers what they were. That they are not sent again is durable with the next save. */
+  /**
+   * Entries up to `n` are durable at the controller; answers what they were. That they are not sent again is
+   * durable with the next save.
+   */
   acknowledge(n: number): readonly NodeEvent[] {
     const events = this.outbox.acknowledge(n)
     for (const { kind, task_id, attempt } of events) {

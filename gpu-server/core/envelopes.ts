@@ -1,4 +1,7 @@
-/** What every message of this server carries: its boot, a number that grows, its own monotonic time (R3, R4, R6). */
+/**
+ * What every message of this server carries: its boot, a number that grows, its own monotonic time (R3, R4,
+ * R6).
+ */
 import type { Boot, Envelope, NodeBody } from '../../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -31,7 +34,9 @@ export class Envelopes {
     return this.#startedAt + mono
   }
 
-  /** A body with a copy of the task table must be made in the same turn: number and copy belong together (R6). */
+  /**
+   * A body with a copy of the task table must be made in the same turn: number and copy belong together (R6).
+   */
   seal<B extends NodeBody>(body: B): Envelope<B> {
     const { boot, highestEpoch, controller, eventSeq } = this.#durable
     if (boot !== this.#boot) {

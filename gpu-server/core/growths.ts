@@ -1,6 +1,6 @@
 /**
- * Allocations that a task waits for (protocol, "Allocation pressure"). The device holds the allocation; it goes through once the controller
- * has granted it, the task is resident, and the reserve is kept (R12).
+ * Allocations that a task waits for (protocol, "Allocation pressure"). The device holds the allocation; it
+ * goes through once the controller has granted it, the task is resident, and the reserve is kept (R12).
  */
 import type { RefusalReason } from '../../protocol/messages.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -38,7 +38,10 @@ export class Growths {
     }
   }
 
-  /** The demand is `mib` from now on; it never shrinks, so a smaller grant is one that was delayed or repeated. */
+  /**
+   * The demand is `mib` from now on; it never shrinks, so a smaller grant is one that was delayed or
+   * repeated.
+   */
   grant(attempt: Attempt, mib: Mib): RefusalReason | null {
     const { ledger } = this.#parts
     if (mib > attempt.vramMib) {

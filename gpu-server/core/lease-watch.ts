@@ -1,6 +1,7 @@
 /**
- * The end of the run lease (R4): tasks whose policy is fail or requeue, and those whose start is not acknowledged, freeze at its end and are
- * ended after another lease. The others wait for the controller, however long.
+ * The end of the run lease (R4): tasks whose policy is fail or requeue, and those whose start is not
+ * acknowledged, freeze at its end and are ended after another lease. The others wait for the controller,
+ * however long.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'

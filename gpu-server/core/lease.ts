@@ -1,4 +1,7 @@
-/** The run lease: until when this server may keep running tasks without a word from the controller (R4). Own monotonic clock only. */
+/**
+ * The run lease: until when this server may keep running tasks without a word from the controller (R4). Own
+ * monotonic clock only.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 
 export class RunLease {
@@ -6,7 +9,10 @@ export class RunLease {
   #untilMono = -1
   readonly isElided: boolean
 
-  /** @param isElided between faults a simulation does not enact heartbeats; the lease then holds by definition. */
+  /**
+   * @param isElided between faults a simulation does not enact heartbeats; the lease then holds by
+   *   definition.
+   */
   constructor(isElided: boolean) {
     this.isElided = isElided
   }
@@ -16,8 +22,9 @@ export class RunLease {
   }
 
   /**
-   * Granted in answer to a message sent at `sentMono`: it counts from then. The answer to the latest message holds, also when it is
-   * shorter, because the controller counts by it from then on (R5). Says whether this is the latest.
+   * Granted in answer to a message sent at `sentMono`: it counts from then. The answer to the latest message
+   * holds, also when it is shorter, because the controller counts by it from then on (R5). Says whether this
+   * is the latest.
    */
   grant(sentMono: number, lengthMs: DurationMs): boolean {
     if (sentMono < this.#sentMono) return false

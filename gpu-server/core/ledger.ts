@@ -1,6 +1,7 @@
 /**
- * What is in VRAM and in host memory on this server, by its own count: it refuses whatever would break the reserve (R12). Each attempt
- * carries what is counted for it, so that leaving gives back exactly what entering took.
+ * What is in VRAM and in host memory on this server, by its own count: it refuses whatever would break the
+ * reserve (R12). Each attempt carries what is counted for it, so that leaving gives back exactly what
+ * entering took.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'

@@ -1,4 +1,7 @@
-/** Events that must arrive: kept and resent, oldest first, until the controller has them durably (R1, R8). Bounded (R11). */
+/**
+ * Events that must arrive: kept and resent, oldest first, until the controller has them durably (R1, R8).
+ * Bounded (R11).
+ */
 import type { AttemptRef, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { MAX_EVENTS } from '../../protocol/schema.ts'
 import { empty } from '../../controller/domain/list-edit.ts'
@@ -6,7 +9,10 @@ import { empty } from '../../controller/domain/list-edit.ts'
 /** From so many entries on, those that a later one makes obsolete are dropped. */
 export const COMPACT_FROM_ENTRIES = 4096
 
-/** What entries of one message may take, by a careful guess, so that it stays below the longest message (`MAX_MESSAGE_BYTES`). */
+/**
+ * What entries of one message may take, by a careful guess, so that it stays below the longest message
+ * (`MAX_MESSAGE_BYTES`).
+ */
 const CHUNK_BYTES = 192 * 1024
 const ENTRY_BYTES = 200
 /** A character of an id takes at most so many; one of a detail may be escaped. */
@@ -60,7 +66,10 @@ export class Outbox {
     return this.#entries.slice(0, count)
   }
 
-  /** Everything up to `n` is durable at the controller; answers what that was. The list is lent until the next call. */
+  /**
+   * Everything up to `n` is durable at the controller; answers what that was. The list is lent until the next
+   * call.
+   */
   acknowledge(n: number): readonly NodeEvent[] {
     const gone = this.#gone
     empty(gone)

@@ -18,15 +18,18 @@ import { ANSWER_WITHIN_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry
 /** Before the first welcome says otherwise. */
 const HEARTBEAT_MS: DurationMs = 5_000
 
-/** Connected to a broker without a controller, it asks this often: the broker itself answers, and the controller is heard of within this. */
+/**
+ * Connected to a broker without a controller, it asks this often: the broker itself answers, and the
+ * controller is heard of within this.
+ */
 const ASK_FOR_CONTROLLER_MS: DurationMs = 1_000
 
 /** After a broker's return a thousand servers do not speak at once. */
 const SPEAK_WITHIN_MS: DurationMs = 500
 
 /**
- * From a refused start to the heartbeat that lets the controller try again here: at most the shortest interval of heartbeats, and the same
- * where those that change nothing are not enacted.
+ * From a refused start to the heartbeat that lets the controller try again here: at most the shortest
+ * interval of heartbeats, and the same where those that change nothing are not enacted.
  */
 const AFTER_REFUSAL_MS: DurationMs = 1_000
 
@@ -81,7 +84,9 @@ export class Presence {
     this.#o = options
   }
 
-  /** Says hello, and nothing else, until it is welcome. One hello at a time, however many answers ask for it. */
+  /**
+   * Says hello, and nothing else, until it is welcome. One hello at a time, however many answers ask for it.
+   */
   greet(): void {
     if (this.#isGreeting || this.#isStopped) return
     this.#isGreeting = true
@@ -100,7 +105,10 @@ export class Presence {
     this.greet()
   }
 
-  /** The way to the controller is open again: it is not left waiting for the next heartbeat or the next try (spread by jitter, R11). */
+  /**
+   * The way to the controller is open again: it is not left waiting for the next heartbeat or the next try
+   * (spread by jitter, R11).
+   */
   speakSoon(): void {
     const { clock, lease } = this.#parts
     if (this.#isStopped || lease.isElided) return
@@ -214,7 +222,10 @@ export class Presence {
     })
   }
 
-  /** After a broker's return this server may be back before the controller: it does not wait a whole heartbeat for it. */
+  /**
+   * After a broker's return this server may be back before the controller: it does not wait a whole heartbeat
+   * for it.
+   */
   #unheard(why: NoAnswer): void {
     if (why !== 'no_responder' || this.#isGreeting) return
     const retryMs = waitFor(why, this.#unheardMs)
@@ -223,7 +234,10 @@ export class Presence {
     this.#unheardMs = nextRetryMs(retryMs)
   }
 
-  /** Answers may overtake each other: the latest word on settings and lease holds, a stop list always does, and before anything resumes. */
+  /**
+   * Answers may overtake each other: the latest word on settings and lease holds, a stop list always does,
+   * and before anything resumes.
+   */
   #granted({ settings, stop, unknown = [] }: Welcome | Lease, sentMono: number): void {
     this.#o.onStop(stop)
     if (unknown.length > 0) this.#nameThemAgain()
@@ -233,7 +247,10 @@ export class Presence {
     }
   }
 
-  /** Attempts that no task has are stopped once two snapshots have named them, also where heartbeats are not enacted. */
+  /**
+   * Attempts that no task has are stopped once two snapshots have named them, also where heartbeats are not
+   * enacted.
+   */
   #nameThemAgain(): void {
     const { clock, lease } = this.#parts
     if (!lease.isElided) return
@@ -251,7 +268,10 @@ export class Presence {
   }
 }
 
-/** Without a controller on the broker another try costs next to nothing; any other silence may be an overload (R11). */
+/**
+ * Without a controller on the broker another try costs next to nothing; any other silence may be an overload
+ * (R11).
+ */
 function waitFor(why: NoAnswer, retryMs: DurationMs): DurationMs {
   return why === 'no_responder' ? Math.min(retryMs, ASK_FOR_CONTROLLER_MS) : retryMs
 }

@@ -1,6 +1,6 @@
 /**
- * Less than the reserve is free on a GPU, by the device's own measure: a task leaves without being asked for, and the controller is told
- * (R12; protocol, "Allocation pressure").
+ * Less than the reserve is free on a GPU, by the device's own measure: a task leaves without being asked for,
+ * and the controller is told (R12; protocol, "Allocation pressure").
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { byCodeUnits, firstDifference } from '../../controller/domain/order.ts'

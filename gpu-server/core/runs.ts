@@ -31,7 +31,9 @@ export class Runs {
     device.launch({ start, command, onUse }, (launched) => this.#launched(attempt, launched))
   }
 
-  /** The device ends it; it is over when the device says so. One that has a grace can still be ended at once. */
+  /**
+   * The device ends it; it is over when the device says so. One that has a grace can still be ended at once.
+   */
   stop(attempt: Attempt, endsAs: 'stopped' | 'lease_ended', graceMs: DurationMs): void {
     if (attempt.endsAs !== null && !(attempt.hasGrace && graceMs === 0)) return
     attempt.endsAs = endsAs
@@ -46,7 +48,8 @@ export class Runs {
   }
 
   thaw(attempt: Attempt): void {
-    // One that is being ended without a grace never runs again, not for a moment: it may run elsewhere by now.
+    // One that is being ended without a grace never runs again, not for a moment: it may run elsewhere by
+    // now.
     if (!attempt.isFrozen || (attempt.endsAs !== null && !attempt.hasGrace)) return
     attempt.isFrozen = false
     this.#parts.device.thaw(attempt.taskId, attempt.attempt)

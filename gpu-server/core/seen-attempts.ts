@@ -1,6 +1,12 @@
-/** The highest attempt of each task that this server ever saw, so that an old one never starts again (R3). Bounded (R11). */
+/**
+ * The highest attempt of each task that this server ever saw, so that an old one never starts again (R3).
+ * Bounded (R11).
+ */
 
-/** A delayed command dies on the server's clock within seconds; remembering this many tasks covers far more than that. */
+/**
+ * A delayed command dies on the server's clock within seconds; remembering this many tasks covers far more
+ * than that.
+ */
 export const MAX_SEEN_TASKS = 65_536
 /** Forgotten at once, oldest first: the first key of a Map is found slowly after many deletions. */
 const FORGOTTEN_TASKS = 8_192

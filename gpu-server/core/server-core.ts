@@ -1,6 +1,7 @@
 /**
- * The core of a GPU server: the same state machine on a GPU host and in the simulator. Commands and device reports come in, device calls
- * and messages go out; protocol rules R1 to R12 are kept here (docs/protocol.md).
+ * The core of a GPU server: the same state machine on a GPU host and in the simulator. Commands and device
+ * reports come in, device calls and messages go out; protocol rules R1 to R12 are kept here
+ * (docs/protocol.md).
  */
 import type {
   AttemptRef,

@@ -2,7 +2,10 @@ import type { FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import type { WireResidency } from '../../protocol/units.ts'
 import type { AttemptStart } from './attempt-start.ts'
 
-/** An attempt that lives here, as a restarted server needs to know it; `vramMib` and `noswap` as they are by now. */
+/**
+ * An attempt that lives here, as a restarted server needs to know it; `vramMib` and `noswap` as they are by
+ * now.
+ */
 export interface KeptAttempt extends AttemptStart {
   /** `none` until it was launched, then where its bytes were when they last came to rest. */
   readonly residency: WireResidency
@@ -21,7 +24,10 @@ export interface AttemptDescription {
   readonly command: readonly string[] | null
 }
 
-/** What a GPU server must know after a restart. It is durable before anything that depends on it is sent or answered (R1, R3). */
+/**
+ * What a GPU server must know after a restart. It is durable before anything that depends on it is sent or
+ * answered (R1, R3).
+ */
 export interface NodeState {
   readonly bootCounter: number
   readonly highestEpoch: number
@@ -31,13 +37,19 @@ export interface NodeState {
   readonly eventSeq?: number
   /** Highest attempt seen per task, refused and stopped ones included: none of these starts again. */
   readonly attempts: ReadonlyMap<string, number>
-  /** Of these tasks the highest attempt was refused or stopped before it started: `never_seen`, not `gone` (R7). */
+  /**
+   * Of these tasks the highest attempt was refused or stopped before it started: `never_seen`, not `gone`
+   * (R7).
+   */
   readonly burned: ReadonlyMap<string, number>
   /** Attempts that live here, by task (R4). */
   readonly living: ReadonlyMap<string, KeptAttempt>
   /** Of those that live here, by task. Absent in states that are older than the field: none. */
   readonly described?: ReadonlyMap<string, AttemptDescription>
-  /** What the controller has not acknowledged. After a restart only `finished` entries are of use; hello says the rest. */
+  /**
+   * What the controller has not acknowledged. After a restart only `finished` entries are of use; hello says
+   * the rest.
+   */
   readonly outbox: readonly NodeEvent[]
 }
 
@@ -57,9 +69,10 @@ export type NodeChange =
 export interface NodeStorage {
   load(): NodeState
   /**
-   * Makes the state durable; `changes` is what has become of it since the last save that succeeded.
-   * Throws when it cannot be made durable: the command is refused then, the event not sent. After a failed fsync it throws for ever (R10).
-   * The state is one object for life, and its maps and lists are live: write them at once, or copy them.
+   * Makes the state durable; `changes` is what has become of it since the last save that succeeded. Throws
+   * when it cannot be made durable: the command is refused then, the event not sent. After a failed fsync it
+   * throws for ever (R10). The state is one object for life, and its maps and lists are live: write them at
+   * once, or copy them.
    */
   save(state: NodeState, changes: readonly NodeChange[]): void
 }

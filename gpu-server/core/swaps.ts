@@ -29,8 +29,8 @@ export class Swaps {
   }
 
   /**
-   * This server's own decision: less than the reserve is free on a GPU of it. Says whether it leaves; one that is noswap, wants the GPU, or
-   * has no room in host memory does not.
+   * This server's own decision: less than the reserve is free on a GPU of it. Says whether it leaves; one
+   * that is noswap, wants the GPU, or has no room in host memory does not.
    */
   relieve(attempt: Attempt): boolean {
     const { ledger } = this.#parts
@@ -93,7 +93,9 @@ export class Swaps {
     }
   }
 
-  /** A swap is over, as ordered or not: the generation counts it, so that what was decided before it is stale. */
+  /**
+   * A swap is over, as ordered or not: the generation counts it, so that what was decided before it is stale.
+   */
   #moved(attempt: Attempt, residency: WireResidency, outcome: SwapOutcome): void {
     attempt.residency = residency
     attempt.generation += 1
@@ -116,7 +118,10 @@ function isRepeated({ op, generation }: SwapCommand, { lastSwap }: Attempt): boo
   return lastSwap !== null && lastSwap.op === op && lastSwap.generation === generation
 }
 
-/** Stale, contrary, or for a task whose lease is over: nothing moves before the controller has answered a heartbeat (R4, R12). */
+/**
+ * Stale, contrary, or for a task whose lease is over: nothing moves before the controller has answered a
+ * heartbeat (R4, R12).
+ */
 function refusalOf(command: SwapCommand, attempt: Attempt, from: WireResidency): RefusalReason | null {
   if (command.generation !== attempt.generation) return 'stale_generation'
   if (attempt.residency !== from || isEnding(command, attempt)) return 'contrary'

@@ -9,7 +9,10 @@ export interface AcceleratedTask {
   readonly gpus: readonly number[]
   /** On each GPU, as granted now. */
   readonly vramMib: Mib
-  /** Every process of the task, its grandchildren included; empty when there is none (a lease, or it has ended). */
+  /**
+   * Every process of the task, its grandchildren included; empty when there is none (a lease, or it has
+   * ended).
+   */
   processIds(): readonly number[]
   /** SIGSTOP to all of them; resolves when the guard has done so. */
   suspend(): Promise<void>
@@ -30,8 +33,9 @@ export class AcceleratorFault extends Error {
 }
 
 /**
- * GPUs of one host, real or declared: inventory, memory, swaps. Processes are the guards' business. Swaps of one task never overlap;
- * those of different tasks may. Only `open` rejects; whatever goes wrong later is an outcome, or null for unknown.
+ * GPUs of one host, real or declared: inventory, memory, swaps. Processes are the guards' business. Swaps of
+ * one task never overlap; those of different tasks may. Only `open` rejects; whatever goes wrong later is an
+ * outcome, or null for unknown.
  */
 export interface Accelerator {
   readonly kind: DeviceKind
@@ -43,16 +47,17 @@ export interface Accelerator {
   gpus(): readonly GpuReport[]
   /** What a task on these GPUs finds in its environment. */
   environment(gpus: readonly number[]): Readonly<Record<string, string>>
-  /** Why this task cannot be swapped (MIG, managed memory, several processes with NCCL, driver too old), or null. */
+  /**
+   * Why this task cannot be swapped (MIG, managed memory, several processes with NCCL, driver too old), or
+   * null.
+   */
   whyNotSwappable(task: AcceleratedTask): Promise<string | null>
   swapOut(task: AcceleratedTask): Promise<SwapOutcome>
   swapIn(task: AcceleratedTask): Promise<SwapOutcome>
   /** Where its bytes are; asked for each task that outlived a server process. */
   residencyOf(task: AcceleratedTask): Promise<'resident' | 'swapped_out' | 'unknown'>
   /** Once a second. `freeMib` by GPU index; null: unknown. */
-  sample(
-    tasks: readonly AcceleratedTask[],
-  ): Promise<{
+  sample(tasks: readonly AcceleratedTask[]): Promise<{
     readonly uses: ReadonlyMap<AcceleratedTask, TaskUse>
     readonly freeMib: readonly (Mib | null)[]
   }>

@@ -1,6 +1,7 @@
 /**
- * The control socket of a task (HEADROOM_SOCKET): a process that may open it says in lines of JSON whether the task is busy, that work waits for it, or that
- * it wants to hold more memory. What comes in is hostile: bounded, checked, and answered with what is wrong.
+ * The control socket of a task (HEADROOM_SOCKET): a process that may open it says in lines of JSON whether
+ * the task is busy, that work waits for it, or that it wants to hold more memory. What comes in is hostile:
+ * bounded, checked, and answered with what is wrong.
  */
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -37,7 +38,8 @@ const GROUP_MODE = 0o660
 type Said = { readonly busy: boolean } | { readonly want: true } | { readonly allocate_mib: Mib }
 
 /**
- * Rejects when the socket cannot be made (a path over some 100 bytes, a folder that is not there). What an earlier server left at that path is replaced.
+ * Rejects when the socket cannot be made (a path over some 100 bytes, a folder that is not there). What an
+ * earlier server left at that path is replaced.
  * @param group whose members may connect beside the server's own user; null: no other may
  */
 export function openControlSocket(

@@ -1,6 +1,6 @@
 /**
- * The `Device` port on a real host: tasks run under guards, an accelerator moves their bytes, a socket of their own lets them speak. The same
- * for NVIDIA GPUs and for declared ones.
+ * The `Device` port on a real host: tasks run under guards, an accelerator moves their bytes, a socket of
+ * their own lets them speak. The same for NVIDIA GPUs and for declared ones.
  */
 import { constants } from 'node:os'
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
@@ -49,7 +49,9 @@ export interface HostDeviceOptions {
 type LivingSurvivor = Extract<Survivor, { readonly end: null }>
 
 const SAMPLE_EVERY_MS: DurationMs = 1_000
-/** Python writes what it prints at once instead of in blocks; the server's own environment and `--env` win. */
+/**
+ * Python writes what it prints at once instead of in blocks; the server's own environment and `--env` win.
+ */
 const UNBUFFERED = { PYTHONUNBUFFERED: '1' }
 
 export class HostDevice implements Device {
@@ -83,7 +85,10 @@ export class HostDevice implements Device {
     )
   }
 
-  /** Finds what an earlier process left; before a core is made of this device. Rejects with AcceleratorFault or what the guards say. */
+  /**
+   * Finds what an earlier process left; before a core is made of this device. Rejects with AcceleratorFault
+   * or what the guards say.
+   */
   async open(): Promise<void> {
     const { accelerator, guards, places } = this.#o
     await accelerator.open()
@@ -185,7 +190,10 @@ export class HostDevice implements Device {
     this.#find(taskId, attempt)?.thaw()
   }
 
-  /** A guard whose deadline came while this server was stopped, or just before it read the new one, has stopped its task: it may run again. */
+  /**
+   * A guard whose deadline came while this server was stopped, or just before it read the new one, has
+   * stopped its task: it may run again.
+   */
   lease(until: Instant, lengthMs: DurationMs): void {
     const { clock, guards } = this.#o
     const before = this.#leaseUntil

@@ -1,4 +1,7 @@
-/** One attempt on this host, and whether its processes run: they do when neither the end of the lease nor the accelerator holds them. */
+/**
+ * One attempt on this host, and whether its processes run: they do when neither the end of the lease nor the
+ * accelerator holds them.
+ */
 import type { Mib } from '../../protocol/units.ts'
 import type { AttemptStart } from '../core/attempt-start.ts'
 import type { Guards } from '../guard/guards.ts'

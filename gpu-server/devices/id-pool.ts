@@ -1,4 +1,7 @@
-/** User and group ids of attempts: one each, never two at a time, and the id that was free for the longest time first. */
+/**
+ * User and group ids of attempts: one each, never two at a time, and the id that was free for the longest
+ * time first.
+ */
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import type { IdRange } from './task-identity.ts'
 
@@ -10,7 +13,8 @@ export class IdPool {
   #next: number
 
   /**
-   * @param nextFile remembers the next id across restarts, so that files that an attempt left elsewhere stay another user's for long
+   * @param nextFile remembers the next id across restarts, so that files that an attempt left elsewhere stay
+   *   another user's for long
    * @param idsInUse user ids of living processes: those are never given out
    */
   constructor(range: IdRange, nextFile: string, idsInUse: () => ReadonlySet<number> = userIdsOfProcesses) {

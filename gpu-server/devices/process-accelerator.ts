@@ -1,6 +1,7 @@
 /**
- * GPUs that are declared, not there: tasks are plain processes, memory is what they declared, a swap is SIGSTOP and SIGCONT beside the time that a copy
- * would take. For laptops and continuous integration; it walks the same code as the NVIDIA driver does, but for this file.
+ * GPUs that are declared, not there: tasks are plain processes, memory is what they declared, a swap is
+ * SIGSTOP and SIGCONT beside the time that a copy would take. For laptops and continuous integration; it
+ * walks the same code as the NVIDIA driver does, but for this file.
  */
 import { readFileSync } from 'node:fs'
 import type { GpuReport } from '../../protocol/messages.ts'
@@ -33,7 +34,10 @@ const STOPPED = 'T'
 
 export class ProcessAccelerator implements Accelerator {
   readonly kind = 'process'
-  /** Not every task has somebody who says so on its socket while it stands still: the controller brings one back now and then to see. */
+  /**
+   * Not every task has somebody who says so on its socket while it stands still: the controller brings one
+   * back now and then to see.
+   */
   readonly signalsWanted = false
   readonly #o: ProcessAcceleratorOptions
   readonly #reports: readonly GpuReport[]
@@ -96,7 +100,10 @@ export class ProcessAccelerator implements Accelerator {
     return 'done'
   }
 
-  /** What runs is in. What stands still may be out, or frozen because its lease ended: declared memory leaves no trace. */
+  /**
+   * What runs is in. What stands still may be out, or frozen because its lease ended: declared memory leaves
+   * no trace.
+   */
   residencyOf(task: AcceleratedTask): Promise<'resident' | 'unknown'> {
     const states = task.processIds().map(stateOf)
     return Promise.resolve(
@@ -104,9 +111,7 @@ export class ProcessAccelerator implements Accelerator {
     )
   }
 
-  sample(
-    tasks: readonly AcceleratedTask[],
-  ): Promise<{
+  sample(tasks: readonly AcceleratedTask[]): Promise<{
     readonly uses: ReadonlyMap<AcceleratedTask, TaskUse>
     readonly freeMib: readonly (Mib | null)[]
   }> {
@@ -124,7 +129,9 @@ export class ProcessAccelerator implements Accelerator {
     return Promise.resolve()
   }
 
-  /** Its bytes on all its GPUs move at once, each over its own link; a link carries one transfer at a time. */
+  /**
+   * Its bytes on all its GPUs move at once, each over its own link; a link carries one transfer at a time.
+   */
   #transfer(task: AcceleratedTask, direction: 'out' | 'in'): Promise<void> {
     const before = Promise.all(task.gpus.map((gpu) => this.#transfers[gpu] ?? Promise.resolve()))
     const takesMs = Math.max(
@@ -159,7 +166,10 @@ function keyOf({ taskId, attempt }: AcceleratedTask): string {
   return `${attempt}/${taskId}`
 }
 
-/** proc_pid_stat(5): utime and stime are fields 14 and 15, counted behind the name in brackets, which may hold anything. */
+/**
+ * proc_pid_stat(5): utime and stime are fields 14 and 15, counted behind the name in brackets, which may hold
+ * anything.
+ */
 function cpuMsOf(pid: number): number | null {
   const fields = statOf(pid)
   return fields === null ? null : (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK

@@ -1,4 +1,7 @@
-/** What an attempt has for itself on this host: its user, the group of its control socket, and the folder in which it begins. */
+/**
+ * What an attempt has for itself on this host: its user, the group of its control socket, and the folder in
+ * which it begins.
+ */
 import {
   chmodSync,
   closeSync,
@@ -70,7 +73,10 @@ export class TaskPlaces {
     if (place.user?.ownGroup !== undefined) this.#pool?.adopt(key, place.user.ownGroup)
   }
 
-  /** Nothing of the attempt runs any more: what it left in its folder is kept with its output, closed to every later task. */
+  /**
+   * Nothing of the attempt runs any more: what it left in its folder is kept with its output, closed to every
+   * later task.
+   */
   close(taskId: string, attempt: number): void {
     const key = folderNameOf(taskId, attempt)
     const place = this.#places.get(key)

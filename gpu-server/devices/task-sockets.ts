@@ -28,8 +28,8 @@ export class TaskSockets {
   readonly #open = new Map<string, { readonly socket: ControlSocket; readonly waiting: Waiting[] }>()
 
   /**
-   * @param groupOf the group whose members may connect to the socket of an attempt; null: the user of the server alone
-   * Throws when the folder cannot be used.
+   * @param groupOf the group whose members may connect to the socket of an attempt; null: the user of the
+   *   server alone Throws when the folder cannot be used.
    */
   constructor(
     folder: string,
@@ -79,8 +79,9 @@ export class TaskSockets {
   }
 
   /**
-   * Granted up to `mib`; refused is everything that waits. A server asks for one allocation of a task at a time, the one that came last: what still
-   * waits once that is granted is asked for again, the smallest first.
+   * Granted up to `mib`; refused is everything that waits. A server asks for one allocation of a task at a
+   * time, the one that came last: what still waits once that is granted is asked for again, the smallest
+   * first.
    */
   answer(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
     const waiting = this.#open.get(this.pathOf(taskId, attempt))?.waiting ?? []

@@ -10,9 +10,10 @@ const AGAIN_MS = 20
 const SWEEP_LIMIT_MS = 30_000
 
 /**
- * Takes over one folder of an earlier server: a living guard is attached to; of one that is dead, everything left is killed.
- * @returns null for a folder in which nothing ran, which is then gone
- * Rejects with GuardFault when something of the task cannot be killed.
+ * Takes over one folder of an earlier server: a living guard is attached to; of one that is dead, everything
+ * left is killed.
+ * @returns null for a folder in which nothing ran, which is then gone Rejects with GuardFault when something
+ *   of the task cannot be killed.
  */
 export async function adoptFolder(
   folder: string,

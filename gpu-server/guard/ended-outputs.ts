@@ -14,7 +14,10 @@ interface Kept {
   readonly bytes: number
 }
 
-/** The folders of forgotten attempts, oldest first, within the limits; one thing at a time. What a task left in its work folder goes with its output. */
+/**
+ * The folders of forgotten attempts, oldest first, within the limits; one thing at a time. What a task left
+ * in its work folder goes with its output.
+ */
 export class EndedOutputs {
   readonly #limits: OutputLimits
   #kept: Kept[] = []

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, rmdirSync } from 'node:fs'
 
 /**
- * The cgroup v2 folder under which tasks get cgroups of their own, a child of this process's cgroup, so that its limits hold for
- * them too. null where there is none, it may not be written (an ordinary user, most containers), or the kernel is older than 5.14.
+ * The cgroup v2 folder under which tasks get cgroups of their own, a child of this process's cgroup, so that
+ * its limits hold for them too. null where there is none, it may not be written (an ordinary user, most
+ * containers), or the kernel is older than 5.14.
  */
 export function findCgroupRoot(): string | null {
   try {

@@ -6,8 +6,9 @@ import { GuardFault, codeOf } from './guard-fault.ts'
 import type { ProcessKey } from './process-table.ts'
 
 /**
- * The folder of one attempt, mode 0700: `task.json` from the server before its guard starts; `guard`, `started`, `exit`, `socket` and the
- * output from the guard; `forgotten` from the server. Everything but the socket and the output is durable.
+ * The folder of one attempt, mode 0700: `task.json` from the server before its guard starts; `guard`,
+ * `started`, `exit`, `socket` and the output from the guard; `forgotten` from the server. Everything but the
+ * socket and the output is durable.
  */
 
 const NAME_BYTES = 250
@@ -32,7 +33,10 @@ export interface FolderStarted {
 export interface FolderExit {
   readonly exit: GuardExit
   readonly byLease: boolean
-  /** The guard signalled it on order before it was over; false in records of earlier guards, which did not say. */
+  /**
+   * The guard signalled it on order before it was over; false in records of earlier guards, which did not
+   * say.
+   */
   readonly byOrder: boolean
   /** By order, and it could not run between SIGTERM and SIGKILL. */
   readonly neverRan: boolean
@@ -48,7 +52,10 @@ export function folderNameOf(taskId: string, attempt: number): string {
   return `${encodeURIComponent(taskId)}.${attempt}`
 }
 
-/** Durable once the guard has synchronised it, before the command runs. Rejects with GuardFault when there is one of that name, and with the file system's error. */
+/**
+ * Durable once the guard has synchronised it, before the command runs. Rejects with GuardFault when there is
+ * one of that name, and with the file system's error.
+ */
 export async function createFolder(parent: string, task: FolderTask): Promise<string> {
   const name = folderNameOf(task.taskId, task.attempt)
   if (Buffer.byteLength(name) > NAME_BYTES)
@@ -94,7 +101,10 @@ export async function readExit(path: string): Promise<FolderExit | null> {
   }
 }
 
-/** `ended code 3 lease=0 order=0 ran=1`, the guard's last word on its socket; that of an earlier guard ends after `lease`. */
+/**
+ * `ended code 3 lease=0 order=0 ran=1`, the guard's last word on its socket; that of an earlier guard ends
+ * after `lease`.
+ */
 export function exitOfWord(line: string): FolderExit | null {
   const [, kind, value, lease, order, ran] =
     /^ended (code|signal) (\d+) lease=([01])(?: order=([01]) ran=([01]))?$/.exec(line) ?? []

@@ -13,8 +13,8 @@ const CHECK = 0x48454144524f4f4dn
 const BYTES = 24
 
 /**
- * The file through which the server tells all guards of its run lease. They map it, so the same file serves every server of one boot of
- * the host; after another boot its times would mean nothing.
+ * The file through which the server tells all guards of its run lease. They map it, so the same file serves
+ * every server of one boot of the host; after another boot its times would mean nothing.
  */
 export class LeaseFile {
   readonly path: string

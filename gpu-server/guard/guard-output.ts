@@ -11,7 +11,10 @@ export interface Segment {
   readonly start: number
 }
 
-/** Output that a guard keeps, or kept, in its folder; null when there is no such folder. Older bytes may go while this reads. */
+/**
+ * Output that a guard keeps, or kept, in its folder; null when there is no such folder. Older bytes may go
+ * while this reads.
+ */
 export async function readGuardOutput(
   folder: string,
   stream: 'stdout' | 'stderr',
@@ -34,7 +37,8 @@ async function readOnce(
   offset: number,
   maxBytes: number,
 ): Promise<OutputChunk> {
-  const isOver = (await readExit(folder)) !== null // before the data, so that nothing can follow what is read now
+  // before the data, so that nothing can follow what is read now
+  const isOver = (await readExit(folder)) !== null
   const segments = await segmentsIn(folder, stream)
   const last = segments.at(-1)
   const end = last === undefined ? 0 : last.start + (await stat(last.path)).size

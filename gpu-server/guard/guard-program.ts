@@ -7,7 +7,8 @@ import { GuardFault, codeOf } from './guard-fault.ts'
 const run = promisify(execFile)
 
 /**
- * The guard program, compiled first when it is missing or older than its sources (some 2 s, once). `make guard` does the same.
+ * The guard program, compiled first when it is missing or older than its sources (some 2 s, once). `make
+ * guard` does the same.
  * @param folder where its sources are; the program goes to build/ in it
  */
 export async function guardProgram(folder = fileURLToPath(new URL('.', import.meta.url))): Promise<string> {

@@ -16,8 +16,10 @@ import {
 const AGAIN_MS = 20
 
 /**
- * Kills what a guard that is dead, or does not answer, has left: itself, its keeper, its command, their descendants, the members of its cgroup, whatever runs as the user
- * that only this attempt has, and whatever carries its mark in the environment. Resolves when nothing is left; rejects with GuardFault when something still is after `limitMs`.
+ * Kills what a guard that is dead, or does not answer, has left: itself, its keeper, its command, their
+ * descendants, the members of its cgroup, whatever runs as the user that only this attempt has, and whatever
+ * carries its mark in the environment. Resolves when nothing is left; rejects with GuardFault when something
+ * still is after `limitMs`.
  */
 export async function sweep(task: FolderTask, started: FolderStarted | null, limitMs: number): Promise<void> {
   const deadline = performance.now() + limitMs

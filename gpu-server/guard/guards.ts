@@ -45,7 +45,10 @@ export interface LaunchSpec {
   readonly attempt: number
   readonly record: unknown
   readonly command: readonly string[]
-  /** All of its environment, and HEADROOM_ATTEMPT beside it, by which what is left of a dead guard's task is found. */
+  /**
+   * All of its environment, and HEADROOM_ATTEMPT beside it, by which what is left of a dead guard's task is
+   * found.
+   */
   readonly env: Readonly<Record<string, string>>
   readonly workingDirectory: string
   /** null: the server's own. */
@@ -71,21 +74,29 @@ export type LaunchAnswer =
   { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
 
 /**
- * Every task of a GPU server runs under a guard, a small process of its own that outlives the server and holds the run lease's
- * deadline (protocol R4). This is the server's side of all of them. An attempt that it does not know: calls without an answer do
- * nothing, promises are rejected, reads are null or empty.
+ * Every task of a GPU server runs under a guard, a small process of its own that outlives the server and
+ * holds the run lease's deadline (protocol R4). This is the server's side of all of them. An attempt that it
+ * does not know: calls without an answer do nothing, promises are rejected, reads are null or empty.
  */
 export interface Guards {
-  /** All guards found in the state folder, ended ones not yet forgotten included; before the first hello (R4). */
+  /**
+   * All guards found in the state folder, ended ones not yet forgotten included; before the first hello (R4).
+   */
   adopt(): Promise<readonly GuardedTask[]>
-  /** Resolves once the command runs, or with why it does not; nothing of it is left then. Refused while the lease is over for a leased one. */
+  /**
+   * Resolves once the command runs, or with why it does not; nothing of it is left then. Refused while the
+   * lease is over for a leased one.
+   */
   launch(spec: LaunchSpec): Promise<LaunchAnswer>
   /**
-   * One write for all guards, which read it when their deadline comes: suspend at `untilMono`, kill at `untilMono + lengthMs`
-   * (CLOCK_BOOTTIME ms). `untilMono - lengthMs` is the instant from which the lease counts.
+   * One write for all guards, which read it when their deadline comes: suspend at `untilMono`, kill at
+   * `untilMono + lengthMs` (CLOCK_BOOTTIME ms). `untilMono - lengthMs` is the instant from which the lease
+   * counts.
    */
   lease(untilMono: number, lengthMs: number): void
-  /** Whether the lease's end means something to it: no, once `started` is acknowledged and its policy is wait. */
+  /**
+   * Whether the lease's end means something to it: no, once `started` is acknowledged and its policy is wait.
+   */
   setLeased(taskId: string, attempt: number, isLeased: boolean): void
   /** SIGSTOP to every process of the task; resolves when all of them stand still. */
   suspend(taskId: string, attempt: number): Promise<void>
@@ -94,8 +105,9 @@ export interface Guards {
   /** SIGKILL to all of it; its end follows through `onExit`. */
   kill(taskId: string, attempt: number): void
   /**
-   * SIGTERM to every process of it, and SIGKILL to what is left after `graceMs`. The guard holds that deadline, whatever becomes of this
-   * server; a later call can only bring it nearer. What is suspended handles the signal once it is resumed. 0: the same as `kill`.
+   * SIGTERM to every process of it, and SIGKILL to what is left after `graceMs`. The guard holds that
+   * deadline, whatever becomes of this server; a later call can only bring it nearer. What is suspended
+   * handles the signal once it is resumed. 0: the same as `kill`.
    */
   stop(taskId: string, attempt: number, graceMs: number): void
   /** Reports go to every listener, once for each attempt, when nothing of it is left. */

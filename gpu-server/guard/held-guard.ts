@@ -37,7 +37,10 @@ export class HeldGuard {
   #isStopping = false
   #isReleased = false
 
-  /** `onEnd` once nothing is left of a task that lived after `attach`; with a fault each time that something still is. */
+  /**
+   * `onEnd` once nothing is left of a task that lived after `attach`; with a fault each time that something
+   * still is.
+   */
   constructor(task: FolderTask, folder: string, onEnd: (held: HeldGuard, fault: Error | null) => void) {
     this.task = task
     this.folder = folder
@@ -64,7 +67,10 @@ export class HeldGuard {
     return this.#exit !== null
   }
 
-  /** Connects to the guard with this pid. Rejects when it does not listen, or ends before it has said how the task is. */
+  /**
+   * Connects to the guard with this pid. Rejects when it does not listen, or ends before it has said how the
+   * task is.
+   */
   async attach(guardPid: number): Promise<void> {
     let isAttached = false
     const link = await GuardLink.open(this.folder, {
@@ -118,7 +124,10 @@ export class HeldGuard {
     return descendantsOf(this.#guardPid).filter((pid) => pid !== this.#started?.keeper.pid && isRunnable(pid))
   }
 
-  /** The guard is gone, or was never there: its record says how the task ended, or what it left is killed first. */
+  /**
+   * The guard is gone, or was never there: its record says how the task ended, or what it left is killed
+   * first.
+   */
   async settle(): Promise<void> {
     while (!this.isEnded && !this.#isReleased) {
       try {

@@ -1,4 +1,7 @@
-/** Why a start was refused, by code: whether the host or the task is the reason decides what the controller does with it (safety 3). */
+/**
+ * Why a start was refused, by code: whether the host or the task is the reason decides what the controller
+ * does with it (safety 3).
+ */
 import { constants } from 'node:os'
 import type { StartRefused } from '../../protocol/messages.ts'
 import { codeOf } from './guard-fault.ts'
@@ -9,7 +12,10 @@ const STEP_COMMAND = 5
 
 const { E2BIG, EACCES, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOEXEC, ENOTDIR, EPERM, ETXTBSY } =
   constants.errno
-/** What is wrong with a command itself. Any other error at this step is the host's: no process, memory, file or disk for it. */
+/**
+ * What is wrong with a command itself. Any other error at this step is the host's: no process, memory, file
+ * or disk for it.
+ */
 const OF_THE_COMMAND: ReadonlySet<number> = new Set([
   E2BIG,
   EACCES,

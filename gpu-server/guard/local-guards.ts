@@ -41,7 +41,10 @@ interface Launching {
   stopGraceMs: number | null
 }
 
-/** Guards of this host: one folder and one process each. Rejects with the file system's error when the folder cannot be used. */
+/**
+ * Guards of this host: one folder and one process each. Rejects with the file system's error when the folder
+ * cannot be used.
+ */
 export async function openGuards(options: GuardsOptions): Promise<Guards> {
   await mkdir(`${options.folder}/guards`, { recursive: true, mode: 0o700 })
   return new LocalGuards(options, new LeaseFile(options.folder))

@@ -43,7 +43,10 @@ export function descendantsOf(pid: number): number[] {
   return found
 }
 
-/** All whose environment began with the assignment among its variables; those of other users are seen by root only. */
+/**
+ * All whose environment began with the assignment among its variables; those of other users are seen by root
+ * only.
+ */
 export function processesWith(assignment: string): number[] {
   return namesIn('/proc')
     .map(Number)

@@ -7,8 +7,9 @@ import { codeOf } from './guard-fault.ts'
 const MAX_DEPTH = 256
 
 /**
- * Removes a folder whose content a task chose. Every step goes through an open folder and follows no link, so that a process that swaps
- * a folder for a link at the same time cannot make the server remove something else. What cannot be removed is left.
+ * Removes a folder whose content a task chose. Every step goes through an open folder and follows no link, so
+ * that a process that swaps a folder for a link at the same time cannot make the server remove something
+ * else. What cannot be removed is left.
  */
 export async function removeTree(folder: string): Promise<void> {
   const parent = await openFolder(dirname(folder), 0)

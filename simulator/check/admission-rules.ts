@@ -1,7 +1,8 @@
 /**
- * `admission_rules`: what semantics section 1 asks of a placement beside bytes and the commit limit: all its GPUs, an open node, a seat, an exclusive GPU for
- * itself, nobody stranded, nothing swapped out for a noswap task at 0%, and host memory for all who may have to change places. A task that starts after a swap was admitted when it began to own
- * its bytes: what an operator has changed since is granted.
+ * `admission_rules`: what semantics section 1 asks of a placement beside bytes and the commit limit: all its
+ * GPUs, an open node, a seat, an exclusive GPU for itself, nobody stranded, nothing swapped out for a noswap
+ * task at 0%, and host memory for all who may have to change places. A task that starts after a swap was
+ * admitted when it began to own its bytes: what an operator has changed since is granted.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Mib } from '../../protocol/units.ts'

@@ -3,7 +3,10 @@ import type { Observed } from './observed.ts'
 import type { Shadow } from './shadow.ts'
 import type { Report } from './violation.ts'
 
-/** Something that holds all the time. Calls come in the order of the methods, `afterStep` once for all batches of a step of the clock. */
+/**
+ * Something that holds all the time. Calls come in the order of the methods, `afterStep` once for all batches
+ * of a step of the clock.
+ */
 export interface AlwaysRule {
   /** An event that the books have not taken in yet. */
   before?(event: Event): void

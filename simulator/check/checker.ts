@@ -1,6 +1,7 @@
 /**
- * Holds a run against its scenario's assertions. Everything is found out from the events, from what clients asked for and from what the servers
- * hold; the controller's own books are not looked at, so that a mistake there cannot hide itself.
+ * Holds a run against its scenario's assertions. Everything is found out from the events, from what clients
+ * asked for and from what the servers hold; the controller's own books are not looked at, so that a mistake
+ * there cannot hide itself.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Metrics } from '../report/result.ts'
@@ -31,7 +32,9 @@ export interface Checker {
   afterEvents(events: readonly Event[]): void
   /** After every step of the clock, at least after those that produced events. */
   afterStep(): void
-  /** The run is over: what should have happened by now, and the numbers. Answers everything that was found. */
+  /**
+   * The run is over: what should have happened by now, and the numbers. Answers everything that was found.
+   */
   finish(metrics: Metrics): readonly Violation[]
 }
 
@@ -57,8 +60,8 @@ const ALWAYS_RULES: Readonly<Record<AlwaysName, (context: RuleContext) => Always
 }
 
 /**
- * Watches a world that has not been started yet; it hears of events by itself, and has to be told of steps. Throws RangeError for a metric that
- * no result has.
+ * Watches a world that has not been started yet; it hears of events by itself, and has to be told of steps.
+ * Throws RangeError for a metric that no result has.
  */
 export function createChecker(world: World, assertions: Assertions): Checker {
   const observed = observe(world)

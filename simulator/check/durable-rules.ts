@@ -1,9 +1,15 @@
-/** What was acknowledged, and what was configured, is there again after any death of the controller. Where nothing breaks there is nothing to see. */
+/**
+ * What was acknowledged, and what was configured, is there again after any death of the controller. Where
+ * nothing breaks there is nothing to see.
+ */
 import { CONFIG_RULES } from '../../controller/domain/config.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
-/** `acknowledged_never_lost`: a task whose submission was acknowledged is known to every later controller until its end is durable. */
+/**
+ * `acknowledged_never_lost`: a task whose submission was acknowledged is known to every later controller
+ * until its end is durable.
+ */
 export function acknowledgedNeverLost({ observed: { faults }, report }: RuleContext): AlwaysRule {
   if (faults === null) return {}
   const look = (): void => {

@@ -1,10 +1,12 @@
 /**
- * The fairness bound (semantics 5) on one GPU and class, decision by decision. Swap-outs of two tasks that were eligible, and not yet chosen for
- * an earlier GPU of the decision, at every round closing of a window differ by at most 2 in it, and by at most 1 from the start of a round. A round
- * starts with the already-swapped victims of the decision that closes the one before.
+ * The fairness bound (semantics 5) on one GPU and class, decision by decision. Swap-outs of two tasks that
+ * were eligible, and not yet chosen for an earlier GPU of the decision, at every round closing of a window
+ * differ by at most 2 in it, and by at most 1 from the start of a round. A round starts with the
+ * already-swapped victims of the decision that closes the one before.
  *
- * For each pair it keeps the range of the difference of their counts over the present run of decisions, a run ending at a closing at which not both
- * were available: every window of the run is the difference of two points of it. So it sees what trying all windows would see.
+ * For each pair it keeps the range of the difference of their counts over the present run of decisions, a run
+ * ending at a closing at which not both were available: every window of the run is the difference of two
+ * points of it. So it sees what trying all windows would see.
  */
 
 export const BOUND_IN_ANY_WINDOW = 2
@@ -53,7 +55,10 @@ export class FairnessBook {
     return this.#members.get(id)?.isSwapped ?? false
   }
 
-  /** The task holds bytes here from now on: a newcomer, or one that was swapped out in this round before anybody looked. */
+  /**
+   * The task holds bytes here from now on: a newcomer, or one that was swapped out in this round before
+   * anybody looked.
+   */
   join(id: string, isSwapped = false): void {
     if (this.#members.has(id)) return
     const member: Member = { id, count: 0, atRoundStart: 0, atLastClosing: 0, isSwapped, pairs: new Map() }

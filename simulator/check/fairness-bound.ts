@@ -1,4 +1,7 @@
-/** `fairness_bound`: every decision is entered in the books of its GPUs, and the rounds it closes are those that the books close. */
+/**
+ * `fairness_bound`: every decision is entered in the books of its GPUs, and the rounds it closes are those
+ * that the books close.
+ */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import { FairnessBook } from './fairness-book.ts'
 import type { ShadowTask } from './shadow.ts'

@@ -5,7 +5,10 @@ import type { FinalAssertion } from '../scenario/assertions.ts'
 import { nearestName } from '../scenario/nearest-name.ts'
 import type { Report } from './violation.ts'
 
-/** Of all bounds at once. Throws for a path that no result has: a scenario from a file has been checked before. */
+/**
+ * Of all bounds at once. Throws for a path that no result has: a scenario from a file has been checked
+ * before.
+ */
 export function requireMetricPaths(assertions: readonly FinalAssertion[]): void {
   for (const { metric } of assertions) {
     if (METRIC_PATHS.includes(metric)) continue

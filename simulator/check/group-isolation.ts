@@ -1,4 +1,7 @@
-/** `group_isolation`: a new placement only on nodes of a group that the task targets; a task that targets none, only on nodes of none. */
+/**
+ * `group_isolation`: a new placement only on nodes of a group that the task targets; a task that targets
+ * none, only on nodes of none.
+ */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
 export function groupIsolation({ shadow, report }: RuleContext): AlwaysRule {

@@ -1,6 +1,7 @@
 /**
- * `eventually`: what has to become true of every task, each in its own time: `within` counts from when it was submitted, or began to wait again,
- * and from the instant at which nothing was broken any more if that came later; without `within`, by the end of the run.
+ * `eventually`: what has to become true of every task, each in its own time: `within` counts from when it was
+ * submitted, or began to wait again, and from the instant at which nothing was broken any more if that came
+ * later; without `within`, by the end of the run.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -29,7 +30,8 @@ export class Liveness {
         : kind === 'task_started' && isAwaited(task)
     )
       this.#reached(task, at)
-    // A task that is cancelled while it waits is waited for no longer, but it may have waited too long already.
+    // A task that is cancelled while it waits is waited for no longer, but it may have waited too long
+    // already.
     if (this.#that === 'every_feasible_task_runs' && kind === 'task_finished' && isAwaited(task))
       this.#reached(task, at)
   }

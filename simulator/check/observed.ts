@@ -1,6 +1,6 @@
 /**
- * What checkers see of a run beside its events: what clients asked for, what the fleet is made of, and what the GPU servers hold. Nothing of
- * the controller's own books.
+ * What checkers see of a run beside its events: what clients asked for, what the fleet is made of, and what
+ * the GPU servers hold. Nothing of the controller's own books.
  */
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'

@@ -93,7 +93,10 @@ function happensIn(name: SometimesName, event: Event, shadow: Shadow): boolean {
   }
 }
 
-/** A feasible task waits; long enough to hold GPUs for itself (semantics 4; strict `fifo` needs no reservation). */
+/**
+ * A feasible task waits; long enough to hold GPUs for itself (semantics 4; strict `fifo` needs no
+ * reservation).
+ */
 function isWaiting(name: SometimesName, task: ShadowTask, shadow: Shadow, now: Instant): boolean {
   if (task.placement !== null || !shadow.isFeasible(task)) return false
   const waitedMs = now - task.pendingSince

@@ -1,7 +1,9 @@
 /** What is told, and never taken back: the chain of events, and how tasks have ended. */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
-/** `event_chain`: numbers 1, 2, 3, … without a gap, time never falls, and a cause comes before what it caused. */
+/**
+ * `event_chain`: numbers 1, 2, 3, … without a gap, time never falls, and a cause comes before what it caused.
+ */
 export function eventChain({ report }: RuleContext): AlwaysRule {
   let seq = 0
   let at = -Infinity
@@ -21,7 +23,9 @@ export function eventChain({ report }: RuleContext): AlwaysRule {
   }
 }
 
-/** `finals_never_change`: of a task that has ended nothing more is told; and an attempt's number only grows. */
+/**
+ * `finals_never_change`: of a task that has ended nothing more is told; and an attempt's number only grows.
+ */
 export function finalsNeverChange({ report }: RuleContext): AlwaysRule {
   const ended = new Map<string, string>()
   const attempts = new Map<string, number>()

@@ -1,6 +1,7 @@
 /**
- * A second set of books, kept from the events alone and by other means than the engine's: who is placed where, what is in VRAM, which
- * settings hold. Figures are summed up when they are asked for. MiB are per GPU.
+ * A second set of books, kept from the events alone and by other means than the engine's: who is placed
+ * where, what is in VRAM, which settings hold. Figures are summed up when they are asked for. MiB are per
+ * GPU.
  */
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event, EventData } from '../../controller/domain/event.ts'
@@ -30,7 +31,10 @@ export interface ShadowTask {
   readonly id: string
   readonly submittedAt: Instant
   request: ObservedRequest
-  /** It waits for a place from then on. In the future while it is paused after refused or short attempts (safety 3). */
+  /**
+   * It waits for a place from then on. In the future while it is paused after refused or short attempts
+   * (safety 3).
+   */
   pendingSince: Instant
   placement: ShadowPlacement | null
   /** After a failed swap it is no victim before this instant. */
@@ -44,7 +48,10 @@ export interface ShadowNode extends ObservedNode {
   readonly tasks: readonly Set<ShadowTask>[]
 }
 
-/** Semantics section 5 names a back-off after a failed swap; the controller's is this long (engine/node/node-events.ts). */
+/**
+ * Semantics section 5 names a back-off after a failed swap; the controller's is this long
+ * (engine/node/node-events.ts).
+ */
 const SWAP_BACK_OFF_MS = 30_000
 
 export class Shadow {
@@ -330,7 +337,10 @@ function changeResidency({ placement }: ShadowTask, to: ShadowResidency, at: Ins
   if (!placement.isEager) placement.idleFrom = at
 }
 
-/** A task that was submitted and over within one instant; its groups are not in the event, and no longer matter. */
+/**
+ * A task that was submitted and over within one instant; its groups are not in the event, and no longer
+ * matter.
+ */
 function requestFrom(data: EventData): ObservedRequest {
   return {
     vramMib: data['vram_mib'] as Mib,

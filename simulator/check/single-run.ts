@@ -1,7 +1,8 @@
 /**
- * `single_run`: no two attempts of one task alive at once, on whatever server. Where things break one that is frozen may still be there; it does
- * not run, and never will again before the controller has answered its server. An attempt whose node an operator has declared fenced counts
- * as ended: whether it is, the operator answers for.
+ * `single_run`: no two attempts of one task alive at once, on whatever server. Where things break one that is
+ * frozen may still be there; it does not run, and never will again before the controller has answered its
+ * server. An attempt whose node an operator has declared fenced counts as ended: whether it is, the operator
+ * answers for.
  */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 

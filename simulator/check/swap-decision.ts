@@ -1,4 +1,7 @@
-/** A `swap_decided` event, read; and who was eligible at that decision, found out again (semantics 5, "Eligible"). */
+/**
+ * A `swap_decided` event, read; and who was eligible at that decision, found out again (semantics 5,
+ * "Eligible").
+ */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Observed } from './observed.ts'
@@ -43,8 +46,8 @@ export function classOf({ request }: ShadowTask): VictimClass {
 }
 
 /**
- * Why the task may not be swapped out at this decision, class rules left aside; null when it may. Idleness is the server's own count: since the later
- * of the last GPU use and the last start or swap-in.
+ * Why the task may not be swapped out at this decision, class rules left aside; null when it may. Idleness is
+ * the server's own count: since the later of the last GPU use and the last start or swap-in.
  */
 export function ineligibility(
   task: ShadowTask,

@@ -1,6 +1,7 @@
 /**
- * `victim_choice`: who leaves at a decision is whom semantics section 5, "Choice", names; found out again from own marks and by trying every subset.
- * Only where one GPU is short: with several, a victim counts for all of them.
+ * `victim_choice`: who leaves at a decision is whom semantics section 5, "Choice", names; found out again
+ * from own marks and by trying every subset. Only where one GPU is short: with several, a victim counts for
+ * all of them.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -89,7 +90,10 @@ function problemOf(
   return null
 }
 
-/** The fewest bytes that cover, among as few whole blocks of the oldest swap-outs as cover; null when there are too many to try. */
+/**
+ * The fewest bytes that cover, among as few whole blocks of the oldest swap-outs as cover; null when there
+ * are too many to try.
+ */
 function leastOf(
   level: readonly ShadowTask[],
   missingMib: Mib,

@@ -29,7 +29,10 @@ export function noswapNeverSwapped({ shadow, observed, report }: RuleContext): A
   }
 }
 
-/** `idle_rule`: every victim was idle for the idle period (inclusive), or resident for `max_residency_seconds`; and was swapped out by decision. */
+/**
+ * `idle_rule`: every victim was idle for the idle period (inclusive), or resident for
+ * `max_residency_seconds`; and was swapped out by decision.
+ */
 export function idleRule({ shadow, observed, report }: RuleContext): AlwaysRule {
   let announced = new Set<string>()
   return {

@@ -6,8 +6,9 @@ import type { Observed } from './observed.ts'
 import type { ShadowNode, ShadowPlacement } from './shadow.ts'
 
 /**
- * `resident_within_capacity`: by the controller's word, Σ resident ≤ P − R − F whenever something comes into VRAM: a placement, a swap-in, a
- * growth. A reserve that was raised over what is there already is no violation; adding to it is.
+ * `resident_within_capacity`: by the controller's word, Σ resident ≤ P − R − F whenever something comes into
+ * VRAM: a placement, a swap-in, a growth. A reserve that was raised over what is there already is no
+ * violation; adding to it is.
  */
 export function residentWithinCapacity({ shadow, report }: RuleContext): AlwaysRule {
   return {
@@ -32,7 +33,10 @@ function comesIn({ kind, data }: Event, residency: string): boolean {
   return kind === 'task_placed' || (kind === 'task_residency' && data['residency'] === 'swapping_in')
 }
 
-/** `reserve_kept`: on the servers, tasks never grow into the reserve. What was there before the reserve was raised, or before others came, may stay. */
+/**
+ * `reserve_kept`: on the servers, tasks never grow into the reserve. What was there before the reserve was
+ * raised, or before others came, may stay.
+ */
 export function reserveKept({ shadow, observed, report }: RuleContext): AlwaysRule {
   const lastMib = new Map<string, readonly Mib[]>()
   return {
@@ -73,9 +77,10 @@ interface Step {
 }
 
 /**
- * `commit_limit`: no new swappable or exclusive task beyond L; it does not apply to noswap tasks (specification 2.3). A task that starts after
- * a swap was admitted when it began to own its bytes; what has happened since (a lower limit, a growth or a noswap placement, which may
- * exceed L) does not take that back. Its admission is no event, so that its whole wait is granted.
+ * `commit_limit`: no new swappable or exclusive task beyond L; it does not apply to noswap tasks
+ * (specification 2.3). A task that starts after a swap was admitted when it began to own its bytes; what has
+ * happened since (a lower limit, a growth or a noswap placement, which may exceed L) does not take that back.
+ * Its admission is no event, so that its whole wait is granted.
  */
 export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
   const limits = new Map<ShadowNode, Step[]>()

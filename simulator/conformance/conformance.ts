@@ -1,6 +1,7 @@
 /**
- * Is this a GPU server of protocol version 1? Each rule that can be seen from outside is tried and reported as kept or broken. The server needs one
- * GPU with a little memory free and nobody else's tasks; it is given leases only, so it need not run commands.
+ * Is this a GPU server of protocol version 1? Each rule that can be seen from outside is tried and reported
+ * as kept or broken. The server needs one GPU with a little memory free and nobody else's tasks; it is given
+ * leases only, so it need not run commands.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Examiner } from './examiner.ts'

@@ -1,6 +1,6 @@
 /**
- * A controller that examines one GPU server: it answers, or does not, as a test of a rule needs it, and takes down what the server says. What must
- * hold all the time is held against every message.
+ * A controller that examines one GPU server: it answers, or does not, as a test of a rule needs it, and takes
+ * down what the server says. What must hold all the time is held against every message.
  */
 import type {
   AttemptRef,

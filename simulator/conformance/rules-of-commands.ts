@@ -4,7 +4,10 @@ import type { Rule } from './rule.ts'
 import type { Examiner, Forged } from './examiner.ts'
 import { ended, newTask, running, said, start, stop } from './orders.ts'
 
-/** A start that must not be obeyed, and whose attempt is then burned: the same start, all right now, is `never_seen`. */
+/**
+ * A start that must not be obeyed, and whose attempt is then burned: the same start, all right now, is
+ * `never_seen`.
+ */
 function refused(claim: string, reason: CommandResult['reason'], forged: (e: Examiner) => Forged): Rule {
   return {
     rule: 'R3',

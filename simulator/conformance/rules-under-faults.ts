@@ -1,4 +1,7 @@
-/** The same life over a bad network: messages lost, doubled, late and overtaking each other (protocol principles 1 and 2). */
+/**
+ * The same life over a bad network: messages lost, doubled, late and overtaking each other (protocol
+ * principles 1 and 2).
+ */
 import type { Rule } from './rule.ts'
 import type { Examiner, Faults } from './examiner.ts'
 import { NO_FAULTS } from './examiner.ts'

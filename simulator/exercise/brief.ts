@@ -1,4 +1,6 @@
-/** Of an exercise what who learns from it may know: no answers, no faults, nothing of what the reference does. */
+/**
+ * Of an exercise what who learns from it may know: no answers, no faults, nothing of what the reference does.
+ */
 import type { Exercise } from './exercise.ts'
 
 export function briefOf({ name, title, task, beginsAtMs, endsAtMs, questions, objectives }: Exercise) {

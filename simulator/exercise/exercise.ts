@@ -1,4 +1,7 @@
-/** An exercise: a cluster with something to find out or to put right, and what counts as having done so. Whoever learns from it sees `brief` and no more. */
+/**
+ * An exercise: a cluster with something to find out or to put right, and what counts as having done so.
+ * Whoever learns from it sees `brief` and no more.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { OperatorAction, Scenario } from '../scenario/scenario.ts'
 

@@ -1,6 +1,6 @@
 /**
- * The controllers of a world, one after the other or two at once, over one store that survives them all; and the supervisors that start them
- * again.
+ * The controllers of a world, one after the other or two at once, over one store that survives them all; and
+ * the supervisors that start them again.
  */
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { sumOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
@@ -130,7 +130,10 @@ export class ControllerHost {
     }
   }
 
-  /** A second one begins with the same store. @param isForGood the first is not started again once it finds out */
+  /**
+   * A second one begins with the same store. @param isForGood the first is not started again once it finds
+   * out
+   */
   beginSecond(isForGood: boolean): void {
     if (this.#second !== null) return
     const process = this.#newProcess()
@@ -178,7 +181,8 @@ export class ControllerHost {
       tally,
       ...(watch === undefined ? {} : { watch: watch() }),
       onBegun: (process) => {
-        // Another has taken the store while it wrote its epoch: it is not the later one, and finds out at its first commit.
+        // Another has taken the store while it wrote its epoch: it is not the later one, and finds out at its
+        // first commit.
         if (store.disk.owner !== process) return
         // The one before it may not know yet that it is none any more: it counts no longer.
         if (this.#latest !== process && !this.#latest.isOver) this.#keepCounts(this.#latest)

@@ -1,4 +1,7 @@
-/** A controller's process that may die at any moment, and the next one that begins with what it had made durable. */
+/**
+ * A controller's process that may die at any moment, and the next one that begins with what it had made
+ * durable.
+ */
 import { createController } from '../../controller/controller.ts'
 import type { Controller, ControllerOptions } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'

@@ -1,6 +1,7 @@
 /**
- * Which nodes the controller cannot be expected to know well: something is broken between the two, or was until a moment ago. Rules that hold the
- * controller's decisions against what servers know are not applied to these.
+ * Which nodes the controller cannot be expected to know well: something is broken between the two, or was
+ * until a moment ago. Rules that hold the controller's decisions against what servers know are not applied to
+ * these.
  */
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'

@@ -1,4 +1,6 @@
-/** What breaks when: each fault begins before anything else of its instant, and ends when its time is over. */
+/**
+ * What breaks when: each fault begins before anything else of its instant, and ends when its time is over.
+ */
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { Instant } from '../../protocol/units.ts'

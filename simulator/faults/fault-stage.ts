@@ -1,6 +1,7 @@
 /**
- * The cast of a world in which things break: controllers and servers that may die, a bus and disks that may fail, and clients that ask again.
- * Production code throughout; what is enacted here is what surrounds it. Every heartbeat is sent.
+ * The cast of a world in which things break: controllers and servers that may die, a bus and disks that may
+ * fail, and clients that ask again. Production code throughout; what is enacted here is what surrounds it.
+ * Every heartbeat is sent.
  */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { Controller, TaskRequest } from '../../controller/controller.ts'
@@ -69,7 +70,10 @@ export class FaultStage implements FaultStageHand {
   readonly bus: FaultyBus
   /** Tasks whose submission was acknowledged and whose end is not durable. */
   readonly acknowledged = new Set<string>()
-  /** Tasks whose end is durable: a client that asks once more, because nobody answered him, may hear of one that is over. */
+  /**
+   * Tasks whose end is durable: a client that asks once more, because nobody answered him, may hear of one
+   * that is over.
+   */
   readonly #finals = new Set<string>()
   readonly #o: FaultStageOptions
   readonly #tally = new FaultTally()
@@ -351,7 +355,10 @@ export class FaultStage implements FaultStageHand {
   }
 }
 
-/** So many heartbeats after a fault everybody has been heard; the longest pause between two tries (10 s, 12 with jitter) is less. */
+/**
+ * So many heartbeats after a fault everybody has been heard; the longest pause between two tries (10 s, 12
+ * with jitter) is less.
+ */
 const SETTLE_HEARTBEATS = 6
 
 function heartbeatMsOf(config: Readonly<Partial<ConfigFields>>): DurationMs {

@@ -1,11 +1,17 @@
-/** How often each kind of fault began, and how often it did something: a partition through which nobody spoke has not. */
+/**
+ * How often each kind of fault began, and how often it did something: a partition through which nobody spoke
+ * has not.
+ */
 import { FAULT_KINDS } from '../scenario/fault.ts'
 import type { FaultKind } from '../scenario/fault.ts'
 
 export interface FaultCount {
   /** Faults of this kind that began. */
   readonly begun: number
-  /** What they did: messages lost, held, late, doubled or overtaken; processes ended; commits refused or late; swaps slowed or refused. */
+  /**
+   * What they did: messages lost, held, late, doubled or overtaken; processes ended; commits refused or late;
+   * swaps slowed or refused.
+   */
   readonly fired: number
 }
 

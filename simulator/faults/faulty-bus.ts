@@ -1,6 +1,6 @@
 /**
- * The bus of a world in which things break: as the simulated bus between faults, and beyond that what networks, brokers and dying processes do to
- * messages. Both legs of a request suffer alike.
+ * The bus of a world in which things break: as the simulated bus between faults, and beyond that what
+ * networks, brokers and dying processes do to messages. Both legs of a request suffer alike.
  */
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -79,7 +79,10 @@ export class FaultyBus {
     this.#o = options
   }
 
-  /** @param beforeSending called with every request before it leaves; false: it does not leave. Its sender may die there. */
+  /**
+   * @param beforeSending called with every request before it leaves; false: it does not leave. Its sender may
+   *   die there.
+   */
   endpoint(
     node: string | null,
     beforeSending: (subject: string, message: Envelope) => boolean = () => true,

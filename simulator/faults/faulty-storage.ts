@@ -1,4 +1,7 @@
-/** A GPU server's storage on a disk that may be full, or lost. It holds what was saved and nothing else: what a server that dies had not saved is gone. */
+/**
+ * A GPU server's storage on a disk that may be full, or lost. It holds what was saved and nothing else: what
+ * a server that dies had not saved is gone.
+ */
 import { ReplayedState } from '../../gpu-server/core/replayed-state.ts'
 import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
 

@@ -1,4 +1,7 @@
-/** What breaks in a fleet whose controller is not the scenario's: each fault at its time since the fleet was started. */
+/**
+ * What breaks in a fleet whose controller is not the scenario's: each fault at its time since the fleet was
+ * started.
+ */
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { Fault } from '../scenario/fault.ts'
 import type { FaultNote } from './fault-agenda.ts'

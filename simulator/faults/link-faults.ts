@@ -1,4 +1,7 @@
-/** What networks do to messages: which of the faults in force a message meets on its way, and what becomes of it. */
+/**
+ * What networks do to messages: which of the faults in force a message meets on its way, and what becomes of
+ * it.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Fault, Link } from '../scenario/fault.ts'

@@ -1,4 +1,7 @@
-/** The controller's store on a disk that may be full, slow or broken, and a controller that may die at any point of a commit. */
+/**
+ * The controller's store on a disk that may be full, slow or broken, and a controller that may die at any
+ * point of a commit.
+ */
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Event } from '../../controller/domain/event.ts'
@@ -36,7 +39,10 @@ export function soundDisk(): StoreDisk {
 export interface Committer {
   readonly isOver: boolean
   die(): void
-  /** It dies with the next command that it sends: `after_answers` before it leaves, `after_effects` when it has left. */
+  /**
+   * It dies with the next command that it sends: `after_answers` before it leaves, `after_effects` when it
+   * has left.
+   */
   dieAtNextCommand(death: DeathPoint): void
 }
 

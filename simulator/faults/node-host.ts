@@ -1,4 +1,7 @@
-/** One machine of the fleet that may break: its GPUs, its disk, its clock, and the server process on it, which its supervisor keeps running. */
+/**
+ * One machine of the fleet that may break: its GPUs, its disk, its clock, and the server process on it, which
+ * its supervisor keeps running.
+ */
 import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
@@ -109,7 +112,10 @@ export class NodeHost {
     return gpus
   }
 
-  /** Starts the server process, unless it runs or the machine is off; a disk that is full lets it try again later. */
+  /**
+   * Starts the server process, unless it runs or the machine is off; a disk that is full lets it try again
+   * later.
+   */
   start(): void {
     if (this.#process !== null || this.#isOff()) return
     this.#starts += 1

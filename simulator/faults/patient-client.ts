@@ -1,4 +1,7 @@
-/** A client of a world whose controller may be away: it asks again until it is answered, with the key of its first try. */
+/**
+ * A client of a world whose controller may be away: it asks again until it is answered, with the key of its
+ * first try.
+ */
 import type { Controller, TaskRequest } from '../../controller/controller.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'

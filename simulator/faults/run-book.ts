@@ -1,4 +1,7 @@
-/** Which tasks run where, by the devices' own account: no task may run on two of them at any time (single run). */
+/**
+ * Which tasks run where, by the devices' own account: no task may run on two of them at any time (single
+ * run).
+ */
 import type { RunWatcher } from '../fleet/device-troubles.ts'
 
 export interface DoubleRun {

@@ -1,4 +1,6 @@
-/** Random faults out of a seed: how many, which, where and for how long. Everything is healed by `healAtMs`. */
+/**
+ * Random faults out of a seed: how many, which, where and for how long. Everything is healed by `healAtMs`.
+ */
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'

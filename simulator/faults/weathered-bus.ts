@@ -1,6 +1,7 @@
 /**
- * The servers' ends of a bus whose other end is a controller that is not ours, under the weather of a scenario: what goes out and what comes in is lost, held,
- * late or doubled before it reaches the bus, or after.
+ * The servers' ends of a bus whose other end is a controller that is not ours, under the weather of a
+ * scenario: what goes out and what comes in is lost, held, late or doubled before it reaches the bus, or
+ * after.
  */
 import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'

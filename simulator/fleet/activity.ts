@@ -1,6 +1,6 @@
 /**
- * Activity models: batch traces know when a task was there, not when it used its GPU. A model makes alternating busy and idle phases out of that;
- * whoever uses one labels the result synthetic.
+ * Activity models: batch traces know when a task was there, not when it used its GPU. A model makes
+ * alternating busy and idle phases out of that; whoever uses one labels the result synthetic.
  */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -14,8 +14,8 @@ import {
 import type { Work } from '../trace/trace-format.ts'
 
 /**
- * Splits a residence (wall time from start to end when the task runs alone, 1 ms or more) into phases that add up to exactly that.
- * Same stream, same phases.
+ * Splits a residence (wall time from start to end when the task runs alone, 1 ms or more) into phases that
+ * add up to exactly that. Same stream, same phases.
  */
 export type ActivityModel = (residenceMs: DurationMs, random: RandomStream) => Work
 
@@ -47,8 +47,8 @@ export function activityModel(name: string): ActivityModel {
 export const alwaysBusy: ActivityModel = (residenceMs) => ({ kind: 'duration', ms: wholeMs(residenceMs) })
 
 /**
- * What was measured on 144 pods that serve image generation (Alibaba GenTD26; design "The simulator", Model of a GPU): the time share without GPU
- * work, and how long runs without it last.
+ * What was measured on 144 pods that serve image generation (Alibaba GenTD26; design "The simulator", Model
+ * of a GPU): the time share without GPU work, and how long runs without it last.
  */
 export const GENTD26 = {
   idleShare: 0.668,
@@ -62,8 +62,9 @@ export const GENTD26 = {
 } as const
 
 /**
- * Idle runs of `serving`, in ms: the four published quantiles, and two ends that are not published. The shortest is 57 s, because 171 and 1026 are
- * multiples of 57: runs shorter than one sample were not seen. The longest is then what makes runs of at least 300 s last 82.5 % of the idle time.
+ * Idle runs of `serving`, in ms: the four published quantiles, and two ends that are not published. The
+ * shortest is 57 s, because 171 and 1026 are multiples of 57: runs shorter than one sample were not seen. The
+ * longest is then what makes runs of at least 300 s last 82.5 % of the idle time.
  */
 export const SERVING_IDLE_RUNS: RunLengthDistribution = quantileTable([
   [0, 57_000],
@@ -74,14 +75,18 @@ export const SERVING_IDLE_RUNS: RunLengthDistribution = quantileTable([
   [1, 26_280_000],
 ])
 
-/** Busy runs of `serving`, in ms. Only their share of time is published; that they have no memory is our own assumption. */
+/**
+ * Busy runs of `serving`, in ms. Only their share of time is published; that they have no memory is our own
+ * assumption.
+ */
 export const SERVING_BUSY_RUNS: RunLengthDistribution = exponential(
   (SERVING_IDLE_RUNS.mean * (1 - GENTD26.idleShare)) / GENTD26.idleShare,
 )
 
 /**
- * Inference servers as in GENTD26. The residence is a window cut out of an endless alternation (it begins in the middle of a run), so that
- * the idle share is 66.8 % in expectation whatever the residence, and a short one is often all idle or all busy.
+ * Inference servers as in GENTD26. The residence is a window cut out of an endless alternation (it begins in
+ * the middle of a run), so that the idle share is 66.8 % in expectation whatever the residence, and a short
+ * one is often all idle or all busy.
  */
 export const serving: ActivityModel = (residenceMs, random) => {
   const startsIdle = random() < GENTD26.idleShare
@@ -90,12 +95,15 @@ export const serving: ActivityModel = (residenceMs, random) => {
 }
 
 /**
- * Training jobs: long work with short gaps (data loading, evaluation, checkpoints). An assumption of our own, from no published measurement: busy
- * runs of 30 minutes at the median, gaps of 20 s at the median.
+ * Training jobs: long work with short gaps (data loading, evaluation, checkpoints). An assumption of our own,
+ * from no published measurement: busy runs of 30 minutes at the median, gaps of 20 s at the median.
  */
 export const training: ActivityModel = onOff(lognormal(1_800_000, 0.6), lognormal(20_000, 0.8))
 
-/** Busy and idle runs in turn, in ms from the given distributions, busy first unless `startsIdle`, until the residence is over. */
+/**
+ * Busy and idle runs in turn, in ms from the given distributions, busy first unless `startsIdle`, until the
+ * residence is over.
+ */
 export function onOff(busyRuns: Distribution, idleRuns: Distribution, startsIdle = false): ActivityModel {
   const first = startsIdle ? idleRuns : busyRuns
   return (residenceMs, random) =>
@@ -105,7 +113,10 @@ export function onOff(busyRuns: Distribution, idleRuns: Distribution, startsIdle
 /** Bound on the phases of one task: 27 years of `serving`. */
 export const MAX_PHASES = 1_000_000
 
-/** A task that starts idle still touches its GPU for 1 ms, and every later run lasts at least 1 ms, so that no phase is empty of work. */
+/**
+ * A task that starts idle still touches its GPU for 1 ms, and every later run lasts at least 1 ms, so that no
+ * phase is empty of work.
+ */
 function alternate(
   residenceMs: DurationMs,
   startsIdle: boolean,

@@ -1,6 +1,6 @@
 /**
- * A task's work in its own command: `headroom work busy=10s idle=20s busy=5s`. A simulated server reads it there, a real one runs it and gets the
- * same phases (cli/work.ts); so one task can be tried on both.
+ * A task's work in its own command: `headroom work busy=10s idle=20s busy=5s`. A simulated server reads it
+ * there, a real one runs it and gets the same phases (cli/work.ts); so one task can be tried on both.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { parseDuration } from '../scenario/quantity.ts'
@@ -43,7 +43,10 @@ export function workOfCommand(command: readonly string[] | null): Work | null {
 /** Holds its bytes and asks for nothing, for longer than any run. */
 const LEASE: WorkPlan = { kind: 'bursts', at: [], stayMs: 315_360_000_000 }
 
-/** What tasks of any origin do: what their command says; a lease only holds its bytes; any other command does `otherwise`. */
+/**
+ * What tasks of any origin do: what their command says; a lease only holds its bytes; any other command does
+ * `otherwise`.
+ */
 export class CommandWorkload implements Workload {
   readonly #otherwise: WorkPlan
 

@@ -1,9 +1,9 @@
 /**
- * How tasks share a GPU's compute: k tasks with work get done at η(k)/k each what one alone would, in time slices; a task on several GPUs goes
- * at its slowest (design "The simulator", Model of a GPU).
+ * How tasks share a GPU's compute: k tasks with work get done at η(k)/k each what one alone would, in time
+ * slices; a task on several GPUs goes at its slowest (design "The simulator", Model of a GPU).
  *
- * All single-GPU tasks of a GPU advance alike, so the GPU keeps one sum of work done per task and each task the sum at which it is done:
- * a change costs one timer, however many share.
+ * All single-GPU tasks of a GPU advance alike, so the GPU keeps one sum of work done per task and each task
+ * the sum at which it is done: a change costs one timer, however many share.
  */
 import type { Instant, Microseconds } from '../../protocol/units.ts'
 import { insertAt, removeAt } from '../../controller/domain/list-edit.ts'
@@ -14,7 +14,10 @@ import type { SimClock, SimTimer } from '../virtual-clock.ts'
 export interface Runner {
   readonly gpus: readonly number[]
   leftUs: Microseconds
-  /** Kept by ComputeSharing: single-GPU, the GPU's sum at which it is done; several GPUs, when it was last settled. */
+  /**
+   * Kept by ComputeSharing: single-GPU, the GPU's sum at which it is done; several GPUs, when it was last
+   * settled.
+   */
   mark: number
   /** Kept by ComputeSharing: its GPU, for one on a single one that has run. */
   home: object | null

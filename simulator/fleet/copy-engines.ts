@@ -21,7 +21,8 @@ export class CopyEngines {
   }
 
   /**
-   * A task's bytes on all its GPUs move at once, each GPU's over its own link; the links are taken until then.
+   * A task's bytes on all its GPUs move at once, each GPU's over its own link; the links are taken until
+   * then.
    * @param mib on each GPU @param copyMs how long they take over one GPU's own link, beside `fixedMs`
    * @returns when the last byte has moved
    */

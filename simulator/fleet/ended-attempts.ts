@@ -7,7 +7,10 @@ interface EndedAttempt {
   readonly end: AttemptEnd
 }
 
-/** How attempts ended on a device, until its server says that it knows; the last one of each task. There is hardly ever more than one. */
+/**
+ * How attempts ended on a device, until its server says that it knows; the last one of each task. There is
+ * hardly ever more than one.
+ */
 export class EndedAttempts {
   readonly #ended: EndedAttempt[] = []
 

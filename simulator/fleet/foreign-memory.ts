@@ -1,6 +1,7 @@
 /**
- * VRAM that others take on a node's GPUs as time goes by: processes that no GPU server started. They get what is free in that instant, at most what the scenario
- * says, and ask no more. The server tells the controller at once; while less than the reserve is left it measures that every second, and lets tasks leave (R12).
+ * VRAM that others take on a node's GPUs as time goes by: processes that no GPU server started. They get what
+ * is free in that instant, at most what the scenario says, and ask no more. The server tells the controller
+ * at once; while less than the reserve is left it measures that every second, and lets tasks leave (R12).
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'

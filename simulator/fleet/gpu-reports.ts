@@ -2,7 +2,10 @@ import type { Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 
-/** The GPUs of a node as a driver describes them. @param foreignMib what others hold, by GPU; none where it says nothing. */
+/**
+ * The GPUs of a node as a driver describes them. @param foreignMib what others hold, by GPU; none where it
+ * says nothing.
+ */
 export function gpuReports(
   { gpuCount, gpu }: ScenarioNode,
   foreignMib: ReadonlyMap<number, Mib>,

@@ -1,6 +1,7 @@
 /**
- * What all copies of a node together may move through its host memory. Their bytes pass in the order in which the copies begin, so that together they are
- * never quicker than this; each is never quicker than its own GPU's link either.
+ * What all copies of a node together may move through its host memory. Their bytes pass in the order in which
+ * the copies begin, so that together they are never quicker than this; each is never quicker than its own
+ * GPU's link either.
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 

@@ -1,6 +1,6 @@
 /**
- * How long a process takes to start: from the order to launch it until it runs and its server says so. Its VRAM is taken from the order on. Only then does its
- * own time begin: its work, and the times of its growth.
+ * How long a process takes to start: from the order to launch it until it runs and its server says so. Its
+ * VRAM is taken from the order on. Only then does its own time begin: its work, and the times of its growth.
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'

@@ -1,6 +1,7 @@
 /**
- * A model of one host's GPUs behind the `Device` port: compute shared in time slices, whole-task swaps at the profile's speed, one transfer
- * at a time per GPU. The work of each task comes from the scenario; nothing else is made up (docs/simulation-model.md).
+ * A model of one host's GPUs behind the `Device` port: compute shared in time slices, whole-task swaps at the
+ * profile's speed, one transfer at a time per GPU. The work of each task comes from the scenario; nothing
+ * else is made up (docs/simulation-model.md).
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
@@ -34,7 +35,10 @@ const NEVER_RAN = 'it could not run within the stop grace, and ended without han
 
 export class SimulatedDevice implements Device {
   readonly troubles = new DeviceTroubles()
-  /** How long tasks stood still with work that nothing told of, until they were back: GPU time, each of a task's GPUs counts. */
+  /**
+   * How long tasks stood still with work that nothing told of, until they were back: GPU time, each of a
+   * task's GPUs counts.
+   */
   unheardMs: DurationMs = 0
   readonly #clock: SimClock
   readonly #node: ScenarioNode
@@ -227,7 +231,10 @@ export class SimulatedDevice implements Device {
     if (process !== null) this.#hold(process, false, false)
   }
 
-  /** Its guards keep it. Those that stopped their tasks at the end of the one before let them go on, unless the server wants otherwise. */
+  /**
+   * Its guards keep it. Those that stopped their tasks at the end of the one before let them go on, unless
+   * the server wants otherwise.
+   */
   lease(until: Instant, lengthMs: DurationMs): void {
     this.#cancelLease()
     const leased = (): Process[] => [...this.#processes.values()].filter((process) => process.isLeased)

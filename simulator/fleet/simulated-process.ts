@@ -26,7 +26,10 @@ export interface SimulatedProcess extends Runner {
   isResident: boolean
   /** Where its bytes are; while they move, where they move from. */
   isInVram: boolean
-  /** It is out, or its copy to there has begun, and no step of its work begins before it is back; where tasks can say that they want the GPU: never. */
+  /**
+   * It is out, or its copy to there has begun, and no step of its work begins before it is back; where tasks
+   * can say that they want the GPU: never.
+   */
   isStill: boolean
   /** A step without work that was over while it stood still. */
   isStepOver: boolean

@@ -1,4 +1,7 @@
-/** Servers learn the reserve with their next heartbeat; where heartbeats are not enacted they are told as soon as it is durable. */
+/**
+ * Servers learn the reserve with their next heartbeat; where heartbeats are not enacted they are told as soon
+ * as it is durable.
+ */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Node } from '../../controller/domain/node.ts'
 import type { Mib } from '../../protocol/units.ts'

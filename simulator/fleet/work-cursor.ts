@@ -35,8 +35,9 @@ export class WorkCursor {
   }
 
   /**
-   * What is left to do, as work that begins with the present step: GPU work of `busyMs`, or none for `idleMs`. Of bursts the times of arrival stay
-   * those since the first start. All of it, while its process starts.
+   * What is left to do, as work that begins with the present step: GPU work of `busyMs`, or none for
+   * `idleMs`. Of bursts the times of arrival stay those since the first start. All of it, while its process
+   * starts.
    */
   workLeft(busyMs: DurationMs, idleMs: DurationMs, now: Instant): Work {
     const plan = this.#plan

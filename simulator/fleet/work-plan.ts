@@ -4,7 +4,10 @@ import type { Work } from '../trace/trace-format.ts'
 
 type Phased = Extract<Work, { kind: 'phases' }>
 
-/** As `Work`; phases are one list, GPU work and none in turn, which is kept as long as the task and so takes little room. */
+/**
+ * As `Work`; phases are one list, GPU work and none in turn, which is kept as long as the task and so takes
+ * little room.
+ */
 export type WorkPlan =
   Exclude<Work, Phased> | { readonly kind: 'steps'; readonly steps: readonly DurationMs[] }
 

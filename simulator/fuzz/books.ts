@@ -1,6 +1,6 @@
 /**
- * The controller's books against what they are books of: the figures of each GPU, its node's host memory, what events told, and what servers hold.
- * A figure that is kept as things change must be what a count finds.
+ * The controller's books against what they are books of: the figures of each GPU, its node's host memory,
+ * what events told, and what servers hold. A figure that is kept as things change must be what a count finds.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Report } from '../check/violation.ts'
@@ -77,7 +77,10 @@ function hostMib(node: LiveNode): Mib {
   return mib
 }
 
-/** Between two instants of a world without faults controller and servers believe the same of every task that has started. */
+/**
+ * Between two instants of a world without faults controller and servers believe the same of every task that
+ * has started.
+ */
 export function checkAgreement(world: World, report: Report): void {
   for (const { spec, placement } of world.controller.views.openTasks()) {
     if (placement === null || placement.startedAt === null) continue
@@ -96,8 +99,9 @@ export function checkAgreement(world: World, report: Report): void {
 }
 
 /**
- * Nobody is left over: what lives on the servers is what the controller has placed there, and without tasks its books are empty. A run may end in
- * the instant in which its last fault does: a server that nobody could reach until then has not been told yet what it must end.
+ * Nobody is left over: what lives on the servers is what the controller has placed there, and without tasks
+ * its books are empty. A run may end in the instant in which its last fault does: a server that nobody could
+ * reach until then has not been told yet what it must end.
  */
 export function checkLeftovers(world: World, report: Report): void {
   const { nodes, tasks } = world.controller.engine.cluster

@@ -1,6 +1,6 @@
 /**
- * Which paths of the rules a run has taken, told from its events, from what controller and servers say to each other, and from why tasks wait.
- * Nothing in the controller counts for this.
+ * Which paths of the rules a run has taken, told from its events, from what controller and servers say to
+ * each other, and from why tasks wait. Nothing in the controller counts for this.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Envelope } from '../../protocol/messages.ts'
@@ -88,7 +88,9 @@ export class Coverage {
   }
 }
 
-/** What a command was answered, why a message was refused, and what a node was told to end or to begin anew. */
+/**
+ * What a command was answered, why a message was refused, and what a node was told to end or to begin anew.
+ */
 function answerPaths({ body: asked }: Envelope, { body: answer }: Envelope): string[] {
   if (answer.op === 'result')
     return [`${asked.op} ${answer.outcome}${answer.reason === null ? '' : ` ${answer.reason}`}`]

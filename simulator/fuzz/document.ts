@@ -1,4 +1,7 @@
-/** A scenario as its file has it, in values: what the generator makes, the shrinker cuts and a file is written from. */
+/**
+ * A scenario as its file has it, in values: what the generator makes, the shrinker cuts and a file is written
+ * from.
+ */
 
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value }
 

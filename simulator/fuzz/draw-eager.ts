@@ -1,6 +1,6 @@
 /**
- * When tasks return eagerly, and now and then GPUs that leave room for it beside others. From a random stream of its own: the other draws of a
- * seed are the same without.
+ * When tasks return eagerly, and now and then GPUs that leave room for it beside others. From a random stream
+ * of its own: the other draws of a seed are the same without.
  */
 import type { Dice } from './dice.ts'
 import type { Entry, FuzzDocument } from './document.ts'

@@ -1,4 +1,7 @@
-/** Faults one by one, so that a shrinker can leave each out. Every one of them is over by `overMs`, so that the world is whole then. */
+/**
+ * Faults one by one, so that a shrinker can leave each out. Every one of them is over by `overMs`, so that
+ * the world is whole then.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import { PERSIST_POINTS, type FaultKind } from '../scenario/fault.ts'
 import type { Dice } from './dice.ts'

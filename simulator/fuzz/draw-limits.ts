@@ -1,4 +1,7 @@
-/** Servers that hold few attempts at once. From a random stream of its own: the other draws of a seed are the same without. */
+/**
+ * Servers that hold few attempts at once. From a random stream of its own: the other draws of a seed are the
+ * same without.
+ */
 import type { Dice } from './dice.ts'
 import type { Entry } from './document.ts'
 import type { Features } from './features.ts'

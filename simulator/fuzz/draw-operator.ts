@@ -1,6 +1,7 @@
 /**
- * What an operator does, through the REST routes, and what he must be answered where that depends on nothing that happens. In the end settings are no
- * stricter than in the beginning, every node takes tasks, every task is released: whatever could start before still can.
+ * What an operator does, through the REST routes, and what he must be answered where that depends on nothing
+ * that happens. In the end settings are no stricter than in the beginning, every node takes tasks, every task
+ * is released: whatever could start before still can.
  */
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs } from '../../protocol/units.ts'

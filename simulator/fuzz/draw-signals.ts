@@ -1,6 +1,7 @@
 /**
- * Nodes that cannot tell that a swapped-out task wants the GPU, probes that come often, and a few tasks that sleep for long, so that they are away when
- * something happens to their servers. All from random streams of their own: the other draws of a seed are the same without.
+ * Nodes that cannot tell that a swapped-out task wants the GPU, probes that come often, and a few tasks that
+ * sleep for long, so that they are away when something happens to their servers. All from random streams of
+ * their own: the other draws of a seed are the same without.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Dice } from './dice.ts'

@@ -1,6 +1,6 @@
 /**
- * Tasks that take their time to end after SIGTERM, with graces above and below that, and cancels that meet them. All from a random stream of
- * its own: the other draws of a seed are the same without.
+ * Tasks that take their time to end after SIGTERM, with graces above and below that, and cancels that meet
+ * them. All from a random stream of its own: the other draws of a seed are the same without.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Dice } from './dice.ts'

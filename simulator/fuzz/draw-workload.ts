@@ -1,4 +1,7 @@
-/** Tasks that do not all fit at once, with idle spells around the idle period, and all that may be said of a task. */
+/**
+ * Tasks that do not all fit at once, with idle spells around the idle period, and all that may be said of a
+ * task.
+ */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Dice } from './dice.ts'
 import type { Entry, Value } from './document.ts'

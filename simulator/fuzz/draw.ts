@@ -1,4 +1,7 @@
-/** A seed becomes a scenario: fleet, configuration, workload, what the operator does and what breaks, all drawn from it. */
+/**
+ * A seed becomes a scenario: fleet, configuration, workload, what the operator does and what breaks, all
+ * drawn from it.
+ */
 import { ALWAYS_NAMES } from '../scenario/assertions.ts'
 import { seededStream } from '../seeded-random.ts'
 import { Dice } from './dice.ts'
@@ -15,7 +18,10 @@ import { drawFeatures, type Features } from './features.ts'
 
 const MINUTE = 60_000
 
-/** When things happen: a world with faults is short and crowded, one without has time for every waiting period. */
+/**
+ * When things happen: a world with faults is short and crowded, one without has time for every waiting
+ * period.
+ */
 interface Times {
   readonly arrivalsMs: number
   readonly untilMs: number
@@ -25,7 +31,10 @@ interface Times {
 const CALM: Times = { arrivalsMs: 40 * MINUTE, untilMs: 60 * MINUTE, overMs: 100 * MINUTE }
 const FAULTY: Times = { arrivalsMs: 2.5 * MINUTE, untilMs: 3 * MINUTE, overMs: 4 * MINUTE }
 
-/** They compare a decision with what servers know at that instant: that is the same only where no message is under way. */
+/**
+ * They compare a decision with what servers know at that instant: that is the same only where no message is
+ * under way.
+ */
 const TO_THE_LETTER: readonly string[] = ['idle_rule', 'p0_rule', 'fairness_bound', 'victim_choice']
 
 /** What this seed draws, before anything is drawn. */

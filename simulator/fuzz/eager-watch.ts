@@ -1,7 +1,8 @@
 /**
- * Eager returns (semantics 5): none while an entry waits on the GPUs of the task or too little would stay free there, none of a task that an
- * operator swapped out or on a closed node, and the longest absent first. And no task that nothing keeps away stays out on GPUs where no other
- * task is resident. Looked at in a world without faults.
+ * Eager returns (semantics 5): none while an entry waits on the GPUs of the task or too little would stay
+ * free there, none of a task that an operator swapped out or on a closed node, and the longest absent first.
+ * And no task that nothing keeps away stays out on GPUs where no other task is resident. Looked at in a world
+ * without faults.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Instant } from '../../protocol/units.ts'

@@ -1,6 +1,6 @@
 /**
- * Swarm testing: each seed leaves out a random part of everything that can happen, so that what is left happens often and together
- * (Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012).
+ * Swarm testing: each seed leaves out a random part of everything that can happen, so that what is left
+ * happens often and together (Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012).
  */
 import { FAULT_KINDS, type FaultKind } from '../scenario/fault.ts'
 import type { Dice } from './dice.ts'
@@ -75,7 +75,10 @@ const ALL: readonly Feature[] = [...FLEET_FEATURES, ...CONFIG_FEATURES, ...WORKL
 const CALM_PERCENT = 40
 const OPERATED_PERCENT = 40
 
-/** @param signalDice of `no_signals` alone @param stopDice of `stop_graces` alone @param limitDice of `few_attempts` alone */
+/**
+ * @param signalDice of `no_signals` alone @param stopDice of `stop_graces` alone @param limitDice of
+ *   `few_attempts` alone
+ */
 export function drawFeatures(dice: Dice, signalDice: Dice, stopDice: Dice, limitDice: Dice): Features {
   const isCalm = dice.chance(CALM_PERCENT)
   const isOperated = dice.chance(OPERATED_PERCENT)

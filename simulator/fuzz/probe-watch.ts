@@ -1,7 +1,8 @@
 /**
- * Where servers do not signal that a task wants the GPU, whoever is away is asked back: after a probe period (`swap_in_probe_seconds`) at the latest it
- * stands in its node's queue, whatever has happened meanwhile (semantics 5, "Return"). When it returns from there is a matter of bytes; until it has
- * returned it is asked for. Looked at when an instant is over; with a controller that begins the period is counted anew here.
+ * Where servers do not signal that a task wants the GPU, whoever is away is asked back: after a probe period
+ * (`swap_in_probe_seconds`) at the latest it stands in its node's queue, whatever has happened meanwhile
+ * (semantics 5, "Return"). When it returns from there is a matter of bytes; until it has returned it is asked
+ * for. Looked at when an instant is over; with a controller that begins the period is counted anew here.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Instant } from '../../protocol/units.ts'

@@ -1,7 +1,8 @@
 /**
- * Which task is placed while one ahead of it waits that fits wherever it does (semantics 4). Under `fifo`: before none ahead of it in its pool
- * that could run at all. Looked at when a turn is over, in a world where a turn is decided in one cycle. A task that owned its bytes is judged
- * when it began to: it keeps them, whatever is ahead of it from then on.
+ * Which task is placed while one ahead of it waits that fits wherever it does (semantics 4). Under `fifo`:
+ * before none ahead of it in its pool that could run at all. Looked at when a turn is over, in a world where
+ * a turn is decided in one cycle. A task that owned its bytes is judged when it began to: it keeps them,
+ * whatever is ahead of it from then on.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Report } from '../check/violation.ts'

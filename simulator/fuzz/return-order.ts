@@ -1,7 +1,8 @@
 /**
- * Which entry of a node's queue gets bytes while one ahead of it waits that the same bytes would have served, and which should collect and does
- * not (semantics 5, "Return"). Looked at when a turn is over, in a world where a turn is decided in one cycle. An entry is judged when it begins
- * to own its bytes, or returns or starts without having owned any before: what asks later waits for it.
+ * Which entry of a node's queue gets bytes while one ahead of it waits that the same bytes would have served,
+ * and which should collect and does not (semantics 5, "Return"). Looked at when a turn is over, in a world
+ * where a turn is decided in one cycle. An entry is judged when it begins to own its bytes, or returns or
+ * starts without having owned any before: what asks later waits for it.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
@@ -100,7 +101,10 @@ function servedIn({ kind, taskId, at, data }: Event, cluster: Cluster): Served |
   }
 }
 
-/** It asks for no more on the same GPUs, and what let the one be served lets the other: P0 victims leave for P0 alone. */
+/**
+ * It asks for no more on the same GPUs, and what let the one be served lets the other: P0 victims leave for
+ * P0 alone.
+ */
 function isServable({ task, gpus, needMib }: LiveEntry, served: Served, now: Instant): boolean {
   if ((task.placement?.backOffUntil ?? 0) > now || task === served.task || served.task.spec.noswap === 1)
     return false
@@ -125,8 +129,8 @@ function isAhead(
 }
 
 /**
- * The first pending task that wants one GPU like this, if what was served could have been its place: only where the node has one GPU, so
- * that there is no other choice, and nothing is reserved there.
+ * The first pending task that wants one GPU like this, if what was served could have been its place: only
+ * where the node has one GPU, so that there is no other choice, and nothing is reserved there.
  */
 function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTask | null {
   const [gpu] = gpus
@@ -160,7 +164,10 @@ function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTa
   return first !== null && (task.spec.priority !== 0 || first.spec.priority === 0) ? first : null
 }
 
-/** An entry that has waited long reserves its GPUs against tasks that come later in the order of the pending queue (second exception). */
+/**
+ * An entry that has waited long reserves its GPUs against tasks that come later in the order of the pending
+ * queue (second exception).
+ */
 function isKeptOut(
   { spec }: LiveTask,
   { task, askedAt }: Served,
@@ -182,7 +189,10 @@ function hostRoomMib({ node, capacityMib, noswapMib, swappableMib }: LiveGpu): M
   return Math.max(capacityMib - noswapMib - swappableMib, node.hostSwapMib - swappableMib)
 }
 
-/** Every decision is over: a node whose oldest return has waited long, and could be covered by whoever is placed there, has a collector. */
+/**
+ * Every decision is over: a node whose oldest return has waited long, and could be covered by whoever is
+ * placed there, has a collector.
+ */
 export function checkCollector(world: World, nodeIds: Iterable<string>, report: Report): void {
   const { cluster } = world.controller.engine
   const now = world.clock.now()

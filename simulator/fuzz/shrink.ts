@@ -1,7 +1,8 @@
 /**
- * Makes a failing document smaller while it fails in the same way: entries of its lists are left out by delta debugging (Zeller, Hildebrandt:
- * Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28(2), 2002), then settings and fields, then times and sizes are halved. The same document and
- * the same answers give the same result; the number of tries is bounded.
+ * Makes a failing document smaller while it fails in the same way: entries of its lists are left out by delta
+ * debugging (Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28(2), 2002),
+ * then settings and fields, then times and sizes are halved. The same document and the same answers give the
+ * same result; the number of tries is bounded.
  */
 import type { Entry, FuzzDocument, ListName, Value } from './document.ts'
 import { LISTS } from './document.ts'
@@ -11,7 +12,10 @@ export interface Shrunk {
   readonly tries: number
 }
 
-/** @param fails whether this document still fails in the way that matters; of one that no file could hold: false. */
+/**
+ * @param fails whether this document still fails in the way that matters; of one that no file could hold:
+ *   false.
+ */
 export async function shrink(
   document: FuzzDocument,
   fails: (one: FuzzDocument) => Promise<boolean>,
@@ -122,8 +126,9 @@ function nodesNamedIn(text: string): string[] {
 type FieldPath = readonly [key: string] | readonly [key: string, inner: string]
 
 /**
- * Fields of an entry and of the map inside it; the checker says which of them must stay. Of an action whose answer is judged all but the instant stays: asked
- * for something else, or judged by something else, it would fail for another reason.
+ * Fields of an entry and of the map inside it; the checker says which of them must stay. Of an action whose
+ * answer is judged all but the instant stays: asked for something else, or judged by something else, it would
+ * fail for another reason.
  */
 function fieldPaths(entry: Entry): FieldPath[] {
   const isJudged = (entry['expect'] ?? null) !== null || 'answer' in entry

@@ -1,6 +1,7 @@
 /**
- * What is asked of a run beside its assertions: books that agree, an order of the queue that is kept, an end within bounds, and nothing left over.
- * A world without faults is held to the letter; where something breaks, what depends on messages that are under way is looked at in the end.
+ * What is asked of a run beside its assertions: books that agree, an order of the queue that is kept, an end
+ * within bounds, and nothing left over. A world without faults is held to the letter; where something breaks,
+ * what depends on messages that are under way is looked at in the end.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { DurationMs } from '../../protocol/units.ts'

@@ -1,6 +1,7 @@
 /**
- * The rules of a stop (docs/protocol.md, "A stop"): SIGTERM first, so that a task ends no earlier than it takes to handle it, or than its grace
- * is over; and a stop always ends, which is held to the letter where nothing breaks. Told from events, and from what servers report.
+ * The rules of a stop (docs/protocol.md, "A stop"): SIGTERM first, so that a task ends no earlier than it
+ * takes to handle it, or than its grace is over; and a stop always ends, which is held to the letter where
+ * nothing breaks. Told from events, and from what servers report.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Envelope, FinishedEvent } from '../../protocol/messages.ts'

@@ -1,6 +1,7 @@
 /**
- * The rules of the wire, held against every answer that is given (docs/protocol.md, R3 to R7, R9, R12): what a server obeys, what a controller answers,
- * and how long it waits before it counts on the end of a lease. Told from messages and events alone.
+ * The rules of the wire, held against every answer that is given (docs/protocol.md, R3 to R7, R9, R12): what
+ * a server obeys, what a controller answers, and how long it waits before it counts on the end of a lease.
+ * Told from messages and events alone.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Boot, Command, CommandResult, Envelope } from '../../protocol/messages.ts'
@@ -15,13 +16,19 @@ interface NodeView {
   leaseUntilMono: number
   /** By the controllers' clock: when a lease was last answered. */
   answeredAt: Instant
-  /** From then on no lease that was answered holds, and another one after it has passed too, on a server whose clock goes 5 % slow. */
+  /**
+   * From then on no lease that was answered holds, and another one after it has passed too, on a server whose
+   * clock goes 5 % slow.
+   */
   overAt: Instant
   endedAt: Instant
   /** The longest that may hold, and until when. */
   longestMs: DurationMs
   longestOverAt: Instant
-  /** It was told to begin anew: whatever starts before it has is in doubt, and the leases of a later boot are not its own (R6). */
+  /**
+   * It was told to begin anew: whatever starts before it has is in doubt, and the leases of a later boot are
+   * not its own (R6).
+   */
   isReset: boolean
   /** When a boot after that was welcome, and by when what began before it is over for sure. */
   anewAt: Instant
@@ -35,7 +42,10 @@ interface NodeView {
 
 /** Two leases that overlap in one instant; clocks go by whole milliseconds. */
 const ROUNDING_MS = 2
-/** A controller that was replaced finds out within this: its timer, a commit on a slow disk, and its next answer. */
+/**
+ * A controller that was replaced finds out within this: its timer, a commit on a slow disk, and its next
+ * answer.
+ */
 const REPLACED_WITHIN_MS = 30_000
 
 export class WireRules {
@@ -48,9 +58,14 @@ export class WireRules {
   readonly #placedAt = new Map<string, Instant>()
   /** Swap orders that were obeyed: a repeat is accepted again. */
   readonly #obeyed = new Set<string>()
-  /** Some node may lose its disk: it forgets what it has answered, and what it ran is in doubt from then on. */
+  /**
+   * Some node may lose its disk: it forgets what it has answered, and what it ran is in doubt from then on.
+   */
   readonly #mayForget: boolean
-  /** The controller's connection to the broker: since when it is away or back, whichever is later; null: it never was away. */
+  /**
+   * The controller's connection to the broker: since when it is away or back, whichever is later; null: it
+   * never was away.
+   */
   #broker: { readonly isAway: boolean; readonly since: Instant } | null = null
   #epoch = 0
   #epochSince: Instant = 0
@@ -193,8 +208,9 @@ export class WireRules {
   }
 
   /**
-   * Every node has a new window (R5), from when the controller read the store: until it begins it writes its epoch, on a slow disk for a while. Who was
-   * replaced may have answered meanwhile. Which snapshots were answered before, the new one does not know.
+   * Every node has a new window (R5), from when the controller read the store: until it begins it writes its
+   * epoch, on a slow disk for a while. Who was replaced may have answered meanwhile. Which snapshots were
+   * answered before, the new one does not know.
    */
   #begun(): void {
     const startedAt = this.#world.faults?.controllerStartedAt ?? 0
@@ -222,7 +238,10 @@ export class WireRules {
       this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
   }
 
-  /** Who has no connection to the broker cannot say that a node is gone, nor for one lease after it is back (safety 3). */
+  /**
+   * Who has no connection to the broker cannot say that a node is gone, nor for one lease after it is back
+   * (safety 3).
+   */
   #notDeaf(nodeId: string, at: Instant): void {
     const broker = this.#broker
     if (broker === null || at < broker.since) return

@@ -1,6 +1,7 @@
 /**
- * Which overcommit percentage a sweep speaks for: the one with the highest mean utilization among those whose objectives hold in 95 of 100 seeds.
- * Everything in an Advice can be recomputed from runs.csv; docs/planning.md says how.
+ * Which overcommit percentage a sweep speaks for: the one with the highest mean utilization among those whose
+ * objectives hold in 95 of 100 seeds. Everything in an Advice can be recomputed from runs.csv;
+ * docs/planning.md says how.
  */
 import type { Percent } from '../../protocol/units.ts'
 import { type Band, bandOf, byPercent, type SweepRun } from '../sweep.ts'
@@ -23,13 +24,18 @@ export interface Candidate {
 
 export interface JudgedObjective {
   readonly objective: string
-  /** Nearest-rank 95th percentile over the seeds; null when a run has no such figure, and then it is not kept. */
+  /**
+   * Nearest-rank 95th percentile over the seeds; null when a run has no such figure, and then it is not kept.
+   */
   readonly p95: number | null
   readonly max: number
   readonly keeps: boolean
 }
 
-/** Another percentage that keeps the objectives and whose utilization the seeds do not tell from the recommended one's. */
+/**
+ * Another percentage that keeps the objectives and whose utilization the seeds do not tell from the
+ * recommended one's.
+ */
 export interface Tie {
   readonly overcommit_percent: Percent
   /** Recommended minus this one, in percentage points, over the seeds that both ran. */
@@ -53,13 +59,17 @@ export type Caveat =
   | { readonly kind: 'no_idleness'; readonly idle_period_s: number; readonly idle_percent: number }
   /** Nothing was swapped out at any percentage. */
   | { readonly kind: 'never_swapped' }
-  /** Every run of a percentage came to the same figures, whatever its seed: nothing in the scenario is drawn. */
+  /**
+   * Every run of a percentage came to the same figures, whatever its seed: nothing in the scenario is drawn.
+   */
   | { readonly kind: 'seeds_alike'; readonly seeds: number }
   /** Every run of a seed came to the same figures. */
   | { readonly kind: 'no_effect' }
   /** The percentage recommended is the highest that was tried. */
   | { readonly kind: 'highest_tried'; readonly overcommit_percent: Percent }
-  /** The most tasks that fit on no node in any run. No objective counts their wait, so nothing is recommended. */
+  /**
+   * The most tasks that fit on no node in any run. No objective counts their wait, so nothing is recommended.
+   */
   | { readonly kind: 'fit_nowhere'; readonly tasks: number; readonly submitted: number }
   /** Some percentages were run with other seeds than others. */
   | { readonly kind: 'uneven_seeds' }
@@ -73,9 +83,15 @@ export interface Advice {
   readonly utilization_percent: Band | null
   /** The second opinion: where utilization stops growing by much (Kneedle); null: the curve has no knee. */
   readonly knee_percent: Percent | null
-  /** Recommended minus the lowest percentage tried, in points of utilization, seed by seed; null without a recommendation. */
+  /**
+   * Recommended minus the lowest percentage tried, in points of utilization, seed by seed; null without a
+   * recommendation.
+   */
   readonly gain: { readonly over_percent: Percent; readonly difference: PairedDifference } | null
-  /** From the lowest percentage tried to the recommended one, the largest gain first; empty without a recommendation, and where they are one. */
+  /**
+   * From the lowest percentage tried to the recommended one, the largest gain first; empty without a
+   * recommendation, and where they are one.
+   */
   readonly changes: readonly Change[]
   readonly caveats: readonly Caveat[]
   /** By rising percentage. */
@@ -163,7 +179,10 @@ function meanUtilization({ utilization_percent }: Candidate): number {
 /** A curve that rises by less is flat to its reader, whatever its shape. */
 const LEAST_KNEE_RISE_POINTS = 1
 
-/** The knee of mean utilization, if the curve rises by more than the seeds differ among themselves (p10 to p90); else null. */
+/**
+ * The knee of mean utilization, if the curve rises by more than the seeds differ among themselves (p10 to
+ * p90); else null.
+ */
 function kneeBeyondSpread(candidates: readonly Candidate[]): Percent | null {
   const bands = candidates.flatMap(({ overcommit_percent: x, utilization_percent: y }) =>
     y === null ? [] : [{ x, y }],
@@ -250,7 +269,10 @@ function worstOf(objectives: readonly JudgedObjective[]): JudgedObjective {
   return objectives.reduce((worst, each) => (excessOf(each) > excessOf(worst) ? each : worst))
 }
 
-/** How many times the maximum it is; a figure that is not there exceeds any. Finite, so that two of them compare. */
+/**
+ * How many times the maximum it is; a figure that is not there exceeds any. Finite, so that two of them
+ * compare.
+ */
 function excessOf({ p95, max }: JudgedObjective): number {
   if (p95 === null) return Number.MAX_VALUE
   return max === 0 ? Math.min(p95 * 1e9, 1e300) : p95 / max

@@ -1,4 +1,7 @@
-/** What a percentage changes against another one, figure by figure: what a reader of a recommendation wants to know first. */
+/**
+ * What a percentage changes against another one, figure by figure: what a reader of a recommendation wants to
+ * know first.
+ */
 import type { Percent } from '../../protocol/units.ts'
 import type { Metrics } from '../report/result.ts'
 import type { SweepRun } from '../sweep.ts'

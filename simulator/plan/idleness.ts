@@ -1,6 +1,7 @@
 /**
- * How idle the tasks of a workload are by themselves, before any controller has placed them: only a task that is idle for the idle period, and may
- * be swapped, ever gives its VRAM to another. Without such tasks overcommit cannot help.
+ * How idle the tasks of a workload are by themselves, before any controller has placed them: only a task that
+ * is idle for the idle period, and may be swapped, ever gives its VRAM to another. Without such tasks
+ * overcommit cannot help.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { ArrivalSource } from '../scenario/arrivals.ts'

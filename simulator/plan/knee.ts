@@ -1,7 +1,7 @@
 /**
- * Where a curve that rises ever less bends most: the Kneedle algorithm, offline, for concave rising curves. V. Satopää, J. Albrecht, D. Irwin,
- * B. Raghavan, "Finding a 'Kneedle' in a Haystack: Detecting Knee Points in System Behavior", ICDCSW 2011. Without its smoothing: the points here are
- * means over seeds already.
+ * Where a curve that rises ever less bends most: the Kneedle algorithm, offline, for concave rising curves.
+ * V. Satopää, J. Albrecht, D. Irwin, B. Raghavan, "Finding a 'Kneedle' in a Haystack: Detecting Knee Points
+ * in System Behavior", ICDCSW 2011. Without its smoothing: the points here are means over seeds already.
  */
 
 export interface CurvePoint {
@@ -9,13 +9,17 @@ export interface CurvePoint {
   readonly y: number
 }
 
-/** S of the paper: how many flat steps the curve has to stay below its bend. 1 is the authors' choice for curves that are known whole. */
+/**
+ * S of the paper: how many flat steps the curve has to stay below its bend. 1 is the authors' choice for
+ * curves that are known whole.
+ */
 const SENSITIVITY = 1
 const LEAST_POINTS = 3
 
 /**
- * The x of the first knee; null when there is none: fewer than three points, a straight line, a curve that rises ever more, or none at all.
- * Only the part up to its highest point is looked at, because the method is for rising curves.
+ * The x of the first knee; null when there is none: fewer than three points, a straight line, a curve that
+ * rises ever more, or none at all. Only the part up to its highest point is looked at, because the method is
+ * for rising curves.
  * @param points x strictly rising
  */
 export function kneeOf(points: readonly CurvePoint[]): number | null {
@@ -29,7 +33,10 @@ export function kneeOf(points: readonly CurvePoint[]): number | null {
   return rising[firstKnee(differences)]?.x ?? null
 }
 
-/** The index of the first local maximum of the differences below whose threshold they fall before the next one; -1: none. */
+/**
+ * The index of the first local maximum of the differences below whose threshold they fall before the next
+ * one; -1: none.
+ */
 function firstKnee(differences: readonly number[]): number {
   const drop = SENSITIVITY / (differences.length - 1)
   let candidate = -1

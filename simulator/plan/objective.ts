@@ -1,4 +1,7 @@
-/** What an operator asks of a cluster: a figure of a run and the most it may be, as `starvation.total<=20` or `queue_wait.p95<=10m`. */
+/**
+ * What an operator asks of a cluster: a figure of a run and the most it may be, as `starvation.total<=20` or
+ * `queue_wait.p95<=10m`.
+ */
 import type { Metrics } from '../report/result.ts'
 import { formatDuration, parseDuration } from '../scenario/quantity.ts'
 

@@ -1,6 +1,7 @@
 /**
- * By how much two settings differ, seed by seed. Runs of one seed have the same tasks, so what differs within a pair is the setting's doing; the
- * spread between seeds, which is far larger, cancels out. The interval is Student's t for the mean of n pairs, two-sided 95 %.
+ * By how much two settings differ, seed by seed. Runs of one seed have the same tasks, so what differs within
+ * a pair is the setting's doing; the spread between seeds, which is far larger, cancels out. The interval is
+ * Student's t for the mean of n pairs, two-sided 95 %.
  */
 
 export interface PairedDifference {
@@ -10,11 +11,16 @@ export interface PairedDifference {
   readonly half_width: number | null
   /** The interval leaves out 0. */
   readonly told_apart: boolean
-  /** About how many pairs would tell a difference of this size; null when it is told, or when the mean is 0. */
+  /**
+   * About how many pairs would tell a difference of this size; null when it is told, or when the mean is 0.
+   */
   readonly pairs_needed: number | null
 }
 
-/** Two-sided 95 % points of Student's t for 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2). */
+/**
+ * Two-sided 95 % points of Student's t for 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook of
+ * Statistical Methods, 1.3.6.7.2).
+ */
 const T_95 = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
   2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,

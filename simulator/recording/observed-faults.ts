@@ -1,4 +1,7 @@
-/** Silence of nodes, and what it was: a machine that began anew with nothing, a server that came back with its tasks, or words that did not arrive. */
+/**
+ * Silence of nodes, and what it was: a machine that began anew with nothing, a server that came back with its
+ * tasks, or words that did not arrive.
+ */
 import type { Envelope } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { formatDuration } from '../scenario/quantity.ts'
@@ -51,7 +54,10 @@ export class ObservedFaults {
     })
   }
 
-  /** In the scenario's words, by time; of nodes that it has. Who is silent at the end is for the rest of the range. */
+  /**
+   * In the scenario's words, by time; of nodes that it has. Who is silent at the end is for the rest of the
+   * range.
+   */
   entries(names: ReadonlyMap<string, string>, to: Instant): readonly object[] {
     for (const [nodeId, { from }] of this.#silences)
       this.#add(from, nodeId, 'partition', Math.max(1, to - from))

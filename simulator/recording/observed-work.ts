@@ -1,4 +1,7 @@
-/** What a task did on its GPUs, as the controller saw it: GPU work in between idle times, from how its wish for the GPU and its share of it went. */
+/**
+ * What a task did on its GPUs, as the controller saw it: GPU work in between idle times, from how its wish
+ * for the GPU and its share of it went.
+ */
 import type { DurationMs, Instant, Microseconds } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
 

@@ -2,7 +2,10 @@
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Group } from '../../controller/domain/group.ts'
 
-/** Method and path with body, as a scenario writes them; null: a scenario has no word for it. @param nodeName null: it is not in the fleet. */
+/**
+ * Method and path with body, as a scenario writes them; null: a scenario has no word for it. @param nodeName
+ * null: it is not in the fleet.
+ */
 export function operatorEntry(
   name: string,
   args: readonly unknown[],

@@ -1,6 +1,7 @@
 /**
- * A time range of a recording as a scenario: the recorded inputs go through the controller until the range begins, the cluster as it is then is the
- * fleet, and what is seen up to its end is the workload, the operator and the faults.
+ * A time range of a recording as a scenario: the recorded inputs go through the controller until the range
+ * begins, the cluster as it is then is the fleet, and what is seen up to its end is the workload, the
+ * operator and the faults.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Task } from '../../controller/domain/task.ts'

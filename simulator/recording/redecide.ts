@@ -1,6 +1,6 @@
 /**
- * Decides a recording again: the recorded inputs go through the production controller, and what it commits is held against what was recorded.
- * Ends at the first difference.
+ * Decides a recording again: the recorded inputs go through the production controller, and what it commits is
+ * held against what was recorded. Ends at the first difference.
  */
 import type { Decision } from '../../controller/domain/decision.ts'
 import type { Event } from '../../controller/domain/event.ts'

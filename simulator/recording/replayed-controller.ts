@@ -1,4 +1,7 @@
-/** The production controller over a recording: it takes the recorded inputs one by one, as they were taken then. */
+/**
+ * The production controller over a recording: it takes the recorded inputs one by one, as they were taken
+ * then.
+ */
 import { createController, type Controller, type ControllerMemory } from '../../controller/controller.ts'
 import type { Checkpoint, InputEntry, StartEntry } from '../../controller/ports/recording-log.ts'
 import { NO_HISTORY, type Batch, type StoredState } from '../../controller/ports/store.ts'
@@ -85,7 +88,9 @@ export class ReplayedController {
     return { memory, requests: bus.requested }
   }
 
-  /** @throws OtherCourse when the controller does not take it any more, or what the controller itself throws. */
+  /**
+   * @throws OtherCourse when the controller does not take it any more, or what the controller itself throws.
+   */
   async take(entry: InputEntry): Promise<void> {
     this.#clock.setNow(entry.at)
     this.#random.give(entry.draws ?? [])

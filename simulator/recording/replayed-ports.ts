@@ -1,4 +1,7 @@
-/** The ports of a controller whose inputs come from a recording: nothing happens but what is recorded, at the instants recorded. */
+/**
+ * The ports of a controller whose inputs come from a recording: nothing happens but what is recorded, at the
+ * instants recorded.
+ */
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
 import type { CancelTimer, Clock, TimerMark, TimerRank } from '../../controller/ports/clock.ts'
 import { RANK_DECISION } from '../../controller/ports/clock.ts'
@@ -201,7 +204,10 @@ export class ReplayedBus implements Bus {
   }
 }
 
-/** Starts from the recorded state, and takes what is committed for comparison; it is durable when the recording says so. */
+/**
+ * Starts from the recorded state, and takes what is committed for comparison; it is durable when the
+ * recording says so.
+ */
 export class ReplayedStore implements Store {
   readonly keepsDecisions = true
   readonly reads: StoreReads = NOTHING_STORED

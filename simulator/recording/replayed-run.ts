@@ -1,6 +1,6 @@
 /**
- * One controller after the other as a recording tells of them, and what each commits. Where it stands may be written down as a checkpoint, and it
- * may begin with one.
+ * One controller after the other as a recording tells of them, and what each commits. Where it stands may be
+ * written down as a checkpoint, and it may begin with one.
  */
 import type { ControllerMemory } from '../../controller/controller.ts'
 import {

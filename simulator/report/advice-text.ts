@@ -1,4 +1,7 @@
-/** An advice in words: one sentence for the recommendation, one for each thing to know beside it, and a table of what was judged. */
+/**
+ * An advice in words: one sentence for the recommendation, one for each thing to know beside it, and a table
+ * of what was judged.
+ */
 import type { Advice, Candidate, Caveat, Tie } from '../plan/advisor.ts'
 import type { Change } from '../plan/change.ts'
 import { titleOf, unitOf } from '../plan/objective.ts'

@@ -1,6 +1,7 @@
 /**
- * JSON of plain values, written byte by byte into a buffer, exactly as JSON.stringify would: the fast way for the usual line of a journal. What is
- * not plain (text beyond ASCII or with something to escape, numbers that are not whole, more than there is room for) it leaves to others.
+ * JSON of plain values, written byte by byte into a buffer, exactly as JSON.stringify would: the fast way for
+ * the usual line of a journal. What is not plain (text beyond ASCII or with something to escape, numbers that
+ * are not whole, more than there is room for) it leaves to others.
  */
 import type { EventData, EventValue } from '../../controller/domain/event.ts'
 

@@ -1,4 +1,7 @@
-/** Follows a run's tasks from their events and keeps what the result says of them. Memory follows the tasks that are open. */
+/**
+ * Follows a run's tasks from their events and keeps what the result says of them. Memory follows the tasks
+ * that are open.
+ */
 import type { Event } from '../../controller/domain/event.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { Samples } from './samples.ts'

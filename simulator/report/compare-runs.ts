@@ -1,4 +1,7 @@
-/** Two sets of runs, seed by seed: in which figures they differ, by how much, and whether that is more than chance. Only differences are told. */
+/**
+ * Two sets of runs, seed by seed: in which figures they differ, by how much, and whether that is more than
+ * chance. Only differences are told.
+ */
 import type { Percent } from '../../protocol/units.ts'
 import { pairedDifference, type PairedDifference } from '../plan/paired-difference.ts'
 import { type Settings, settingsText } from '../sweep.ts'
@@ -52,8 +55,8 @@ interface Pair {
 }
 
 /**
- * Pairs are of the same percentage, setting and seed. Two single runs are a pair whatever they are; where each side has one setting only, the settings
- * are what is compared, and do not have to be the same.
+ * Pairs are of the same percentage, setting and seed. Two single runs are a pair whatever they are; where
+ * each side has one setting only, the settings are what is compared, and do not have to be the same.
  */
 export function compareRuns(a: readonly ComparableRun[], b: readonly ComparableRun[]): Comparison {
   const nameOf = namer(a, b)

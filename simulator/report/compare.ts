@@ -3,7 +3,10 @@ import type { RunResult } from './result.ts'
 
 type Compared = Partial<Pick<RunResult, 'virtual_s' | 'metrics'>>
 
-/** One line a figure that differs: `starvation_percent.swap: 1.2 → 1.3`. A figure that only one of them has is `–` in the other. */
+/**
+ * One line a figure that differs: `starvation_percent.swap: 1.2 → 1.3`. A figure that only one of them has is
+ * `–` in the other.
+ */
 export function differencesOf(before: Compared | null, after: Compared | null): string[] {
   const old = figuresOf({ virtual_s: before?.virtual_s, ...before?.metrics })
   const now = figuresOf({ virtual_s: after?.virtual_s, ...after?.metrics })

@@ -1,6 +1,7 @@
 /**
- * The journal: one line of JSON for every event, in order. Its digest is the SHA-256 of the text, so that `sha256sum journal.jsonl` gives the
- * same; every CHAIN_EVERY lines a line with the digest of all before it stands in between, so that a difference is found quickly.
+ * The journal: one line of JSON for every event, in order. Its digest is the SHA-256 of the text, so that
+ * `sha256sum journal.jsonl` gives the same; every CHAIN_EVERY lines a line with the digest of all before it
+ * stands in between, so that a difference is found quickly.
  */
 import { createHash } from 'node:crypto'
 import type { Event } from '../../controller/domain/event.ts'
@@ -57,7 +58,9 @@ export class Journal {
     this.#write(`{"chain":"${this.digest()}"}\n`)
   }
 
-  /** The same line as `lineOf` makes, without a string in between; false when it is none of the usual ones. */
+  /**
+   * The same line as `lineOf` makes, without a string in between; false when it is none of the usual ones.
+   */
   #writePlain(event: Event): boolean {
     if (this.#used + LINE_ROOM > BLOCK_BYTES) this.#flush()
     const line = this.#plain

@@ -1,6 +1,6 @@
 /**
- * Who was on which GPU when, and where his bytes were: bars for a Gantt chart. Reading changes nothing that decides, so that a run that is looked at has the
- * digest of one that is not.
+ * Who was on which GPU when, and where his bytes were: bars for a Gantt chart. Reading changes nothing that
+ * decides, so that a run that is looked at has the digest of one that is not.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Event } from '../../controller/domain/event.ts'

@@ -22,7 +22,10 @@ export interface Metrics {
     readonly swap: number
     readonly compute: number
   }
-  /** Only where servers cannot signal that a task wants the GPU: what swapped-out tasks waited with work that nothing told of, beside demand. */
+  /**
+   * Only where servers cannot signal that a task wants the GPU: what swapped-out tasks waited with work that
+   * nothing told of, beside demand.
+   */
   readonly unheard_percent?: number
   /** Swap-outs completed. */
   readonly swaps_per_hour: number
@@ -35,7 +38,10 @@ export interface Metrics {
     readonly completed: number
     readonly failed: number
     readonly unfinished: number
-    /** Of the unfinished, only where there are some: they wait, and no node takes them even when it is empty. No other figure counts them. */
+    /**
+     * Of the unfinished, only where there are some: they wait, and no node takes them even when it is empty.
+     * No other figure counts them.
+     */
     readonly fit_nowhere?: number
   }
 }

@@ -1,4 +1,7 @@
-/** Every run of a sweep as one row, with all digits, so that whoever reads the table can recompute a recommendation (docs/planning.md). */
+/**
+ * Every run of a sweep as one row, with all digits, so that whoever reads the table can recompute a
+ * recommendation (docs/planning.md).
+ */
 import type { SweepRun } from '../sweep.ts'
 import { csvOf, writtenText } from './csv.ts'
 
@@ -35,7 +38,10 @@ const OPTIONAL: readonly Column[] = [
   ['tasks_fit_nowhere', ({ metrics }) => metrics.tasks.fit_nowhere],
 ]
 
-/** A figure that a run does not have is an empty cell. One column for each field that is swept beside the percentage, named by its path. */
+/**
+ * A figure that a run does not have is an empty cell. One column for each field that is swept beside the
+ * percentage, named by its path.
+ */
 export function runsCsv(runs: readonly SweepRun[]): string {
   const fields = Object.keys(runs[0]?.settings ?? {})
   const columns = [

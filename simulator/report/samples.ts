@@ -31,7 +31,8 @@ export class Samples {
   }
 
   /**
-   * Mean and nearest-rank quantiles (the smallest value that at least p of all do not exceed), each divided by `divisor`; null without samples.
+   * Mean and nearest-rank quantiles (the smallest value that at least p of all do not exceed), each divided
+   * by `divisor`; null without samples.
    */
   distribution(divisor: number): Distribution | null {
     if (this.#count === 0) return null

@@ -1,6 +1,6 @@
 /**
- * How a run went over time: the cluster's growing counters and its state, read between two instants. Reading changes nothing that decides,
- * so that a run with a series has the digest of one without.
+ * How a run went over time: the cluster's growing counters and its state, read between two instants. Reading
+ * changes nothing that decides, so that a run with a series has the digest of one without.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { differenceOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
@@ -24,7 +24,10 @@ interface Reading {
 }
 
 const FIRST_INTERVAL_MS: DurationMs = 10_000
-/** Rows of a series, unless it is asked for fewer. When it is full, every other reading is dropped and intervals are twice as long from then on. */
+/**
+ * Rows of a series, unless it is asked for fewer. When it is full, every other reading is dropped and
+ * intervals are twice as long from then on.
+ */
 const MAX_ROWS = 2048
 
 export class SeriesSampler {

@@ -1,6 +1,7 @@
 /**
- * A sweep for a terminal: one line a percentage, means over the seeds. And the same as CSV, with the bands. A figure that only some fleets have is a
- * column where a run has it: in CSV the last, so that no other moves, and for people not where it is 0 throughout.
+ * A sweep for a terminal: one line a percentage, means over the seeds. And the same as CSV, with the bands. A
+ * figure that only some fleets have is a column where a run has it: in CSV the last, so that no other moves,
+ * and for people not where it is 0 throughout.
  */
 import type { Band, SweepSummary } from '../sweep.ts'
 import { csvOf, writtenText } from './csv.ts'
@@ -110,7 +111,10 @@ export function sweepCsv(summaries: readonly SweepSummary[]): string {
   )
 }
 
-/** Some task waited with work that nothing told of: in a table for people this figure has a place beside starvation. */
+/**
+ * Some task waited with work that nothing told of: in a table for people this figure has a place beside
+ * starvation.
+ */
 export function isUnheard({ unheard_percent }: SweepSummary): boolean {
   return unheard_percent !== undefined && unheard_percent.mean > 0
 }

@@ -1,4 +1,7 @@
-/** tasks.csv: one row a task, those that ended in the order of their end, then the others in the order of submission. */
+/**
+ * tasks.csv: one row a task, those that ended in the order of their end, then the others in the order of
+ * submission.
+ */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { OpenOutcome, TaskOutcome } from './collector.ts'
 import { csvLine, seconds } from './csv.ts'

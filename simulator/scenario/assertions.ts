@@ -1,6 +1,7 @@
 /**
- * What a scenario asserts about its run: names only. Who checks them: simulator/check. `always`: after every event. `eventually`: once, in time.
- * `sometimes`: happened at least once, so that no scenario passes by doing nothing. `final`: of the result.
+ * What a scenario asserts about its run: names only. Who checks them: simulator/check. `always`: after every
+ * event. `eventually`: once, in time. `sometimes`: happened at least once, so that no scenario passes by
+ * doing nothing. `final`: of the result.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { METRIC_PATHS } from '../report/metric-paths.ts'
@@ -18,7 +19,9 @@ import {
   type ValueOf,
 } from './rule.ts'
 
-/** Each is a rule that a checker of its own keeps books for, from the events and from what the servers hold. */
+/**
+ * Each is a rule that a checker of its own keeps books for, from the events and from what the servers hold.
+ */
 const ALWAYS = {
   single_run: 'A task runs in one place at a time.',
   resident_within_capacity:

@@ -1,4 +1,7 @@
-/** A task's `state` of the file to a TaskStart, and what spans it and the rest: its node and GPUs, its place, its number. */
+/**
+ * A task's `state` of the file to a TaskStart, and what spans it and the rest: its node and GPUs, its place,
+ * its number.
+ */
 import type { Mib, NoSwap } from '../../protocol/units.ts'
 import { nearestName } from './nearest-name.ts'
 import type { Refuse } from './refusal.ts'

@@ -1,4 +1,7 @@
-/** Holds a document against a rule: the checked value, or problems, each with its place, what is wrong and what is allowed. */
+/**
+ * Holds a document against a rule: the checked value, or problems, each with its place, what is wrong and
+ * what is allowed.
+ */
 import { checkScalar, shownScalar } from './check-scalar.ts'
 import { describeRule } from './describe-rule.ts'
 import type { DocMap, DocNode } from './doc-node.ts'
@@ -12,7 +15,9 @@ export function check<T>(node: DocNode, rule: Rule<T>, problems: ProblemList): T
   return new Checker(problems).value(node, rule, null) as T
 }
 
-/** Depth is bounded by the document's. What a method answers after it has reported a problem is never used. */
+/**
+ * Depth is bounded by the document's. What a method answers after it has reported a problem is never used.
+ */
 class Checker {
   readonly #problems: ProblemList
 

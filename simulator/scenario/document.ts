@@ -1,6 +1,7 @@
 /**
- * A YAML document as the checker walks it: scalars, lists and maps, each with its place in the text. Aliases stand for what they name (the same
- * object), within bounds; duplicate keys and keys that a JavaScript object would stumble over are refused here.
+ * A YAML document as the checker walks it: scalars, lists and maps, each with its place in the text. Aliases
+ * stand for what they name (the same object), within bounds; duplicate keys and keys that a JavaScript object
+ * would stumble over are refused here.
  */
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from 'yaml'
 import type { Alias, Pair, YAMLMap, YAMLSeq } from 'yaml'
@@ -15,8 +16,8 @@ const MAX_ALIASED_VALUES = 100_000
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 /**
- * The root, or null when the text is not YAML. Problems found beyond that leave a root, so that a schema can go on and find the others; it must
- * not be used for anything else. An empty text is a null scalar.
+ * The root, or null when the text is not YAML. Problems found beyond that leave a root, so that a schema can
+ * go on and find the others; it must not be used for anything else. An empty text is a null scalar.
  */
 export function parseDocument(text: string): {
   readonly root: DocNode | null

@@ -1,4 +1,7 @@
-/** What breaks in a scenario: every kind of fault with its figures, as the simulator enacts it (simulator/faults). */
+/**
+ * What breaks in a scenario: every kind of fault with its figures, as the simulator enacts it
+ * (simulator/faults).
+ */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 
 /** In the order of the documentation; also the names of the counters that say how often each has fired. */
@@ -28,10 +31,10 @@ export const FAULT_KINDS = [
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
 /**
- * Where in a turn of its engine the controller dies, at the first commit that comes after the fault's instant and gets so far.
- * `before_persist`: decided; nothing is durable. `after_persist`: durable; nothing was published, answered or sent. `after_answers`:
- * clients and servers have their answers; the commands to servers are not sent. `after_effects`: those are sent as well; their answers
- * find nobody.
+ * Where in a turn of its engine the controller dies, at the first commit that comes after the fault's instant
+ * and gets so far. `before_persist`: decided; nothing is durable. `after_persist`: durable; nothing was
+ * published, answered or sent. `after_answers`: clients and servers have their answers; the commands to
+ * servers are not sent. `after_effects`: those are sent as well; their answers find nobody.
  */
 export const PERSIST_POINTS = ['before_persist', 'after_persist', 'after_answers', 'after_effects'] as const
 
@@ -50,7 +53,10 @@ export interface Link {
 interface Timed {
   /** Since the start of the run. */
   readonly atMs: DurationMs
-  /** How long it lasts. 0: it is over at once. Null: it is never healed; of a controller that dies: until its supervisor starts it again. */
+  /**
+   * How long it lasts. 0: it is over at once. Null: it is never healed; of a controller that dies: until its
+   * supervisor starts it again.
+   */
   readonly forMs: DurationMs | null
 }
 
@@ -72,7 +78,10 @@ export type Fault =
   | Each<'host_memory_short', { node: string; mib: Mib }>
   | Each<'clock_drift', { node: string; ppm: number }>
 
-/** Random faults between two instants, drawn from the seed of the run; whatever of them still holds is healed at `healAtMs`. */
+/**
+ * Random faults between two instants, drawn from the seed of the run; whatever of them still holds is healed
+ * at `healAtMs`.
+ */
 export interface Swarm {
   readonly kind: 'swarm'
   readonly fromMs: DurationMs

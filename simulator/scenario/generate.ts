@@ -10,8 +10,9 @@ import type { Scenario, SimTask, TaskItem, TaskStart, WorkloadItem } from './sce
 import { type IdTaken, traceArrivals } from './trace-arrivals.ts'
 
 /**
- * Same scenario and seed: same tasks, on every machine. At one instant tasks come in the order of the workload list. An item draws from streams
- * named after it, so that editing one item leaves the tasks of the others as they were.
+ * Same scenario and seed: same tasks, on every machine. At one instant tasks come in the order of the
+ * workload list. An item draws from streams named after it, so that editing one item leaves the tasks of the
+ * others as they were.
  */
 export function workloadOf({ workload }: Pick<Scenario, 'workload'>, random: Random): ArrivalSource {
   const isTaken = idTest(workload)

@@ -1,4 +1,7 @@
-/** The tasks of a `generate` item: every property from a random stream of its own, so that changing one leaves the others as they were. */
+/**
+ * The tasks of a `generate` item: every property from a random stream of its own, so that changing one leaves
+ * the others as they were.
+ */
 import type { Random, RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs, Mib, Priority } from '../../protocol/units.ts'
 import { constant, exponential, lognormal, weightedChoice } from '../distributions.ts'
@@ -11,7 +14,10 @@ const NO_STEPS = Object.freeze([])
 const HOUR_MS: DurationMs = 3_600_000
 const DAY_MS: DurationMs = 24 * HOUR_MS
 
-/** Streams: `workload/<name>/{arrival,gpus,vram,duration,activity,priority,noswap,cancel}`. Arrivals are rounded down to whole ms. */
+/**
+ * Streams: `workload/<name>/{arrival,gpus,vram,duration,activity,priority,noswap,cancel}`. Arrivals are
+ * rounded down to whole ms.
+ */
 export function generatedArrivals(item: GenerateItem, random: Random): ArrivalSource {
   const stream = (purpose: string): RandomStream => random.stream(`workload/${item.name}/${purpose}`)
   const meanMs = HOUR_MS / item.ratePerHour
@@ -34,7 +40,10 @@ export function generatedArrivals(item: GenerateItem, random: Random): ArrivalSo
   })
 }
 
-/** The instant until which a rate that changes from hour to hour lets as many arrive as an even one does in `gapMs`. */
+/**
+ * The instant until which a rate that changes from hour to hour lets as many arrive as an even one does in
+ * `gapMs`.
+ */
 function after(fromMs: number, gapMs: number, daily: DailyRate | null): number {
   if (daily === null) return fromMs + gapMs
   const { factors, startMs } = daily

@@ -1,6 +1,7 @@
 /**
- * A large scenario file that is JSON (a snapshot of a cluster) as the checker walks it. JSON is YAML, but a YAML parser takes a hundred times as long; what is given up
- * for that are places in the text: problems name the field alone.
+ * A large scenario file that is JSON (a snapshot of a cluster) as the checker walks it. JSON is YAML, but a
+ * YAML parser takes a hundred times as long; what is given up for that are places in the text: problems name
+ * the field alone.
  */
 import type { DocEntry, DocNode } from './doc-node.ts'
 import { type Path, ProblemList } from './problem.ts'
@@ -17,7 +18,10 @@ export function isJsonText(text: string): boolean {
   return /^\s{0,64}\{/.test(text)
 }
 
-/** The root, or null when the text is not JSON or too large. A key that comes twice in a map has its last value. */
+/**
+ * The root, or null when the text is not JSON or too large. A key that comes twice in a map has its last
+ * value.
+ */
 export function parseJsonDocument(text: string): {
   readonly root: DocNode | null
   readonly problems: ProblemList

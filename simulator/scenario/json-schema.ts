@@ -1,6 +1,7 @@
 /**
- * The rules of a scenario as a JSON Schema (2020-12), for editors and other programs. What it refuses the loader refuses, too; the other way round not always: rules
- * that span fields, bounds of durations and sizes that are written as text, and names that come up twice are known to the loader alone.
+ * The rules of a scenario as a JSON Schema (2020-12), for editors and other programs. What it refuses the
+ * loader refuses, too; the other way round not always: rules that span fields, bounds of durations and sizes
+ * that are written as text, and names that come up twice are known to the loader alone.
  */
 import { formatDuration } from './quantity.ts'
 import type { Field, RecordData, Rule, RuleData } from './rule.ts'

@@ -1,4 +1,7 @@
-/** A scenario file, from disk or as text, to a Scenario or a ScenarioError that names every problem. The only file here that reads the disk. */
+/**
+ * A scenario file, from disk or as text, to a Scenario or a ScenarioError that names every problem. The only
+ * file here that reads the disk.
+ */
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
@@ -19,7 +22,10 @@ export interface ScenarioText {
   readonly text: string
   readonly baseDir: string
   readonly file?: string
-  /** Of a text that somebody sent: the only traces that it may name, by how it names them, and the files they are. */
+  /**
+   * Of a text that somebody sent: the only traces that it may name, by how it names them, and the files they
+   * are.
+   */
   readonly traces?: Readonly<Record<string, string>>
 }
 

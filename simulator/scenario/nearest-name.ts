@@ -3,8 +3,9 @@
 const MAX_NAME_LENGTH = 64
 
 /**
- * The nearest of `names` by edits (insert, delete, replace, swap neighbours), or null when none is near: at most a third of the longer name,
- * and at least one. A name that contains what was written, or is contained in it, is near as well. Ties: the first of the list.
+ * The nearest of `names` by edits (insert, delete, replace, swap neighbours), or null when none is near: at
+ * most a third of the longer name, and at least one. A name that contains what was written, or is contained
+ * in it, is near as well. Ties: the first of the list.
  */
 export function nearestName(written: string, names: readonly string[]): string | null {
   if (written.length > MAX_NAME_LENGTH) return null
@@ -30,7 +31,9 @@ function contains(a: string, b: string): boolean {
   return shorter.length >= 4 && (a.includes(b) || b.includes(a))
 }
 
-/** Optimal string alignment: Damerau-Levenshtein without editing a swapped pair again. O(a × b), both short. */
+/**
+ * Optimal string alignment: Damerau-Levenshtein without editing a swapped pair again. O(a × b), both short.
+ */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, j) => j)

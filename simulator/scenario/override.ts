@@ -1,6 +1,7 @@
 /**
- * Fields of a scenario file that take another value than the file says, by dotted path: `config.idle_swap_out_seconds`, `fleet.0.count`,
- * `workload.1.rate_per_hour`. They are put into the document before it is checked, so that the schema says what is allowed, as for the file itself.
+ * Fields of a scenario file that take another value than the file says, by dotted path:
+ * `config.idle_swap_out_seconds`, `fleet.0.count`, `workload.1.rate_per_hour`. They are put into the document
+ * before it is checked, so that the schema says what is allowed, as for the file itself.
  */
 import type { DocEntry, DocList, DocMap, DocNode, DocScalar } from './doc-node.ts'
 import type { Path, ProblemList } from './problem.ts'
@@ -13,11 +14,16 @@ export interface Override {
   readonly value: OverrideValue
 }
 
-/** What a comparison may vary. Seeds have an option of their own; assertions and operators belong to the file. */
+/**
+ * What a comparison may vary. Seeds have an option of their own; assertions and operators belong to the file.
+ */
 const PARTS = ['config', 'fleet', 'workload', 'clock'] as const
 const MAX_DEPTH = 16
 
-/** The document with the values in it; what cannot be put there is reported, at the place where the path leaves the document. */
+/**
+ * The document with the values in it; what cannot be put there is reported, at the place where the path
+ * leaves the document.
+ */
 export function overridden(root: DocNode, overrides: readonly Override[], problems: ProblemList): DocNode {
   let changed = root
   for (const override of overrides) changed = withOverride(changed, override, problems)

@@ -10,7 +10,10 @@ export interface Problem {
   readonly detail: string
 }
 
-/** A scenario that cannot be used. The message has one line for each problem; the command line answers it with exit code 2. */
+/**
+ * A scenario that cannot be used. The message has one line for each problem; the command line answers it with
+ * exit code 2.
+ */
 export class ScenarioError extends Error {
   override readonly name = 'ScenarioError'
   readonly file: string
@@ -35,7 +38,10 @@ function lineOf(file: string, { line, column, path, detail }: Problem): string {
 
 export const MAX_PROBLEMS = 20
 
-/** A way from the root of the file to a value, innermost last. Made while going down, put into words only for a problem. */
+/**
+ * A way from the root of the file to a value, innermost last. Made while going down, put into words only for
+ * a problem.
+ */
 export interface Path {
   readonly parent: Path | null
   readonly key: string | number
@@ -57,7 +63,10 @@ export interface Position {
   readonly column: number
 }
 
-/** Collects what is found. Beyond MAX_PROBLEMS it only counts, so that a hostile file costs no more than its reading. */
+/**
+ * Collects what is found. Beyond MAX_PROBLEMS it only counts, so that a hostile file costs no more than its
+ * reading.
+ */
 export class ProblemList {
   readonly #found: Array<Problem & { readonly offset: number }> = []
   #count = 0

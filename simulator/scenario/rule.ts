@@ -1,6 +1,7 @@
 /**
- * The language the scenario's schema is written in: rules are plain data with their meaning for people, so that the checker, the documentation and
- * a JSON Schema all come from one table. The type parameter is what a checked value is: integers, milliseconds, MiB, keys as in the file.
+ * The language the scenario's schema is written in: rules are plain data with their meaning for people, so
+ * that the checker, the documentation and a JSON Schema all come from one table. The type parameter is what a
+ * checked value is: integers, milliseconds, MiB, keys as in the file.
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 

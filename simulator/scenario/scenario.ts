@@ -1,4 +1,7 @@
-/** A loaded scenario: every default filled in, integers, milliseconds, MiB. What the fields mean to people stands in `schema.ts`. */
+/**
+ * A loaded scenario: every default filled in, integers, milliseconds, MiB. What the fields mean to people
+ * stands in `schema.ts`.
+ */
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent } from '../../protocol/units.ts'
@@ -51,9 +54,15 @@ export interface ScenarioNode {
   readonly id?: string
   /** Nothing new is placed there. */
   readonly isCordoned?: boolean
-  /** What all copies of the node together move through its host memory; null or left out: each GPU's own link alone bounds them. */
+  /**
+   * What all copies of the node together move through its host memory; null or left out: each GPU's own link
+   * alone bounds them.
+   */
   readonly hostLinkMibPerS?: number | null
-  /** False: a task that is swapped out stands still, and nothing tells that it wants the GPU; left out: it tells. */
+  /**
+   * False: a task that is swapped out stands still, and nothing tells that it wants the GPU; left out: it
+   * tells.
+   */
   readonly signalsWanted?: boolean
   /** Attempts that its server holds at once; left out: as many as the protocol allows. */
   readonly maxAttempts?: number
@@ -74,7 +83,10 @@ export interface GpuModel {
   readonly model: string
   readonly vramMib: Mib
   readonly swap: SwapProfile
-  /** What k tasks with work get done together, in permille of what one alone does: [k - 1], the last for all above. Never empty. */
+  /**
+   * What k tasks with work get done together, in permille of what one alone does: [k - 1], the last for all
+   * above. Never empty.
+   */
   readonly efficiencyPermille: readonly number[]
   /** From the order to launch a process until it runs; left out: no time. */
   readonly startMs?: DurationMs
@@ -192,7 +204,9 @@ export interface TaskItem {
   readonly state?: TaskStart
 }
 
-/** Growth: from `t` since its first start (rising) the task uses `mib` on each GPU (rising, above its demand). */
+/**
+ * Growth: from `t` since its first start (rising) the task uses `mib` on each GPU (rising, above its demand).
+ */
 export type AllocSteps = ReadonlyArray<readonly [t: DurationMs, mib: Mib]>
 
 /** One submission of a run. */
@@ -249,7 +263,10 @@ export interface PlacedStart {
   /** An allocation that its server holds. */
   readonly growth: { readonly mib: Mib; readonly askedAgoMs: DurationMs } | null
   readonly backOffMs: DurationMs
-  /** By GPU held: whether it was swapped out in the present round of its class, and the number of the decision; null: never. */
+  /**
+   * By GPU held: whether it was swapped out in the present round of its class, and the number of the
+   * decision; null: never.
+   */
   readonly marks: ReadonlyArray<{ readonly isThisRound: boolean; readonly decision: number | null } | null>
   /** GPU work of its first step that is done already, below 1 ms. */
   readonly doneUs: number

@@ -1,6 +1,6 @@
 /**
- * The whole of a scenario file as one table. From it come the checker's errors, and later the documentation and the published JSON Schema.
- * Source: design "The simulator", section Scenario.
+ * The whole of a scenario file as one table. From it come the checker's errors, and later the documentation
+ * and the published JSON Schema. Source: design "The simulator", section Scenario.
  */
 import {
   checkConfig,

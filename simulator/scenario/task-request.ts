@@ -1,6 +1,7 @@
 /**
- * A submission, as the simulator makes it. Field for field what the controller's `engine/commands/commands.ts` takes: the simulator's parts may not import
- * the engine (import rules), so a test holds the two equal.
+ * A submission, as the simulator makes it. Field for field what the controller's
+ * `engine/commands/commands.ts` takes: the simulator's parts may not import the engine (import rules), so a
+ * test holds the two equal.
  */
 import type { GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 

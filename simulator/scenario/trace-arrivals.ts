@@ -19,9 +19,9 @@ const NO_LABELS = Object.freeze({})
 export type IdTaken = (id: string) => string | null
 
 /**
- * Which tasks a sample takes, and when tasks work if that is drawn, depends on the seed and their ids alone (streams `workload/<name>/sample` and
- * `…/activity`).
- * Faults of the file, and ids that `isTaken`, are thrown by `fill` as TraceError.
+ * Which tasks a sample takes, and when tasks work if that is drawn, depends on the seed and their ids alone
+ * (streams `workload/<name>/sample` and `…/activity`). Faults of the file, and ids that `isTaken`, are thrown
+ * by `fill` as TraceError.
  */
 export function traceArrivals(item: TraceItem, random: Random, isTaken: IdTaken): ArrivalSource {
   const sampleSeed = random.stream(`workload/${item.name}/sample`)()

@@ -1,4 +1,7 @@
-/** A checked value as people write it in a file: the way back from milliseconds and MiB. For defaults in the documentation and the JSON Schema. */
+/**
+ * A checked value as people write it in a file: the way back from milliseconds and MiB. For defaults in the
+ * documentation and the JSON Schema.
+ */
 import { formatDuration } from './quantity.ts'
 import type { Field, RecordData, Rule } from './rule.ts'
 

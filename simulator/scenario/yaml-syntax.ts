@@ -1,4 +1,7 @@
-/** Text to one YAML 1.2 document, or problems. Everything is bounded, so that a hostile file is refused in about a second at most. */
+/**
+ * Text to one YAML 1.2 document, or problems. Everything is bounded, so that a hostile file is refused in
+ * about a second at most.
+ */
 import { Composer, type CST, type Document, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml'
 import { type Position, ProblemList } from './problem.ts'
 
@@ -41,7 +44,10 @@ function tooLarge(problems: ProblemList): CST.Token[] {
   return []
 }
 
-/** yaml's parser keeps its own stack, but what composes its tokens recurses, and cannot be stopped: so depth and numbers are bounded before. */
+/**
+ * yaml's parser keeps its own stack, but what composes its tokens recurses, and cannot be stopped: so depth
+ * and numbers are bounded before.
+ */
 function tokensOf(text: string, lines: LineCounter, problems: ProblemList): CST.Token[] {
   const parser = new Parser(lines.addNewLine)
   const excessOf = createExcessTest()
@@ -65,7 +71,10 @@ function tokensOf(text: string, lines: LineCounter, problems: ProblemList): CST.
   return tokens
 }
 
-/** Answers which bound a lexeme is the first to pass; null none. Brackets are counted here, other lists and maps when their tokens are there. */
+/**
+ * Answers which bound a lexeme is the first to pass; null none. Brackets are counted here, other lists and
+ * maps when their tokens are there.
+ */
 function createExcessTest(): (lexeme: string) => string | null {
   let [lexemes, escapes, brackets] = [0, 0, 0]
   return (lexeme) => {

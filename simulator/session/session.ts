@@ -1,6 +1,7 @@
 /**
- * A simulated world that somebody drives: by single events, by time, back and forth. Going back is replaying from the start with the same inputs, so that whoever
- * comes to an instant again finds the same state. Who keeps pace with real time, and who asks the REST interface, are arguments.
+ * A simulated world that somebody drives: by single events, by time, back and forth. Going back is replaying
+ * from the start with the same inputs, so that whoever comes to an instant again finds the same state. Who
+ * keeps pace with real time, and who asks the REST interface, are arguments.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Position, SessionInput, SessionStage } from './stage.ts'
@@ -59,7 +60,8 @@ export class Session<I extends SessionInput> {
   }
 
   /**
-   * One entry of the event queue: a message, a timer, an arrival, a cycle of decisions. What is done from outside, with its answer, counts as one.
+   * One entry of the event queue: a message, a timer, an arrival, a cycle of decisions. What is done from
+   * outside, with its answer, counts as one.
    * @returns false when nothing is left that could happen
    */
   async step(): Promise<boolean> {
@@ -71,7 +73,8 @@ export class Session<I extends SessionInput> {
   }
 
   /**
-   * Everything up to and including that time since the start; inputs that lie ahead are done when it comes to them.
+   * Everything up to and including that time since the start; inputs that lie ahead are done when it comes to
+   * them.
    * @param mayGoOn asked after every event; false stops on the way, and the rest is for the next call
    * @returns whether it got there
    */
@@ -112,7 +115,10 @@ export class Session<I extends SessionInput> {
     return this.advanceTo(atMs, mayGoOn)
   }
 
-  /** To a position that this session, or the one it goes on from, has been at, with the inputs that there were then. */
+  /**
+   * To a position that this session, or the one it goes on from, has been at, with the inputs that there were
+   * then.
+   */
   async restore({ events, served, atMs }: Position, inputs: readonly I[]): Promise<void> {
     this.#inputs = [...inputs]
     await this.#restart()

@@ -1,6 +1,6 @@
 /**
- * A snapshot as a scenario file: JSON, which is YAML, too. It comes in parts, so that a large one is never one text on its way. What has its default is
- * left out; loading gives the same scenario back.
+ * A snapshot as a scenario file: JSON, which is YAML, too. It comes in parts, so that a large one is never
+ * one text on its way. What has its default is left out; loading gives the same scenario back.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { formatDuration } from '../scenario/quantity.ts'

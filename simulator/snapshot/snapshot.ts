@@ -1,6 +1,7 @@
 /**
- * The live cluster as a scenario that begins where it stands (docs/twin.md). What a scenario has no words for is left out or settled, and counted:
- * nodes that are not up go with their tasks, a swap under way counts as done, a start under way too.
+ * The live cluster as a scenario that begins where it stands (docs/twin.md). What a scenario has no words for
+ * is left out or settled, and counted: nodes that are not up go with their tasks, a swap under way counts as
+ * done, a start under way too.
  */
 import type { ClusterImage, ImageNode } from '../../controller/ports/twin.ts'
 import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.ts'
@@ -25,7 +26,9 @@ export interface SnapshotModel {
   allocStepsOf?(task: TaskRecord): AllocSteps
   /** Since the start of the snapshot; null: nobody will cancel it. */
   cancelAtOf?(task: TaskRecord): DurationMs | null
-  /** How fast its GPUs swap and share, and processes start; left out: the stock driver, time slices, at once. */
+  /**
+   * How fast its GPUs swap and share, and processes start; left out: the stock driver, time slices, at once.
+   */
   gpuModelOf?(node: ImageNode): Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'>
 }
 
@@ -51,7 +54,9 @@ export function snapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot 
   return { ...snapshot, tasks: [...snapshot.tasks] }
 }
 
-/** The same; each task is made when somebody takes it, so that a large snapshot need not be made in one go. */
+/**
+ * The same; each task is made when somebody takes it, so that a large snapshot need not be made in one go.
+ */
 export function lazySnapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot<Iterable<TaskItem>> {
   const up = image.nodes.filter((node) => node.status === 'up' && largestMib(node) > 0)
   const names = nodeNames(up)
@@ -90,7 +95,10 @@ interface Place {
 
 // ── nodes ────────────────────────────────────────────────────────────────────
 
-/** GPUs of one node are alike in a scenario: where they are not, all count as the largest, and what the others lack as VRAM that others take. */
+/**
+ * GPUs of one node are alike in a scenario: where they are not, all count as the largest, and what the others
+ * lack as VRAM that others take.
+ */
 function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: SnapshotModel): ScenarioNode {
   const { swap, efficiencyPermille, startMs = 0 } = model.gpuModelOf?.(node) ?? STOCK
   const { hostLinkMibPerS = null } = node

@@ -1,4 +1,7 @@
-/** Tasks of a source in the order of arrival, each id once, in bounded memory: sources are neither sorted nor free of repetitions. */
+/**
+ * Tasks of a source in the order of arrival, each id once, in bounded memory: sources are neither sorted nor
+ * free of repetitions.
+ */
 import { NumberedBits } from './numbered-bits.ts'
 import type { ImportedTask } from './importer.ts'
 import { RecordSorter } from './record-sorter.ts'
@@ -11,7 +14,10 @@ export interface ArrivalOrder {
   close(): Promise<void>
 }
 
-/** Of tasks with the same id the first in the source counts. @param runCharacters what is held in memory, for tests */
+/**
+ * Of tasks with the same id the first in the source counts. @param runCharacters what is held in memory, for
+ * tests
+ */
 export async function inArrivalOrder(
   tasks: AsyncIterable<ImportedTask>,
   openSpill: () => Promise<SpillFile>,
@@ -44,7 +50,10 @@ async function* tasksIn(sorter: RecordSorter, left: NumberedBits): AsyncGenerato
   }
 }
 
-/** Numbers of the tasks whose id was there before. Ids with the same hash stand together, in the order of the source. */
+/**
+ * Numbers of the tasks whose id was there before. Ids with the same hash stand together, in the order of the
+ * source.
+ */
 async function repetitions(byId: RecordSorter): Promise<NumberedBits> {
   const repeated = new NumberedBits()
   let key = -1

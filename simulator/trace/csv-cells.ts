@@ -1,4 +1,7 @@
-/** Cells of a row as values. Where a cell has none, the row is dropped: `no_COLUMN` when it is empty or a word for nothing, otherwise `bad_COLUMN`. */
+/**
+ * Cells of a row as values. Where a cell has none, the row is dropped: `no_COLUMN` when it is empty or a word
+ * for nothing, otherwise `bad_COLUMN`.
+ */
 import type { CsvRow } from './csv-rows.ts'
 import type { ImportLog } from './importer.ts'
 import { dateTimeOf, isNothing, numberOf, unitsToMs } from './source-values.ts'

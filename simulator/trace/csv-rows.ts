@@ -31,9 +31,10 @@ export interface CsvDialect {
 }
 
 /**
- * The rows of a CSV file with a header, streamed: quotes, CRLF and a byte order mark are understood, blank lines skipped. Every row is counted in `log`;
- * one with more or fewer cells than the header is dropped there. Throws TraceError when required columns are missing (naming them all) or quotes
- * are broken (naming the line).
+ * The rows of a CSV file with a header, streamed: quotes, CRLF and a byte order mark are understood, blank
+ * lines skipped. Every row is counted in `log`; one with more or fewer cells than the header is dropped
+ * there. Throws TraceError when required columns are missing (naming them all) or quotes are broken (naming
+ * the line).
  */
 export async function* readCsv<Required extends string, Optional extends string = never>(
   source: FileBytes,

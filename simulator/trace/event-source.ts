@@ -18,12 +18,12 @@ export interface SourceEvent {
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * The events of a file, or null for what is none of them but has a place there (chain lines of a journal, comments and ids of a stream, summaries):
+ * The events of a file, or null for what is none of them but has a place there (chain lines of a journal,
+ * comments and ids of a stream, summaries):
  * - `headroom events -o jsonl`, a run's journal.jsonl: an event a line;
  * - `headroom events -o json`: an array;
  * - `GET /events`: pages, one a line;
- * - `GET /events/stream`: server-sent events.
- * Throws TraceError at a line that is not JSON.
+ * - `GET /events/stream`: server-sent events. Throws TraceError at a line that is not JSON.
  */
 export async function* sourceEvents(source: FileBytes): AsyncGenerator<SourceEvent | null> {
   const [isArray, bytes] = await beginsWithBracket(source)

@@ -11,7 +11,10 @@ const GZIP_MAGIC = Buffer.from([0x1f, 0x8b])
 export interface FileBytes {
   /** The path as given, for messages. */
   readonly file: string
-  /** In order, once. Throws TraceError when the file cannot be read or is broken gzip. Leaving the loop early closes the file. */
+  /**
+   * In order, once. Throws TraceError when the file cannot be read or is broken gzip. Leaving the loop early
+   * closes the file.
+   */
   readonly chunks: AsyncIterable<Buffer>
   /** SHA-256 of the uncompressed content, in hex. Throws before all of it was read. */
   sha256(): string

@@ -30,11 +30,13 @@ const MAX_ID_LENGTH = 256
 /**
  * Turns a foreign file into a trace:
  * 1. the importer's tasks, all rows accounted for;
- * 2. in the order of arrival, then of the source (sources are not sorted; what memory does not hold is sorted in `spillFolder`);
+ * 2. in the order of arrival, then of the source (sources are not sorted; what memory does not hold is sorted
+ *    in `spillFolder`);
  * 3. `at` counted from the first of them, unless keepOffset;
  * 4. the selection;
- * 5. work made by the activity model, from a stream of its own for each task, so that one task more or less changes no other.
- * Throws TraceError, also when no task is left: a plan for an empty trace would be advice about nothing.
+ * 5. work made by the activity model, from a stream of its own for each task, so that one task more or less
+ *    changes no other. Throws TraceError, also when no task is left: a plan for an empty trace would be
+ *    advice about nothing.
  */
 export async function importTrace(
   importer: Importer,
@@ -139,7 +141,10 @@ interface KeptTasks {
   readonly hasUnknownVram: boolean
 }
 
-/** The header stands before the tasks and has to know what became of all of them: the order is gone through once for it. */
+/**
+ * The header stands before the tasks and has to know what became of all of them: the order is gone through
+ * once for it.
+ */
 async function countSelected(
   selected: AsyncIterable<ImportedTask | UnselectedReason>,
   log: ImportLog,
@@ -180,7 +185,10 @@ function finished(task: ImportedTask, options: ImportOptions, model: ActivityMod
   }
 }
 
-/** A source that knows no VRAM has either the VRAM of its tasks made up, or that they take whole GPUs, or both by turns. */
+/**
+ * A source that knows no VRAM has either the VRAM of its tasks made up, or that they take whole GPUs, or both
+ * by turns.
+ */
 function syntheticFields(kept: KeptTasks, options: ImportOptions, log: CountingLog): string[] {
   const { exclusive = false, shared = false } = options
   const isVramMadeUp = log.synthetic.includes('vram_mib')

@@ -5,7 +5,10 @@ import type { TraceSelection } from './select.ts'
 import type { TraceTask, Work } from './trace-format.ts'
 import type { VramMap } from './vram-map.ts'
 
-/** Reads one foreign format. One file each; import-trace.ts does what all have in common (order, selection, activity, header). */
+/**
+ * Reads one foreign format. One file each; import-trace.ts does what all have in common (order, selection,
+ * activity, header).
+ */
 export interface Importer extends ImporterWords {
   /** The word on the command line. */
   readonly format: string
@@ -15,20 +18,26 @@ export interface Importer extends ImporterWords {
   /** Options that only some formats take. */
   readonly options: readonly FormatOption[]
   /**
-   * The tasks of a source, streamed, in any order of arrival; of tasks that arrive together the first is submitted first. Counts every row in
-   * `log`, and why it was dropped where it was. Throws TraceError for a source that cannot be used at all (columns missing, a GPU model
-   * without VRAM).
+   * The tasks of a source, streamed, in any order of arrival; of tasks that arrive together the first is
+   * submitted first. Counts every row in `log`, and why it was dropped where it was. Throws TraceError for a
+   * source that cannot be used at all (columns missing, a GPU model without VRAM).
    */
   read(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncIterable<ImportedTask>
 }
 
-/** What people are told of a format; docs/trace-format.md is made of it. Reasons are counted under these names. */
+/**
+ * What people are told of a format; docs/trace-format.md is made of it. Reasons are counted under these
+ * names.
+ */
 export interface ImporterWords {
   /** What kind of file it is, and where it comes from. */
   readonly about: string
   /** Columns or fields of the source, and what becomes of them. */
   readonly columns: readonly SourceColumn[]
-  /** Reasons for dropping a row, beside `no_COLUMN` (nothing in it) and `bad_COLUMN` (not what it should be) of a column, and COMMON_REASONS. */
+  /**
+   * Reasons for dropping a row, beside `no_COLUMN` (nothing in it) and `bad_COLUMN` (not what it should be)
+   * of a column, and COMMON_REASONS.
+   */
   readonly dropped: Readonly<Record<string, string>>
   /** Constraints of kept rows that Headroom has no word for. */
   readonly ignored: Readonly<Record<string, string>>
@@ -62,7 +71,10 @@ export const COMMON_REASONS: Readonly<Record<string, string>> = {
 
 /** What a row says, on the source's own time axis (whole ms from any zero). */
 export interface ImportedTask extends Omit<TraceTask, 'work'> {
-  /** `residence`: only how long the task was there is known (1 ms or more); the activity model makes work out of it. */
+  /**
+   * `residence`: only how long the task was there is known (1 ms or more); the activity model makes work out
+   * of it.
+   */
   readonly work: Work | { readonly kind: 'residence'; readonly ms: DurationMs }
 }
 
@@ -80,7 +92,10 @@ export interface ImportLog {
   note(key: string, value: string | number): void
 }
 
-/** All formats take the same options; the selection works on time since the first usable row (or the source's own zero with keepOffset). */
+/**
+ * All formats take the same options; the selection works on time since the first usable row (or the source's
+ * own zero with keepOffset).
+ */
 export interface ImportOptions extends TraceSelection, FormatOptions {
   /** Name of the trace. Default: the source's file name. */
   readonly name?: string
@@ -100,7 +115,9 @@ export interface ImportOptions extends TraceSelection, FormatOptions {
   readonly priorityMap?: ReadonlyMap<string, Priority>
   /** What stays free on each GPU. Default DEFAULT_RESERVE_MIB. */
   readonly reserveMib?: Mib
-  /** Where records are sorted that do not fit into memory. Default: the system's folder for temporary files. */
+  /**
+   * Where records are sorted that do not fit into memory. Default: the system's folder for temporary files.
+   */
   readonly spillFolder?: string
   /** Hears now and then how much of the file has been read (0 to 1), and how many rows. */
   readonly onProgress?: (fraction: number, rows: number) => void
@@ -153,8 +170,9 @@ export const MAX_TASK_GPUS = 1024
 type Given = Pick<ImportedTask, 'id' | 'at' | 'gpus' | 'work'> & Partial<ImportedTask>
 
 /**
- * Completes a task with what most sources leave out: P2, no groups, and the GPU mode. A task whose VRAM is unknown takes whole GPUs, as it did in
- * its source; with a VRAM size from the source or the options it shares them (decision 0094).
+ * Completes a task with what most sources leave out: P2, no groups, and the GPU mode. A task whose VRAM is
+ * unknown takes whole GPUs, as it did in its source; with a VRAM size from the source or the options it
+ * shares them (decision 0094).
  */
 export function plainTask(given: Given, options: ImportOptions): ImportedTask {
   const isShared = options.shared === true || options.vramMib !== undefined || given.vram_mib !== undefined

@@ -2,7 +2,10 @@ import type { TraceTask } from './trace-format.ts'
 import type { TraceFile } from './trace-file-reader.ts'
 import { aloneMsOf, busyMsOf } from './work.ts'
 
-/** What a person asks of a trace before replaying it. Percentiles by nearest rank; null when there is nothing to take them of. */
+/**
+ * What a person asks of a trace before replaying it. Percentiles by nearest rank; null when there is nothing
+ * to take them of.
+ */
 export interface TraceSummary {
   readonly trace: string
   readonly sha256: string
@@ -41,7 +44,10 @@ export interface TraceSummary {
   readonly synthetic: readonly string[] | null
 }
 
-/** Reads the whole trace; memory is 16 bytes a task. Throws TraceError. @param onTasks hears how many there were so far */
+/**
+ * Reads the whole trace; memory is 16 bytes a task. Throws TraceError. @param onTasks hears how many there
+ * were so far
+ */
 export async function inspectTrace(
   trace: TraceFile,
   onTasks: (tasks: number) => void = () => {},

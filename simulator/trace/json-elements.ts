@@ -1,4 +1,7 @@
-/** The elements of a file that is one big JSON array, one at a time: only the one that is being read is held in memory. */
+/**
+ * The elements of a file that is one big JSON array, one at a time: only the one that is being read is held
+ * in memory.
+ */
 import type { FileBytes } from './file-bytes.ts'
 import { TraceError } from './trace-error.ts'
 
@@ -24,7 +27,10 @@ const BYTE = {
   closeBrace: 0x7d,
 } as const
 
-/** Throws TraceError when it is no array, ends before its closing bracket, goes on behind it, or has an element of more than 16 MiB. */
+/**
+ * Throws TraceError when it is no array, ends before its closing bracket, goes on behind it, or has an
+ * element of more than 16 MiB.
+ */
 export async function* jsonElements(source: FileBytes): AsyncGenerator<JsonElement> {
   const { file } = source
   const splitter = new ArraySplitter(file)
@@ -34,7 +40,10 @@ export async function* jsonElements(source: FileBytes): AsyncGenerator<JsonEleme
   splitter.end()
 }
 
-/** Follows brackets and strings, nothing else: what stands between two commas of the outermost array is an element. */
+/**
+ * Follows brackets and strings, nothing else: what stands between two commas of the outermost array is an
+ * element.
+ */
 class ArraySplitter {
   readonly #file: string
   #line = 1

@@ -1,4 +1,7 @@
-/** Fields of parsed JSON, checked by hand: a schema library costs more than the parsing itself. Every function throws LineProblem. */
+/**
+ * Fields of parsed JSON, checked by hand: a schema library costs more than the parsing itself. Every function
+ * throws LineProblem.
+ */
 
 /** What is wrong with a line. The reader, which knows file and line, turns it into a TraceError. */
 export class LineProblem extends Error {

@@ -9,8 +9,9 @@ export interface ObservedWork {
 }
 
 /**
- * The log does not say when a task used its GPU, but it says when it did not: from the moment it was swapped out for being idle until it asked to
- * return. All else counts as work. What passed between its asking and its return was waiting, and counts for nothing.
+ * The log does not say when a task used its GPU, but it says when it did not: from the moment it was swapped
+ * out for being idle until it asked to return. All else counts as work. What passed between its asking and
+ * its return was waiting, and counts for nothing.
  */
 export class ObservedTask {
   readonly submittedAt: Instant

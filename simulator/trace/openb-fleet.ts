@@ -32,8 +32,9 @@ export interface OpenbNodes {
 const MAX_GPUS_PER_NODE = 1024
 
 /**
- * Reads an openb node list (columns sn, gpu, model) as groups of like nodes. Nodes without a GPU are left out; CPU and host memory play no part.
- * Throws TraceError: a fleet with a broken row in it would be another fleet.
+ * Reads an openb node list (columns sn, gpu, model) as groups of like nodes. Nodes without a GPU are left
+ * out; CPU and host memory play no part. Throws TraceError: a fleet with a broken row in it would be another
+ * fleet.
  */
 export async function readOpenbNodes(nodesFile: string): Promise<OpenbNodes> {
   const source = await openBytes(nodesFile)
@@ -61,7 +62,10 @@ export async function readOpenbNodes(nodesFile: string): Promise<OpenbNodes> {
   return { groups: [...groups.values()].sort(byModelThenGpus), sha256: source.sha256() }
 }
 
-/** An openb node list as fleet of a scenario. Throws TraceError naming every model whose VRAM neither the map nor DEFAULT_VRAM_MAP has. */
+/**
+ * An openb node list as fleet of a scenario. Throws TraceError naming every model whose VRAM neither the map
+ * nor DEFAULT_VRAM_MAP has.
+ */
 export async function openbFleet(nodesFile: string, vramMap?: VramMap): Promise<FleetEntry[]> {
   const { groups } = await readOpenbNodes(nodesFile)
   const vram = withDefaultVram(vramMap)

@@ -12,7 +12,10 @@ export interface SortRecord {
 
 /** Text of one run: what is held in memory while records come in. */
 export const RUN_CHARACTERS = 16_777_216
-/** Read of all runs together while they are merged: memory does not grow with what is sorted as long as each gets more than the least. */
+/**
+ * Read of all runs together while they are merged: memory does not grow with what is sorted as long as each
+ * gets more than the least.
+ */
 export const MERGE_BYTES = 16_777_216
 /** Read of one run at a time. */
 const MAX_CHUNK_BYTES = 65_536

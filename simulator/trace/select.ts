@@ -3,23 +3,26 @@ import { type Seed, seededStream } from '../seeded-random.ts'
 import { TraceError } from './trace-error.ts'
 
 /**
- * Which tasks of a trace are taken, and when they arrive. Used by importers and by scenarios that load a trace: importing with a selection gives
- * the same tasks as importing without and loading with it.
+ * Which tasks of a trace are taken, and when they arrive. Used by importers and by scenarios that load a
+ * trace: importing with a selection gives the same tasks as importing without and loading with it.
  */
 export interface TraceSelection {
   /** Tasks with fromMs <= at < toMs, in the trace's own time. */
   readonly fromMs?: DurationMs
   readonly toMs?: DurationMs
   /**
-   * Takes each task with this probability, 0 < sample <= 1. Whether a task is taken depends on seed and id alone, so that a smaller
-   * sample is a part of a larger one.
+   * Takes each task with this probability, 0 < sample <= 1. Whether a task is taken depends on seed and id
+   * alone, so that a smaller sample is a part of a larger one.
    */
   readonly sample?: number
   /** Default 0. */
   readonly seed?: Seed
   /** Leaves out tasks of more GPUs. */
   readonly maxGpus?: number
-  /** Arrivals lie this many times as far apart (0.01: a hundred times as dense). How long tasks run and what they do stays as it is. */
+  /**
+   * Arrivals lie this many times as far apart (0.01: a hundred times as dense). How long tasks run and what
+   * they do stays as it is.
+   */
   readonly timeScale?: number
   /** Arrivals keep their distance from the trace's own zero; otherwise fromMs becomes 0. */
   readonly keepOffset?: boolean
@@ -38,8 +41,9 @@ interface Selectable {
 }
 
 /**
- * The selection as a function: the task with its new times (the same object where nothing changes), or why it is not taken.
- * `at` becomes round((at - fromMs) * timeScale); `cancel_at` keeps its distance from it. Throws TraceError when an option is out of range.
+ * The selection as a function: the task with its new times (the same object where nothing changes), or why it
+ * is not taken. `at` becomes round((at - fromMs) * timeScale); `cancel_at` keeps its distance from it. Throws
+ * TraceError when an option is out of range.
  */
 export function createSelection(
   options: TraceSelection,
@@ -71,7 +75,9 @@ export function createSelection(
   }
 }
 
-/** The selected tasks of a stream, one by one. `onUnselected` hears of each of the others. Throws TraceError. */
+/**
+ * The selected tasks of a stream, one by one. `onUnselected` hears of each of the others. Throws TraceError.
+ */
 export async function* selectTasks<T extends Selectable>(
   tasks: AsyncIterable<T> | Iterable<T>,
   options: TraceSelection,

@@ -33,8 +33,9 @@ export const MAX_BURSTS = 100_000
 const MAX_LIVES = 1_000_000
 
 /**
- * The tasks of all servers, whether or not there was a request for them, in no order. Requests come in the order of their arrival. Those that arrive
- * while the server still works on earlier ones join them in one burst: alone on its GPU it works at the same times.
+ * The tasks of all servers, whether or not there was a request for them, in no order. Requests come in the
+ * order of their arrival. Those that arrive while the server still works on earlier ones join them in one
+ * burst: alone on its GPU it works at the same times.
  */
 export async function* dealRequests(
   requests: AsyncIterable<Request>,

@@ -1,4 +1,7 @@
-/** Values as foreign files write them: numbers, times, and the many words for "nothing". Every function is pure; null means that it is none of these. */
+/**
+ * Values as foreign files write them: numbers, times, and the many words for "nothing". Every function is
+ * pure; null means that it is none of these.
+ */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 
 /** What pandas, SQL, Slurm, nvidia-smi and Java put where there is no value, in small letters. */
@@ -44,8 +47,8 @@ const DATE_TIME =
   /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ](\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?$/i
 
 /**
- * A date and time, with a zone or without. Without one it is taken as if it were UTC: within one file times keep their distance, except over a
- * change of summer time.
+ * A date and time, with a zone or without. Without one it is taken as if it were UTC: within one file times
+ * keep their distance, except over a change of summer time.
  */
 export function dateTimeOf(text: string): Instant | null {
   const match = DATE_TIME.exec(text)

@@ -1,4 +1,7 @@
-/** Where sorting puts what does not fit into memory: one file that has no name any more, so that nothing is left behind however the process ends. */
+/**
+ * Where sorting puts what does not fit into memory: one file that has no name any more, so that nothing is
+ * left behind however the process ends.
+ */
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +15,10 @@ export interface SpillFile {
   close(): Promise<void>
 }
 
-/** @param folder has room for about what is sorted; default: the system's folder for temporary files. Throws TraceError when it may not be written. */
+/**
+ * @param folder has room for about what is sorted; default: the system's folder for temporary files. Throws
+ *   TraceError when it may not be written.
+ */
 export async function openSpillFile(folder: string = tmpdir()): Promise<SpillFile> {
   const handle = await openUnnamed(folder)
   let end = 0

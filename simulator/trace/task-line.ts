@@ -76,7 +76,10 @@ export function formatTask(task: TraceTask): string {
   return JSON.stringify(line)
 }
 
-/** Checks what a task does; also for work that a scenario states directly. Throws LineProblem whose field begins with `field`. */
+/**
+ * Checks what a task does; also for work that a scenario states directly. Throws LineProblem whose field
+ * begins with `field`.
+ */
 export function parseWork(value: unknown, field: string): Work {
   const work = object(value, field)
   switch (work['kind']) {

@@ -9,10 +9,16 @@ import type { TraceHeader, TraceTask } from './trace-format.ts'
 /** A trace whose header has been read. Its tasks stream by once, in bounded memory. */
 export interface TraceFile {
   readonly header: TraceHeader
-  /** Batches as they come off the disk: the quick way. Use this or `tasks`, once. Throws TraceError at the first line that is not valid. */
+  /**
+   * Batches as they come off the disk: the quick way. Use this or `tasks`, once. Throws TraceError at the
+   * first line that is not valid.
+   */
   batches(): AsyncIterable<readonly TraceTask[]>
   tasks(): AsyncIterable<TraceTask>
-  /** SHA-256 of the uncompressed content, so that the same trace has one identity with gzip and without. Throws before the last task was read. */
+  /**
+   * SHA-256 of the uncompressed content, so that the same trace has one identity with gzip and without.
+   * Throws before the last task was read.
+   */
   sha256(): string
   /** How much of the file was read, 0 to 1. */
   readFraction(): number
@@ -21,13 +27,16 @@ export interface TraceFile {
 }
 
 export interface TraceReadOptions {
-  /** `by-arrival` (default) refuses a line whose `at` is below that of the line before; `any` takes lines as they stand. */
+  /**
+   * `by-arrival` (default) refuses a line whose `at` is below that of the line before; `any` takes lines as
+   * they stand.
+   */
   readonly order?: 'by-arrival' | 'any'
 }
 
 /**
- * Opens a trace (gzip when the file begins with the gzip magic) and reads its header. Memory is bounded, so that ids are not checked for
- * being unique here. Throws TraceError naming file, line and field.
+ * Opens a trace (gzip when the file begins with the gzip magic) and reads its header. Memory is bounded, so
+ * that ids are not checked for being unique here. Throws TraceError naming file, line and field.
  */
 export async function openTrace(file: string, options: TraceReadOptions = {}): Promise<TraceFile> {
   const source = await openBytes(file)

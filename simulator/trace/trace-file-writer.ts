@@ -15,8 +15,9 @@ export interface WrittenTrace {
 }
 
 /**
- * Writes a trace, gzip when the name ends in `.gz`, streamed. The file appears whole or not at all: it is written beside its place, flushed to
- * disk, and renamed; what is no regular file (/dev/null, a pipe) is written into. Throws RangeError when `at` falls from one task to the next, and what the file system throws.
+ * Writes a trace, gzip when the name ends in `.gz`, streamed. The file appears whole or not at all: it is
+ * written beside its place, flushed to disk, and renamed; what is no regular file (/dev/null, a pipe) is
+ * written into. Throws RangeError when `at` falls from one task to the next, and what the file system throws.
  */
 export async function writeTrace(
   file: string,

@@ -1,7 +1,8 @@
 /**
- * The trace format: `*.trace.jsonl`, gzip allowed. A header line, then one task a line, in the order of arrival (`at` never falls;
- * tasks with the same `at` are submitted in the order of their lines). All times are whole milliseconds, all VRAM is MiB for each GPU.
- * The keys here are the keys of the file. Source: design "The simulator", section Trace.
+ * The trace format: `*.trace.jsonl`, gzip allowed. A header line, then one task a line, in the order of
+ * arrival (`at` never falls; tasks with the same `at` are submitted in the order of their lines). All times
+ * are whole milliseconds, all VRAM is MiB for each GPU. The keys here are the keys of the file. Source:
+ * design "The simulator", section Trace.
  */
 import type { DurationMs, GpuMode, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 
@@ -37,7 +38,10 @@ export interface TraceTask {
   readonly at: DurationMs
   /** 1..1024, all on one node. */
   readonly gpus: number
-  /** For each GPU. 1 or more; 0 (or left out) only when `gpu_mode` is exclusive, and then all that may be resident there. */
+  /**
+   * For each GPU. 1 or more; 0 (or left out) only when `gpu_mode` is exclusive, and then all that may be
+   * resident there.
+   */
   readonly vram_mib: Mib
   /** Default `shared`. */
   readonly gpu_mode: GpuMode
@@ -51,8 +55,9 @@ export interface TraceTask {
   readonly owner: string | null
   readonly work: Work
   /**
-   * What it really uses as it grows: from `t` (wall time since its first start, rising strictly) on, `mib` in all on each GPU (rising
-   * strictly, below or above `vram_mib`), and nothing before. Default []: `vram_mib` at start.
+   * What it really uses as it grows: from `t` (wall time since its first start, rising strictly) on, `mib` in
+   * all on each GPU (rising strictly, below or above `vram_mib`), and nothing before. Default []: `vram_mib`
+   * at start.
    */
   readonly alloc: ReadonlyArray<readonly [t: DurationMs, mib: Mib]>
   /** When its owner cancels it, on the axis of `at`, `at` or later. Default null: never. */
@@ -91,7 +96,10 @@ export interface TraceHeader {
   /** Null for a trace that no file was imported for. */
   readonly source: TraceSource | null
   readonly importer: TraceImporter | null
-  /** Data rows read from the source; 0 when there is none. Where a row is a task: the tasks kept plus everything dropped. */
+  /**
+   * Data rows read from the source; 0 when there is none. Where a row is a task: the tasks kept plus
+   * everything dropped.
+   */
   readonly rows: number
   /** Rows not kept, by reason. */
   readonly dropped: Readonly<Record<string, number>>

@@ -1,6 +1,7 @@
 /**
- * The trace format in the words of scenario rules: docs/trace-format.md and the published JSON Schema are made of it. The readers (task-line.ts, header-line.ts)
- * check by hand, for speed; a test holds that they take and refuse the same.
+ * The trace format in the words of scenario rules: docs/trace-format.md and the published JSON Schema are
+ * made of it. The readers (task-line.ts, header-line.ts) check by hand, for speed; a test holds that they
+ * take and refuse the same.
  */
 import { jsonSchemaOf, type JsonSchema } from '../scenario/json-schema.ts'
 import {

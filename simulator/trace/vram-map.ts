@@ -4,7 +4,10 @@ import { TraceError } from './trace-error.ts'
 /** VRAM of one GPU by model name. */
 export type VramMap = ReadonlyMap<string, Mib>
 
-/** Models of the openb trace whose VRAM is public. Its G2 and G3 are not disclosed. Source: data README of the trace. */
+/**
+ * Models of the openb trace whose VRAM is public. Its G2 and G3 are not disclosed. Source: data README of the
+ * trace.
+ */
 export const DEFAULT_VRAM_MAP: VramMap = new Map([
   ['P100', 16_384],
   ['T4', 16_384],

@@ -1,4 +1,7 @@
-/** How far and how often the live state may be run on in the time that somebody waits. Time is told by the caller; here nothing measures it. */
+/**
+ * How far and how often the live state may be run on in the time that somebody waits. Time is told by the
+ * caller; here nothing measures it.
+ */
 import type { ClusterImage } from '../../controller/ports/twin.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { drawFuture, runFork } from './fork.ts'

@@ -1,6 +1,6 @@
 /**
- * What a change of the settings would do: the live state is run on with and without it, in pairs that share every draw (common random numbers), so that the
- * difference of a pair is the change's and not the draw's.
+ * What a change of the settings would do: the live state is run on with and without it, in pairs that share
+ * every draw (common random numbers), so that the difference of a pair is the change's and not the draw's.
  */
 import type {
   ChangeForecast,

@@ -1,4 +1,7 @@
-/** What will come, drawn from a workload model: tasks like those of the recent past, one after the other without memory. */
+/**
+ * What will come, drawn from a workload model: tasks like those of the recent past, one after the other
+ * without memory.
+ */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -13,7 +16,10 @@ import type { WorkloadModel } from './workload-model.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Arrivals of the next `untilMs`, by time since the start; always the same of one stream. Ids are `twin-0`, `twin-1`, … */
+/**
+ * Arrivals of the next `untilMs`, by time since the start; always the same of one stream. Ids are `twin-0`,
+ * `twin-1`, …
+ */
 export function drawArrivals(model: WorkloadModel, untilMs: DurationMs, random: RandomStream): SimTask[] {
   const { seen, perHour } = model
   const tasks: SimTask[] = []

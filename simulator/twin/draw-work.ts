@@ -1,4 +1,6 @@
-/** What a task has left to do, drawn from a workload model: when it ends, and how it wants the GPU until then. */
+/**
+ * What a task has left to do, drawn from a workload model: when it ends, and how it wants the GPU until then.
+ */
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -111,7 +113,10 @@ function alternate(
   return { kind: 'phases', phases }
 }
 
-/** What is left of a stretch that has lasted `ageMs`; one that is longer than all that were seen goes on for as long as they last on average. */
+/**
+ * What is left of a stretch that has lasted `ageMs`; one that is longer than all that were seen goes on for
+ * as long as they last on average.
+ */
 function drawFrom({ ms: rising, meanMs }: Stretches, ageMs: number, random: RandomStream): number {
   let low = 0
   let high = rising.length

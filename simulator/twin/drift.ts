@@ -1,6 +1,6 @@
 /**
- * How well the twin foretells: what it said of an interval, before it began, against what came (docs/twin.md, "Drift"). Pure; somebody else runs and
- * measures.
+ * How well the twin foretells: what it said of an interval, before it began, against what came (docs/twin.md,
+ * "Drift"). Pure; somebody else runs and measures.
  */
 import { TWIN_METRICS } from '../../controller/ports/twin.ts'
 import type {
@@ -32,7 +32,10 @@ export const LEAST_COMPARED = 3
 export const DRIFT_THRESHOLD = 1
 const RUNS = 9
 
-/** A band is at least so wide: what nobody would act upon is no drift. Of queue wait and swaps also a fifth of what came. */
+/**
+ * A band is at least so wide: what nobody would act upon is no drift. Of queue wait and swaps also a fifth of
+ * what came.
+ */
 const LEAST_WIDTH: Readonly<Record<TwinMetric, number>> = {
   queue_wait_s: 30,
   starvation_percent: 5,

@@ -1,4 +1,7 @@
-/** How a run on went over its time: the figures of a fork, by equal intervals. Reading changes nothing that decides. */
+/**
+ * How a run on went over its time: the figures of a fork, by equal intervals. Reading changes nothing that
+ * decides.
+ */
 import { differenceOf, type Counters } from '../../controller/metrics/counters.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
 import type { DurationMs } from '../../protocol/units.ts'

@@ -1,4 +1,7 @@
-/** The live cluster as a scenario for people: one guess at what nobody knows, and a description that says what it rests on. */
+/**
+ * The live cluster as a scenario for people: one guess at what nobody knows, and a description that says what
+ * it rests on.
+ */
 import type { ClusterImage, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import { seededStream } from '../seeded-random.ts'

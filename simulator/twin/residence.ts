@@ -1,7 +1,8 @@
 /**
- * How long tasks stay, from those that have ended and those that have not: the product-limit estimate (Kaplan, Meier, Nonparametric estimation from
- * incomplete observations, JASA 53, 1958), so that long tasks that still run are not left out. Beyond the longest that was seen to end the tail is
- * exponential, with the mean of what was seen: an assumption of our own.
+ * How long tasks stay, from those that have ended and those that have not: the product-limit estimate
+ * (Kaplan, Meier, Nonparametric estimation from incomplete observations, JASA 53, 1958), so that long tasks
+ * that still run are not left out. Beyond the longest that was seen to end the tail is exponential, with the
+ * mean of what was seen: an assumption of our own.
  */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'

@@ -1,4 +1,7 @@
-/** When each waiting task would start: the live state is run on several times, each time with another draw of what is not known. */
+/**
+ * When each waiting task would start: the live state is run on several times, each time with another draw of
+ * what is not known.
+ */
 import type {
   ClusterImage,
   NoForecast,

@@ -1,4 +1,7 @@
-/** What the recent past says of tasks: how long they stay, how much of that they want the GPU, what comes and how often. Pure; docs/twin.md. */
+/**
+ * What the recent past says of tasks: how long they stay, how much of that they want the GPU, what comes and
+ * how often. Pure; docs/twin.md.
+ */
 import type { ClusterImage, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -15,7 +18,10 @@ const LEAST_AGE_FOR_OWN_SHARE_MS = 600_000
 /** A task that came lately, as others like it may come. */
 export interface SeenTask {
   readonly record: TaskRecord
-  /** Of the time since its first start, waits left out, the share in which it wanted the GPU; null: it has not been there for long. */
+  /**
+   * Of the time since its first start, waits left out, the share in which it wanted the GPU; null: it has not
+   * been there for long.
+   */
   readonly wantsShare: number | null
 }
 

@@ -1,7 +1,8 @@
 /**
- * The limit against which a simulation is measured: a binary heap of plain objects, a closure called for each event, and nothing else.
- * What it runs has the shape of the simulated case: an arrival plans the next arrival and its own task's first event, each event of a task
- * plans the one after it, so that as many events are pending, and at the same distances, as there. Virtual time begins at 0.
+ * The limit against which a simulation is measured: a binary heap of plain objects, a closure called for each
+ * event, and nothing else. What it runs has the shape of the simulated case: an arrival plans the next
+ * arrival and its own task's first event, each event of a task plans the one after it, so that as many events
+ * are pending, and at the same distances, as there. Virtual time begins at 0.
  */
 import type { Chains } from './event-chains.ts'
 

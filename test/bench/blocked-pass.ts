@@ -1,6 +1,7 @@
 /**
- * `blocked_pass_ms`: a scheduling pass while 100,000 tasks of many sizes wait and nothing is free on 1,000 GPUs. Before each pass one GPU can
- * take a little more than before and another a little less, so that the pass has to look, and finds that it is too little for anybody.
+ * `blocked_pass_ms`: a scheduling pass while 100,000 tasks of many sizes wait and nothing is free on 1,000
+ * GPUs. Before each pass one GPU can take a little more than before and another a little less, so that the
+ * pass has to look, and finds that it is too little for anybody.
  */
 import { runCycle } from '../../controller/engine/cycle.ts'
 import { setCapacity } from '../../controller/engine/gpu-ledger.ts'
@@ -15,7 +16,10 @@ const PENDING = 100_000
 /** What comes free and is taken again, as memory of a foreign process; the smallest task asks for more. */
 const SLACK_MIB = 100
 const SMALLEST_MIB = SLACK_MIB + 1
-/** Past reservation_after_seconds, so that the head of the queue holds GPUs, and past every ageing of an entry. */
+/**
+ * Past reservation_after_seconds, so that the head of the queue holds GPUs, and past every ageing of an
+ * entry.
+ */
 const WAITED_MS = 900_000
 const SUBMITTED_AT_ONCE = 1_000
 const PASSES_A_BATCH = 100

@@ -1,4 +1,7 @@
-/** A cluster with 64 tasks on every GPU, restored as after a restart: two fifths swapped out, most of the others idle, one asking to return. */
+/**
+ * A cluster with 64 tasks on every GPU, restored as after a restart: two fifths swapped out, most of the
+ * others idle, one asking to return.
+ */
 import type { Cluster } from '../../controller/engine/cluster.ts'
 import { restore } from '../../controller/engine/recovery.ts'
 import {

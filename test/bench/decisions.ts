@@ -1,4 +1,7 @@
-/** `decisions_scaling` and `decisions_per_cpu_s`: tasks of many sizes placed one by one, each in an instant of its own. */
+/**
+ * `decisions_scaling` and `decisions_per_cpu_s`: tasks of many sizes placed one by one, each in an instant of
+ * its own.
+ */
 import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
 import { lognormal } from '../../simulator/distributions.ts'
@@ -93,7 +96,9 @@ class Load {
     this.#oldest = 0
   }
 
-  /** For each task that is submitted, placed and started, the oldest finishes. Answers how many were placed. */
+  /**
+   * For each task that is submitted, placed and started, the oldest finishes. Answers how many were placed.
+   */
   turnOver(count: number): number {
     const before = this.#cluster.placed
     for (let i = 0; i < count; i++) {

@@ -1,4 +1,7 @@
-/** The engine over a virtual clock and a memory store, with nodes that do at once what they are told: for benches of decisions alone. */
+/**
+ * The engine over a virtual clock and a memory store, with nodes that do at once what they are told: for
+ * benches of decisions alone.
+ */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Effect } from '../../controller/domain/effect.ts'

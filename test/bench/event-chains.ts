@@ -1,4 +1,7 @@
-/** When the events of simulated tasks happened, taken down in a run, so that the bare loop can run the same ones. */
+/**
+ * When the events of simulated tasks happened, taken down in a run, so that the bare loop can run the same
+ * ones.
+ */
 import type { Event } from '../../controller/domain/event.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { SimTask } from '../../simulator/scenario/scenario.ts'
@@ -77,7 +80,10 @@ function isSwapDone(residency: unknown): boolean {
   return residency === 'swapped_out' || residency === 'resident'
 }
 
-/** In order of time. The changes of activity lie in the run as they do in its work, stretched like the whole of it. */
+/**
+ * In order of time. The changes of activity lie in the run as they do in its work, stretched like the whole
+ * of it.
+ */
 function instantsOf({ steps, startedAt, finishedAt, swapsAt }: Recorded): number[] {
   if (startedAt === null || finishedAt === null)
     throw new Error('a recorded run goes on until every task has finished')

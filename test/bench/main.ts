@@ -1,6 +1,7 @@
 /**
- * `make bench`: measures, prints a table, writes bench-results.json; exit 1 when a floor is missed or a bench fails, 2 when it was called wrongly.
- * `node test/bench/main.ts [--profile] [NAME …]` runs only some; with --profile each process says where its time went.
+ * `make bench`: measures, prints a table, writes bench-results.json; exit 1 when a floor is missed or a bench
+ * fails, 2 when it was called wrongly. `node test/bench/main.ts [--profile] [NAME …]` runs only some; with
+ * --profile each process says where its time went.
  */
 import { spawnSync, type SpawnSyncReturns } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,7 @@
-/** `node --expose-gc measure-one.ts NAME`: the process of one bench. Its readings go to stdout as one line of JSON. */
+/**
+ * `node --expose-gc measure-one.ts NAME`: the process of one bench. Its readings go to stdout as one line of
+ * JSON.
+ */
 import { BENCHES } from './benches.ts'
 
 const name = process.argv[2]

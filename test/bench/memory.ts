@@ -1,6 +1,7 @@
 /**
- * `make bench-memory`: the resident memory of a controller between 100,000 and 1,000,000 completed tasks. The controller is the real one, over SQLite
- * on disk; a server with the production core in the same process completes tasks at once. Exit 1 when memory is not flat.
+ * `make bench-memory`: the resident memory of a controller between 100,000 and 1,000,000 completed tasks. The
+ * controller is the real one, over SQLite on disk; a server with the production core in the same process
+ * completes tasks at once. Exit 1 when memory is not flat.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -139,7 +140,9 @@ async function mark(tasks: number): Promise<void> {
   )
 }
 
-/** Resident memory without pages of files, which the kernel takes back at will (the store's log is mapped). */
+/**
+ * Resident memory without pages of files, which the kernel takes back at will (the store's log is mapped).
+ */
 function anonymousMib(): number {
   const text = readFileSync('/proc/self/status', 'utf8')
   const kib = Number(/^RssAnon:\s+(\d+) kB$/m.exec(text)?.[1])

@@ -1,4 +1,7 @@
-/** `replay_100k` and `replay_1m`: tasks of 8 events each (arrival, start, five changes of activity, finish) on a fleet that they load to three quarters. */
+/**
+ * `replay_100k` and `replay_1m`: tasks of 8 events each (arrival, start, five changes of activity, finish) on
+ * a fleet that they load to three quarters.
+ */
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { runBareLoop } from './bare-loop.ts'
 import { replayArrivals, VRAM_MIB } from './replay-workload.ts'

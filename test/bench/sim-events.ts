@@ -1,4 +1,7 @@
-/** `sim_events_ratio` and `digest_ratio`: a serving cluster under overcommit, with a queue and swaps, as people simulate it. */
+/**
+ * `sim_events_ratio` and `digest_ratio`: a serving cluster under overcommit, with a queue and swaps, as
+ * people simulate it.
+ */
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { workloadOf } from '../../simulator/scenario/generate.ts'
 import { runBareLoop } from './bare-loop.ts'

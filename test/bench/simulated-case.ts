@@ -1,4 +1,7 @@
-/** One simulated run from its first task to its last, with the number of its events: what the bare loop is compared with. */
+/**
+ * One simulated run from its first task to its last, with the number of its events: what the bare loop is
+ * compared with.
+ */
 import type { ArrivalSource } from '../../simulator/scenario/arrivals.ts'
 import { makeSource } from '../../simulator/scenario/arrivals.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
@@ -14,7 +17,10 @@ export interface SimulatedCase {
 }
 
 export interface SimulatedRun {
-  /** Arrivals, starts, ends, changes of activity, and swaps completed, each way. No heartbeat, message or timer. */
+  /**
+   * Arrivals, starts, ends, changes of activity, and swaps completed, each way. No heartbeat, message or
+   * timer.
+   */
   readonly events: number
   readonly tasks: number
   readonly swaps: number
@@ -36,8 +42,9 @@ export async function recordCase(
 }
 
 /**
- * Kept until the next run is over. Collections that are forced between runs would else throw away the hidden classes of its objects, and with
- * them the compiled code: that would be paid for anew in every round, where a sweep, which forces none, pays once.
+ * Kept until the next run is over. Collections that are forced between runs would else throw away the hidden
+ * classes of its objects, and with them the compiled code: that would be paid for anew in every round, where
+ * a sweep, which forces none, pays once.
  */
 const before: { world: World | null } = { world: null }
 

@@ -1,4 +1,7 @@
-/** CPU time of this process, all its threads: on a machine with neighbours it says what work costs where wall time does not. */
+/**
+ * CPU time of this process, all its threads: on a machine with neighbours it says what work costs where wall
+ * time does not.
+ */
 
 export interface Timed<T> {
   readonly cpuS: number

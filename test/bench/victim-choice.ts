@@ -1,4 +1,7 @@
-/** `victim_choice_ratio`: who leaves a GPU with 64 tasks, of 10,000 such GPUs, against a search through all the tasks there are. */
+/**
+ * `victim_choice_ratio`: who leaves a GPU with 64 tasks, of 10,000 such GPUs, against a search through all
+ * the tasks there are.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { QueueEntry } from '../../controller/domain/task.ts'

@@ -1,7 +1,10 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
 
-/** The stretches of GPU work and of none that a task goes through; between two of them lies one change of activity. */
+/**
+ * The stretches of GPU work and of none that a task goes through; between two of them lies one change of
+ * activity.
+ */
 export function stepsOf(work: Work): readonly DurationMs[] {
   switch (work.kind) {
     case 'duration':

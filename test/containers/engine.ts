@@ -1,4 +1,6 @@
-/** A Docker engine of the test's own, in a folder of its own; nothing of an engine that runs here is touched. */
+/**
+ * A Docker engine of the test's own, in a folder of its own; nothing of an engine that runs here is touched.
+ */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
 /**
- * The images of docker-compose.yml without a registry: the build of this repository, Node and a busybox, put together as the Dockerfile says. Its
- * RUN lines of the last stages are run, and its USER, ENTRYPOINT, ENV and so on are taken over, so that a change there is seen here.
+ * The images of docker-compose.yml without a registry: the build of this repository, Node and a busybox, put
+ * together as the Dockerfile says. Its RUN lines of the last stages are run, and its USER, ENTRYPOINT, ENV
+ * and so on are taken over, so that a change there is seen here.
  */
 import { execFileSync } from 'node:child_process'
 import {

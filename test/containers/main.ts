@@ -1,6 +1,7 @@
 /**
- * `make test-containers`: the shipped docker-compose.yml, profile gpu, on a real Docker engine, with other images and another device and nothing
- * else changed. A submitter's task looks for keys, tokens, state, sockets, folders and environments of other parties and tasks: it must find none.
+ * `make test-containers`: the shipped docker-compose.yml, profile gpu, on a real Docker engine, with other
+ * images and another device and nothing else changed. A submitter's task looks for keys, tokens, state,
+ * sockets, folders and environments of other parties and tasks: it must find none.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

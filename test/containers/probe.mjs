@@ -1,4 +1,5 @@
-// The task of a submitter who wants what is not his: walks through everything that it can reach, and prints what it could read as JSON.
+// The task of a submitter who wants what is not his: walks through everything that it can reach, and prints
+// what it could read as JSON.
 import { closeSync, openSync, readFileSync, readSync, readdirSync, lstatSync } from 'node:fs'
 import { connect } from 'node:net'
 const found = { secrets: [], closedWork: [], sockets: [], own: false, uid: process.getuid(), status: '' }

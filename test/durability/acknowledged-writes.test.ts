@@ -1,4 +1,7 @@
-/** kill -9 right after an acknowledged write, again and again: everything acknowledged is there after the restart. */
+/**
+ * kill -9 right after an acknowledged write, again and again: everything acknowledged is there after the
+ * restart.
+ */
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'

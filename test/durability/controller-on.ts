@@ -1,4 +1,7 @@
-/** What the durability tests share: a controller on a data folder, started again and again, and stores filled beforehand. */
+/**
+ * What the durability tests share: a controller on a data folder, started again and again, and stores filled
+ * beforehand.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +19,10 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-/** How often, how many, how long: small inside `make test`, the figures that were promised in `make test-durability`. */
+/**
+ * How often, how many, how long: small inside `make test`, the figures that were promised in `make
+ * test-durability`.
+ */
 export function figure(variable: string, byDefault: number): number {
   const text = process.env[variable]
   return text === undefined || text === '' ? byDefault : Number(text)

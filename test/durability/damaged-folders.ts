@@ -33,7 +33,9 @@ export interface KilledFolder {
   readonly tasks: ReadonlyMap<string, Acknowledged>
 }
 
-/** A controller that was killed after each round of submissions and cancellations, all of them acknowledged. */
+/**
+ * A controller that was killed after each round of submissions and cancellations, all of them acknowledged.
+ */
 export async function killedFolder(): Promise<KilledFolder> {
   const data = newFolder()
   const controller = controllerOn(data)
@@ -115,7 +117,10 @@ export const loseLog: Damage = (folder, random) => {
   return what
 }
 
-/** The files of an earlier moment in place of the newest ones: the store with or without its log, with or without the other's log. */
+/**
+ * The files of an earlier moment in place of the newest ones: the store with or without its log, with or
+ * without the other's log.
+ */
 export function setBack(older: readonly string[]): Damage {
   return (folder, random) => {
     const index = Math.floor(random() * older.length)

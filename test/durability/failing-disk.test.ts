@@ -1,4 +1,7 @@
-/** The disk is full, or fails: nothing is acknowledged that is not there afterwards, and what happened is said in one line. */
+/**
+ * The disk is full, or fails: nothing is acknowledged that is not there afterwards, and what happened is said
+ * in one line.
+ */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -8,10 +8,16 @@ const SEED = figure('SET_BACK_SEED', 1)
 /** Number of the first case of each kind, to go on with a run that was cut off. */
 const FROM = figure('SET_BACK_FROM', 0)
 const COUNTS = { within: figure('SET_BACK_WITHIN', 1), across: figure('SET_BACK_ACROSS', 1) }
-/** Two heartbeats are promised, and `make test-set-back` holds the controller to them; `make test` only prints the time. */
+/**
+ * Two heartbeats are promised, and `make test-set-back` holds the controller to them; `make test` only prints
+ * the time.
+ */
 const ALARM_WITHIN_MS = figure('SET_BACK_ALARM_WITHIN_MS', Infinity)
 const TIMEOUT_MS = 300_000
-/** What the store lacks when a way out leads through an accepted loss: at least the tasks that were submitted last. */
+/**
+ * What the store lacks when a way out leads through an accepted loss: at least the tasks that were submitted
+ * last.
+ */
 const LATE_TASKS = 3
 
 /** The two that run in `make test` are the two that lose something. */

@@ -1,6 +1,7 @@
 /**
- * One case: the whole data folder of a running cluster is set back, its mark with it, and a controller starts on it. What must not happen is told by
- * the files that the tasks write; then one of the documented ways out is taken, and the cluster must work again (docs/operating.md).
+ * One case: the whole data folder of a running cluster is set back, its mark with it, and a controller starts
+ * on it. What must not happen is told by the files that the tasks write; then one of the documented ways out
+ * is taken, and the cluster must work again (docs/operating.md).
  */
 import Database from 'better-sqlite3'
 import {

@@ -1,4 +1,7 @@
-/** What the fault tests share: a cluster with servers of real processes, four unless a test asks for fewer, tasks that write down when they ran, and counts from the environment. */
+/**
+ * What the fault tests share: a cluster with servers of real processes, four unless a test asks for fewer,
+ * tasks that write down when they ran, and counts from the environment.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
 import { LiveCluster, type Member } from '../support/live-cluster.ts'
@@ -52,12 +55,18 @@ export function task(cluster: LiveCluster, id: string): Promise<Task> {
   return cluster.get<Task>(`/tasks/${id}`)
 }
 
-/** A command that adds one line with its name to the file, which tasks of other users add to as well, and ends. */
+/**
+ * A command that adds one line with its name to the file, which tasks of other users add to as well, and
+ * ends.
+ */
 export function leavesMark(file: string, name: string): readonly string[] {
   return ['sh', '-c', 'umask 0; echo "$1" >> "$0"', file, name]
 }
 
-/** A command that writes down the time, nanoseconds since 1970, twenty times a second, to a file of its own beside `file`, until it is ended. */
+/**
+ * A command that writes down the time, nanoseconds since 1970, twenty times a second, to a file of its own
+ * beside `file`, until it is ended.
+ */
 export function leavesTrail(file: string): readonly string[] {
   return [
     'sh',

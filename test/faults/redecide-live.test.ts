@@ -1,6 +1,6 @@
 /**
- * A live cluster is tormented, and what its controller recorded is decided again: every decision must come out as it did. Longer by hand:
- * REDECIDE_SECONDS=600 vitest run test/faults/redecide-live.test.ts
+ * A live cluster is tormented, and what its controller recorded is decided again: every decision must come
+ * out as it did. Longer by hand: REDECIDE_SECONDS=600 vitest run test/faults/redecide-live.test.ts
  */
 import { cpSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
@@ -78,7 +78,10 @@ it.skipIf(whyNoNatsServer() !== null)(
   SECONDS * 1000 + 90_000,
 )
 
-/** Tasks that come and go, some of which are cancelled; what a controller does not answer is nobody's business here. */
+/**
+ * Tasks that come and go, some of which are cancelled; what a controller does not answer is nobody's business
+ * here.
+ */
 class Load {
   submitted = 0
   #isOver = false

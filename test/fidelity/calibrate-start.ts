@@ -1,4 +1,7 @@
-/** How long a start under the guard takes on the machine at hand: one task at a time on a cluster that does nothing else. */
+/**
+ * How long a start under the guard takes on the machine at hand: one task at a time on a cluster that does
+ * nothing else.
+ */
 import type { DurationMs } from '../../protocol/units.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 import { eventsOf } from './real-run.ts'

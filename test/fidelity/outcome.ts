@@ -1,4 +1,7 @@
-/** What a run of a scenario came to, whichever kind of time it ran in: the decisions in order, and the figures that are compared. */
+/**
+ * What a run of a scenario came to, whichever kind of time it ran in: the decisions in order, and the figures
+ * that are compared.
+ */
 
 export interface Outcome {
   /** `what task on node, GPUs: victims`, in the order in which it was decided. */

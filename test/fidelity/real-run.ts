@@ -1,4 +1,7 @@
-/** The same scenario in real time: the controller over SQLite, a broker, servers of real processes. What comes from outside comes at the scenario's own times. */
+/**
+ * The same scenario in real time: the controller over SQLite, a broker, servers of real processes. What comes
+ * from outside comes at the scenario's own times.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
@@ -15,7 +18,10 @@ export interface Site {
   readonly controllerEnv?: Readonly<Record<string, string>>
   /** Resolves once it is up. */
   readonly startServer: (cluster: LiveCluster, node: ScenarioNode) => Promise<unknown>
-  /** @param note the file in which the task says where its control socket is, once it runs @param vramMib null: a whole GPU */
+  /**
+   * @param note the file in which the task says where its control socket is, once it runs @param vramMib
+   *   null: a whole GPU
+   */
   readonly command: (note: string, phases: Phases, vramMib: Mib | null) => readonly string[]
 }
 

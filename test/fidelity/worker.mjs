@@ -1,4 +1,5 @@
-// A task of a fidelity run: says over its control socket when it is busy. `node worker.mjs NOTE busy:MS idle:MS …`; NOTE is where it says that it runs.
+// A task of a fidelity run: says over its control socket when it is busy. `node worker.mjs NOTE busy:MS
+// idle:MS …`; NOTE is where it says that it runs.
 import { writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'

@@ -1,6 +1,7 @@
 /**
- * Requests made from the controller's own OpenAPI document to break it, over real sockets, against `headroom serve` with its fleet.
- * HOSTILE_REQUESTS and HOSTILE_SEED say how many and which; with HOSTILE_STALL_MS a longer stall of /livez fails too (`make test-hostile`).
+ * Requests made from the controller's own OpenAPI document to break it, over real sockets, against `headroom
+ * serve` with its fleet. HOSTILE_REQUESTS and HOSTILE_SEED say how many and which; with HOSTILE_STALL_MS a
+ * longer stall of /livez fails too (`make test-hostile`).
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** Of every rule of policy one mutant or two, with the seed that caught it last: it must catch it still. `make mutants` hunts all of them. */
+/**
+ * Of every rule of policy one mutant or two, with the seed that caught it last: it must catch it still. `make
+ * mutants` hunts all of them.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,7 @@
-/** What a seed has found, or an incident, is judged as seeds are: also by what no assertion of a scenario asks (books, agreement, order, the wire). */
+/**
+ * What a seed has found, or an incident, is judged as seeds are: also by what no assertion of a scenario asks
+ * (books, agreement, order, the wire).
+ */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 /**
  * Scenarios drawn from seeds, with faults, under every rule; and that each usual path of the rules was taken.
- * HEADROOM_FUZZ_SEEDS=10000 draws so many, and asks for the rare paths too. The first seed is another one in every run and is printed;
- * HEADROOM_FUZZ_FROM repeats a run.
+ * HEADROOM_FUZZ_SEEDS=10000 draws so many, and asks for the rare paths too. The first seed is another one in
+ * every run and is printed; HEADROOM_FUZZ_FROM repeats a run.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

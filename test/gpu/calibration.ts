@@ -44,7 +44,9 @@ export async function calibrate(host: GpuHost, program: string, room: Mib): Prom
   return profile
 }
 
-/** t = fixed + bytes / bandwidth through the medians of two sizes; null when the larger did not take longer. */
+/**
+ * t = fixed + bytes / bandwidth through the medians of two sizes; null when the larger did not take longer.
+ */
 export function fitProfile(swaps: readonly TimedSwap[]): SwapProfile | null {
   const out = line(swaps.filter(({ direction }) => direction === 'out'))
   const back = line(swaps.filter(({ direction }) => direction === 'in'))

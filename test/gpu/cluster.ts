@@ -1,6 +1,7 @@
 /**
- * A whole cluster on GPU 0: broker, production controller, production server. First a scenario in virtual time and on the GPU, with the swap profile that was
- * measured just before; then PyTorch programs that know nothing of Headroom and need more memory together than they are given.
+ * A whole cluster on GPU 0: broker, production controller, production server. First a scenario in virtual
+ * time and on the GPU, with the swap profile that was measured just before; then PyTorch programs that know
+ * nothing of Headroom and need more memory together than they are given.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -31,7 +32,10 @@ const PYTORCH_CONTEXT_MIB: Mib = 2048
 const NODE = 'gpu-host'
 /** A trial store refuses real GPUs. */
 const LIVE_STORE = { CONTROLLER_STORE_KIND: 'live' }
-/** Its tasks work for a time, not an amount: several that are busy at once are not slowed down, in thousandths. */
+/**
+ * Its tasks work for a time, not an amount: several that are busy at once are not slowed down, in
+ * thousandths.
+ */
 const UNSLOWED = [1000, 2000, 3000]
 
 /** Decisions must be equal; figures are printed. */
@@ -58,7 +62,10 @@ export async function compareWithSimulation(gpu: Gpu, profile: SwapProfile): Pro
   }
 }
 
-/** Two idle tasks leave for others, wait for their turn, and return when work has come for them; one task may not be moved. */
+/**
+ * Two idle tasks leave for others, wait for their turn, and return when work has come for them; one task may
+ * not be moved.
+ */
 function scenarioOf(
   { model, physicalMib }: Gpu,
   { outMibPerS, inMibPerS, outFixedMs, inFixedMs }: SwapProfile,
@@ -119,7 +126,10 @@ function nvidiaSite(worker: string): Site {
   }
 }
 
-/** A server that is killed while a task is swapped out finds it again where it was, and brings it back: it ends only if its bytes are what they were. */
+/**
+ * A server that is killed while a task is swapped out finds it again where it was, and brings it back: it
+ * ends only if its bytes are what they were.
+ */
 export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
   const folder = folderForTasks('headroom-gpu-server-')
   const cluster = await LiveCluster.start(LIVE_STORE)
@@ -198,7 +208,10 @@ export function whyNoPyTorch(): string | null {
   }
 }
 
-/** All are admitted at once, take turns on their VRAM and end well. What they do is seen from outside; what they want is found out by probes. */
+/**
+ * All are admitted at once, take turns on their VRAM and end well. What they do is seen from outside; what
+ * they want is found out by probes.
+ */
 export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> {
   const cluster = await LiveCluster.start(LIVE_STORE)
   try {

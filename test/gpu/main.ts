@@ -1,7 +1,8 @@
 /**
- * `make test-gpu`: real CUDA programs on a real GPU. Two that do not fit together take turns on GPU 0 and find their bytes as they were; then what a swap costs, in the
- * form of the simulator's profiles; then a whole cluster on it, compared with its simulation. Without an NVIDIA GPU it says so and succeeds.
- * Options name other libraries: --nvml PATH --cuda PATH.
+ * `make test-gpu`: real CUDA programs on a real GPU. Two that do not fit together take turns on GPU 0 and
+ * find their bytes as they were; then what a swap costs, in the form of the simulator's profiles; then a
+ * whole cluster on it, compared with its simulation. Without an NVIDIA GPU it says so and succeeds. Options
+ * name other libraries: --nvml PATH --cuda PATH.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -6,10 +6,16 @@ import { expect, say } from './say.ts'
 
 /** Of the room on the GPU: two of them do not fit together. */
 const PROGRAM_PERCENT = 55
-/** Both are in host memory for a moment, so that the room is no more than this share of it; a third program that stays takes the rest of the GPU. */
+/**
+ * Both are in host memory for a moment, so that the room is no more than this share of it; a third program
+ * that stays takes the rest of the GPU.
+ */
 const HOST_PERCENT = 80
 
-/** NVML sees each swap-out, a restore without room is refused, and every program finds its bytes as they were. Answers the room that was used. */
+/**
+ * NVML sees each swap-out, a restore without room is refused, and every program finds its bytes as they were.
+ * Answers the room that was used.
+ */
 export async function takeTurns(host: GpuHost, program: string): Promise<Mib> {
   const { accelerator } = host
   const [gpu] = accelerator.gpus()

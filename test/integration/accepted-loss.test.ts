@@ -1,4 +1,7 @@
-/** What the real store says after a restore and after an accepted loss: the nodes know of more than it has, and it is no store that went back. */
+/**
+ * What the real store says after a restore and after an accepted loss: the nodes know of more than it has,
+ * and it is no store that went back.
+ */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** What the API's own description shows is true: its examples are sent to a controller with its fleet, and answered as it says. */
+/**
+ * What the API's own description shows is true: its examples are sent to a controller with its fleet, and
+ * answered as it says.
+ */
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { temporaryFolder, write } from '../support/headroom-command.ts'
@@ -21,7 +24,10 @@ interface Document {
 }
 
 const STARTED_WITHIN_MS = 60_000
-/** Every request carries it: without any token the API would be open, and the example that makes one would close it. */
+/**
+ * Every request carries it: without any token the API would be open, and the example that makes one would
+ * close it.
+ */
 const SECRET = 'an-admin-secret-of-more-than-32-characters'
 /** Followers of something that goes on for ever, and output that a simulated fleet has none of. */
 const NOT_ASKED = ['streamEvents', 'getTaskLogs', 'streamSimulation']
@@ -82,7 +88,10 @@ function ask(path: string, init: RequestInit = {}): Promise<Response> {
 /** Only a restored store has attempts in quarantine. */
 const NEEDS_A_LOST_STORE = ['adoptAttempt', 'stopAttempt']
 
-/** The document states none: a validator that compiles patterns without the u flag rejects every name of a group. */
+/**
+ * The document states none: a validator that compiles patterns without the u flag rejects every name of a
+ * group.
+ */
 const UNSTATED_EXAMPLES: Readonly<Record<string, unknown>> = { createGroup: { id: 'vision', node_ids: [] } }
 
 async function sendExamples({ method, path, operation }: (typeof operations)[number]): Promise<void> {
@@ -142,7 +151,9 @@ async function newSession(): Promise<string> {
   return ((await answer.json()) as { readonly id: string }).id
 }
 
-/** A lease too large for any GPU: it stays pending, and may be kept alive, changed, held and everything else. */
+/**
+ * A lease too large for any GPU: it stays pending, and may be kept alive, changed, held and everything else.
+ */
 async function newTask(): Promise<string> {
   const answer = await ask('/api/v1/tasks', {
     method: 'POST',

@@ -1,4 +1,7 @@
-/** The operator's verbs in processes of their own: before `headroom serve` with its simulated fleet, and before a fake engine. */
+/**
+ * The operator's verbs in processes of their own: before `headroom serve` with its simulated fleet, and
+ * before a fake engine.
+ */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -21,7 +24,9 @@ async function json<T>(...args: readonly string[]): Promise<T> {
   return JSON.parse(stdout) as T
 }
 
-/** A fresh fleet begins two hours ago and hurries into the present; until then every list grows by the moment. */
+/**
+ * A fresh fleet begins two hours ago and hurries into the present; until then every list grows by the moment.
+ */
 async function untilPresent(): Promise<void> {
   for (;;) {
     const summary = (await (await fetch(`${url}/api/v1/summary`)).json()) as { readonly at: string }

@@ -1,4 +1,7 @@
-/** Every command that writes, told to write where it cannot: one line that names option and path, exit code 2, and nothing left behind. */
+/**
+ * Every command that writes, told to write where it cannot: one line that names option and path, exit code 2,
+ * and nothing left behind.
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, openSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** A time range of a recording becomes a scenario, which runs as it was: the same tasks start and end where and when they did. */
+/**
+ * A time range of a recording becomes a scenario, which runs as it was: the same tasks start and end where
+ * and when they did.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'

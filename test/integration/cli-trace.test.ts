@@ -239,7 +239,8 @@ workload:
       )
     expect([first?.id, second?.id, second?.at]).toEqual(['first', 'second', 120_000])
     expect(second?.work.phases).toEqual([[1_200_000, 0]])
-    // Idle for a minute it was swapped out; it asked to return when its work came up; what it waited then is gone.
+    // Idle for a minute it was swapped out; it asked to return when its work came up; what it waited then is
+    // gone.
     expect(first?.work.phases).toEqual([[120_000, 840_000], [60_000, 0]]) // prettier-ignore
   })
 

@@ -1,4 +1,7 @@
-/** The same scenario, seed and version come to the same bytes: whatever the time zone, language, folder and process, and whatever the run is carried by. */
+/**
+ * The same scenario, seed and version come to the same bytes: whatever the time zone, language, folder and
+ * process, and whatever the run is carried by.
+ */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -7,7 +10,10 @@ import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '..
 
 const folder = temporaryFolder()
 mkdirSync(join(folder, 'elsewhere'))
-/** A trace with names that sort differently in other languages, a task that grows, one that is cancelled, an operator. */
+/**
+ * A trace with names that sort differently in other languages, a task that grows, one that is cancelled, an
+ * operator.
+ */
 const EXTRA = `  - { trace: letters.trace.jsonl, time_scale: 0.5 }
   - { task: { id: grows, at: 1h, vram_mib: 4000, run: 2h, alloc: [[30m, 9000]] } }
   - { task: { id: gone, at: 2h, vram_mib: 4000, run: 5h, cancel_at: 3h } }

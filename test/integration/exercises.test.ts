@@ -1,4 +1,7 @@
-/** The exercises that come with Headroom: who knows scores everything, who does nothing does not; and one of them over REST, by somebody who learns. */
+/**
+ * The exercises that come with Headroom: who knows scores everything, who does nothing does not; and one of
+ * them over REST, by somebody who learns.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -36,7 +39,9 @@ describe.each(FILES)('%s', (name) => {
   })
 })
 
-/** Both ways from the beginning to the end, the same until who learns took over, and not the same after it. */
+/**
+ * Both ways from the beginning to the end, the same until who learns took over, and not the same after it.
+ */
 function expectReplays({ begins_at_seconds: begins, replay, reference }: DebriefBody): void {
   expect([begins, replay.residency.ends_seconds, reference.replay.residency.ends_seconds]).toEqual([
     2400, 5400, 5400,

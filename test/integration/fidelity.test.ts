@@ -1,4 +1,7 @@
-/** A short scenario in virtual time and on real processes: the same decisions. Figures of a loaded machine decide no test; `make fidelity` measures them. */
+/**
+ * A short scenario in virtual time and on real processes: the same decisions. Figures of a loaded machine
+ * decide no test; `make fidelity` measures them.
+ */
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { loadScenario } from '../../simulator/scenario/load.ts'

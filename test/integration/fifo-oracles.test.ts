@@ -1,4 +1,7 @@
-/** Strict first-in-first-out, to 3 decimals as three independent programs have it: the production controller, with VRAM and swap playing no part. */
+/**
+ * Strict first-in-first-out, to 3 decimals as three independent programs have it: the production controller,
+ * with VRAM and swap playing no part.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

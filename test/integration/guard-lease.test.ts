@@ -143,7 +143,10 @@ describe('after the host was suspended', () => {
   })
 })
 
-/** The guard with a CLOCK_BOOTTIME that the test moves on, as after a suspend of the host; its timers stay true. */
+/**
+ * The guard with a CLOCK_BOOTTIME that the test moves on, as after a suspend of the host; its timers stay
+ * true.
+ */
 async function programWithFalseClock(): Promise<{ program: string; skipMs: (ms: number) => void }> {
   const folder = newGuardFolder()
   const sources = join(import.meta.dirname, '../../gpu-server/guard')

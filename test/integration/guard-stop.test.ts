@@ -5,7 +5,9 @@ import { attemptFolder, guardWorld, isGone, membersOf, pidOf, until } from '../s
 
 const LONG_MS = 60_000
 const output = (folder: string, name: string): string => `${attemptFolder(folder, name)}/stdout.0`
-/** The child is ready once it is a program of its own: what a shell has forked hears no signal for a moment. */
+/**
+ * The child is ready once it is a program of its own: what a shell has forked hears no signal for a moment.
+ */
 const HANDLES = 'trap "echo handled; exit 5" TERM; sh -c "echo ready; exec sleep 300" & wait'
 const IGNORES = 'trap "" TERM; echo ready; sleep 300'
 

@@ -15,7 +15,10 @@ import {
 } from '../support/guard-world.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 
-/** A command, a child of it, a grandchild in a session of its own whose parent is gone, and a process that forks all the time. */
+/**
+ * A command, a child of it, a grandchild in a session of its own whose parent is gone, and a process that
+ * forks all the time.
+ */
 const FAMILY = `
 sleep 60 &
 (setsid sh -c 'sleep 60 & while :; do sleep 0.02; done' &)

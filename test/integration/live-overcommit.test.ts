@@ -1,6 +1,7 @@
 /**
- * The same scenario in the simulator and on real processes: the production controller must decide the same, in the same order. Tasks are
- * `headroom work` under real servers; what routes work to a task that stands still is played by the test, at the scenario's own times.
+ * The same scenario in the simulator and on real processes: the production controller must decide the same,
+ * in the same order. Tasks are `headroom work` under real servers; what routes work to a task that stands
+ * still is played by the test, at the scenario's own times.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
@@ -107,7 +108,10 @@ function inventoryOf({ gpu, gpuCount }: Scenario['nodes'][number]): string {
   })
 }
 
-/** Submits each task at its time, tells those that stand still when work comes for them, and waits for all to end. Answers who was seen stopped. */
+/**
+ * Submits each task at its time, tells those that stand still when work comes for them, and waits for all to
+ * end. Answers who was seen stopped.
+ */
 async function playLive(live: LiveCluster, scenario: Scenario): Promise<string[]> {
   const startedAt = performance.now()
   const reach = (ms: number): Promise<void> =>

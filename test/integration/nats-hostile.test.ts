@@ -1,4 +1,7 @@
-/** Fifty thousand messages that nobody should send: no crash, no change, and every one of them counted under its reason. */
+/**
+ * Fifty thousand messages that nobody should send: no crash, no change, and every one of them counted under
+ * its reason.
+ */
 import { connect } from '@nats-io/transport-node'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { expect, test } from 'vitest'
@@ -160,7 +163,9 @@ async function liveAWhile(raw: NatsConnection, controller: Controller): Promise<
   return { hello: genuine.hello, heartbeat, events }
 }
 
-/** Sends them in portions, each awaited, so that none is lost for being too many. @returns how many by reason */
+/**
+ * Sends them in portions, each awaited, so that none is lost for being too many. @returns how many by reason
+ */
 async function flood(
   raw: NatsConnection,
   genuine: Genuine,

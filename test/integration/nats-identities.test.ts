@@ -1,4 +1,7 @@
-/** The broker configuration that we ship: each identity does its own part, and the broker refuses it everybody else's. */
+/**
+ * The broker configuration that we ship: each identity does its own part, and the broker refuses it everybody
+ * else's.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect as connectRaw, nkeyAuthenticator } from '@nats-io/transport-node'

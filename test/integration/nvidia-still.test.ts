@@ -1,4 +1,7 @@
-/** Real processes under a stub driver that works, like NVIDIA's, in a thread of theirs, and that ends whoever asks for a GPU whose memory is elsewhere. */
+/**
+ * Real processes under a stub driver that works, like NVIDIA's, in a thread of theirs, and that ends whoever
+ * asks for a GPU whose memory is elsewhere.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'

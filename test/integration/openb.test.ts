@@ -1,4 +1,7 @@
-/** The main job on real input: a public cluster's trace, whole, through the production controller, and what overcommit does to it when GPUs are short. */
+/**
+ * The main job on real input: a public cluster's trace, whole, through the production controller, and what
+ * overcommit does to it when GPUs are short.
+ */
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { RunResult } from '../../simulator/report/result.ts'

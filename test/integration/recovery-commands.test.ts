@@ -1,4 +1,7 @@
-/** `GET /recovery`, `/attempts` and the commands for them, before production controllers and servers whose store was set back. */
+/**
+ * `GET /recovery`, `/attempts` and the commands for them, before production controllers and servers whose
+ * store was set back.
+ */
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { AttemptListBody, RecoveryBody } from '../../controller/api/schema/attempt.ts'

@@ -1,4 +1,7 @@
-/** What the language says of the world, in runs of it: memory of others, a shared host link, owners' limits, and tasks that an operator submits. */
+/**
+ * What the language says of the world, in runs of it: memory of others, a shared host link, owners' limits,
+ * and tasks that an operator submits.
+ */
 import { describe, expect, it } from 'vitest'
 import { openDesk } from '../../cli/serve/operator-desk.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
@@ -76,7 +79,8 @@ workload:
 
   it('makes copies at the same time slower', async () => {
     const [alone, shared] = [await runOf(text('')), await runOf(text(', host_link_mib_per_s: 12288'))]
-    // Four swap-outs of 30 GiB at once: 1.25 s each over links of 24 GiB/s of their own, 10 s together through 12 GiB/s.
+    // Four swap-outs of 30 GiB at once: 1.25 s each over links of 24 GiB/s of their own, 10 s together
+    // through 12 GiB/s.
     expect(lastStart(shared) - lastStart(alone)).toBe(10_000 - 1250)
   })
 })

@@ -1,4 +1,6 @@
-/** `headroom serve` with CONTROLLER_NATS_URL: a real process, a real broker, and a server's production core. */
+/**
+ * `headroom serve` with CONTROLLER_NATS_URL: a real process, a real broker, and a server's production core.
+ */
 import { connect } from '@nats-io/transport-node'
 import { afterAll, describe, expect, it } from 'vitest'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'

@@ -1,4 +1,7 @@
-/** What breaks in a served fleet: beside a real broker and controller, and in the fleet that a controller brings along. */
+/**
+ * What breaks in a served fleet: beside a real broker and controller, and in the fleet that a controller
+ * brings along.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'

@@ -1,4 +1,7 @@
-/** Signing in where claims are at UserInfo: at the npm package oidc-provider as it comes, and at a provider that misbehaves. */
+/**
+ * Signing in where claims are at UserInfo: at the npm package oidc-provider as it comes, and at a provider
+ * that misbehaves.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
 import { Sessions } from '../../controller/api/access/sessions.ts'

@@ -1,4 +1,7 @@
-/** Sweeps over REST: the same runs and the same bytes as those of `headroom sim sweep`, and every wish that cannot be met refused by its field. */
+/**
+ * Sweeps over REST: the same runs and the same bytes as those of `headroom sim sweep`, and every wish that
+ * cannot be met refused by its field.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

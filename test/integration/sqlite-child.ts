@@ -1,6 +1,6 @@
 /**
- * A process of its own that has the store open, for tests that kill it, shut it out or take its disk away. It says on stdout, one
- * line each, what has happened. Arguments: what to do, and the store's file.
+ * A process of its own that has the store open, for tests that kill it, shut it out or take its disk away. It
+ * says on stdout, one line each, what has happened. Arguments: what to do, and the store's file.
  */
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import { aBatch, aTask } from '../support/store-builders.ts'

@@ -1,4 +1,6 @@
-/** What the SQLite store does when it cannot do what it should: nothing is acknowledged that is not on disk. */
+/**
+ * What the SQLite store does when it cannot do what it should: nothing is acknowledged that is not on disk.
+ */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

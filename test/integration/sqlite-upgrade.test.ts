@@ -1,6 +1,6 @@
 /**
- * Every store that an earlier program left is taken over, rows and all. The fixtures are what those programs wrote, frozen; between them
- * the numbered steps lead to every schema there ever was.
+ * Every store that an earlier program left is taken over, rows and all. The fixtures are what those programs
+ * wrote, frozen; between them the numbered steps lead to every schema there ever was.
  */
 import {
   copyFileSync,

@@ -1,4 +1,7 @@
-/** Real servers of which one can start nothing: what the host cannot do is never the task's failure (safety 3). */
+/**
+ * Real servers of which one can start nothing: what the host cannot do is never the task's failure (safety
+ * 3).
+ */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'

@@ -1,4 +1,7 @@
-/** A program that handles SIGTERM gets its stop grace, whichever way it is stopped: real processes from end to end. */
+/**
+ * A program that handles SIGTERM gets its stop grace, whichever way it is stopped: real processes from end to
+ * end.
+ */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -37,7 +37,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const marks = (nextEventSeq: number, epoch = 7) => ({ epoch, nextTaskSeq: 9, nextEventSeq, nextDecision: 1 })
 
-/** Events 1 and 2 in the file, then 3 and 4 in its log, as a kill leaves them; `early` is the folder before these. */
+/**
+ * Events 1 and 2 in the file, then 3 and 4 in its log, as a kill leaves them; `early` is the folder before
+ * these.
+ */
 async function killed(): Promise<{ readonly early: string }> {
   const first = createSqliteStore({ path })
   await first.commit(

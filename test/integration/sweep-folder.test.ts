@@ -1,4 +1,7 @@
-/** A sweep's folder: the same bytes however many workers, and nothing that is done is lost or run again, whatever happens to the process or the files. */
+/**
+ * A sweep's folder: the same bytes however many workers, and nothing that is done is lost or run again,
+ * whatever happens to the process or the files.
+ */
 import {
   appendFileSync,
   existsSync,

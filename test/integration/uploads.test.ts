@@ -1,4 +1,7 @@
-/** Scenarios and traces over REST: each owner's own, within limits, and a full uploads area refuses before it fills the disk. */
+/**
+ * Scenarios and traces over REST: each owner's own, within limits, and a full uploads area refuses before it
+ * fills the disk.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'

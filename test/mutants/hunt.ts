@@ -57,7 +57,10 @@ export function scenarioFile(name: string): string {
   return existsSync(own) ? own : join(ROOT, 'scenarios', `${name}.scenario.yaml`)
 }
 
-/** The known one first, then those that draw what the mutant likes (of the rules of policy: where nothing breaks), then the others. */
+/**
+ * The known one first, then those that draw what the mutant likes (of the rules of policy: where nothing
+ * breaks), then the others.
+ */
 function* seedsFor({ rule, likes = [] }: Mutant, { maxSeeds, knownSeed }: HuntOptions): Generator<string> {
   if (knownSeed !== null) yield String(knownSeed)
   const isOfWire = /^R\d/.test(rule)

@@ -1,4 +1,7 @@
-/** Loaded with `node --import`: the sources that the mutant named by MUTANT changes are loaded changed. No file is written. */
+/**
+ * Loaded with `node --import`: the sources that the mutant named by MUTANT changes are loaded changed. No
+ * file is written.
+ */
 import { registerHooks } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { join } from 'node:path'

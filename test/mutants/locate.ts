@@ -1,6 +1,6 @@
 /**
- * Finds a fragment of code by the function that contains it and by its tokens, so that a mutant survives a new layout, new
- * comments, and code that moves within the file.
+ * Finds a fragment of code by the function that contains it and by its tokens, so that a mutant survives a
+ * new layout, new comments, and code that moves within the file.
  */
 import ts from 'typescript'
 

@@ -1,6 +1,7 @@
 /**
- * `make mutants`: each rule is taken out in turn, and a seed of `sim fuzz` must notice, or else the scenario or test that is written for it. Catching seeds
- * are kept in caught.json, so that the next run tries them first; how many seeds noticed nothing, of mutants that something directed notices, in vain.json: they are
+ * `make mutants`: each rule is taken out in turn, and a seed of `sim fuzz` must notice, or else the scenario
+ * or test that is written for it. Catching seeds are kept in caught.json, so that the next run tries them
+ * first; how many seeds noticed nothing, of mutants that something directed notices, in vain.json: they are
  * not hunted for again unless `--anew` asks for it.
  */
 import { readFileSync, writeFileSync } from 'node:fs'

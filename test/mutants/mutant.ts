@@ -19,7 +19,10 @@ export interface Mutant {
   /** What the mutated product does. */
   readonly says: string
   readonly edits: readonly Edit[]
-  /** Kinds of faults or features without which no seed can notice: seeds that draw one of them are tried first. */
+  /**
+   * Kinds of faults or features without which no seed can notice: seeds that draw one of them are tried
+   * first.
+   */
   readonly likes?: readonly string[]
   /** Where no seed notices: a scenario in test/mutants/scenarios, or a file of tests, that does. */
   readonly directed?: { readonly scenario: string } | { readonly test: string }
@@ -29,7 +32,10 @@ export function edit(file: string, inside: string, find: string, put: string): E
   return { file, inside, find, put }
 }
 
-/** Returns the source with the replacement in place. Throws RangeError when the fragment is not in the declaration exactly once. */
+/**
+ * Returns the source with the replacement in place. Throws RangeError when the fragment is not in the
+ * declaration exactly once.
+ */
 export function mutated(source: string, { inside, find, put }: Edit): string {
   const { start, end } = locate(source, inside, find)
   return source.slice(0, start) + put + source.slice(end)

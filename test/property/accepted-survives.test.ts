@@ -1,6 +1,7 @@
 /**
- * What the REST interface accepts survives: a cluster with any names goes through snapshot, planning, recording and re-deciding. Everything is drawn,
- * sent to the real routes in a simulated world, and has to be accepted there.
+ * What the REST interface accepts survives: a cluster with any names goes through snapshot, planning,
+ * recording and re-deciding. Everything is drawn, sent to the real routes in a simulated world, and has to be
+ * accepted there.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -45,7 +45,8 @@ describe('an explanation', () => {
         const b = buildFleet(fleet)
         for (const step of steps) applyStep(b, step)
         for (const submission of submissions) {
-          // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle on.
+          // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle
+          // on.
           b.cycle()
           b.cycle()
           applyStep(b, submission)
@@ -158,7 +159,9 @@ function explained(b: ClusterBuilder, task: LiveTask): WaitExplanation {
   return explanation
 }
 
-/** Pending; placed and not started; swapped out and wanting the GPU or more VRAM; resident and wanting more. */
+/**
+ * Pending; placed and not started; swapped out and wanting the GPU or more VRAM; resident and wanting more.
+ */
 function waits({ state, placement }: LiveTask): boolean {
   if (placement === null) return state === 'pending'
   if (placement.startedAt === null) return true

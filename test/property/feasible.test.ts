@@ -301,7 +301,10 @@ function demandsAround(largestMib: number, gpu: LiveGpu): number[] {
   return edges.flatMap((edge) => [edge - 1, edge, edge + 1]).filter((d) => d > 0)
 }
 
-/** noswap: nothing but bytes of tasks that may leave stands in the way (admit says NO_PHYSICAL_FREE for both kinds of missing room). */
+/**
+ * noswap: nothing but bytes of tasks that may leave stands in the way (admit says NO_PHYSICAL_FREE for both
+ * kinds of missing room).
+ */
 function isOnlyOccupied(gpu: LiveGpu, demandMib: number): boolean {
   return demandMib <= besideNoswapMib(gpu)
 }

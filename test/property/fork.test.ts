@@ -1,4 +1,7 @@
-/** The indexes that the engine keeps up to date decide as those made anew do: on a copy of a settled cluster the next cycle decides nothing. */
+/**
+ * The indexes that the engine keeps up to date decide as those made anew do: on a copy of a settled cluster
+ * the next cycle decides nothing.
+ */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/domain/order.ts'

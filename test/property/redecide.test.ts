@@ -1,6 +1,7 @@
 /**
- * What a controller is told in any schedule of faults is decided again as it was: kills of controller and servers, partitions, lost and late messages,
- * slow stores. HEADROOM_REDECIDE_SEEDS=1000 runs so many seeds, HEADROOM_REDECIDE_SEED=7 that one alone.
+ * What a controller is told in any schedule of faults is decided again as it was: kills of controller and
+ * servers, partitions, lost and late messages, slow stores. HEADROOM_REDECIDE_SEEDS=1000 runs so many seeds,
+ * HEADROOM_REDECIDE_SEED=7 that one alone.
  */
 import { describe, expect, it } from 'vitest'
 import { redecide } from '../../simulator/recording/redecide.ts'

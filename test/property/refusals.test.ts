@@ -1,4 +1,7 @@
-/** Simulated and live decide alike about refused starts: heartbeats that change nothing change nothing here either (safety 5). */
+/**
+ * Simulated and live decide alike about refused starts: heartbeats that change nothing change nothing here
+ * either (safety 5).
+ */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Event } from '../../controller/domain/event.ts'

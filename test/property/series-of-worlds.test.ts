@@ -10,7 +10,10 @@ import { busyFor, MINUTE, node, play, task, type WorldCase } from '../support/wo
 
 const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_260_412)
 
-/** Plays the case and takes a reading at every step that passes the end of an interval; `onReading` hears of each. */
+/**
+ * Plays the case and takes a reading at every step that passes the end of an interval; `onReading` hears of
+ * each.
+ */
 async function sampled(
   world: WorldCase,
   onReading: (world: World, isFirst: boolean) => void = () => {},
@@ -100,7 +103,8 @@ describe('series of a simulated world', () => {
     expect(total(group, 'busy', 'g')).toBe(
       total(series.tables.node, 'busy', [...series.tables.node.scopes.keys()][0]),
     )
-    // Six readings while it waits, the last before it starts at that instant; the one that never fits is pending in all of them and waits in none.
+    // Six readings while it waits, the last before it starts at that instant; the one that never fits is
+    // pending in all of them and waits in none.
     expect(total(group, 'waiting', 'g')).toBe(6)
     expect(total(group, 'pending', 'g')).toBe(total(group, 'readings', 'g') + 6)
   })

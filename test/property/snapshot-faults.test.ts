@@ -1,6 +1,7 @@
 /**
- * A world that begins in the middle of things, from a snapshot, bears what breaks as one does that began empty: drawn worlds run without their faults for a
- * while, are written down, and go on from the file with them. HEADROOM_SNAPSHOT_SEEDS=2000 draws so many, HEADROOM_SNAPSHOT_SEED=7 that one alone.
+ * A world that begins in the middle of things, from a snapshot, bears what breaks as one does that began
+ * empty: drawn worlds run without their faults for a while, are written down, and go on from the file with
+ * them. HEADROOM_SNAPSHOT_SEEDS=2000 draws so many, HEADROOM_SNAPSHOT_SEED=7 that one alone.
  */
 import { describe, expect, it } from 'vitest'
 import { createDesks } from '../../cli/serve/shared-desks.ts'
@@ -88,7 +89,10 @@ interface Begun {
   readonly swappedOut: number
 }
 
-/** The world of that seed, some time after its start; from there on its faults come, and the tasks that had not. */
+/**
+ * The world of that seed, some time after its start; from there on its faults come, and the tasks that had
+ * not.
+ */
 async function begunInTheMiddle(seed: number): Promise<Begun> {
   const drawn = drawDocument(seed)
   const { faults, operator: _, ...calm } = drawn

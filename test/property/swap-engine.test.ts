@@ -249,7 +249,8 @@ describe('the node queue', () => {
       task({ id: 'asks', vramMib: 600, at: IDLE_MS, work: busyFor(MINUTE) }),
     ]
     const nodes = [node({ name: 'n', swap: SLOW_SWAP })]
-    // In the group nothing waits for the VRAM of the node: `idle` would return eagerly, and have to leave once more after `to`.
+    // In the group nothing waits for the VRAM of the node: `idle` would return eagerly, and have to leave
+    // once more after `to`.
     const world = { nodes, config: { ...OVERCOMMITTED, eager_swap_in_seconds: null }, tasks }
     const [from, to] = [IDLE_MS + 1000, IDLE_MS + 10 * MINUTE]
     const closed = [
@@ -395,7 +396,10 @@ describe('growth', () => {
 
 const OVERCOMMITTED = { default_vram_overcommit_percent: 1000 }
 
-/** One GPU full of idle tasks `t0`, `t1`, …, and one that comes when all have been idle for the idle period, and misses `missingMib`. */
+/**
+ * One GPU full of idle tasks `t0`, `t1`, …, and one that comes when all have been idle for the idle period,
+ * and misses `missingMib`.
+ */
 function withIdlers(
   mibs: readonly number[],
   vramMib: number,

@@ -33,7 +33,10 @@ function candidatesArb(maxCount: number, maxMib = 9): fc.Arbitrary<Candidate[]> 
     .map((tasks) => tasks.map((task, index) => ({ ...task, id: nameOf(index) })))
 }
 
-/** One to three short GPUs of a node; a task may hold several of them, with the same demand and its own standing on each. */
+/**
+ * One to three short GPUs of a node; a task may hold several of them, with the same demand and its own
+ * standing on each.
+ */
 const shortagesArb: fc.Arbitrary<Shortage[]> = fc
   .record({
     tasks: fc.array(
@@ -400,10 +403,11 @@ interface Breach {
 }
 
 /**
- * The first window, in any book, in which two tasks that were comparable at every closing in it differ by more than the bound. All windows of whole
- * decisions are tried for the bound of any window. For the one from the start of a round, all that begin with the first
- * decision, or with a closing one: of its victims only the already swapped ones count, and it is no closing *in* the window.
- * `literal` takes "eligible" at its word; `available` leaves out who was already chosen by an earlier GPU of the decision.
+ * The first window, in any book, in which two tasks that were comparable at every closing in it differ by
+ * more than the bound. All windows of whole decisions are tried for the bound of any window. For the one from
+ * the start of a round, all that begin with the first decision, or with a closing one: of its victims only
+ * the already swapped ones count, and it is no closing *in* the window. `literal` takes "eligible" at its
+ * word; `available` leaves out who was already chosen by an earlier GPU of the decision.
  */
 function firstBreach(
   books: readonly Book[],
@@ -469,7 +473,9 @@ function leastSwappedFirst(): Chooser {
     })
 }
 
-/** A victim already swapped closes the round, as it does in production, so that rounds mean the same for both. */
+/**
+ * A victim already swapped closes the round, as it does in production, so that rounds mean the same for both.
+ */
 function asChoice(
   shortages: readonly Shortage[],
   take: (candidates: Candidate[], missingMib: number) => readonly Candidate[],

@@ -1,4 +1,7 @@
-/** Every counterfactual, applied to the engine, places the task in the next cycle; one that is a unit smaller does not. */
+/**
+ * Every counterfactual, applied to the engine, places the task in the next cycle; one that is a unit smaller
+ * does not.
+ */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { LiveNode, LiveTask } from '../../controller/engine/live.ts'

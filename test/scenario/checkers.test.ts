@@ -501,7 +501,10 @@ interface RoundStep {
   readonly available: ReadonlySet<string>
 }
 
-/** Victims by whether they were swapped out in the round already; one that was closes it, and belongs to the next. */
+/**
+ * Victims by whether they were swapped out in the round already; one that was closes it, and belongs to the
+ * next.
+ */
 function roundsOf(steps: readonly FairnessStep[]): RoundStep[] {
   let marked = new Set<string>()
   return steps.map(({ victims, available }) => {

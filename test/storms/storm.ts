@@ -1,6 +1,7 @@
 /**
- * One storm: a cluster of real processes whose parts are killed, stopped past the lease and started again while tasks run that write down when they
- * do. What must never be is told by those files and by what the controller acknowledged, not by what it says of itself.
+ * One storm: a cluster of real processes whose parts are killed, stopped past the lease and started again
+ * while tasks run that write down when they do. What must never be is told by those files and by what the
+ * controller acknowledged, not by what it says of itself.
  */
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { LiveCluster, until, type Member } from '../support/live-cluster.ts'

@@ -17,7 +17,10 @@ const SEED = process.env['STORMS_SEED'] ?? '1'
 /** One line a storm. */
 const LOG = process.env['STORMS_LOG'] ?? join(tmpdir(), `headroom-storms-${SEED}.jsonl`)
 const TIMEOUT_MS = 1000 * SECONDS * 3 + 600_000
-/** From the broker's first accepted connection to the last server heard. A short storm has too few for a quantile. */
+/**
+ * From the broker's first accepted connection to the last server heard. A short storm has too few for a
+ * quantile.
+ */
 const RECONNECT_P95_MS = 2_000
 const MIN_SAMPLES = 20
 

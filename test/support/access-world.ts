@@ -1,4 +1,7 @@
-/** The REST interface before the real engine, with tokens and audit: who is let in, and what is remembered of it. */
+/**
+ * The REST interface before the real engine, with tokens and audit: who is let in, and what is remembered of
+ * it.
+ */
 import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse, RouteOptions } from 'fastify'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createAccess, type Access, type AccessOptions } from '../../controller/api/access/access.ts'

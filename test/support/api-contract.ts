@@ -1,6 +1,6 @@
 /**
- * What the API promises whatever engine stands behind it: `apiContract('the real engine', makeWorld)` runs all of it. Tasks ask for
- * more VRAM than any GPU has, so that they stay pending in every world.
+ * What the API promises whatever engine stands behind it: `apiContract('the real engine', makeWorld)` runs
+ * all of it. Tasks ask for more VRAM than any GPU has, so that they stay pending in every world.
  */
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -472,7 +472,10 @@ function expectRefusal(answer: ApiAnswer, pointer: string): void {
   expect(answer.status).toBe(400)
 }
 
-/** Never a body that any route takes: a value that no field allows, a field that none knows, or no JSON at all. */
+/**
+ * Never a body that any route takes: a value that no field allows, a field that none knows, or no JSON at
+ * all.
+ */
 const badValue = fc.oneof(
   fc.constantFrom<unknown>(
     -1,

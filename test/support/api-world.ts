@@ -1,6 +1,7 @@
 /**
- * A controller small enough to see through, for tests of the API: it keeps what it is told, answers a moment later, and decides
- * nothing (every task stays pending). What a test needs of it is `ApiWorld`, so that the real engine can stand in its place.
+ * A controller small enough to see through, for tests of the API: it keeps what it is told, answers a moment
+ * later, and decides nothing (every task stays pending). What a test needs of it is `ApiWorld`, so that the
+ * real engine can stand in its place.
  */
 import { DEFAULT_CONFIG, type Config, type ConfigFields } from '../../controller/domain/config.ts'
 import { isEventWanted, type Event, type EventKind } from '../../controller/domain/event.ts'

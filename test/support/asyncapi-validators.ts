@@ -1,4 +1,7 @@
-/** The AsyncAPI document as somebody else would use it: each message held against its schema by a validator that is not ours. */
+/**
+ * The AsyncAPI document as somebody else would use it: each message held against its schema by a validator
+ * that is not ours.
+ */
 import { Ajv } from 'ajv'
 import type { ValidateFunction } from 'ajv'
 import { asyncApiDocument } from '../../protocol/asyncapi.ts'

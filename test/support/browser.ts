@@ -1,6 +1,7 @@
 /**
- * A real Chromium before a real controller with a simulated fleet, under a host name that is mapped to this machine: plain HTTP on localhost
- * has rights that `http://{address}:30080` has not. What must never happen on a page is collected: errors in the console, violations of the policy.
+ * A real Chromium before a real controller with a simulated fleet, under a host name that is mapped to this
+ * machine: plain HTTP on localhost has rights that `http://{address}:30080` has not. What must never happen
+ * on a page is collected: errors in the console, violations of the policy.
  */
 import { existsSync } from 'node:fs'
 import axe from 'axe-core'
@@ -11,7 +12,9 @@ export const CHROMIUM =
     existsSync(path),
   ) ?? null
 
-/** Mapped to 127.0.0.1 in the browser alone; the controller has to know it (CONTROLLER_HTTP_ALLOWED_HOSTS). */
+/**
+ * Mapped to 127.0.0.1 in the browser alone; the controller has to know it (CONTROLLER_HTTP_ALLOWED_HOSTS).
+ */
 export const MAPPED_HOST = 'headroom.test'
 
 export interface PageOptions {
@@ -82,8 +85,8 @@ export async function watched(page: Page): Promise<WatchedPage> {
 }
 
 /**
- * The open dialog, once it has taken the focus. It does so some milliseconds after it appears: a key that is pressed earlier goes to
- * the button that receives the focus, which is the one that changes nothing.
+ * The open dialog, once it has taken the focus. It does so some milliseconds after it appears: a key that is
+ * pressed earlier goes to the button that receives the focus, which is the one that changes nothing.
  */
 export async function focusedDialog(page: Page): Promise<Locator> {
   const dialog = page.getByRole('alertdialog')
@@ -129,8 +132,9 @@ const WIDTHS = [390, 1440] as const
 const SCHEMES = ['dark', 'light'] as const
 
 /**
- * What is wrong with a page, wide and narrow, dark and light, one line each: what can be scrolled sideways, and the findings of axe. The page is loaded
- * once and stays where it is; of axe's rules that about contrast alone depends on the colours, so the others are looked at once at each width.
+ * What is wrong with a page, wide and narrow, dark and light, one line each: what can be scrolled sideways,
+ * and the findings of axe. The page is loaded once and stays where it is; of axe's rules that about contrast
+ * alone depends on the colours, so the others are looked at once at each width.
  */
 export async function faultsInEveryLook(page: Page): Promise<readonly string[]> {
   const faults: string[] = []

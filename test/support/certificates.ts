@@ -1,4 +1,7 @@
-/** Certificates for one test: an authority, a broker that it vouches for under these names, and a client. Made by openssl. */
+/**
+ * Certificates for one test: an authority, a broker that it vouches for under these names, and a client. Made
+ * by openssl.
+ */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * `make check-imports`. dependency-cruiser that cannot read TypeScript sees no module and is content, so beside the violations this
- * asks whether it saw every source file, and any import at all.
+ * `make check-imports`. dependency-cruiser that cannot read TypeScript sees no module and is content, so
+ * beside the violations this asks whether it saw every source file, and any import at all.
  */
 import { cruiseImports } from './cruise-imports.ts'
 

@@ -1,6 +1,6 @@
 /**
- * The tables of docs/cli.md, made from the commands themselves. `node test/support/cli-reference.ts` writes them into the file; a test
- * holds that they are there.
+ * The tables of docs/cli.md, made from the commands themselves. `node test/support/cli-reference.ts` writes
+ * them into the file; a test holds that they are there.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

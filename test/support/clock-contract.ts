@@ -74,7 +74,8 @@ export function clockContract(name: string, open: () => ClockUnderTest): void {
             rank,
           )
         }
-        // From inside a timer: real time does not move on between these calls, so all of it is one instant, however late the host is.
+        // From inside a timer: real time does not move on between these calls, so all of it is one instant,
+        // however late the host is.
         clock.at(
           clock.now() + 4,
           () => {

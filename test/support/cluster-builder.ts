@@ -1,6 +1,7 @@
 /**
- * A real cluster for tests of the engine's books: nodes speak and tasks come through the functions that the wire and the API call, and
- * cycles run when the test says so. Steps are data, so that fast-check can shrink a sequence and print it.
+ * A real cluster for tests of the engine's books: nodes speak and tasks come through the functions that the
+ * wire and the API call, and cycles run when the test says so. Steps are data, so that fast-check can shrink
+ * a sequence and print it.
  */
 import fc from 'fast-check'
 import type { GpuReport, Hello, NodeEvent, TaskReport } from '../../protocol/messages.ts'
@@ -125,7 +126,10 @@ export class ClusterBuilder {
     this.heartbeat(node, {}, [], 1)
   }
 
-  /** A heartbeat: everything is as the controller believes it, but for what is said here. `ended`: over there, and the event is under way. */
+  /**
+   * A heartbeat: everything is as the controller believes it, but for what is said here. `ended`: over there,
+   * and the event is under way.
+   */
   heartbeat(
     node: LiveNode,
     foreignMib: Readonly<Record<number, Mib>> = {},
@@ -384,7 +388,10 @@ function isMoving(placement: LivePlacement): boolean {
 
 // ── random sequences ──────────────────────────────────────────────────────────
 
-/** One thing that happens. `pick` chooses among what is there, modulo its number; nothing happens when there is nothing. */
+/**
+ * One thing that happens. `pick` chooses among what is there, modulo its number; nothing happens when there
+ * is nothing.
+ */
 export type Step =
   | {
       readonly do: 'submit'
@@ -671,7 +678,10 @@ function chosen<T>(items: readonly T[], number: number): T | null {
   return items[number % items.length] ?? null
 }
 
-/** Fails with the seed and the smallest counterexample, and with the command that repeats it. HEADROOM_RUNS times as many runs, for a night. */
+/**
+ * Fails with the seed and the smallest counterexample, and with the command that repeats it. HEADROOM_RUNS
+ * times as many runs, for a night.
+ */
 export function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number, file: string): void {
   const seed = Number(process.env.HEADROOM_SEED ?? 20_250_612)
   const factor = Number(process.env.HEADROOM_RUNS ?? 1)

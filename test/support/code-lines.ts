@@ -1,8 +1,9 @@
 import ts from 'typescript'
 
 /**
- * The numbers of the lines on which something stands that can run: no types, no comments, no imports, no lone brackets. Coverage is
- * counted over these, because V8 calls every line of a loaded file covered, comments too. A file of types has none.
+ * The numbers of the lines on which something stands that can run: no types, no comments, no imports, no lone
+ * brackets. Coverage is counted over these, because V8 calls every line of a loaded file covered, comments
+ * too. A file of types has none.
  */
 export function codeLines(source: string): number[] {
   const file = ts.createSourceFile('source.ts', source, ts.ScriptTarget.Latest)

@@ -1,4 +1,7 @@
-/** Whether a command line that stands in a file would be understood: the command exists, and so does every option. Nothing is run. */
+/**
+ * Whether a command line that stands in a file would be understood: the command exists, and so does every
+ * option. Nothing is run.
+ */
 import type { Command } from 'commander'
 import { examplesOf } from '../../cli/command-shape.ts'
 import { programOf } from '../../cli/program.ts'

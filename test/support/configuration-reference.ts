@@ -1,6 +1,6 @@
 /**
- * The tables of docs/configuration.md, made from what the controller itself reads. `node test/support/configuration-reference.ts` writes them into
- * the file; a test holds that they are there.
+ * The tables of docs/configuration.md, made from what the controller itself reads. `node
+ * test/support/configuration-reference.ts` writes them into the file; a test holds that they are there.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

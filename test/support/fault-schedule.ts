@@ -1,4 +1,7 @@
-/** A random schedule of faults, drawn from one seed: losses, duplicates, delays past every timeout, partitions, deaths; then all is healed. */
+/**
+ * A random schedule of faults, drawn from one seed: losses, duplicates, delays past every timeout,
+ * partitions, deaths; then all is healed.
+ */
 import type { OnNodeLoss } from '../../protocol/units.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
 import { FaultWorld, type FaultWorldOptions } from './fault-world.ts'

@@ -1,6 +1,6 @@
 /**
- * A controller and servers of production code on a faulty network in virtual time, both of which may die at any moment and start again from
- * what they had made durable. It watches what must hold whatever happens.
+ * A controller and servers of production code on a faulty network in virtual time, both of which may die at
+ * any moment and start again from what they had made durable. It watches what must hold whatever happens.
  */
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
@@ -38,7 +38,9 @@ export interface FaultWorldOptions {
   readonly nodes?: number
   readonly gpusPerNode?: number
   readonly config?: Partial<ConfigFields>
-  /** A commit is durable after so many milliseconds at most, and known to be after as many again; 0: at once. */
+  /**
+   * A commit is durable after so many milliseconds at most, and known to be after as many again; 0: at once.
+   */
   readonly commitMs?: DurationMs
   /** Sees everything that enters a controller; asked for at each start. */
   readonly watch?: () => ControllerWatch

@@ -1,6 +1,7 @@
 /**
- * The bus of the simulator's faults in weather that a test makes as it goes: messages are lost, doubled, delayed past every timeout, and endpoints
- * are cut off. Both legs of a request suffer alike, each message takes 1 ms at least, and each goes through the codec.
+ * The bus of the simulator's faults in weather that a test makes as it goes: messages are lost, doubled,
+ * delayed past every timeout, and endpoints are cut off. Both legs of a request suffer alike, each message
+ * takes 1 ms at least, and each goes through the codec.
  */
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'

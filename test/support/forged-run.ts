@@ -1,4 +1,6 @@
-/** A history that never happened, told to a checker: nothing stands behind it, so that it may break any rule. */
+/**
+ * A history that never happened, told to a checker: nothing stands behind it, so that it may break any rule.
+ */
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event, EventData, EventKind } from '../../controller/domain/event.ts'
@@ -27,7 +29,10 @@ interface Victim {
   readonly class?: 'non_p0' | 'p0'
 }
 
-/** Nodes `a` and `b` with two GPUs of 1000 MiB each, a reserve of 100 MiB, 50 % overcommit; the rest has its defaults. */
+/**
+ * Nodes `a` and `b` with two GPUs of 1000 MiB each, a reserve of 100 MiB, 50 % overcommit; the rest has its
+ * defaults.
+ */
 export class ForgedRun {
   readonly checker: AssertionChecker
   now = 1_000_000

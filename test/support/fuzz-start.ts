@@ -1,4 +1,6 @@
-/** The first seed of a fuzz run: another one in every run, so that every run looks where none has looked yet. */
+/**
+ * The first seed of a fuzz run: another one in every run, so that every run looks where none has looked yet.
+ */
 import { randomInt } from 'node:crypto'
 
 /** Leaves room below 2^32 for the seeds of one run. */

@@ -1,4 +1,7 @@
-/** The Gantt chart's layout and drawing as a script for a page that is not ours to build: 32,000 bars of 64 tasks on 8 GPUs. */
+/**
+ * The Gantt chart's layout and drawing as a script for a page that is not ours to build: 32,000 bars of 64
+ * tasks on 8 GPUs.
+ */
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** A GPU server's side of its guards in a process of its own, so that it can be killed, stopped, or run as another user. */
+/**
+ * A GPU server's side of its guards in a process of its own, so that it can be killed, stopped, or run as
+ * another user.
+ */
 import type { Guards, LaunchSpec } from '../../gpu-server/guard/guards.ts'
 import { openGuards } from '../../gpu-server/guard/local-guards.ts'
 

@@ -20,8 +20,9 @@ export interface CommandOptions {
 }
 
 /**
- * A measured process compiles every module anew, twice the work of a short command. What commands run of the measured folders is measured by the
- * tests of those folders; whatever only a command would reach counts as missed.
+ * A measured process compiles every module anew, twice the work of a short command. What commands run of the
+ * measured folders is measured by the tests of those folders; whatever only a command would reach counts as
+ * missed.
  */
 export const UNMEASURED = { NODE_V8_COVERAGE: '' }
 
@@ -70,7 +71,10 @@ export function write(folder: string, name: string, text: string): string {
   return path
 }
 
-/** Eight GPUs under pressure for half a day: everything that can happen to a task happens, in less than a second. */
+/**
+ * Eight GPUs under pressure for half a day: everything that can happen to a task happens, in less than a
+ * second.
+ */
 export function busyScenario(extra = ''): string {
   return `scenario: busy
 version: 1

@@ -1,4 +1,7 @@
-/** Requests made from an OpenAPI document to break what it describes: a valid one of some operation, spoilt in one to three ways. */
+/**
+ * Requests made from an OpenAPI document to break what it describes: a valid one of some operation, spoilt in
+ * one to three ways.
+ */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import { hostileHeader, hostileJson, hostileKey, hostileUrlPart, pick } from './hostile-values.ts'
 

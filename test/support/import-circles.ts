@@ -32,7 +32,10 @@ const byLength = firstDifference<readonly string[]>(
   (a, b) => byCodeUnits(a[0] ?? '', b[0] ?? ''),
 )
 
-/** Returns the strongly connected components with more than one member, in the order of `byLength` (Tarjan 1972). */
+/**
+ * Returns the strongly connected components with more than one member, in the order of `byLength` (Tarjan
+ * 1972).
+ */
 export function circlesOf(arrows: readonly Arrow[]): readonly (readonly string[])[] {
   const targets = new Map<string, Set<string>>()
   for (const [from, to] of arrows) {

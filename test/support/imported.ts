@@ -1,4 +1,7 @@
-/** Foreign files brought in, as tests want them: all tasks at once, and nothing counted that the importer does not own up to. */
+/**
+ * Foreign files brought in, as tests want them: all tasks at once, and nothing counted that the importer does
+ * not own up to.
+ */
 import { expect } from 'vitest'
 import { importTrace } from '../../simulator/trace/import-trace.ts'
 import { COMMON_REASONS, type Importer, type ImportOptions } from '../../simulator/trace/importer.ts'

@@ -1,6 +1,7 @@
 /**
- * A whole cluster of real processes on the loopback interface: broker, controller over SQLite, and servers, simulated or real. Each can be killed,
- * stopped and started again. Knows nothing of the test runner: whoever makes one calls `end`.
+ * A whole cluster of real processes on the loopback interface: broker, controller over SQLite, and servers,
+ * simulated or real. Each can be killed, stopped and started again. Knows nothing of the test runner: whoever
+ * makes one calls `end`.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -44,7 +45,10 @@ export class Member {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Resolves once `isUp`; rejects with its output when it ends before. @param more arguments of this life only */
+  /**
+   * Resolves once `isUp`; rejects with its output when it ends before. @param more arguments of this life
+   * only
+   */
   async start(isUp: () => Promise<boolean> | boolean, more: readonly string[] = []): Promise<void> {
     const [file = '', ...args] = [...this.#command, ...more]
     const child = spawn(file, args, {

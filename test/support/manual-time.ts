@@ -5,7 +5,10 @@ interface Planned {
   readonly fn: () => void
 }
 
-/** Real time that a test moves; what is asked for "soon" or "after" runs when it does, in the order of its instants. */
+/**
+ * Real time that a test moves; what is asked for "soon" or "after" runs when it does, in the order of its
+ * instants.
+ */
 export function manualTime(start: number): RealTime & { advance(ms: number): Promise<void> } {
   let now = start
   let planned: Planned[] = []

@@ -1,4 +1,7 @@
-/** Messages made from the tables of the protocol, and places in them: what a new operation or field says is tried without a line here. */
+/**
+ * Messages made from the tables of the protocol, and places in them: what a new operation or field says is
+ * tried without a line here.
+ */
 import fc from 'fast-check'
 import { variantOf } from '../../protocol/json-schema.ts'
 import type { Envelope } from '../../protocol/messages.ts'

@@ -1,4 +1,7 @@
-/** A real nats-server on a free port of the loopback interface: started, killed, stopped for a while, started again on the same port. */
+/**
+ * A real nats-server on a free port of the loopback interface: started, killed, stopped for a while, started
+ * again on the same port.
+ */
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -22,7 +25,10 @@ afterAll(() => {
   folders.forEach((folder) => rmSync(folder, { recursive: true, force: true }))
 })
 
-/** Null when nats-server is installed; otherwise why its tests are left out. Throws in continuous integration, where they never are. */
+/**
+ * Null when nats-server is installed; otherwise why its tests are left out. Throws in continuous integration,
+ * where they never are.
+ */
 export function whyNoNatsServer(): string | null {
   try {
     execFileSync('nats-server', ['--version'], { stdio: 'ignore', env: ENVIRONMENT })

@@ -1,4 +1,7 @@
-/** An OpenID Connect provider behind a real socket: discovery, authorization code with PKCE, ID tokens signed with RS256. */
+/**
+ * An OpenID Connect provider behind a real socket: discovery, authorization code with PKCE, ID tokens signed
+ * with RS256.
+ */
 import { createHash, generateKeyPairSync, randomUUID, sign, type KeyObject } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

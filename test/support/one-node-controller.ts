@@ -1,4 +1,7 @@
-/** The controller's side of the wire for one GPU server over a real broker: welcomes, leases, acknowledges, and sends what a test tells it. */
+/**
+ * The controller's side of the wire for one GPU server over a real broker: welcomes, leases, acknowledges,
+ * and sends what a test tells it.
+ */
 import type {
   Command,
   CommandResult,

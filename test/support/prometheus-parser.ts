@@ -1,4 +1,7 @@
-/** Reads the text format of Prometheus (0.0.4) as strictly as it is written down, and knows nothing of who wrote it. Throws at the first line that is wrong. */
+/**
+ * Reads the text format of Prometheus (0.0.4) as strictly as it is written down, and knows nothing of who
+ * wrote it. Throws at the first line that is wrong.
+ */
 
 export interface ParsedSample {
   readonly name: string

@@ -1,6 +1,7 @@
 /**
- * A bus on which servers refuse starts for any reason that there is: the order reaches the server in a form that it has to refuse, and its
- * answer carries the reason that was drawn. What a server says of its limit can be kept from the controller as well.
+ * A bus on which servers refuse starts for any reason that there is: the order reaches the server in a form
+ * that it has to refuse, and its answer carries the reason that was drawn. What a server says of its limit
+ * can be kept from the controller as well.
  */
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { CommandResult, Envelope, RefusalReason, StartRefused } from '../../protocol/messages.ts'

@@ -16,7 +16,9 @@ export interface RunningCommand {
   readonly process: ChildProcess
   /** All it has printed, stdout and stderr as they came. */
   output(): string
-  /** Resolves with the first match in what it prints; rejects when it ends, or half a minute passes, before. */
+  /**
+   * Resolves with the first match in what it prints; rejects when it ends, or half a minute passes, before.
+   */
   says(pattern: RegExp): Promise<RegExpExecArray>
   /** Resolves with exit code or signal. */
   readonly ended: Promise<number | NodeJS.Signals | null>

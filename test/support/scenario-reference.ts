@@ -1,6 +1,7 @@
 /**
- * The tables of docs/scenario-format.md and the published JSON Schema, made from the rules themselves, and the index of scenarios, made from these.
- * `node test/support/scenario-reference.ts` writes all three; a test holds that they are as things are now.
+ * The tables of docs/scenario-format.md and the published JSON Schema, made from the rules themselves, and
+ * the index of scenarios, made from these. `node test/support/scenario-reference.ts` writes all three; a test
+ * holds that they are as things are now.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,6 +1,7 @@
 /**
- * `make screenshots`: a picture of every screen before a fresh controller with its simulated fleet, for docs/page.md. Light, 1280 wide, written to
- * docs/images. Arguments name the pictures that are wanted; without any, all are made.
+ * `make screenshots`: a picture of every screen before a fresh controller with its simulated fleet, for
+ * docs/page.md. Light, 1280 wide, written to docs/images. Arguments name the pictures that are wanted;
+ * without any, all are made.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

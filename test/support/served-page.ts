@@ -1,4 +1,7 @@
-/** What every browser test begins with: a controller with a simulated fleet, and a browser before it. Both end with the file of tests that asked. */
+/**
+ * What every browser test begins with: a controller with a simulated fleet, and a browser before it. Both end
+ * with the file of tests that asked.
+ */
 import { afterAll, beforeAll } from 'vitest'
 import { CHROMIUM, MAPPED_HOST, TestBrowser } from './browser.ts'
 import { serve, type Served } from './served.ts'
@@ -57,7 +60,10 @@ export class ServedPage {
   }
 }
 
-/** To be called once, at the top of a file of tests. Without a browser nothing is started: the tests are left out. */
+/**
+ * To be called once, at the top of a file of tests. Without a browser nothing is started: the tests are left
+ * out.
+ */
 export function servedPage(dataDir: string): ServedPage {
   const page = new ServedPage(dataDir)
   if (CHROMIUM === null) return page

@@ -1,4 +1,7 @@
-/** Production controllers whose store is set back, served over HTTP, with the page where it is built; virtual time runs by itself. */
+/**
+ * Production controllers whose store is set back, served over HTTP, with the page where it is built; virtual
+ * time runs by itself.
+ */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { createAccess } from '../../controller/api/access/access.ts'
@@ -10,7 +13,10 @@ import { restored, SetBackWorld } from './set-back-world.ts'
 import type { TaskFields } from './world-builder.ts'
 
 const NAMES = ['n1', 'n2', 'n3']
-/** Virtual milliseconds in a step, and real ones between two steps: time runs ten times as fast as on the wall. */
+/**
+ * Virtual milliseconds in a step, and real ones between two steps: time runs ten times as fast as on the
+ * wall.
+ */
 const STEP_MS = 20
 const STEP_EVERY_MS = 2
 /** Nodes report within this. */

@@ -1,6 +1,7 @@
 /**
- * A GPU server's core between a device that does nothing by itself, a bus that answers by script, a storage that can fail, and a clock that
- * moves when told. What the core does to them is recorded; what it must never do throws at once.
+ * A GPU server's core between a device that does nothing by itself, a bus that answers by script, a storage
+ * that can fail, and a clock that moves when told. What the core does to them is recorded; what it must never
+ * do throws at once.
  */
 import type {
   Body,
@@ -127,7 +128,9 @@ export class ServerCoreHarness {
     return last.boot
   }
 
-  /** Delivers a command as the controller would and gives the answer; through the codec, as on a real wire. */
+  /**
+   * Delivers a command as the controller would and gives the answer; through the codec, as on a real wire.
+   */
   command(body: Command, epoch = this.bus.epoch): CommandResult {
     return this.bus.deliver(this.bus.envelope(body, epoch))
   }
@@ -192,7 +195,10 @@ export class ServerCoreHarness {
     this.settle()
   }
 
-  /** How much more a task could take on this GPU right now: asks with starts that are refused, so that none begins. */
+  /**
+   * How much more a task could take on this GPU right now: asks with starts that are refused, so that none
+   * begins.
+   */
   isVramFree(gpu: number, mib: Mib): boolean {
     const probe = this.start(`probe-${this.bus.delivered}`, { gpus: [gpu], vram_mib: mib })
     if (probe.outcome === 'refused') return false
@@ -296,7 +302,10 @@ export const KILLED = 137
 /** What every task of a fake device has written. */
 export const OUTPUT = Buffer.from('step 1\nstep 2\n')
 
-/** Does nothing by itself: a test says when a launch, a swap or a task is over. It counts bytes on its own, and throws when they don't fit. */
+/**
+ * Does nothing by itself: a test says when a launch, a swap or a task is over. It counts bytes on its own,
+ * and throws when they don't fit.
+ */
 export class FakeDevice implements Device {
   readonly hostSwapMib: Mib
   readonly calls: string[] = []
@@ -512,7 +521,8 @@ export class FakeDevice implements Device {
       throw new Error(`an allocation of ${taskId} goes through while it is not resident`)
     const isMore = mib > process.vramMib
     process.vramMib = mib
-    // What was promised while it was launched or returning stays promised when foreign memory or the reserve grows before it is resident.
+    // What was promised while it was launched or returning stays promised when foreign memory or the reserve
+    // grows before it is resident.
     if (isMore && process.limits === this.#limits()) this.#checkReserve(process.gpus)
   }
 
@@ -566,7 +576,10 @@ export class FakeDevice implements Device {
 type Verb = 'hello' | 'heartbeat' | 'events'
 type Script = (message: Envelope) => ControllerBody | null
 
-/** The controller's side: answers by script, at once; null is an answer that never comes. Everything passes through the codec. */
+/**
+ * The controller's side: answers by script, at once; null is an answer that never comes. Everything passes
+ * through the codec.
+ */
 export class ScriptedBus implements Bus {
   /** What the core has sent, in order, repeats included. */
   readonly sent: Envelope[] = []

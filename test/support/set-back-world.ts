@@ -1,6 +1,6 @@
 /**
- * Production controllers, one after the other, over stores that a test may set back, and production GPU servers on modelled devices that
- * outlive them; in virtual time.
+ * Production controllers, one after the other, over stores that a test may set back, and production GPU
+ * servers on modelled devices that outlive them; in virtual time.
  */
 import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import type { Controller } from '../../controller/controller.ts'

@@ -1,4 +1,7 @@
-/** In a thread of its own: asks /livez again and again over one connection, and tells the longest time an answer took. */
+/**
+ * In a thread of its own: asks /livez again and again over one connection, and tells the longest time an
+ * answer took.
+ */
 import { Agent, get } from 'node:http'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 

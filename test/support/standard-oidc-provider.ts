@@ -1,6 +1,7 @@
 /**
- * The npm package oidc-provider as it comes: by OpenID Connect Core 5.4 its ID tokens hold no e-mail and no groups, which are at UserInfo. Behind a
- * real socket, with the package's own pages for signing in, and a browser that fills them in.
+ * The npm package oidc-provider as it comes: by OpenID Connect Core 5.4 its ID tokens hold no e-mail and no
+ * groups, which are at UserInfo. Behind a real socket, with the package's own pages for signing in, and a
+ * browser that fills them in.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -52,7 +53,10 @@ export class StandardOidcProvider {
     await new Promise((resolve) => this.#server.close(resolve))
   }
 
-  /** Goes through the provider's pages as a person with a browser does. Returns the address that leads back to the client. */
+  /**
+   * Goes through the provider's pages as a person with a browser does. Returns the address that leads back to
+   * the client.
+   */
   async signIn(authorizationUrl: string, name: string, clientOrigin: string): Promise<URL> {
     const cookies = new Map<string, string>()
     let [url, form]: [URL, URLSearchParams | null] = [new URL(authorizationUrl), null]

@@ -1,4 +1,7 @@
-/** Records, batches and queries for tests of stores: complete, with every odd value that JSON or SQL might spoil. */
+/**
+ * Records, batches and queries for tests of stores: complete, with every odd value that JSON or SQL might
+ * spoil.
+ */
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { Decision } from '../../controller/domain/decision.ts'
 import type { Event } from '../../controller/domain/event.ts'

@@ -1,4 +1,7 @@
-/** As which users the tasks of a server run in a test: as root each attempt as one of its own, as on a GPU host. */
+/**
+ * As which users the tasks of a server run in a test: as root each attempt as one of its own, as on a GPU
+ * host.
+ */
 import { join } from 'node:path'
 import { closedFolderOf } from '../../cli/gpu-server/task-identity.ts'
 
@@ -7,7 +10,9 @@ const IDS = 1_024
 const FIRST_ID = 1_000_000
 const RANGES = 1_000_000
 
-/** Options of `headroom gpu-server`; every call takes another range of ids, as test files run side by side. */
+/**
+ * Options of `headroom gpu-server`; every call takes another range of ids, as test files run side by side.
+ */
 export function taskIdentity(): readonly string[] {
   if (process.getuid?.() !== 0) return ['--tasks-as-me']
   // Tasks of tests run programs of this repository.

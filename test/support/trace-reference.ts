@@ -1,6 +1,7 @@
 /**
- * The tables of docs/trace-format.md and the JSON Schema of a line, made from the rules and the importers themselves. `node test/support/trace-reference.ts` writes
- * both; a test holds that they are as the code is now.
+ * The tables of docs/trace-format.md and the JSON Schema of a line, made from the rules and the importers
+ * themselves. `node test/support/trace-reference.ts` writes both; a test holds that they are as the code is
+ * now.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

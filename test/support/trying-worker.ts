@@ -1,4 +1,7 @@
-/** A worker process that does what a test wants to see: answer, fail, crash, take all memory, or work on for ever. */
+/**
+ * A worker process that does what a test wants to see: answer, fail, crash, take all memory, or work on for
+ * ever.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { serveJobs } from '../../cli/workers/serve-jobs.ts'
 import { givesWay, NICE_RUN } from '../../cli/simulations/low-priority.ts'

@@ -1,4 +1,7 @@
-/** Random small worlds for property tests: few GPUs, many tasks that do not fit at once, idle spells around the idle period, and what operators do. */
+/**
+ * Random small worlds for property tests: few GPUs, many tasks that do not fit at once, idle spells around
+ * the idle period, and what operators do.
+ */
 import fc from 'fast-check'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Mib, OnNodeLoss, Priority } from '../../protocol/units.ts'
@@ -15,7 +18,10 @@ export interface WorldFlavour {
   readonly hasCommands?: boolean
   /** The operator also holds, releases and moves tasks by hand, and drains nodes. */
   readonly hasHands?: boolean
-  /** One node, many short spells, an idle period of a minute, and slow copies: tasks wake while they are on their way. */
+  /**
+   * One node, many short spells, an idle period of a minute, and slow copies: tasks wake while they are on
+   * their way.
+   */
   readonly isHot?: boolean
   readonly maxTasks?: number
 }
@@ -175,7 +181,10 @@ function allocOf(vramMib: Mib, steps: readonly Mib[]): AllocSteps {
   return steps.map((byMib, index) => [(index + 1) * 4 * MINUTE, (mib += byMib)] as const)
 }
 
-/** Settings change while tasks run, and in the end are no stricter than in the beginning, so that whatever could start before still can. */
+/**
+ * Settings change while tasks run, and in the end are no stricter than in the beginning, so that whatever
+ * could start before still can.
+ */
 function commandsArb(
   nodes: readonly ScenarioNode[],
   { hasCommands = false, hasGroups = false, hasHands = false }: WorldFlavour,

@@ -1,6 +1,6 @@
 /**
- * Small simulated worlds for tests: nodes and tasks from a few words, operator commands as data (so that a counterexample can be read and
- * kept), and a run to its end with the checker watching.
+ * Small simulated worlds for tests: nodes and tasks from a few words, operator commands as data (so that a
+ * counterexample can be read and kept), and a run to its end with the checker watching.
  */
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event } from '../../controller/domain/event.ts'
@@ -137,7 +137,10 @@ export interface WorldCase {
 }
 
 export interface PlayOptions extends Partial<WorldOptions> {
-  /** Virtual time after which the run ends; by default it ends when all tasks have, or nothing is left to happen. */
+  /**
+   * Virtual time after which the run ends; by default it ends when all tasks have, or nothing is left to
+   * happen.
+   */
   readonly untilMs?: DurationMs
   /** Before the world starts. */
   readonly onWorld?: (world: World) => void

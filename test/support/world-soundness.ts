@@ -1,4 +1,7 @@
-/** What is asked of any world, whatever happens in it: all rules hold, both ends of the wire agree, whoever can run does, and nothing is left. */
+/**
+ * What is asked of any world, whatever happens in it: all rules hold, both ends of the wire agree, whoever
+ * can run does, and nothing is left.
+ */
 import { expect } from 'vitest'
 import type { Event } from '../../controller/domain/event.ts'
 import type { Cluster } from '../../controller/engine/cluster.ts'

@@ -1,4 +1,7 @@
-/** Output of tasks, as a GPU server would keep it: what a test writes can be read, and it can fall silent or refuse. */
+/**
+ * Output of tasks, as a GPU server would keep it: what a test writes can be read, and it can fall silent or
+ * refuse.
+ */
 import type { LogChunk, LogStream } from '../../protocol/messages.ts'
 import type { TaskLogs } from '../../controller/ports/task-logs.ts'
 

@@ -1,4 +1,7 @@
-/** What an operator asks, from the dashboard to the answer: which node is in trouble, how to empty it, who was swapped out and why, why a task waits. */
+/**
+ * What an operator asks, from the dashboard to the answer: which node is in trouble, how to empty it, who was
+ * swapped out and why, why a task waits.
+ */
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import type { DecisionBody, DecisionPage } from '../../controller/api/schema/decision.ts'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
@@ -26,7 +29,10 @@ async function open(path: string): Promise<WatchedPage> {
   return watchedPage
 }
 
-/** Submits a task that waits for as long as the test runs: the only node of its group is cordoned. Tasks of the fleet start at any moment. */
+/**
+ * Submits a task that waits for as long as the test runs: the only node of its group is cordoned. Tasks of
+ * the fleet start at any moment.
+ */
 async function waitingTask(): Promise<string> {
   const { items } = await getJson<NodePage>(`${api}/nodes`)
   const id = items.at(-1)?.node_id as string

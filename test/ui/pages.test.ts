@@ -1,4 +1,7 @@
-/** Every page, light and dark, wide and narrow: nothing in the console, no violation of the policy, no serious finding of axe, nothing to scroll sideways. */
+/**
+ * Every page, light and dark, wide and narrow: nothing in the console, no violation of the policy, no serious
+ * finding of axe, nothing to scroll sideways.
+ */
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { TaskPage } from '../../controller/api/schema/task.ts'

@@ -1,4 +1,7 @@
-/** The planner: a sweep from a text to a proposal, twice the same, cancelled in time; and nothing of it writes to the live cluster. */
+/**
+ * The planner: a sweep from a text to a proposal, twice the same, cancelled in time; and nothing of it writes
+ * to the live cluster.
+ */
 import { readFileSync } from 'node:fs'
 import type { Locator, Page, Request } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -48,7 +51,9 @@ interface Row {
   readonly hash: string
 }
 
-/** The page's own table: overcommit, utilization, starvation, queue wait, objective, hash, with all digits. */
+/**
+ * The page's own table: overcommit, utilization, starvation, queue wait, objective, hash, with all digits.
+ */
 async function rows(): Promise<readonly Row[]> {
   const cells = await page
     .locator('#runs tbody tr')
@@ -61,7 +66,10 @@ async function rows(): Promise<readonly Row[]> {
   }))
 }
 
-/** As docs/planning.md says it: the place ⌈0.95 n⌉ of what has to be kept, then the highest mean of utilization, then the lower percentage. */
+/**
+ * As docs/planning.md says it: the place ⌈0.95 n⌉ of what has to be kept, then the highest mean of
+ * utilization, then the lower percentage.
+ */
 function recommendedFrom(table: readonly Row[]): number | null {
   let best: { percent: number; mean: number } | null = null
   for (const percent of [...new Set(table.map((row) => row.percent))].sort((a, b) => a - b)) {
@@ -104,7 +112,10 @@ interface SeriesAnswer {
   readonly series: readonly { readonly name: string; readonly values: readonly number[] }[]
 }
 
-/** Two percentages over time: what is drawn comes from the series of the runs, the sides are chosen by keys and stand in the address, and each chart is a file. */
+/**
+ * Two percentages over time: what is drawn comes from the series of the runs, the sides are chosen by keys
+ * and stand in the address, and each chart is a file.
+ */
 async function expectBeforeAndAfter(recommended: number): Promise<void> {
   const section = page.getByRole('region', { name: 'Before and after' })
   await expect
@@ -123,7 +134,8 @@ async function expectBeforeAndAfter(recommended: number): Promise<void> {
     getJson(
       `${ui.served.url}/api/v1/simulations/${new URL(page.url()).pathname.split('/').at(-1)}/series?overcommit_percent=${percent}&seed=${seed}`,
     )
-  // The first interval is a sixtieth of the longest run; in each series what holds then is weighed by its time.
+  // The first interval is a sixtieth of the longest run; in each series what holds then is weighed by its
+  // time.
   const all = await Promise.all([1, 2, 3].flatMap((seed) => [at(seed, 100), at(seed, recommended)]))
   const first = Math.max(...all.map(({ x }) => x.at(-1) ?? 0)) / 60
   const means = all
@@ -369,13 +381,11 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
         '2 60 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1',
         '3 x',
       ]
-      await page
-        .getByLabel('File', { exact: true })
-        .setInputFiles({
-          name: 'Small Log.swf',
-          mimeType: 'text/plain',
-          buffer: Buffer.from(`${lines.join('\n')}\n`),
-        })
+      await page.getByLabel('File', { exact: true }).setInputFiles({
+        name: 'Small Log.swf',
+        mimeType: 'text/plain',
+        buffer: Buffer.from(`${lines.join('\n')}\n`),
+      })
       expect(await page.getByLabel('Name of the trace').inputValue()).toBe('small-log')
       await page.getByLabel('Format', { exact: true }).selectOption('swf')
       await page.getByRole('button', { name: 'Send the file' }).click()
@@ -404,7 +414,8 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   test('nothing was written but simulations and traces, and nothing stood in the console', () => {
     expect(writes.length).toBeGreaterThan(8)
     expect(writes.filter((each) => !ALLOWED.test(each))).toEqual([])
-    // A sweep that was cancelled before its first run was done has no report, and one was asked for with a value that is refused.
+    // A sweep that was cancelled before its first run was done has no report, and one was asked for with a
+    // value that is refused.
     expect(watched.faults.filter((fault) => !/ (409|400) /.test(fault))).toEqual([])
   })
 })

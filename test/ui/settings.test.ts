@@ -1,4 +1,7 @@
-/** Settings in a browser: what is refused never leaves the page, every change is a plan first, and two people see each other. */
+/**
+ * Settings in a browser: what is refused never leaves the page, every change is a plan first, and two people
+ * see each other.
+ */
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeForecastBody } from '../../controller/api/schema/twin.ts'
@@ -51,7 +54,8 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     await plan.getByRole('button', { name: 'Apply' }).focus()
     await page.keyboard.press('Enter')
     await expect.poll(percentNow).toBe(60)
-    // The page has to have heard of its own change, or the newest revision would still look like one to go back to.
+    // The page has to have heard of its own change, or the newest revision would still look like one to go
+    // back to.
     const { revision } = await getJson<{ readonly revision: number }>(`${ui.served.url}/api/v1/config`)
     await page.getByText(`Revision ${revision}, stored.`).waitFor()
     await page

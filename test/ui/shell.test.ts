@@ -1,4 +1,7 @@
-/** What stands around every page, and what a cluster shows that no server answers: another page than that of a fleet that is well. */
+/**
+ * What stands around every page, and what a cluster shows that no server answers: another page than that of a
+ * fleet that is well.
+ */
 import { createServer, type AddressInfo } from 'node:net'
 import Database from 'better-sqlite3'
 import type { Page } from 'playwright-core'

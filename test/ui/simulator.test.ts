@@ -1,6 +1,7 @@
 /**
- * The simulator in a browser: the production pages over a session, its time, exercises with what is hidden in them. Whoever learns is a submitter, who may
- * change nothing of the live cluster but his own tasks; an instructor is an admin.
+ * The simulator in a browser: the production pages over a session, its time, exercises with what is hidden in
+ * them. Whoever learns is a submitter, who may change nothing of the live cluster but his own tasks; an
+ * instructor is an admin.
  */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

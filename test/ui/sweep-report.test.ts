@@ -1,4 +1,7 @@
-/** The report of a sweep as a file in a browser: its scripts read the tables and draw, what is folded is drawn when it is opened, and nothing is fetched. */
+/**
+ * The report of a sweep as a file in a browser: its scripts read the tables and draw, what is folded is drawn
+ * when it is opened, and nothing is fetched.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

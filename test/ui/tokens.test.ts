@@ -1,4 +1,7 @@
-/** Before a controller with tokens: what a role may not do says so, what is done bears a name, and a token that is revoked ends at the sign-in. */
+/**
+ * Before a controller with tokens: what a role may not do says so, what is done bears a name, and a token
+ * that is revoked ends at the sign-in.
+ */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NodePage } from '../../controller/api/schema/node.ts'

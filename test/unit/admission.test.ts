@@ -123,7 +123,10 @@ function loadOf({ physical_mib, reserve_mib, percent, foreign_mib = 0, placed }:
   }
 }
 
-/** The engine's books of such a GPU come to the same figures, and the scheduler's largest demands to the same verdict. */
+/**
+ * The engine's books of such a GPU come to the same figures, and the scheduler's largest demands to the same
+ * verdict.
+ */
 function expectSameInTheBooks(
   vector: VectorGpu,
   request: { vram_mib: number; noswap: NoSwap },

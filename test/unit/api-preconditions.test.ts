@@ -1,4 +1,7 @@
-/** Conditions of a request: honoured where something can be compared, refused where nothing can, never ignored. */
+/**
+ * Conditions of a request: honoured where something can be compared, refused where nothing can, never
+ * ignored.
+ */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import type { ApiContractWorld } from '../support/api-contract.ts'

@@ -66,7 +66,8 @@ describe('the document says everything that is on the wire:', () => {
   })
 
   it('every subject is the address of one channel', () => {
-    // Typed, so that a verb which is added to the subjects is missed here by the compiler. Nothing is said in telemetry yet.
+    // Typed, so that a verb which is added to the subjects is missed here by the compiler. Nothing is said in
+    // telemetry yet.
     const verbs: Readonly<Record<NodeVerb, boolean>> = {
       hello: true,
       heartbeat: true,

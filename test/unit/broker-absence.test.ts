@@ -1,4 +1,7 @@
-/** The controller's own connection to the broker is away (safety 3): silence then says nothing about the nodes. Leases are 10 s, their margin 5 s. */
+/**
+ * The controller's own connection to the broker is away (safety 3): silence then says nothing about the
+ * nodes. Leases are 10 s, their margin 5 s.
+ */
 import { describe, expect, it } from 'vitest'
 import { FaultWorld } from '../support/fault-world.ts'
 
@@ -21,7 +24,8 @@ describe('while the broker is away from the controller', () => {
   it('no node is given up, however few there are, and nothing is lost or begun again', async () => {
     const world = await smallWorld()
     world.network.stopBroker()
-    // Longer than a lease and its margin: servers suspend what they must, and end it only after another lease.
+    // Longer than a lease and its margin: servers suspend what they must, and end it only after another
+    // lease.
     await world.run(18_000)
     expect([...world.controller.views.nodes()].map(({ status }) => status)).toEqual([
       'suspect',

@@ -1,4 +1,7 @@
-/** One address or one token cannot take what there is for all, and slow requests end when the documentation says. */
+/**
+ * One address or one token cannot take what there is for all, and slow requests end when the documentation
+ * says.
+ */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'

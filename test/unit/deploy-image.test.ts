@@ -1,4 +1,7 @@
-/** The Dockerfile says what is there, and keeps what docs/security.md promises of the images. Whether it builds, only a Docker daemon can tell. */
+/**
+ * The Dockerfile says what is there, and keeps what docs/security.md promises of the images. Whether it
+ * builds, only a Docker daemon can tell.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, matchesGlob } from 'node:path'
 import { describe, expect, it } from 'vitest'

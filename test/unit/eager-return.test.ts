@@ -1,4 +1,7 @@
-/** Eager returns (semantics 5): a task that has been out for ten seconds returns to free VRAM that no task waits for. */
+/**
+ * Eager returns (semantics 5): a task that has been out for ten seconds returns to free VRAM that no task
+ * waits for.
+ */
 import { describe, expect, it } from 'vitest'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import { SWAP_BACK_OFF_MS } from '../../controller/engine/node/node-events.ts'
@@ -21,7 +24,9 @@ function cluster(config: Partial<ConfigFields> = {}, gpus: readonly number[] = [
   return b
 }
 
-/** `mib` each, all swapped out for one task that takes the whole GPU and has just ended; the first longest. */
+/**
+ * `mib` each, all swapped out for one task that takes the whole GPU and has just ended; the first longest.
+ */
 function away(b: ClusterBuilder, ...mibs: readonly number[]): readonly LiveTask[] {
   const tasks = mibs.map((vramMib) => b.submit({ vramMib }))
   b.settle()

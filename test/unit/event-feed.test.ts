@@ -176,7 +176,8 @@ describe('a stream of events', () => {
   })
 
   test('of any reader, whenever it comes and whatever happens while it catches up, has no gap and no repetition', async () => {
-    // Each step happens at one read of the store: events that are told, events that are durable but told with the next step, a pause.
+    // Each step happens at one read of the store: events that are told, events that are durable but told with
+    // the next step, a pause.
     const step = fc.oneof(
       fc.integer({ min: 1, max: 30 }),
       fc.constantFrom(700, 2500),

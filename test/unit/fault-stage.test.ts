@@ -1,4 +1,7 @@
-/** A world in which things break: each kind of fault does what it says, in the run's journal and on the servers. */
+/**
+ * A world in which things break: each kind of fault does what it says, in the run's journal and on the
+ * servers.
+ */
 import { describe, expect, it } from 'vitest'
 import type { FaultKind } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'

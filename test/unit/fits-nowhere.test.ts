@@ -1,4 +1,7 @@
-/** Tasks that no node takes even when it is empty: their wait is in no demand, so the result counts them by themselves. */
+/**
+ * Tasks that no node takes even when it is empty: their wait is in no demand, so the result counts them by
+ * themselves.
+ */
 import { expect, it } from 'vitest'
 import { runScenario } from '../../simulator/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'

@@ -1,4 +1,7 @@
-/** An operator who is answered otherwise than a scenario expects is a finding of `sim fuzz`, as of `sim check`. */
+/**
+ * An operator who is answered otherwise than a scenario expects is a finding of `sim fuzz`, as of `sim
+ * check`.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { createDesks } from '../../cli/serve/shared-desks.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'

@@ -1,4 +1,7 @@
-/** A growth keeps the promise of admission: above C every swappable task of the GPU has a place in host memory (semantics 1). */
+/**
+ * A growth keeps the promise of admission: above C every swappable task of the GPU has a place in host memory
+ * (semantics 1).
+ */
 import { describe, expect, it } from 'vitest'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 

@@ -1,4 +1,7 @@
-/** An allocation that can never be granted is answered at once instead of after `reservation_after_seconds` (semantics 1, "growth"). */
+/**
+ * An allocation that can never be granted is answered at once instead of after `reservation_after_seconds`
+ * (semantics 1, "growth").
+ */
 import { describe, expect, it } from 'vitest'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 

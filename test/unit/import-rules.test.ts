@@ -7,7 +7,9 @@ import { importCircles } from '../support/import-circles.ts'
 
 const CONFIGURATION: string = '../../.dependency-cruiser.cjs'
 
-/** A rule that matches nothing is as quiet as a rule that is kept. So each one meets an import that breaks it. */
+/**
+ * A rule that matches nothing is as quiet as a rule that is kept. So each one meets an import that breaks it.
+ */
 const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]> = {
   protocol: [['protocol/messages.ts', 'controller/domain/task.ts']],
   domain: [['controller/domain/node.ts', 'controller/ports/clock.ts']],

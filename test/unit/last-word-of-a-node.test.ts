@@ -1,4 +1,7 @@
-/** What a node says of attempts that are over (R6, R7), and how commands to it queue up (R11): a node that says just what a test has it say. */
+/**
+ * What a node says of attempts that are over (R6, R7), and how commands to it queue up (R11): a node that
+ * says just what a test has it say.
+ */
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { Controller } from '../../controller/controller.ts'

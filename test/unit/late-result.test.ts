@@ -1,4 +1,7 @@
-/** Results of attempts that were given up (R8), in virtual time with production code at both ends. Leases are 10 s, their margin 5 s. */
+/**
+ * Results of attempts that were given up (R8), in virtual time with production code at both ends. Leases are
+ * 10 s, their margin 5 s.
+ */
 import { describe, expect, it } from 'vitest'
 import { FaultWorld } from '../support/fault-world.ts'
 

@@ -1,4 +1,7 @@
-/** A controller that may have been replaced: what it says rests on an epoch that it has written lately (R5, R9), and nothing is written before its epoch is. */
+/**
+ * A controller that may have been replaced: what it says rests on an epoch that it has written lately (R5,
+ * R9), and nothing is written before its epoch is.
+ */
 import { describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { Engine } from '../../controller/engine/engine.ts'

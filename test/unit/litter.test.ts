@@ -1,4 +1,7 @@
-/** What commands of README leave in a checkout is no source: git does not offer it, and `make check` does not read it. */
+/**
+ * What commands of README leave in a checkout is no source: git does not offer it, and `make check` does not
+ * read it.
+ */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { ESLint } from 'eslint'
@@ -8,7 +11,10 @@ import { describe, expect, it } from 'vitest'
 const ROOT = join(import.meta.dirname, '../..')
 const IGNORE_FILES = ['.gitignore', '.prettierignore'].map((name) => join(ROOT, name))
 
-/** Of `headroom sim sweep --out plan`, `nats config -o broker/nats.conf`, `gpu-server`, `make up`, `trace import`, `sim fuzz`. */
+/**
+ * Of `headroom sim sweep --out plan`, `nats config -o broker/nats.conf`, `gpu-server`, `make up`, `trace
+ * import`, `sim fuzz`.
+ */
 const LITTER = [
   'plan/report.html',
   'plan/worst/run.ts',

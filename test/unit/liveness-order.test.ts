@@ -1,4 +1,7 @@
-/** Messages out of order, servers that lost their state or have a double, commands and their bounds (R6, R7, R9, R11), in virtual time. */
+/**
+ * Messages out of order, servers that lost their state or have a double, commands and their bounds (R6, R7,
+ * R9, R11), in virtual time.
+ */
 import { describe, expect, it } from 'vitest'
 import type { Envelope } from '../../protocol/messages.ts'
 import { MAX_IN_FLIGHT_PER_NODE } from '../../controller/wire/outbound.ts'

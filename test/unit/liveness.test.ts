@@ -1,4 +1,7 @@
-/** What follows from silence (R4, R5), in virtual time with production code at both ends. Leases are 10 s, their margin 5 s. */
+/**
+ * What follows from silence (R4, R5), in virtual time with production code at both ends. Leases are 10 s,
+ * their margin 5 s.
+ */
 import { describe, expect, it } from 'vitest'
 import { FaultWorld } from '../support/fault-world.ts'
 

@@ -180,7 +180,10 @@ function newSharer(submissionNumber: number): Sharer {
 
 // ---- a case, by the engine ----
 
-/** The same through the transitions of real tasks on a real cluster; no cycle runs, the case says what happens. */
+/**
+ * The same through the transitions of real tasks on a real cluster; no cycle runs, the case says what
+ * happens.
+ */
 function enacted({ window, gpus: names, tasks: wanted }: VectorCase) {
   const b = new ClusterBuilder()
   const start = b.now

@@ -1,4 +1,7 @@
-/** noswap tasks are placed by physical free VRAM alone (specification 2.3 and 8; semantics sections 1, 4 and 5). */
+/**
+ * noswap tasks are placed by physical free VRAM alone (specification 2.3 and 8; semantics sections 1, 4 and
+ * 5).
+ */
 import { describe, expect, it } from 'vitest'
 import { vramOfGpu } from '../../controller/api/present/vram.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'

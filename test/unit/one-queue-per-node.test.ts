@@ -1,4 +1,7 @@
-/** One queue per node (semantics 5): pending tasks and returns are served in one order, P0 first, then by time of asking. */
+/**
+ * One queue per node (semantics 5): pending tasks and returns are served in one order, P0 first, then by time
+ * of asking.
+ */
 import { describe, expect, it } from 'vitest'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'
@@ -87,7 +90,8 @@ describe('the queue of a node', () => {
     s.b.submit({ vramMib: 60, ...P0 })
     s.b.cycle()
     s.b.advance(25 * SECOND)
-    // The collector of the node, since it could be covered: it asked first, and lets go for a P0 task that would be covered without it only.
+    // The collector of the node, since it could be covered: it asked first, and lets go for a P0 task that
+    // would be covered without it only.
     expect(s.b.node('n').collector?.task).toBe(s.away)
   })
 

@@ -3,7 +3,10 @@ import { ESLint } from 'eslint'
 import tseslint from 'typescript-eslint'
 import { beforeAll, expect, test } from 'vitest'
 
-/** What the lint lets pass where. A later block of eslint.config.js silently replaces the options of an earlier one, hence these tables. */
+/**
+ * What the lint lets pass where. A later block of eslint.config.js silently replaces the options of an
+ * earlier one, hence these tables.
+ */
 const AMBIENT = [
   'export const now = Date.now()',
   'export const now = new Date()',

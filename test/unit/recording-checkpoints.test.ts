@@ -1,4 +1,7 @@
-/** Files of a recording make room, and what is left is decided again from a checkpoint: after any crash, and in any range. */
+/**
+ * Files of a recording make room, and what is left is decided again from a checkpoint: after any crash, and
+ * in any range.
+ */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

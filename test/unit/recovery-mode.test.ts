@@ -1,4 +1,7 @@
-/** After a restore: attempts of known tasks go on, unknown ones are quarantined, and nothing is killed or run twice. */
+/**
+ * After a restore: attempts of known tasks go on, unknown ones are quarantined, and nothing is killed or run
+ * twice.
+ */
 import { expect, it } from 'vitest'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { Answer } from '../../controller/engine/commands/commands.ts'

@@ -13,7 +13,10 @@ const IDLE = { kind: 'phases', phases: [[1_000, 30_000], [1_000, 0]] } as const 
 let recording: readonly RecordedEntry[] = []
 let text = ''
 
-/** Two tasks on one GPU that has room for one, so that they take turns; a restart in between; a lease; commands of an operator. */
+/**
+ * Two tasks on one GPU that has room for one, so that they take turns; a restart in between; a lease;
+ * commands of an operator.
+ */
 beforeAll(async () => {
   const tape = new RecordingInMemory()
   const world = new FaultWorld({

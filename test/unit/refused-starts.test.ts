@@ -1,4 +1,7 @@
-/** R3: after a refusal that node is no choice for the task before its next snapshot, also when another node has refused it meanwhile. */
+/**
+ * R3: after a refusal that node is no choice for the task before its next snapshot, also when another node
+ *     has refused it meanwhile.
+ */
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'

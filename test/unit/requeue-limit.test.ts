@@ -1,4 +1,7 @@
-/** `max_requeues` (safety 3): attempts that end soon after their start are followed by a delay, and not by others for ever. */
+/**
+ * `max_requeues` (safety 3): attempts that end soon after their start are followed by a delay, and not by
+ * others for ever.
+ */
 import { describe, expect, it } from 'vitest'
 import { FaultWorld } from '../support/fault-world.ts'
 

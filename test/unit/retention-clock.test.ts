@@ -1,4 +1,6 @@
-/** Age counts controller time, and removes at most 1% of what is kept per hour, whatever the wall clock says. */
+/**
+ * Age counts controller time, and removes at most 1% of what is kept per hour, whatever the wall clock says.
+ */
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
@@ -170,7 +172,8 @@ describe('A store from before controller time', () => {
     host.nextSeq = 5
     host.start()
     for (let day = 0; day < 5; day++) host.pass(DAY_MS).commit(0)
-    // Only the first was older than 30 days; of a short history one row goes as soon as a row's worth of time has passed.
+    // Only the first was older than 30 days; of a short history one row goes as soon as a row's worth of time
+    // has passed.
     expect(host.kept.events).toBe(3)
   })
 })

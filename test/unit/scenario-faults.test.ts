@@ -1,4 +1,7 @@
-/** `faults` of a scenario: every kind as it is written and as it is loaded, and what is said about those that are wrong. */
+/**
+ * `faults` of a scenario: every kind as it is written and as it is loaded, and what is said about those that
+ * are wrong.
+ */
 import { describe, expect, it } from 'vitest'
 import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
 import type { FaultItem } from '../../simulator/scenario/fault.ts'

@@ -1,4 +1,7 @@
-/** What the language says beside the plain case: arrivals by the hour and by the dozen, activity with distributions of one's own, operators who check answers. */
+/**
+ * What the language says beside the plain case: arrivals by the hour and by the dozen, activity with
+ * distributions of one's own, operators who check answers.
+ */
 import { describe, expect, it } from 'vitest'
 import { missingIn } from '../../simulator/answer-check.ts'
 import { drainArrivals } from '../../simulator/scenario/arrivals.ts'

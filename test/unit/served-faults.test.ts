@@ -1,4 +1,7 @@
-/** What breaks in a fleet that keeps step with real time: the same as in virtual time, as far as it is the fleet's own. */
+/**
+ * What breaks in a fleet that keeps step with real time: the same as in virtual time, as far as it is the
+ * fleet's own.
+ */
 import { describe, expect, it } from 'vitest'
 import { simServe } from '../../cli/sim/sim-serve.ts'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'

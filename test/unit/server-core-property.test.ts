@@ -19,9 +19,9 @@ const HEARTBEAT_MS = 4_000
 const TASKS = ['a', 'b', 'c']
 
 /**
- * Anything that can happen to a server, in any order. The fake device throws when an attempt starts twice or is not durable, when bytes in
- * VRAM break the reserve, when host memory overflows, when an allocation goes through while its task is out, and when it is called for an
- * attempt that does not run.
+ * Anything that can happen to a server, in any order. The fake device throws when an attempt starts twice or
+ * is not durable, when bytes in VRAM break the reserve, when host memory overflows, when an allocation goes
+ * through while its task is out, and when it is called for an attempt that does not run.
  */
 describe('whatever the controller, the device, the disk and the network do', () => {
   it('the server keeps its rules, and counts nothing any more once everything has ended', () => {
@@ -271,7 +271,10 @@ class Play {
   readonly results: CommandResult[] = []
   /** `task/attempt` that must never start: it was refused, never seen, or has started. */
   readonly burned = new Set<string>()
-  /** Those of them that the disk did not take: a copy of such a start is for a boot that is over after a crash, and dies of that. */
+  /**
+   * Those of them that the disk did not take: a copy of such a start is for a boot that is over after a
+   * crash, and dies of that.
+   */
   readonly #burnedInMemory = new Set<string>()
   readonly #launched = new Set<string>()
   /** Tasks that want the GPU, as the device has said. */

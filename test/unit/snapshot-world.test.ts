@@ -13,8 +13,8 @@ import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
 
 const HOUR_MS = 3_600_000
 /**
- * Two things that fall into one instant may come in another order in a world that begins anew, and other GPUs be held for whom waits longest; with these seeds
- * none are.
+ * Two things that fall into one instant may come in another order in a world that begins anew, and other GPUs
+ * be held for whom waits longest; with these seeds none are.
  */
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 9]
 const DECISIONS = new Set([
@@ -74,7 +74,10 @@ function told({ at, kind, taskId, nodeId, data }: Event): string | null {
   return JSON.stringify([at, kind, taskId, nodeId, facts])
 }
 
-/** Nobody is on the way, owns bytes that others leave, or holds an allocation: the rest of the state a scenario can say to the last byte. */
+/**
+ * Nobody is on the way, owns bytes that others leave, or holds an allocation: the rest of the state a
+ * scenario can say to the last byte.
+ */
 function isQuiet(world: World): boolean {
   for (const { claim, placement } of world.controller.views.openTasks()) {
     if (claim !== null || placement?.residency === 'swapping_in' || placement?.residency === 'swapping_out')

@@ -1,4 +1,7 @@
-/** Starts that a node refused (safety 3): what the host cannot do is never the task's failure. Nodes have one GPU of 1,000 MiB. */
+/**
+ * Starts that a node refused (safety 3): what the host cannot do is never the task's failure. Nodes have one
+ * GPU of 1,000 MiB.
+ */
 import { describe, expect, it } from 'vitest'
 import type { StartRefused } from '../../protocol/messages.ts'
 import { FaultWorld } from '../support/fault-world.ts'

@@ -1,4 +1,7 @@
-/** A store that went back in time: its controller notices, sends the nodes nothing, and kills nothing (docs/protocol.md). */
+/**
+ * A store that went back in time: its controller notices, sends the nodes nothing, and kills nothing
+ * (docs/protocol.md).
+ */
 import { expect, it } from 'vitest'
 import { EMPTY_STATE, SetBackWorld } from '../support/set-back-world.ts'
 

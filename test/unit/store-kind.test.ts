@@ -1,4 +1,7 @@
-/** A live store takes no simulated servers, a trial store no NVIDIA GPUs: demonstration and production never mix. */
+/**
+ * A live store takes no simulated servers, a trial store no NVIDIA GPUs: demonstration and production never
+ * mix.
+ */
 import { expect, it } from 'vitest'
 import type { StoreKind } from '../../controller/domain/store-kind.ts'
 import type { Bus } from '../../controller/ports/bus.ts'

@@ -8,7 +8,10 @@ const SECOND = 1000
 const IDLE_S = 300
 const PROBE_S = 600
 
-/** One GPU of 100 MiB; `a` has been swapped out for `b`, which has ended: nothing stands in the way of a return. */
+/**
+ * One GPU of 100 MiB; `a` has been swapped out for `b`, which has ended: nothing stands in the way of a
+ * return.
+ */
 function oneIsAway(signalsWanted: boolean): { readonly cluster: ClusterBuilder; readonly a: LiveTask } {
   const cluster = new ClusterBuilder({
     safety_reserve_mib: 0,

@@ -285,7 +285,10 @@ function booked(rounds: GpuRounds, task: Candidate): Candidate {
   return { ...task, isSwappedThisRound: mark.round === state.round, lastSwapOut: mark.lastSwapOut }
 }
 
-/** Eligibility as the vectors mean it; all their tasks are resident. The refusals' `retry_in_ms` is a matter of eligibility, not of the choice. */
+/**
+ * Eligibility as the vectors mean it; all their tasks are resident. The refusals' `retry_in_ms` is a matter
+ * of eligibility, not of the choice.
+ */
 function eligibleOf(vector: VectorCase): Candidate[] {
   return vector.tasks
     .filter(

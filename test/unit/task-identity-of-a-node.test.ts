@@ -1,4 +1,7 @@
-/** What a server says of the users that its tasks run as is kept, also over a restart of the controller, and shown. */
+/**
+ * What a server says of the users that its tasks run as is kept, also over a restart of the controller, and
+ * shown.
+ */
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { presentNode, readingsOf } from '../../controller/api/present/node.ts'

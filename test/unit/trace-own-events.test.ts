@@ -9,7 +9,10 @@ const folder = temporaryFolder()
 const run = (lines: readonly string[] | string, options?: ImportOptions): Promise<Imported> =>
   importText(folder, 'headroom', lines, options)
 
-/** `headroom events -o jsonl --after 0`, of a controller with one real server: a task is swapped out for another, which ends; a third never fits. */
+/**
+ * `headroom events -o jsonl --after 0`, of a controller with one real server: a task is swapped out for
+ * another, which ends; a third never fits.
+ */
 const REAL = [
   '{"seq":1,"at":"2026-11-22T04:16:42.497Z","kind":"config_changed","task_id":null,"node_id":null,"caused_by":null,"decision":null,"by":null,"data":{"revision":1,"idle_swap_out_seconds":3,"default_vram_overcommit_percent":100}}',
   '{"seq":2,"at":"2026-11-22T04:16:42.533Z","kind":"task_submitted","task_id":"449df497-7328-4e7c-9c2e-911663d31926","node_id":null,"caused_by":null,"decision":null,"by":null,"data":{"seq":1,"gpus":1,"vram_mib":16384,"mode":"shared","noswap":0,"priority":2}}',

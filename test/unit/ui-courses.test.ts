@@ -1,4 +1,7 @@
-/** Curves before and after in the planner: means over intervals, bands over seeds, which sides are held against each other, where names of points stand. */
+/**
+ * Curves before and after in the planner: means over intervals, bands over seeds, which sides are held
+ * against each other, where names of points stand.
+ */
 import { describe, expect, it, test } from 'vitest'
 import { labelPlaces } from '../../ui/charts/label-places.ts'
 import { csvOf } from '../../ui/format/csv.ts'

@@ -1,4 +1,7 @@
-/** A form over a scenario's text: what it changes is changed alone, and every result is a scenario that the controller reads. */
+/**
+ * A form over a scenario's text: what it changes is changed alone, and every result is a scenario that the
+ * controller reads.
+ */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'

@@ -1,4 +1,7 @@
-/** What the pages of the simulator compute: times, lines, figures beside each other, and what somebody may do in a session. */
+/**
+ * What the pages of the simulator compute: times, lines, figures beside each other, and what somebody may do
+ * in a session.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

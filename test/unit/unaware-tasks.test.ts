@@ -1,4 +1,7 @@
-/** Tasks that stand still while they are swapped out, where nothing tells that work has come for them: a probe brings them back. */
+/**
+ * Tasks that stand still while they are swapped out, where nothing tells that work has come for them: a probe
+ * brings them back.
+ */
 import { describe, expect, it } from 'vitest'
 import type { Event } from '../../controller/domain/event.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'

@@ -1,4 +1,7 @@
-/** Answers that were asked for before the page's own script was there (early.ts). Whoever asks for the same first gets them. */
+/**
+ * Answers that were asked for before the page's own script was there (early.ts). Whoever asks for the same
+ * first gets them.
+ */
 
 export interface Ahead {
   /** On the clock of `performance.now()`. */

@@ -1,4 +1,7 @@
-/** Requests to the controller: JSON in and out, errors with their fields, and the tag that keeps two people from overwriting each other. */
+/**
+ * Requests to the controller: JSON in and out, errors with their fields, and the tag that keeps two people
+ * from overwriting each other.
+ */
 import type { Problem } from '../../controller/api/schema/problem.ts'
 import { storedToken } from '../state/token.ts'
 import { takeAhead } from './ahead.ts'

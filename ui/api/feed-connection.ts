@@ -1,4 +1,7 @@
-/** One stream of events and summaries, taken up again where it broke. Runs in the shared worker, so that any number of tabs take one connection. */
+/**
+ * One stream of events and summaries, taken up again where it broke. Runs in the shared worker, so that any
+ * number of tabs take one connection.
+ */
 import type { EventBody } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import type { FromFeed } from './feed-messages.ts'

@@ -1,11 +1,13 @@
 /**
- * The shared worker: one connection for all tabs of a browser. Over HTTP/1.1 a browser has six to a host, and a seventh tab with a stream of
- * its own would load nothing more.
+ * The shared worker: one connection for all tabs of a browser. Over HTTP/1.1 a browser has six to a host, and
+ * a seventh tab with a stream of its own would load nothing more.
  */
 import { FeedConnection } from './feed-connection.ts'
 import type { FromFeed, ToFeed } from './feed-messages.ts'
 
-/** A tab that was closed says nothing; one that lives says so every minute at least, also in the background. */
+/**
+ * A tab that was closed says nothing; one that lives says so every minute at least, also in the background.
+ */
 const GONE_AFTER_MS = 150_000
 const LOOK_EVERY_MS = 30_000
 

@@ -1,6 +1,7 @@
 /**
- * What happens, as it happens, for one page: from the shared worker; where there is none, by asking every five seconds. Freshness comes from
- * here too: when something was last heard, and whether the connection stands.
+ * What happens, as it happens, for one page: from the shared worker; where there is none, by asking every
+ * five seconds. Freshness comes from here too: when something was last heard, and whether the connection
+ * stands.
  */
 import { createSignal, onCleanup, type Accessor } from 'solid-js'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'

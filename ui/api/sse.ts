@@ -5,7 +5,10 @@ export interface StreamEvent {
   readonly data: string
 }
 
-/** Ends with the body. `onId` hears each id, also where no event came with it. `onBytes` hears that the connection lives. */
+/**
+ * Ends with the body. `onId` hears each id, also where no event came with it. `onBytes` hears that the
+ * connection lives.
+ */
 export async function readEvents(
   body: ReadableStream<Uint8Array>,
   onEvent: (event: StreamEvent) => void,

@@ -1,4 +1,7 @@
-/** Which cluster the pages speak of: the live one, or that of a simulation session, with the same interface under another address. */
+/**
+ * Which cluster the pages speak of: the live one, or that of a simulation session, with the same interface
+ * under another address.
+ */
 import { createContext, useContext } from 'solid-js'
 import { LIVE_API } from './live-api.ts'
 
@@ -8,7 +11,10 @@ export interface World {
   /** Where the pages begin: empty, or `/simulator/<id>`. */
   readonly pathBase: string
   readonly mode: 'live' | 'sim'
-  /** Who has opened the session, and has at least the role operator in it; null for the live cluster, and where nobody has a name. */
+  /**
+   * Who has opened the session, and has at least the role operator in it; null for the live cluster, and
+   * where nobody has a name.
+   */
   readonly owner: string | null
 }
 

@@ -1,4 +1,7 @@
-/** Who was on which GPU in several runs, one below the other on one time axis: an instant that is pointed at in one is pointed at in all. */
+/**
+ * Who was on which GPU in several runs, one below the other on one time axis: an instant that is pointed at
+ * in one is pointed at in all.
+ */
 import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
 import { clockWords, seconds } from '../format/figures.ts'

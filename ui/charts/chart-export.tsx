@@ -1,4 +1,7 @@
-/** The figures of a chart as a table, and chart and figures as files. Nothing of it is made before somebody opens it. */
+/**
+ * The figures of a chart as a table, and chart and figures as files. Nothing of it is made before somebody
+ * opens it.
+ */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { CsvCell } from '../format/csv.ts'
 import { saveCsv } from './save.ts'

@@ -1,6 +1,7 @@
 /**
- * Figures over something that is not time: curves with bands, or points with their names. Made once for its data; a group that arrow keys
- * move through, a line that says what stands there, and a table of the same figures.
+ * Figures over something that is not time: curves with bands, or points with their names. Made once for its
+ * data; a group that arrow keys move through, a line that says what stands there, and a table of the same
+ * figures.
  */
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'

@@ -1,6 +1,7 @@
 /**
- * Bars over time in rows, on a canvas with labels of the document. A bar is chosen with pointer or arrow keys, and Enter or a click opens what is
- * behind it. A line says what is chosen, and a table has the same bars.
+ * Bars over time in rows, on a canvas with labels of the document. A bar is chosen with pointer or arrow
+ * keys, and Enter or a click opens what is behind it. A line says what is chosen, and a table has the same
+ * bars.
  */
 import { createEffect, createMemo, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { clockTime, seconds } from '../format/figures.ts'

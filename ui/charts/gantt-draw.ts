@@ -1,4 +1,7 @@
-/** Draws the bars of a Gantt chart: by kind, so that a colour is set once; patterns only where a bar is wide enough to show one. */
+/**
+ * Draws the bars of a Gantt chart: by kind, so that a colour is set once; patterns only where a bar is wide
+ * enough to show one.
+ */
 import type { BarKind, GanttBar, GanttLayout } from './gantt-layout.ts'
 
 /** Each kind has a colour and a pattern, so that nobody needs to tell colours apart. */

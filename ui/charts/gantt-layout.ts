@@ -1,4 +1,7 @@
-/** Where the bars of a Gantt chart stand: a row for each GPU, in it a lane for each that is there at the same time. Pure. */
+/**
+ * Where the bars of a Gantt chart stand: a row for each GPU, in it a lane for each that is there at the same
+ * time. Pure.
+ */
 
 /** `unknown`: placed, and nothing is kept that says where its bytes were. */
 export const BAR_KINDS = ['active', 'idle', 'moving', 'out', 'unknown'] as const

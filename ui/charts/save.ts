@@ -25,7 +25,10 @@ export interface PictureKey {
 const FONT_PX = 13
 const PAD_PX = 12
 
-/** With its name and what its colours mean above it, on the ground of the page: by itself the canvas is clear and says neither. */
+/**
+ * With its name and what its colours mean above it, on the ground of the page: by itself the canvas is clear
+ * and says neither.
+ */
 export function savePicture(name: string, canvas: HTMLCanvasElement, keys: readonly PictureKey[]): void {
   const picture = document.createElement('canvas')
   const ctx = picture.getContext('2d')

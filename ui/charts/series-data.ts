@@ -3,7 +3,9 @@ import type { SeriesBody } from '../../controller/api/schema/series.ts'
 
 export type Column = readonly (number | null)[]
 
-/** x, then one column a name of that scope, in the order asked for; a series that is not there is all gaps. */
+/**
+ * x, then one column a name of that scope, in the order asked for; a series that is not there is all gaps.
+ */
 export function columnsFor(
   body: SeriesBody | undefined,
   names: readonly string[],

@@ -1,6 +1,7 @@
 /**
- * uPlot in a component. Made once; new data never undoes a zoom; what it draws stays outside of reactive proxies. It has a name, a group that
- * arrow keys move through, a line that says what stands there, and a table of the same figures.
+ * uPlot in a component. Made once; new data never undoes a zoom; what it draws stays outside of reactive
+ * proxies. It has a name, a group that arrow keys move through, a line that says what stands there, and a
+ * table of the same figures.
  */
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'

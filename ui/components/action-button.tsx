@@ -1,4 +1,7 @@
-/** A button that says why it cannot be pressed. It can still be reached with the keyboard, so that whoever comes there hears the reason. */
+/**
+ * A button that says why it cannot be pressed. It can still be reached with the keyboard, so that whoever
+ * comes there hears the reason.
+ */
 import { createUniqueId, Show, type JSX } from 'solid-js'
 
 export interface ActionButtonProps {

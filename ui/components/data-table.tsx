@@ -1,6 +1,7 @@
 /**
- * A table of what the server has sorted, filtered and cut into pages. A row is made once for its id and only its cells change, so focus stays;
- * while pointer or focus is in the table no row moves, and a button says how many updates wait.
+ * A table of what the server has sorted, filtered and cut into pages. A row is made once for its id and only
+ * its cells change, so focus stays; while pointer or focus is in the table no row moves, and a button says
+ * how many updates wait.
  */
 import { createMemo, createSignal, For, Show, type Accessor, type JSX } from 'solid-js'
 import styles from './data-table.module.css'
@@ -22,7 +23,10 @@ export interface DataTableProps<R> {
   readonly columns: readonly Column<R>[]
   readonly rows: readonly R[]
   readonly idOf: (row: R) => string
-  /** What was asked for (filters, order, page), and comes with the rows: when it changes, the rows are others and are shown at once. */
+  /**
+   * What was asked for (filters, order, page), and comes with the rows: when it changes, the rows are others
+   * and are shown at once.
+   */
   readonly of?: string
 }
 

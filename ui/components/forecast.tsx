@@ -1,4 +1,7 @@
-/** What the simulation of the live state foretells of a change: in one sentence, then before and after with the band of the difference. */
+/**
+ * What the simulation of the live state foretells of a change: in one sentence, then before and after with
+ * the band of the difference.
+ */
 import { For, Show, type JSX } from 'solid-js'
 import type { ChangeForecastBody } from '../../controller/api/schema/twin.ts'
 import { CurveChart } from '../charts/curve-chart.tsx'

@@ -1,4 +1,7 @@
-/** What a change would do, as a dry run answers it: figures before and after, who is over, who would fit; and the forecast, or why there is none. */
+/**
+ * What a change would do, as a dry run answers it: figures before and after, who is over, who would fit; and
+ * the forecast, or why there is none.
+ */
 import { For, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../controller/api/schema/impact.ts'
 import { mib, whole } from '../format/figures.ts'

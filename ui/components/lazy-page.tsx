@@ -1,6 +1,7 @@
 /**
- * A page whose script is fetched when it is first needed. A script that could not be fetched is asked for again, by itself and on demand: the
- * router's own way holds every navigation until it has come, and remembers a failure until the browser loads everything again.
+ * A page whose script is fetched when it is first needed. A script that could not be fetched is asked for
+ * again, by itself and on demand: the router's own way holds every navigation until it has come, and
+ * remembers a failure until the browser loads everything again.
  */
 import { useLocation } from '@solidjs/router'
 import {

@@ -1,4 +1,7 @@
-/** Pages of a list that only knows what comes next: the way back is what was gone, and the first page is always there. */
+/**
+ * Pages of a list that only knows what comes next: the way back is what was gone, and the first page is
+ * always there.
+ */
 import { createSignal, Show, type JSX } from 'solid-js'
 
 export interface PagerProps {

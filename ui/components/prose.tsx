@@ -1,4 +1,7 @@
-/** Sentences of the server: what stands between backticks is shown as code. Everything is text, so markup in it stays text. */
+/**
+ * Sentences of the server: what stands between backticks is shown as code. Everything is text, so markup in
+ * it stays text.
+ */
 import { For, type JSX } from 'solid-js'
 import { proseParts } from '../format/prose-parts.ts'
 

@@ -1,4 +1,7 @@
-/** The states of what is asked for: loading, there, empty, and failed, where what was there stays with its age. */
+/**
+ * The states of what is asked for: loading, there, empty, and failed, where what was there stays with its
+ * age.
+ */
 import { Show, type JSX } from 'solid-js'
 import { seconds } from '../format/figures.ts'
 import { now } from '../state/now.ts'

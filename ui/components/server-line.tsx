@@ -1,4 +1,7 @@
-/** The line that puts a GPU server into this cluster, to be copied. The clipboard's own interface is there in secure contexts only, which this page seldom is. */
+/**
+ * The line that puts a GPU server into this cluster, to be copied. The clipboard's own interface is there in
+ * secure contexts only, which this page seldom is.
+ */
 import { createSignal, Show, type JSX } from 'solid-js'
 import { brokerFor } from '../format/broker.ts'
 import { useCluster } from '../state/cluster.tsx'

@@ -1,4 +1,7 @@
-/** What stands around every page: navigation on the left, never reordered; on top what this is, how fresh it is, and help. */
+/**
+ * What stands around every page: navigation on the left, never reordered; on top what this is, how fresh it
+ * is, and help.
+ */
 import { A, useMatch, useNavigate } from '@solidjs/router'
 import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { usePath, useWorld } from '../api/world.ts'
@@ -211,7 +214,10 @@ function Freshness(props: { readonly isReplay: boolean }): JSX.Element {
   )
 }
 
-/** `g t` opens Tasks, and so on; `/` goes to the search field on top; `?` opens the help, which lists the keys. */
+/**
+ * `g t` opens Tasks, and so on; `/` goes to the search field on top; `?` opens the help, which lists the
+ * keys.
+ */
 function useKeys(places: () => readonly Place[]): void {
   const navigate = useNavigate()
   const path = usePath()

@@ -1,4 +1,7 @@
-/** Views of one list, each with its own address. Plain links, which the router takes over: `A` compares paths and knows no query. */
+/**
+ * Views of one list, each with its own address. Plain links, which the router takes over: `A` compares paths
+ * and knows no query.
+ */
 import { For, Show, type JSX } from 'solid-js'
 import { whole } from '../format/figures.ts'
 import styles from './tab-links.module.css'

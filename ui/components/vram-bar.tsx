@@ -1,4 +1,7 @@
-/** Used and allocated VRAM as bars, physical and schedulable as lines. Four figures with four names, which its text says too. */
+/**
+ * Used and allocated VRAM as bars, physical and schedulable as lines. Four figures with four names, which its
+ * text says too.
+ */
 import type { JSX } from 'solid-js'
 import type { Vram } from '../../controller/api/schema/node.ts'
 import { mib } from '../format/figures.ts'

@@ -8,7 +8,10 @@ export interface BrokerAddress {
   readonly isKnown: boolean
 }
 
-/** An address that only the controller's own host can reach is told with the name by which this page was reached. @param urls as the controller has them */
+/**
+ * An address that only the controller's own host can reach is told with the name by which this page was
+ * reached. @param urls as the controller has them
+ */
 export function brokerFor(urls: readonly string[], hostname: string): BrokerAddress {
   const [first] = urls
   if (first === undefined) return { url: `nats://${hostname}:${DEFAULT_PORT}`, isKnown: false }

@@ -69,7 +69,9 @@ const LEFT_OUT: ReadonlySet<string> = new Set(['seq', 'generation', 'decision', 
 const MAX_FACTS = 8
 const MAX_CHARACTERS = 60
 
-/** `GPU 0, 2, 9 879 MiB, after others have left`; ids by their names. What has no words yet is shown as it is. */
+/**
+ * `GPU 0, 2, 9 879 MiB, after others have left`; ids by their names. What has no words yet is shown as it is.
+ */
 export function factWords(data: EventBody['data'], names: Names = {}): string {
   const facts = Object.entries(data)
     .filter(([name, value]) => value !== null && !LEFT_OUT.has(name))

@@ -1,4 +1,7 @@
-/** Figures as people read them. Unknown is a dash, never 0; 0 is 0. All of it is text, the same in every time zone but for `clockTime`. */
+/**
+ * Figures as people read them. Unknown is a dash, never 0; 0 is 0. All of it is text, the same in every time
+ * zone but for `clockTime`.
+ */
 
 export const UNKNOWN = '—'
 

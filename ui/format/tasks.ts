@@ -29,7 +29,10 @@ export function usedMib({ placement, residency }: Pick<TaskBody, 'placement' | '
   return residency === 'none' || residency === 'swapped_out' ? 0 : placement.demand_mib
 }
 
-/** How long it has not used the GPU: 0 while it wants it. Not known while it is swapped out where nothing can say that it wants the GPU. */
+/**
+ * How long it has not used the GPU: 0 while it wants it. Not known while it is swapped out where nothing can
+ * say that it wants the GPU.
+ */
 export function idleWords(
   { placement, residency }: Pick<TaskBody, 'placement' | 'residency'>,
   now: number,

@@ -1,6 +1,6 @@
 /**
- * A scenario as text and as a form, in step: the form changes single values of the text and leaves the rest as it is written. The controller reads it as
- * it is typed, and says at which line what is wrong.
+ * A scenario as text and as a form, in step: the form changes single values of the text and leaves the rest
+ * as it is written. The controller reads it as it is typed, and says at which line what is wrong.
  */
 import { createEffect, createSignal, createUniqueId, For, on, onCleanup, Show, type JSX } from 'solid-js'
 import type { ValidationBody } from '../../controller/api/schema/scenario.ts'

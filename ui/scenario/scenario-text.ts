@@ -1,6 +1,7 @@
 /**
- * Changes of a scenario's text by a form: one value, one entry of a list at a time. Everything else of the text stays as it is written, comments and layout
- * too, because only the characters of that value are replaced. Pure.
+ * Changes of a scenario's text by a form: one value, one entry of a list at a time. Everything else of the
+ * text stays as it is written, comments and layout too, because only the characters of that value are
+ * replaced. Pure.
  */
 import {
   isAlias,
@@ -69,7 +70,10 @@ export function withValue(scenario: ScenarioText, path: Path, value: string): st
   return withPair(scenario, path, value)
 }
 
-/** The text with one more entry at the end of that list, or with the list. @param entry in flow style, as JSON has it */
+/**
+ * The text with one more entry at the end of that list, or with the list. @param entry in flow style, as JSON
+ * has it
+ */
 export function withEntry(scenario: ScenarioText, path: Path, entry: string): string | null {
   const list: unknown = scenario.document.getIn(path, true)
   if (list === undefined || (isScalar(list) && list.value === null)) return withPair(scenario, path, [entry])

@@ -1,4 +1,7 @@
-/** A scenario's text without one of its values: only the characters of that value go, and of records that hold nothing else. Pure. */
+/**
+ * A scenario's text without one of its values: only the characters of that value go, and of records that hold
+ * nothing else. Pure.
+ */
 import { isMap, isScalar, type Pair, type ParsedNode, type YAMLMap } from 'yaml'
 import {
   endOfLine,

@@ -1,4 +1,7 @@
-/** Which answers an event makes old. At most twice a second, so that a storm of events is not a storm of requests. */
+/**
+ * Which answers an event makes old. At most twice a second, so that a storm of events is not a storm of
+ * requests.
+ */
 import type { Query, QueryClient } from '@tanstack/solid-query'
 import { onCleanup } from 'solid-js'
 import type { EventBody } from '../../controller/api/schema/event.ts'
@@ -18,7 +21,8 @@ export function refreshFrom(feed: EventTeller, queries: QueryClient): void {
   const flush = (): void => {
     timer = undefined
     for (const query of old) {
-      // What is asked for right now is asked for once more when it is there: asked anew each time, a slow answer would never arrive.
+      // What is asked for right now is asked for once more when it is there: asked anew each time, a slow
+      // answer would never arrive.
       if (query.state.fetchStatus === 'fetching' && query.state.data !== undefined) continue
       old.delete(query)
       void queries.invalidateQueries({ queryKey: query.queryKey, exact: true })

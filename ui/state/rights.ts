@@ -5,7 +5,10 @@ import type { World } from '../api/world.ts'
 export type Role = 'viewer' | 'submitter' | 'operator' | 'admin'
 const RANK: readonly Role[] = ['viewer', 'submitter', 'operator', 'admin']
 
-/** null: he may; else why not. In a session of his own a submitter has the role operator; those of others he only looks at (docs/simulations.md). */
+/**
+ * null: he may; else why not. In a session of his own a submitter has the role operator; those of others he
+ * only looks at (docs/simulations.md).
+ */
 export function whyNot(
   who: SessionBody | null,
   least: Role,

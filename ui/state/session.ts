@@ -1,4 +1,7 @@
-/** Who sits before the page, and what he may do. Always asked of the live controller: a simulation has no tokens of its own. */
+/**
+ * Who sits before the page, and what he may do. Always asked of the live controller: a simulation has no
+ * tokens of its own.
+ */
 import { createSignal, type Accessor } from 'solid-js'
 import type { SessionBody } from '../../controller/api/schema/sign-in.ts'
 import { ApiClient } from '../api/client.ts'

@@ -1,4 +1,7 @@
-/** The token of whoever signed in with one: kept in this browser until he signs out. A session of a provider is a cookie, which no script sees. */
+/**
+ * The token of whoever signed in with one: kept in this browser until he signs out. A session of a provider
+ * is a cookie, which no script sees.
+ */
 const KEY = 'headroom-token'
 
 export function storedToken(): string | null {

@@ -1,4 +1,7 @@
-/** Content on the broker, by its hash: compressed, in chunks that fit into a message. Sizes that a reference states are bounds, not promises. */
+/**
+ * Content on the broker, by its hash: compressed, in chunks that fit into a message. Sizes that a reference
+ * states are bounds, not promises.
+ */
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { sha256 } from '../run-store.ts'
 import { CHUNK_BYTES, type BlobRef } from './blob-ref.ts'
@@ -27,7 +30,10 @@ export async function putBlob(
   return { sha256: hash, bytes: content.length, chunks }
 }
 
-/** Throws when it is not there, larger than it says, or not what it should be. The reference was checked (sweep-messages.ts). */
+/**
+ * Throws when it is not there, larger than it says, or not what it should be. The reference was checked
+ * (sweep-messages.ts).
+ */
 export async function getBlob(
   stream: JetStream,
   sweep: string,

@@ -1,4 +1,7 @@
-/** A message in the work queue that is no job leaves it for a bounded stream, where an operator can look at it. */
+/**
+ * A message in the work queue that is no job leaves it for a bounded stream, where an operator can look at
+ * it.
+ */
 import type { Delivery, JetStream } from './jetstream.ts'
 import { DEAD_SUBJECT } from './sweep-subjects.ts'
 

@@ -1,13 +1,17 @@
 /**
- * The few words of JetStream that a sweep over machines needs, said as its wire protocol has them: JSON requests to `$JS.API.…`, acknowledgements to
- * the reply subject of a message. docs.nats.io, "JetStream wire API reference"; docs/decisions/0049.
+ * The few words of JetStream that a sweep over machines needs, said as its wire protocol has them: JSON
+ * requests to `$JS.API.…`, acknowledgements to the reply subject of a message. docs.nats.io, "JetStream wire
+ * API reference"; docs/decisions/0049.
  */
 import { headers, NoRespondersError } from '@nats-io/transport-node'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
 
 const API = '$JS.API'
 const ANSWER_WITHIN_MS = 10_000
-/** After the end of its wait a request for a message is answered at once; a broker that went away meanwhile never answers it. */
+/**
+ * After the end of its wait a request for a message is answered at once; a broker that went away meanwhile
+ * never answers it.
+ */
 const LATE_MS = 1_500
 const NS_PER_MS = 1_000_000
 const STREAM_NAME_EXISTS = 10058
@@ -148,7 +152,8 @@ export class JetStream {
     const wanted = JSON.stringify({ batch: 1, expires: waitMs * NS_PER_MS })
     const message = await this.#connection.request(`${API}.CONSUMER.MSG.NEXT.${stream}.${consumer}`, wanted, {
       timeout: waitMs + LATE_MS,
-      // What comes bears the subject of the stream, by which the shared inbox of a connection would not know whose answer it is.
+      // What comes bears the subject of the stream, by which the shared inbox of a connection would not know
+      // whose answer it is.
       noMux: true,
     })
     const status = statusOf(message)
@@ -214,7 +219,10 @@ function statusOf({ headers: head }: Msg): number {
   return head?.code ?? 0
 }
 
-/** `$JS.ACK.<stream>.<consumer>.<deliveries>.…`; with a domain and an account two tokens stand before the stream. */
+/**
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.…`; with a domain and an account two tokens stand before the
+ * stream.
+ */
 function deliveriesIn(reply: string): number {
   const tokens = reply.split('.')
   return Number(tokens[tokens.length > 9 ? 6 : 4])

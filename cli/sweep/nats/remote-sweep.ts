@@ -1,7 +1,8 @@
 /**
- * A sweep whose runs are made by workers on any machines: `headroom sim sweep --workers URL`. Puts the runs into the work queue and takes what comes of
- * them. Workers, and this command, may die at any time: a run whose worker falls silent is given to another, and what is done stays on the broker
- * until a command with the same sweep has taken it.
+ * A sweep whose runs are made by workers on any machines: `headroom sim sweep --workers URL`. Puts the runs
+ * into the work queue and takes what comes of them. Workers, and this command, may die at any time: a run
+ * whose worker falls silent is given to another, and what is done stays on the broker until a command with
+ * the same sweep has taken it.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -71,7 +72,9 @@ export async function runRemotely(sweep: RemoteSweep): Promise<void> {
   }
 }
 
-/** The same sweep of the same build has the same id, so that a command that was stopped finds what is done. */
+/**
+ * The same sweep of the same build has the same id, so that a command that was stopped finds what is done.
+ */
 function idOf({ plan, store, build }: RemoteSweep): string {
   const points = plan.points.map(({ settings, input }) => [settings, input.identity])
   return sha256(JSON.stringify([FORMAT, build, points, store === null ? null : store.hasJournal])).slice(

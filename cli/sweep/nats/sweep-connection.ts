@@ -1,4 +1,7 @@
-/** A connection for a sweep over machines: where to is said by an option, who we are by the environment. It comes back by itself. */
+/**
+ * A connection for a sweep over machines: where to is said by an option, who we are by the environment. It
+ * comes back by itself.
+ */
 import { connect } from '@nats-io/transport-node'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { loginOptions } from '../../../controller/adapters/nats/login.ts'
@@ -9,7 +12,10 @@ import { natsSettingsAt } from '../../environment/nats-settings.ts'
 const CONNECT_WITHIN_MS = 5_000
 const AGAIN_AFTER_MS = 250
 
-/** Throws UsageError without an address, CommandFailure when no broker answers there. @param option that may name the address */
+/**
+ * Throws UsageError without an address, CommandFailure when no broker answers there. @param option that may
+ * name the address
+ */
 export async function connectForSweep(
   option: string,
   url: string | undefined,

@@ -1,6 +1,7 @@
 /**
- * What a worker and the command that starts a sweep send to each other, and the check of what arrives. The sender is not trusted: names, suffixes
- * and sizes are held against a list of what is allowed, and what does not fit is a refusal in one line. No path is built from any of it.
+ * What a worker and the command that starts a sweep send to each other, and the check of what arrives. The
+ * sender is not trusted: names, suffixes and sizes are held against a list of what is allowed, and what does
+ * not fit is a refusal in one line. No path is built from any of it.
  */
 import type { RunResult } from '../../../simulator/report/result.ts'
 import type { RunIdentity } from '../../../simulator/run.ts'

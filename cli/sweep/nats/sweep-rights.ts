@@ -1,6 +1,7 @@
 /**
- * What those who make sweeps over machines may do at the broker. A worker takes jobs, reads what they need, and writes results: it can start no
- * sweep, replace no scenario or trace, make or change no stream, and read no results of others.
+ * What those who make sweeps over machines may do at the broker. A worker takes jobs, reads what they need,
+ * and writes results: it can start no sweep, replace no scenario or trace, make or change no stream, and read
+ * no results of others.
  */
 import type { BrokerRights } from '../../../protocol/broker-rights.ts'
 import { DATA, DEAD, DEAD_SUBJECT, JOBS, WORKERS } from './sweep-subjects.ts'

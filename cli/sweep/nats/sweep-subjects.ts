@@ -1,6 +1,7 @@
 /**
- * Where a sweep is on a broker. Three streams: jobs, a work queue from which each is given to one worker at a time; data, which holds by the id of
- * the sweep what the jobs need (scenarios and traces, by content hash, in chunks) and their results; and a bounded one of messages that were no jobs.
+ * Where a sweep is on a broker. Three streams: jobs, a work queue from which each is given to one worker at a
+ * time; data, which holds by the id of the sweep what the jobs need (scenarios and traces, by content hash,
+ * in chunks) and their results; and a bounded one of messages that were no jobs.
  */
 import type { JetStream } from './jetstream.ts'
 
@@ -29,7 +30,10 @@ export const resultSubject = (sweep: string, run: string): string =>
 export const resultsOf = (sweep: string): string => `headroom.sweep.data.${sweep}.result.*`
 export const dataOf = (sweep: string): string => `headroom.sweep.data.${sweep}.>`
 
-/** Makes streams and the queue where they are not there yet. Who starts a sweep does so; a worker has no right to. */
+/**
+ * Makes streams and the queue where they are not there yet. Who starts a sweep does so; a worker has no right
+ * to.
+ */
 export async function prepareBroker(stream: JetStream, silentMs: number): Promise<void> {
   await stream.ensureStream({
     name: JOBS,

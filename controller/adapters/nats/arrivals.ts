@@ -1,4 +1,6 @@
-/** Messages between socket and handler: handled in order, for so long at a time, and no more waiting than may. */
+/**
+ * Messages between socket and handler: handled in order, for so long at a time, and no more waiting than may.
+ */
 import type { NatsLimits } from './limits.ts'
 
 export interface Arrival {

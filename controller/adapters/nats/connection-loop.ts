@@ -1,10 +1,15 @@
-/** One connection at a time, made again for ever: who waits for it is told when it stands and when it is lost. */
+/**
+ * One connection at a time, made again for ever: who waits for it is told when it stands and when it is lost.
+ */
 import { AuthorizationError } from '@nats-io/transport-node'
 import type { ConnectionOptions, NatsConnectionImpl } from '@nats-io/transport-node'
 import type { DurationMs } from '../../../protocol/units.ts'
 import { dial } from './transport.ts'
 
-/** Between two attempts: the base, and at random up to as much again, so that a fleet does not come back in one instant. */
+/**
+ * Between two attempts: the base, and at random up to as much again, so that a fleet does not come back in
+ * one instant.
+ */
 const RETRY_BASE_MS: DurationMs = 250
 const RETRY_JITTER_MS: DurationMs = 250
 /** A broker that does not take our word is asked ever more rarely, at last so often. */

@@ -1,18 +1,27 @@
-/** What a bus over NATS holds at most, and what it counts. Past a limit work is refused at its source, which tries again later. */
+/**
+ * What a bus over NATS holds at most, and what it counts. Past a limit work is refused at its source, which
+ * tries again later.
+ */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { MalformedReason } from '../../../protocol/codec.ts'
 
 export interface NatsLimits {
   /** Requests without an outcome. */
   readonly maxOutstandingRequests: number
-  /** Bytes that the connection has not taken yet: more, and requests fail as `unsendable`, publications and replies are dropped. */
+  /**
+   * Bytes that the connection has not taken yet: more, and requests fail as `unsendable`, publications and
+   * replies are dropped.
+   */
   readonly maxUnsentBytes: number
   /** Messages that came in and wait for their handler: more, and those that follow are dropped. */
   readonly maxWaitingMessages: number
   readonly maxWaitingBytes: number
   /** Handlers run for so long, then sockets and timers have their turn. */
   readonly turnMs: DurationMs
-  /** The broker is asked whether it is there so often, and counts as gone when two are not answered before the third is due. */
+  /**
+   * The broker is asked whether it is there so often, and counts as gone when two are not answered before the
+   * third is due.
+   */
   readonly pingEveryMs: DurationMs
 }
 
@@ -42,7 +51,10 @@ export interface BusCounts {
   lateAnswers: number
   /** Came in while too much waited already: this process is too slow for what it hears. */
   overrun: number
-  /** Publications and replies that were not sent: too large, no connection, too much unsent, or a reply whose request came over an earlier connection. */
+  /**
+   * Publications and replies that were not sent: too large, no connection, too much unsent, or a reply whose
+   * request came over an earlier connection.
+   */
   dropped: number
   /** Came in and was no message, by reason. */
   readonly malformed: Record<MalformedReason, number>

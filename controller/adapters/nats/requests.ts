@@ -1,4 +1,7 @@
-/** Requests under way: each has exactly one outcome. Deadlines are kept in slots of time, so that a request costs no timer. */
+/**
+ * Requests under way: each has exactly one outcome. Deadlines are kept in slots of time, so that a request
+ * costs no timer.
+ */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { RequestOutcome } from '../../ports/bus.ts'
 import { call } from './calm.ts'

@@ -1,4 +1,6 @@
-/** The socket under a connection, with the two ends that the library's own leaves open when a broker hangs. */
+/**
+ * The socket under a connection, with the two ends that the library's own leaves open when a broker hangs.
+ */
 import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node_transport.js'
 import { NatsConnectionImpl, setTransportFactory } from '@nats-io/transport-node'
 import type { ConnectionOptions } from '@nats-io/transport-node'

@@ -1,6 +1,6 @@
 /**
- * The checkpoint of a file of a recording lies beside it: a header like that file's, and one block with one entry. It is whole or not there: written
- * under another name, brought to the disk, then renamed.
+ * The checkpoint of a file of a recording lies beside it: a header like that file's, and one block with one
+ * entry. It is whole or not there: written under another name, brought to the disk, then renamed.
  */
 import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
@@ -36,7 +36,10 @@ export async function writeCheckpoint(file: string, checkpoint: Checkpoint): Pro
   await syncFolder(dirname(path))
 }
 
-/** Null: there is none. @throws RecordingError for one of another file, and for a byte that is not as it was written. */
+/**
+ * Null: there is none. @throws RecordingError for one of another file, and for a byte that is not as it was
+ * written.
+ */
 export function readCheckpoint(file: string): Checkpoint | null {
   const path = checkpointName(file)
   if (path === file || !existsSync(path)) return null

@@ -1,6 +1,7 @@
 /**
- * A file of a recording: a header of one sector, then blocks, each a deflated list of entries (JSON, one a line). The hash of a block covers the
- * one before, across the files of one controller, so that a change, a gap or another order shows and says where (docs/recording.md).
+ * A file of a recording: a header of one sector, then blocks, each a deflated list of entries (JSON, one a
+ * line). The hash of a block covers the one before, across the files of one controller, so that a change, a
+ * gap or another order shows and says where (docs/recording.md).
  */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'

@@ -11,8 +11,8 @@ import { RecordingError } from './recording-fault.ts'
 export { newReadNotes, type ReadNotes } from './read-file.ts'
 
 /**
- * The entries of a recording, from its first controller start or checkpoint on: `path` is a folder of files, or one file and those after it of the same
- * run. An end that was never written whole is left out and noted.
+ * The entries of a recording, from its first controller start or checkpoint on: `path` is a folder of files,
+ * or one file and those after it of the same run. An end that was never written whole is left out and noted.
  * @throws RecordingError for a path without a recording, and at the first byte that is not as it was written.
  */
 export function* readRecording(path: string, notes: ReadNotes): Generator<RecordedEntry | Checkpoint> {

@@ -1,6 +1,7 @@
 /**
- * Writes a recording into a folder of files, the oldest of which make room for new ones. Entries become text at once; deflating, hashing and
- * writing happen some hundred milliseconds later and beside the controller. What cannot be written ends the recording, never the controller.
+ * Writes a recording into a folder of files, the oldest of which make room for new ones. Entries become text
+ * at once; deflating, hashing and writing happen some hundred milliseconds later and beside the controller.
+ * What cannot be written ends the recording, never the controller.
  */
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
@@ -37,11 +38,15 @@ export interface RecordingFilesOptions {
   /** Recording has ended: why, in one line. */
   readonly onStopped: (reason: string) => void
   /**
-   * Writes the checkpoint that `next` goes on from; `first`, before it in the same run and written to its end, is removed once that is durable. When
-   * the signal says so it may give up: both files stay. Left out: no checkpoint is written.
+   * Writes the checkpoint that `next` goes on from; `first`, before it in the same run and written to its
+   * end, is removed once that is durable. When the signal says so it may give up: both files stay. Left out:
+   * no checkpoint is written.
    */
   readonly fold?: (first: string, next: string, signal: AbortSignal) => Promise<void>
-  /** A file has made room without a checkpoint, and why: the rest of its run cannot be decided again. Told once for each run. */
+  /**
+   * A file has made room without a checkpoint, and why: the rest of its run cannot be decided again. Told
+   * once for each run.
+   */
   readonly onHeadless?: (reason: string) => void
   /** Free bytes on the disk of a folder; a test has its own. Default: what the file system says. */
   readonly freeBytes?: (dir: string) => Promise<number>
@@ -54,11 +59,16 @@ export interface RecordingFiles extends RecordingLog {
   readonly entries: number
   /** All there is goes to the disk; nothing is taken any more. */
   close(): Promise<void>
-  /** For the end of a process that cannot wait: what is not on its way to the disk is written in this call. */
+  /**
+   * For the end of a process that cannot wait: what is not on its way to the disk is written in this call.
+   */
   flushNow(): void
 }
 
-/** While checkpoints are being written so many files more than are kept may lie there; past it the oldest goes without one. */
+/**
+ * While checkpoints are being written so many files more than are kept may lie there; past it the oldest goes
+ * without one.
+ */
 const MAX_FILES_BEHIND = 4
 const FLUSH_AFTER_MS = 200
 const FLUSH_FROM_CHARS = 262_144
@@ -229,7 +239,10 @@ class Files implements RecordingFiles {
       .sort((a, b) => (a < b ? -1 : 1))
   }
 
-  /** The oldest files go; the one that comes first then has its checkpoint before. What cannot be removed stays for the next time. */
+  /**
+   * The oldest files go; the one that comes first then has its checkpoint before. What cannot be removed
+   * stays for the next time.
+   */
   async #tidy(): Promise<void> {
     const { dir, maxFiles } = this.#o
     try {
@@ -298,7 +311,9 @@ class Files implements RecordingFiles {
   }
 }
 
-/** The run of two files, of which the second follows the first; null: it does not, and needs nothing of it. */
+/**
+ * The run of two files, of which the second follows the first; null: it does not, and needs nothing of it.
+ */
 function runOf(first: string, next: string): string | null {
   const [a, b] = [headerOf(first), headerOf(next)]
   return a.run === b.run && b.part === a.part + 1 ? a.run : null

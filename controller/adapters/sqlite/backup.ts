@@ -1,6 +1,6 @@
 /**
- * A copy of the store as of one instant, in one file. It is made by a reader: the controller may run and write meanwhile, and does not
- * wait for it. Only a copy that was read back whole takes its name.
+ * A copy of the store as of one instant, in one file. It is made by a reader: the controller may run and
+ * write meanwhile, and does not wait for it. Only a copy that was read back whole takes its name.
  */
 import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

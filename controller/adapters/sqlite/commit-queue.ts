@@ -1,6 +1,6 @@
 /**
- * Group commit: while one transaction is on its way to the disk, the next fills. Batches become durable in the order in which they came;
- * after the first failure nothing is written any more (R10).
+ * Group commit: while one transaction is on its way to the disk, the next fills. Batches become durable in
+ * the order in which they came; after the first failure nothing is written any more (R10).
  */
 import { StoreFault } from '../../ports/store.ts'
 import type { BatchRows } from './rows.ts'
@@ -19,7 +19,10 @@ export interface CommitQueue {
   hasFailed(): boolean
   /** Batches that wait for the transaction under way to end. */
   depth(): number
-  /** What waits is still written; what comes later is rejected with this fault. Resolves when nothing is under way, never rejects. */
+  /**
+   * What waits is still written; what comes later is rejected with this fault. Resolves when nothing is under
+   * way, never rejects.
+   */
   end(fault: StoreFault): Promise<void>
 }
 
@@ -29,7 +32,9 @@ interface Waiting {
   reject(fault: StoreFault): void
 }
 
-/** @param write makes all rows durable as one transaction, or rejects with a StoreFault and writes nothing. */
+/**
+ * @param write makes all rows durable as one transaction, or rejects with a StoreFault and writes nothing.
+ */
 export function createCommitQueue(write: (batches: readonly BatchRows[]) => Promise<unknown>): CommitQueue {
   const waiting: Waiting[] = []
   let refusal: StoreFault | null = null

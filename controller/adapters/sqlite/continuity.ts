@@ -1,4 +1,6 @@
-/** Compares a store with its mark: does it hold everything that was ever acknowledged? (docs/decisions/0079) */
+/**
+ * Compares a store with its mark: does it hold everything that was ever acknowledged? (docs/decisions/0079)
+ */
 import type Database from 'better-sqlite3'
 import { EMPTY_CHAIN } from '../../ports/store.ts'
 import { markPath, type FoundMark } from './mark-file.ts'
@@ -140,7 +142,10 @@ function text(mark: FileMark): string {
   return `its mark ${markText(mark)}`
 }
 
-/** The store may be ahead of its mark by what was not acknowledged before a crash. An event that retention removed cannot be compared. */
+/**
+ * The store may be ahead of its mark by what was not acknowledged before a crash. An event that retention
+ * removed cannot be compared.
+ */
 function isInHistory(db: Database.Database, { eventSeq, chain }: FileMark, position: StorePosition): boolean {
   if (position.chain === null) return true
   if (eventSeq === position.eventSeq) return chain === position.chain

@@ -10,7 +10,10 @@ export interface DecisionRetention {
   readonly maxAgeMs: number
 }
 
-/** Besides as many as came in, a commit removes at most this many old ones: a lowered limit is reached step by step. */
+/**
+ * Besides as many as came in, a commit removes at most this many old ones: a lowered limit is reached step by
+ * step.
+ */
 const EXTRA_PRUNED = 1000
 
 /** `taskIds`: whom it is found by. */
@@ -90,7 +93,10 @@ export function readDecision(db: Database.Database, number: number): string | nu
   return row?.record ?? null
 }
 
-/** Each is served by an index: by task, else by node, else by kind, else by number; what else is asked for is looked at on the way. */
+/**
+ * Each is served by an index: by task, else by node, else by kind, else by number; what else is asked for is
+ * looked at on the way.
+ */
 export function readDecisions(db: Database.Database, query: DecisionQuery): string[] {
   const { sql, values } = decisionsSql(query)
   return db

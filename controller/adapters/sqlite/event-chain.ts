@@ -1,6 +1,6 @@
 /**
- * The chain of events: the hash of each covers the one before, so that a change, a gap or another order shows (docs/events.md). The form is
- * fixed: rows were written with it.
+ * The chain of events: the hash of each covers the one before, so that a change, a gap or another order shows
+ * (docs/events.md). The form is fixed: rows were written with it.
  */
 import { hash } from 'node:crypto'
 import type { EventRow } from './rows.ts'
@@ -8,10 +8,16 @@ import type { EventRow } from './rows.ts'
 /** What the first event of all hangs on. */
 export const GENESIS_HASH = '0'.repeat(64)
 
-/** Besides its text an event takes so many bytes of the file, about: row, hash, indexes (135 measured in a fresh file). */
+/**
+ * Besides its text an event takes so many bytes of the file, about: row, hash, indexes (135 measured in a
+ * fresh file).
+ */
 const EVENT_OVERHEAD_BYTES = 160
 
-/** What is hashed of an event, and the order of its fields: an array in JSON, `data` as the text that is stored. */
+/**
+ * What is hashed of an event, and the order of its fields: an array in JSON, `data` as the text that is
+ * stored.
+ */
 export function canonicalEvent(row: EventRow): string {
   return JSON.stringify(row)
 }

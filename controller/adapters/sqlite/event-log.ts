@@ -1,4 +1,7 @@
-/** Appends events to their chain and removes the oldest, all within the writer's transaction, so that file and chain agree at every moment. */
+/**
+ * Appends events to their chain and removes the oldest, all within the writer's transaction, so that file and
+ * chain agree at every moment.
+ */
 import type Database from 'better-sqlite3'
 import { canonicalEvent, eventBytes, nextHash } from './event-chain.ts'
 import type { AgeAllowance } from './retention-clock.ts'
@@ -12,7 +15,10 @@ export interface EventRetention {
   readonly maxAgeMs: number | null
 }
 
-/** Besides as many events as came in, a commit removes at most this many old ones: a lowered limit is reached step by step. */
+/**
+ * Besides as many events as came in, a commit removes at most this many old ones: a lowered limit is reached
+ * step by step.
+ */
 const EXTRA_PRUNED_EVENTS = 1000
 
 /** Both ends of the chain; hashes in hex. */
@@ -25,7 +31,9 @@ export interface ChainEnds {
 }
 
 export interface EventLog {
-  /** Within a transaction. The ends that it returns are for the next call, once the transaction is through. */
+  /**
+   * Within a transaction. The ends that it returns are for the next call, once the transaction is through.
+   */
   write(ends: ChainEnds, rows: readonly EventRow[], byAge: AgeAllowance): WrittenEvents
 }
 

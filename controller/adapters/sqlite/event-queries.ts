@@ -1,11 +1,17 @@
-/** The reads of events, each served by an index (test/integration/sqlite-queries.test.ts looks at SQLite's plans). */
+/**
+ * The reads of events, each served by an index (test/integration/sqlite-queries.test.ts looks at SQLite's
+ * plans).
+ */
 import type { Kysely } from 'kysely'
 import type { EventKind } from '../../domain/event.ts'
 import type { EventQuery, EventRange } from '../../ports/store.ts'
 import type { EventRow } from './rows.ts'
 import type { Schema } from './schema.ts'
 
-/** Kinds are looked up one by one, each in the order of its index, and the first of all are the page; of one task there are few events. */
+/**
+ * Kinds are looked up one by one, each in the order of its index, and the first of all are the page; of one
+ * task there are few events.
+ */
 export async function events(db: Kysely<Schema>, query: EventQuery): Promise<EventRow[]> {
   const bounded = await withinTimes(db, query)
   const { kinds = null, taskId = null, isNewestFirst = false, limit } = bounded

@@ -7,7 +7,8 @@ export function makeDirectory(directory: string): void {
   const first = firstMissing(directory)
   if (first === null) return
   try {
-    // By itself: told to make parents too, mkdir goes on for ever where a folder is there and none can be made in it (/proc).
+    // By itself: told to make parents too, mkdir goes on for ever where a folder is there and none can be
+    // made in it (/proc).
     mkdirSync(first, { mode: 0o700 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error

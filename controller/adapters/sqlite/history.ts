@@ -1,4 +1,7 @@
-/** The history of the store, as tables: its epochs, the number of its transactions, whether a part of it is missing. */
+/**
+ * The history of the store, as tables: its epochs, the number of its transactions, whether a part of it is
+ * missing.
+ */
 import type Database from 'better-sqlite3'
 import { sql, type Kysely } from 'kysely'
 import { MAX_EPOCH_RECORDS, type RecoveryRecord, type StoredState } from '../../ports/store.ts'
@@ -35,7 +38,8 @@ export function readHistory(db: Kysely<Schema>): Promise<StoredHistory> {
 }
 
 /**
- * @returns notes one transaction, as part of it, and says how many there are then: call it after the batches' marks were accepted and before their events are added.
+ * @returns notes one transaction, as part of it, and says how many there are then: call it after the batches'
+ *   marks were accepted and before their events are added.
  */
 export function createHistoryWriter(db: Database.Database): (batches: readonly BatchRows[]) => number {
   const newest = db.prepare<[], number | null>('select max(epoch) from epochs').pluck()

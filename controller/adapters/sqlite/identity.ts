@@ -1,6 +1,7 @@
 /**
- * A mark beside the file that says: there is a store here. When the file is gone and the mark is not, something was lost, and a
- * controller that began anew would forget every task and give up every node without a word.
+ * A mark beside the file that says: there is a store here. When the file is gone and the mark is not,
+ * something was lost, and a controller that began anew would forget every task and give up every node without
+ * a word.
  */
 import { randomUUID } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, writeSync } from 'node:fs'

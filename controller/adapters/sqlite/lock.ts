@@ -1,6 +1,7 @@
 /**
- * One controller a file. The lock is an operating-system lock on `<file>.lock`, held for as long as the process lives: kill -9 frees
- * it, and nothing is left to clean up. SQLite takes it for us, because Node has no call for file locks.
+ * One controller a file. The lock is an operating-system lock on `<file>.lock`, held for as long as the
+ * process lives: kill -9 frees it, and nothing is left to clean up. SQLite takes it for us, because Node has
+ * no call for file locks.
  */
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
@@ -13,7 +14,8 @@ export interface HeldLock {
 
 /**
  * @param waitMs how long to wait for a controller that is just ending, milliseconds.
- * @throws StoreFault when another controller holds the file, or the lock file cannot be used: that says nothing about the store itself.
+ * @throws StoreFault when another controller holds the file, or the lock file cannot be used: that says
+ *   nothing about the store itself.
  */
 export function holdLock(path: string, waitMs: number): HeldLock {
   const lock = openLock(path, waitMs)

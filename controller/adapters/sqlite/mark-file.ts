@@ -1,4 +1,7 @@
-/** The file of the mark, beside that of the store: two slots that are written in turn, each write durable when the call returns. */
+/**
+ * The file of the mark, beside that of the store: two slots that are written in turn, each write durable when
+ * the call returns.
+ */
 import {
   chmodSync,
   chownSync,

@@ -1,6 +1,7 @@
 /**
- * Owners of tasks that came over the bus get the prefix that no token can have. Such tasks are known by their id: it is made of the client and
- * the message, a UUID of version 5; all others are of version 4. As released: this file changes no more.
+ * Owners of tasks that came over the bus get the prefix that no token can have. Such tasks are known by their
+ * id: it is made of the client and the message, a UUID of version 5; all others are of version 4. As
+ * released: this file changes no more.
  */
 import { sql, type Kysely } from 'kysely'
 

@@ -1,4 +1,6 @@
-/** Step 4: events become a chain, those that are there already, too. As released: this file changes no more. */
+/**
+ * Step 4: events become a chain, those that are there already, too. As released: this file changes no more.
+ */
 import { sql, type Kysely } from 'kysely'
 import { canonicalEvent, eventBytes, GENESIS_HASH, nextHash } from './event-chain.ts'
 

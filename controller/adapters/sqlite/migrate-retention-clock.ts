@@ -1,6 +1,6 @@
 /**
- * Adds controller time to a store. Of history that is there already only the times of the wall clock are known: they count as they are, up to
- * the moment of the migration. As released: this file changes no more.
+ * Adds controller time to a store. Of history that is there already only the times of the wall clock are
+ * known: they count as they are, up to the moment of the migration. As released: this file changes no more.
  */
 import { sql, type Kysely } from 'kysely'
 
@@ -32,8 +32,8 @@ export async function addRetentionClock(db: Kysely<never>, at: number): Promise<
 }
 
 /**
- * A mark for the end of each hour: the last row of it, and of all hours before. A time after now, which a wrong clock wrote, counts as now.
- * Literals, because a bound number is a REAL, and an hour must be whole.
+ * A mark for the end of each hour: the last row of it, and of all hours before. A time after now, which a
+ * wrong clock wrote, counts as now. Literals, because a bound number is a REAL, and an hour must be whole.
  */
 async function markHours(db: Kysely<never>, nowMs: number): Promise<void> {
   const [now, hour] = [sql.lit(nowMs), sql.lit(HOUR_MS)]

@@ -1,6 +1,6 @@
 /**
- * How the file came to look as it does: numbered steps, forward only. A step that was ever released never changes; the next change
- * is a new step at the end.
+ * How the file came to look as it does: numbered steps, forward only. A step that was ever released never
+ * changes; the next change is a new step at the end.
  */
 import { sql, type Kysely } from 'kysely'
 import { StoreFault } from '../../ports/store.ts'
@@ -42,7 +42,8 @@ export interface Migrated {
 }
 
 /**
- * Brings the schema to the last of `migrations`, one transaction a step. The only writer calls it, before anything else.
+ * Brings the schema to the last of `migrations`, one transaction a step. The only writer calls it, before
+ * anything else.
  * @param at milliseconds since the Unix epoch, noted with each step.
  * @throws StoreFault when the file comes from a newer version, or holds tables that are not ours.
  */
@@ -98,7 +99,10 @@ function notOurs(path: string): string {
   return `${path} is a database of something else (no table schema_version): name another data directory, or move the file away`
 }
 
-/** Records that were written before: nothing was held, ordered or in doubt then, and an earlier message confirmed what runs. */
+/**
+ * Records that were written before: nothing was held, ordered or in doubt then, and an earlier message
+ * confirmed what runs.
+ */
 async function recordsOfLiveness(db: Kysely<never>): Promise<void> {
   await sql`update tasks set record = json_insert(record, '$.clientWants', json('null')) where is_final = 0`.execute(
     db,

@@ -22,8 +22,8 @@ import { keepKind, requireKind } from './store-kind.ts'
 const WRITER_CACHE_KIB = 32_768
 
 /**
- * The log goes into the file once it holds so many pages of 4 KiB (32 MiB). Against SQLite's 1000, commits of 10 tasks came at a rate a
- * fifth higher, and their p99 fell from about 5 ms to about 1 (measured).
+ * The log goes into the file once it holds so many pages of 4 KiB (32 MiB). Against SQLite's 1000, commits of
+ * 10 tasks came at a rate a fifth higher, and their p99 fell from about 5 ms to about 1 (measured).
  */
 const CHECKPOINT_PAGES = 8192
 
@@ -41,9 +41,10 @@ export interface OpenedForWriting {
 }
 
 /**
- * Opens the file as its only writer, makes it when absent (mode 0600, its directory 0700), checks it, compares it with its mark and brings
- * its schema up to date.
- * @throws StoreFault, SqliteError or a file-system error; nothing is left open then, and a store that was refused is as it was.
+ * Opens the file as its only writer, makes it when absent (mode 0600, its directory 0700), checks it,
+ * compares it with its mark and brings its schema up to date.
+ * @throws StoreFault, SqliteError or a file-system error; nothing is left open then, and a store that was
+ *   refused is as it was.
  */
 export async function openForWriting(settings: WorkerSettings): Promise<OpenedForWriting> {
   const isNew = prepareFile(settings)
@@ -67,7 +68,8 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
     const copy = schema > 0 && schema < SCHEMA_VERSION ? copyBeforeUpgrade(db, path, schema) : null
     setUp(db, path, settings.maxPages)
     const migrated = await migrate(kyselyOf(db), path, Date.now())
-    // A store that was begun again keeps clear of the epochs of the one before, whose tasks the GPU servers may still run.
+    // A store that was begun again keeps clear of the epochs of the one before, whose tasks the GPU servers
+    // may still run.
     const before = position === null && found.is === 'there' ? found.slot.mark : null
     if (before !== null) enterRecovery(db, lossOf(markText(before), before.epoch))
     if (loss !== null) enterRecovery(db, loss)

@@ -1,4 +1,7 @@
-/** The thread that reads, through a connection of its own: a long search delays no commit, and a commit delays no page. */
+/**
+ * The thread that reads, through a connection of its own: a long search delays no commit, and a commit delays
+ * no page.
+ */
 import { parentPort, workerData } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import type { Kysely } from 'kysely'

@@ -4,8 +4,8 @@ import type Database from 'better-sqlite3'
 import type { RecoveryRecord } from '../../ports/store.ts'
 
 /**
- * GPU servers have durably seen the epoch of the controller that wrote what is missing, and obey no older one (R9). The random part keeps
- * two stores that came from one backup from ever having the same epoch.
+ * GPU servers have durably seen the epoch of the controller that wrote what is missing, and obey no older one
+ * (R9). The random part keeps two stores that came from one backup from ever having the same epoch.
  */
 const MIN_EPOCHS_AHEAD = 1_000_000
 const MAX_RANDOM_EPOCHS = 1_000_000_000

@@ -1,4 +1,7 @@
-/** A backup becomes the store. What was there is kept aside under another name; nothing is touched before the backup was found whole. */
+/**
+ * A backup becomes the store. What was there is kept aside under another name; nothing is touched before the
+ * backup was found whole.
+ */
 import { chownSync, existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
@@ -80,8 +83,8 @@ async function replace(backup: string, path: string, at: Date): Promise<string |
 }
 
 /**
- * The mark that is there stays as it is: the restored store says that it need not reach it. So a restore that is cut off leaves a store and
- * a mark that fit, whichever store it is, and the next start makes a new mark.
+ * The mark that is there stays as it is: the restored store says that it need not reach it. So a restore that
+ * is cut off leaves a store and a mark that fit, whichever store it is, and the next start makes a new mark.
  */
 async function prepare(file: string, path: string, at: Date): Promise<void> {
   const found = readMark(path)

@@ -1,7 +1,8 @@
 /**
- * How old history is, in controller time: the time for which a controller ran on this store. It is kept in the store, so that a wall clock
- * that jumps, or is wrong at a start, makes nothing old (docs/decisions/0091). Across a restart it advances by the difference of the wall
- * clock, but by no more than a day and never backwards. What age alone removes is bounded as well.
+ * How old history is, in controller time: the time for which a controller ran on this store. It is kept in
+ * the store, so that a wall clock that jumps, or is wrong at a start, makes nothing old
+ * (docs/decisions/0091). Across a restart it advances by the difference of the wall clock, but by no more
+ * than a day and never backwards. What age alone removes is bounded as well.
  */
 import type Database from 'better-sqlite3'
 
@@ -45,7 +46,10 @@ export interface Allowances {
 export const NOTHING_BY_AGE: AgeAllowance = { upTo: 0, rows: 0 }
 
 export interface RetentionClock {
-  /** Within a transaction, once for each, before its rows are added: what may go by age. Nothing until a tick is due. */
+  /**
+   * Within a transaction, once for each, before its rows are added: what may go by age. Nothing until a tick
+   * is due.
+   */
   tick(kept: HistoryRows): Allowances
   /** Within the same transaction, after its rows are added: what went by age. */
   settle(removed: HistoryRows, heads: HistoryHeads): void
@@ -134,7 +138,10 @@ export function restartAdvance(wallDifferenceMs: number): number {
   return Math.min(Math.max(wallDifferenceMs, 0), MAX_RESTART_ADVANCE_MS)
 }
 
-/** An hour's worth is the most that is saved up; one row, where that is less, so that short histories age as well. */
+/**
+ * An hour's worth is the most that is saved up; one row, where that is less, so that short histories age as
+ * well.
+ */
 function grown(credit: number, kept: number, elapsedMs: number): number {
   const perHour = kept * AGE_SHARE_PER_HOUR
   return Math.min(credit + (perHour * elapsedMs) / HOUR_MS, Math.max(perHour, 1))

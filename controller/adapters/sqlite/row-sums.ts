@@ -1,6 +1,6 @@
 /**
- * A checksum in each row that decides something. SQLite keeps none for what is in its pages: a flipped bit in a task's id is a task that is
- * gone, and no check of the file's structure sees it (docs/decisions/0080).
+ * A checksum in each row that decides something. SQLite keeps none for what is in its pages: a flipped bit in
+ * a task's id is a task that is gone, and no check of the file's structure sees it (docs/decisions/0080).
  */
 import { crc32 } from 'node:zlib'
 import type Database from 'better-sqlite3'
@@ -29,7 +29,8 @@ export function summed(values: readonly Value[]): readonly Value[] {
 }
 
 /**
- * Reads every row of these tables, and compares them with their indexes; rows of earlier steps of the schema have no checksums.
+ * Reads every row of these tables, and compares them with their indexes; rows of earlier steps of the schema
+ * have no checksums.
  * @returns the first that is not as it was written, as part of a sentence; null: all are.
  */
 export function damagedRow(db: Database.Database): string | null {

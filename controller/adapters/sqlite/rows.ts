@@ -1,7 +1,7 @@
 /**
- * Records as rows and back. Both happen on the main thread: the worker threads see rows only, and a list of strings crosses between
- * threads twice as fast as the objects it stands for (measured: 1.9 µs a task on the main thread with its JSON, either way; the
- * other thread pays 0.5 µs instead of 3.1).
+ * Records as rows and back. Both happen on the main thread: the worker threads see rows only, and a list of
+ * strings crosses between threads twice as fast as the objects it stands for (measured: 1.9 µs a task on the
+ * main thread with its JSON, either way; the other thread pays 0.5 µs instead of 3.1).
  */
 import type { Event, EventData, EventKind } from '../../domain/event.ts'
 import type { ConfigFields } from '../../domain/config.ts'

@@ -1,11 +1,11 @@
 /**
- * The tables as Kysely sees them: what migrations.ts has made by its last step. Times are milliseconds since the Unix epoch; `sum` is the
- * checksum of the other columns (row-sums.ts).
+ * The tables as Kysely sees them: what migrations.ts has made by its last step. Times are milliseconds since
+ * the Unix epoch; `sum` is the checksum of the other columns (row-sums.ts).
  */
 
 /**
- * One row a task, open or final. `record` holds the whole TaskRecord as JSON; the other columns are what queries look for.
- * `seq` is the row id, so that new tasks go to the end of the table.
+ * One row a task, open or final. `record` holds the whole TaskRecord as JSON; the other columns are what
+ * queries look for. `seq` is the row id, so that new tasks go to the end of the table.
  */
 export interface TasksTable {
   seq: number
@@ -14,7 +14,10 @@ export interface TasksTable {
   owner: string | null
   node_id: string | null
   name: string
-  /** 1 once the state is final. Each index covers one side only, so an open task that changes touches none of the final ones. */
+  /**
+   * 1 once the state is final. Each index covers one side only, so an open task that changes touches none of
+   * the final ones.
+   */
   is_final: number
   record: string
   sum: number

@@ -7,7 +7,10 @@ const ROWS_AT_A_TIME = 5_000
 
 type Row = Readonly<Record<string, string | number | null>>
 
-/** Within the transaction of the step, so that rows and checksums agree at every moment. Nothing where rows have none yet. */
+/**
+ * Within the transaction of the step, so that rows and checksums agree at every moment. Nothing where rows
+ * have none yet.
+ */
 export async function sealRows<S>(db: Kysely<S>): Promise<void> {
   if (!(await hasSums(db))) return
   for (const [table, columns] of Object.entries(SUMMED_COLUMNS)) await sealTable(db, table, columns)

@@ -11,7 +11,10 @@ export interface Served<R> {
   close(): void
 }
 
-/** A thread that cannot open says why and ends; one that is asked to close answers, and then ends. Every fault goes back as one line. */
+/**
+ * A thread that cannot open says why and ends; one that is asked to close answers, and then ends. Every fault
+ * goes back as one line.
+ */
 export function serve<R extends { readonly op: string }>(
   port: MessagePort,
   path: string,

@@ -1,6 +1,6 @@
 /**
- * The kind of a store, kept in the header of its file (`user_version`), so that it travels with every copy. Files of earlier versions have
- * none: theirs is told from their nodes.
+ * The kind of a store, kept in the header of its file (`user_version`), so that it travels with every copy.
+ * Files of earlier versions have none: theirs is told from their nodes.
  */
 import type Database from 'better-sqlite3'
 import { STORE_KINDS, type StoreKind } from '../../domain/store-kind.ts'

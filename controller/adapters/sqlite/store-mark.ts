@@ -1,6 +1,7 @@
 /**
- * The mark: how far the store had come when it last acknowledged something. It is kept in a file outside of the database, so that a
- * store that lost a part of its history is told from one that did not (docs/decisions/0079).
+ * The mark: how far the store had come when it last acknowledged something. It is kept in a file outside of
+ * the database, so that a store that lost a part of its history is told from one that did not
+ * (docs/decisions/0079).
  */
 import { hash } from 'node:crypto'
 import type { StoreMark } from '../../ports/store.ts'
@@ -20,7 +21,10 @@ export interface MarkSlot {
   readonly mark: FileMark
 }
 
-/** Each of the two slots is within a page of its own: a write that was cut off leaves the other slot as it was. */
+/**
+ * Each of the two slots is within a page of its own: a write that was cut off leaves the other slot as it
+ * was.
+ */
 export const SLOT_BYTES = 4096
 const TEXT_BYTES = 512
 const SUM_DIGITS = 16

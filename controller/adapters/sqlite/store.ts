@@ -1,6 +1,6 @@
 /**
- * The durable store: one SQLite file, written by one worker thread and read by another (docs/decisions/0020). The main thread only
- * turns records into rows and back.
+ * The durable store: one SQLite file, written by one worker thread and read by another (docs/decisions/0020).
+ * The main thread only turns records into rows and back.
  */
 import { join, resolve } from 'node:path'
 import type { StoreKind } from '../../domain/store-kind.ts'
@@ -18,7 +18,10 @@ export interface SqliteStoreOptions {
   readonly dataDir?: string
   /** Or the file itself. Exactly one of the two is given. */
   readonly path?: string
-  /** How long to wait for a controller that is just ending, or for another program that has locked the file (default 2000). */
+  /**
+   * How long to wait for a controller that is just ending, or for another program that has locked the file
+   * (default 2000).
+   */
   readonly busyTimeoutMs?: number
   /** How many of the newest events are kept (default 1,000,000). */
   readonly retainEvents?: number
@@ -30,17 +33,24 @@ export interface SqliteStoreOptions {
   readonly retainDecisions?: number
   /** From how long ago (default 30 days). */
   readonly retainDecisionsMs?: number
-  /** The file grows to so many pages of 4 KiB at most; past that the disk counts as full. Default: no limit. */
+  /**
+   * The file grows to so many pages of 4 KiB at most; past that the disk counts as full. Default: no limit.
+   */
   readonly maxPages?: number
   /** There must be a store already: none is made (default false). */
   readonly isStoreExpected?: boolean
-  /** Start although the store does not reach this mark, as the refusal named it. Default: a store that does not is refused. */
+  /**
+   * Start although the store does not reach this mark, as the refusal named it. Default: a store that does
+   * not is refused.
+   */
   readonly acceptLoss?: string
   /** What the store must be of; one without a kind is marked (default: whatever it is). */
   readonly kind?: StoreKind
   /** Told what happened to the file: made, migrated. */
   readonly log?: (line: string) => void
-  /** Told of each transaction: how long it took from here until it was durable, and how many batches it held. */
+  /**
+   * Told of each transaction: how long it took from here until it was durable, and how many batches it held.
+   */
   readonly onCommit?: (ms: number, batches: number) => void
 }
 
@@ -66,8 +76,9 @@ interface Threads {
 }
 
 /**
- * Opens the file at once, in the background; `load` is the first to say how that went.
- * Faults: all are StoreFault, one line that names the file and what to do. A failed commit ends writing for good, reads go on.
+ * Opens the file at once, in the background; `load` is the first to say how that went. Faults: all are
+ * StoreFault, one line that names the file and what to do. A failed commit ends writing for good, reads go
+ * on.
  * @throws TypeError when not exactly one of `dataDir` and `path` is given, or a limit is not a whole number.
  */
 export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
@@ -151,11 +162,14 @@ function start(settings: WorkerSettings, log: SqliteStoreOptions['log']): Thread
     reader: createWorkerLink<ReaderRequest>('reader-worker', settings),
   }
   const opened = open(threads, log)
-  opened.catch(() => undefined) // Whoever asks gets the fault; without a question it must not end the process.
+  // Whoever asks gets the fault; without a question it must not end the process.
+  opened.catch(() => undefined)
   return { ...threads, opened }
 }
 
-/** The writer makes, checks and migrates the file before the reader looks at it; both threads start meanwhile. */
+/**
+ * The writer makes, checks and migrates the file before the reader looks at it; both threads start meanwhile.
+ */
 async function open(
   { writer, reader }: Omit<Threads, 'opened'>,
   log: SqliteStoreOptions['log'],
@@ -207,8 +221,8 @@ function readsOf(ask: Reader['ask']): StoreReads {
 }
 
 /**
- * The last connection to close moves the log into the file. After a failure that is not tried again, as no failed fsync is: the reader
- * closes last then, and it cannot write.
+ * The last connection to close moves the log into the file. After a failure that is not tried again, as no
+ * failed fsync is: the reader closes last then, and it cannot write.
  */
 async function close(path: string, queue: CommitQueue, { writer, reader, opened }: Threads): Promise<void> {
   await Promise.all([

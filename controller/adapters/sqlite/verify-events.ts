@@ -1,4 +1,7 @@
-/** Looks whether the log of events is as it was written: each event in its place, unchanged, none missing (docs/events.md). */
+/**
+ * Looks whether the log of events is as it was written: each event in its place, unchanged, none missing
+ * (docs/events.md).
+ */
 import Database from 'better-sqlite3'
 import { existsSync } from 'node:fs'
 import { StoreFault } from '../../ports/store.ts'

@@ -1,4 +1,7 @@
-/** What must hold between the rows of a store, whatever its schema: columns say what records say, and what a record points to is there. */
+/**
+ * What must hold between the rows of a store, whatever its schema: columns say what records say, and what a
+ * record points to is there.
+ */
 import type Database from 'better-sqlite3'
 import { checkConfig, checkConfigChange, type ConfigFields } from '../../domain/config.ts'
 import { isFinal, type TaskState } from '../../domain/task.ts'

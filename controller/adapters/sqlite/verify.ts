@@ -1,6 +1,6 @@
 /**
- * Is the file whole, and does what it says fit together? Reads only, as of one instant; a controller may run and write meanwhile.
- * An earlier schema than this program's is fine; a later one cannot be judged.
+ * Is the file whole, and does what it says fit together? Reads only, as of one instant; a controller may run
+ * and write meanwhile. An earlier schema than this program's is fine; a later one cannot be judged.
  */
 import { existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
@@ -24,7 +24,10 @@ export interface Verdict {
   readonly problems: readonly string[]
 }
 
-/** @throws StoreFault, one line, when it cannot be read at all, is none of ours, or comes from a newer version. */
+/**
+ * @throws StoreFault, one line, when it cannot be read at all, is none of ours, or comes from a newer
+ *   version.
+ */
 export async function verifyStore(path: string, busyTimeoutMs = 2_000): Promise<Verdict> {
   let db: Database.Database | undefined
   try {

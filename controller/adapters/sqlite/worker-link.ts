@@ -1,4 +1,7 @@
-/** The main thread's end of a worker thread: requests out, answers in, and one fault for all when the thread is gone. */
+/**
+ * The main thread's end of a worker thread: requests out, answers in, and one fault for all when the thread
+ * is gone.
+ */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { StoreFault } from '../../ports/store.ts'
@@ -7,8 +10,8 @@ import type { Answers, FrameRequest, Numbered, Reply, WorkerSettings } from './m
 
 export interface WorkerLink<R extends { readonly op: keyof Answers }> {
   /**
-   * Has the thread open the file; the first call. Resolves to lines for the log. Rejects with StoreFault when the file cannot be
-   * opened: the thread has ended then, and every question is answered with the same fault.
+   * Has the thread open the file; the first call. Resolves to lines for the log. Rejects with StoreFault when
+   * the file cannot be opened: the thread has ended then, and every question is answered with the same fault.
    */
   open(): Promise<readonly string[]>
   /** Rejects with StoreFault when the thread answers with one or is gone. */
@@ -22,7 +25,10 @@ interface Waiting {
   reject(fault: StoreFault): void
 }
 
-/** @param name of the file beside this one, without its extension: sources run as .ts, an installed package as .js. */
+/**
+ * @param name of the file beside this one, without its extension: sources run as .ts, an installed package as
+ *   .js.
+ */
 export function createWorkerLink<R extends { readonly op: keyof Answers }>(
   name: string,
   settings: WorkerSettings,

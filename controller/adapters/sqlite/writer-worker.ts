@@ -18,7 +18,8 @@ serve<WriterRequest>(parentPort, settings.path, async () => {
   return {
     lines: opened.lines,
     answer: ({ batches }) => {
-      // The mark after the commit, both before the acknowledgement: it is never ahead of the store, nor behind what was acknowledged.
+      // The mark after the commit, both before the acknowledgement: it is never ahead of the store, nor
+      // behind what was acknowledged.
       const reached = write(batches)
       opened.mark.put({ storeId, ...reached })
       return null

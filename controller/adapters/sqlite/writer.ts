@@ -1,4 +1,7 @@
-/** Puts batches into the tables. The statements are Kysely's, compiled once; running them costs what better-sqlite3 costs. */
+/**
+ * Puts batches into the tables. The statements are Kysely's, compiled once; running them costs what
+ * better-sqlite3 costs.
+ */
 import type Database from 'better-sqlite3'
 import { MAX_CONFIG_REVISIONS, StoreFault } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
@@ -105,7 +108,10 @@ interface Statements {
   readonly putMarks: Statement
 }
 
-/** The keys of each `values` stand in the order of the row's values (rows.ts); what they hold here is never used. */
+/**
+ * The keys of each `values` stand in the order of the row's values (rows.ts); what they hold here is never
+ * used.
+ */
 function prepareAll(db: Database.Database): Statements {
   const q = kyselyOf(db)
   const prepare = (query: Compilable) => db.prepare<unknown[]>(query.compile().sql)

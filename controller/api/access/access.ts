@@ -1,4 +1,7 @@
-/** What stands between a request and its route: who may ask, under which name, how often, and what is remembered of it. */
+/**
+ * What stands between a request and its route: who may ask, under which name, how often, and what is
+ * remembered of it.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { AccessBook } from '../../engine/commands/access-book.ts'
 import { AuditTrail } from './audit-trail.ts'

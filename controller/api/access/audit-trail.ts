@@ -1,4 +1,7 @@
-/** Who asked for what. An entry goes down with the change it speaks of; one that comes out otherwise is amended. */
+/**
+ * Who asked for what. An entry goes down with the change it speaks of; one that comes out otherwise is
+ * amended.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { AccessBook, AuditEntry } from '../../engine/commands/access-book.ts'
 import { RefusalSampler } from './refusal-sampler.ts'
@@ -58,7 +61,10 @@ export class AuditTrail {
       )
   }
 
-  /** A message of a node or a client that was refused (specification of the wire: it names somebody whom its subject does not). */
+  /**
+   * A message of a node or a client that was refused (specification of the wire: it names somebody whom its
+   * subject does not).
+   */
   messageRefused(sender: string | null, reason: string): void {
     const nobody = { role: null, tokenId: null, address: null, requestId: null, status: null }
     const what = {

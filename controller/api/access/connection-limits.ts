@@ -1,8 +1,14 @@
-/** Bounds the connections of one client address, so that one host cannot take them all. No token is known before a request has come. */
+/**
+ * Bounds the connections of one client address, so that one host cannot take them all. No token is known
+ * before a request has come.
+ */
 import type { Server } from 'node:http'
 import { BlockList, isIPv6 } from 'node:net'
 
-/** Connections of one address at a time; further ones are closed at once. An IPv6 host has a /64: it counts as one address. */
+/**
+ * Connections of one address at a time; further ones are closed at once. An IPv6 host has a /64: it counts as
+ * one address.
+ */
 export const MAX_CONNECTIONS_PER_ADDRESS = 256
 
 export interface ConnectionRefusals {
@@ -12,7 +18,9 @@ export interface ConnectionRefusals {
   readonly inAll: number
 }
 
-/** @param trustedProxies addresses and networks: many clients come through one, so that they have no limit. */
+/**
+ * @param trustedProxies addresses and networks: many clients come through one, so that they have no limit.
+ */
 export function limitConnections(
   server: Server,
   trustedProxies: readonly string[],

@@ -1,8 +1,10 @@
 /**
  * Every request passes here before its body is read. In order:
  * 1. It names a host that is known here.
- * 2. Where nobody has to say who he is, or a cookie says it: what changes something does not come from a page of another site.
- * 3. Where tokens are: it carries one that is known, or comes from a browser that is signed in, unless the route is open to all.
+ * 2. Where nobody has to say who he is, or a cookie says it: what changes something does not come from a page
+ *    of another site.
+ * 3. Where tokens are: it carries one that is known, or comes from a browser that is signed in, unless the
+ *    route is open to all.
  * 4. Its source has not asked too often.
  * 5. The role of the caller is enough for the route.
  * 6. A submitter asks for a task of his own, where the route is for owners.
@@ -81,8 +83,8 @@ async function requireOwner(request: FastifyRequest, views: Views): Promise<void
 }
 
 /**
- * A browser says where a request comes from; other clients do not. Without this any page could make the browser of somebody on this
- * machine change things here, although it could not read the answer.
+ * A browser says where a request comes from; other clients do not. Without this any page could make the
+ * browser of somebody on this machine change things here, although it could not read the answer.
  */
 function requireSameSite({ headers }: FastifyRequest, { hosts }: Access): void {
   const site = headers['sec-fetch-site']

@@ -1,6 +1,7 @@
 /**
- * Under which names this server may be asked. A page of somebody else can make a browser ask 127.0.0.1 under a name that it owns (DNS
- * rebinding), and would then read the answers; a name that is not expected is therefore refused. An address cannot be bent that way.
+ * Under which names this server may be asked. A page of somebody else can make a browser ask 127.0.0.1 under
+ * a name that it owns (DNS rebinding), and would then read the answers; a name that is not expected is
+ * therefore refused. An address cannot be bent that way.
  */
 import { isIP } from 'node:net'
 import { ApiProblem } from '../errors.ts'

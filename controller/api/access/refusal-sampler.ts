@@ -1,4 +1,7 @@
-/** Refusals can be caused by the thousand: of each source the first of a minute are kept, and the next one says how many were left out. */
+/**
+ * Refusals can be caused by the thousand: of each source the first of a minute are kept, and the next one
+ * says how many were left out.
+ */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 
 const WINDOW_MS: DurationMs = 60_000

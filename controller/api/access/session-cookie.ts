@@ -1,4 +1,7 @@
-/** Names of the cookies of a sign-in. With the prefix browsers take it from this very host alone, over TLS (RFC 6265bis). */
+/**
+ * Names of the cookies of a sign-in. With the prefix browsers take it from this very host alone, over TLS
+ * (RFC 6265bis).
+ */
 
 export const LOGIN_COOKIE = 'headroom_login'
 

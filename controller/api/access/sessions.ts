@@ -1,6 +1,7 @@
 /**
- * People who signed in with a browser: a cookie that no script can read, good for some hours or until they sign out. Kept in memory: after a
- * restart of the controller everybody signs in again, which at a provider that still knows them is one redirect.
+ * People who signed in with a browser: a cookie that no script can read, good for some hours or until they
+ * sign out. Kept in memory: after a restart of the controller everybody signs in again, which at a provider
+ * that still knows them is one redirect.
  */
 import { randomBytes } from 'node:crypto'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -51,7 +52,10 @@ export class Sessions {
     return { secret, caller }
   }
 
-  /** null: there is none, or it is over. The secret is found by its hash, so that how long it takes says nothing of it. */
+  /**
+   * null: there is none, or it is over. The secret is found by its hash, so that how long it takes says
+   * nothing of it.
+   */
   callerOf(secret: string): Caller | null {
     const hash = hashOf(secret)
     const session = this.#sessions.get(hash)

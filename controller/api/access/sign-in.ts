@@ -1,6 +1,7 @@
 /**
- * Signing in with a browser, by an identity provider. In order: the browser is sent to the provider and what was asked is remembered under a
- * cookie of that browser; it comes back with a code; the provider says who that is; the claims give him a name and a role; a session begins.
+ * Signing in with a browser, by an identity provider. In order: the browser is sent to the provider and what
+ * was asked is remembered under a cookie of that browser; it comes back with a code; the provider says who
+ * that is; the claims give him a name and a role; a session begins.
  */
 import { randomBytes } from 'node:crypto'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -103,7 +104,9 @@ export class SignIn {
   }
 }
 
-/** Only a path of this server; anything else would let a link send people elsewhere once they have signed in. */
+/**
+ * Only a path of this server; anything else would let a link send people elsewhere once they have signed in.
+ */
 export function ownPath(path: string | undefined): string {
   return path !== undefined && /^\/(?![/\\])[\x21-\x7e]{0,2000}$/.test(path) && !path.includes('\\')
     ? path

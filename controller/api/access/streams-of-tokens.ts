@@ -1,4 +1,7 @@
-/** Bounds the streams of one token, so that one reader cannot take them all. Requests without a token have no such limit. */
+/**
+ * Bounds the streams of one token, so that one reader cannot take them all. Requests without a token have no
+ * such limit.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { callerOf } from '../caller.ts'
 import { ApiProblem } from '../errors.ts'

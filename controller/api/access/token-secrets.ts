@@ -1,6 +1,7 @@
 /**
- * What a bearer token looks like, and what of it is kept. `headroom_<id>_<secret>`: the id finds the record, the secret proves who holds it.
- * A secret holds 256 random bits, so that one round of SHA-256 is enough: nobody can try them all, as passwords can be tried.
+ * What a bearer token looks like, and what of it is kept. `headroom_<id>_<secret>`: the id finds the record,
+ * the secret proves who holds it. A secret holds 256 random bits, so that one round of SHA-256 is enough:
+ * nobody can try them all, as passwords can be tried.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 

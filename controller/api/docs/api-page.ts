@@ -1,4 +1,7 @@
-/** The OpenAPI document as a page for people: no script, so that it lives under the strict policy that all pages have. */
+/**
+ * The OpenAPI document as a page for people: no script, so that it lives under the strict policy that all
+ * pages have.
+ */
 import { escapeHtml } from './escape-html.ts'
 import { fieldRows, type SchemaDocument, type SchemaNode } from './schema-fields.ts'
 

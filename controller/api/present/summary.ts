@@ -1,4 +1,6 @@
-/** The cluster on one page: how many tasks, how much VRAM, and how well the GPUs serve what is wanted of them. */
+/**
+ * The cluster on one page: how many tasks, how much VRAM, and how well the GPUs serve what is wanted of them.
+ */
 import { countConditions } from '../../domain/node-conditions.ts'
 import type { Alarm } from '../../engine/alarms.ts'
 import type { Views } from '../../engine/views.ts'
@@ -111,7 +113,10 @@ type Percentages = Pick<
 const NO_WINDOW = 'The first reading was just taken; the percentages are about the time between two.'
 
 const NONE_UP = 'No GPU is up.'
-/** After a start, or when servers come and go: an interval counts for a node that was heard at both ends of it. */
+/**
+ * After a start, or when servers come and go: an interval counts for a node that was heard at both ends of
+ * it.
+ */
 const NONE_KNOWN = 'No GPU was up all the time between the two readings.'
 
 function presentPercentages(window: SeriesWindow | null, gpusUp: number): Percentages {

@@ -1,4 +1,7 @@
-/** The cluster's figures, read from the views when somebody asks. Each costs one pass over nodes or open tasks. */
+/**
+ * The cluster's figures, read from the views when somebody asks. Each costs one pass over nodes or open
+ * tasks.
+ */
 import type { TaskIdentityKind } from '../../../protocol/messages.ts'
 import type { Node } from '../../domain/node.ts'
 import type { TaskState } from '../../domain/task.ts'
@@ -11,7 +14,9 @@ import type { PendingByReason } from '../pending-reasons.ts'
 import type { Sample } from './exposition.ts'
 import { byLabel, counted, counters, gauge, gauges, type Metrics } from './metrics.ts'
 
-/** So many nodes have series of their own: the first by registration, so that a series stays once it is there. */
+/**
+ * So many nodes have series of their own: the first by registration, so that a series stays once it is there.
+ */
 export const MAX_NODES_WITH_SERIES = 2_000
 
 const US_PER_S = 1_000_000

@@ -1,11 +1,17 @@
-/** What is measured of events as they become durable: waits, swaps, and how often each kind comes. A simulation has none of this. */
+/**
+ * What is measured of events as they become durable: waits, swaps, and how often each kind comes. A
+ * simulation has none of this.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Event } from '../../domain/event.ts'
 import type { Task } from '../../domain/task.ts'
 import { COPY_SECONDS, Counter, Histogram, WAIT_SECONDS } from './instruments.ts'
 import type { Metrics } from './metrics.ts'
 
-/** Why somebody moves: bytes are needed, nobody in particular asked, the GPU is wanted again; `unknown`: it began before this process did. */
+/**
+ * Why somebody moves: bytes are needed, nobody in particular asked, the GPU is wanted again; `unknown`: it
+ * began before this process did.
+ */
 type SwapReason = 'demand' | 'ordered' | 'wanted' | 'unknown'
 
 interface Move {
@@ -72,7 +78,8 @@ export function createEventMetrics(
     } else if (residency === 'swapping_in') moves.set(taskId, { direction: 'in', reason: 'wanted', from: at })
     // A swap-in that failed ends swapped out, too.
     else if (residency === 'swapped_out' && move?.direction !== 'in') ended('out', move, at)
-    // A swap-out that failed or was called off ends resident; without a move, it is one that began before this process did.
+    // A swap-out that failed or was called off ends resident; without a move, it is one that began before
+    // this process did.
     else if (residency === 'resident' && (move === undefined ? because === null : move.direction === 'in'))
       ended('in', move, at)
   }

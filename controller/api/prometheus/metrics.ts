@@ -14,7 +14,10 @@ export class Metrics {
     }
   }
 
-  /** In their order. Others have their turn between two families, because some look at every node or open task. */
+  /**
+   * In their order. Others have their turn between two families, because some look at every node or open
+   * task.
+   */
   async text(): Promise<string> {
     let text = ''
     for (const family of this.#families.values()) {

@@ -1,4 +1,7 @@
-/** What the process needs: CPU, memory, open files, and how late its event loop is. Names without our prefix are Prometheus' own. */
+/**
+ * What the process needs: CPU, memory, open files, and how late its event loop is. Names without our prefix
+ * are Prometheus' own.
+ */
 import { readdirSync } from 'node:fs'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import { counters, gauge, gauges, counted, type Metrics } from './metrics.ts'
@@ -8,7 +11,10 @@ const WINDOW_MS = 10_000
 const RESOLUTION_MS = 10
 const NS_PER_S = 1e9
 const US_PER_S = 1e6
-/** The label is not called `quantile`: that name belongs to summaries, and `promtool check metrics` refuses it on a gauge. */
+/**
+ * The label is not called `quantile`: that name belongs to summaries, and `promtool check metrics` refuses it
+ * on a gauge.
+ */
 const PERCENTILES = [50, 90, 99, 100] as const
 
 export interface ProcessMetrics {

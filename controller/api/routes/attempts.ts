@@ -89,7 +89,9 @@ const stopAttempt = operation(
 /** Maximum number of records requested from servers. */
 const MAX_RECORDS = 100
 
-/** GET /recovery, POST /recovery/finish, GET /attempts, POST /attempts/{task_id}/{attempt}/adopt and …/stop. */
+/**
+ * GET /recovery, POST /recovery/finish, GET /attempts, POST /attempts/{task_id}/{attempt}/adopt and …/stop.
+ */
 export function attemptRoutes(app: ApiApp, { commands, views, logs }: ApiContext): void {
   app.get('/recovery', { schema: getRecovery }, () => presentRecovery(views))
 

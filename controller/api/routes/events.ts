@@ -99,7 +99,10 @@ async function pageOf(views: Views, query: EventQuery): Promise<EventPage> {
   }
 }
 
-/** Also of the victims of a swap, and of the task that a victim leaves for (`because` is `for ID`). Open tasks are in memory; those that are over are looked up, each once. */
+/**
+ * Also of the victims of a swap, and of the task that a victim leaves for (`because` is `for ID`). Open tasks
+ * are in memory; those that are over are looked up, each once.
+ */
 async function namesOf(views: Views, events: readonly Event[]): Promise<Readonly<Record<string, string>>> {
   const nodes = [...new Set(events.map(({ nodeId }) => nodeId))]
     .filter((id) => id !== null)

@@ -1,4 +1,7 @@
-/** Exercises: sessions with something to find out or to put right, a score, and what somebody who knows would have done. */
+/**
+ * Exercises: sessions with something to find out or to put right, a score, and what somebody who knows would
+ * have done.
+ */
 import { callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem } from '../errors.ts'
@@ -95,7 +98,10 @@ const finishExercise = operation(
   ['not_found', 'conflict'],
 )
 
-/** GET /exercises and /exercises/{exercise}, POST its /start; GET /simulations/{simulation_id}/exercise, POST its /answers and /finish. */
+/**
+ * GET /exercises and /exercises/{exercise}, POST its /start; GET /simulations/{simulation_id}/exercise, POST
+ * its /answers and /finish.
+ */
 export function exerciseRoutes(app: ApiApp, { simulation }: ApiContext): void {
   const simulator = () => simulatorOf(simulation)
 

@@ -41,7 +41,9 @@ const removeNode = operation(
   ['not_found', 'store_failed'],
 )
 
-/** PUT and DELETE /groups/{group_id}/nodes/{node_id}. Reading the group and writing it happen in one breath. */
+/**
+ * PUT and DELETE /groups/{group_id}/nodes/{node_id}. Reading the group and writing it happen in one breath.
+ */
 export function membershipRoutes(app: ApiApp, { commands, views }: ApiContext): void {
   const known = (id: string) => {
     const group = views.group(id)

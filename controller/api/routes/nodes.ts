@@ -111,7 +111,9 @@ const drainNode = operation(
 
 const DEFAULT_LIMIT = 200
 
-/** GET /nodes and /nodes/{node_id}, PUT /nodes/{node_id}/config (specification 4), cordon, uncordon and drain. */
+/**
+ * GET /nodes and /nodes/{node_id}, PUT /nodes/{node_id}/config (specification 4), cordon, uncordon and drain.
+ */
 export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
   const present = (node: Node) =>
     presentNode(node, views.config().fields, readingsOf(views.node(node.id) ?? node, views))
@@ -189,7 +191,10 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
   })
 }
 
-/** null and leaving it out both clear the percentage (specification 4, rule 3); the reserve stays when it is left out. */
+/**
+ * null and leaving it out both clear the percentage (specification 4, rule 3); the reserve stays when it is
+ * left out.
+ */
 function nodeConfigChange(body: NodeConfigChangeBody): NodeConfigChange {
   const overcommitPercent = body.overcommit_vram_percent ?? null
   return body.safety_reserve_mib === undefined

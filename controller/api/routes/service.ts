@@ -15,7 +15,10 @@ import {
 /** When to look again at what was not ready. */
 const READY_AGAIN_SECONDS = '5'
 
-/** /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids apart. */
+/**
+ * /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids
+ * apart.
+ */
 export function healthRoutes(
   app: ApiApp,
   { version, build, fleet, readiness }: ApiContext,

@@ -1,4 +1,7 @@
-/** What breaks in a session. Hidden faults are for instructors, who have the role admin: no other route, and no other role, ever reads of one. */
+/**
+ * What breaks in a session. Hidden faults are for instructors, who have the role admin: no other route, and
+ * no other role, ever reads of one.
+ */
 import { mayCall } from '../../domain/role.ts'
 import type { SessionFault } from '../../ports/simulation.ts'
 import { callerOf, type Caller } from '../caller.ts'

@@ -1,6 +1,7 @@
 /**
- * The production interface of a session's own controller, below its id: what a page shows of the live cluster it can show of a simulated one. Requests go there as
- * they come, and answers come back as they are, streams too. Nothing of the live cluster can be reached that way.
+ * The production interface of a session's own controller, below its id: what a page shows of the live cluster
+ * it can show of a simulated one. Requests go there as they come, and answers come back as they are, streams
+ * too. Nothing of the live cluster can be reached that way.
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
@@ -87,7 +88,10 @@ function forward(simulator: () => Simulation): RouteHandlerMethod {
   }
 }
 
-/** Whoever has opened it runs it; others have the role that they have everywhere, and change nothing in it below operator. */
+/**
+ * Whoever has opened it runs it; others have the role that they have everywhere, and change nothing in it
+ * below operator.
+ */
 function roleIn(simulation: Simulation, id: string, request: FastifyRequest): Role {
   const { name, role } = callerOf(request)
   const record = simulation.get(id)

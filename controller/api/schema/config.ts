@@ -1,4 +1,7 @@
-/** The configuration as the API speaks it. Fields, ranges and defaults come from the domain's table, and only from there. */
+/**
+ * The configuration as the API speaks it. Fields, ranges and defaults come from the domain's table, and only
+ * from there.
+ */
 import { Type, type Static, type TSchema, type TUnsafe } from 'typebox'
 import {
   CONFIG_RULES,

@@ -22,7 +22,8 @@ const nodeIds = list(Type.String({ minLength: 1, maxLength: 200 }), {
 
 export const NewGroupSchema = closed(
   { id: GroupIdSchema, description, node_ids: Type.Optional(nodeIds) },
-  // Without an example: tools that compile patterns without Unicode classes take every name for a violation of the pattern of `id`.
+  // Without an example: tools that compile patterns without Unicode classes take every name for a violation
+  // of the pattern of `id`.
 )
 /** PUT replaces the whole group, so the nodes must be named. */
 export const GroupReplacementSchema = closed(
@@ -61,7 +62,9 @@ export const GroupSchema = Type.Object(
 export type GroupBody = Static<typeof GroupSchema>
 export const GroupRef = refTo<GroupBody>('Group')
 
-/** The answer to a change: the group as it is now, or with `dry_run` as it would be, and what that would do. */
+/**
+ * The answer to a change: the group as it is now, or with `dry_run` as it would be, and what that would do.
+ */
 export const ChangedGroupSchema = Type.Object({
   ...GroupSchema.properties,
   dry_run: Type.Optional(Type.Boolean({ description: 'true: nothing was changed' })),

@@ -27,7 +27,10 @@ export type LogBody = Static<typeof LogSchema>
 /** The last event of a stream: why nothing follows. */
 export const LogEndSchema = Type.Object({
   attempt: count('The attempt that ended'),
-  /** ended: all was read. unavailable: the task is final and its server does not give its output. superseded: a new attempt began. */
+  /**
+   * ended: all was read. unavailable: the task is final and its server does not give its output. superseded:
+   * a new attempt began.
+   */
   why: oneOf(['ended', 'unavailable', 'superseded']),
 })
 export type LogEndBody = Static<typeof LogEndSchema>

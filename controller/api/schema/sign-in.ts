@@ -41,7 +41,9 @@ export const CallbackQuerySchema = Type.Object(
 
 export const RedirectSchema = Type.Null({ description: 'Location says where to go on' })
 
-/** For a caller that asks for JSON: a script cannot read the location of a redirect that the browser follows. */
+/**
+ * For a caller that asks for JSON: a script cannot read the location of a redirect that the browser follows.
+ */
 export const NextStepSchema = Type.Object(
   {
     location: Type.String({

@@ -1,4 +1,7 @@
-/** What the report of a sweep has (GET /simulations/{id}/report): `result.json` of `headroom sim sweep --out`. cli/sweep holds it to this. */
+/**
+ * What the report of a sweep has (GET /simulations/{id}/report): `result.json` of `headroom sim sweep --out`.
+ * cli/sweep holds it to this.
+ */
 
 /** The fields that are varied beside the percentage, by their dotted paths; empty for none. */
 export type SettingsBody = Readonly<Record<string, number | string | boolean | null>>
@@ -102,7 +105,10 @@ export interface AdviceBody {
   readonly utilization_percent: BandBody | null
   /** null: the curve has no knee. */
   readonly knee_percent: number | null
-  /** From the lowest percentage tried to the recommended one, the largest gain first; reports of earlier versions lack it. */
+  /**
+   * From the lowest percentage tried to the recommended one, the largest gain first; reports of earlier
+   * versions lack it.
+   */
   readonly changes?: readonly {
     readonly figure: string
     readonly before: number

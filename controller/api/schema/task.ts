@@ -25,7 +25,10 @@ import { GroupIdSchema } from './group.ts'
 
 const LINE = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }
 
-/** More than any node has: such a task is taken, and waits as one that exceeds every node, as it does in a trace. */
+/**
+ * More than any node has: such a task is taken, and waits as one that exceeds every node, as it does in a
+ * trace.
+ */
 const MAX_TASK_GPUS = 1024
 
 /** The limits of what a task may carry. */
@@ -143,7 +146,10 @@ export const SubmissionQuerySchema = closed({
   ),
 })
 
-/** PATCH /tasks/{id}: a merge patch (RFC 7396). A label that is null goes away; labels or groups that are null are emptied. */
+/**
+ * PATCH /tasks/{id}: a merge patch (RFC 7396). A label that is null goes away; labels or groups that are null
+ * are emptied.
+ */
 export const TaskPatchSchema = closed(
   {
     noswap: Type.Optional(noswap),
@@ -339,7 +345,9 @@ export const TASK_STATE_FILTERS = [
   'lost',
 ] as const
 
-/** GET /tasks. `running` and `completed` are the lists of the specification, which hold several exact states. */
+/**
+ * GET /tasks. `running` and `completed` are the lists of the specification, which hold several exact states.
+ */
 export const TaskQuerySchema = closed({
   state: Type.Optional(
     oneOf(TASK_STATE_FILTERS, {

@@ -83,7 +83,10 @@ export class AccessBook {
     this.#turn.write()
   }
 
-  /** An entry that becomes durable with the next change: with the one that it speaks of, or before it. Answers its number. */
+  /**
+   * An entry that becomes durable with the next change: with the one that it speaks of, or before it. Answers
+   * its number.
+   */
   begin(entry: AuditEntry): number {
     this.#lastAuditSeq += 1
     this.#keep({ ...entry, seq: this.#lastAuditSeq })

@@ -1,4 +1,7 @@
-/** What an administrator decides after a loss: the recovery ends, and attempts that the store does not know are settled. */
+/**
+ * What an administrator decides after a loss: the recovery ends, and attempts that the store does not know
+ * are settled.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { QuarantinedAttempt } from '../../domain/quarantine.ts'
 import { isAttempt } from '../../domain/quarantine.ts'

@@ -132,7 +132,9 @@ export function deleteGroup(c: Cluster, id: string, force: boolean, now: Instant
   return { ok: true, value: null }
 }
 
-/** Nodes whose groups changed leave and join pools at once; tasks already on them finish there (semantics 1). */
+/**
+ * Nodes whose groups changed leave and join pools at once; tasks already on them finish there (semantics 1).
+ */
 function regroup(c: Cluster): void {
   for (const node of c.nodes.values()) {
     const groups = groupsNaming(c.groups.values(), node.id)

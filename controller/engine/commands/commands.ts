@@ -1,6 +1,7 @@
 /**
- * What the controller can be asked to do from outside, and what it answers. The REST routes, the simulator's clients and (later) the
- * wire's client subjects all come through here. An answer is given only when what it says is durable (R1).
+ * What the controller can be asked to do from outside, and what it answers. The REST routes, the simulator's
+ * clients and (later) the wire's client subjects all come through here. An answer is given only when what it
+ * says is durable (R1).
  */
 import type {
   DurationMs,
@@ -38,7 +39,10 @@ export type Answer<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }
 export type AnswerTo<T> = (answer: Answer<T>) => void
 
-/** A submission, checked field by field already (api/schema or the scenario loader); the engine checks what spans fields. */
+/**
+ * A submission, checked field by field already (api/schema or the scenario loader); the engine checks what
+ * spans fields.
+ */
 export interface TaskRequest {
   /** Given by scenarios and idempotent clients; null lets the controller draw a UUID. */
   readonly id: string | null
@@ -122,23 +126,36 @@ export interface Commands {
   /** The same key and body again: the same task. The same key and another body: `key_reused`. */
   submitOnce(request: TaskRequest, key: SubmissionKey, answer: AnswerTo<SubmittedOnce>): void
   updateTask(id: string, change: TaskChange, by: string | null, answer: AnswerTo<Task>): void
-  /** Pending: cancelled at once. Placed: the node is told to stop it; the answer comes when the wish is durable. */
+  /**
+   * Pending: cancelled at once. Placed: the node is told to stop it; the answer comes when the wish is
+   * durable.
+   */
   cancelTask(id: string, by: string, answer: AnswerTo<Task>): void
   /** The same without a grace, also for a task that is being stopped with one. */
   cancelTaskNow(id: string, by: string, answer: AnswerTo<Task>): void
   /**
-   * Takes the attempt back and makes the task pending again, once its server has ended it; the answer comes when the wish is durable. An
-   * unreachable server cannot say so: `confirmFenced` says that the operator has seen to it that nothing of the attempt runs (R5).
+   * Takes the attempt back and makes the task pending again, once its server has ended it; the answer comes
+   * when the wish is durable. An unreachable server cannot say so: `confirmFenced` says that the operator has
+   * seen to it that nothing of the attempt runs (R5).
    */
   requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void
-  /** A pending task is not placed before it is released. Refused with `conflict` for a placed one; harmless when it is so already. */
+  /**
+   * A pending task is not placed before it is released. Refused with `conflict` for a placed one; harmless
+   * when it is so already.
+   */
   holdTask(id: string, by: string, answer: AnswerTo<Task>): void
   releaseTask(id: string, by: string, answer: AnswerTo<Task>): void
-  /** The answer comes when the order is durable; the node may still refuse it (R12). `conflict` says what is known to be in the way. */
+  /**
+   * The answer comes when the order is durable; the node may still refuse it (R12). `conflict` says what is
+   * known to be in the way.
+   */
   swapOutTask(id: string, by: string, answer: AnswerTo<Task>): void
   /** The wish that a swapped-out task returns. */
   swapInTask(id: string, by: string, answer: AnswerTo<Task>): void
-  /** A lease (a task without a command) goes on, and wants the GPU or not. Refused with `conflict` for a task with a command. */
+  /**
+   * A lease (a task without a command) goes on, and wants the GPU or not. Refused with `conflict` for a task
+   * with a command.
+   */
   keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void
   putNodeConfig(nodeId: string, change: NodeConfigChange, by: string | null, answer: AnswerTo<Node>): void
@@ -146,16 +163,25 @@ export interface Commands {
   putGroup(group: Group, ifAbsent: boolean, by: string | null, answer: AnswerTo<Group>): void
   deleteGroup(id: string, force: boolean, by: string | null, answer: AnswerTo<null>): void
   setCordon(nodeId: string, isCordoned: boolean, by: string | null, answer: AnswerTo<Node>): void
-  /** Cordons it until it is uncordoned; after `moveAfterMs` (null: never) tasks that may be requeued are stopped and wait for another node. */
+  /**
+   * Cordons it until it is uncordoned; after `moveAfterMs` (null: never) tasks that may be requeued are
+   * stopped and wait for another node.
+   */
   drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void
   /** A node that is gone for good, with nothing placed on it; else `conflict`. It may register again. */
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void
   /** Ends the recovery although nodes have not been heard. Without a recovery it does nothing. */
   finishRecovery(by: string, answer: AnswerTo<null>): void
-  /** An attempt in quarantine becomes a task. The owner is the one that the administrator names, not the one that the node tells. */
+  /**
+   * An attempt in quarantine becomes a task. The owner is the one that the administrator names, not the one
+   * that the node tells.
+   */
   adoptAttempt(adoption: Adoption, by: string, answer: AnswerTo<Task>): void
   /** The node is told to end an attempt in quarantine; the answer comes when the wish is durable. */
   stopAttempt(attempt: AttemptName, by: string, answer: AnswerTo<null>): void
-  /** The nodes that are silent now count as dead: requeues go on (protocol, "mass silence"). Harmless when nothing is frozen. */
+  /**
+   * The nodes that are silent now count as dead: requeues go on (protocol, "mass silence"). Harmless when
+   * nothing is frozen.
+   */
   releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void
 }

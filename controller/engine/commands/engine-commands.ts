@@ -1,4 +1,7 @@
-/** What clients and operators ask of the engine: each command is applied at once, and answered when what came of it is durable. */
+/**
+ * What clients and operators ask of the engine: each command is applied at once, and answered when what came
+ * of it is durable.
+ */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Config, ConfigFields } from '../../domain/config.ts'
 import type { Group } from '../../domain/group.ts'

@@ -7,7 +7,10 @@ import { tryAgain } from '../node/start-tries.ts'
 import { dropEntry } from '../node/entries.ts'
 import type { LiveTask } from '../live.ts'
 
-/** It is no choice of any cycle from now on; what it owned while victims were leaving is free at once. Harmless when it is held already. */
+/**
+ * It is no choice of any cycle from now on; what it owned while victims were leaving is free at once.
+ * Harmless when it is held already.
+ */
 export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
@@ -23,7 +26,10 @@ export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask>
   return { ok: true, value: task }
 }
 
-/** It waits from now on: how long it was held neither lifts it nor reserves a GPU for it. Its place among its class stays. */
+/**
+ * It waits from now on: how long it was held neither lifts it nor reserves a GPU for it. Its place among its
+ * class stays.
+ */
 export function releaseTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }

@@ -1,4 +1,7 @@
-/** How much each owner has pending and placed, where that is limited. Kept along with the books of GPUs; nobody is asked about without a limit. */
+/**
+ * How much each owner has pending and placed, where that is limited. Kept along with the books of GPUs;
+ * nobody is asked about without a limit.
+ */
 import type { OwnerLimits } from '../../domain/owner-limits.ts'
 import type { LiveTask } from '../live.ts'
 

@@ -1,6 +1,7 @@
 /**
- * Idempotency keys: who sends a submission again is told of the task that the first one made. A key is written with its task, in one batch, and
- * kept for a while; both key and body are digests that the caller makes.
+ * Idempotency keys: who sends a submission again is told of the task that the first one made. A key is
+ * written with its task, in one batch, and kept for a while; both key and body are digests that the caller
+ * makes.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { SubmissionKeyRecord } from '../../ports/store.ts'

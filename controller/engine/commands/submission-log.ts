@@ -16,7 +16,9 @@ export class SubmissionLog {
     this.#tasks = this.#tasks.filter((each) => !isFinal(each.state))
   }
 
-  /** Those with a smaller number than this. What is submitted or ends during the walk may or may not be in it. */
+  /**
+   * Those with a smaller number than this. What is submitted or ends during the walk may or may not be in it.
+   */
   *newestFirst(beforeSeq: number): Generator<LiveTask> {
     const tasks = this.#tasks
     for (let at = positionOf(tasks, beforeSeq) - 1; at >= 0; at--) {

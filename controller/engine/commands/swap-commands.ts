@@ -1,4 +1,7 @@
-/** Swap-out and swap-in by hand. The node has the last word on both (R12); what is known to be in the way is refused here, with the reason. */
+/**
+ * Swap-out and swap-in by hand. The node has the last word on both (R12); what is known to be in the way is
+ * refused here, with the reason.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Answer } from './commands.ts'
@@ -9,8 +12,9 @@ import { isWantedBack } from '../node/node-events.ts'
 import { orderSwapOut } from '../node/enact-entry.ts'
 
 /**
- * The task leaves VRAM although nobody needs its bytes, and stays out until it wants the GPU. It is no victim of a decision, so that rounds do
- * not count it. Of one that waits to return by an operator's wish alone, the wish is taken back.
+ * The task leaves VRAM although nobody needs its bytes, and stays out until it wants the GPU. It is no victim
+ * of a decision, so that rounds do not count it. Of one that waits to return by an operator's wish alone, the
+ * wish is taken back.
  */
 export function swapOutTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const placement = placementFor(c, id)
@@ -30,7 +34,10 @@ export function swapOutTask(c: Cluster, id: string, now: Instant): Answer<LiveTa
   return { ok: true, value: task }
 }
 
-/** An operator's wish that it returns: it stands in its node's queue like one that wants the GPU, until it is resident (semantics 5, "Return"). */
+/**
+ * An operator's wish that it returns: it stands in its node's queue like one that wants the GPU, until it is
+ * resident (semantics 5, "Return").
+ */
 export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const placement = placementFor(c, id)
   if ('ok' in placement) return placement

@@ -167,8 +167,8 @@ export function requeueTask(
 }
 
 /**
- * The node is told to end it; what becomes of the task then is durable now. With a grace one that is out of VRAM asks to return, so that it
- * can handle SIGTERM.
+ * The node is told to end it; what becomes of the task then is durable now. With a grace one that is out of
+ * VRAM asks to return, so that it can handle SIGTERM.
  */
 export function orderStop(
   c: Cluster,

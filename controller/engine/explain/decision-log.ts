@@ -1,4 +1,7 @@
-/** Writes down what was decided and from what, where the store keeps it (`Recorder.keepsDecisions`); where not, it costs one look at a flag. */
+/**
+ * Writes down what was decided and from what, where the store keeps it (`Recorder.keepsDecisions`); where
+ * not, it costs one look at a flag.
+ */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../domain/config.ts'
 import type { ConsideredGpu, ConsideredVictim, Decision } from '../../domain/decision.ts'
@@ -129,7 +132,10 @@ export function noteSwapOut(
   })
 }
 
-/** One task leaves for nobody: an operator asked, or it returns with what it asks for. Call once its event is recorded. */
+/**
+ * One task leaves for nobody: an operator asked, or it returns with what it asks for. Call once its event is
+ * recorded.
+ */
 export function noteLoneSwapOut(
   c: Cluster,
   placement: LivePlacement,

@@ -1,4 +1,7 @@
-/** Decisions as one sentence each, for people: who, where, why. Names are shortened to a few; a sentence is bounded by what it names. */
+/**
+ * Decisions as one sentence each, for people: who, where, why. Names are shortened to a few; a sentence is
+ * bounded by what it names.
+ */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../domain/config.ts'
 import type { ConsideredVictim } from '../../domain/decision.ts'

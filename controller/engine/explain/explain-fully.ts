@@ -1,4 +1,7 @@
-/** Everything there is to say about one open task: the wait, each node's verdict, what would place it, and whether it could be swapped out. */
+/**
+ * Everything there is to say about one open task: the wait, each node's verdict, what would place it, and
+ * whether it could be swapped out.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { WaitExplanation } from '../../scheduler/explain.ts'
 import type { Cluster } from '../cluster.ts'

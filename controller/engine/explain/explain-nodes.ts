@@ -1,4 +1,7 @@
-/** What each node says to one pending task: the nearest by name, the others counted by reason. A pass over its pool, on demand only. */
+/**
+ * What each node says to one pending task: the nearest by name, the others counted by reason. A pass over its
+ * pool, on demand only.
+ */
 import type { Mib } from '../../../protocol/units.ts'
 import { byCodeUnits } from '../../domain/order.ts'
 import type { PendingFacts, WaitReason } from '../../scheduler/explain.ts'
@@ -74,7 +77,9 @@ export function verdictsOn(nodes: Iterable<LiveNode>, facts: PendingFacts, reque
   }
 }
 
-/** The rules let it in: refused lately, reserved for another, its victims do not cover after all, or it fits. */
+/**
+ * The rules let it in: refused lately, reserved for another, its victims do not cover after all, or it fits.
+ */
 function reasonWhereItPasses(node: LiveNode, facts: PendingFacts): WaitReason | null {
   const { queued, shape, policy, now } = facts
   const late = lateReason(node, facts)

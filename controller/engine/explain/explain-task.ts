@@ -1,4 +1,7 @@
-/** Gathers what an explanation is made from (`scheduler/explain.ts`) out of the live cluster. On demand only; decides nothing. */
+/**
+ * Gathers what an explanation is made from (`scheduler/explain.ts`) out of the live cluster. On demand only;
+ * decides nothing.
+ */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Node } from '../../domain/node.ts'
 import { mayQueue } from '../../domain/task.ts'

@@ -1,4 +1,7 @@
-/** How many entries of a node's queue are served before one of them (semantics 5, "Return"). On demand only; decides nothing. */
+/**
+ * How many entries of a node's queue are served before one of them (semantics 5, "Return"). On demand only;
+ * decides nothing.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Turn } from '../../swap/resume.ts'
 import { byReturnOrder } from '../../swap/resume.ts'

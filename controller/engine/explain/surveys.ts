@@ -1,6 +1,6 @@
 /**
- * Surveys of pools, kept while nothing has changed: a list of a thousand pending tasks asks the same questions again and again, and each survey is a
- * pass over all GPUs of a pool.
+ * Surveys of pools, kept while nothing has changed: a list of a thousand pending tasks asks the same
+ * questions again and again, and each survey is a pass over all GPUs of a pool.
  */
 import type { Request, Survey } from '../../scheduler/explain-survey.ts'
 import { surveyPool } from '../../scheduler/explain-survey.ts'

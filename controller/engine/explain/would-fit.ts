@@ -1,6 +1,7 @@
 /**
- * The smallest single changes that would place a pending task: computed by trying them on copies of nodes (`what-if.ts`), never by rule of
- * thumb. Each is about the task alone: tasks ahead of it in the queue, and what waits for bytes on the node, may take the room first.
+ * The smallest single changes that would place a pending task: computed by trying them on copies of nodes
+ * (`what-if.ts`), never by rule of thumb. Each is about the task alone: tasks ahead of it in the queue, and
+ * what waits for bytes on the node, may take the room first.
  */
 import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import { CONFIG_RULES } from '../../domain/config.ts'
@@ -16,7 +17,10 @@ import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
 import type { Otherwise } from '../what-if/what-if.ts'
 import { nodeOtherwise, settingsOn, whenPlacedOn } from '../what-if/what-if.ts'
 
-/** Settings and demands are tried on nodes with so many GPUs in all at most, those with most commit room; ends of tasks and idleness on fewer. */
+/**
+ * Settings and demands are tried on nodes with so many GPUs in all at most, those with most commit room; ends
+ * of tasks and idleness on fewer.
+ */
 const MAX_GPUS_TRIED = 4_000
 const MAX_NODES_TRIED_CLOSELY = 50
 const MAX_TASKS_TRIED = 2_000
@@ -200,7 +204,10 @@ function bothScopes(
   return found
 }
 
-/** The least whole number from `low` to `high` for which it holds, if it holds for all above that; null when it does not hold for `high`. */
+/**
+ * The least whole number from `low` to `high` for which it holds, if it holds for all above that; null when
+ * it does not hold for `high`.
+ */
 function leastThat(holds: (value: number) => boolean, low: number, high: number): number | null {
   if (low > high || !holds(high)) return null
   let [from, to] = [low, high]
@@ -343,7 +350,8 @@ function uncordons(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[
 
 /**
  * Which nodes are tried, and in which order.
- * 1. Most commit room on as many GPUs as it asks for; for a noswap task, which has no commit limit, most room beside swappable tasks.
+ * 1. Most commit room on as many GPUs as it asks for; for a noswap task, which has no commit limit, most room
+ *    beside swappable tasks.
  * 2. Node id.
  */
 function nearest(nodes: readonly LiveNode[], spec: TaskSpec): readonly LiveNode[] {

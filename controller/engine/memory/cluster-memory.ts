@@ -1,7 +1,8 @@
 /**
- * What a cluster remembers between two inputs, as JSON values: enough to go on from it and to decide the same. Objects are numbered: nodes in the
- * order in which they are known, GPUs by their index, entries by their place in their node's queue, tasks in the order of `tasks`. Indexes are
- * derived again; only what says whether they are looked at is kept.
+ * What a cluster remembers between two inputs, as JSON values: enough to go on from it and to decide the
+ * same. Objects are numbered: nodes in the order in which they are known, GPUs by their index, entries by
+ * their place in their node's queue, tasks in the order of `tasks`. Indexes are derived again; only what says
+ * whether they are looked at is kept.
  */
 import type { Instant, Mib, Microseconds } from '../../../protocol/units.ts'
 import type { TimerMark } from '../../ports/clock.ts'
@@ -105,7 +106,10 @@ export interface PoolMemory {
   readonly version: number
   readonly membershipVersion: number
   readonly nearVersion: number
-  /** Its indexes of nearness, each as it was when somebody looked last, with the changes that it has not taken in. */
+  /**
+   * Its indexes of nearness, each as it was when somebody looked last, with the changes that it has not taken
+   * in.
+   */
   readonly near: readonly NearMemory[]
   readonly hold: {
     readonly task: TaskNumber

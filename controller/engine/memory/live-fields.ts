@@ -1,6 +1,7 @@
 /**
- * Which fields of the live objects are plain values, and which point at other objects: what has a written form as it is, and what is numbered.
- * A field that is in neither list does not compile, so that none is forgotten.
+ * Which fields of the live objects are plain values, and which point at other objects: what has a written
+ * form as it is, and what is numbered. A field that is in neither list does not compile, so that none is
+ * forgotten.
  */
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
 

@@ -1,4 +1,7 @@
-/** What a controller has asked of its ports and waits for, as who holds the other end knows it: how it is written down, and taken up again. */
+/**
+ * What a controller has asked of its ports and waits for, as who holds the other end knows it: how it is
+ * written down, and taken up again.
+ */
 import type { CancelTimer, TimerMark } from '../../ports/clock.ts'
 import type { RequestOutcome } from '../../ports/bus.ts'
 

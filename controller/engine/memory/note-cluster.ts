@@ -167,7 +167,8 @@ class Noting {
   #noteEntry(entry: LiveEntry): EntryMemory {
     const { task, gpus, vainLook } = entry
     const collector = this.#entry(vainLook?.collector ?? null)
-    // One that spoke of a collector that has left, or of a task that has changed, is looked at again whatever happens.
+    // One that spoke of a collector that has left, or of a task that has changed, is looked at again whatever
+    // happens.
     const isOver =
       vainLook === null || vainLook.spec !== task.spec || (vainLook.collector !== null && collector === null)
     return {

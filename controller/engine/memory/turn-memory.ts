@@ -1,4 +1,7 @@
-/** A turn in its written form: what was decided and is not durable yet. Records are made from the live objects when it is committed. */
+/**
+ * A turn in its written form: what was decided and is not durable yet. Records are made from the live objects
+ * when it is committed.
+ */
 import type { Decision } from '../../domain/decision.ts'
 import type { Effect } from '../../domain/effect.ts'
 import type { Event } from '../../domain/event.ts'

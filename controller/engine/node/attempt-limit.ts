@@ -1,11 +1,16 @@
-/** How many attempts a server holds: its limit is in its hello, and what counts towards it is kept here and in the ledger (R11). */
+/**
+ * How many attempts a server holds: its limit is in its hello, and what counts towards it is kept here and in
+ * the ledger (R11).
+ */
 import type { AttemptRef } from '../../../protocol/messages.ts'
 import { hasAttemptRoom } from '../../scheduler/feasible.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveNode } from '../live.ts'
 import { attemptKey } from '../live.ts'
 
-/** Returns true at the limit, and one below it: the next change gives all GPUs of the node room, or takes it. */
+/**
+ * Returns true at the limit, and one below it: the next change gives all GPUs of the node room, or takes it.
+ */
 export function isNearLimit({ attemptCount, maxAttempts }: LiveNode): boolean {
   return attemptCount >= maxAttempts - 1
 }
@@ -16,7 +21,10 @@ export function setMaxAttempts(c: Cluster, node: LiveNode, maxAttempts: number):
   for (const gpu of node.gpus) c.touchGpu(gpu)
 }
 
-/** A snapshot names attempts that are no task's current one: they count until the next, or until their end is heard of. */
+/**
+ * A snapshot names attempts that are no task's current one: they count until the next, or until their end is
+ * heard of.
+ */
 export function setOtherAttempts(c: Cluster, node: LiveNode, others: readonly AttemptRef[]): void {
   if (others.length === 0 && node.otherAttempts.length === 0) return
   changeOthers(

@@ -1,6 +1,7 @@
 /**
- * Nodes that cannot start any task take none for a while (safety 3). The controller cordons them by itself, and ends that by itself when a trial
- * start works. It never takes more than half of the nodes: where more fail, something that they share is broken, and a person has to look.
+ * Nodes that cannot start any task take none for a while (safety 3). The controller cordons them by itself,
+ * and ends that by itself when a trial start works. It never takes more than half of the nodes: where more
+ * fail, something that they share is broken, and a person has to look.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { AutoCordon } from '../../domain/node.ts'
@@ -48,7 +49,9 @@ export function noteHostRefusal(
   )
 }
 
-/** A task is placed: on a node that waits for one, that is its trial, and no other comes before it has begun. */
+/**
+ * A task is placed: on a node that waits for one, that is its trial, and no other comes before it has begun.
+ */
 export function noteTrial(c: Cluster, { node, task, attempt }: LivePlacement): void {
   const { autoCordon } = node
   if (autoCordon === null || !autoCordon.isTrialOpen) return

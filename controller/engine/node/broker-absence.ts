@@ -1,6 +1,7 @@
 /**
- * The controller's own connection to the broker. While it is away, silence says nothing about the nodes: no node is given up until it is back, and
- * for one lease longer, in which every node that lives is heard again (safety 3; R5). A task lease is not ended meanwhile either.
+ * The controller's own connection to the broker. While it is away, silence says nothing about the nodes: no
+ * node is given up until it is back, and for one lease longer, in which every node that lives is heard again
+ * (safety 3; R5). A task lease is not ended meanwhile either.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -38,7 +39,10 @@ export function setBrokerAway(c: Cluster, isAway: boolean, now: Instant): boolea
   return true
 }
 
-/** Raises the alarm once an absence has lasted as long as silence that makes a node suspect: a restart of the broker is too short for it. */
+/**
+ * Raises the alarm once an absence has lasted as long as silence that makes a node suspect: a restart of the
+ * broker is too short for it.
+ */
 export function watchBrokerAbsence(c: Cluster, now: Instant): void {
   const { broker } = c
   if (!broker.isAway || broker.isAlarmed || now - (broker.since ?? now) < suspectAfterMs(c.policy)) return

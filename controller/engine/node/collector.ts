@@ -1,4 +1,7 @@
-/** The one entry of a node for which victims leave although they do not cover it yet (semantics 5, "Return", first exception). */
+/**
+ * The one entry of a node for which victims leave although they do not cover it yet (semantics 5, "Return",
+ * first exception).
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import { byNodeId } from '../../scheduler/score.ts'
 import { nextCollector } from '../../swap/resume.ts'
@@ -11,7 +14,9 @@ import { own } from './entries.ts'
 import { missesBytesAlone } from './entry-obstacles.ts'
 import { firstP0On, fitsSomewhere, placeQueued } from './queued-placements.ts'
 
-/** The oldest that has waited long begins to collect: it owns all its bytes, and victims leave as they ripen. */
+/**
+ * The oldest that has waited long begins to collect: it owns all its bytes, and victims leave as they ripen.
+ */
 export function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
   if (node.collector !== null) return false
   const entry = nextCollector(node.queue, (one) => missesBytesAlone(c, one, now), c.policy, now)
@@ -23,7 +28,10 @@ export function appointCollector(c: Cluster, node: LiveNode, now: Instant): bool
   return true
 }
 
-/** A P0 entry needs the bytes of a collector that is not P0, and would be covered without it: the collector lets go. */
+/**
+ * A P0 entry needs the bytes of a collector that is not P0, and would be covered without it: the collector
+ * lets go.
+ */
 export function makeRoomOfCollector(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const collector = entry.node.collector
   if (
@@ -37,7 +45,9 @@ export function makeRoomOfCollector(c: Cluster, entry: LiveEntry, now: Instant):
   return isCovered && loseHold(c, collector, now)
 }
 
-/** The same for a pending P0 task that fits nowhere while the collector keeps its bytes. It is placed at once. */
+/**
+ * The same for a pending P0 task that fits nowhere while the collector keeps its bytes. It is placed at once.
+ */
 export function makeRoomForPending(c: Cluster, node: LiveNode, now: Instant): void {
   const { collector } = node
   if (collector === null || collector.task.spec.priority === 0 || c.pendingCount === 0) return

@@ -1,6 +1,7 @@
 /**
- * Nodes that were heard since the start, and what their marks say of this store. A controller whose store lacks what a node has heard of sends
- * that node nothing; when more than half of the nodes say so, it places nothing at all.
+ * Nodes that were heard since the start, and what their marks say of this store. A controller whose store
+ * lacks what a node has heard of sends that node nothing; when more than half of the nodes say so, it places
+ * nothing at all.
  */
 import type { TaskReport } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
@@ -18,7 +19,9 @@ export interface AheadNode {
   readonly controller: string | null
   readonly eventSeq: number
   readonly since: Instant
-  /** Tasks of which it runs an attempt, as of its last hello or heartbeat: none of them is placed elsewhere. */
+  /**
+   * Tasks of which it runs an attempt, as of its last hello or heartbeat: none of them is placed elsewhere.
+   */
   readonly taskIds: readonly string[]
 }
 

@@ -1,6 +1,7 @@
 /**
- * Nodes that take no new task. One that is drained is emptied, too: it takes no new task, those on it end in their own time, and from an instant on those that may be requeued
- * (`on_node_loss: requeue`) are stopped and wait for another node. The drain lasts until the node is uncordoned or forgotten.
+ * Nodes that take no new task. One that is drained is emptied, too: it takes no new task, those on it end in
+ * their own time, and from an instant on those that may be requeued (`on_node_loss: requeue`) are stopped and
+ * wait for another node. The drain lasts until the node is uncordoned or forgotten.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -30,7 +31,10 @@ export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: 
   return { ok: true, value: node }
 }
 
-/** @param moveAfterMs when tasks that may be requeued are moved; null: none is. A later call replaces an earlier one. */
+/**
+ * @param moveAfterMs when tasks that may be requeued are moved; null: none is. A later call replaces an
+ *   earlier one.
+ */
 export function drainNode(
   c: Cluster,
   nodeId: string,
@@ -72,7 +76,10 @@ function endDrain(c: Cluster, node: LiveNode, now: Instant): void {
   c.recorder.dirtyNode(node)
 }
 
-/** Plans the instant from which on tasks are moved; also after a restart of the controller, which may have missed it. */
+/**
+ * Plans the instant from which on tasks are moved; also after a restart of the controller, which may have
+ * missed it.
+ */
 export function resumeDrain(c: Cluster, node: LiveNode): void {
   node.cancelDrain?.()
   node.cancelDrain = null

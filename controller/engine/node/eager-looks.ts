@@ -1,6 +1,9 @@
 import type { LiveNode, LiveTask } from '../live.ts'
 
-/** Nodes where a swapped-out task may return eagerly from now on: something changed there since they were looked at. */
+/**
+ * Nodes where a swapped-out task may return eagerly from now on: something changed there since they were
+ * looked at.
+ */
 export class EagerLooks {
   readonly #nodes = new Set<LiveNode>()
   /** By a pending task that waits for VRAM: nodes where no task returns eagerly because of it. */
@@ -15,7 +18,10 @@ export class EagerLooks {
     if (node.hostUsedMib > 0) this.#nodes.add(node)
   }
 
-  /** The VRAM of the node is kept for the pending task: the node is looked at again when the task no longer waits. */
+  /**
+   * The VRAM of the node is kept for the pending task: the node is looked at again when the task no longer
+   * waits.
+   */
   keepFor(task: LiveTask, node: LiveNode): void {
     const nodes = this.#keptFor.get(task)
     if (nodes === undefined) this.#keptFor.set(task, new Set([node]))

@@ -1,6 +1,7 @@
 /**
- * Eager returns (semantics 5): a task that has been out for `eager_swap_in_seconds` returns to free VRAM that no task waits for, although
- * nothing says that it wants the GPU. Its idle clock goes on, so that it may be swapped out again at once.
+ * Eager returns (semantics 5): a task that has been out for `eager_swap_in_seconds` returns to free VRAM that
+ * no task waits for, although nothing says that it wants the GPU. Its idle clock goes on, so that it may be
+ * swapped out again at once.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'

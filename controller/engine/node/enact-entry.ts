@@ -1,4 +1,7 @@
-/** What a decision about an entry of a node's queue does: the task starts, returns or grows, victims leave, or the entry lets go. */
+/**
+ * What a decision about an entry of a node's queue does: the task starts, returns or grows, victims leave, or
+ * the entry lets go.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { EventValue } from '../../domain/event.ts'
 import { enactRound } from '../../swap/rounds.ts'
@@ -151,7 +154,9 @@ export function claim(c: Cluster, entry: LiveEntry, considered: Considered | nul
   return true
 }
 
-/** No longer covered: it owns nothing, at once, on all its GPUs. A placement goes back to the pending queue. */
+/**
+ * No longer covered: it owns nothing, at once, on all its GPUs. A placement goes back to the pending queue.
+ */
 export function loseHold(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const { task } = entry
   if (entry.kind === 'placement') {

@@ -1,4 +1,7 @@
-/** Entries of a node's queue: who joins, who owns bytes, who lets go. What an entry gets is decided in `node-queue.ts`. */
+/**
+ * Entries of a node's queue: who joins, who owns bytes, who lets go. What an entry gets is decided in
+ * `node-queue.ts`.
+ */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { EntryKind } from '../../domain/task.ts'
 import type { Cluster } from '../cluster.ts'
@@ -11,7 +14,10 @@ export function askForSwapIn(c: Cluster, placement: LivePlacement, now: Instant)
   placement.entry = join(c, 'swap_in', placement.task, placement.gpus, placement.demandMib, now)
 }
 
-/** The server holds an allocation that would take the task to `mib` per GPU. One that is not resident has to return for it first. */
+/**
+ * The server holds an allocation that would take the task to `mib` per GPU. One that is not resident has to
+ * return for it first.
+ */
 export function askForGrowth(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   placement.heldGrowth = { mib, askedAt: now }
   c.recorder.dirtyTask(placement.task)
@@ -37,8 +43,9 @@ export function resumeGrowth(c: Cluster, placement: LivePlacement): void {
 }
 
 /**
- * A pending task stands in the node's queue: owning its bytes while victims leave, or waiting there to become the collector. Its GPUs are in the
- * order of their indexes, in which several that are short are covered (semantics 5).
+ * A pending task stands in the node's queue: owning its bytes while victims leave, or waiting there to become
+ * the collector. Its GPUs are in the order of their indexes, in which several that are short are covered
+ * (semantics 5).
  */
 export function askForPlacement(
   c: Cluster,

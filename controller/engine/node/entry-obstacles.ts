@@ -17,7 +17,10 @@ export function isStillAChoice(c: Cluster, { node, task }: LiveEntry): boolean {
   )
 }
 
-/** Above C all swappable tasks of a GPU must find room in the host's memory at once, also when it is a growth that takes them there. */
+/**
+ * Above C all swappable tasks of a GPU must find room in the host's memory at once, also when it is a growth
+ * that takes them there.
+ */
 export function isPromisedHostMemory({ gpus, needMib, task }: LiveEntry): boolean {
   return hasHostRoomToGrow(gpus, needMib, task.placement?.noswap === 1)
 }
@@ -39,7 +42,10 @@ export function missesBytesAlone(c: Cluster, entry: LiveEntry, now: Instant): bo
   }
 }
 
-/** Only P0 holders that it may not swap stand in its way: such an entry holds no GPU back (semantics 5, second exception). */
+/**
+ * Only P0 holders that it may not swap stand in its way: such an entry holds no GPU back (semantics 5, second
+ * exception).
+ */
 export function isBehindP0Only(entry: LiveEntry): boolean {
   for (const gpu of entry.gpus) if (shortMib(gpu, entry) > couldLeaveMib(gpu, entry.task)) return true
   return false

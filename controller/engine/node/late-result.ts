@@ -1,4 +1,7 @@
-/** The result of an attempt that was given up: an event tells it, and it ends the task unless a later attempt has started (R8). */
+/**
+ * The result of an attempt that was given up: an event tells it, and it ends the task unless a later attempt
+ * has started (R8).
+ */
 import type { AttemptRef, FinishedEvent } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { TaskEnd } from '../../domain/end-reason.ts'
@@ -32,8 +35,8 @@ export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent
 }
 
 /**
- * The node says that the attempt has ended and that its result is on the way: until its next snapshot it gets no other attempt of the
- * task, which it would refuse.
+ * The node says that the attempt has ended and that its result is on the way: until its next snapshot it gets
+ * no other attempt of the task, which it would refuse.
  */
 export function noteAnnounced(c: Cluster, node: LiveNode, { task_id, attempt }: AttemptRef): void {
   const task = c.tasks.get(task_id)
@@ -43,7 +46,10 @@ export function noteAnnounced(c: Cluster, node: LiveNode, { task_id, attempt }: 
   noteRefusal(c, task, node.id, node.snapshotSeq)
 }
 
-/** It waits, or no more is known of its next attempt than that it was ordered; a cancelled task stays cancelled. */
+/**
+ * It waits, or no more is known of its next attempt than that it was ordered; a cancelled task stays
+ * cancelled.
+ */
 function isOpenToIt({ placement }: LiveTask): boolean {
   if (placement === null) return true
   return (

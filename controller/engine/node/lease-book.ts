@@ -1,7 +1,10 @@
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { LiveTask } from '../live.ts'
 
-/** Who was kept alive when. All leases are of one length, so that the order of renewal is the order of their ends. */
+/**
+ * Who was kept alive when. All leases are of one length, so that the order of renewal is the order of their
+ * ends.
+ */
 export class LeaseBook {
   /** Null: leases do not end. */
   lengthMs: DurationMs | null = null

@@ -1,4 +1,7 @@
-/** Leases: tasks without a command, which live as long as their client says so. One that is not kept alive ends as cancelled. */
+/**
+ * Leases: tasks without a command, which live as long as their client says so. One that is not kept alive
+ * ends as cancelled.
+ */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Answer, KeptLease } from '../commands/commands.ts'
 import type { Cluster } from '../cluster.ts'

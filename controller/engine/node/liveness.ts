@@ -1,6 +1,7 @@
 /**
- * Silence and what follows from it (R4, R5): a node is suspect first, and unreachable when its run lease is over for sure; then every task
- * goes the way its `on_node_loss` says. What was never confirmed is pending again once the node must have ended it.
+ * Silence and what follows from it (R4, R5): a node is suspect first, and unreachable when its run lease is
+ * over for sure; then every task goes the way its `on_node_loss` says. What was never confirmed is pending
+ * again once the node must have ended it.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'

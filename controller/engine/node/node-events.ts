@@ -1,4 +1,7 @@
-/** What GPU servers report, and what it changes. Late, duplicate and stale reports change nothing (semantics 3, R8). */
+/**
+ * What GPU servers report, and what it changes. Late, duplicate and stale reports change nothing (semantics
+ * 3, R8).
+ */
 import type { CommandResult, FinishedEvent, NodeEvent, ResidencyEvent } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { EndCode, TaskEnd } from '../../domain/end-reason.ts'
@@ -124,7 +127,10 @@ function grantAgain(c: Cluster, placement: LivePlacement): void {
   })
 }
 
-/** The attempt is over and nobody knows how, or its lease has ended it (R7). `because` names it in the event of a return. */
+/**
+ * The attempt is over and nobody knows how, or its lease has ended it (R7). `because` names it in the event
+ * of a return.
+ */
 export function endLost(
   c: Cluster,
   placement: LivePlacement,
@@ -223,7 +229,8 @@ function applyFinished(
 ): void {
   const { task, stopping } = placement
   const isItsOwnEnd = outcome === 'completed' || outcome === 'failed'
-  // Whoever wanted it to run elsewhere, or no longer, has it finished instead; whoever cancelled it, cancelled.
+  // Whoever wanted it to run elsewhere, or no longer, has it finished instead; whoever cancelled it,
+  // cancelled.
   if (stopping !== null && !(isItsOwnEnd && stopping.then !== 'cancelled'))
     return endStopped(c, placement, exitCode, detail, now)
   if (isItsOwnEnd) return finish(c, task, ownEnd(outcome, exitCode, detail), now)
@@ -250,7 +257,10 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
   if (to === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
 }
 
-/** Its server has found that it can't be swapped (several processes, managed memory, …); it has the last word (R12), and counts it as noswap itself. */
+/**
+ * Its server has found that it can't be swapped (several processes, managed memory, …); it has the last word
+ * (R12), and counts it as noswap itself.
+ */
 function becomesNoswap(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (placement.noswap === 1 || placement.residency !== 'resident') return
   setNoswap(c, placement, 1, now)
@@ -268,8 +278,9 @@ function backOff(c: Cluster, placement: LivePlacement, reason: string, now: Inst
 }
 
 /**
- * The answer to a command, in the node's message number `seq`. `accepted` and `running` change nothing: the node's events do. What a server
- * that has lost its state knows of an attempt before that counts for nothing (R6).
+ * The answer to a command, in the node's message number `seq`. `accepted` and `running` change nothing: the
+ * node's events do. What a server that has lost its state knows of an attempt before that counts for nothing
+ * (R6).
  */
 export function applyCommandResult(
   c: Cluster,
@@ -291,9 +302,11 @@ export function applyCommandResult(
     case 'never_seen':
       return applyNeverSeen(c, placement, now)
     case 'gone':
-      // A later attempt may run on a node that has not spoken yet: the next snapshot says whether this one is over.
+      // A later attempt may run on a node that has not spoken yet: the next snapshot says whether this one is
+      // over.
       if (pauseOf(c) !== null && placement.startedAt !== null) return
-      // The start was never confirmed in this store, and the node says that the attempt is over: the store lost how it ended.
+      // The start was never confirmed in this store, and the node says that the attempt is over: the store
+      // lost how it ended.
       if (placement.startedAt === null && placement.stopping === null && lacksHistoryOf(c, placement.node.id))
         return endUnknown(c, placement, now)
       return endLost(c, placement, 'gone', 'the node no longer has it', now)

@@ -12,8 +12,8 @@ import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, VainLook } from '../l
 import { placeAhead } from './queued-placements.ts'
 
 /**
- * Owners first, then the others in return order, until nothing changes; then a collector if the node has none. Pending tasks take their
- * turns among them (`queued-placements.ts`).
+ * Owners first, then the others in return order, until nothing changes; then a collector if the node has
+ * none. Pending tasks take their turns among them (`queued-placements.ts`).
  */
 export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
   makeRoomForPending(c, node, now)
@@ -27,7 +27,8 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
       if (entry.owns || !isQueued(entry)) continue
       const { collector } = node
       isChanged = serve(c, entry, now) || isChanged
-      // The collector has let go for it: what is left over is for whoever comes first, and that may be somebody who was asked already.
+      // The collector has let go for it: what is left over is for whoever comes first, and that may be
+      // somebody who was asked already.
       if (collector !== null && node.collector === null) break
     }
     if (!isChanged && !appointCollector(c, node, now)) break
@@ -36,7 +37,8 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
 }
 
 function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
-  // A placement that owns nothing takes its turn as a pending task; here it only waits to become the collector.
+  // A placement that owns nothing takes its turn as a pending task; here it only waits to become the
+  // collector.
   if (entry.kind === 'placement' && !entry.owns) return false
   if (isBackingOff(entry, now)) return entry.owns ? loseHold(c, entry, now) : false
   if (entry.kind === 'placement' && !isStillAChoice(c, entry)) return loseHold(c, entry, now)
@@ -69,7 +71,10 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   }
 }
 
-/** Its GPUs' books, the node's host memory and its collector are as when nothing came of it: nothing comes of it now. */
+/**
+ * Its GPUs' books, the node's host memory and its collector are as when nothing came of it: nothing comes of
+ * it now.
+ */
 function isAsInVain({ gpus, node, task, vainLook }: LiveEntry): boolean {
   if (vainLook === null || vainLook.hostUsedMib !== node.hostUsedMib) return false
   return (
@@ -95,8 +100,9 @@ function bookChangesOf(gpus: readonly LiveGpu[]): number {
 }
 
 /**
- * A growth that has waited `reservation_after_seconds`: one that can never be, or of a noswap task, is refused; a swappable task becomes
- * a victim itself, and returns with the larger demand (semantics 1, "growth").
+ * A growth that has waited `reservation_after_seconds`: one that can never be, or of a noswap task, is
+ * refused; a swappable task becomes a victim itself, and returns with the larger demand (semantics 1,
+ * "growth").
  */
 export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void {
   let old: LiveEntry[] | null = null
@@ -146,7 +152,10 @@ function refuseGrowth(
   })
 }
 
-/** Time alone changes things here at few instants: a rank rises, a growth is settled, an entry begins to hold its GPUs, a back-off ends. */
+/**
+ * Time alone changes things here at few instants: a rank rises, a growth is settled, an entry begins to hold
+ * its GPUs, a back-off ends.
+ */
 function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
   let next = Infinity
   for (const entry of node.queue) {

@@ -75,7 +75,8 @@ export function applySnapshot(
 ): SnapshotAnswer {
   node.snapshotSeq = seq
   heard(c, node, seq, now)
-  // It is answered with a lease once that is durable: what waits for the end of its leases counts it from here on (R5).
+  // It is answered with a lease once that is durable: what waits for the end of its leases counts it from
+  // here on (R5).
   grantLease(node.word, c.policy.runLeaseMs, now)
   applyMemory(c, node, gpus)
   liftRefusalsBefore(c, node, seq)
@@ -131,7 +132,9 @@ function settleOrDefer(c: Cluster, node: LiveNode, present: ReadonlySet<string>,
   settleAbsent(c, node, present, lacksHistoryOf(c, node.id), now)
 }
 
-/** An authentic word of a node, later than any before: it is up. One that comes late says nothing about now. */
+/**
+ * An authentic word of a node, later than any before: it is up. One that comes late says nothing about now.
+ */
 export function heard(c: Cluster, node: LiveNode, seq: number, now: Instant): void {
   if (seq <= node.word.heardSeq) return
   node.word.heardSeq = seq
@@ -153,7 +156,10 @@ export function bootStanding(node: LiveNode, boot: Boot): 'known' | 'later' | 'c
   return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'
 }
 
-/** Somebody with this identity has lost its state, or there are two: it is told to begin anew, and what ran is in doubt once it has (R6). */
+/**
+ * Somebody with this identity has lost its state, or there are two: it is told to begin anew, and what ran is
+ * in doubt once it has (R6).
+ */
 export function noteReset(c: Cluster, node: LiveNode): void {
   if (node.word.wasReset) return
   node.word.wasReset = true
@@ -171,7 +177,10 @@ export function adoptNode(c: Cluster, node: LiveNode): void {
 /** Two servers that are both told to begin anew, in turn, follow each other at this distance at most. */
 const DUPLICATE_WITHIN_MS = 600_000
 
-/** The server has started again. After a reset it knows nothing of what ran before it: that is in doubt, unless it says that it is there. */
+/**
+ * The server has started again. After a reset it knows nothing of what ran before it: that is in doubt,
+ * unless it says that it is there.
+ */
 function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void {
   const { word } = node
   word.heardSeq = 0

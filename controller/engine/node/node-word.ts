@@ -1,6 +1,7 @@
 /**
- * What the controller knows of a node's word: when it was last heard, and until when it may hold a run lease. The instants are upper bounds by
- * the controller's clock: a lease counts from when the node sent its heartbeat, and clocks differ by 5 % at most (R4, R5).
+ * What the controller knows of a node's word: when it was last heard, and until when it may hold a run lease.
+ * The instants are upper bounds by the controller's clock: a lease counts from when the node sent its
+ * heartbeat, and clocks differ by 5 % at most (R4, R5).
  */
 import type { Boot } from '../../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -8,7 +9,10 @@ import type { Policy } from '../../domain/config.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveNode } from '../live.ts'
 
-/** On top of a lease and its 5 %: suspending takes a moment, and so does a leader's discovery that it is none any more (R9). */
+/**
+ * On top of a lease and its 5 %: suspending takes a moment, and so does a leader's discovery that it is none
+ * any more (R9).
+ */
 export const LEASE_MARGIN_MS: DurationMs = 5_000
 /** So many heartbeats in a row that are missed make a node suspect: 15 s by default. */
 const HEARTBEATS_MISSED = 3
@@ -37,7 +41,9 @@ export interface NodeWord {
   endedAt: Instant
   /** Leases longer than the configured one were given; from here on none of them holds. */
   longLeaseEndsAt: Instant
-  /** Somebody who spoke in its name was told to begin anew: the next boot knows nothing of what ran before. */
+  /**
+   * Somebody who spoke in its name was told to begin anew: the next boot knows nothing of what ran before.
+   */
   wasReset: boolean
   /** When a boot after such a reset was last accepted. */
   anewAt: Instant | null
@@ -72,7 +78,10 @@ export function newNodeWord(leaseMs: DurationMs, wasReset: boolean, now: Instant
   return word
 }
 
-/** The node is answered with a lease: it counts from a message sent before now. An earlier, longer one may still hold. */
+/**
+ * The node is answered with a lease: it counts from a message sent before now. An earlier, longer one may
+ * still hold.
+ */
 export function grantLease(word: NodeWord, leaseMs: DurationMs, now: Instant): void {
   word.leaseMs = Math.max(word.leaseMs, leaseMs)
   word.leaseEndsAt = Math.max(word.leaseEndsAt, now + windowMs(leaseMs, 1))
@@ -92,7 +101,9 @@ export function windowMs(leaseMs: DurationMs, leases: number): DurationMs {
   return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS
 }
 
-/** The configured lease became shorter: nodes may hold the longer one, also after a restart of the controller. */
+/**
+ * The configured lease became shorter: nodes may hold the longer one, also after a restart of the controller.
+ */
 export function keepLongLeases(c: Cluster, beforeSeconds: number, afterSeconds: number): void {
   if (afterSeconds >= beforeSeconds) return
   for (const node of c.nodes.values()) {

@@ -1,6 +1,7 @@
 /**
- * While the store may lack a part of its history nothing is placed, requeued or given up: after each start until the nodes that were up have
- * spoken, in recovery, and when most nodes say that the store went back in time (docs/protocol.md, "A store that went back in time").
+ * While the store may lack a part of its history nothing is placed, requeued or given up: after each start
+ * until the nodes that were up have spoken, in recovery, and when most nodes say that the store went back in
+ * time (docs/protocol.md, "A store that went back in time").
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { CancelTimer } from '../../ports/clock.ts'

@@ -10,7 +10,10 @@ import { assign } from '../transitions.ts'
 import { claim } from './enact-entry.ts'
 import { askForPlacement } from './entries.ts'
 
-/** Returns true if the task is placed or owns its bytes now; otherwise it avoids the node for the rest of the cycle. */
+/**
+ * Returns true if the task is placed or owns its bytes now; otherwise it avoids the node for the rest of the
+ * cycle.
+ */
 export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
   const task = plan.task as LiveTask
   const gpus = plan.gpus as readonly LiveGpu[]
@@ -20,7 +23,10 @@ export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
   return task.queue === null
 }
 
-/** The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it waits on. */
+/**
+ * The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it
+ * waits on.
+ */
 function claimAfterSwap(
   c: Cluster,
   task: LiveTask,

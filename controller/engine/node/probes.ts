@@ -1,7 +1,8 @@
 /**
- * Where nothing can signal that a task wants the GPU (`signals_wanted: false`), a swapped-out task is brought back once it has been away for
- * `swap_in_probe_seconds`, for one idle period: if it finds work there it stays, else it ripens as a victim like any other (semantics 5,
- * "Return"). Like any other return it is asked for until the task is resident, however often the way back fails.
+ * Where nothing can signal that a task wants the GPU (`signals_wanted: false`), a swapped-out task is brought
+ * back once it has been away for `swap_in_probe_seconds`, for one idle period: if it finds work there it
+ * stays, else it ripens as a victim like any other (semantics 5, "Return"). Like any other return it is asked
+ * for until the task is resident, however often the way back fails.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { CancelTimer } from '../../ports/clock.ts'
@@ -13,8 +14,9 @@ import type { LivePlacement } from '../live.ts'
 export type Probes = Map<LivePlacement, CancelTimer>
 
 /**
- * The probe stands where it belongs, or nowhere. Call after every change of what it depends on: where the task's bytes are, the configured
- * period, whether its server can signal. One that has begun to ask is not taken back.
+ * The probe stands where it belongs, or nowhere. Call after every change of what it depends on: where the
+ * task's bytes are, the configured period, whether its server can signal. One that has begun to ask is not
+ * taken back.
  */
 export function planProbe(c: Cluster, placement: LivePlacement, now: Instant): void {
   forgetProbe(c, placement)
@@ -32,7 +34,10 @@ export function replanProbes(c: Cluster, now: Instant): void {
   for (const placement of [...c.probes.keys()]) planProbe(c, placement, now)
 }
 
-/** Its time has come. Where somebody else asks for the return already the probe asks with him, so that it goes on when he takes his word back. */
+/**
+ * Its time has come. Where somebody else asks for the return already the probe asks with him, so that it goes
+ * on when he takes his word back.
+ */
 export function runProbe(c: Cluster, placement: LivePlacement, now: Instant): void {
   c.probes.delete(placement)
   if (placement.isOver) return

@@ -1,6 +1,7 @@
 /**
- * What becomes of an attempt that a node reports and that is no task's current attempt. A complete history: it was given up, and is stopped,
- * the unknown one only when two snapshots name it. While the history may be incomplete it is quarantined (docs/protocol.md, R5).
+ * What becomes of an attempt that a node reports and that is no task's current attempt. A complete history:
+ * it was given up, and is stopped, the unknown one only when two snapshots name it. While the history may be
+ * incomplete it is quarantined (docs/protocol.md, R5).
  */
 import type { FinishedEvent, TaskReport } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
@@ -72,7 +73,10 @@ export function settleQuarantine(
       endQuarantined(c, node, one, { outcome: null, exit_code: null }, now)
 }
 
-/** The node says how an attempt ended that is no task's current one. False: that is not a matter of lost history. */
+/**
+ * The node says how an attempt ended that is no task's current one. False: that is not a matter of lost
+ * history.
+ */
 export function noteUnknownEnd(c: Cluster, node: LiveNode, event: FinishedEvent, now: Instant): boolean {
   const { task_id: taskId, attempt, outcome, exit_code } = event
   const quarantined = node.quarantine.find((one) => isAttempt(one, taskId, attempt))
@@ -107,7 +111,10 @@ function endOf({ outcome, exit_code: exitCode, detail: reason }: FinishedEvent):
   }
 }
 
-/** A later attempt of the task runs in quarantine: the task goes on with that one. Returns false if no such attempt exists. */
+/**
+ * A later attempt of the task runs in quarantine: the task goes on with that one. Returns false if no such
+ * attempt exists.
+ */
 export function supersede(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task } = placement
   for (const node of c.nodes.values()) {

@@ -1,6 +1,7 @@
 /**
- * Pending tasks in a node's queue (semantics 5, "Return"): of each pool and shape the first in queue order that the node can take takes part,
- * a P0 task where there is one. It goes before the entries that come after it; where it is placed is decided as for any pending task.
+ * Pending tasks in a node's queue (semantics 5, "Return"): of each pool and shape the first in queue order
+ * that the node can take takes part, a P0 task where there is one. It goes before the entries that come after
+ * it; where it is placed is decided as for any pending task.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
@@ -35,10 +36,16 @@ export interface QueuedPlacement {
   readonly queue: PendingQueue
 }
 
-/** Maximum of tasks of one shape that are tried on a node: its figures admit them, its holds or victims may not. */
+/**
+ * Maximum of tasks of one shape that are tried on a node: its figures admit them, its holds or victims may
+ * not.
+ */
 const MAX_TRIED = 16
 
-/** Places pending tasks that come before the entry and that its node can take. Returns true if any was placed or owns its bytes now. */
+/**
+ * Places pending tasks that come before the entry and that its node can take. Returns true if any was placed
+ * or owns its bytes now.
+ */
 export function placeAhead(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   if (c.pendingCount === 0) return false
   // What heads reserve at this instant: what was decided just before may have brought other GPUs nearer.
@@ -84,7 +91,10 @@ function firstAhead(c: Cluster, entry: LiveEntry, now: Instant): QueuedPlacement
   )
 }
 
-/** Pending tasks that wait for VRAM of the node, and so stand in its queue: of each shape one, whether or not the node can take it now. */
+/**
+ * Pending tasks that wait for VRAM of the node, and so stand in its queue: of each shape one, whether or not
+ * the node can take it now.
+ */
 export function placementsWaitingOn(c: Cluster, node: LiveNode): readonly QueuedPlacement[] {
   if (c.pendingCount === 0 || !isPlaceable(node)) return []
   const found: QueuedPlacement[] = []
@@ -97,7 +107,10 @@ export function placementsWaitingOn(c: Cluster, node: LiveNode): readonly Queued
   return onePerShape(found)
 }
 
-/** The first pending task of the queue that misses nothing but VRAM on the node, on one of these GPUs at least; null: none does. */
+/**
+ * The first pending task of the queue that misses nothing but VRAM on the node, on one of these GPUs at
+ * least; null: none does.
+ */
 export function firstWaitingOn(
   queue: PendingQueue,
   node: LiveNode,
@@ -201,7 +214,10 @@ function canTake(c: Cluster, node: LiveNode, queued: Queued, shape: Shape, now: 
   return gpus !== null && isCovered(queued.task, node, gpus as readonly SwapGpu[], policy, now)
 }
 
-/** What each of the node's best GPUs admits, holds left aside, now or after a swap; as many GPUs as the shape asks for. */
+/**
+ * What each of the node's best GPUs admits, holds left aside, now or after a swap; as many GPUs as the shape
+ * asks for.
+ */
 function largestOn(node: LiveNode, { kind, isP0, gpuCount }: Shape, maxTasksPerGpu: number): Mib {
   const largest = (gpu: LiveGpu) =>
     Math.max(largestNowMib(gpu, kind, maxTasksPerGpu), largestAfterSwapMib(gpu, kind, isP0, maxTasksPerGpu))

@@ -1,6 +1,6 @@
 /**
- * Recovery: the store was restored, or a loss was accepted. Nothing is placed, requeued or given up until every known node has spoken, or an
- * administrator ends it (docs/operating.md, "The store went back").
+ * Recovery: the store was restored, or a loss was accepted. Nothing is placed, requeued or given up until
+ * every known node has spoken, or an administrator ends it (docs/operating.md, "The store went back").
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { NodeRecord, RecoveryRecord } from '../../ports/store.ts'

@@ -1,7 +1,7 @@
 /**
- * Nodes that refused a task's start and are no choice for it now (R3): until the node's next snapshot, or until an attempt ends there,
- * whichever comes first. Both happen at the same instants with and without enacted heartbeats. What a node said about the task itself, or
- * about its host, lasts longer (safety 3).
+ * Nodes that refused a task's start and are no choice for it now (R3): until the node's next snapshot, or
+ * until an attempt ends there, whichever comes first. Both happen at the same instants with and without
+ * enacted heartbeats. What a node said about the task itself, or about its host, lasts longer (safety 3).
  */
 import type { Cluster } from '../cluster.ts'
 import type { LiveNode, LiveTask } from '../live.ts'
@@ -23,7 +23,10 @@ export function liftRefusals(c: Cluster, node: LiveNode): void {
   for (const task of c.refusedTasks) if (!isResultAwaited(task, node)) liftRefusal(c, task, node.id)
 }
 
-/** The node has announced the result of an earlier attempt of the task: until that has come it would refuse another. */
+/**
+ * The node has announced the result of an earlier attempt of the task: until that has come it would refuse
+ * another.
+ */
 function isResultAwaited({ givenUp }: LiveTask, node: LiveNode): boolean {
   return givenUp.some(({ nodeId, isOvertaken }) => nodeId === node.id && !isOvertaken)
 }

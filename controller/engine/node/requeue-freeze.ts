@@ -1,6 +1,7 @@
 /**
- * The brake on mass silence: when many nodes fall silent together, it is more likely that the controller is cut off than that they have all
- * died. Nothing is requeued and nothing given up then, until they are back, forgotten, or an operator says that they are dead.
+ * The brake on mass silence: when many nodes fall silent together, it is more likely that the controller is
+ * cut off than that they have all died. Nothing is requeued and nothing given up then, until they are back,
+ * forgotten, or an operator says that they are dead.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -12,7 +13,9 @@ export interface RequeueFreeze {
   readonly since: Instant | null
   /** Nodes that fell silent together, as of the last look. */
   readonly silentNodes: number
-  /** Silent nodes of which an operator has said that they do not count; each counts again once it was heard. */
+  /**
+   * Silent nodes of which an operator has said that they do not count; each counts again once it was heard.
+   */
   readonly released: ReadonlySet<string>
   /** The event of the last change. */
   readonly event: number | null
@@ -30,7 +33,10 @@ const SILENT_PERCENT = 55
 const MIN_NODES = 4
 /** Last words at this distance at most, or two heartbeats if that is more, were cut off by one event. */
 const TOGETHER_WITHIN_MS = 15_000
-/** Those that were cut off come back within this of each other: a server asks again after 12 s at most, and its hello is spread. */
+/**
+ * Those that were cut off come back within this of each other: a server asks again after 12 s at most, and
+ * its hello is spread.
+ */
 const BACK_WITHIN_MS = 30_000
 
 /** Freezes or lifts. Says whether anything changed. */
@@ -67,7 +73,10 @@ export function updateFreeze(c: Cluster, now: Instant): boolean {
   return true
 }
 
-/** So many are back that it was the network: nothing of the others is given up before they have had time to be heard, too. */
+/**
+ * So many are back that it was the network: nothing of the others is given up before they have had time to be
+ * heard, too.
+ */
 function awaitOthers(c: Cluster, released: ReadonlySet<string>, now: Instant): void {
   for (const node of c.nodes.values()) {
     if (isSilent(node, c.policy, now) && !released.has(node.id)) forgiveUntil(node.word, now + BACK_WITHIN_MS)

@@ -1,6 +1,7 @@
 /**
- * `max_requeues`: a task whose attempts keep ending soon after their start is started again later and later, and not for ever (safety 3). An
- * attempt that an operator or a drain takes back does not count, nor does one that had run for longer.
+ * `max_requeues`: a task whose attempts keep ending soon after their start is started again later and later,
+ * and not for ever (safety 3). An attempt that an operator or a drain takes back does not count, nor does one
+ * that had run for longer.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'

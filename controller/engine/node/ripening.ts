@@ -1,11 +1,17 @@
-/** When placements become eligible victims: a heap of instants, at most one per placement, so that idle tasks cost nothing while they idle. */
+/**
+ * When placements become eligible victims: a heap of instants, at most one per placement, so that idle tasks
+ * cost nothing while they idle.
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import { ripeAt } from '../../swap/eligible.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LivePlacement } from '../live.ts'
 
 export class RipeningHeap {
-  /** In heap order: the instants they are here for, their submission numbers and they themselves. What is compared lies side by side. */
+  /**
+   * In heap order: the instants they are here for, their submission numbers and they themselves. What is
+   * compared lies side by side.
+   */
   readonly #ats: Instant[] = []
   readonly #numbers: number[] = []
   readonly #placements: LivePlacement[] = []
@@ -18,17 +24,24 @@ export class RipeningHeap {
     return this.#ats[0] ?? null
   }
 
-  /** Something about the placement changed (use, residency, back-off): its ripeness follows. Call after the change. */
+  /**
+   * Something about the placement changed (use, residency, back-off): its ripeness follows. Call after the
+   * change.
+   */
   update(cluster: Cluster, placement: LivePlacement, now: Instant): void {
     const at = ripeAt(placement, cluster.policy)
     const isRipe = at !== null && at <= now
     if (isRipe !== placement.isRipe) setRipe(cluster, placement, isRipe)
     if (at === null || isRipe) return
-    // One that ripens later than its place says goes back when its time comes; one that ripens earlier has another place from now on.
+    // One that ripens later than its place says goes back when its time comes; one that ripens earlier has
+    // another place from now on.
     if (placement.ripensAt === null || at < placement.ripensAt) this.#add(at, placement)
   }
 
-  /** Moves everybody whose time has come. An entry that is early (its task was busy meanwhile) goes back with its new instant. */
+  /**
+   * Moves everybody whose time has come. An entry that is early (its task was busy meanwhile) goes back with
+   * its new instant.
+   */
   ripen(cluster: Cluster, now: Instant): void {
     for (let at = this.#ats[0]; at !== undefined && at <= now; at = this.#ats[0]) {
       if (!this.#isMeant(0)) {

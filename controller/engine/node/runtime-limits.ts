@@ -1,6 +1,7 @@
 /**
- * `max_runtime_seconds`: an attempt that has run for so long is ended, and its task has failed. Time counts from the start of the attempt,
- * swapped out or not: the limit bounds for how long it takes commit room (docs/decisions/0032-max-runtime-from-the-start.md).
+ * `max_runtime_seconds`: an attempt that has run for so long is ended, and its task has failed. Time counts
+ * from the start of the attempt, swapped out or not: the limit bounds for how long it takes commit room
+ * (docs/decisions/0032-max-runtime-from-the-start.md).
  */
 import type { CancelTimer } from '../../ports/clock.ts'
 import type { Instant } from '../../../protocol/units.ts'

@@ -1,6 +1,7 @@
 /**
- * Starts that a node refused because it cannot run the task, or because it cannot run any (safety 3). Nothing of it is the task's failure: the
- * attempt is over, and the task waits for another node, or, where all have refused it, for something to change.
+ * Starts that a node refused because it cannot run the task, or because it cannot run any (safety 3). Nothing
+ * of it is the task's failure: the attempt is over, and the task waits for another node, or, where all have
+ * refused it, for something to change.
  */
 import type { StartRefused } from '../../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'

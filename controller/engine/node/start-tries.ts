@@ -1,4 +1,7 @@
-/** Pending tasks that wait for another start after refused or short attempts, and what gives them another try: time, or a change (safety 3). */
+/**
+ * Pending tasks that wait for another start after refused or short attempts, and what gives them another try:
+ * time, or a change (safety 3).
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import type { CancelTimer } from '../../ports/clock.ts'
 import { NO_TROUBLE } from '../../domain/start-refusal.ts'
@@ -20,7 +23,10 @@ export function tellPause(c: Cluster, task: LiveTask, now: Instant): void {
   })
 }
 
-/** Something has changed that a start depends on: nodes that refused it are choices again, and it waits no longer. */
+/**
+ * Something has changed that a start depends on: nodes that refused it are choices again, and it waits no
+ * longer.
+ */
 export function tryAgain(
   c: Cluster,
   task: LiveTask,
@@ -50,7 +56,9 @@ export function tryRefusedAgain(c: Cluster, because: string, now: Instant): void
     if (task.trouble.pause?.reason === 'START_REFUSED') tryAgain(c, task, because, false, now)
 }
 
-/** Plans the instant from which on time alone gives it another try; also after a restart of the controller. */
+/**
+ * Plans the instant from which on time alone gives it another try; also after a restart of the controller.
+ */
 export function planNextTry(c: Cluster, task: LiveTask): void {
   c.startTimers.get(task)?.()
   c.startTimers.delete(task)

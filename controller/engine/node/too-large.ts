@@ -11,7 +11,10 @@ export function isLargerThanGpu({ gpus }: LivePlacement, mib: Mib): boolean {
   return gpus.some((gpu) => mib > largestEverMib(gpu))
 }
 
-/** The task keeps what it has; an earlier request that still waits is refused with this one, as the server holds them in one line. */
+/**
+ * The task keeps what it has; an earlier request that still waits is refused with this one, as the server
+ * holds them in one line.
+ */
 export function refuseTooLarge(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   const { task, node, attempt, demandMib } = placement
   placement.heldGrowth = null

@@ -1,6 +1,7 @@
 /**
- * One order of a pool: its GPUs (one GPU asked for) or its nodes (several) in the order of preference, with what they admit to each kind of
- * request. One order serves all kinds; what changed is taken in when somebody asks.
+ * One order of a pool: its GPUs (one GPU asked for) or its nodes (several) in the order of preference, with
+ * what they admit to each kind of request. One order serves all kinds; what changed is taken in when somebody
+ * asks.
  */
 import type { Mib } from '../../../protocol/units.ts'
 import { empty } from '../../domain/list-edit.ts'
@@ -71,7 +72,10 @@ export class Facet {
     return this.#order.maxValue(lane)
   }
 
-  /** The first unit without holds that admits so much, after `previous` if that is given; null when there is none. */
+  /**
+   * The first unit without holds that admits so much, after `previous` if that is given; null when there is
+   * none.
+   */
   unitFor(lane: number, demandMib: Mib, previous: Unit | null): Unit | null {
     const number =
       previous === null

@@ -1,7 +1,8 @@
 /**
- * What held GPUs leave to whom. Up to and including a holder, tasks see only the holds of those ahead of it; after the last holder all of them.
- * So a GPU with n holds gives n + 1 offers, each a demand for every kind of request and the last task in queue order that it stands for. For
- * tasks on several GPUs the offers are those of a node. Kept lazily: a unit that changed is looked at when somebody asks.
+ * What held GPUs leave to whom. Up to and including a holder, tasks see only the holds of those ahead of it;
+ * after the last holder all of them. So a GPU with n holds gives n + 1 offers, each a demand for every kind
+ * of request and the last task in queue order that it stands for. For tasks on several GPUs the offers are
+ * those of a node. Kept lazily: a unit that changed is looked at when somebody asks.
  */
 import type { Mib } from '../../../protocol/units.ts'
 import { empty, insertAt, removeAt } from '../../domain/list-edit.ts'
@@ -96,7 +97,10 @@ export class HoldIndex {
     this.#stale.clear()
   }
 
-  /** As long as as many hold it, its offers keep their numbers: what they say changes more often than whose they are. */
+  /**
+   * As long as as many hold it, its offers keep their numbers: what they say changes more often than whose
+   * they are.
+   */
   #renew(unit: Unit): void {
     const holders = holdersOn(unit)
     const offers = this.#offersFor(unit, holders.length + 1)

@@ -1,6 +1,7 @@
 /**
- * Holds: what keeps small tasks from starving a large one. The head of a pool that has waited `reservation_after_seconds` holds the GPUs
- * where it misses the least (semantics 4), an old entry of a node's queue holds its own (semantics 5).
+ * Holds: what keeps small tasks from starving a large one. The head of a pool that has waited
+ * `reservation_after_seconds` holds the GPUs where it misses the least (semantics 4), an old entry of a
+ * node's queue holds its own (semantics 5).
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Hold } from '../../domain/node.ts'
@@ -27,13 +28,15 @@ export interface PoolHold {
 }
 
 /**
- * Brings every pool's hold up to date; answers the next instant at which time alone gives a head one. Nothing is looked at again while
- * no queue, no node's nearness, nothing that a head misses where it holds and no head's age has changed.
+ * Brings every pool's hold up to date; answers the next instant at which time alone gives a head one. Nothing
+ * is looked at again while no queue, no node's nearness, nothing that a head misses where it holds and no
+ * head's age has changed.
  */
 export function updatePoolHolds(c: Cluster, now: Instant): Instant | null {
   let isSameMissing = true
   for (const { task, gpus, missingMib } of c.poolHolds.values()) {
-    // Bytes alone may be missing from now on where something else was, or its own change took it out of the node's queue.
+    // Bytes alone may be missing from now on where something else was, or its own change took it out of the
+    // node's queue.
     standInQueue(c, task, gpus)
     isSameMissing &&= missingOn(gpus, task) === missingMib
   }
@@ -181,7 +184,10 @@ function isSameHold(a: Hold | undefined, b: Hold): boolean {
   return a?.task === b.task && a.queueClass === b.queueClass && a.mib === b.mib
 }
 
-/** Where only bytes are missing, the head stands in the node's queue too, so that it may become the collector there. */
+/**
+ * Where only bytes are missing, the head stands in the node's queue too, so that it may become the collector
+ * there.
+ */
 function standInQueue(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[]): void {
   if (task.claim === null && missesOnlyBytes(task, gpus, c.policy.maxTasksPerGpu))
     askForPlacement(c, task, gpus, task.spec.vramMib)
@@ -200,8 +206,9 @@ function release(c: Cluster, pool: Pool): void {
 }
 
 /**
- * Who may use the GPU changes, whatever it admits: blocked queues look again where somebody holds less than before. Lists of holds are filled by
- * pushing: those that are filtered or spread are, empty or not, up to four kinds of arrays, and each new one gives up the code compiled for the others.
+ * Who may use the GPU changes, whatever it admits: blocked queues look again where somebody holds less than
+ * before. Lists of holds are filled by pushing: those that are filtered or spread are, empty or not, up to
+ * four kinds of arrays, and each new one gives up the code compiled for the others.
  */
 export function setHolds(c: Cluster, gpu: LiveGpu, holds: Hold[]): void {
   const isLess = gpu.holds.some((hold) => !holds.some((other) => holdsAsMuch(other, hold)))

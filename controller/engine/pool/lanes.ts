@@ -2,7 +2,9 @@
 import type { When } from '../../scheduler/score.ts'
 import type { RequestKind } from '../../scheduler/shape.ts'
 
-/** Now: one lane a kind. After a swap: two a kind, for P0 and the others; an exclusive task waits for no swap. */
+/**
+ * Now: one lane a kind. After a swap: two a kind, for P0 and the others; an exclusive task waits for no swap.
+ */
 export const KINDS_NOW: readonly RequestKind[] = ['swappable', 'noswap', 'exclusive']
 export const KINDS_AFTER: readonly RequestKind[] = ['swappable', 'noswap']
 

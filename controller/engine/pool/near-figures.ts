@@ -1,4 +1,7 @@
-/** What decides how near a GPU is to admitting a task that waits: reservations are looked at again when it changes. */
+/**
+ * What decides how near a GPU is to admitting a task that waits: reservations are looked at again when it
+ * changes.
+ */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Gpu } from '../../domain/node.ts'
 import { commitRoomMib, isPlaceable, largestEverMib, nearnessMib, NOTHING } from '../../scheduler/feasible.ts'

@@ -1,4 +1,6 @@
-/** Nodes by how near they are to admitting a task of one kind that fits nowhere (semantics 4, reservation). */
+/**
+ * Nodes by how near they are to admitting a task of one kind that fits nowhere (semantics 4, reservation).
+ */
 import type { Mib } from '../../../protocol/units.ts'
 import { empty } from '../../domain/list-edit.ts'
 import type { IndexEntry } from '../../domain/ordered-index.ts'

@@ -28,7 +28,9 @@ export class PendingQueue implements ShapeQueue {
     this.#room = room
   }
 
-  /** Its owner has no room for any of its tasks: they are no heads, and nothing of it is placed (OWNER_LIMIT). */
+  /**
+   * Its owner has no room for any of its tasks: they are no heads, and nothing of it is placed (OWNER_LIMIT).
+   */
   get isLimited(): boolean {
     return this.#room !== null && this.#room() < this.shape.gpuCount
   }

@@ -1,4 +1,7 @@
-/** A pool as it would be under other settings, asked again and again: nodes that cannot take a demand are passed over by one number. */
+/**
+ * A pool as it would be under other settings, asked again and again: nodes that cannot take a demand are
+ * passed over by one number.
+ */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
 import { byNodeId } from '../../scheduler/score.ts'

@@ -1,4 +1,7 @@
-/** A pool: the GPUs that tasks of one set of groups may use, indexed by what they admit. Kept up to date lazily, GPU by GPU. */
+/**
+ * A pool: the GPUs that tasks of one set of groups may use, indexed by what they admit. Kept up to date
+ * lazily, GPU by GPU.
+ */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
 import type { Task, TaskSpec } from '../../domain/task.ts'
@@ -20,7 +23,10 @@ import { SeatTable } from './seat-table.ts'
 import type { NodeSeat, Seat, Unit } from './seats.ts'
 import { sortDescending } from './seats.ts'
 
-/** How far a pool was when somebody looked: its holds, members and policy, and what GPUs had come to admit more. */
+/**
+ * How far a pool was when somebody looked: its holds, members and policy, and what GPUs had come to admit
+ * more.
+ */
 export interface Standing {
   readonly version: number
   readonly now: number
@@ -127,7 +133,10 @@ export class Pool implements PoolView {
     this.membershipVersion += 1
   }
 
-  /** As things are: nothing of this shape fits, and whoever remembers it may ask later whether that has changed. */
+  /**
+   * As things are: nothing of this shape fits, and whoever remembers it may ask later whether that has
+   * changed.
+   */
   standing(shape: Shape): Standing {
     return {
       version: this.version,
@@ -143,7 +152,10 @@ export class Pool implements PoolView {
     return this.#raisesOf(shape, 'after_swap').largestSince(then.after) >= leastMib
   }
 
-  /** Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room, or may no longer be asked, or may be from now on. */
+  /**
+   * Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room, or may
+   * no longer be asked, or may be from now on.
+   */
   get nearVersion(): number {
     for (const index of this.#nearIndexes) this.#nearVersion += index.catchUp()
     return this.#nearVersion + this.membershipVersion
@@ -173,7 +185,10 @@ export class Pool implements PoolView {
     return null
   }
 
-  /** The index orders GPUs by what is free once all that moves has left: those where that is enough come first there, the largest surplus first. */
+  /**
+   * The index orders GPUs by what is free once all that moves has left: those where that is enough come first
+   * there, the largest surplus first.
+   */
   *gpusFor(shape: Shape, when: When, demandMib: Mib): Generator<LiveGpu> {
     if (when === 'now') return yield* this.#gpusInIndex(shape, when, demandMib)
     let enoughLeaving: LiveGpu[] | null = []
@@ -211,7 +226,9 @@ export class Pool implements PoolView {
     for (const gpu of this.#gpusInIndex(shape, when, demandMib)) yield gpu.node
   }
 
-  /** Nodes that could ever take the task, nearest first: by what its worst GPU there misses (`nearnessMib`). */
+  /**
+   * Nodes that could ever take the task, nearest first: by what its worst GPU there misses (`nearnessMib`).
+   */
   *nearestNodes(spec: TaskSpec): Generator<LiveNode> {
     const index = this.#nearIndexFor(kindOf(spec), spec.gpuCount).nodes
     const demandMib = searchDemandMib(spec)
@@ -234,7 +251,10 @@ export class Pool implements PoolView {
     return ever
   }
 
-  /** How near nodes were when somebody looked last, for `memory/`. Nobody looks here: what has changed since stays unseen. */
+  /**
+   * How near nodes were when somebody looked last, for `memory/`. Nobody looks here: what has changed since
+   * stays unseen.
+   */
   get nearness(): Nearness {
     return {
       nearVersion: this.#nearVersion,

@@ -1,6 +1,6 @@
 /**
- * By how much did the best of those that rose rise since somebody looked? Each rise has a number; of those that a later and larger one hides
- * nothing is kept, so that the log is a list of falling values.
+ * By how much did the best of those that rose rise since somebody looked? Each rise has a number; of those
+ * that a later and larger one hides nothing is kept, so that the log is a list of falling values.
  */
 import type { Mib } from '../../../protocol/units.ts'
 
@@ -26,7 +26,10 @@ export class RaiseLog {
     if (this.#mibs.length > MAX_KEPT) this.#forget()
   }
 
-  /** The largest value that anything has risen to since there were so many rises; -Infinity when nothing has risen. */
+  /**
+   * The largest value that anything has risen to since there were so many rises; -Infinity when nothing has
+   * risen.
+   */
   largestSince(count: number): Mib {
     if (count === this.count) return -Infinity
     if (count < this.#forgottenTo) return Infinity

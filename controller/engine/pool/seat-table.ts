@@ -1,6 +1,7 @@
 /**
- * What a pool compares of its GPUs, for what fits now or for what fits after a swap: the keys of their order and the largest demand that they
- * admit, in columns by the numbers of their seats. A GPU that changed is only marked; its figures are derived when somebody asks.
+ * What a pool compares of its GPUs, for what fits now or for what fits after a swap: the keys of their order
+ * and the largest demand that they admit, in columns by the numbers of their seats. A GPU that changed is
+ * only marked; its figures are derived when somebody asks.
  */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
@@ -110,7 +111,8 @@ export class SeatTable {
       const mib = this.#derived[lane] as Mib
       const before = this.admitsMib[from + lane] as Mib
       if (mib === before) {
-        // What holds leave to a noswap task also depends on commit room, the second key (`leftBesideHoldsMib`).
+        // What holds leave to a noswap task also depends on commit room, the second key
+        // (`leftBesideHoldsMib`).
         const isOfferChanged =
           isRoomChanged && this.isHeld[number] === 1 && kindOfLane(this.when, lane) === 'noswap'
         if (isOfferChanged) (this.raises[lane] as RaiseLog).add(mib)

@@ -1,4 +1,7 @@
-/** GPUs and nodes in a pool: each has a number there, and what stands about it in an index stands under that number. */
+/**
+ * GPUs and nodes in a pool: each has a number there, and what stands about it in an index stands under that
+ * number.
+ */
 import type { Mib } from '../../../protocol/units.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
 import type { Pool } from './pool.ts'

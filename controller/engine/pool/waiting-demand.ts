@@ -1,4 +1,7 @@
-/** Demand of those that wait for their start (semantics 6): who counts, and the GPU-time that they have waited for so far. */
+/**
+ * Demand of those that wait for their start (semantics 6): who counts, and the GPU-time that they have waited
+ * for so far.
+ */
 import type { Instant, Microseconds } from '../../../protocol/units.ts'
 import { GroupWaits } from '../explain/group-waits.ts'
 import type { LiveTask } from '../live.ts'

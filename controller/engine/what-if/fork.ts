@@ -1,6 +1,7 @@
 /**
- * A copy of the live cluster on which the engine's own functions can be tried: made as a restart would make it, from the records of its tasks
- * and nodes, and then told what records do not say – who is up, who owns bytes, who leaves for whom. The live cluster is only read.
+ * A copy of the live cluster on which the engine's own functions can be tried: made as a restart would make
+ * it, from the records of its tasks and nodes, and then told what records do not say – who is up, who owns
+ * bytes, who leaves for whom. The live cluster is only read.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Config } from '../../domain/config.ts'

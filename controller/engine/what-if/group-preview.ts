@@ -1,4 +1,7 @@
-/** What a change of a group would do: which nodes leave or join the common pool, who finishes there, and which pending tasks could be placed. */
+/**
+ * What a change of a group would do: which nodes leave or join the common pool, who finishes there, and which
+ * pending tasks could be placed.
+ */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Node } from '../../domain/node.ts'
 import type { Task } from '../../domain/task.ts'
@@ -42,7 +45,10 @@ export interface GroupPreview {
   readonly becomeInfeasible: TaskSum
 }
 
-/** @param nodeIds the members after the change; ids of nodes that have not registered count for nothing. Null: the group is deleted. */
+/**
+ * @param nodeIds the members after the change; ids of nodes that have not registered count for nothing. Null:
+ *   the group is deleted.
+ */
 export function previewGroup(c: Cluster, id: string, nodeIds: readonly string[] | null): GroupPreview {
   const before = new Set(c.groups.get(id)?.nodeIds ?? [])
   const after = new Set(nodeIds ?? [])
@@ -103,7 +109,10 @@ function finishingOn(nodes: readonly LiveNode[], groupsAfter: (node: LiveNode) =
   )
 }
 
-/** Tasks of one shape differ by their demand alone: what could ever be placed is one figure a queue, before and after. */
+/**
+ * Tasks of one shape differ by their demand alone: what could ever be placed is one figure a queue, before
+ * and after.
+ */
 function pendingAfter(
   c: Cluster,
   changed: ReadonlyMap<LiveNode, readonly string[]>,

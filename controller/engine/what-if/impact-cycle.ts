@@ -1,4 +1,7 @@
-/** What the next cycle would do after a change of the configuration: the cycle itself, run on a copy of the cluster. */
+/**
+ * What the next cycle would do after a change of the configuration: the cycle itself, run on a copy of the
+ * cluster.
+ */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import { runCycle } from '../cycle.ts'

@@ -14,11 +14,16 @@ import type { NodeCopy, Otherwise } from './what-if.ts'
 
 /** So many task ids are named; the others are counted. */
 export const MAX_NAMED_TASKS = 20
-/** The pass over pending tasks ends after so many looks at nodes and tasks; what it found so far is answered. */
+/**
+ * The pass over pending tasks ends after so many looks at nodes and tasks; what it found so far is answered.
+ */
 const MAX_LOOKS = 60_000
 
 export interface PendingImpact {
-  /** Fit somewhere after the change and nowhere before it, each on its own: what those ahead of it take is not counted. */
+  /**
+   * Fit somewhere after the change and nowhere before it, each on its own: what those ahead of it take is not
+   * counted.
+   */
   readonly wouldFit: number
   readonly wouldFitIds: readonly string[]
   /** Could never be placed after the change, and could before. */

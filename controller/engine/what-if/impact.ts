@@ -1,6 +1,7 @@
 /**
- * What a change of the configuration would do, before anybody makes it: the figures of each GPU, who would fit, and who would be in the way
- * of whom. Evaluated on copies by the rules that the engine itself follows; the live cluster is only read, and nothing is stored.
+ * What a change of the configuration would do, before anybody makes it: the figures of each GPU, who would
+ * fit, and who would be in the way of whom. Evaluated on copies by the rules that the engine itself follows;
+ * the live cluster is only read, and nothing is stored.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Config, ConfigFields } from '../../domain/config.ts'
@@ -52,7 +53,10 @@ export interface GpuOver {
   readonly taskCount: number
 }
 
-/** A placed task that could not become resident again: noswap tasks, foreign memory and the reserve leave it too little. */
+/**
+ * A placed task that could not become resident again: noswap tasks, foreign memory and the reserve leave it
+ * too little.
+ */
 export interface ResidencyImpossible {
   readonly taskId: string
   readonly nodeId: string

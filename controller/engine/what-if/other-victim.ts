@@ -1,4 +1,7 @@
-/** A simulation's hand in a swap decision: who could have left, and one decision that is to take somebody else. Off unless a simulation sets it. */
+/**
+ * A simulation's hand in a swap decision: who could have left, and one decision that is to take somebody
+ * else. Off unless a simulation sets it.
+ */
 import { chooseWithVictim } from '../../swap/chosen-victim.ts'
 import type { EntryDecision } from '../../swap/swap.ts'
 import type { Cluster } from '../cluster.ts'

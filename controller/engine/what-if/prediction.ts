@@ -1,6 +1,7 @@
 /**
- * Where a task would go if it were submitted now, and who would leave for it: the cycle's own deciders, asked about a task that nobody
- * keeps. Derived figures are brought up to date on the way, as the next cycle would; nothing else changes.
+ * Where a task would go if it were submitted now, and who would leave for it: the cycle's own deciders, asked
+ * about a task that nobody keeps. Derived figures are brought up to date on the way, as the next cycle would;
+ * nothing else changes.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Gpu, Node } from '../../domain/node.ts'
@@ -27,7 +28,9 @@ export interface PredictedVictim {
 }
 
 export interface Prediction {
-  /** `after_swap`: it would own its bytes at once and start when the victims have left. Null: it would wait. */
+  /**
+   * `after_swap`: it would own its bytes at once and start when the victims have left. Null: it would wait.
+   */
   readonly when: 'now' | 'after_swap' | null
   readonly node: Node | null
   readonly gpus: readonly Gpu[]

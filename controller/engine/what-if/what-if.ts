@@ -1,7 +1,7 @@
 /**
- * Nodes as they would be under other settings: copies that the pure deciders look at, while the live cluster is only read. A question is
- * always about one pending task alone: what others ahead of it would take, and what waits in the nodes' queues, is left out, and whoever
- * asks says so.
+ * Nodes as they would be under other settings: copies that the pure deciders look at, while the live cluster
+ * is only read. A question is always about one pending task alone: what others ahead of it would take, and
+ * what waits in the nodes' queues, is left out, and whoever asks says so.
  */
 import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
@@ -71,7 +71,10 @@ export function settingsOn(
   }
 }
 
-/** How a pending task would be placed on this node if it were the only one that waits; null when it would not be. */
+/**
+ * How a pending task would be placed on this node if it were the only one that waits; null when it would not
+ * be.
+ */
 export function whenPlacedOn(
   node: NodeCopy,
   queued: Queued,

@@ -17,8 +17,9 @@ export interface Attribution<T> {
 }
 
 /**
- * Whose memory and work it is that the driver sees. `isInOurNamespace`: such a process exists here. `departed`: processes that belonged to a task a
- * moment ago; what they still hold is about to be freed and is nobody's.
+ * Whose memory and work it is that the driver sees. `isInOurNamespace`: such a process exists here.
+ * `departed`: processes that belonged to a task a moment ago; what they still hold is about to be freed and
+ * is nobody's.
  */
 export function attribute<T>(
   snapshot: HostSnapshot,
@@ -44,9 +45,11 @@ export function attribute<T>(
 type OwnerOf<T> = ReadonlyMap<number, Owner<T>>
 
 /**
- * The driver names a process by its number here, or, from inside a container, by one of a namespace that may not be ours.
+ * The driver names a process by its number here, or, from inside a container, by one of a namespace that may
+ * not be ours.
  * 1. A number that a task's process has here.
- * 2. A number that it has in a nested namespace, when only one task has such a process and none of that number exists here.
+ * 2. A number that it has in a nested namespace, when only one task has such a process and none of that
+ *    number exists here.
  */
 function ownersByPid<T>(owners: readonly Owner<T>[], isInOurNamespace: (pid: number) => boolean): OwnerOf<T> {
   const byPid = new Map<number, Owner<T>>()

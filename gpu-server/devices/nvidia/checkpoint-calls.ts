@@ -7,8 +7,9 @@ const OUT = 'void *'
 const ARGUMENT_BYTES = 64
 
 /**
- * The driver's checkpoint functions (CUDA driver API, "CUDA Checkpointing"; in libcuda from driver 570 on). Runs inside a helper process: `cuInit`
- * attaches to every GPU of the host, which takes seconds. The process acted upon does the copying itself, in a thread of the driver's.
+ * The driver's checkpoint functions (CUDA driver API, "CUDA Checkpointing"; in libcuda from driver 570 on).
+ * Runs inside a helper process: `cuInit` attaches to every GPU of the host, which takes seconds. The process
+ * acted upon does the copying itself, in a thread of the driver's.
  */
 export class CheckpointCalls {
   readonly #init: ForeignFunction
@@ -49,7 +50,10 @@ export class CheckpointCalls {
     return thread.readInt32LE()
   }
 
-  /** Waits up to `timeoutMs` (above 0: 0 would mean for ever) for the process to come to a place where it can be held. */
+  /**
+   * Waits up to `timeoutMs` (above 0: 0 would mean for ever) for the process to come to a place where it can
+   * be held.
+   */
   async lock(pid: number, timeoutMs: number): Promise<void> {
     const args = Buffer.alloc(ARGUMENT_BYTES)
     args.writeUInt32LE(Math.max(1, timeoutMs))

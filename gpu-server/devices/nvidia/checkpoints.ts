@@ -3,7 +3,10 @@ import { HelperFault } from './helper-messages.ts'
 import type { HelperProcess } from './helper-process.ts'
 import { Turns } from './turns.ts'
 
-/** `moving`: the driver is copying. `failed`: it has lost the process. Null: it does not know the process, or a state of it that we don't. */
+/**
+ * `moving`: the driver is copying. `failed`: it has lost the process. Null: it does not know the process, or
+ * a state of it that we don't.
+ */
 export type ProcessState = 'running' | 'locked' | 'checkpointed' | 'failed' | 'moving'
 
 export type Action = 'lock' | 'checkpoint' | 'restore' | 'unlock'
@@ -42,7 +45,10 @@ export const CHECKPOINT_TIMEOUTS: CheckpointTimeouts = {
 
 const SETTLE_POLL_MS = 200
 
-/** Moves processes between the states of the checkpoint API through the one helper; never two actions on one process at a time. */
+/**
+ * Moves processes between the states of the checkpoint API through the one helper; never two actions on one
+ * process at a time.
+ */
 export class Checkpoints {
   readonly #helper: HelperProcess
   readonly #timeouts: CheckpointTimeouts

@@ -1,4 +1,7 @@
-/** What the driver's return values are called and mean, as far as checkpointing and initialization give them (CUresult in cuda.h). */
+/**
+ * What the driver's return values are called and mean, as far as checkpointing and initialization give them
+ * (CUresult in cuda.h).
+ */
 const CUDA_CODES: Readonly<Record<number, readonly [name: string, words: string]>> = {
   1: ['CUDA_ERROR_INVALID_VALUE', 'the process is unknown to CUDA, or an argument is invalid'],
   2: ['CUDA_ERROR_OUT_OF_MEMORY', 'out of memory'],

@@ -16,13 +16,16 @@ export interface CudaProcess {
   readonly fault: HelperFault | null
   readonly isStopped: boolean
   readonly mapped: MappedFacts | null
-  /** MiB that it holds by GPU index; GPUs where it holds nothing, or the driver does not tell, are left out. */
+  /**
+   * MiB that it holds by GPU index; GPUs where it holds nothing, or the driver does not tell, are left out.
+   */
   readonly heldMib: ReadonlyMap<number, Mib>
 }
 
 /**
- * Those of the task's processes that CUDA knows. The driver itself is asked only about processes that have loaded its library; its answer for a process
- * that has not called it yet is an error, which is how CRIU tells them apart too.
+ * Those of the task's processes that CUDA knows. The driver itself is asked only about processes that have
+ * loaded its library; its answer for a process that has not called it yet is an error, which is how CRIU
+ * tells them apart too.
  */
 export async function cudaProcesses(
   task: AcceleratedTask,

@@ -1,6 +1,7 @@
 /**
- * A helper process: `driver-calls.ts nvml|cuda LIBRARY KOFFI PROC`. It calls the driver for its parent, so that a driver that hangs or crashes takes
- * this process and not the server. Requests and answers go over Node's channel between parent and child; when that closes, so does it, even with a call under way.
+ * A helper process: `driver-calls.ts nvml|cuda LIBRARY KOFFI PROC`. It calls the driver for its parent, so
+ * that a driver that hangs or crashes takes this process and not the server. Requests and answers go over
+ * Node's channel between parent and child; when that closes, so does it, even with a call under way.
  */
 import { CheckpointCalls } from './checkpoint-calls.ts'
 import { loadLibrary } from './foreign-library.ts'

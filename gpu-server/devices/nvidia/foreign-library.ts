@@ -2,7 +2,10 @@ import type * as Koffi from 'koffi'
 import type { LibraryHandle } from 'koffi'
 import { HelperFault } from './helper-messages.ts'
 
-/** A function of the library. It runs in a thread of its own, so that one that hangs does not stop the process from seeing its parent's end. */
+/**
+ * A function of the library. It runs in a thread of its own, so that one that hangs does not stop the process
+ * from seeing its parent's end.
+ */
 export type ForeignFunction = (...args: readonly unknown[]) => Promise<number>
 
 /** A shared library of the driver; every function of it returns an int. */

@@ -1,6 +1,9 @@
 /** What the server and its helper processes say to each other. */
 
-/** `nvml` reads; `cuda` moves memory. A process each, so that a driver that hangs in one call leaves the other usable. */
+/**
+ * `nvml` reads; `cuda` moves memory. A process each, so that a driver that hangs in one call leaves the other
+ * usable.
+ */
 export type HelperRole = 'nvml' | 'cuda'
 
 export interface HelperRequest {

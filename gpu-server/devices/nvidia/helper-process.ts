@@ -9,7 +9,10 @@ const MAX_PENDING = 256
 const CALL_THREADS = '16'
 /** Of what a helper says on standard error, for the note when it ends. */
 const MAX_STDERR_CHARS = 500
-/** What the driver's libraries may need of the environment; CUDA_VISIBLE_DEVICES in particular would hide GPUs from the helper. */
+/**
+ * What the driver's libraries may need of the environment; CUDA_VISIBLE_DEVICES in particular would hide GPUs
+ * from the helper.
+ */
 const INHERITED = ['PATH', 'HOME', 'LD_LIBRARY_PATH', 'TMPDIR', 'NODE_V8_COVERAGE'] as const
 
 // The helper lies beside this file, with the extension that this file has (compiled or not).
@@ -28,8 +31,9 @@ export interface HelperOptions {
 }
 
 /**
- * The helper process of one role: started by the first request, again by the first after its end. A call that is not answered in time ends it, and with it the
- * calls beside that one: what became of those is for their callers to find out. Two helpers of one role never run at once.
+ * The helper process of one role: started by the first request, again by the first after its end. A call that
+ * is not answered in time ends it, and with it the calls beside that one: what became of those is for their
+ * callers to find out. Two helpers of one role never run at once.
  */
 export class HelperProcess {
   readonly #options: HelperOptions

@@ -17,8 +17,8 @@ const MAX_CGROUP_DEPTH = 64
 const NO_LIMIT_BYTES = 2 ** 60
 
 /**
- * MiB of host memory that this process can take before the host or one of its cgroups runs out: the driver copies GPU memory into memory of
- * the process itself. Null when the host does not tell.
+ * MiB of host memory that this process can take before the host or one of its cgroups runs out: the driver
+ * copies GPU memory into memory of the process itself. Null when the host does not tell.
  */
 export function hostMemoryLeft(files: KernelFiles, pid: number): Mib | null {
   const available = /^MemAvailable:\s+(\d+) kB$/m.exec(read(join(files.proc, 'meminfo')) ?? '')?.[1]

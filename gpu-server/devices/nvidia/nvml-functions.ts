@@ -5,7 +5,9 @@ const HANDLE = 'uint64_t'
 const OUT = 'void *'
 const UINT = 'uint32_t'
 
-/** The functions of libnvidia-ml that are used; null: this version does not have it, and there is another way. */
+/**
+ * The functions of libnvidia-ml that are used; null: this version does not have it, and there is another way.
+ */
 export interface NvmlFunctions {
   readonly init: ForeignFunction
   readonly driverVersion: ForeignFunction

@@ -9,10 +9,16 @@ import {
 import { type NvmlFunctions, type ProcessList } from './nvml-functions.ts'
 import { mibTaken, type ProcessMemory } from './snapshot.ts'
 
-/** Room for this many processes at first, and at most; the list can grow between the question for its length and the answer. */
+/**
+ * Room for this many processes at first, and at most; the list can grow between the question for its length
+ * and the answer.
+ */
 const FIRST_ENTRIES = 128
 const MAX_ENTRIES = 4096
-/** nvmlProcessUtilizationSample_t: pid, time in microseconds at 8, use of the multiprocessors in percent at 16. */
+/**
+ * nvmlProcessUtilizationSample_t: pid, time in microseconds at 8, use of the multiprocessors in percent at
+ * 16.
+ */
 const SAMPLE = { bytes: 32, time: 8, smPercent: 16 }
 /** NVML_VALUE_NOT_AVAILABLE. */
 const NOT_AVAILABLE = 0xffff_ffff_ffff_ffffn
@@ -29,7 +35,9 @@ export class NvmlProcesses {
     this.#nowMicroseconds = nowMicroseconds
   }
 
-  /** Null: this GPU does not tell. A process on several lists counts once, with the most it is said to use. */
+  /**
+   * Null: this GPU does not tell. A process on several lists counts once, with the most it is said to use.
+   */
   async memory(handle: bigint): Promise<readonly ProcessMemory[] | null> {
     const used = new Map<number, ProcessMemory>()
     let isTold = false

@@ -26,8 +26,8 @@ export class Nvml {
   }
 
   /**
-   * Rejects with HelperFault when NVML as a whole does not work; a GPU that does not is part of the answer. `withUse`: also who was busy
-   * since the last time that this was asked.
+   * Rejects with HelperFault when NVML as a whole does not work; a GPU that does not is part of the answer.
+   * `withUse`: also who was busy since the last time that this was asked.
    */
   async snapshot(withUse: boolean): Promise<HostSnapshot> {
     await this.#initialize()

@@ -40,7 +40,10 @@ export async function smiSnapshot(program: string, timeoutMs: DurationMs): Promi
   return parseSmi(gpus, processes)
 }
 
-/** Rows that make no sense are left out and named in the GPU's faults, or fault where a GPU's place in the order would be lost. */
+/**
+ * Rows that make no sense are left out and named in the GPU's faults, or fault where a GPU's place in the
+ * order would be lost.
+ */
 export function parseSmi(gpuRows: string, processRows: string): HostSnapshot {
   const rows = lines(gpuRows).map((row) => gpuRow(row))
   if (rows.length === 0) throw driverFault('nvidia-smi lists no GPU')

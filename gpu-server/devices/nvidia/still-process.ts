@@ -1,7 +1,8 @@
 /**
- * Work of the driver's on a process whose own threads stand still. A program that goes on while its memory is elsewhere can end on a call that does not wait: with
- * driver 580.159.04 `cuCtxSynchronize` ends in SIGSEGV. The driver copies in one thread of the process, the restore thread; all others are held like a debugger holds
- * them, and a stopped process is woken for the work and stopped again.
+ * Work of the driver's on a process whose own threads stand still. A program that goes on while its memory is
+ * elsewhere can end on a call that does not wait: with driver 580.159.04 `cuCtxSynchronize` ends in SIGSEGV.
+ * The driver copies in one thread of the process, the restore thread; all others are held like a debugger
+ * holds them, and a stopped process is woken for the work and stopped again.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +16,10 @@ export interface StillProcessParts {
   readonly trace: TraceCalls
   readonly proc: string
   readonly restoreThread: (pid: number) => Promise<number>
-  /** Ends this helper: a thread that does not stand still in time would do so later, and only the end of whoever asked lets go of it then. */
+  /**
+   * Ends this helper: a thread that does not stand still in time would do so later, and only the end of
+   * whoever asked lets go of it then.
+   */
   readonly giveUp: (why: string) => never
 }
 
@@ -26,7 +30,10 @@ export class StillProcesses {
     this.#o = parts
   }
 
-  /** `work` with all threads but the restore thread held; after it the process is stopped. When it throws, the process is as it was. */
+  /**
+   * `work` with all threads but the restore thread held; after it the process is stopped. When it throws, the
+   * process is as it was.
+   */
   async thenStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
     const thread = await this.#restoreThread(pid)
     if (thread === null) return work()
@@ -45,13 +52,19 @@ export class StillProcesses {
     }
   }
 
-  /** `work` on a process that may be stopped: the restore thread could not do it. It is stopped again after that; one that runs is left alone. */
+  /**
+   * `work` on a process that may be stopped: the restore thread could not do it. It is stopped again after
+   * that; one that runs is left alone.
+   */
   async evenStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
     const thread = await this.#restoreThread(pid)
     return thread !== null && this.#isStopped(pid, thread) ? this.thenStopped(pid, work) : work()
   }
 
-  /** As this host numbers it; null: the process has ended, or the driver does not know it. The driver answers for a stopped process too. */
+  /**
+   * As this host numbers it; null: the process has ended, or the driver does not know it. The driver answers
+   * for a stopped process too.
+   */
   async #restoreThread(pid: number): Promise<number | null> {
     const threads = this.#threads(pid)
     if (threads.length === 0) return null

@@ -26,9 +26,10 @@ export interface SwapParts {
 }
 
 /**
- * Swap-out and swap-in of whole tasks. A task that is swapped out is stopped: it would not wait for its bytes everywhere (still-process.ts). One without GPU
- * memory is only stopped, so that it cannot take any while it counts as swapped out.
- * On one GPU one swap at a time: what was found free is still free when it is taken, but for processes of nobody's.
+ * Swap-out and swap-in of whole tasks. A task that is swapped out is stopped: it would not wait for its bytes
+ * everywhere (still-process.ts). One without GPU memory is only stopped, so that it cannot take any while it
+ * counts as swapped out. On one GPU one swap at a time: what was found free is still free when it is taken,
+ * but for processes of nobody's.
  */
 export class Swaps {
   readonly #parts: SwapParts
@@ -63,7 +64,10 @@ export class Swaps {
     return whyNotTask(task, snapshot, await this.#cuda(task, snapshot))
   }
 
-  /** For a task that another server process left behind. One that was held in the middle of a swap is let go: its bytes are on the GPU. */
+  /**
+   * For a task that another server process left behind. One that was held in the middle of a swap is let go:
+   * its bytes are on the GPU.
+   */
   residency(task: AcceleratedTask): Promise<'resident' | 'swapped_out' | 'unknown'> {
     return this.#turns.take(task.gpus, async () => {
       const pids = task.processIds()
@@ -148,7 +152,10 @@ export class Swaps {
     return copied.code === CUDA_OUT_OF_MEMORY ? 'no_host_memory' : 'copy_failed'
   }
 
-  /** Its process is stopped already; the others of the task, and whoever would let it run for another reason, learn of it here. */
+  /**
+   * Its process is stopped already; the others of the task, and whoever would let it run for another reason,
+   * learn of it here.
+   */
   async #hold(task: AcceleratedTask): Promise<'done'> {
     try {
       await task.suspend()
@@ -161,7 +168,10 @@ export class Swaps {
     return 'done'
   }
 
-  /** A guard may refuse while there is no run lease: then it runs with the next one, its bytes are where they should be. */
+  /**
+   * A guard may refuse while there is no run lease: then it runs with the next one, its bytes are where they
+   * should be.
+   */
   async #letRun(task: AcceleratedTask): Promise<'done'> {
     try {
       await task.resume()

@@ -10,8 +10,8 @@ const PTRACE_INTERRUPT = 0x4207
 const WAIT_ANY_THREAD = 0x4000_0000 | 1
 
 /**
- * What a debugger may do to a thread. All calls must come from one thread of the operating system, which is why they are made directly and not in threads of
- * their own: none of them waits.
+ * What a debugger may do to a thread. All calls must come from one thread of the operating system, which is
+ * why they are made directly and not in threads of their own: none of them waits.
  */
 export class TraceCalls {
   readonly #ptrace: ForeignCall

@@ -4,7 +4,10 @@ import type { Mib } from '../../../protocol/units.ts'
 
 /** The first with the checkpoint functions in libcuda, and a lock that can time out. */
 export const FIRST_DRIVER = 570
-/** What CUDA itself maps of the device of unified memory is small; a program's managed allocations are not. A guess, see docs/gpu-server.md. */
+/**
+ * What CUDA itself maps of the device of unified memory is small; a program's managed allocations are not. A
+ * guess, see docs/gpu-server.md.
+ */
 export const MAX_UVM_MIB: Mib = 64
 
 /** Null, or why nothing can be swapped with this driver. */
@@ -23,7 +26,8 @@ export function whyNotGpus(gpus: readonly (GpuSnapshot | undefined)[]): string |
 }
 
 /**
- * 1. Several processes hold GPU memory: one that is held keeps the others waiting (NCCL), and shared memory cannot be copied.
+ * 1. Several processes hold GPU memory: one that is held keeps the others waiting (NCCL), and shared memory
+ *    cannot be copied.
  * 2. One process spans GPUs with NCCL loaded.
  * 3. Managed memory, as far as it shows.
  * 4. The driver refuses to say where the process stands, or has lost it.

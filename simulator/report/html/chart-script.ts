@@ -1,6 +1,8 @@
 /**
- * What a page does where scripts run: each chart is drawn again with uPlot in the place of its SVG, so that a cursor tells values and a part can be
- * zoomed into. Its values are those of the table under it; one that is not shown yet is drawn when it is. The text of a script, because it is hashed and put into the page as it stands.
+ * What a page does where scripts run: each chart is drawn again with uPlot in the place of its SVG, so that a
+ * cursor tells values and a part can be zoomed into. Its values are those of the table under it; one that is
+ * not shown yet is drawn when it is. The text of a script, because it is hashed and put into the page as it
+ * stands.
  */
 export const CHART_SCRIPT = `'use strict'
 {

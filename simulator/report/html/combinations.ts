@@ -1,4 +1,7 @@
-/** A sweep by the combinations of the fields that it varies beside the percentage, and which of them is to be taken. */
+/**
+ * A sweep by the combinations of the fields that it varies beside the percentage, and which of them is to be
+ * taken.
+ */
 import type { Advice, Candidate } from '../../plan/advisor.ts'
 import { type Settings, settingsText, type SweepSummary } from '../../sweep.ts'
 

@@ -1,6 +1,7 @@
 /**
- * A chart of lines over the overcommit percentage, as SVG in the page, so that it shows where scripts are not allowed; where they are, chart-script.ts
- * reads the table under it and draws it again. Lines differ in colour and in dash.
+ * A chart of lines over the overcommit percentage, as SVG in the page, so that it shows where scripts are not
+ * allowed; where they are, chart-script.ts reads the table under it and draws it again. Lines differ in
+ * colour and in dash.
  */
 import { type Axis, axisOf } from './axis.ts'
 import { dataBlock, markup, type Markup } from './markup.ts'
@@ -53,7 +54,10 @@ export const DOTS = markup`${Array.from(
     markup`<marker id="dot${i}" class="d${i}" viewBox="-4 -4 8 8" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse"><circle r="3.5" /></marker>`,
 )}`
 
-/** @param table of the same values, as chart-script.ts reads it: the percentage, then for each line its value, p10, p90 and p95 */
+/**
+ * @param table of the same values, as chart-script.ts reads it: the percentage, then for each line its value,
+ *   p10, p90 and p95
+ */
 export function lineChart(chart: LineChart, table: Markup, shared: SharedMarks): Markup {
   const frame = frameOf(chart)
   return markup`<figure class="chart">
@@ -102,7 +106,10 @@ function tenths(value: number): string {
   return String(value / 10)
 }
 
-/** In steps from one place to the next, which are shorter to write. @param places in tenths, so that the steps add up */
+/**
+ * In steps from one place to the next, which are shorter to write. @param places in tenths, so that the steps
+ * add up
+ */
 function pathThrough(places: ReadonlyArray<readonly [number, number]>): string {
   const steps = places.map(([x, y], i) => {
     const [beforeX, beforeY] = places[i - 1] ?? [0, 0]

@@ -11,8 +11,8 @@ export class Markup {
 export type Content = Markup | string | number | null | readonly Content[]
 
 /**
- * A template: what is put into it is escaped unless it is Markup; lists stand one behind the other, null is nothing. Where its lines are broken beside a
- * tag nothing stands in the page, and elsewhere a space.
+ * A template: what is put into it is escaped unless it is Markup; lists stand one behind the other, null is
+ * nothing. Where its lines are broken beside a tag nothing stands in the page, and elsewhere a space.
  */
 export function markup(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
   const tight = tightOf(parts)

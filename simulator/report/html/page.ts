@@ -1,6 +1,6 @@
 /**
- * A page that is complete in one file: style and scripts are inside, it fetches nothing, and its own policy admits these alone, by their hashes. Light
- * or dark as the reader's system is.
+ * A page that is complete in one file: style and scripts are inside, it fetches nothing, and its own policy
+ * admits these alone, by their hashes. Light or dark as the reader's system is.
  */
 import { createHash } from 'node:crypto'
 import { markup, type Content, Markup, textOf } from './markup.ts'
@@ -63,7 +63,10 @@ function hashOf(text: string): string {
 const MOST_COLUMNS = 9
 const SCROLLS = new Markup(' tabindex="0" role="group" aria-label="Figures"')
 
-/** The first column is a heading of its row. Most of a large page are cells: their end tags, which HTML does without, are left out. */
+/**
+ * The first column is a heading of its row. Most of a large page are cells: their end tags, which HTML does
+ * without, are left out.
+ */
 export function table(
   caption: string | null,
   head: readonly string[],

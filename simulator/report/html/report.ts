@@ -1,4 +1,7 @@
-/** The report of a sweep for whoever decides: the recommendation, what speaks for it, charts, and under each chart its numbers. */
+/**
+ * The report of a sweep for whoever decides: the recommendation, what speaks for it, charts, and under each
+ * chart its numbers.
+ */
 import type { Advice, JudgedObjective } from '../../plan/advisor.ts'
 import type { Band, Settings, SweepRun, SweepSummary } from '../../sweep.ts'
 import { adviceNotes, adviceSentence, figureOf, noneSentence, shownFigure } from '../advice-text.ts'

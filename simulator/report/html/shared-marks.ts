@@ -1,4 +1,7 @@
-/** What many charts of a page have alike (grids, scales, marks, keys) stands there once, and each chart refers to it. */
+/**
+ * What many charts of a page have alike (grids, scales, marks, keys) stands there once, and each chart refers
+ * to it.
+ */
 import { markup, type Markup } from './markup.ts'
 
 export class SharedMarks {

@@ -22,14 +22,20 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 const MAX_TOKENS = 100_000_000
 
-/** Assumptions of our own: what one GPU that serves a model of some ten billion parameters gets through, many requests at a time. */
+/**
+ * Assumptions of our own: what one GPU that serves a model of some ten billion parameters gets through, many
+ * requests at a time.
+ */
 const DEFAULT_PREFILL_TOKENS_PER_S = 10_000
 const DEFAULT_DECODE_TOKENS_PER_S = 1_000
 const DEFAULT_SERVERS = 8
 /** A day. */
 const DEFAULT_LIFE_MS = 86_400_000
 
-/** Requests to language models (Azure LLM inference traces of 2023 and 2024): what servers had to do, as bursts. */
+/**
+ * Requests to language models (Azure LLM inference traces of 2023 and 2024): what servers had to do, as
+ * bursts.
+ */
 export const azureLlm: Importer = {
   format: 'azure-llm',
   licence: 'CC-BY-4.0',

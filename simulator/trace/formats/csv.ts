@@ -32,7 +32,10 @@ const PER_SECOND: Readonly<Record<TimeUnit, number>> = { s: 1, ms: 1000, us: 1_0
 const YES: ReadonlySet<string> = new Set(['1', 'true', 'yes', 'y'])
 const NO: ReadonlySet<string> = new Set(['0', 'false', 'no', 'n', ''])
 
-/** Any CSV file with a header: `columns` says which column holds which field; one that bears the name of a field needs no word. */
+/**
+ * Any CSV file with a header: `columns` says which column holds which field; one that bears the name of a
+ * field needs no word.
+ */
 export const csv: Importer = {
   format: 'csv',
   licence: null,
@@ -113,7 +116,10 @@ async function* readRows(
   }
 }
 
-/** Of a name in the header, the field that it holds; a column that is not asked for must not be taken for a field that stands elsewhere. */
+/**
+ * Of a name in the header, the field that it holds; a column that is not asked for must not be taken for a
+ * field that stands elsewhere.
+ */
 function fieldNames(columns: ReadonlyMap<string, string>): (header: string) => string {
   const known: ReadonlySet<string> = new Set(CSV_FIELDS)
   const fields = new Map<string, string>()

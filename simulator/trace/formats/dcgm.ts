@@ -14,7 +14,10 @@ const BUSY_COLUMNS: ReadonlyArray<readonly [name: string, toPercent: number]> = 
 const USED_COLUMN = 'FBUSD'
 const DEFAULT_INTERVAL_MS = 1000
 
-/** What `dcgmi dmon` writes. Its lines carry no time: the n-th of a GPU is n intervals old. Source: DCGM user guide, dcgmi dmon. */
+/**
+ * What `dcgmi dmon` writes. Its lines carry no time: the n-th of a GPU is n intervals old. Source: DCGM user
+ * guide, dcgmi dmon.
+ */
 export const dcgm: Importer = {
   format: 'dcgm',
   licence: null,

@@ -19,8 +19,8 @@ const COLUMNS = {
 } as const
 
 /**
- * Gavel's traces (stanford-futuredata/gavel, scheduler/traces) joined with its throughputs: its own files give steps, not times, so that duration =
- * total_steps / throughput on a V100 is a column.
+ * Gavel's traces (stanford-futuredata/gavel, scheduler/traces) joined with its throughputs: its own files
+ * give steps, not times, so that duration = total_steps / throughput on a V100 is a column.
  */
 export const gavel: Importer = {
   format: 'gavel',

@@ -12,7 +12,10 @@ import {
 import { ObservedTask } from '../observed-task.ts'
 import { dateTimeOf } from '../source-values.ts'
 
-/** The workload of a Headroom cluster, out of its events (docs/events.md). One event a row; memory is for the tasks that are open. */
+/**
+ * The workload of a Headroom cluster, out of its events (docs/events.md). One event a row; memory is for the
+ * tasks that are open.
+ */
 export const headroom: Importer = {
   format: 'headroom',
   licence: null,

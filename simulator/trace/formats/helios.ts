@@ -22,7 +22,10 @@ const COLUMNS = {
 } as const
 type Row = CsvRow<(typeof COLUMNS)['required'][number] | (typeof COLUMNS)['optional'][number]>
 
-/** SenseTime's Helios clusters of 2020 (S-Lab-System-Group/HeliosData, cluster_log.csv): one job a row, local times of one zone without summer time. */
+/**
+ * SenseTime's Helios clusters of 2020 (S-Lab-System-Group/HeliosData, cluster_log.csv): one job a row, local
+ * times of one zone without summer time.
+ */
 export const helios: Importer = {
   format: 'helios',
   licence: 'CC-BY-4.0',

@@ -33,7 +33,9 @@ type Column = (typeof REQUIRED)[number] | (typeof OPTIONAL)[number]
 const WHOLE_GPU_MILLI = 1000
 const SHORTEST_MS = 1000
 
-/** Pods that serve users, and pods that were promised what they ask for, are never swapped out for the others. */
+/**
+ * Pods that serve users, and pods that were promised what they ask for, are never swapped out for the others.
+ */
 const PRIORITY_OF_QOS: ReadonlyMap<string, Priority> = new Map([
   ['LS', 0],
   ['Guaranteed', 0],

@@ -15,8 +15,9 @@ import { RESIDENCE_REASONS, residenceOf } from '../residence.ts'
 import { dateTimeOf, isNothing } from '../source-values.ts'
 
 /**
- * Microsoft's Philly cluster of 2017 (msr-fiddle/philly-traces, cluster_job_log): one JSON array of jobs, each with its attempts. Local times of the
- * US Pacific zone; an attempt over the end of summer time (5 November 2017) counts an hour too little.
+ * Microsoft's Philly cluster of 2017 (msr-fiddle/philly-traces, cluster_job_log): one JSON array of jobs,
+ * each with its attempts. Local times of the US Pacific zone; an attempt over the end of summer time (5
+ * November 2017) counts an hour too little.
  */
 export const philly: Importer = {
   format: 'philly',

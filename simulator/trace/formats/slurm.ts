@@ -32,8 +32,9 @@ type Column = (typeof COLUMNS)['required'][number] | (typeof COLUMNS)['optional'
 type Row = CsvRow<Column>
 
 /**
- * What Slurm's accounting says: `sacct --parsable2 --allusers --duplicates --format=JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocTRES,State`.
- * Cells stand between bars, with a header and without quotes. Source: man sacct.
+ * What Slurm's accounting says: `sacct --parsable2 --allusers --duplicates
+ * --format=JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,AllocTRES,State`. Cells
+ * stand between bars, with a header and without quotes. Source: man sacct.
  */
 export const slurm: Importer = {
   format: 'slurm',

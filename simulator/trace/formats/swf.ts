@@ -21,8 +21,8 @@ const PARTIAL_STATUS: ReadonlySet<string> = new Set(['2', '3', '4'])
 const MAX_PROCESSORS = 10_000_000
 
 /**
- * The Standard Workload Format, version 2.2: a job a line, 18 numbers, -1 for what is not known, comments behind `;`. Times in seconds.
- * Source: Feitelson, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+ * The Standard Workload Format, version 2.2: a job a line, 18 numbers, -1 for what is not known, comments
+ * behind `;`. Times in seconds. Source: Feitelson, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
  */
 export const swf: Importer = {
   format: 'swf',

@@ -13,8 +13,9 @@ import {
 const REQUIRED = ['job_id', 'num_gpu', 'submit_time', 'duration'] as const
 
 /**
- * The job files of the Tiresias simulator (SymbioticLab/Tiresias, simulator/60_job.csv), one job a row, times in seconds. They know no VRAM:
- * it is `vramMib` for every job, or whole GPUs with `exclusive`. Iterations, model name and interval play no part.
+ * The job files of the Tiresias simulator (SymbioticLab/Tiresias, simulator/60_job.csv), one job a row, times
+ * in seconds. They know no VRAM: it is `vramMib` for every job, or whole GPUs with `exclusive`. Iterations,
+ * model name and interval play no part.
  */
 export const tiresias: Importer = {
   format: 'tiresias',

@@ -1,4 +1,7 @@
-/** The limit of what an HTTP answer can cost here: node:http, the body read and parsed, the same bytes answered. Its port goes to the parent. */
+/**
+ * The limit of what an HTTP answer can cost here: node:http, the body read and parsed, the same bytes
+ * answered. Its port goes to the parent.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -20,8 +20,8 @@ export function requestBytes(method: string, path: string, body: unknown = undef
 }
 
 /**
- * Answers per second. Rejects when one has another status. The client never sleeps: else the server would pay for waking it, and pay the more
- * often the slower it is.
+ * Answers per second. Rejects when one has another status. The client never sleeps: else the server would pay
+ * for waking it, and pay the more often the slower it is.
  */
 export async function answersPerSecond(load: Load): Promise<number> {
   const startedAt = performance.now()

@@ -1,6 +1,6 @@
 /**
- * `get_tasks_p99_ms` and `list_bytes`: 1,250 servers that say something each second, 10,000 tasks placed, 100,000 pending, 1,000 submissions a
- * second, and somebody who reads pages of tasks.
+ * `get_tasks_p99_ms` and `list_bytes`: 1,250 servers that say something each second, 10,000 tasks placed,
+ * 100,000 pending, 1,000 submissions a second, and somebody who reads pages of tasks.
  */
 import { Agent, request } from 'node:http'
 import type { DurationMs } from '../../../protocol/units.ts'

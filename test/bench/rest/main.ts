@@ -1,4 +1,7 @@
-/** `make bench-rest`: measures the REST interface over real sockets, prints a table; exit 1 when a floor is missed. */
+/**
+ * `make bench-rest`: measures the REST interface over real sockets, prints a table; exit 1 when a floor is
+ * missed.
+ */
 import { misses, rowsOf, tableOf } from '../table.ts'
 import type { Reading } from '../targets.ts'
 import { measureCrowded } from './crowded.ts'

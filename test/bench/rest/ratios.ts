@@ -1,4 +1,7 @@
-/** `post_task_ratio` and `get_config_ratio`: answers per second over those of a bare server that answers the same bytes, in turn. */
+/**
+ * `post_task_ratio` and `get_config_ratio`: answers per second over those of a bare server that answers the
+ * same bytes, in turn.
+ */
 import { fork } from 'node:child_process'
 import { LiveCluster } from '../../support/live-cluster.ts'
 import { inShort, median } from '../stopwatch.ts'

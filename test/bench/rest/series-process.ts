@@ -1,6 +1,7 @@
 /**
- * 10,000 GPUs on 1,250 nodes, two tasks on each GPU and 10,000 more that wait. What a reading costs while they run, and its longest step; then the tables are filled up
- * with intervals in which everything differs from GPU to GPU and from time to time, kept in files, read back, and asked over a socket.
+ * 10,000 GPUs on 1,250 nodes, two tasks on each GPU and 10,000 more that wait. What a reading costs while
+ * they run, and its longest step; then the tables are filled up with intervals in which everything differs
+ * from GPU to GPU and from time to time, kept in files, read back, and asked over a socket.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -143,7 +144,10 @@ function fill(table: SeriesTable): void {
   })
 }
 
-/** Everything that can differ differs: times and residency in each interval, swaps of every hundredth GPU in each 10 s. */
+/**
+ * Everything that can differ differs: times and residency in each interval, swaps of every hundredth GPU in
+ * each 10 s.
+ */
 function change(values: Float64Array, scopes: number, slotMs: number, kind: TableKind): void {
   const gpus = kind === 'gpu' ? 1 : kind === 'node' ? GPUS / NODES : GPUS
   const readingsIn = slotMs / 10_000

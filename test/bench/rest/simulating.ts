@@ -1,4 +1,7 @@
-/** `simulating_p99_ratio`: how long reads and writes take while a simulation runs, over how long they take without one, on the same controller. */
+/**
+ * `simulating_p99_ratio`: how long reads and writes take while a simulation runs, over how long they take
+ * without one, on the same controller.
+ */
 import { LiveCluster } from '../../support/live-cluster.ts'
 import type { Reading } from '../targets.ts'
 import type { RestMeasure } from './rest-targets.ts'

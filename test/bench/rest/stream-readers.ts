@@ -1,4 +1,7 @@
-/** Readers of the stream of events, in a process of their own. A number from the parent is how many there shall be; it is told when all hear. */
+/**
+ * Readers of the stream of events, in a process of their own. A number from the parent is how many there
+ * shall be; it is told when all hear.
+ */
 import { connect, type Socket } from 'node:net'
 
 const [port, path] = [Number(process.argv[2]), process.argv[3] ?? '']

@@ -1,6 +1,6 @@
 /**
- * `sse_cpu_ratio`: what a second of the controller costs with 50 readers of events and of the summary, over what it costs with one; the same load
- * meanwhile, readers in another process, in turn.
+ * `sse_cpu_ratio`: what a second of the controller costs with 50 readers of events and of the summary, over
+ * what it costs with one; the same load meanwhile, readers in another process, in turn.
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,7 @@
-/** `make bench-sweep`: what a sweep gains from two cores, how long the openb plan takes, how fast a day goes by; exit 1 when a floor is missed. */
+/**
+ * `make bench-sweep`: what a sweep gains from two cores, how long the openb plan takes, how fast a day goes
+ * by; exit 1 when a floor is missed.
+ */
 import { misses, rowsOf, tableOf } from '../table.ts'
 import type { Reading } from '../targets.ts'
 import { measureDay } from './day.ts'

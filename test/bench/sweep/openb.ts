@@ -1,4 +1,7 @@
-/** `sweep_openb_s`: the public openb trace, all its tasks a hundred times as dense on 64 GPUs, swept over 11 percentages and 5 seeds (docs/planning.md). */
+/**
+ * `sweep_openb_s`: the public openb trace, all its tasks a hundred times as dense on 64 GPUs, swept over 11
+ * percentages and 5 seeds (docs/planning.md).
+ */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

@@ -1,6 +1,7 @@
 /**
- * `sweep_speedup`: the same sweep into a folder, with one worker and with two. Wall time, so it wants a quiet machine with two cores. Beside it stands what the
- * machine itself allows: two sweeps that know nothing of each other, at once, against one of them alone.
+ * `sweep_speedup`: the same sweep into a folder, with one worker and with two. Wall time, so it wants a quiet
+ * machine with two cores. Beside it stands what the machine itself allows: two sweeps that know nothing of
+ * each other, at once, against one of them alone.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -11,7 +12,10 @@ import { timedHeadroom, timedTogether } from './commands.ts'
 import type { SweepMeasure } from './sweep-targets.ts'
 
 const ROUNDS = 3
-/** As many as the plan of docs/planning.md has: each worker compiles anew, about two seconds of processor time, which a sweep of a few runs does not earn back. */
+/**
+ * As many as the plan of docs/planning.md has: each worker compiles anew, about two seconds of processor
+ * time, which a sweep of a few runs does not earn back.
+ */
 const RUNS = 55
 const SCENARIO = `scenario: bench-speedup
 version: 1

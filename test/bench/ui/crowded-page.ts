@@ -1,6 +1,7 @@
 /**
- * The page of a controller with 1,250 servers of 8 GPUs, simulated, whose tasks come and go, and 100,000 tasks that wait: the first page of these tasks,
- * the first tile of the dashboard on a slow computer, and what each second of the dashboard takes.
+ * The page of a controller with 1,250 servers of 8 GPUs, simulated, whose tasks come and go, and 100,000
+ * tasks that wait: the first page of these tasks, the first tile of the dashboard on a slow computer, and
+ * what each second of the dashboard takes.
  */
 import { MAPPED_HOST, TestBrowser } from '../../support/browser.ts'
 import { LiveCluster, until } from '../../support/live-cluster.ts'
@@ -24,7 +25,9 @@ const taskFor = (seconds: number) => ({
 })
 const SHORTEST_S = 15
 const LENGTHS = 300
-/** So long tasks of one length are sent while GPUs are free: the first 10,000, which start at once, have many. */
+/**
+ * So long tasks of one length are sent while GPUs are free: the first 10,000, which start at once, have many.
+ */
 const SLICE_MS = 50
 const FLEET = `scenario: crowded-page
 version: 1

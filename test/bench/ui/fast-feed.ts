@@ -1,4 +1,7 @@
-/** Stands between browser and controller and lets everything through but the stream of events: that one it makes itself, as quick as it is told. */
+/**
+ * Stands between browser and controller and lets everything through but the stream of events: that one it
+ * makes itself, as quick as it is told.
+ */
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
@@ -33,7 +36,10 @@ export class FastFeed {
     this.#server.close()
   }
 
-  /** So many ticks, as evenly as the machine lets it; the figures are those of the controller. @returns the revision of the last. */
+  /**
+   * So many ticks, as evenly as the machine lets it; the figures are those of the controller. @returns the
+   * revision of the last.
+   */
   async run(ticks: number, everyMs: number): Promise<number> {
     for (let sent = 0; sent < ticks; sent++) {
       if (sent % 30 === 0) await this.#look()

@@ -1,6 +1,7 @@
 /**
- * `heap_growth_mib`: what a page keeps that was open for half an hour. Its clock and the feed run thirty times as quick, so that as many ticks, readings
- * of lists and redrawings come as half an hour brings; rubbish is collected before each look at the heap.
+ * `heap_growth_mib`: what a page keeps that was open for half an hour. Its clock and the feed run thirty
+ * times as quick, so that as many ticks, readings of lists and redrawings come as half an hour brings;
+ * rubbish is collected before each look at the heap.
  */
 import type { CDPSession, Page } from 'playwright-core'
 import { MAPPED_HOST, TestBrowser } from '../../support/browser.ts'

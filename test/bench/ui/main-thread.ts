@@ -17,7 +17,10 @@ interface TraceEvent {
 }
 
 export interface MainThread {
-  /** CPU time of all that ran on it in each second: a summary comes each second, lists are read again as tasks come and go, charts every ten. */
+  /**
+   * CPU time of all that ran on it in each second: a summary comes each second, lists are read again as tasks
+   * come and go, charts every ten.
+   */
   readonly perSecondMs: readonly number[]
   /** Of one task, by the clock. */
   readonly longestMs: number

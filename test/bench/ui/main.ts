@@ -1,4 +1,7 @@
-/** `make bench-ui`: measures the page in Chromium before a real controller, prints a table; exit 1 when a floor is missed, 2 when it was called wrongly. */
+/**
+ * `make bench-ui`: measures the page in Chromium before a real controller, prints a table; exit 1 when a
+ * floor is missed, 2 when it was called wrongly.
+ */
 import { misses, rowsOf, tableOf } from '../table.ts'
 import type { Reading } from '../targets.ts'
 import { CHROMIUM } from '../../support/browser.ts'

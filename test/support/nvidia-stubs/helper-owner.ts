@@ -1,4 +1,7 @@
-/** `helper-owner.ts LIBRARY`: starts a helper, locks process 11 with it, and says the helper's number. For a test that kills it. */
+/**
+ * `helper-owner.ts LIBRARY`: starts a helper, locks process 11 with it, and says the helper's number. For a
+ * test that kills it.
+ */
 import { HelperProcess } from '../../../gpu-server/devices/nvidia/helper-process.ts'
 
 const helper = new HelperProcess({

@@ -40,8 +40,8 @@ export interface StubProcess {
 }
 
 /**
- * An NVIDIA driver of one's own: libraries compiled into a temporary folder, whose state is files in it (see stub-state.h), and a /proc
- * that knows the processes which the state names.
+ * An NVIDIA driver of one's own: libraries compiled into a temporary folder, whose state is files in it (see
+ * stub-state.h), and a /proc that knows the processes which the state names.
  */
 export class StubDriver {
   readonly folder = mkdtempSync(join(tmpdir(), 'headroom-nvidia-'))

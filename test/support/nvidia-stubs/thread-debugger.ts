@@ -1,4 +1,7 @@
-/** `thread-debugger.ts THREAD`: holds a thread as a debugger does, without stopping it, says `held`, and lets go of it with its own end. */
+/**
+ * `thread-debugger.ts THREAD`: holds a thread as a debugger does, without stopping it, says `held`, and lets
+ * go of it with its own end.
+ */
 import { TraceCalls } from '../../../gpu-server/devices/nvidia/trace-calls.ts'
 
 const calls = await TraceCalls.load('koffi')

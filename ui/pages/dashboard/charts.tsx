@@ -1,4 +1,7 @@
-/** Utilization, starvation in its parts, the layers of VRAM, queue and swaps, on one time axis with one cursor. */
+/**
+ * Utilization, starvation in its parts, the layers of VRAM, queue and swaps, on one time axis with one
+ * cursor.
+ */
 import type { JSX } from 'solid-js'
 import { columnsFor } from '../../charts/series-data.ts'
 import { UplotChart, type ChartLine } from '../../charts/uplot-chart.tsx'

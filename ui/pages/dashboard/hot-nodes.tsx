@@ -1,4 +1,7 @@
-/** Of all nodes that are up those with the longest queue of their own, then those with the most promised of what may be promised. */
+/**
+ * Of all nodes that are up those with the longest queue of their own, then those with the most promised of
+ * what may be promised.
+ */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'

@@ -1,4 +1,6 @@
-/** Nodes that an operator has to look at: counted by the controller over all nodes, the worst of them by name. */
+/**
+ * Nodes that an operator has to look at: counted by the controller over all nodes, the worst of them by name.
+ */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'

@@ -1,4 +1,7 @@
-/** What happened, newest first: who, what, why. New ones wait behind a button, or are followed, and no row moves under the pointer. */
+/**
+ * What happened, newest first: who, what, why. New ones wait behind a button, or are followed, and no row
+ * moves under the pointer.
+ */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createEffect, createMemo, createSignal, For, Show, type JSX } from 'solid-js'
@@ -13,7 +16,10 @@ import { EVENT_GROUPS } from './event-words.ts'
 
 const PAGE = 100
 
-/** A page with what it was asked for, so that an answer to something else is told apart from newer rows of the same list. */
+/**
+ * A page with what it was asked for, so that an answer to something else is told apart from newer rows of the
+ * same list.
+ */
 interface AskedPage extends EventPage {
   readonly asked: string
 }
@@ -45,7 +51,8 @@ export default function Events(): JSX.Element {
   createEffect(() => {
     if (isFollowed() && !isHeld() && news() > 0 && text('before') === '' && !events.isFetching) showNews()
   })
-  // A request may have been on its way when the pointer or the focus came: its answer is shown once they have left.
+  // A request may have been on its way when the pointer or the focus came: its answer is shown once they have
+  // left.
   const shownOf = (fresh: () => AskedPage): (() => AskedPage) =>
     createMemo<AskedPage>((shown) => {
       const page = fresh()
@@ -252,7 +259,10 @@ function Cause(props: { readonly seq: number }): JSX.Element {
   )
 }
 
-/** What a UUID begins with tells it from others well enough to be read; the title has all of it. Names chosen by people stay whole. */
+/**
+ * What a UUID begins with tells it from others well enough to be read; the title has all of it. Names chosen
+ * by people stay whole.
+ */
 function shortId(id: string): string {
   return /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(id) ? id.slice(0, 8) : id
 }

@@ -1,4 +1,7 @@
-/** A group being made, changed or deleted: members to tick, what it would do, and only then the button that does it. */
+/**
+ * A group being made, changed or deleted: members to tick, what it would do, and only then the button that
+ * does it.
+ */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, onMount, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupDryRunBody } from '../../../controller/api/schema/group.ts'

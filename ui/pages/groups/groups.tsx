@@ -10,7 +10,9 @@ import { mib, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { GroupEditor } from './group-editor.tsx'
 
-/** Each opening is an object of its own, also when the same group is opened twice. A null group is a new one. */
+/**
+ * Each opening is an object of its own, also when the same group is opened twice. A null group is a new one.
+ */
 interface OpenedEditor {
   readonly group: GroupBody | null
 }

@@ -1,4 +1,7 @@
-/** One node: its figures, its GPUs and their tasks, its overrides, who was in VRAM in the last hour, and its charts. */
+/**
+ * One node: its figures, its GPUs and their tasks, its overrides, who was in VRAM in the last hour, and its
+ * charts.
+ */
 import { useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'

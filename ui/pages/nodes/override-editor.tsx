@@ -1,4 +1,7 @@
-/** The overrides of a node: typed, planned, then applied to exactly the state they were planned for. What somebody else changed meanwhile is shown, and what was typed stays. */
+/**
+ * The overrides of a node: typed, planned, then applied to exactly the state they were planned for. What
+ * somebody else changed meanwhile is shown, and what was typed stays.
+ */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'
 import { ActionButton } from '../../components/action-button.tsx'

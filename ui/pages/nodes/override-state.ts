@@ -1,4 +1,7 @@
-/** What is typed into the overrides of a node, what it would do, and the state of the node that it was begun on. */
+/**
+ * What is typed into the overrides of a node, what it would do, and the state of the node that it was begun
+ * on.
+ */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, type Accessor } from 'solid-js'
 import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'

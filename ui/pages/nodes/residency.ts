@@ -1,9 +1,9 @@
 /**
- * Where the bytes of each task of a node were, and whether it used the GPU: bars made from its events, from what its decisions saw of idleness,
- * and from what its tasks are now. Pure.
+ * Where the bytes of each task of a node were, and whether it used the GPU: bars made from its events, from
+ * what its decisions saw of idleness, and from what its tasks are now. Pure.
  *
- * Nothing records each use of a GPU. A resident task counts as idle where a decision saw it idle, and since its `idle_since` while it does not want
- * the GPU; else as active.
+ * Nothing records each use of a GPU. A resident task counts as idle where a decision saw it idle, and since
+ * its `idle_since` while it does not want the GPU; else as active.
  */
 import type { DecisionBody } from '../../../controller/api/schema/decision.ts'
 import type { EventBody } from '../../../controller/api/schema/event.ts'

@@ -1,4 +1,7 @@
-/** The recommendation in words, and the way to propose it: a link that fills the field of the settings and changes nothing. */
+/**
+ * The recommendation in words, and the way to propose it: a link that fills the field of the settings and
+ * changes nothing.
+ */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'

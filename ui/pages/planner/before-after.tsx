@@ -1,4 +1,7 @@
-/** One percentage against another over time, from the runs that the sweep has made: median over the seeds, with its band. */
+/**
+ * One percentage against another over time, from the runs that the sweep has made: median over the seeds,
+ * with its band.
+ */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, For, Show, type JSX } from 'solid-js'

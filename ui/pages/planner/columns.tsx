@@ -1,4 +1,7 @@
-/** Columns that several tables of the planner have: the fields that a sweep varies, and the objectives with how they were judged. */
+/**
+ * Columns that several tables of the planner have: the fields that a sweep varies, and the objectives with
+ * how they were judged.
+ */
 import { For, type JSX } from 'solid-js'
 import type { CandidateBody } from '../../../controller/api/schema/sweep-report.ts'
 import { Figure } from './field.tsx'

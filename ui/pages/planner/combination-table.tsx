@@ -1,4 +1,7 @@
-/** A row for each combination of the other fields: the percentage to take there, and what it comes to. One of them is shown below in full. */
+/**
+ * A row for each combination of the other fields: the percentage to take there, and what it comes to. One of
+ * them is shown below in full.
+ */
 import { createMemo, For, type JSX } from 'solid-js'
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent } from '../../format/figures.ts'
@@ -72,7 +75,9 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
   )
 }
 
-/** The percentage to take and what it comes to; where none keeps what was asked, the one that comes nearest. */
+/**
+ * The percentage to take and what it comes to; where none keeps what was asked, the one that comes nearest.
+ */
 function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
   const isNone = (): boolean => props.advice.recommended_percent === null
   const candidate = () => {

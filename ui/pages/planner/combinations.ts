@@ -1,4 +1,7 @@
-/** A sweep by the combinations of the fields that it varies beside the percentage; without such fields it has one. Pure. */
+/**
+ * A sweep by the combinations of the fields that it varies beside the percentage; without such fields it has
+ * one. Pure.
+ */
 import type {
   AdviceBody,
   SettingsBody,
@@ -53,7 +56,9 @@ export function bestOf(combinations: readonly Combination[]): Combination | null
   return best
 }
 
-/** Of combinations of which none has a percentage to recommend, as the report of `headroom sim sweep` says it. */
+/**
+ * Of combinations of which none has a percentage to recommend, as the report of `headroom sim sweep` says it.
+ */
 export function noneSentence(advice: readonly AdviceBody[]): string {
   const blocked = advice.filter(({ caveats }) => caveats.some(({ kind }) => kind === 'fit_nowhere')).length
   if (blocked > 0)

@@ -52,7 +52,10 @@ export interface Pareto {
   readonly names: readonly string[]
 }
 
-/** A percentage is beaten by another with at least its utilization and at most its starvation, and better in one of them. */
+/**
+ * A percentage is beaten by another with at least its utilization and at most its starvation, and better in
+ * one of them.
+ */
 export function paretoOf(runs: readonly SweptRunBody[], marks: readonly Mark[] = []): Pareto {
   const { x, utilization, starvation } = curvesOf(runs)
   const points = x

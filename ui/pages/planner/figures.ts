@@ -64,7 +64,10 @@ export function differencesOf(compared: readonly Compared[]): readonly Differenc
     .filter(({ cells }) => cells.some((cell) => cell !== cells[0]))
 }
 
-/** All digits, a row for each figure that is not the same in all; a cell is empty where one has no such figure. */
+/**
+ * All digits, a row for each figure that is not the same in all; a cell is empty where one has no such
+ * figure.
+ */
 export function differencesCsv(compared: readonly Compared[]): string {
   const rows = differencesOf(compared).map(({ figure, cells }) => [
     figure,
@@ -90,7 +93,10 @@ export function figuresOfRun({
   return new Map<string, Cell>([...varied, ...flatten(about), ...flatten(metrics)])
 }
 
-/** The report of a simulation of any kind. Of a sweep: what is advised, what each percentage comes to, and the runs by their digests. */
+/**
+ * The report of a simulation of any kind. Of a sweep: what is advised, what each percentage comes to, and the
+ * runs by their digests.
+ */
 export function figuresOfReport(report: object): ReadonlyMap<string, Cell> {
   if (!isSweep(report)) return new Map(flatten(report).filter(([path]) => !path.startsWith('timing')))
   return new Map(combinationsOf(report).flatMap(figuresOfCombination))

@@ -75,7 +75,10 @@ function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** What is tried unless somebody writes something else: with what is set now, so that it can be held against the others. */
+/**
+ * What is tried unless somebody writes something else: with what is set now, so that it can be held against
+ * the others.
+ */
 export function usualPercents(current: number | null): string {
   const read = readNumbers(USUAL, PERCENTS)
   return current === null || (read.ok && read.values.includes(current)) ? USUAL : `${USUAL}, ${current}`

@@ -1,4 +1,7 @@
-/** Which overcommit percentage to take: sweeps over a workload, and what they came to. Nothing here changes the live cluster. */
+/**
+ * Which overcommit percentage to take: sweeps over a workload, and what they came to. Nothing here changes
+ * the live cluster.
+ */
 import { useSearchParams } from '@solidjs/router'
 import { type JSX } from 'solid-js'
 import { ComparedSimulations } from './compared-simulations.tsx'

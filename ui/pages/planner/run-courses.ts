@@ -1,4 +1,7 @@
-/** How the runs of two percentages went over time: the median over their seeds with its band, on one time axis. Pure. */
+/**
+ * How the runs of two percentages went over time: the median over their seeds with its band, on one time
+ * axis. Pure.
+ */
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
 import type { SimulationSeriesBody } from '../../../controller/api/schema/simulation.ts'
 import { bandedOf, type Banded } from './curves.ts'
@@ -53,7 +56,8 @@ export function coursesOf(
 }
 
 /**
- * The mean over each interval of what holds from one end to the next; null where the run was over before it began.
+ * The mean over each interval of what holds from one end to the next; null where the run was over before it
+ * began.
  * @param x ends, rising; the first interval begins at 0
  */
 export function meansOf(

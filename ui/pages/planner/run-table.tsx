@@ -1,4 +1,7 @@
-/** A row for each run. The recommendation can be recomputed from it: it has all digits. Up to six runs are picked for a comparison. */
+/**
+ * A row for each run. The recommendation can be recomputed from it: it has all digits. Up to six runs are
+ * picked for a comparison.
+ */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'

@@ -1,4 +1,7 @@
-/** Sends a file, or what ran here, as a trace. The controller checks the whole of it and counts what it does not keep. */
+/**
+ * Sends a file, or what ran here, as a trace. The controller checks the whole of it and counts what it does
+ * not keep.
+ */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { EventPage } from '../../../controller/api/schema/event.ts'
 import type { TraceBody } from '../../../controller/api/schema/trace.ts'

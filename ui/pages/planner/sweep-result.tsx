@@ -1,4 +1,7 @@
-/** What came of a sweep: the advice in words, charts, a row for each percentage, a row for each run, and all of it as files. */
+/**
+ * What came of a sweep: the advice in words, charts, a row for each percentage, a row for each run, and all
+ * of it as files.
+ */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, Show, type JSX } from 'solid-js'

@@ -1,4 +1,7 @@
-/** What the form of a sweep says beside the workload, as it stands in the address: read, counted, and as the request has it. */
+/**
+ * What the form of a sweep says beside the workload, as it stands in the address: read, counted, and as the
+ * request has it.
+ */
 import { createMemo } from 'solid-js'
 import type { SweptFieldBody } from '../../../controller/api/schema/scenario.ts'
 import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, usualPercents } from './grid.ts'

@@ -8,7 +8,9 @@ export interface SnapshotParts {
   readonly workload?: readonly object[]
 }
 
-/** null: as the trace has it, so every seed is the same run. Others draw anew, for each seed, when tasks work. */
+/**
+ * null: as the trace has it, so every seed is the same run. Others draw anew, for each seed, when tasks work.
+ */
 export type Activity = 'serving' | 'training' | null
 
 export function tracedScenario({ config, fleet }: SnapshotParts, trace: string, activity: Activity): object {

@@ -1,4 +1,7 @@
-/** Which fields of a scenario can be varied beside the percentage, and the values that somebody writes for one. Pure. */
+/**
+ * Which fields of a scenario can be varied beside the percentage, and the values that somebody writes for
+ * one. Pure.
+ */
 import { parse } from 'yaml'
 import type { SettingsBody } from '../../../controller/api/schema/sweep-report.ts'
 import { MAX_VALUES } from './grid.ts'
@@ -73,7 +76,10 @@ export type Values =
   | { readonly ok: true; readonly values: readonly VariedValue[] }
   | { readonly ok: false; readonly why: string }
 
-/** Parted by commas, as `--set` of the command line takes them: ranges of whole numbers, numbers, true, false, null, or words such as 10m. */
+/**
+ * Parted by commas, as `--set` of the command line takes them: ranges of whole numbers, numbers, true, false,
+ * null, or words such as 10m.
+ */
 export function readValues(text: string): Values {
   const values = new Map<string, VariedValue>()
   for (const part of text.split(',').map((each) => each.trim())) {

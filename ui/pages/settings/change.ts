@@ -1,4 +1,7 @@
-/** A change of the configuration under way: what was typed, against what, its plan, and what the controller says of it. */
+/**
+ * A change of the configuration under way: what was typed, against what, its plan, and what the controller
+ * says of it.
+ */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createMemo, createSignal } from 'solid-js'
 import type { ChangedConfigBody, ConfigBody } from '../../../controller/api/schema/config.ts'

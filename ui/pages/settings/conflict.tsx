@@ -1,4 +1,7 @@
-/** Somebody else changed the configuration while something is typed here: who, what, and two ways on. Nothing typed is lost by itself. */
+/**
+ * Somebody else changed the configuration while something is typed here: who, what, and two ways on. Nothing
+ * typed is lost by itself.
+ */
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
 import type { ConfigBody, RevisionPage } from '../../../controller/api/schema/config.ts'

@@ -1,4 +1,7 @@
-/** The fields of the configuration as the interface describes them (/openapi.json): their ranges, defaults and meanings are not retyped here. Pure. */
+/**
+ * The fields of the configuration as the interface describes them (/openapi.json): their ranges, defaults and
+ * meanings are not retyped here. Pure.
+ */
 import type { ConfigBody } from '../../../controller/api/schema/config.ts'
 
 export type FieldName = Exclude<keyof ConfigBody, 'source' | 'revision'>

@@ -1,4 +1,7 @@
-/** What was before: revisions with author and differences. Going back is a plan like any other change, and a new revision. */
+/**
+ * What was before: revisions with author and differences. Going back is a plan like any other change, and a
+ * new revision.
+ */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type {

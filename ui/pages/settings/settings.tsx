@@ -118,7 +118,10 @@ function Form(props: ChangeProps): JSX.Element {
   )
 }
 
-/** `?propose=NN`, as the planner links here: fills the percentage in as if it had been typed. Whoever proposes changes nothing. */
+/**
+ * `?propose=NN`, as the planner links here: fills the percentage in as if it had been typed. Whoever proposes
+ * changes nothing.
+ */
 function useProposed(change: ReturnType<typeof createChange>): () => string | null {
   const [search, setSearch] = useSearchParams<{ propose?: string }>()
   const text = search.propose

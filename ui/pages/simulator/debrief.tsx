@@ -1,4 +1,7 @@
-/** What an exercise came to: every point with its reason, and what was done beside what somebody who knows does. */
+/**
+ * What an exercise came to: every point with its reason, and what was done beside what somebody who knows
+ * does.
+ */
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'

@@ -1,4 +1,7 @@
-/** One session as it is driven: where it stands, asked every second, and the commands that move it. All of it goes below the session's own address. */
+/**
+ * One session as it is driven: where it stands, asked every second, and the commands that move it. All of it
+ * goes below the session's own address.
+ */
 import { createContext, createSignal, onCleanup, useContext, type Accessor } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'

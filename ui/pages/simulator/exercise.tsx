@@ -1,4 +1,7 @@
-/** What is to be found out or put right in this session, and the answers. What is right is told when it is over. */
+/**
+ * What is to be found out or put right in this session, and the answers. What is right is told when it is
+ * over.
+ */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'

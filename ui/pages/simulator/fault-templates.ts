@@ -1,4 +1,7 @@
-/** A fault to begin with, of each kind that people meet, for a node by its name. The whole language: docs/scenario-format.md. Pure. */
+/**
+ * A fault to begin with, of each kind that people meet, for a node by its name. The whole language:
+ * docs/scenario-format.md. Pure.
+ */
 export interface FaultTemplate {
   readonly name: string
   readonly of: (node: string) => Readonly<Record<string, unknown>>

@@ -1,4 +1,7 @@
-/** What breaks in this session. Admins, as instructors, break something, so that it is seen or hidden; others read what is not hidden. */
+/**
+ * What breaks in this session. Admins, as instructors, break something, so that it is seen or hidden; others
+ * read what is not hidden.
+ */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'

@@ -1,4 +1,7 @@
-/** What was done and what somebody who knows did, in time: both clusters at the same instant, moved by hand or played. */
+/**
+ * What was done and what somebody who knows did, in time: both clusters at the same instant, moved by hand or
+ * played.
+ */
 import { createMemo, createSignal, createUniqueId, For, onCleanup, type JSX } from 'solid-js'
 import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'
 import { AlignedGantts, type AlignedRun } from '../../charts/aligned-gantts.tsx'

@@ -1,4 +1,7 @@
-/** A session around the pages of its cluster: the production pages, over the production interface of its own controller, and above them its time. */
+/**
+ * A session around the pages of its cluster: the production pages, over the production interface of its own
+ * controller, and above them its time.
+ */
 import { A, useParams } from '@solidjs/router'
 import { useQueryClient } from '@tanstack/solid-query'
 import { createEffect, on, onCleanup, onMount, Show, type JSX } from 'solid-js'

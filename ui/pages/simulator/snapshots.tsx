@@ -1,4 +1,7 @@
-/** Points of a session to come back to; and what it holds now as a scenario, to be run and swept like any other. */
+/**
+ * Points of a session to come back to; and what it holds now as a scenario, to be run and swept like any
+ * other.
+ */
 import { createSignal, Index, Show, type JSX } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
 import { ActionButton } from '../../components/action-button.tsx'

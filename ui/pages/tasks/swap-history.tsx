@@ -1,4 +1,7 @@
-/** Every decision about a task: its placements, swaps and growths, and those by which it left for others. Open one to see what it was made from. */
+/**
+ * Every decision about a task: its placements, swaps and growths, and those by which it left for others. Open
+ * one to see what it was made from.
+ */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'

@@ -1,4 +1,7 @@
-/** What can be done with a task. What the state or the role of who asks does not allow is disabled, with the reason. */
+/**
+ * What can be done with a task. What the state or the role of who asks does not allow is disabled, with the
+ * reason.
+ */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, type JSX } from 'solid-js'
 import type { TaskBody, TaskPatchBody } from '../../../controller/api/schema/task.ts'

@@ -1,4 +1,7 @@
-/** What the address of the page asks of the list of tasks. Pure: a value that is none is as if it were not there. */
+/**
+ * What the address of the page asks of the list of tasks. Pure: a value that is none is as if it were not
+ * there.
+ */
 import type { TaskQuery } from '../../../controller/api/schema/task.ts'
 import type { Query } from '../../api/query-text.ts'
 import { WAIT_REASONS } from '../../format/reasons.ts'

@@ -1,4 +1,7 @@
-/** Why something cannot be done with a task as it stands, in words for a button that is disabled; null: it can. The server decides all the same. */
+/**
+ * Why something cannot be done with a task as it stands, in words for a button that is disabled; null: it
+ * can. The server decides all the same.
+ */
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
 import { isOpen } from '../../format/tasks.ts'
 

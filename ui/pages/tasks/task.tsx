@@ -1,4 +1,7 @@
-/** One task: what it is, why it waits or sits where it does, what happened to it, and what can be done with it. */
+/**
+ * One task: what it is, why it waits or sits where it does, what happened to it, and what can be done with
+ * it.
+ */
 import { useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
