@@ -16,6 +16,7 @@ const Settings = lazyPage(() => import('./pages/settings/settings.tsx'))
 const Task = lazyPage(() => import('./pages/tasks/task.tsx'))
 const Nodes = lazyPage(() => import('./pages/nodes/nodes.tsx'))
 const Node = lazyPage(() => import('./pages/nodes/node.tsx'))
+const Recovery = lazyPage(() => import('./pages/recovery/recovery.tsx'))
 const Simulator = lazyPage(() => import('./pages/simulator/simulator.tsx'))
 const SessionLayout = lazyPage(() => import('./pages/simulator/session-layout.tsx'))
 const Exercise = lazyPage(() => import('./pages/simulator/exercise.tsx'))
@@ -42,6 +43,7 @@ const LATER = [
   SessionLayout,
   Exercise,
   Instructor,
+  Recovery,
   Glossary,
   Search,
   NotFound,
@@ -78,6 +80,7 @@ function ClusterPages(): JSX.Element {
       <Route path="/groups" component={Groups} />
       <Route path="/events" component={Events} />
       <Route path="/glossary" component={Glossary} />
+      <Route path="/recovery" component={Recovery} />
       <Route path="/search" component={Search} />
       <Route path="/settings" component={Settings} />
       <Route path="/tasks" component={Tasks} />

@@ -10,6 +10,7 @@ export const PAGE_PATHS = [
   '/groups',
   '/groups/*',
   '/events',
+  '/recovery',
   '/search',
   '/settings',
   '/planner',

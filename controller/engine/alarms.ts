@@ -55,7 +55,7 @@ function storeBehind(c: Cluster): readonly Alarm[] {
   const since = ahead.reduce((earliest, [, one]) => Math.min(earliest, one.since), first[1].since)
   const effect = c.isStoreBehind ? 'Nothing is placed, requeued or given up' : 'They get no command'
   const detail =
-    `${ahead.length} of ${c.contacts.size} nodes have heard of more than the store has: it went back in time. ${effect}. ` +
+    `${ahead.length} of ${c.contacts.size} nodes ${ahead.length === 1 ? 'has' : 'have'} heard of more than the store has: it went back in time. ${effect}. ` +
     'Stop the controller and bring the newer store back, or restore a backup (headroom restore).'
   return [{ code: 'STORE_BEHIND', since, nodeIds: ahead.map(([nodeId]) => nodeId), detail }]
 }
@@ -65,7 +65,7 @@ function inRecovery({ recovery }: Cluster): readonly Alarm[] {
   const why = recovery.reason === 'restored' ? 'The store was restored' : 'A loss was accepted'
   const awaited = [...recovery.awaited]
   const detail =
-    `${why}: nothing is placed, requeued or given up until ${awaited.length} more nodes have spoken. ` +
+    `${why}: nothing is placed, requeued or given up until ${awaited.length} more ${awaited.length === 1 ? 'node has' : 'nodes have'} reported. ` +
     'Start their servers, or end it with headroom recovery finish.'
   return [{ code: 'RECOVERY', since: recovery.since, nodeIds: awaited, detail }]
 }
@@ -81,7 +81,7 @@ function quarantined({ nodes }: Cluster): readonly Alarm[] {
     for (const one of quarantine) since = Math.min(since, one.since)
   }
   if (attempts === 0) return []
-  const detail = `${attempts} running attempts are unknown to the store. Settle them with headroom attempts list, adopt and stop.`
+  const detail = `${attempts} running ${attempts === 1 ? 'attempt is' : 'attempts are'} unknown to the store. Settle them with headroom attempts list, adopt and stop.`
   return [{ code: 'QUARANTINE', since, nodeIds, detail }]
 }
 

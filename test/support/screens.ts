@@ -1,8 +1,12 @@
 /** The screens that docs/page.md shows, and how one comes there. */
+import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import type { NodePage } from '../../controller/api/schema/node.ts'
 import type { SimulationBody } from '../../controller/api/schema/simulation.ts'
 import type { TaskPage } from '../../controller/api/schema/task.ts'
+import { ServedSetBack } from './served-set-back.ts'
+
+const UI = join(import.meta.dirname, '../../dist/ui')
 
 export type Ask = <T>(method: 'GET' | 'POST' | 'PATCH', path: string, body?: object) => Promise<T>
 
@@ -11,6 +15,8 @@ export interface Screen {
   /** Its address, once what it shows is there. */
   readonly pathOf: (ask: Ask) => string | Promise<string>
   readonly prepare?: (page: Page) => Promise<void>
+  /** A controller of its own; left out: the one of all screens. */
+  readonly serve?: () => Promise<{ readonly url: string; end(): Promise<void> }>
   /** What of the page is shown; left out: what is in the window. */
   readonly part?: (page: Page) => Locator
 }
@@ -56,7 +62,18 @@ export const SCREENS: readonly Screen[] = [
   { name: 'debrief', pathOf: debrief },
   { name: 'events', pathOf: () => '/events' },
   { name: 'settings', pathOf: () => '/settings' },
+  { name: 'recovery', serve: setBack, pathOf: () => '/recovery', part: (page) => page.getByRole('main') },
 ]
+
+/** A restored controller: one node has not reported, attempts on the others are unknown to the store. */
+function setBack(): Promise<ServedSetBack> {
+  const later = ['train-resnet', 'train-bert', 'notebook-7'].map((id) => ({
+    id,
+    vramMib: 4_000,
+    owner: 'ada',
+  }))
+  return ServedSetBack.restored({ uiDir: UI, silent: ['n3'], later })
+}
 
 /** Two runs of a sweep, one below the other. */
 async function comparison(ask: Ask): Promise<string> {

@@ -66,7 +66,9 @@ async function takeAll(url: string): Promise<void> {
   const { page } = await browser.page({ width: 1280, height: 800 })
   for (const screen of SCREENS) {
     if (wanted.length > 0 && !wanted.includes(screen.name)) continue
-    await take(page, url, screen)
+    const own = await screen.serve?.()
+    await take(page, own?.url ?? url, screen)
+    await own?.end()
     console.log(`docs/images/${screen.name}.png`)
   }
   await browser.end()

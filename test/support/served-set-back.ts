@@ -9,8 +9,7 @@ import { newSecret } from '../../controller/api/access/token-secrets.ts'
 import { createApi } from '../../controller/api/server.ts'
 import type { Role } from '../../controller/domain/role.ts'
 import { MAPPED_HOST } from './browser.ts'
-import { restored, SetBackWorld } from './set-back-world.ts'
-import type { TaskFields } from './world-builder.ts'
+import { restored, SetBackWorld, type SubmittedTask } from './set-back-world.ts'
 
 const NAMES = ['n1', 'n2', 'n3']
 /**
@@ -28,7 +27,7 @@ export interface SetBackOptions {
   /** Servers that stop before the store is set back. */
   readonly silent?: readonly string[]
   /** Tasks that run in the lost time: the backup does not know them. */
-  readonly later?: readonly TaskFields[]
+  readonly later?: readonly SubmittedTask[]
   /** Ends the task `before` in the lost time: the backup has it as running, and its node no longer has it. */
   readonly isBeforeEnded?: boolean
 }

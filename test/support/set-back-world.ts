@@ -22,8 +22,12 @@ import { VirtualClock } from '../../simulator/virtual-clock.ts'
 import type { TaskFields } from './world-builder.ts'
 import { node, task } from './world-builder.ts'
 
-const START = 1_000_000
+const START = Date.UTC(2026, 0, 2, 3, 4, 5)
 const MICROTASKS = 30
+
+export interface SubmittedTask extends TaskFields {
+  readonly owner?: string | null
+}
 
 export class SetBackWorld {
   readonly clock = new VirtualClock(START)
@@ -109,9 +113,9 @@ export class SetBackWorld {
     this.servers.delete(name)
   }
 
-  submit(fields: TaskFields): void {
+  submit({ owner = null, ...fields }: SubmittedTask): void {
     const { request } = task(fields)
-    this.controller.commands.submitTask({ ...request, command: ['simulated'] }, (answer) => {
+    this.controller.commands.submitTask({ ...request, owner, command: ['simulated'] }, (answer) => {
       if (!answer.ok) throw new Error(JSON.stringify(answer.refusal))
     })
   }

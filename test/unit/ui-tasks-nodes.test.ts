@@ -208,6 +208,11 @@ describe('what is said of a node', () => {
     expect(statusWords({ status: 'up', cordoned: true, drain: { ...drain, tasks_left: 0 } })).toBe(
       'up, drained',
     )
+    const open = { status: 'up', cordoned: false, drain: null } as const
+    expect(statusWords({ ...open, quarantined_attempts: 2 })).toBe('up, 2 quarantined attempts')
+    expect(statusWords({ ...open, status: 'suspect', cordoned: true }, true)).toBe(
+      'suspect, ahead of the store, cordoned',
+    )
     expect(gpuModels({ gpus: [{ model: 'A' }, { model: 'B' }, { model: 'A' }] })).toBe('2 × A, 1 × B')
     expect(groupWords([])).toBe('common pool')
     expect(groupWords(['a', 'b'])).toBe('a, b')
@@ -310,6 +315,9 @@ describe('nodes in trouble', () => {
     expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual([
       'silent, takes no new task',
       'drained',
+    ])
+    expect(troubleWords(node('a', { status: 'suspect' }), true)).toEqual([
+      'ahead of the store, gets no command',
     ])
   })
 

@@ -2,29 +2,45 @@
 import type { NodeBody } from '../../controller/api/schema/node.ts'
 import { mib } from './figures.ts'
 
-type NodeState = Pick<NodeBody, 'status' | 'cordoned' | 'drain'> & Partial<Pick<NodeBody, 'auto_cordon'>>
+type NodeState = Pick<NodeBody, 'status' | 'cordoned' | 'drain'> &
+  Partial<Pick<NodeBody, 'auto_cordon' | 'quarantined_attempts'>>
 
-/** `up, cordoned`; `up, draining: 3 tasks left`; `up, auto-cordoned`. */
-export function statusWords({ status, cordoned, drain, auto_cordon: closed = null }: NodeState): string {
-  if (drain !== null)
-    return `${status}, ${drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`}`
-  if (closed !== null) return `${status}, auto-cordoned`
-  return cordoned ? `${status}, cordoned` : status
+/**
+ * `up, cordoned`; `up, draining: 3 tasks left`; `up, auto-cordoned`; `suspect, ahead of the store`; `up, 2
+ * quarantined attempts`.
+ */
+export function statusWords({ status, cordoned, drain, ...node }: NodeState, isAhead = false): string {
+  const { auto_cordon: closed = null, quarantined_attempts: quarantined = 0 } = node
+  const openness =
+    drain !== null
+      ? [drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`]
+      : closed !== null
+        ? ['auto-cordoned']
+        : cordoned
+          ? ['cordoned']
+          : []
+  return [
+    status,
+    ...(isAhead ? ['ahead of the store'] : []),
+    ...openness,
+    ...(quarantined > 0 ? [`${quarantined} quarantined ${quarantined === 1 ? 'attempt' : 'attempts'}`] : []),
+  ].join(', ')
 }
 
-/** What is wrong with a node, the worst first; empty: nothing is. */
-export function troubleWords({
-  status,
-  cordoned,
-  drain,
-  vram,
-  auto_cordon: closed = null,
-  quarantined_attempts: quarantined = 0,
-}: NodeState & Pick<NodeBody, 'vram'> & Partial<Pick<NodeBody, 'quarantined_attempts'>>): readonly string[] {
+/**
+ * What is wrong with a node, the worst first; empty: nothing is. A node that is ahead of the store is heard,
+ * but gets no answer.
+ */
+export function troubleWords(
+  { status, cordoned, drain, vram, ...node }: NodeState & Pick<NodeBody, 'vram'>,
+  isAhead = false,
+): readonly string[] {
+  const { auto_cordon: closed = null, quarantined_attempts: quarantined = 0 } = node
   return [
+    ...(isAhead ? ['ahead of the store, gets no command'] : []),
     ...(closed === null ? [] : [`cannot start tasks: ${closed.reason}`]),
     ...(status === 'unreachable' ? ['does not answer, its tasks are out of reach'] : []),
-    ...(status === 'suspect' ? ['silent, takes no new task'] : []),
+    ...(status === 'suspect' && !isAhead ? ['silent, takes no new task'] : []),
     ...(quarantined > 0 ? [`${quarantined} attempts in quarantine: unknown to the store`] : []),
     ...(vram.reserve_deficit_mib > 0 ? [`${mib(vram.reserve_deficit_mib)} missing from the reserve`] : []),
     ...(vram.over_committed_mib > 0 ? [`${mib(vram.over_committed_mib)} promised beyond the limit`] : []),

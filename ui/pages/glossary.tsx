@@ -37,6 +37,18 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ],
   ['Group, common pool', 'Nodes set apart by name; nodes of no group are the common pool.'],
   [
+    'Recovery',
+    'After a restore or an accepted loss: nothing is placed, requeued or given up until every known node has reported.',
+  ],
+  [
+    'Ahead of the store',
+    'A node that knows events which the store lacks, because the store went back in time. It gets no command.',
+  ],
+  [
+    'Quarantined attempt',
+    'It runs on a node and the store does not know it. It keeps its VRAM until an operator adopts or stops it.',
+  ],
+  [
     'Reservation',
     'Room that is kept for the first of the queue, so that small tasks do not starve a large one.',
   ],

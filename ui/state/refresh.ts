@@ -8,7 +8,16 @@ import type { EventBody } from '../../controller/api/schema/event.ts'
 import { subjectsOf, type Subject } from './subjects.ts'
 
 const EVERY_MS = 500
-const ALL: readonly Subject[] = ['tasks', 'nodes', 'groups', 'config', 'events', 'series', 'decisions']
+const ALL: readonly Subject[] = [
+  'tasks',
+  'nodes',
+  'groups',
+  'config',
+  'events',
+  'series',
+  'decisions',
+  'recovery',
+]
 
 /** Who tells of events; null: there may be a gap. */
 export interface EventTeller {

@@ -2,12 +2,14 @@
 import type { EventBody } from '../../controller/api/schema/event.ts'
 
 /** The first part of the key of every query that shows it. */
-export type Subject = 'tasks' | 'nodes' | 'groups' | 'config' | 'events' | 'series' | 'decisions'
+export type Subject = 'tasks' | 'nodes' | 'groups' | 'config' | 'events' | 'series' | 'decisions' | 'recovery'
 
 export function subjectsOf({ kind }: Pick<EventBody, 'kind'>): readonly Subject[] {
   if (kind.startsWith('task_')) return ['tasks', 'nodes', 'events', 'decisions']
   if (kind.startsWith('node_')) return ['nodes', 'events']
   if (kind.startsWith('group_')) return ['groups', 'nodes', 'events']
+  if (kind === 'store_behind' || kind === 'recovery' || kind.startsWith('attempt_'))
+    return ['recovery', 'nodes', 'tasks', 'events']
   if (kind.startsWith('config_')) return ['config', 'nodes', 'events']
   return ['events']
 }

@@ -11,6 +11,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { seconds, secondsSince, whole } from '../../format/figures.ts'
 import { conditionWords, CONDITIONS, troubleWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { useIsAhead } from '../../state/recovery.ts'
 import { troubled } from './rankings.ts'
 
 const SHOWN = 8
@@ -100,6 +101,7 @@ function Worst(): JSX.Element {
 
 function Row(props: { readonly node: NodeBody }): JSX.Element {
   const { now } = useCluster()
+  const isAhead = useIsAhead()
   const path = usePath()
   return (
     <tr>
@@ -109,7 +111,9 @@ function Row(props: { readonly node: NodeBody }): JSX.Element {
         </A>
       </td>
       <td>
-        <span class={props.node.status === 'up' ? 'warn' : 'bad'}>{troubleWords(props.node).join('; ')}</span>
+        <span class={props.node.status === 'up' ? 'warn' : 'bad'}>
+          {troubleWords(props.node, isAhead(props.node.node_id)).join('; ')}
+        </span>
         <Show when={props.node.status !== 'up'}>
           <span class="quiet"> last seen {seconds(secondsSince(props.node.last_seen_at, now()))} ago</span>
         </Show>

@@ -5,14 +5,16 @@ import { VramBar } from '../../components/vram-bar.tsx'
 import { clockTime, mib, overcommitWords, seconds, secondsSince, whole } from '../../format/figures.ts'
 import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { useIsAhead } from '../../state/recovery.ts'
 
 export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
   const { now } = useCluster()
+  const isAhead = useIsAhead()
   const facts = (): readonly Fact[] => {
     const { node } = props
     const { vram } = node
     return [
-      { name: 'Status', value: statusWords(node) },
+      { name: 'Status', value: statusWords(node, isAhead(node.node_id)) },
       { name: 'GPUs', value: gpuModels(node) },
       { name: 'VRAM used', value: mib(vram.used_mib), title: 'Resident and foreign together' },
       {

@@ -14,6 +14,7 @@ import { GpuTable } from './gpu-table.tsx'
 import { NodeActions } from './node-actions.tsx'
 import { NodeCharts } from './node-charts.tsx'
 import { NodeFacts } from './node-facts.tsx'
+import { NodeNotices } from './node-notices.tsx'
 import { OverrideEditor } from './override-editor.tsx'
 import type { TaggedNode } from './override-state.ts'
 import { ResidencyGantt } from './residency-gantt.tsx'
@@ -45,6 +46,7 @@ function NodePage(props: { readonly id: string }): JSX.Element {
         {(at) => (
           <>
             <NodeActions node={at().node} />
+            <NodeNotices node={at().node} />
             <DrainState node={at().node} />
             <NodeFacts node={at().node} />
             <GpuTable node={at().node} />

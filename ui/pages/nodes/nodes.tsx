@@ -13,6 +13,7 @@ import { VramBar } from '../../components/vram-bar.tsx'
 import { mib, overcommitWords, seconds, secondsSince, whole } from '../../format/figures.ts'
 import { conditionWords, CONDITIONS, gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { useIsAhead } from '../../state/recovery.ts'
 import { NodeActions } from './node-actions.tsx'
 
 const PAGE_ROWS = 50
@@ -52,10 +53,11 @@ function LastSeen(props: { readonly at: NodeBody['last_seen_at'] }): JSX.Element
 
 /** With when it was last heard from, once it does not answer. */
 function Status(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
+  const isAhead = useIsAhead()
   const isUp = (): boolean => props.row().status === 'up'
   return (
     <>
-      <span class={isUp() ? '' : 'bad'}>{statusWords(props.row())}</span>
+      <span class={isUp() ? '' : 'bad'}>{statusWords(props.row(), isAhead(props.row().node_id))}</span>
       <Show when={!isUp()}>
         <span class="quiet">
           , last seen <LastSeen at={props.row().last_seen_at} />

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import type { RecoveryBody } from '../../controller/api/schema/attempt.ts'
+import {
+  aheadWords,
+  attemptName,
+  heldWords,
+  recoverySentence,
+  statedOwner,
+} from '../../ui/format/recovery.ts'
+
+const AHEAD: RecoveryBody['nodes_ahead'][number] = {
+  ...{
+    node_id: 'id',
+    name: 'n1',
+    reason: 'missing_events',
+    epoch: 2,
+    controller: null,
+    event_seq: 9,
+    since: '',
+  },
+}
+const CALM: RecoveryBody = {
+  ...{
+    placements_paused: null,
+    recovery: null,
+    nodes_awaited_since_start: [],
+    nodes_heard: 3,
+    nodes_ahead: [],
+  },
+  ...{ store: { epoch: 2, controller: 'c', event_seq: 8 }, result_unknown: [], quarantined_attempts: 0 },
+}
+
+test('The state of the recovery is one sentence, and names what an operator waits for', () => {
+  const restored = { reason: 'restored', since: '', nodes_awaited: ['a'] } as const
+  const said = [
+    CALM,
+    { ...CALM, quarantined_attempts: 1 },
+    { ...CALM, quarantined_attempts: 2 },
+    { ...CALM, nodes_ahead: [AHEAD] },
+    { ...CALM, placements_paused: 'AWAITING_NODES', nodes_awaited_since_start: ['a', 'b'] },
+    { ...CALM, placements_paused: 'RECOVERY', recovery: restored },
+    {
+      ...CALM,
+      placements_paused: 'RECOVERY',
+      recovery: { ...restored, reason: 'loss_accepted', nodes_awaited: ['a', 'b'] },
+    },
+    { ...CALM, placements_paused: 'STORE_BEHIND', recovery: restored, nodes_ahead: [AHEAD, AHEAD] },
+  ] satisfies readonly RecoveryBody[]
+  expect(said.map(recoverySentence)).toEqual([
+    'No recovery is in progress, and tasks are placed.',
+    'No recovery is in progress, and tasks are placed. 1 quarantined attempt waits for a decision.',
+    'No recovery is in progress, and tasks are placed. 2 quarantined attempts wait for a decision.',
+    '1 of 3 nodes knows events that the store lacks: it gets no command, and tasks are placed on the other nodes.',
+    'The controller has just started: nothing is placed until 2 nodes have reported, for at most 15 s.',
+    'The controller is in recovery because the store was restored: nothing is placed, requeued or given up until 1 more node has reported.',
+    'The controller is in recovery because a loss was accepted: nothing is placed, requeued or given up until 2 more nodes have reported.',
+    'The store is behind: 2 of 3 nodes know events that it lacks, so nothing is placed, requeued or given up.',
+  ])
+})
+
+test('Of an attempt, unknown is not the same as none', () => {
+  const record = { name: 'train', owner: 'ada', command: null }
+  expect(statedOwner({ record })).toBe('ada')
+  expect(statedOwner({ record: { ...record, owner: null } })).toBe('none stated')
+  expect(statedOwner({ record: null })).toBe('—')
+  expect(attemptName({ record, task_id: 'id' })).toBe('train')
+  expect(attemptName({ record: null, task_id: 'id' })).toBe('id')
+  expect(aheadWords(AHEAD)).toBe('It knows events of epoch 2 that the store lacks.')
+  expect(heldWords({ gpus: [0, 2], vram_mib: 1_000 })).toBe('2 × 1 000 MiB on GPU 0, 2')
+})

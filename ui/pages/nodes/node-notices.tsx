@@ -1,0 +1,60 @@
+/**
+ * States of a node that an operator settles: ahead of the store, closed by the controller, attempts in
+ * quarantine.
+ */
+import { A } from '@solidjs/router'
+import { Show, type JSX } from 'solid-js'
+import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import { usePath } from '../../api/world.ts'
+import { clockTime, whole } from '../../format/figures.ts'
+import { useIsAhead } from '../../state/recovery.ts'
+
+export function NodeNotices(props: { readonly node: NodeBody }): JSX.Element {
+  const isAhead = useIsAhead()
+  return (
+    <>
+      <Show when={isAhead(props.node.node_id)}>
+        <section class="card" aria-label="Ahead of the store">
+          <h2>Ahead of the store</h2>
+          <p>
+            This node knows events that the store lacks. It gets no command, and what runs on it keeps
+            running. <ToRecovery />
+          </p>
+        </section>
+      </Show>
+      <Show when={props.node.auto_cordon}>{(closed) => <AutoCordon closed={closed()} />}</Show>
+      <Show when={props.node.quarantined_attempts > 0}>
+        <section class="card" aria-label="Quarantine">
+          <h2>Quarantined attempts: {whole(props.node.quarantined_attempts)}</h2>
+          <p>
+            They run on this node and the store does not know them. They keep their VRAM until you adopt or
+            stop them. <ToRecovery />
+          </p>
+        </section>
+      </Show>
+    </>
+  )
+}
+
+function ToRecovery(): JSX.Element {
+  const path = usePath()
+  return <A href={path('/recovery')}>Open recovery</A>
+}
+
+function AutoCordon(props: { readonly closed: NonNullable<NodeBody['auto_cordon']> }): JSX.Element {
+  return (
+    <section class="card" aria-label="Automatic cordon">
+      <h2>Closed by the controller</h2>
+      <p class="text">
+        It refused to start tasks. Its last reason ({props.closed.code}): {props.closed.reason}
+      </p>
+      <p class="quiet">
+        Since {clockTime(props.closed.since)}.{' '}
+        {props.closed.is_trial_open
+          ? 'The next task that fits is a trial start; if it starts, the node opens.'
+          : `A trial start follows after ${clockTime(props.closed.next_trial_at)}.`}{' '}
+        Trial starts that failed: {whole(props.closed.failed_trials)}. Uncordon opens it at once.
+      </p>
+    </section>
+  )
+}

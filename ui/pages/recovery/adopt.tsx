@@ -1,0 +1,85 @@
+/**
+ * Makes a task of a quarantined attempt. Its owner is the one that is typed here: what the node states is a
+ * hint beside the field.
+ */
+import { createSignal, createUniqueId, Show, type JSX } from 'solid-js'
+import { ActionButton } from '../../components/action-button.tsx'
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx'
+import { attemptName } from '../../format/recovery.ts'
+import { useSettle, type SettleProps } from './settle.ts'
+
+export function Adopt(props: SettleProps): JSX.Element {
+  const settle = useSettle()
+  const hint = createUniqueId()
+  const [isOpen, setOpen] = createSignal(false)
+  const [owner, setOwner] = createSignal('')
+  const [isOwnerless, setOwnerless] = createSignal(false)
+  const [name, setName] = createSignal('')
+  const open = (): void => {
+    setOwner('')
+    setOwnerless(false)
+    setName(attemptName(props.attempt))
+    setOpen(true)
+  }
+  const confirmed = (): string | null => (isOwnerless() ? null : owner().trim())
+  const whyNot = (): string | null => {
+    if (confirmed() === '') return 'Type the owner, or tick “No owner”.'
+    return name().trim() === '' ? 'Type a name for the task.' : null
+  }
+  const adopt = async (): Promise<void> => {
+    const [by, called] = [confirmed(), name().trim()]
+    await settle(props.attempt, 'adopt', { owner: by, name: called })
+    props.onSettled(`${called}: a task of ${by ?? 'no owner'} from now on.`)
+  }
+  return (
+    <>
+      <ActionButton whyNot={props.whyNot} onClick={open}>
+        Adopt…
+      </ActionButton>
+      <ConfirmDialog
+        isOpen={isOpen()}
+        onClose={() => setOpen(false)}
+        title={`Adopt ${attemptName(props.attempt)} on ${props.attempt.node_name}?`}
+        confirm="Adopt"
+        whyNot={whyNot()}
+        run={adopt}
+      >
+        <p>
+          It becomes a task and keeps running where it is. Confirm its owner: the task counts against the
+          limits of this owner.
+        </p>
+        <p>
+          <label>
+            Owner{' '}
+            <input
+              maxLength="200"
+              value={owner()}
+              disabled={isOwnerless()}
+              aria-describedby={hint}
+              onInput={(event) => setOwner(event.currentTarget.value)}
+            />
+          </label>{' '}
+          <label>
+            <input
+              type="checkbox"
+              checked={isOwnerless()}
+              onChange={(event) => setOwnerless(event.currentTarget.checked)}
+            />{' '}
+            No owner
+          </label>
+        </p>
+        <p id={hint} class="quiet text">
+          <Show when={props.attempt.record?.owner} fallback={`${props.attempt.node_name} states no owner.`}>
+            {(stated) => `${props.attempt.node_name} states the owner ${stated()}. This is not confirmed.`}
+          </Show>
+        </p>
+        <p>
+          <label>
+            Name of the task{' '}
+            <input maxLength="200" value={name()} onInput={(event) => setName(event.currentTarget.value)} />
+          </label>
+        </p>
+      </ConfirmDialog>
+    </>
+  )
+}

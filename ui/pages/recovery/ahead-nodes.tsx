@@ -1,0 +1,58 @@
+/** Nodes that have heard of more than the store has, beside the mark of the store. */
+import { A } from '@solidjs/router'
+import { Show, type JSX } from 'solid-js'
+import type { RecoveryBody } from '../../../controller/api/schema/attempt.ts'
+import { part } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { DataTable, type Column } from '../../components/data-table.tsx'
+import { clockTime, whole } from '../../format/figures.ts'
+import { aheadWords } from '../../format/recovery.ts'
+
+type Ahead = RecoveryBody['nodes_ahead'][number]
+
+export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element {
+  const mark = () => props.state.store
+  return (
+    <section class="card" aria-label="Nodes ahead of the store">
+      <h2>Nodes ahead of the store</h2>
+      <p>
+        The store: epoch <strong>{whole(mark().epoch)}</strong>, last event{' '}
+        <strong>{whole(mark().event_seq)}</strong>.
+      </p>
+      <Show
+        when={props.state.nodes_ahead.length > 0}
+        fallback={
+          <p class="quiet">None: no node that was heard since the start knows events that the store lacks.</p>
+        }
+      >
+        <DataTable
+          name="Nodes ahead"
+          columns={COLUMNS}
+          rows={props.state.nodes_ahead}
+          idOf={({ node_id: id }) => id}
+        />
+        <p>
+          These nodes get no command, and what they run keeps running. Stop the controller and bring the newer
+          data folder back, or restore a backup: docs/operating.md, “The store went back”.
+        </p>
+      </Show>
+    </section>
+  )
+}
+
+const COLUMNS: readonly Column<Ahead>[] = [
+  { name: 'Node', cell: (row) => <Name row={row()} /> },
+  { name: 'Epoch it states', isNumber: true, cell: (row) => <>{whole(row().epoch)}</> },
+  { name: 'Last event it states', isNumber: true, cell: (row) => <>{whole(row().event_seq)}</> },
+  { name: 'Why it is ahead', isWide: true, cell: (row) => <>{aheadWords(row())}</> },
+  { name: 'Since', cell: (row) => <span class="nowrap">{clockTime(row().since)}</span> },
+]
+
+function Name(props: { readonly row: Ahead }): JSX.Element {
+  const path = usePath()
+  return (
+    <A class="name" href={path(`/nodes/${part(props.row.node_id)}`)}>
+      {props.row.name ?? props.row.node_id}
+    </A>
+  )
+}

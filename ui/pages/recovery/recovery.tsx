@@ -1,0 +1,88 @@
+/**
+ * A store that went back in time: what the nodes know that it lacks, what runs unknown to it, and the end of
+ * the recovery.
+ */
+import { useQueryClient } from '@tanstack/solid-query'
+import { Show, type JSX } from 'solid-js'
+import type { RecoveryBody } from '../../../controller/api/schema/attempt.ts'
+import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime, whole } from '../../format/figures.ts'
+import { recoverySentence } from '../../format/recovery.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { useRecovery } from '../../state/recovery.ts'
+import { AheadNodes } from './ahead-nodes.tsx'
+import { Attempts } from './attempts.tsx'
+import { AwaitedNodes } from './awaited-nodes.tsx'
+import { UnknownResults } from './unknown-results.tsx'
+
+export default function Recovery(): JSX.Element {
+  const recovery = useRecovery()
+  return (
+    <div class="stack">
+      <h1>Recovery</h1>
+      <QueryState query={recovery}>
+        {(state) => (
+          <>
+            <State state={state()} />
+            <AheadNodes state={state()} />
+            <Attempts count={state().quarantined_attempts} />
+            <UnknownResults toEnd={state().result_unknown} />
+          </>
+        )}
+      </QueryState>
+    </div>
+  )
+}
+
+function State(props: { readonly state: RecoveryBody }): JSX.Element {
+  return (
+    <section class="card" aria-label="State">
+      <p role="status" class={props.state.placements_paused === null ? '' : 'bad'}>
+        {recoverySentence(props.state)}
+      </p>
+      <Show when={props.state.recovery}>
+        {(recovery) => (
+          <>
+            <p class="quiet">
+              {recovery().reason === 'restored' ? 'Restored' : 'Loss accepted'} {clockTime(recovery().since)}.
+            </p>
+            <AwaitedNodes nodeIds={recovery().nodes_awaited} />
+          </>
+        )}
+      </Show>
+      <Finish recovery={props.state.recovery} />
+    </section>
+  )
+}
+
+function Finish(props: { readonly recovery: RecoveryBody['recovery'] }): JSX.Element {
+  const { api, session } = useCluster()
+  const queries = useQueryClient()
+  const finish = async (): Promise<void> => {
+    await api.send('POST', '/recovery/finish')
+    await queries.invalidateQueries({ queryKey: ['recovery'] })
+  }
+  const left = (): number => props.recovery?.nodes_awaited.length ?? 0
+  return (
+    <ConfirmedAction
+      label="Finish recovery"
+      title="Finish the recovery?"
+      confirm="Finish recovery"
+      isDanger
+      whyNot={session.whyNot('admin') ?? (props.recovery === null ? 'No recovery is in progress.' : null)}
+      run={finish}
+    >
+      <p>The controller places, requeues and gives up tasks again at once.</p>
+      <p>
+        {whole(left())} known {left() === 1 ? 'node has' : 'nodes have'} not reported. What runs there may
+        then run a second time on another node: make sure first that{' '}
+        {left() === 1 ? 'this node is' : 'these nodes are'} switched off.
+      </p>
+      <p>
+        Tasks that their node no longer has end as lost, result unknown. Quarantined attempts keep running
+        until you adopt or stop them.
+      </p>
+    </ConfirmedAction>
+  )
+}

@@ -1,0 +1,27 @@
+import type { JSX } from 'solid-js'
+import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { attemptName } from '../../format/recovery.ts'
+import { useSettle, type SettleProps } from './settle.ts'
+
+export function Stop(props: SettleProps): JSX.Element {
+  const settle = useSettle()
+  const stop = async (): Promise<void> => {
+    const { attempt } = props
+    await settle(attempt, 'stop')
+    props.onSettled(`${attemptName(attempt)}: ${attempt.node_name} is told to stop it.`)
+  }
+  return (
+    <ConfirmedAction
+      label="Stop"
+      title={`Stop ${attemptName(props.attempt)} on ${props.attempt.node_name}?`}
+      confirm="Stop"
+      isDanger
+      whyNot={props.whyNot}
+      run={stop}
+    >
+      <p>
+        Its node ends it with its next heartbeat. What it has not saved is lost, and it does not start again.
+      </p>
+    </ConfirmedAction>
+  )
+}

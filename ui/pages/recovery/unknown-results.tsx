@@ -1,0 +1,88 @@
+/** Tasks whose end is in the part of the history that is lost. */
+import { A } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { For, Show, type Accessor, type JSX } from 'solid-js'
+import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
+import { part } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { DataTable, type Column } from '../../components/data-table.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime, UNKNOWN } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+
+/** The most that one page of the API has. */
+const LOOKED_AT = 200
+
+export function UnknownResults(props: { readonly toEnd: readonly string[] }): JSX.Element {
+  const { api } = useCluster()
+  const path = usePath()
+  const lost = useQuery(() => ({
+    queryKey: ['tasks', 'result-unknown'],
+    queryFn: async ({ signal }: { signal: AbortSignal }) => {
+      const page = await api.get<TaskPage>('/tasks', { state: 'lost', limit: LOOKED_AT }, signal)
+      return {
+        tasks: page.items.filter(({ end_code: code }) => code === 'result_unknown'),
+        hasMore: page.next_cursor !== null,
+      }
+    },
+  }))
+  return (
+    <section class="card" aria-label="Tasks with an unknown result">
+      <h2>Tasks with an unknown result</h2>
+      <p>
+        Their node no longer has them, and their end is lost. They never start again by themselves: look at
+        their output first.
+      </p>
+      <Show when={props.toEnd.length > 0}>
+        <p>
+          These end as lost when the recovery is over:{' '}
+          <For each={props.toEnd}>
+            {(id, at) => (
+              <>
+                {at() === 0 ? '' : ', '}
+                <A class="text" href={path(`/tasks/${part(id)}`)}>
+                  {id}
+                </A>
+              </>
+            )}
+          </For>
+          .
+        </p>
+      </Show>
+      <QueryState query={lost}>
+        {(found) => (
+          <>
+            <Show when={found().tasks.length > 0} fallback={<p class="quiet">None has ended so.</p>}>
+              <DataTable
+                name="Ended with an unknown result"
+                columns={COLUMNS}
+                rows={found().tasks}
+                idOf={({ id }) => id}
+              />
+            </Show>
+            <Show when={found().hasMore}>
+              <p class="quiet">Of the {LOOKED_AT} lost tasks that were submitted last.</p>
+            </Show>
+          </>
+        )}
+      </QueryState>
+    </section>
+  )
+}
+
+const COLUMNS: readonly Column<TaskBody>[] = [
+  { name: 'Name', cell: (row) => <Name row={row} /> },
+  { name: 'Owner', cell: (row) => <span class="text">{row().owner ?? UNKNOWN}</span> },
+  { name: 'Started', cell: (row) => <span class="nowrap">{clockTime(row().first_started_at)}</span> },
+  { name: 'Ended', cell: (row) => <span class="nowrap">{clockTime(row().finished_at)}</span> },
+  { name: 'Reason', isWide: true, cell: (row) => <span class="text">{row().end_reason}</span> },
+]
+
+function Name(props: { readonly row: Accessor<TaskBody> }): JSX.Element {
+  const path = usePath()
+  return (
+    <A class="name" href={path(`/tasks/${part(props.row().id)}`)}>
+      {props.row().name}
+    </A>
+  )
+}

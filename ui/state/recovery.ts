@@ -1,0 +1,23 @@
+import { useQuery, type UseQueryResult } from '@tanstack/solid-query'
+import type { RecoveryBody } from '../../controller/api/schema/attempt.ts'
+import { useCluster } from './cluster.tsx'
+
+/** How the store compares with what the nodes have heard of. @param isWanted false: it is not requested */
+export function useRecovery(isWanted: () => boolean = () => true): UseQueryResult<RecoveryBody> {
+  const { api } = useCluster()
+  return useQuery(() => ({
+    queryKey: ['recovery', 'state'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<RecoveryBody>('/recovery', {}, signal),
+    refetchInterval: 5_000,
+    enabled: isWanted(),
+  }))
+}
+
+/** Says of a node whether it is ahead of the store. While no alarm says that one is, nothing is requested. */
+export function useIsAhead(): (nodeId: string) => boolean {
+  const { feed } = useCluster()
+  const isBehind = (): boolean => feed.summary()?.alarms.some(({ code }) => code === 'STORE_BEHIND') === true
+  const recovery = useRecovery(isBehind)
+  return (nodeId) =>
+    isBehind() && recovery.data?.nodes_ahead.some(({ node_id: id }) => id === nodeId) === true
+}
