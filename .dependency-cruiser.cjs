@@ -1,7 +1,8 @@
 /**
- * Which folder may import which. The chain, from left to right; each part may use what stands before it:
- *   protocol → controller/domain → scheduler, swap, metrics (never each other) → engine → series, wire, recording, api → adapters → controller.ts → cli
- * Imports of types count as well. `new URL('./worker.ts', import.meta.url)` is not seen here.
+ * Import rules between folders. Each part of this chain may import the parts before it:
+ *   protocol → controller/domain → scheduler, swap, metrics (never each other) → engine →
+ *   series, wire, recording, api → adapters → controller.ts → cli
+ * Type-only imports count. References by `new URL('./worker.ts', import.meta.url)` are not detected.
  */
 
 const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'test']
@@ -10,24 +11,24 @@ const PROTOCOL = '^protocol/'
 const DOMAIN = '^controller/domain/'
 const PORTS = '^controller/ports/'
 const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device|twin)\\.ts$'
-/** The definitions of the figures: a simulation reports with the controller's own. */
+/** Metric definitions: a simulation reports with the controller's own. */
 const METRICS = '^controller/metrics/'
-/** The port behind which a GPU server's devices sit; the simulator has a model of one. */
+/** The port for the devices of a GPU server. The simulator implements it with a model. */
 const DEVICE = '^gpu-server/core/(device|attempt-start)\\.ts$'
 const DECIDERS = '^controller/(scheduler|swap|metrics)/'
 const ENGINE = '^controller/engine/'
-/** How the cluster did over time: samples the engine's views. */
+/** Time series, sampled from the engine's views. */
 const SERIES = '^controller/series/'
-/** What enters a controller, noted as it comes. */
+/** Recording of the controller's inputs. */
 const RECORDING = '^controller/recording/'
 
 /**
- * Simulator files that put a whole world together; only they see the controller, its memory store and the GPU
- * server's core.
+ * Simulator files that compose a whole simulated cluster. Only they may import the controller, its memory store
+ * and the core of the GPU server.
  */
 const COMPOSITION =
   '^simulator/(world|run|sweep|replay|live|live-cast|served-fleet|simulated-server|start-world|faults/[a-z-]+)\\.ts$'
-/** Decides recordings again: composed as a world is. */
+/** Re-decides recordings; composes a simulated cluster too. */
 const REDECISION = '^simulator/recording/'
 const COMPOSED = [
   '^controller/controller\\.ts$',
@@ -36,8 +37,8 @@ const COMPOSED = [
 ]
 
 /**
- * Files under `from` (a regular expression, without those in `except`) may import themselves and what is
- * listed, nothing else of ours.
+ * Allows files that match `from` (a regular expression, without those that match `except`) to import each other
+ * and the folders in `allowed`, and no other folder of this repository.
  */
 const mayImport = (name, from, allowed, except) => ({
   name,
@@ -49,7 +50,7 @@ const mayImport = (name, from, allowed, except) => ({
 
 const mayUsePackages = (name, from, packages) => ({
   name,
-  comment: `${from} decides from its arguments alone: of the packages it may use ${packages.join(', ') || 'none'}`,
+  comment: `${from} is pure. Allowed packages: ${packages.join(', ') || 'none'}`,
   severity: 'error',
   from: { path: from },
   to: { path: 'node_modules/', pathNot: `node_modules/(${packages.join('|')})/` },
@@ -106,22 +107,21 @@ module.exports = {
     mayImport('cli', '^cli/', [PROTOCOL, '^controller/', '^gpu-server/', '^simulator/']),
     {
       name: 'ui-types-only',
-      comment: 'The UI shares the types of the REST schema and none of the code behind them.',
+      comment: 'The UI imports the types of the REST schema, and no code of the server.',
       severity: 'error',
       from: { path: '^ui/' },
       to: { path: '^(protocol|controller|gpu-server|simulator|cli)/', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'nothing-imports-test',
-      comment: 'Product code never depends on a test or on what supports one.',
+      comment: 'Production code does not import tests or test support.',
       severity: 'error',
       from: { pathNot: '^test/' },
       to: { path: '^test/' },
     },
     {
       name: 'nothing-inside-imports-the-whole',
-      comment:
-        'controller.ts is put together by cli and by a simulated world; nothing else inside the controller knows it.',
+      comment: 'Only cli and the simulator compose controller.ts; nothing inside the controller imports it.',
       severity: 'error',
       from: { path: '^controller/' },
       to: { path: '^controller/controller\\.ts$' },
@@ -141,21 +141,21 @@ module.exports = {
     ]),
     {
       name: 'no-cycles',
-      comment: 'Two files that need each other are one idea, or the idea between them has no file yet.',
+      comment: 'Merge two files that need each other, or move what they share into a third file.',
       severity: 'error',
       from: {},
       to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
     {
       name: 'resolvable',
-      comment: 'An import must lead somewhere.',
+      comment: 'Every import must resolve to a file.',
       severity: 'error',
       from: {},
       to: { couldNotResolve: true },
     },
     {
       name: 'declared-packages',
-      comment: 'What runs in production stands under dependencies in package.json.',
+      comment: 'Packages used in production are listed under dependencies in package.json.',
       severity: 'error',
       from: { path: '^(protocol|controller|gpu-server|simulator|cli)/' },
       to: {
@@ -166,7 +166,7 @@ module.exports = {
     },
     {
       name: 'names-say-something',
-      comment: 'One idea a file, named after what it exports.',
+      comment: 'A file holds one idea and is named after what it exports.',
       severity: 'error',
       from: {},
       to: { path: '(^|/)(utils?|helpers?|common|managers?|misc)(/|\\.tsx?$)', pathNot: 'node_modules/' },

@@ -1,39 +1,44 @@
 # Two images from one file:
 #   docker build --target controller -t headroom-controller .
 #   docker build --target gpu-server -t headroom-gpu-server .
-# Both run without a shell and with a read-only root: what is written goes to /var/lib/headroom. The controller runs as an ordinary user; a GPU server
-# as root with named capabilities only, because each attempt of a task gets a user of its own (docker-compose.yml, docs/security.md).
+# Both run without a shell and with a read-only root file system; they write to /var/lib/headroom only. The
+# controller runs as an ordinary user. A GPU server runs as root with named capabilities only, because it runs
+# each attempt of a task as a separate user (docker-compose.yml, docs/security.md).
 ARG NODE_IMAGE=node:24-slim
 
-# ---- what is compiled: dist/ and the guard ----
+# ---- compilation: dist/ and the guard ----
 FROM ${NODE_IMAGE} AS build
-RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev make && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev make && \
+    rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-# Packages change less often than sources, so their layer is kept. The compiler is among the optional ones.
+# Packages change less often than sources, so they have a layer of their own. The compiler is an optional
+# package.
 COPY package.json package-lock.json Makefile ./
 COPY cli/require-node.mjs cli/
 RUN make install
 COPY . .
 RUN make build && make guard
 
-# ---- packages of the controller: neither development nor optional ones ----
+# ---- packages of the controller, without development and optional packages ----
 FROM ${NODE_IMAGE} AS controller-packages
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-fund --no-audit
 
-# ---- packages of a GPU server: koffi too, which calls the driver; Node itself is in the image already ----
+# ---- packages of a GPU server: with koffi, which calls the driver, without Node, which is in the image ----
 FROM ${NODE_IMAGE} AS gpu-server-packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --ignore-scripts --no-fund --no-audit && rm -rf node_modules/node-linux-* node_modules/.bin/node
+RUN npm ci --omit=dev --ignore-scripts --no-fund --no-audit && \
+    rm -rf node_modules/node-linux-* node_modules/.bin/node
 
 FROM ${NODE_IMAGE} AS base
 ENV NODE_ENV=production
 WORKDIR /app
 COPY package.json ./
 COPY --from=build /src/dist ./dist
-# A volume that is made for a folder takes its owner over. Keys are made in broker/keys, and handed out to a folder for each container.
+# A new volume takes its owner from the folder. Keys are created in broker/keys and copied to one folder per
+# container.
 RUN mkdir -p /var/lib/headroom /etc/headroom/admin /etc/headroom/broker/keys /etc/headroom/key \
       /etc/headroom/keys/controller /etc/headroom/keys/gpu-server /etc/headroom/keys/sim && \
     chown -R 1000:1000 /var/lib/headroom /etc/headroom
@@ -45,16 +50,18 @@ FROM base AS controller
 COPY --from=controller-packages /app/node_modules ./node_modules
 COPY scenarios ./scenarios
 VOLUME /var/lib/headroom
-# From outside the container, so it wants a token: CONTROLLER_ADMIN_TOKEN_FILE (docs/security.md).
+# Reachable from outside the container, so a token is required: CONTROLLER_ADMIN_TOKEN_FILE
+# (docs/security.md).
 ENV CONTROLLER_HTTP_HOST=0.0.0.0 CONTROLLER_HTTP_PORT=30080 CONTROLLER_DATA_DIR=/var/lib/headroom
 EXPOSE 30080
-HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.CONTROLLER_HTTP_PORT}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.CONTROLLER_HTTP_PORT}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 CMD ["serve"]
 
 # ---- a GPU server ----
 FROM base AS gpu-server
 COPY --from=gpu-server-packages /app/node_modules ./node_modules
-# It is newer than its sources in dist/, so that nobody looks for a compiler.
+# The binary is newer than its sources in dist/, so the server does not compile it again.
 COPY --from=build /src/gpu-server/guard/build ./dist/gpu-server/guard/build
 USER 0:0
 RUN chown 0:0 /var/lib/headroom && chmod 711 /var/lib/headroom

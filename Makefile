@@ -1,46 +1,56 @@
-# Needs git, make, npm and any Node from 20 on: the right Node comes with `npm ci`.
+# Requires git, make, npm and any Node from 20 on; `npm ci` installs the Node that runs everything.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui screenshots bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep bench-ui accept test-faults test-storms test-durability test-loss test-set-back test-hostile test-containers mutants
+.PHONY: help up live install ui test check check-types check-lint check-format check-imports broker browser
+.PHONY: build guard fmt clean accept screenshots mutants fidelity
+.PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
+.PHONY: test-ui test-gpu test-faults test-storms test-durability test-loss test-set-back test-hostile
+.PHONY: test-contracts test-containers
 
-# Debian keeps nats-server where only root looks.
+# Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
 HEADROOM := node --import ./cli/require-node.mjs cli/main.ts
 CACHE := node_modules/.cache
 DIST ?= dist
 LINT_CACHE ?= --cache --cache-strategy content --cache-location $(CACHE)/eslint/
 
-help: ## say what there is
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
-# Each demonstration has a store of its own; a broker means a cluster of one's own.
+# Each simulated fleet gets its own data folder. With a broker the default data folder is used.
 DEMO_SCENARIO = $(or $(patsubst %.scenario,%,$(basename $(notdir $(CONTROLLER_SIMULATED_FLEET)))),live-demo)
 up: export CONTROLLER_DATA_DIR ?= $(if $(CONTROLLER_NATS_URL),./data,./data/demo/$(DEMO_SCENARIO))
-up: install ui ## start the controller with its page; Ctrl-C stops it (ARGS="..." goes to `headroom serve`)
+# ARGS is passed to `headroom serve`.
+up: install ui ## start the controller with a simulated fleet and the web page; Ctrl-C stops it
 	@exec $(HEADROOM) serve $(ARGS)
 
-live: install ui ## a broker, a controller and four servers of real processes on this machine; Ctrl-C ends them
+live: install ui ## start a broker, a controller and four GPU servers with real processes; Ctrl-C stops them
 	@exec $(HEADROOM) live $(ARGS)
 
-# npm 10 drops the link to the Node it has just installed, and everything would silently run on the old one.
+# npm 10 deletes the link to the Node that it has just installed. Without the link an older system Node runs.
 node_modules/.package-lock.json: package.json package-lock.json
-	@echo "installing dependencies (once, some 20 seconds)"
+	@echo "installing dependencies (once, about 20 seconds)"
 	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
-	@rm -f node_modules/.bin/node; for cpu in x64 arm64; do if node_modules/node-linux-$$cpu/bin/node -v >/dev/null 2>&1; then ln -s ../node-linux-$$cpu/bin/node node_modules/.bin/node; fi; done
+	@rm -f node_modules/.bin/node; for cpu in x64 arm64; do \
+	  if node_modules/node-linux-$$cpu/bin/node -v >/dev/null 2>&1; then \
+	    ln -s ../node-linux-$$cpu/bin/node node_modules/.bin/node; \
+	  fi; \
+	done
 	@node cli/require-node.mjs
 	@touch $@
 
 install: node_modules/.package-lock.json
 
 UI := $(shell find ui -type f -not -name tsconfig.json)
-ui: $(DIST)/ui/index.html ## build the page into dist/ui, when a file of it has changed
+ui: $(DIST)/ui/index.html ## build the web page into dist/ui if its sources have changed
 
 $(DIST)/ui/index.html: $(UI) node_modules/.package-lock.json
-	@echo "building the page (some 3 seconds)"
+	@echo "building the page (about 3 seconds)"
 	@DIST=$(DIST) vite build -c ui/vite.config.ts --logLevel warn
 
-test: install ui check broker browser ## everything: checks, tests, coverage (ARGS="test/unit/x.test.ts" runs only those tests)
+# ARGS=test/unit/x.test.ts runs only these tests, without coverage.
+test: install ui check broker browser ## run all checks and tests, and check coverage
 ifdef ARGS
 	vitest run $(ARGS)
 else
@@ -49,141 +59,161 @@ else
 	node test/support/check-coverage.ts
 endif
 
-check: install ## types, lint, format, import rules
-	@$(MAKE) --no-print-directory --keep-going --jobs=4 --output-sync=target check-types check-lint check-format check-imports
+check: install ## check types, lint, format and import rules
+	@$(MAKE) --no-print-directory --keep-going --jobs=4 --output-sync=target \
+	  check-types check-lint check-format check-imports
 
 check-types:
 	@tsc -v | grep -q '^Version 7\.' || { echo "tsc is not TypeScript 7 but: $$(tsc -v)"; exit 1; }
 	@tsc
 	@tsc -p ui/tsconfig.json
 
-# A cached verdict on one file knows nothing of types that changed in another, so `make test` lints without it.
+# The cache is per file and misses type changes in other files, so `make test` lints without it.
 check-lint:
 	@eslint $(LINT_CACHE) .
 
 test: export LINT_CACHE =
 
 check-format:
-	@prettier --check --log-level warn --cache --cache-strategy content --cache-location $(CACHE)/prettier/checked .
+	@prettier --check --log-level warn --cache --cache-strategy content \
+	  --cache-location $(CACHE)/prettier/checked .
 
 check-imports:
 	@node test/support/check-imports.ts
 
-accept: install ## record what a scenario decides now and show what is different from before (SCENARIO=all-p0)
-	@files=$$(find scenarios -path 'scenarios/*$(SCENARIO).scenario.yaml' | grep -E '/$(SCENARIO)[.]scenario[.]yaml$$' || true); \
+# SCENARIO=all-p0 names the scenario.
+accept: install ## record a scenario's new expected result and show the differences
+	@files=$$(find scenarios -path 'scenarios/*$(SCENARIO).scenario.yaml' | \
+	  grep -E '/$(SCENARIO)[.]scenario[.]yaml$$' || true); \
 	if [ -z "$(SCENARIO)" ] || [ "$$(echo "$$files" | grep -c .)" != 1 ]; then \
-	  echo "make accept SCENARIO=name takes one scenario of scenarios/; that name has: $${files:-none}" >&2; exit 2; \
+	  echo "SCENARIO must name one scenario in scenarios/. Found: $${files:-none}" >&2; exit 2; \
 	fi; \
 	exec $(HEADROOM) sim check --update "$$files"
 
-bench: install ## measure decisions and simulated time
+bench: install ## measure decisions per second and simulation speed
 	@exec node test/bench/main.ts $(ARGS)
 
-bench-live: install broker ## tasks per second from REST to completion, over a real broker, and what disk and broker can do
+bench-live: install broker ## measure tasks per second from REST to completion over a real broker
 	@exec node test/bench/end-to-end.ts $(ARGS)
 
-bench-rest: install broker ## answers of the REST interface against those of a bare server; pages of tasks under load (ARGS="ratios")
+# ARGS=ratios runs the comparison with a bare HTTP server only.
+bench-rest: install broker ## measure the REST API: against a bare HTTP server, and task lists under load
 	@exec node test/bench/rest/main.ts $(ARGS)
 
-bench-sweep: install ## a sweep on two cores against one, the openb plan, a day of 64 GPUs; wants a quiet machine (ARGS="day openb speedup")
+# ARGS selects measurements: day, openb, speedup.
+bench-sweep: install ## measure sweeps: two cores against one, openb, a day of 64 GPUs (idle machine)
 	@exec node test/bench/sweep/main.ts $(ARGS)
 
-bench-memory: install ## resident memory of a controller between 100,000 and 1,000,000 completed tasks; minutes (ARGS="--tasks 100000")
+# ARGS="--tasks 100000" sets the number of tasks.
+bench-memory: install ## measure controller memory between 100,000 and 1,000,000 completed tasks (minutes)
 	@exec node --expose-gc test/bench/memory.ts $(ARGS)
 
-# How often, and how long it may take: variables of this name win.
+# Environment variables of these names override the counts.
 test-faults: export FAULTS_BROKER_KILLS ?= 20
 test-faults: export FAULTS_CONTROLLER_KILLS ?= 50
 test-faults: export FAULTS_SERVER_STOPS ?= 5
-test-faults: install broker ## kill and stop broker, controller and servers under load (FAULTS_BROKER_KILLS=20 …)
+test-faults: install broker ## kill and stop broker, controller and GPU servers under load
 	vitest run test/faults --disable-console-intercept=true --no-file-parallelism
 
-# Resumable: STORMS_FROM=7 begins with the seventh. Each takes two minutes at least.
+# STORMS_FROM=7 resumes at the seventh storm. Each storm takes at least two minutes.
 test-storms: export STORMS_COUNT ?= 30
 test-storms: export STORMS_SEED ?= 1
 test-storms: export STORMS_SECONDS ?= 90
 test-storms: export STORMS_KILLS ?= 10
 test-storms: export STORMS_TASKS ?= 200
-test-storms: install broker ## storms of kills over a cluster of 1 to 4 real servers: nothing lost, nothing twice (STORMS_COUNT=30 STORMS_SEED=1)
+test-storms: install broker ## kill processes at random in a cluster of 1 to 4 GPU servers
 	vitest run test/storms --disable-console-intercept=true --no-file-parallelism
 
-# Seed and count may be given; a stall of more than 200 ms fails, so it wants a quiet machine.
+# HOSTILE_SEED sets the seed. A stall of more than 200 ms fails the test, so use an idle machine.
 test-hostile: export HOSTILE_REQUESTS ?= 50000
 test-hostile: export HOSTILE_STALL_MS ?= 200
-test-hostile: install ## requests made from the API's own description to break it (HOSTILE_REQUESTS=50000 HOSTILE_SEED=1)
+test-hostile: install ## send hostile requests, generated from the OpenAPI document, to the REST API
 	vitest run test/fuzz/api-hostile.test.ts --disable-console-intercept=true
 
-# promtool comes with Debian's package prometheus. The other tools are fetched once, into node_modules/.cache/contracts.
-test-contracts: install ## promtool, Redocly, Spectral and schemathesis against a running controller (CONTRACTS_EXAMPLES=10)
+# promtool is in Debian's package prometheus. The other tools are downloaded once, into
+# node_modules/.cache/contracts. CONTRACTS_EXAMPLES=10 sets the number of examples per operation.
+test-contracts: install ## run promtool, Redocly, Spectral and schemathesis against a controller
 	@exec test/contracts/run.sh
 
-# An hour at first; with what noticed them last, kept in test/mutants/{caught,vain}.json, some seconds each.
-mutants: install ## take each rule out in turn: a seed or a directed scenario must notice (ARGS="--anew --rule R4 --seeds 10000 --minutes 3")
+# The first run takes an hour. Later runs try first what caught each mutant before
+# (test/mutants/{caught,vain}.json): a few seconds each.
+# ARGS="--rule R4 --seeds 10000 --minutes 3" limits the run.
+mutants: install ## mutation testing: remove each rule in turn; a fuzz seed or a scenario must fail
 	@exec node test/mutants/main.ts $(ARGS)
 
 test-durability: export DURABILITY_KILLS ?= 100
 test-durability: export DURABILITY_STARTS ?= 5
 test-durability: export DURABILITY_READY_WITHIN_MS ?= 3000
-test-durability: install broker ## kill -9 after acknowledged writes, a full disk, one that fails, ready again in 3 s (DURABILITY_KILLS=100 …)
+test-durability: install broker ## kill after acknowledged writes; full and failing disks; restart time
 	vitest run test/durability --disable-console-intercept=true --no-file-parallelism
 
-# Every case is a start on a copy of one data folder; a run that was cut off goes on with LOSS_FROM.
+# Each case starts a controller on a copy of one data folder. LOSS_SEED sets the seed, LOSS_FROM resumes.
 test-loss: export LOSS_BITS ?= 1000
 test-loss: export LOSS_LOGS ?= 100
 test-loss: export LOSS_OLDER ?= 100
 test-loss: export LOSS_PROCESSES ?= 20
-test-loss: install ## start on data folders with flipped bits, without their logs, with older files: nothing serves with a loss (LOSS_BITS=1000 LOSS_SEED=1 …)
+test-loss: install ## start on damaged, incomplete or older data folders: no start serves after a loss
 	vitest run test/durability/lost-history.test.ts --disable-console-intercept=true
 
-# Real processes: broker, controller, three servers and their tasks. A run that was cut off goes on with SET_BACK_FROM.
+# Real processes: broker, controller, three GPU servers and their tasks. SET_BACK_SEED sets the seed;
+# SET_BACK_FROM resumes a run.
 test-set-back: export SET_BACK_WITHIN ?= 10
 test-set-back: export SET_BACK_ACROSS ?= 10
 test-set-back: export SET_BACK_ALARM_WITHIN_MS ?= 2000
-test-set-back: install broker ## set the data folder of a running cluster back: STORE_BEHIND, nothing is killed, nothing runs twice, and the ways out (SET_BACK_WITHIN=10 SET_BACK_ACROSS=10 SET_BACK_SEED=1)
+test-set-back: install broker ## restore an older data folder under a running cluster: no task is killed
 	vitest run test/durability/set-back.test.ts --disable-console-intercept=true
 
-# A Docker engine of its own, without a registry: images come from the build and this host's programs. As root; Debian's packages are installed.
-test-containers: install build guard ## the shipped docker-compose.yml on a real Docker engine: a task can read nothing of others; needs root
+# Starts its own Docker engine without a registry: images are made from the build and this host's programs.
+# Runs as root and installs Debian packages.
+test-containers: install build guard ## run docker-compose.yml on a Docker engine (needs root)
 	@exec node test/containers/main.ts $(DIST)
 
-# Tests run against a real broker. It is installed where that is possible; elsewhere they are left out, and continuous integration fails.
+# Integration tests need a real broker. It is installed where possible. Without it those tests are skipped,
+# and continuous integration fails.
 broker:
 	@command -v nats-server >/dev/null && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "installing nats-server"; \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nats-server; } >/dev/null && \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y -qq --no-install-recommends nats-server; } >/dev/null && \
 	  command -v nats-server >/dev/null && exit 0; \
 	fi; \
-	echo "no nats-server: as root on Debian or Ubuntu 'apt-get install nats-server', elsewhere https://github.com/nats-io/nats-server/releases"; \
+	echo "nats-server not found. Debian, Ubuntu (as root): apt-get install nats-server. Other systems:"; \
+	echo "https://github.com/nats-io/nats-server/releases"; \
 	test -z "$$CI"
 
-# The page is tested in a real browser.
+# Tests of the web page need a real browser.
 browser:
 	@command -v chromium >/dev/null && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "installing chromium"; \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null && \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null && \
 	  command -v chromium >/dev/null && exit 0; \
 	fi; \
-	echo "no chromium: as root on Debian 'apt-get install chromium fonts-dejavu-core'"; \
+	echo "chromium not found. Debian (as root): apt-get install chromium fonts-dejavu-core"; \
 	test -z "$$CI"
 
-test-ui: install ui browser ## the page in a real browser, against a live simulated fleet (ARGS="test/ui/tasks.test.ts")
+# ARGS=test/ui/tasks.test.ts runs only these tests.
+test-ui: install ui browser ## test the web page in a browser against a simulated fleet
 	vitest run $(or $(ARGS),test/ui)
 
-bench-ui: install ui broker browser ## the page before 10,000 GPUs and 100,000 tasks: first page, first tile, a tick, half an hour's heap; 32,000 bars of a Gantt chart; wants a quiet machine (ARGS="crowded gantt heap")
+# ARGS selects measurements: crowded, gantt, heap.
+bench-ui: install ui broker browser ## measure the web page with 10,000 GPUs and 100,000 tasks (idle machine)
 	@exec node test/bench/ui/main.ts $(ARGS)
 
-fidelity: install broker ## the same scenarios in virtual time and on real processes: decisions and figures side by side; 4 minutes, wants a quiet machine (ARGS="FILE …")
+# ARGS="FILE …" names the scenarios.
+fidelity: install broker ## compare simulated runs with real processes (4 minutes, idle machine)
 	@exec node test/fidelity/main.ts $(ARGS)
 
-screenshots: install ui browser ## a picture of every screen, for docs/page.md (ARGS="planner debrief")
+# ARGS="planner debrief" takes these only.
+screenshots: install ui browser ## take the screenshots of docs/page.md
 	@exec node test/support/screenshots.ts $(ARGS)
 
-test-gpu: install ## swap real CUDA processes on this host's NVIDIA GPU; skips where there is none
+test-gpu: install ## swap CUDA processes on this host's NVIDIA GPU; skipped without one
 	@exec node test/gpu/main.ts $(ARGS)
 
-build: install ## emit dist/: what a packed install or an image runs
+build: install ## compile into dist/, which packages and images run
 	rm -rf $(DIST)
 	tsc -p tsconfig.build.json --outDir $(DIST)
 	DIST=$(DIST) vite build -c ui/vite.config.ts --logLevel warn
@@ -192,18 +222,19 @@ build: install ## emit dist/: what a packed install or an image runs
 	cp $(GUARD)/*.[ch] $(GUARD)/cc-flags $(DIST)/$(GUARD)/
 
 GUARD := gpu-server/guard
-guard: $(GUARD)/build/headroom-guard ## compile the guard that each task of a GPU server runs under (needs cc; done on demand too)
+guard: $(GUARD)/build/headroom-guard ## compile the guard that supervises each task (needs cc)
 
 $(GUARD)/build/headroom-guard: $(wildcard $(GUARD)/*.[ch]) $(GUARD)/cc-flags
 	@mkdir -p $(@D)
-	@$(CC) -static @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^) 2>/dev/null || $(CC) @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^)
+	@$(CC) -static @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^) 2>/dev/null || \
+	  $(CC) @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^)
 	@mv $@.new $@
 
-fmt: install ## lay out the sources, and write what is made from them: docs/cli.md, docs/scenario-format.md, the schema and the index of scenarios
+fmt: install ## format the sources and regenerate the documents that are made from code
 	@prettier --write --log-level warn .
 	@node test/support/cli-reference.ts
 	@node test/support/scenario-reference.ts
 	@node test/support/trace-reference.ts
 
-clean: ## remove everything that is not a source
+clean: ## remove installed packages and build output
 	rm -rf node_modules coverage dist $(GUARD)/build

@@ -2,7 +2,7 @@ import solid from 'eslint-plugin-solid/configs/typescript'
 import { readFileSync } from 'node:fs'
 import tseslint from 'typescript-eslint'
 
-/** Everything that decides or computes: the same call gives the same answer on every machine, at any time. */
+/** Files that decide or compute: the same call returns the same result on every machine, at any time. */
 const PURE = [
   'protocol/**/*.ts',
   'controller/{domain,scheduler,swap,metrics,engine,ports,recording,series,wire}/**/*.ts',
@@ -11,8 +11,8 @@ const PURE = [
 ]
 
 /**
- * Simulator files that touch the world: real time, files, worker threads. Their arithmetic stays exact all
- * the same.
+ * Simulator files that use real time, files or worker threads. The rules of exact arithmetic apply to them
+ * too.
  */
 const SIMULATOR_EDGES = [
   'simulator/live.ts',
@@ -22,14 +22,14 @@ const SIMULATOR_EDGES = [
   'simulator/trace/*file*.ts',
 ]
 
-// ---- what pure files do without ----
+// ---- bans for pure files ----
 
 const AMBIENT = {
   time: 'Time is an argument, or comes from the Clock port.',
   timers: 'Waiting goes through the Clock port.',
-  world: 'Pure files know nothing of the process they run in. Take it as an argument.',
+  world: 'Pure files do not use the process or its environment. Take the value as an argument.',
   random: 'Randomness comes from a named stream of the Random port.',
-  garbage: 'When memory is collected must not be visible.',
+  garbage: 'Garbage collection must not be observable.',
 }
 
 const ambientGlobals = [
@@ -68,8 +68,8 @@ const ambientGlobals = [
 ]
 
 /**
- * Of Date, `Date.UTC(…)` and `new Date(instant).toISOString()` say the same everywhere; all else depends on
- * when or where it runs.
+ * `Date.UTC(…)` and `new Date(instant).toISOString()` return the same value everywhere; other uses of Date
+ * depend on the current time or the time zone.
  */
 const ambientSyntax = [
   {
@@ -82,17 +82,17 @@ const ambientSyntax = [
       ':not(Property[computed=false] > Identifier.key)',
       ':not(TSPropertySignature > Identifier.key)',
     ].join(''),
-    message: `${AMBIENT.time} Only Date.UTC(…) and new Date(instant).toISOString() are the same in every time zone.`,
+    message: `${AMBIENT.time} Only Date.UTC(…) and new Date(instant).toISOString() are allowed.`,
   },
   {
     selector: 'CallExpression[callee.name="seedrandom"][arguments.length=0]',
-    message: `${AMBIENT.random} Without a seed it takes one from the machine.`,
+    message: `${AMBIENT.random} Without an argument the seed comes from the machine.`,
   },
   {
     selector: 'CallExpression[callee.object.name="seedrandom"][arguments.length=0]',
-    message: `${AMBIENT.random} Without a seed it takes one from the machine.`,
+    message: `${AMBIENT.random} Without an argument the seed comes from the machine.`,
   },
-  { selector: 'ImportExpression', message: 'Pure files name what they use at the top.' },
+  { selector: 'ImportExpression', message: 'Use static imports in pure files.' },
   { selector: 'MetaProperty[property.name="meta"]', message: AMBIENT.world },
 ]
 
@@ -106,12 +106,12 @@ const ambientImports = {
     {
       group: ['node:crypto', 'crypto'],
       allowImportNames: ['createHash', 'hash'],
-      message: 'Only hashes: the rest is random.',
+      message: 'Only createHash and hash are allowed; the rest of node:crypto is random.',
     },
   ],
 }
 
-// ---- arithmetic whose last bits differ between machines or versions of V8 (docs/decisions/0008) ----
+// ---- arithmetic that differs between machines or versions of V8 (docs/decisions/0008) ----
 
 const INEXACT =
   'Its last bits differ between machines or versions of V8. Use + − × ÷, sqrt, or simulator/exact-math.ts.'
@@ -129,22 +129,22 @@ const inexactSyntax = [
   {
     selector:
       'Identifier[name="Math"]:not(MemberExpression > Identifier.object):not(VariableDeclarator[id.type="ObjectPattern"] > Identifier.init)',
-    message: 'Call Math by its name, so that its inexact functions are seen.',
+    message: 'Do not alias Math: this rule finds its inexact functions by name.',
   },
   {
     selector: 'MemberExpression[object.name="Math"][computed=true][property.type!="Literal"]',
-    message: 'Name the function of Math.',
+    message: 'Do not access Math with a computed name.',
   },
   {
     selector: 'MemberExpression[property.name=/^(toLocale.*|localeCompare|getTimezoneOffset)$/]',
-    message: 'Its answer depends on the machine. Compare by code units, format by hand.',
+    message: 'The result depends on the locale. Compare by code units and format explicitly.',
   },
 ]
 
-/** Everywhere: the order of a sort is a list of rules that ends in an id. */
+/** Applies to all files: a sort needs an explicit total order, a list of rules that ends in an id. */
 const bareSort = {
   selector: 'CallExpression[callee.property.name=/^(sort|toSorted)$/][arguments.length=0]',
-  message: 'Say the order: a list of rules that ends in an id.',
+  message: 'Pass a comparator: a list of rules that ends in an id.',
 }
 
 const ambientRandom = { object: 'Math', property: 'random', message: AMBIENT.random }
@@ -213,7 +213,7 @@ export default tseslint.config(
     },
   },
   {
-    name: 'components hold their markup and what goes with it',
+    name: 'components may be longer, because they contain their markup',
     files: ['ui/**/*.{ts,tsx}'],
     rules: { 'max-lines-per-function': ['error', { max: 140, skipBlankLines: true, skipComments: true }] },
   },
@@ -224,17 +224,20 @@ export default tseslint.config(
     languageOptions: { parserOptions: { ecmaFeatures: { jsx: true } } },
     rules: {
       ...solid.rules,
-      // Handlers of ours: what they read is read when they are called.
+      // These take event handlers, which read signals when they are called.
       'solid/reactivity': ['error', { customReactiveFunctions: ['onEvents', 'attempt', 'trying'] }],
       'no-restricted-syntax': [
         'error',
         bareSort,
-        // They end in the markup, which the policy of the page forbids; what is set by a script is allowed.
+        // The content security policy forbids style attributes; styles set by a script are allowed.
         {
           selector: 'JSXAttribute[name.name="style"]',
-          message: 'No styles in the markup: a class, or element.style in a ref.',
+          message: 'No style attributes. Use a class, or element.style in a ref.',
         },
-        { selector: 'JSXAttribute[name.name="innerHTML"]', message: 'Names come from strangers: text only.' },
+        {
+          selector: 'JSXAttribute[name.name="innerHTML"]',
+          message: 'Names are untrusted input. Use text only.',
+        },
       ],
     },
   },
@@ -254,7 +257,7 @@ function names(list, message) {
   return list.map((name) => ({ name, message }))
 }
 
-/** The patterns of .gitignore, as eslint has them: what commands leave behind is no source. */
+/** Returns the patterns of .gitignore in ESLint's syntax, so that files written by commands are not linted. */
 function ignoredByGit() {
   const lines = readFileSync(new URL('.gitignore', import.meta.url), 'utf8').split('\n')
   return lines
