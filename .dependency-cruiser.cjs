@@ -5,7 +5,7 @@
  * Type-only imports count. References by `new URL('./worker.ts', import.meta.url)` are not detected.
  */
 
-const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'test']
+const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'tools', 'test']
 
 const PROTOCOL = '^protocol/'
 const DOMAIN = '^controller/domain/'
@@ -114,10 +114,10 @@ module.exports = {
     },
     {
       name: 'nothing-imports-test',
-      comment: 'Production code does not import tests or test support.',
+      comment: 'Production code does not import tests, test support or tools.',
       severity: 'error',
-      from: { pathNot: '^test/' },
-      to: { path: '^test/' },
+      from: { pathNot: '^(test|tools)/' },
+      to: { path: '^(test|tools)/' },
     },
     {
       name: 'nothing-inside-imports-the-whole',

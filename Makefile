@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
 .PHONY: help up live install ui test check check-types check-lint check-format check-imports broker browser
-.PHONY: build guard fmt clean accept screenshots mutants fidelity
+.PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-contracts test-containers
@@ -56,7 +56,7 @@ ifdef ARGS
 else
 	rm -rf coverage
 	c8 vitest run
-	node test/support/check-coverage.ts
+	node tools/coverage/check-coverage.ts
 endif
 
 check: install ## check types, lint, format and import rules
@@ -79,7 +79,10 @@ check-format:
 	  --cache-location $(CACHE)/prettier/checked .
 
 check-imports:
-	@node test/support/check-imports.ts
+	@node tools/imports/check-imports.ts
+
+structure: install ## print how the sources hang together: circles, reach, lines (ARGS="--list")
+	@exec node tools/structure/figures.ts $(ARGS)
 
 # SCENARIO=all-p0 names the scenario.
 accept: install ## record a scenario's new expected result and show the differences
@@ -208,7 +211,7 @@ fidelity: install broker ## compare simulated runs with real processes (4 minute
 
 # ARGS="planner debrief" takes these only.
 screenshots: install ui browser ## take the screenshots of docs/page.md
-	@exec node test/support/screenshots.ts $(ARGS)
+	@exec node tools/screenshots/screenshots.ts $(ARGS)
 
 test-gpu: install ## swap CUDA processes on this host's NVIDIA GPU; skipped without one
 	@exec node test/gpu/main.ts $(ARGS)
@@ -232,9 +235,9 @@ $(GUARD)/build/headroom-guard: $(wildcard $(GUARD)/*.[ch]) $(GUARD)/cc-flags
 
 fmt: install ## format the sources and regenerate the documents that are made from code
 	@prettier --write --log-level warn .
-	@node test/support/cli-reference.ts
-	@node test/support/scenario-reference.ts
-	@node test/support/trace-reference.ts
+	@node tools/reference/cli-reference.ts
+	@node tools/reference/scenario-reference.ts
+	@node tools/reference/trace-reference.ts
 
 clean: ## remove installed packages and build output
 	rm -rf node_modules coverage dist $(GUARD)/build

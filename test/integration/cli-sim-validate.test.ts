@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
-import { SCHEMA_FILE } from '../support/scenario-reference.ts'
+import { SCHEMA_FILE } from '../../tools/reference/scenario-reference.ts'
 
 const folder = temporaryFolder()
 

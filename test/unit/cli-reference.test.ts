@@ -5,13 +5,13 @@ import { FORMATS } from '../../cli/command-shape.ts'
 import { DECISION_KINDS, TASK_STATE_FILTERS } from '../../cli/operator.ts'
 import { DECISION_KINDS as KINDS_OF_DECISIONS } from '../../controller/domain/decision.ts'
 import { TASK_STATE_FILTERS as STATES_OF_THE_API } from '../../controller/api/schema/task.ts'
-import { CLI_DOCS, withReference } from '../support/cli-reference.ts'
+import { CLI_DOCS, withReference } from '../../tools/reference/cli-reference.ts'
 
 test('docs/cli.md describes the commands as they are', () => {
   const page = readFileSync(CLI_DOCS, 'utf8')
   expect(
     page === withReference(page),
-    'docs/cli.md is out of date: run `node test/support/cli-reference.ts`',
+    'docs/cli.md is out of date: run `node tools/reference/cli-reference.ts`',
   ).toBe(true)
 })
 

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { canaryInTheTest } from '../support/coverage-canary/in-the-test.ts'
 
-/** What these leave in the coverage report is checked after the run, by test/support/check-coverage.ts. */
+/** What these leave in the coverage report is checked after the run, by tools/coverage/check-coverage.ts. */
 const canary = (name: string): URL => new URL(`../support/coverage-canary/${name}.ts`, import.meta.url)
 
 test('a canary sings in the thread of its test', () => {

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { cruiseImports } from '../support/cruise-imports.ts'
-import { importCircles } from '../support/import-circles.ts'
+import { cruiseImports } from '../../tools/imports/cruise-imports.ts'
+import { importCircles } from '../../tools/imports/import-circles.ts'
 
 const CONFIGURATION: string = '../../.dependency-cruiser.cjs'
 

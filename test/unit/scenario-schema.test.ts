@@ -17,7 +17,7 @@ import {
   schemaText,
   withFields,
   withIndex,
-} from '../support/scenario-reference.ts'
+} from '../../tools/reference/scenario-reference.ts'
 
 const files = globSync('scenarios/**/*.scenario.yaml').sort((a, b) => (a < b ? -1 : 1))
 const validate = new Ajv2020({

@@ -11,7 +11,7 @@ import {
   TRACE_SCHEMA_FILE,
   traceSchemaText,
   withMadeParts,
-} from '../support/trace-reference.ts'
+} from '../../tools/reference/trace-reference.ts'
 
 const isLine = new Ajv2020({ strict: true, allowUnionTypes: true }).compile(traceLineJsonSchema())
 const outOfDate = `out of date: run \`${HOW_TO_MAKE}\``

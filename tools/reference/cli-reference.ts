@@ -1,5 +1,5 @@
 /**
- * The tables of docs/cli.md, made from the commands themselves. `node test/support/cli-reference.ts` writes
+ * The tables of docs/cli.md, made from the commands themselves. `node tools/reference/cli-reference.ts` writes
  * them into the file; a test holds that they are there.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { examplesOf } from '../../cli/command-shape.ts'
 import { programOf } from '../../cli/program.ts'
 
 export const CLI_DOCS = join(import.meta.dirname, '../../docs/cli.md')
-const BEGIN = '<!-- commands: made by `node test/support/cli-reference.ts` -->'
+const BEGIN = '<!-- commands: made by `node tools/reference/cli-reference.ts` -->'
 /** Described once, at the top of the page. */
 const OF_ALL: ReadonlySet<string> = new Set(['--server', '--token-file', '--output'])
 const END = '<!-- end of commands -->'

@@ -4,7 +4,7 @@ import { cruise, type ICruiseResult } from 'dependency-cruiser'
 import extractDepcruiseOptions from 'dependency-cruiser/config-utl/extract-depcruise-options'
 import { type Import, type ImportCircles, importCircles } from './import-circles.ts'
 
-const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'test']
+const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'tools', 'test']
 
 export type ImportViolation = { readonly rule: string; readonly from: string; readonly to: string }
 
@@ -14,7 +14,8 @@ export type CruisedImports = {
   readonly violations: readonly ImportViolation[]
   /** Source files that the cruise never saw: nothing is proven about them. */
   readonly unseen: readonly string[]
-  /** In the product; tests are left out. */
+  /** Imports between files of the product; tests and tools are left out, as they are for `circles`. */
+  readonly imports: readonly Import[]
   readonly circles: ImportCircles
 }
 
@@ -25,18 +26,20 @@ export async function cruiseImports(root: string): Promise<CruisedImports> {
   const options = await extractDepcruiseOptions(config)
   const { output } = await cruise(folders, { ...options, baseDir: root, outputType: 'json' })
   const result = JSON.parse(String(output)) as ICruiseResult
+  const imports = importsOfProduct(result)
   return {
     moduleCount: result.summary.totalCruised,
     importCount: result.summary.totalDependenciesCruised ?? 0,
     violations: result.summary.violations.map(({ rule, from, to }) => ({ rule: rule.name, from, to })),
     unseen: unseenFiles(root, folders, result),
-    circles: importCircles(importsOfProduct(result)),
+    imports,
+    circles: importCircles(imports),
   }
 }
 
 function importsOfProduct({ modules }: ICruiseResult): Import[] {
   const isOfProduct = (file: string): boolean =>
-    FOLDERS.some((folder) => folder !== 'test' && file.startsWith(`${folder}/`))
+    FOLDERS.some((folder) => folder !== 'test' && folder !== 'tools' && file.startsWith(`${folder}/`))
   return modules
     .filter(({ source }) => isOfProduct(source))
     .flatMap(({ source, dependencies }) =>

@@ -1,6 +1,6 @@
 /**
  * The tables of docs/configuration.md, made from what the controller itself reads. `node
- * test/support/configuration-reference.ts` writes them into the file; a test holds that they are there.
+ * tools/reference/configuration-reference.ts` writes them into the file; a test holds that they are there.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import {
 } from '../../controller/domain/config.ts'
 
 export const CONFIGURATION_DOCS = join(import.meta.dirname, '../../docs/configuration.md')
-export const HOW_TO_MAKE = 'node test/support/configuration-reference.ts'
+export const HOW_TO_MAKE = 'node tools/reference/configuration-reference.ts'
 
 const TABLES: Readonly<Record<string, () => string>> = {
   settings: settingsTable,

@@ -1,6 +1,6 @@
 /**
  * The tables of docs/trace-format.md and the JSON Schema of a line, made from the rules and the importers
- * themselves. `node test/support/trace-reference.ts` writes both; a test holds that they are as the code is
+ * themselves. `node tools/reference/trace-reference.ts` writes both; a test holds that they are as the code is
  * now.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { sectionsOf } from './scenario-reference.ts'
 const ROOT = join(import.meta.dirname, '../..')
 export const TRACE_DOCS = join(ROOT, 'docs/trace-format.md')
 export const TRACE_SCHEMA_FILE = join(ROOT, 'scenarios/trace.schema.json')
-export const HOW_TO_MAKE = 'node test/support/trace-reference.ts'
+export const HOW_TO_MAKE = 'node tools/reference/trace-reference.ts'
 
 export function traceSchemaText(): string {
   return `${JSON.stringify(traceLineJsonSchema(), null, 1)}\n`

@@ -4,7 +4,7 @@ import type { Locator, Page } from 'playwright-core'
 import type { NodePage } from '../../controller/api/schema/node.ts'
 import type { SimulationBody } from '../../controller/api/schema/simulation.ts'
 import type { TaskPage } from '../../controller/api/schema/task.ts'
-import { ServedSetBack } from './served-set-back.ts'
+import { ServedSetBack } from '../../test/support/served-set-back.ts'
 
 const UI = join(import.meta.dirname, '../../dist/ui')
 

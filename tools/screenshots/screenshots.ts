@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import type { Page } from 'playwright-core'
-import { CHROMIUM, MAPPED_HOST, TestBrowser } from './browser.ts'
+import { CHROMIUM, MAPPED_HOST, TestBrowser } from '../../test/support/browser.ts'
 import { SCREENS, type Ask, type Screen } from './screens.ts'
 
 const ROOT = join(import.meta.dirname, '../..')

@@ -1,6 +1,6 @@
 /**
  * The tables of docs/scenario-format.md and the published JSON Schema, made from the rules themselves, and
- * the index of scenarios, made from these. `node test/support/scenario-reference.ts` writes all three; a test
+ * the index of scenarios, made from these. `node tools/reference/scenario-reference.ts` writes all three; a test
  * holds that they are as things are now.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { writtenDefault } from '../../simulator/scenario/written-value.ts'
 const ROOT = join(import.meta.dirname, '../..')
 export const FORMAT_DOCS = join(ROOT, 'docs/scenario-format.md')
 export const SCHEMA_FILE = join(ROOT, 'scenarios/scenario.schema.json')
-export const HOW_TO_MAKE = 'node test/support/scenario-reference.ts'
+export const HOW_TO_MAKE = 'node tools/reference/scenario-reference.ts'
 const BEGIN = `<!-- fields: made by \`${HOW_TO_MAKE}\` -->`
 const END = '<!-- end of fields -->'
 const SCENARIOS = join(ROOT, 'scenarios')
