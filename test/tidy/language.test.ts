@@ -11,7 +11,7 @@ const READ =
 const LEFT_OUT = /^test\/tidy\/|^LICENSE|^test\/fixtures\//
 /** Rooms whose texts still wait for their revision. It shrinks to nothing; add no room. */
 const NOT_REVISED_YET =
-  /^(?:cli|controller|deploy|docs|gpu-server|protocol|scenarios|simulator|test|ui)\/|^(?:\.env\.example|CHANGELOG\.md|Dockerfile|Makefile)$/
+  /^(?:cli|controller|docs|gpu-server|protocol|scenarios|simulator|test|ui)\/|^(?:\.env\.example)$/
 
 function offences(path: string): readonly string[] {
   const source = readFileSync(path, 'utf8')
