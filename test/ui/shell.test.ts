@@ -108,6 +108,31 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await end(controller)
   })
 
+  test('A trial never looks like a live cluster, also where it takes the place of one under an open page', async () => {
+    const broker = await nobody()
+    const live = await served('kind-live', { CONTROLLER_NATS_URL: broker })
+    const { page, faults } = await open(live, '/nodes')
+    const chip = page.locator('#mode')
+    const stripes = () =>
+      page.evaluate<string>(`getComputedStyle(document.querySelector('#mode')).backgroundImage`)
+    await expect.poll(() => chip.innerText()).toBe('LIVE')
+    await page.getByRole('banner').getByText('Live cluster: no simulated GPU server can join.').waitFor()
+    expect(await stripes()).toBe('none')
+    expect(faults).toEqual([])
+    await end(live)
+    const port = new URL(live.url).port
+    const trial = await served('kind-trial', {
+      ...{ CONTROLLER_NATS_URL: broker, CONTROLLER_STORE_KIND: 'trial', CONTROLLER_HTTP_PORT: port },
+    })
+    await expect.poll(() => chip.innerText()).toBe('TRIAL')
+    await page.getByRole('banner').getByText('Trial: simulated GPU servers join over the broker').waitFor()
+    expect(await stripes()).toContain('repeating-linear')
+    const line = `headroom sim serve SCENARIO --nats nats://${MAPPED_HOST}:${new URL(broker).port}`
+    await page.getByText(line, { exact: true }).waitFor()
+    expect(await faultsInEveryLook(page)).toEqual([])
+    await end(trial)
+  })
+
   test('a page that was opened while the controller was away is there when it is back, without a click', async () => {
     const controller = await served('away')
     const { page } = await open(controller, '/tasks')

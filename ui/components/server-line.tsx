@@ -1,13 +1,15 @@
 /**
- * The line that puts a GPU server into this cluster, to be copied. The clipboard's own interface is there in
+ * The line that puts a GPU server into this cluster, to be copied; a trial takes simulated servers. The clipboard's own interface is there in
  * secure contexts only, which this page seldom is.
  */
 import { createSignal, Show, type JSX } from 'solid-js'
 import { brokerFor } from '../format/broker.ts'
 import { useCluster } from '../state/cluster.tsx'
+import { useStoreKind } from '../state/store-kind.ts'
 
 export function ServerLine(): JSX.Element {
   const { feed } = useCluster()
+  const kind = useStoreKind()
   const [isCopied, setCopied] = createSignal(false)
   const broker = () => brokerFor(feed.summary()?.broker_urls ?? [], location.hostname)
   let line: HTMLPreElement | undefined
@@ -18,8 +20,13 @@ export function ServerLine(): JSX.Element {
   }
   return (
     <>
+      <Show when={kind() === 'trial'}>
+        <p>This controller runs a trial: instead, the simulated servers of a scenario join.</p>
+      </Show>
       <pre tabindex="0" ref={(element) => (line = element)}>
-        CONTROLLER_NATS_URL={broker().url} NODE_NAME=gpu-1 headroom gpu-server --allow-exec
+        {kind() === 'trial'
+          ? `headroom sim serve SCENARIO --nats ${broker().url}`
+          : `CONTROLLER_NATS_URL=${broker().url} NODE_NAME=gpu-1 headroom gpu-server --allow-exec`}
       </pre>
       <p class="row">
         <button onClick={copy}>Copy the line</button>

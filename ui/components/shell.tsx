@@ -11,6 +11,7 @@ import { now } from '../state/now.ts'
 import { nextTheme, theme } from '../state/theme.ts'
 import { Alarms } from './alarms.tsx'
 import { PageFaults } from './lazy-page.tsx'
+import { ModeChip } from './mode-chip.tsx'
 import { RangePicker } from './range-picker.tsx'
 import { SearchField } from './search-field.tsx'
 import styles from './shell.module.css'
@@ -125,14 +126,7 @@ interface TopBarProps {
 function TopBar(props: TopBarProps): JSX.Element {
   const { mode } = useWorld()
   const path = usePath()
-  const { feed, session } = useCluster()
-  /** Null: not known before the first summary, and while sign-in is needed. */
-  const chip = (): 'live' | 'sim' | 'replay' | null => {
-    if (props.isReplay) return 'replay'
-    if (mode === 'sim') return 'sim'
-    const fleet = feed.summary()?.fleet
-    return fleet === undefined ? null : fleet === 'simulated' ? 'sim' : 'live'
-  }
+  const { session } = useCluster()
   return (
     <header class={styles['top']}>
       <button
@@ -144,13 +138,7 @@ function TopBar(props: TopBarProps): JSX.Element {
         Menu
       </button>
       <strong class={styles['brand']}>Headroom</strong>
-      <Show when={chip()}>
-        {(known) => (
-          <span class={styles['mode']} data-mode={known()} id="mode">
-            {known().toUpperCase()}
-          </span>
-        )}
-      </Show>
+      <ModeChip isReplay={props.isReplay} />
       <Freshness isReplay={props.isReplay} />
       <Range />
       <span class={styles['spring']} />
