@@ -2,8 +2,9 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
 import { PROBLEMS, type ProblemCode } from './errors.ts'
-import { PROBLEMS_OF, roleOf } from './operation.ts'
+import { isFileBody, PROBLEMS_OF, roleOf } from './operation.ts'
 import { markOptionalBodies } from './optional-body.ts'
+import { DOCUMENT_ONLY } from './schema/fields.ts'
 import { ProblemRef } from './schema/problem.ts'
 import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from './schema/service.ts'
 
@@ -53,6 +54,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       if (!('openapiObject' in document)) return document.swaggerObject
       markOptionalBodies(document.openapiObject)
       leaveOutForwarded(document.openapiObject)
+      stateDocumentOnly(document.openapiObject)
       return document.openapiObject
     },
     refResolver: {
@@ -71,6 +73,17 @@ function leaveOutForwarded(document: { paths?: Record<string, unknown> }): void 
     if (path.endsWith('/{*}')) delete document.paths?.[path]
 }
 
+/** In place, at any depth. */
+function stateDocumentOnly(part: object): void {
+  if (DOCUMENT_ONLY in part) {
+    Object.assign(part, part[DOCUMENT_ONLY])
+    delete part[DOCUMENT_ONLY]
+  }
+  for (const value of Object.values(part) as unknown[]) {
+    if (typeof value === 'object' && value !== null) stateDocumentOnly(value)
+  }
+}
+
 /**
  * The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would
  * slow every start down.
@@ -80,8 +93,17 @@ function documented(
 ): FastifySchema {
   const { [PROBLEMS_OF]: codes = [], response, ...rest } = schema
   const security = roleOf({ schema }) === 'public' ? [] : [{ token: [] }]
-  return { ...rest, security, response: { ...problemResponses(codes), ...successResponses(response ?? {}) } }
+  const file = isFileBody(schema) ? FILE : {}
+  return {
+    ...rest,
+    ...file,
+    security,
+    response: { ...problemResponses(codes), ...successResponses(response ?? {}) },
+  }
 }
+
+/** Only the document has it as a body: the route reads a stream, which no schema describes. */
+const FILE = { body: { description: 'The file' }, consumes: ['application/octet-stream'] }
 
 function successResponses(responses: object): object {
   const described = Object.entries(responses).map(([status, schema]: [string, object]) => {

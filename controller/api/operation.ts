@@ -134,6 +134,17 @@ export function forwarded<S extends object>(schema: S): S {
   return Object.assign(schema, { [FORWARDED]: true })
 }
 
+const FILE_BODY = 'x-file-body'
+
+/** A route whose body is a file of any type, which it reads itself. */
+export function takesFile<S extends object>(schema: S): S {
+  return Object.assign(forwarded(schema), { [FILE_BODY]: true })
+}
+
+export function isFileBody(schema: FastifySchema): boolean {
+  return (schema as { [FILE_BODY]?: true })[FILE_BODY] === true
+}
+
 export function isForwarded(schema: FastifySchema | undefined): boolean {
   return (schema as { [FORWARDED]?: true } | undefined)?.[FORWARDED] === true
 }

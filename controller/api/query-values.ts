@@ -10,7 +10,8 @@ interface QuerySchema {
 /** Changes a query in place. What could not be read is left for the schema to refuse. */
 export type QueryReader = (query: Record<string, unknown>) => void
 
-const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/
+/** The largest integer that a number can hold has 16 digits; the schema refuses what is larger. */
+const INTEGER = /^-?(?:0|[1-9]\d{0,15})$/
 
 /** @returns null when all parameters are texts. */
 export function queryReader(schema: QuerySchema): QueryReader | null {

@@ -25,6 +25,7 @@ interface SchemaWords {
   readonly maxItems?: number
   readonly maxProperties?: number
   readonly properties?: Readonly<Record<string, unknown>>
+  readonly oneOf?: readonly { readonly required: readonly string[] }[]
   readonly propertyNames?: SchemaWords
   readonly 'x-allowed'?: string
 }
@@ -69,6 +70,13 @@ function describe(fault: VerboseError, part: string): ProblemError {
       return {
         pointer: at(),
         detail: `a name in ${nameOf(at(), part)} must be ${allowed}, got ${shown(fault.params['propertyName'])}`,
+      }
+    }
+    case 'oneOf': {
+      const names = (schema.oneOf ?? []).flatMap(({ required }) => required)
+      return {
+        pointer: at(),
+        detail: `${nameOf(at(), part)} must have exactly one of ${names.join(', ')}, got ${given(names, fault.data)}`,
       }
     }
     case 'uniqueItems':
@@ -131,6 +139,12 @@ function escaped(name: string): string {
 }
 
 const SHOWN_LENGTH = 60
+
+/** How many of these fields the object has; what it is instead of an object. */
+function given(names: readonly string[], value: unknown): string {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return shown(value)
+  return String(names.filter((name) => Object.hasOwn(value, name)).length)
+}
 
 /** What was sent, short enough for one line. */
 function shown(value: unknown): string {

@@ -89,6 +89,7 @@ import { usageRoutes } from './routes/usage.ts'
 import { ConfigSchema } from './schema/config.ts'
 import { DecisionSchema } from './schema/decision.ts'
 import { EventSchema } from './schema/event.ts'
+import { DOCUMENT_ONLY } from './schema/fields.ts'
 import { GroupSchema } from './schema/group.ts'
 import { NodeSchema } from './schema/node.ts'
 import { GroupPreviewSchema, PlacementPreviewSchema } from './schema/preview.ts'
@@ -281,7 +282,7 @@ const AJV_OPTIONS = {
   allErrors: false,
   verbose: true,
   allowUnionTypes: true,
-  keywords: ['x-allowed'],
+  keywords: ['x-allowed', DOCUMENT_ONLY],
 }
 
 function addRoutes(app: ApiApp, api: ApiContext): void {

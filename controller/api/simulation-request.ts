@@ -31,19 +31,12 @@ export interface ScenarioChoice {
   readonly scenario_inline?: Readonly<Record<string, unknown>>
 }
 
-/** @throws ApiProblem unless exactly one is given. */
+/** The schema requires exactly one of them. */
 export function scenarioOf({
   scenario,
   scenario_text: text,
   scenario_inline: inline,
 }: ScenarioChoice): ScenarioReference {
-  const given = [scenario, text, inline].filter((each) => each !== undefined)
-  if (given.length !== 1) {
-    throw invalidField(
-      '',
-      `the body must have exactly one of scenario, scenario_text and scenario_inline, got ${given.length}`,
-    )
-  }
   if (scenario !== undefined) return { name: scenario }
   // Indented, so that lines and columns in problems mean something to who reads it.
   return { text: text ?? JSON.stringify(inline, null, 2) }

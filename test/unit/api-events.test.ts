@@ -91,14 +91,31 @@ describe('GET /events', () => {
   })
 
   test.each([
-    ['kind=task_placed,nonsense', '/kind', /one or several of config_changed, .*got "nonsense"/],
+    'before=9007199254740991',
+    'after=9007199254740990',
+    'since=2024-02-29T23:59:59.999Z',
+    'kind=task_placed,task_placed',
+  ])('?%s is taken', async (query) => {
+    const { api } = await worldOfEvents()
+    expect((await api.send('GET', `/events?${query}`)).status).toBe(200)
+  })
+
+  test.each([
+    ['kind=task_placed,nonsense', '/kind', /one or several of config_changed, .*got "task_placed,nonsense"/],
     ['kind=', '/kind', /./],
+    ['kind=task_placed,', '/kind', /./],
     ['since=yesterday', '/since', /a time in UTC/],
     ['since=2026-02-31T00:00:00Z', '/since', /a time in UTC/],
+    ['since=0000-00-00T00:00:00Z', '/since', /a time in UTC/],
+    ['since=2025-02-29T00:00:00Z', '/since', /a time in UTC/],
+    ['since=2026-01-31T24:00:00Z', '/since', /a time in UTC/],
+    ['since=2026-06-30T23:59:60Z', '/since', /a time in UTC/],
+    ['since=2026-01-31T08:00:00%2B00:00', '/since', /a time in UTC/],
     ['until=2026-02-31T00:00:00', '/until', /a time in UTC/],
     ['until=2026-13-31T00:00:00Z', '/until', /a time in UTC/],
     ['order=up', '/order', /oldest, newest/],
     ['before=-1', '/before', /./],
+    ['before=9007199254740992', '/before', /0 to 9007199254740991/],
     ['limit=201', '/limit', /1 to 200/],
     ['kinds=task_placed', '/kinds', /./],
   ])('?%s is refused and named', async (query, pointer, detail) => {

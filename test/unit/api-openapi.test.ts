@@ -9,6 +9,7 @@ interface Operation {
   readonly summary?: string
   readonly description?: string
   readonly 'x-origin'?: string
+  readonly parameters?: readonly { readonly name: string; readonly schema: { readonly pattern?: string } }[]
   readonly responses: Readonly<
     Record<
       string,
@@ -131,7 +132,82 @@ describe('the OpenAPI document', () => {
     expect(stream).toEqual({ description: 'Server-sent events' })
   })
 
-  test('a body that may be left out is still no null', async () => {
+  test('states what the code asks of a body: exactly one of several fields, a speed, a file', async () => {
+    const bodyOf = (path: string) =>
+      Object.values(document.paths[`/api/v1${path}`]?.['post']?.requestBody?.content ?? {})[0]?.schema
+    const exactlyOne = (...names: string[]) => ({ oneOf: names.map((name) => ({ required: [name] })) })
+    for (const path of ['/simulations', '/simulations/sweep', '/scenarios/validate'])
+      expect(bodyOf(path), path).toMatchObject(exactlyOne('scenario', 'scenario_text', 'scenario_inline'))
+    expect(bodyOf('/simulations/{simulation_id}/seek')).toMatchObject(
+      exactlyOne('virtual_seconds', 'snapshot'),
+    )
+    expect(bodyOf('/simulations/{simulation_id}/speed')).toMatchObject({ required: ['speed'] })
+    expect(bodyOf('/tasks')).toMatchObject({
+      anyOf: [{ required: ['vram_mib'] }, { properties: { gpu_mode: { const: 'exclusive' } } }],
+      properties: { command: { prefixItems: [{ minLength: 1 }] } },
+    })
+    expect(JSON.stringify(document)).not.toContain('document-only')
+    const file = document.paths['/api/v1/traces']?.['post']?.requestBody
+    expect(file).toMatchObject({ required: true, content: { 'application/octet-stream': {} } })
+  })
+
+  test.each([
+    ['/simulations', {}, 'exactly one of scenario, scenario_text, scenario_inline, got 0'],
+    [
+      '/simulations/sweep',
+      { scenario: 'a', scenario_text: 'b' },
+      'exactly one of scenario, scenario_text, scenario_inline, got 2',
+    ],
+    [
+      '/scenarios/validate',
+      { scenario: 'a', scenario_inline: {} },
+      'exactly one of scenario, scenario_text, scenario_inline, got 2',
+    ],
+    [
+      '/simulations/x/seek',
+      { virtual_seconds: 1, snapshot: 's' },
+      'exactly one of virtual_seconds, snapshot, got 2',
+    ],
+    ['/simulations/x/speed', {}, 'speed is required'],
+    ['/scenarios/validate', [], 'got an array of 0'],
+    ['/tasks', {}, 'vram_mib is required'],
+    ['/tasks', { vram_mib: 1, command: [''] }, 'command.0 must be the program that is run'],
+  ])('POST %s with %j is refused: %s', async (path, payload, detail) => {
+    const answer = await app.inject({ method: 'POST', url: `/api/v1${path}`, payload })
+    expect([answer.statusCode, answer.json<{ detail: string }>().detail]).toEqual([
+      400,
+      expect.stringContaining(detail),
+    ])
+  })
+
+  test('states what the code asks of a query parameter: times, waits, lists of words', () => {
+    const patternOf = (path: string, parameter: string) => {
+      const found = document.paths[`/api/v1${path}`]?.['get']?.parameters?.find(
+        ({ name }) => name === parameter,
+      )
+      return new RegExp(found?.schema.pattern ?? '^$', 'u')
+    }
+    const cases: readonly (readonly [string, string, readonly string[], readonly string[]])[] = [
+      ['/tasks/{task_id}', 'wait', ['0s', '60s', '500ms', '60000ms'], ['00', '61s', '60001ms', '1m']],
+      ['/events', 'kind', ['task_placed', 'task_placed,task_held'], ['', 'task', 'task_placed,']],
+      ['/series', 'names', ['utilization_percent'], ['', 'x', 'utilization_percent,x']],
+      [
+        '/audit',
+        'since',
+        ['2026-01-31T08:00:00Z', '2026-01-31T08:00:00.5Z'],
+        ['2026-01-31T24:00:00Z', '2026-01-31T08:00:00'],
+      ],
+    ]
+    for (const [path, parameter, taken, refused] of cases) {
+      const pattern = patternOf(path, parameter)
+      expect(
+        [taken.filter((text) => !pattern.test(text)), refused.filter((text) => pattern.test(text))],
+        `${path} ${parameter}`,
+      ).toEqual([[], []])
+    }
+  })
+
+  test('null is no body, also where the body may be left out or has one of several fields', async () => {
     for (const path of ['/api/v1/tasks/x/requeue', '/api/v1/simulations/x/snapshot']) {
       const answer = await app.inject({
         method: 'POST',

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FastifyInstance } from 'fastify'
 import { createApi } from '../../controller/api/server.ts'
-import { MAX_WAITING, readWait, TaskWaits } from '../../controller/api/task-waits.ts'
+import { MAX_WAITING, TaskWaits } from '../../controller/api/task-waits.ts'
 import { DurableEvents } from '../../controller/engine/durable-events.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 import { until } from '../support/live-cluster.ts'
@@ -122,13 +122,15 @@ describe('a wait', () => {
     await until('nobody waits', () => listeners === idle)
   })
 
-  it.each(['61s', '60001ms', '1m', '30', '-1s', '1.5s'])('of %s is none', async (text) => {
-    expect(await get(`?wait=${text}`)).toMatchObject({
-      status: 400,
-      body: { errors: [{ pointer: '/wait' }] },
-    })
-    expect(() => readWait(text)).toThrow('at most 60s')
-  })
+  it.each(['61s', '60001ms', '99s', '1m', '30', '-1s', '1.5s', '5ms5s', ''])(
+    'of %s is none',
+    async (text) => {
+      expect(await get(`?wait=${text}`)).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/wait' }] },
+      })
+    },
+  )
 })
 
 it('only so many wait at a time', async () => {

@@ -34,7 +34,7 @@ export function auditRoutes(app: ApiApp, { views }: ApiContext): void {
       target: targetContains = null,
     } = query
     const beforeSeq = cursor === undefined ? null : readCursor(cursor)
-    const [since, until] = [momentOf('since', query.since), momentOf('until', query.until)]
+    const [since, until] = [momentOf(query.since), momentOf(query.until)]
     // One more than is shown says whether there is another page.
     const filter = { beforeSeq, actor, action, outcome, targetContains, since, until }
     const found = await views.stored.audits({ ...filter, limit: limit + 1 })

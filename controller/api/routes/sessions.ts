@@ -2,7 +2,6 @@
 import type { SessionCommand } from '../../ports/simulation.ts'
 import { callerOf, type Caller } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { invalidField } from '../errors.ts'
 import { operation, type OperationSchema } from '../operation.ts'
 import { presentSession } from '../present/session.ts'
 import { presentSimulation } from '../present/simulation.ts'
@@ -122,9 +121,7 @@ export function sessionRoutes(app: ApiApp, { simulation }: ApiContext): void {
     drive(request, { kind: 'step', count: request.body.count ?? 1 }),
   )
   app.post('/simulations/:simulation_id/speed', { schema: setSessionSpeed }, (request) => {
-    const { speed } = request.body
-    if (speed === undefined) throw invalidField('/speed', 'speed is required: a number above 0, or null')
-    return drive(request, { kind: 'speed', factor: speed })
+    return drive(request, { kind: 'speed', factor: request.body.speed })
   })
   app.post('/simulations/:simulation_id/seek', { schema: seekSession }, (request) =>
     drive(request, seekOf(request.body)),
@@ -141,6 +138,7 @@ export function sessionRoutes(app: ApiApp, { simulation }: ApiContext): void {
   })
 }
 
+/** The schema requires exactly one of them. */
 function seekOf({
   virtual_seconds: seconds,
   snapshot,
@@ -148,9 +146,6 @@ function seekOf({
   readonly virtual_seconds?: number
   readonly snapshot?: string
 }): SessionCommand {
-  if ((seconds === undefined) === (snapshot === undefined)) {
-    throw invalidField('', 'the body must have exactly one of virtual_seconds and snapshot')
-  }
   if (snapshot !== undefined) return { kind: 'restore', snapshot }
   return { kind: 'seek', virtualMs: Math.round((seconds as number) * 1000) }
 }

@@ -4,12 +4,12 @@ import { Type } from 'typebox'
 import type { ApiApp, ApiContext } from '../context.ts'
 import type { TraceEntry } from '../../ports/simulation.ts'
 import { ApiProblem, invalidField } from '../errors.ts'
-import { forwarded, operation } from '../operation.ts'
+import { operation, takesFile } from '../operation.ts'
 import { presentInstant } from '../present/instant.ts'
 import { TracePageSchema, TracePathSchema, TraceQuerySchema, TraceSchema } from '../schema/trace.ts'
 import { simulatorOf, uploaderOf, valueOf } from '../simulation-request.ts'
 
-const storeTrace = forwarded(
+const storeTrace = takesFile(
   operation(
     {
       operationId: 'storeTrace',

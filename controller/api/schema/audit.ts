@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { closed, count, countOrNull, instant, integer, oneOf, page, textOrNull } from './fields.ts'
+import { closed, count, countOrNull, instant, integer, moment, oneOf, page, textOrNull } from './fields.ts'
 
 const OUTCOMES = ['accepted', 'refused', 'failed'] as const
 const outcome = oneOf(OUTCOMES, {
@@ -25,12 +25,6 @@ export const AuditEntrySchema = Type.Object({
 })
 export type AuditEntryBody = Static<typeof AuditEntrySchema>
 
-const moment = (description: string) =>
-  Type.String({
-    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$',
-    description,
-    'x-allowed': 'a time in UTC such as 2026-01-31T08:00:00Z',
-  })
 const text = (description: string) => Type.String({ minLength: 1, maxLength: 200, description })
 
 export const AuditPageSchema = page(AuditEntrySchema)

@@ -7,10 +7,12 @@ import {
   instant,
   integer,
   list,
+  moment,
   oneOf,
   pathId,
   refTo,
   textOrNull,
+  wordsOf,
 } from './fields.ts'
 import { MEDIA_TYPE } from './service.ts'
 
@@ -57,20 +59,9 @@ export const EventPageSchema = Type.Object({
 export type EventPage = Static<typeof EventPageSchema>
 
 const MAX_SEQ = Number.MAX_SAFE_INTEGER
-/** One or several kinds. */
-const kind = Type.String({
-  minLength: 1,
-  maxLength: 1000,
-  description: `Only of this kind, or of these, separated by commas: ${EVENT_KINDS.join(', ')}`,
-})
+const kind = wordsOf(EVENT_KINDS, 1000, 'Only of this kind, or of these, separated by commas')
 const ofTask = pathId('Only of this task, by id or name; 400 when several have that name')
 const ofNode = pathId('Only of this node, by id or name; 400 when several have that name')
-const moment = (description: string) =>
-  Type.String({
-    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$',
-    description,
-    'x-allowed': 'a time in UTC such as 2026-01-31T08:00:00Z',
-  })
 
 const paging = {
   after: Type.Optional(integer(0, MAX_SEQ, { default: 0, description: 'Only events with a higher seq' })),

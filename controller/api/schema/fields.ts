@@ -52,6 +52,39 @@ export function instant(description: string) {
   return Type.String({ format: 'date-time', description })
 }
 
+/** A time in a query: RFC 3339 in UTC, of a day that the calendar has. */
+export function moment(description: string) {
+  return Type.String({
+    format: 'date-time',
+    pattern: '^\\d{4}-\\d{2}-\\d{2}T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,3})?Z$',
+    description,
+    'x-allowed': 'a time in UTC such as 2026-01-31T08:00:00Z',
+  })
+}
+
+/** One or several of a few words, separated by commas. */
+export function wordsOf(words: readonly string[], maxLength: number, description: string) {
+  const word = `(${words.join('|')})`
+  const allowed = `one or several of ${words.join(', ')}`
+  return Type.String({
+    maxLength,
+    pattern: `^${word}(,${word})*$`,
+    description: `${description}: ${allowed}`,
+    'x-allowed': allowed,
+  })
+}
+
+/**
+ * Where the rules of a schema stand that only the document states. Code refuses what breaks them, in better words
+ * than a validator has.
+ */
+export const DOCUMENT_ONLY = 'x-document-only'
+
+/** An option of an object: it has exactly one of these fields. */
+export function exactlyOneOf(...names: readonly string[]) {
+  return { oneOf: names.map((name) => ({ required: [name] })) }
+}
+
 export function textOrNull(description: string): TUnsafe<string | null> {
   return Type.Unsafe({ type: ['string', 'null'], description })
 }

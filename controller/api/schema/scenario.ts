@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { closed, count, list, numberOrNull, page, pathId, textOrNull } from './fields.ts'
-import { MAX_SCENARIO_CHARACTERS, scenarioFields } from './simulation.ts'
+import { MAX_SCENARIO_CHARACTERS, ONE_SCENARIO, scenarioFields } from './simulation.ts'
 
 const entry = {
   name: Type.String(),
@@ -34,6 +34,7 @@ export const NewScenarioSchema = closed(
 )
 
 export const ScenarioCandidateSchema = closed(scenarioFields, {
+  ...ONE_SCENARIO,
   examples: [{ scenario_text: SMALL }, { scenario: 'swap-fairness-basic' }],
 })
 

@@ -1,17 +1,17 @@
 import { Type, type Static } from 'typebox'
 import { MEASURE_NAMES, MEASURES } from '../../series/measures.ts'
 import { MAX_POINTS } from '../limits.ts'
-import { closed, count, instant, integer, list, oneOf } from './fields.ts'
+import { closed, count, instant, integer, list, oneOf, wordsOf } from './fields.ts'
 
 const TEXT_LIMIT = 4_000
 
 export const SeriesQuerySchema = closed({
   names: Type.Optional(
-    Type.String({
-      maxLength: TEXT_LIMIT,
-      description:
-        'Which series, separated by commas (utilization_percent,starvation_percent): the names of `series[].name`',
-    }),
+    wordsOf(
+      MEASURE_NAMES,
+      TEXT_LIMIT,
+      'Which series, separated by commas (utilization_percent,starvation_percent)',
+    ),
   ),
   scope: Type.Optional(
     Type.String({

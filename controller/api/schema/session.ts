@@ -1,5 +1,15 @@
 import { Type, type Static } from 'typebox'
-import { closed, count, instant, integer, list, numberOrNull, oneOf, textOrNull } from './fields.ts'
+import {
+  closed,
+  count,
+  exactlyOneOf,
+  instant,
+  integer,
+  list,
+  numberOrNull,
+  oneOf,
+  textOrNull,
+} from './fields.ts'
 import { MAY_BE_LEFT_OUT } from '../optional-body.ts'
 
 const MAX_STEPS = 10_000
@@ -35,23 +45,19 @@ export const SessionSchema = Type.Object({
 })
 export type SessionBody = Static<typeof SessionSchema>
 
-export const SESSION_SPEED = {
-  speed: Type.Optional(
-    Type.Unsafe<number | null>({
-      type: ['number', 'null'],
-      exclusiveMinimum: 0,
-      maximum: 1_000_000,
-      description: 'Virtual time per real time; null: as fast as it can',
-      'x-allowed': 'a number above 0 up to 1000000, or null',
-    }),
-  ),
-}
+export const SPEED = Type.Unsafe<number | null>({
+  type: ['number', 'null'],
+  exclusiveMinimum: 0,
+  maximum: 1_000_000,
+  description: 'Virtual time per real time; null: as fast as it can',
+  'x-allowed': 'a number above 0 up to 1000000, or null',
+})
 
 export const StepBodySchema = closed(
   { count: Type.Optional(integer(1, MAX_STEPS, { default: 1, description: 'Entries of the event queue' })) },
   { ...MAY_BE_LEFT_OUT, examples: [{ count: 1 }] },
 )
-export const SpeedBodySchema = closed(SESSION_SPEED, { examples: [{ speed: 60 }, { speed: null }] })
+export const SpeedBodySchema = closed({ speed: SPEED }, { examples: [{ speed: 60 }, { speed: null }] })
 export const SeekBodySchema = closed(
   {
     virtual_seconds: Type.Optional(
@@ -69,7 +75,7 @@ export const SeekBodySchema = closed(
       }),
     ),
   },
-  { examples: [{ virtual_seconds: 1800 }] },
+  { ...exactlyOneOf('virtual_seconds', 'snapshot'), examples: [{ virtual_seconds: 1800 }] },
 )
 export const SnapshotBodySchema = closed(
   { name: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_NAME })) },

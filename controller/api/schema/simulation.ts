@@ -3,6 +3,7 @@ import { RESIDENCY_KINDS, SIMULATION_KINDS, SIMULATION_STATES } from '../../port
 import {
   closed,
   count,
+  exactlyOneOf,
   instant,
   instantOrNull,
   integer,
@@ -16,7 +17,7 @@ import {
 } from './fields.ts'
 import { REPORT_FORMATS } from '../report-format.ts'
 import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from './service.ts'
-import { SESSION_SPEED } from './session.ts'
+import { SPEED } from './session.ts'
 
 export const MAX_SEED = 4_294_967_295
 const MAX_UNTIL_SECONDS = 315_360_000
@@ -43,6 +44,9 @@ export const scenarioFields = {
   ),
 }
 
+/** Of a body with these fields. */
+export const ONE_SCENARIO = exactlyOneOf('scenario', 'scenario_text', 'scenario_inline')
+
 export const choiceFields = {
   seed: Type.Optional(integer(0, MAX_SEED, { description: "In place of the scenario's own" })),
   until_seconds: Type.Optional(
@@ -62,10 +66,11 @@ export const NewSimulationSchema = closed(
     mode: Type.Optional(
       oneOf(['run', 'session'], { default: 'run', description: 'run: to its end. session: driven by hand' }),
     ),
-    ...SESSION_SPEED,
+    speed: Type.Optional(SPEED),
     is_paused: Type.Optional(Type.Boolean({ default: true, description: 'A session begins standing still' })),
   },
   {
+    ...ONE_SCENARIO,
     examples: [
       { scenario: 'swap-fairness-basic', overcommit_percent: 40 },
       { scenario_text: exampleScenario(), seed: 7 },
@@ -134,6 +139,7 @@ export const NewSweepSchema = closed(
     ),
   },
   {
+    ...ONE_SCENARIO,
     examples: [
       {
         scenario: 'thrash-guard',

@@ -6,6 +6,7 @@ import {
   closed,
   count,
   countOrNull,
+  DOCUMENT_ONLY,
   instant,
   instantOrNull,
   integer,
@@ -61,6 +62,7 @@ const labelName = Type.String({
   ...LINE,
   'x-allowed': 'a text of 1 to 64 characters on one line',
 })
+const ARGUMENT = { maxLength: 4096, pattern: '^[^\\u0000]*$' }
 const labelValue = { type: 'string', maxLength: 256 }
 
 /** POST /tasks. `owner` is no field: it comes from the token. */
@@ -91,19 +93,13 @@ export const TaskRequestSchema = closed(
     groups: Type.Optional(groups),
     labels: Type.Optional(labelsOf<string>(labelValue)),
     command: Type.Optional(
-      list(
-        Type.String({
-          maxLength: 4096,
-          pattern: '^[^\\u0000]*$',
-          'x-allowed': 'a text of 0 to 4096 characters without NUL',
-        }),
-        {
-          minItems: 1,
-          maxItems: 256,
-          'x-allowed': 'an array of 1 to 256 items',
-          description: 'What the GPU server runs; without it the task is a lease that a client keeps alive',
-        },
-      ),
+      list(Type.String({ ...ARGUMENT, 'x-allowed': 'a text of 0 to 4096 characters without NUL' }), {
+        [DOCUMENT_ONLY]: { prefixItems: [{ type: 'string', ...ARGUMENT, minLength: 1 }] },
+        minItems: 1,
+        maxItems: 256,
+        'x-allowed': 'an array of 1 to 256 items',
+        description: 'What the GPU server runs; without it the task is a lease that a client keeps alive',
+      }),
     ),
     max_runtime_seconds: Type.Optional(
       integerOrNull(1, 31_536_000, { default: null, description: 'null: no limit' }),
@@ -123,15 +119,24 @@ export const TaskRequestSchema = closed(
       }),
     ),
   },
-  { examples: [{ name: 'train-resnet', vram_mib: 16_384, noswap: 0 }] },
+  {
+    [DOCUMENT_ONLY]: {
+      anyOf: [
+        { required: ['vram_mib'] },
+        { properties: { gpu_mode: { const: 'exclusive' } }, required: ['gpu_mode'] },
+      ],
+    },
+    examples: [{ name: 'train-resnet', vram_mib: 16_384, noswap: 0 }],
+  },
 )
 export type TaskRequestBody = Static<typeof TaskRequestSchema>
 
+/** At most 60 s: what stands between client and server often gives up after a minute. */
 const wait = Type.Optional(
   Type.String({
-    minLength: 2,
-    maxLength: 7,
+    pattern: '^([0-5]?\\d{1,4}|60000)ms$|^([0-5]?\\d|60)s$',
     description: 'Answer when that has happened, or so much time is over: 500ms, 30s, at most 60s',
+    'x-allowed': 'a time of at most 60s, such as 500ms or 30s',
   }),
 )
 
