@@ -133,8 +133,8 @@ test-hostile: export HOSTILE_STALL_MS ?= 200
 test-hostile: install ## send hostile requests, generated from the OpenAPI document, to the REST API
 	vitest run test/fuzz/api-hostile.test.ts --disable-console-intercept=true
 
-# promtool is in Debian's package prometheus. The other tools are downloaded once, into
-# node_modules/.cache/contracts. CONTRACTS_EXAMPLES=10 sets the number of examples per operation.
+# The tools are downloaded once, into node_modules/.cache/contracts; promtool from Debian's package prometheus.
+# CONTRACTS_EXAMPLES=10 sets the number of examples per operation, CONTRACTS_SEED=1 the seed.
 test-contracts: install ## run promtool, Redocly, Spectral and schemathesis against a controller
 	@exec test/contracts/run.sh
 
