@@ -242,6 +242,24 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
+  test('A question about noswap stays the same while another client changes the task', async () => {
+    const id = await submit('changed-elsewhere')
+    const { page } = await open(`/tasks/${id}`)
+    await page.getByRole('button', { name: 'Set noswap 1' }).press('Enter')
+    const dialog = await focusedDialog(page)
+    await fetch(`${api}/tasks/${id}`, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ noswap: 1 }),
+    })
+    await page.getByText('1: stays in physical VRAM').waitFor()
+    await dialog.getByText('Set noswap of changed-elsewhere to 1?').waitFor()
+    await confirmByKey(page, 'Set noswap 1')
+    expect((await getJson<TaskBody>(`${api}/tasks/${id}`)).noswap).toBe(1)
+    await page.getByRole('button', { name: 'Set noswap 0' }).waitFor()
+    await page.context().close()
+  })
+
   test('a placed task leads to the decision that placed it', async () => {
     const running = await getJson<TaskPage>(`${api}/tasks?state=running&limit=1`)
     const id = running.items[0]?.id as string

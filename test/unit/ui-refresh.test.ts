@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { EventBody } from '../../controller/api/schema/event.ts'
 import { opaque } from '../../ui/state/opaque.ts'
 import { refreshFrom } from '../../ui/state/refresh.ts'
+import { subjectsOf } from '../../ui/state/subjects.ts'
 
 const STARTED = { kind: 'task_started' } as EventBody
 
@@ -68,4 +69,11 @@ test('an opaque answer reads the same and is the same for the same answer; lists
   // What solid-js/store walks into.
   expect([null, Object.prototype]).not.toContain(Object.getPrototypeOf(made))
   for (const same of [null, undefined, 3, 'text', answer.items]) expect(opaque(same)).toBe(same)
+})
+
+test('What happens to the recovery of a store, and to quarantined attempts, makes the recovery screen old', () => {
+  for (const kind of ['store_behind', 'recovery', 'attempt_quarantined', 'attempt_settled'] as const) {
+    expect(subjectsOf({ kind })).toContain('recovery')
+  }
+  expect(subjectsOf({ kind: 'task_started' })).not.toContain('recovery')
 })

@@ -77,21 +77,26 @@ export interface ConfirmedActionProps extends Omit<ConfirmDialogProps, 'isOpen' 
   readonly label: string
   /** Why it cannot be done, for whoever asks or as things are; null: it can. */
   readonly whyNot: string | null
+  readonly onOpenChange?: (isOpen: boolean) => void
 }
 
 /** A button, and behind it the dialog. */
 export function ConfirmedAction(props: ConfirmedActionProps): JSX.Element {
   const [isOpen, setOpen] = createSignal(false)
+  const change = (open: boolean): void => {
+    setOpen(open)
+    props.onOpenChange?.(open)
+  }
   return (
     <>
       <ActionButton
         class={props.isDanger === true ? 'danger' : ''}
         whyNot={props.whyNot}
-        onClick={() => setOpen(true)}
+        onClick={() => change(true)}
       >
         {props.label}
       </ActionButton>
-      <ConfirmDialog {...props} whyNot={null} isOpen={isOpen()} onClose={() => setOpen(false)} />
+      <ConfirmDialog {...props} whyNot={null} isOpen={isOpen()} onClose={() => change(false)} />
     </>
   )
 }

@@ -32,19 +32,11 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
   const operator = (): string | null => session.whyNot('operator')
   return (
     <section class="row" aria-label="Actions">
-      <ConfirmedAction
-        label={props.task.noswap === 1 ? 'Set noswap 0' : 'Set noswap 1'}
-        title={`Set noswap of ${props.task.name} to ${props.task.noswap === 1 ? 0 : 1}?`}
-        confirm={props.task.noswap === 1 ? 'Set noswap 0' : 'Set noswap 1'}
+      <Noswap
+        task={props.task}
         whyNot={own() ?? whyNotPatch(props.task)}
-        run={() => patch({ noswap: props.task.noswap === 1 ? 0 : 1 })}
-      >
-        <p>
-          {props.task.noswap === 1
-            ? 'It may be swapped out while it is idle from then on, and use overcommit headroom.'
-            : 'It is never swapped out from then on: its bytes stay in physical VRAM, and others cannot have them while it is idle.'}
-        </p>
-      </ConfirmedAction>
+        run={(noswap) => patch({ noswap })}
+      />
       <Priority
         task={props.task}
         whyNot={own() ?? whyNotPatch(props.task)}
@@ -107,6 +99,34 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         </p>
       </ConfirmedAction>
     </section>
+  )
+}
+
+interface NoswapProps {
+  readonly task: TaskBody
+  readonly whyNot: string | null
+  readonly run: (noswap: TaskBody['noswap']) => Promise<void>
+}
+
+function Noswap(props: NoswapProps): JSX.Element {
+  // While the dialog is open its question stays: a change from elsewhere must not reverse what a press confirms.
+  const [asked, setAsked] = createSignal<TaskBody['noswap'] | null>(null)
+  const wanted = (): TaskBody['noswap'] => asked() ?? (props.task.noswap === 1 ? 0 : 1)
+  return (
+    <ConfirmedAction
+      label={`Set noswap ${wanted()}`}
+      title={`Set noswap of ${props.task.name} to ${wanted()}?`}
+      confirm={`Set noswap ${wanted()}`}
+      whyNot={props.whyNot}
+      onOpenChange={(isOpen) => setAsked(isOpen ? wanted() : null)}
+      run={() => props.run(wanted())}
+    >
+      <p>
+        {wanted() === 0
+          ? 'It may be swapped out while it is idle from then on, and use overcommit headroom.'
+          : 'It is never swapped out from then on: its bytes stay in physical VRAM, and others cannot have them while it is idle.'}
+      </p>
+    </ConfirmedAction>
   )
 }
 
