@@ -2,7 +2,7 @@
  * What the operator's pages say exists: files, tests by their titles, environment variables, commands,
  * routes.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
@@ -76,6 +76,32 @@ describe.each(PAGES)('%s', (page) => {
     )
     const known = new Set(routes.map((route) => route.replaceAll(/\{\w+\}/g, '{id}')))
     expect(named.filter((path) => !known.has(path))).toEqual([])
+  })
+})
+
+describe('docs/decisions', () => {
+  const folder = join(ROOT, 'docs/decisions')
+  const pages = readdirSync(folder).filter((name) => /^\d{4}-/.test(name))
+
+  it('The index lists every decision with its title, status and date', () => {
+    const index = readFileSync(join(folder, 'README.md'), 'utf8').split('\n')
+    expect(pages.length).toBeGreaterThan(70)
+    for (const name of pages) {
+      const [, title, status, date] =
+        /^# \d{4}: (.*)\n\nStatus: (accepted|superseded by \[\d{4}\]\(.*\))\. Date: (\d{4}-\d\d-\d\d)\.$/m.exec(
+          readFileSync(join(folder, name), 'utf8'),
+        ) ?? []
+      const rows = index.filter((line) => line.startsWith(`| [${name.slice(0, 4)}](${name}) ${title} |`))
+      expect(rows, name).toHaveLength(1)
+      const row = rows[0] as string
+      expect(row).toContain(`${title} | ${status}`)
+      expect(row.endsWith(` | ${date} |`), row).toBe(true)
+    }
+  })
+
+  it.each(['README.md', ...pages])('%s links to pages that exist', (name) => {
+    const links = [...readFileSync(join(folder, name), 'utf8').matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)]
+    expect(links.filter(([, path]) => !existsSync(join(folder, path as string)))).toEqual([])
   })
 })
 
