@@ -1,6 +1,6 @@
 /**
- * `make check-imports`. dependency-cruiser that cannot read TypeScript sees no module and is content, so
- * beside the violations this asks whether it saw every source file, and any import at all.
+ * Implements `make check-imports`. If dependency-cruiser cannot read TypeScript, it finds no module and reports
+ * success. So this also checks that it read every source file and found imports.
  */
 import { cruiseImports } from './cruise-imports.ts'
 

@@ -79,7 +79,7 @@ function indexRow(file: string): string {
   return row(`[\`${name}\`](${file})`, sentence.replaceAll('\n', ' '))
 }
 
-/** A record's own table, then those of what lies in it, in the order of the fields. */
+/** Returns a record's own table, then those of its nested records, in the order of the fields. */
 export function sectionsOf(rule: Rule, path: string, title: string): string[] {
   if (rule.kind === 'nullable') return sectionsOf(rule.rule, path, title)
   if (rule.kind === 'list') return sectionsOf(rule.item, `${path}[]`, `\`${path}[]\``)
@@ -119,7 +119,7 @@ function defaultOf(field: Field): string {
   return value === undefined ? '–' : `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``
 }
 
-/** What may stand there; what has fields of its own has a table of its own. */
+/** Returns the permitted values. A record is described in its own table. */
 function shapeOf(rule: Rule): string {
   if (rule.kind === 'record' || rule.kind === 'by_key' || rule.kind === 'by_value') return 'a map (below)'
   if (rule.kind === 'list') return `a list: ${shapeOf(rule.item)}`
