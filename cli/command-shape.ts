@@ -21,13 +21,13 @@ export function examplesOf(command: Command): readonly string[] {
 }
 
 /** A command that asks the controller and prints what it says. */
-export function asking(command: Command): Command {
-  return fromServer(command).addOption(
+export function withServerAndOutput(command: Command): Command {
+  return withServer(command).addOption(
     new Option('-o, --output <format>', 'how it is printed').choices(FORMATS).default('table'),
   )
 }
 
-export function fromServer(command: Command): Command {
+export function withServer(command: Command): Command {
   return command
     .option('--server <url>', 'the controller (VENDOR_CONTROLLER_URL, or else http://127.0.0.1:30080)')
     .option('--token-file <file>', 'holds the token that is sent (else HEADROOM_TOKEN)')

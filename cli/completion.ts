@@ -68,7 +68,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-function wordsAt({ subcommands, options }: Place): string {
+function candidatesAt({ subcommands, options }: Place): string {
   return [...subcommands.map(({ name }) => name), ...options.flatMap(({ flags }) => flags)].join(' ')
 }
 
@@ -95,7 +95,7 @@ function valueCases(places: readonly Place[], body: (choices: readonly string[])
 
 function bashScript(places: readonly Place[]): string {
   const words = places
-    .map((place) => `    ${quoted(place.path)}) words=${quoted(wordsAt(place))} ;;\n`)
+    .map((place) => `    ${quoted(place.path)}) words=${quoted(candidatesAt(place))} ;;\n`)
     .join('')
   const values = valueCases(places, (choices) => `words=${quoted(choices.join(' '))}; isValue=1`)
   return `# bash completion of headroom: source <(headroom completion bash)
@@ -125,7 +125,7 @@ function zshScript(places: readonly Place[]): string {
   const words = places
     .map(
       (place) =>
-        `    ${quoted(place.path)}) candidates=(${wordsAt(place).split(' ').map(quoted).join(' ')}) ;;\n`,
+        `    ${quoted(place.path)}) candidates=(${candidatesAt(place).split(' ').map(quoted).join(' ')}) ;;\n`,
     )
     .join('')
   const values = valueCases(places, (choices) => `candidates=(${choices.map(quoted).join(' ')}); is_value=1`)

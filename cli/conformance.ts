@@ -22,7 +22,7 @@ export interface ConformanceOptions extends BrokerOptions {
   readonly json?: boolean
 }
 
-const CONNECT_WITHIN_MS = 10_000
+const CONNECT_TIMEOUT_MS = 10_000
 
 export async function conformance(options: ConformanceOptions): Promise<number> {
   const rules = RULES.filter(({ rule }) => options.only === undefined || rule === options.only)
@@ -65,12 +65,12 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
 /** A broker that is away is no fault of the server. */
 async function connectedBroker(options: ConformanceOptions): Promise<NatsBus> {
   const { promise: isThere, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(() => resolve(false), CONNECT_WITHIN_MS)
+  const timer = setTimeout(() => resolve(false), CONNECT_TIMEOUT_MS)
   const bus = connectBroker(options, 'headroom conformance', () => resolve(true))
   if (!(await isThere)) {
     await bus.close()
     throw new CommandFailure(
-      `no broker answers within ${CONNECT_WITHIN_MS / 1000} s: nothing was examined`,
+      `no broker answers within ${CONNECT_TIMEOUT_MS / 1000} s: nothing was examined`,
       EXIT_NO_CONNECTION,
     )
   }

@@ -6,9 +6,9 @@ import { controllerChecks } from './doctor/controller.ts'
 import type { Check } from './doctor/check.ts'
 import { compilerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './doctor/host.ts'
 import { printList, type Column } from './operator/output.ts'
-import type { VerbOptions } from './operator/session.ts'
+import type { CommandOptions } from './operator/session.ts'
 
-export async function doctor({ output, ...server }: VerbOptions): Promise<number> {
+export async function doctor({ output, ...server }: CommandOptions): Promise<number> {
   const found = await Promise.all([
     nodeVersionCheck(process.versions.node),
     controllerChecks(server),

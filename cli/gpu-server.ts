@@ -49,8 +49,8 @@ export interface GpuServerCommandOptions extends TaskIdentityOptions {
 /** Of attempts that have ended and were reported, all together. */
 const ENDED_OUTPUTS = { maxTasks: 1_000, maxBytes: 1024 * 1024 * 1024 }
 /** Together with STOP_WITHIN_MS 315 s: the default of max_stop_grace_seconds, and 15 s. */
-const STOP_TASKS_WITHIN_MS: DurationMs = 307_000
-const STOP_WITHIN_MS = 8_000
+const STOP_TASKS_TIMEOUT_MS: DurationMs = 307_000
+const STOP_TIMEOUT_MS = 8_000
 const MIB = 1024 * 1024
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -75,7 +75,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
     { level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' },
     pino.destination({ fd: 2, sync: true }),
   )
-  if (options.allowExec === true) sayIdentity(log, identity, broker.auth.kind === 'none')
+  if (options.allowExec === true) logIdentity(log, identity, broker.auth.kind === 'none')
   const clock = createSystemClock(bootTime)
   const { accelerator, hostSwapMib } = acceleratorOf(options, clock, log)
   let bus: NatsBus | null = null
@@ -135,7 +135,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
     await untilSignal()
     setTimeout(
       () => process.exit(1),
-      STOP_WITHIN_MS + (options.stopTasks === true ? STOP_TASKS_WITHIN_MS : 0),
+      STOP_TIMEOUT_MS + (options.stopTasks === true ? STOP_TASKS_TIMEOUT_MS : 0),
     ).unref()
     await end(server, options, log)
   } catch (error) {
@@ -162,7 +162,7 @@ function checkedIdentity(
 }
 
 /** What the operator gave up by an option is in the log of every start. */
-function sayIdentity(log: Logger, identity: TaskIdentity, isBrokerOpen: boolean): void {
+function logIdentity(log: Logger, identity: TaskIdentity, isBrokerOpen: boolean): void {
   if (identity.kind === 'root')
     log.warn('--task-user root: tasks run as root and can read everything on this host')
   if (identity.kind === 'task_user')
@@ -177,7 +177,7 @@ async function end(server: GpuServer, options: GpuServerCommandOptions, log: Log
   const { taskCount } = server
   if (options.stopTasks !== true)
     log.info({ tasks: taskCount }, 'the server ends; tasks keep running under their guards')
-  else if (await server.endTasks(STOP_TASKS_WITHIN_MS))
+  else if (await server.endTasks(STOP_TASKS_TIMEOUT_MS))
     log.info({ tasks: taskCount }, 'the server ends; its tasks were ended, and the controller knows')
   else
     log.warn(

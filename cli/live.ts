@@ -27,10 +27,10 @@ export interface LiveOptions {
   readonly overcommit: number
 }
 
-const UP_WITHIN_MS = 30_000
+const START_TIMEOUT_MS = 30_000
 /** `max_stop_grace_seconds` and 15 s: the GPU servers end their tasks. */
-const END_WITHIN_MS = 315_000
-const LOOK_EVERY_MS = 50
+const STOP_TIMEOUT_MS = 315_000
+const POLL_INTERVAL_MS = 50
 
 interface Part {
   readonly name: string
@@ -46,8 +46,8 @@ export async function live(options: LiveOptions): Promise<number> {
   try {
     const natsUrl = settings.natsUrls[0] ?? (await startBroker(parts))
     const url = await startController(parts, folder, natsUrl, options)
-    await tune(url, options)
-    const path = `${putCommand(folder)}:${process.env['PATH'] ?? ''}`
+    await applySettings(url, options)
+    const path = `${writeCommandScript(folder)}:${process.env['PATH'] ?? ''}`
     for (let i = 1; i <= options.servers; i++)
       startServer(parts, { folder, natsUrl, path, index: i }, options)
     await until(
@@ -55,12 +55,12 @@ export async function live(options: LiveOptions): Promise<number> {
       parts,
       async () => (await upNodes(url)) >= options.servers,
     )
-    process.stdout.write(welcome(url, options))
+    process.stdout.write(welcomeText(url, options))
     const ended = await Promise.race([isAsked, ...parts.map((part) => part.ended)])
     if (ended !== null) process.stderr.write(`${ended}; the others end, too\n`)
     return ended === null ? EXIT_OK : EXIT_FAILED
   } finally {
-    await endAll(parts)
+    await stopAll(parts)
   }
 }
 
@@ -100,7 +100,7 @@ async function startController(
 }
 
 /** An idle period in which somebody who watches sees something; a configuration that somebody chose stays. */
-async function tune(url: string, { idle, overcommit }: LiveOptions): Promise<void> {
+async function applySettings(url: string, { idle, overcommit }: LiveOptions): Promise<void> {
   const { source } = (await (await fetch(`${url}/api/v1/config`)).json()) as { readonly source: string }
   if (source === 'persisted') return
   const body = JSON.stringify({ idle_swap_out_seconds: idle, default_vram_overcommit_percent: overcommit })
@@ -159,7 +159,7 @@ function startServer(
  * Tasks find this very `headroom` by its name, also where nobody has installed it. Answers the folder it is
  * in.
  */
-function putCommand(folder: string): string {
+function writeCommandScript(folder: string): string {
   const bin = join(folder, 'bin')
   mkdirSync(bin, { recursive: true })
   const words = [process.execPath, process.argv[1] ?? ''].map((word) => `'${word.replaceAll("'", `'\\''`)}'`)
@@ -167,7 +167,7 @@ function putCommand(folder: string): string {
   return bin
 }
 
-function welcome(url: string, { servers, gpus, vram, idle, overcommit }: LiveOptions): string {
+function welcomeText(url: string, { servers, gpus, vram, idle, overcommit }: LiveOptions): string {
   const half = Math.floor((vram * 3) / 5)
   return `
 ${servers} servers with ${gpus} declared GPU(s) of ${vram} MiB each, ${overcommit} % overcommit, idle tasks may leave after ${idle} s: ${url}
@@ -210,16 +210,16 @@ function start(
 }
 
 /** In reverse: servers while they can still say goodbye, the broker last. */
-async function endAll(parts: readonly Part[]): Promise<void> {
+async function stopAll(parts: readonly Part[]): Promise<void> {
   const servers = parts.filter(({ name }) => name.startsWith('server '))
-  await Promise.all(servers.map(endPart))
-  for (const part of parts.filter((each) => !servers.includes(each)).toReversed()) await endPart(part)
+  await Promise.all(servers.map(stopPart))
+  for (const part of parts.filter((each) => !servers.includes(each)).toReversed()) await stopPart(part)
 }
 
-async function endPart({ child, ended }: Part): Promise<void> {
+async function stopPart({ child, ended }: Part): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
   child.kill('SIGTERM')
-  const timer = setTimeout(() => child.kill('SIGKILL'), END_WITHIN_MS)
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
   await ended
   clearTimeout(timer)
 }
@@ -229,13 +229,13 @@ async function until(
   parts: readonly Part[],
   look: () => Promise<boolean> | boolean,
 ): Promise<void> {
-  const deadline = performance.now() + UP_WITHIN_MS
+  const deadline = performance.now() + START_TIMEOUT_MS
   let ended: string | null = null
   for (const part of parts) void part.ended.then((how) => (ended ??= how))
   while (!(await look())) {
     if (ended !== null) throw new Error(ended)
-    if (performance.now() > deadline) throw new Error(`not within ${UP_WITHIN_MS / 1000} s: ${what}`)
-    await wait(LOOK_EVERY_MS)
+    if (performance.now() > deadline) throw new Error(`not within ${START_TIMEOUT_MS / 1000} s: ${what}`)
+    await wait(POLL_INTERVAL_MS)
   }
 }
 

@@ -31,7 +31,7 @@ async function main(args: readonly string[]): Promise<number> {
       process.stderr.write(`${error.name === 'UsageError' ? 'error: ' : ''}${error.message}\n`)
       return EXIT_USAGE
     }
-    return tell(error)
+    return printError(error)
   }
 }
 
@@ -39,17 +39,17 @@ async function main(args: readonly string[]): Promise<number> {
  * A fault at the start, of the store or of the connection says all there is to say; anything else is ours,
  * and its stack says where.
  */
-function tell(error: unknown): number {
+function printError(error: unknown): number {
   const code = error instanceof Error ? exitCodeOf(error) : null
   const text =
     error instanceof Error
-      ? hinted(code === null ? (error.stack ?? error.message) : visible(error.message), code)
+      ? withHint(code === null ? (error.stack ?? error.message) : visible(error.message), code)
       : String(error)
   process.stderr.write(`headroom: ${text}\n`)
   return code ?? EXIT_FAILED
 }
 
-function hinted(text: string, code: number | null): string {
+function withHint(text: string, code: number | null): string {
   return code === EXIT_DENIED
     ? `${text} The token is what HEADROOM_TOKEN holds, or the file of --token-file.`
     : text

@@ -1,6 +1,6 @@
 /** The operator's verbs: their arguments and options. What they do is loaded when one is called. */
 import { Option, type Command } from 'commander'
-import { asking, fromServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
+import { withServerAndOutput, withServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
 import { notedLinks, priority, timeWithin, whole } from './option-values.ts'
 import type { ChangeOptions, HistoryOptions } from './operator/config.ts'
 import type { DecisionsOptions } from './operator/decisions.ts'
@@ -8,12 +8,12 @@ import type { EventsOptions } from './operator/events.ts'
 import type { GroupChangeOptions, GroupCreateOptions } from './operator/groups.ts'
 import type { LogsOptions } from './operator/logs.ts'
 import type { NodeDrainOptions } from './operator/nodes.ts'
-import type { VerbOptions } from './operator/session.ts'
+import type { CommandOptions } from './operator/session.ts'
 import type { TaskListOptions } from './operator/tasks.ts'
 import type { TopOptions } from './operator/top.ts'
 import type { WhyPendingOptions } from './operator/why-pending.ts'
-import { addRecoveryVerbs } from './recovery-verbs.ts'
-import { addTwinVerbs } from './twin-verbs.ts'
+import { addRecoveryCommands } from './recovery-commands.ts'
+import { addTwinCommands } from './twin-commands.ts'
 import type { VerifyEventsOptions } from './verify-events.ts'
 
 /** As in controller/api/schema/task.ts; a test holds them equal. */
@@ -43,30 +43,30 @@ const MAX_ROWS = 1_000_000
 const DEFAULT_TASK_ROWS = 50
 const DEFAULT_EVENT_ROWS = 20
 
-export function addOperatorVerbs(program: Command, setExit: SetExit): void {
+export function addOperatorCommands(program: Command, setExit: SetExit): void {
   addStatus(program, setExit)
   addTop(program, setExit)
   addNode(program, setExit)
   addTask(program, setExit)
   addGroup(program, setExit)
   addConfig(program, setExit)
-  addRecoveryVerbs(program, setExit)
+  addRecoveryCommands(program, setExit)
   addEvents(program, setExit)
   addDecisions(program, setExit)
   addWhyPending(program, setExit)
-  addTwinVerbs(program, setExit)
+  addTwinCommands(program, setExit)
 }
 
 function addStatus(program: Command, setExit: SetExit): void {
   withExamples(
-    asking(
+    withServerAndOutput(
       program
         .command('status')
         .description('the cluster on one page; ends with 1 when the controller is not ready'),
     ),
     'headroom status',
     'headroom status -o json | jq .summary.vram',
-  ).action(async (options: VerbOptions) => {
+  ).action(async (options: CommandOptions) => {
     const { status } = await import('./operator/status.ts')
     setExit(await status(options))
   })
@@ -74,7 +74,7 @@ function addStatus(program: Command, setExit: SetExit): void {
 
 function addTop(program: Command, setExit: SetExit): void {
   withExamples(
-    asking(program.command('top').description('nodes and tasks as they change; Ctrl-C ends it'))
+    withServerAndOutput(program.command('top').description('nodes and tasks as they change; Ctrl-C ends it'))
       .addOption(
         new Option('--interval <time>', 'between two looks')
           .argParser(timeWithin(100, 3_600_000))
@@ -93,21 +93,23 @@ function addTop(program: Command, setExit: SetExit): void {
 function addNode(program: Command, setExit: SetExit): void {
   const node = program.command('node').description('GPU nodes; a node is named by its name or its id')
   withExamples(
-    asking(node.command('list').description('all nodes, in order of registration')),
+    withServerAndOutput(node.command('list').description('all nodes, in order of registration')),
     'headroom node list -o wide',
-  ).action(async (options: VerbOptions) => {
+  ).action(async (options: CommandOptions) => {
     const { nodeList } = await import('./operator/nodes.ts')
     setExit(await nodeList(options))
   })
   withExamples(
-    asking(node.command('show').description('one node and its GPUs').argument('<node>', 'name or id')),
+    withServerAndOutput(
+      node.command('show').description('one node and its GPUs').argument('<node>', 'name or id'),
+    ),
     'headroom node show a100-1',
-  ).action(async (name: string, options: VerbOptions) => {
+  ).action(async (name: string, options: CommandOptions) => {
     const { nodeShow } = await import('./operator/nodes.ts')
     setExit(await nodeShow(name, options))
   })
   withExamples(
-    asking(
+    withServerAndOutput(
       node
         .command('set')
         .description(
@@ -118,7 +120,7 @@ function addNode(program: Command, setExit: SetExit): void {
       .argument('<setting=value...>', 'overcommit=50, reserve=2Gi'),
     'headroom node set a100-1 overcommit=50 reserve=4Gi',
     'headroom node set a100-1 overcommit=null  # the global default again',
-  ).action(async (name: string, settings: string[], options: VerbOptions) => {
+  ).action(async (name: string, settings: string[], options: CommandOptions) => {
     const { nodeSet } = await import('./operator/nodes.ts')
     setExit(await nodeSet(name, settings, options))
   })
@@ -127,15 +129,15 @@ function addNode(program: Command, setExit: SetExit): void {
     ['uncordon', 'let a node take tasks again; ends a drain'],
   ] as const) {
     withExamples(
-      asking(node.command(verb).description(what).argument('<node>', 'name or id')),
+      withServerAndOutput(node.command(verb).description(what).argument('<node>', 'name or id')),
       `headroom node ${verb} a100-1`,
-    ).action(async (name: string, options: VerbOptions) => {
+    ).action(async (name: string, options: CommandOptions) => {
       const { nodeCordon } = await import('./operator/nodes.ts')
       setExit(await nodeCordon(name, verb === 'cordon', options))
     })
   }
   withExamples(
-    asking(
+    withServerAndOutput(
       node
         .command('drain')
         .description('empty a node: no new task, and those on it end or are moved; uncordon ends it'),
@@ -159,25 +161,27 @@ function addTask(program: Command, setExit: SetExit): void {
   const task = program.command('task').description('GPU tasks')
   addTaskList(task, setExit)
   addTaskLogs(task, setExit)
-  addTaskDeeds(task, setExit)
+  addTaskActions(task, setExit)
   withExamples(
-    asking(task.command('show').description('one task, open or ended').argument('<task>', 'id')),
+    withServerAndOutput(task.command('show').description('one task, open or ended').argument('<task>', 'id')),
     'headroom task show 0b6f4c1e-…',
-  ).action(async (id: string, options: VerbOptions) => {
+  ).action(async (id: string, options: CommandOptions) => {
     const { taskShow } = await import('./operator/tasks.ts')
     setExit(await taskShow(id, options))
   })
   withExamples(
-    asking(
+    withServerAndOutput(
       task.command('explain').description('why a task waits, or where it sits').argument('<task>', 'id'),
     ),
     'headroom task explain 0b6f4c1e-…',
-  ).action(async (id: string, options: VerbOptions) => {
+  ).action(async (id: string, options: CommandOptions) => {
     const { taskExplain } = await import('./operator/explain.ts')
     setExit(await taskExplain(id, options))
   })
   withExamples(
-    asking(task.command('set').description('change a task; VRAM and groups only while it is pending'))
+    withServerAndOutput(
+      task.command('set').description('change a task; VRAM and groups only while it is pending'),
+    )
       .argument('<task>', 'id')
       .argument(
         '<field=value...>',
@@ -185,12 +189,12 @@ function addTask(program: Command, setExit: SetExit): void {
       ),
     'headroom task set 0b6f4c1e-… noswap=1 priority=P0',
     'headroom task set 0b6f4c1e-… labels.team=vision',
-  ).action(async (id: string, settings: string[], options: VerbOptions) => {
+  ).action(async (id: string, settings: string[], options: CommandOptions) => {
     const { taskSet } = await import('./operator/tasks.ts')
     setExit(await taskSet(id, settings, options))
   })
   withExamples(
-    asking(
+    withServerAndOutput(
       task
         .command('cancel')
         .description(
@@ -201,32 +205,32 @@ function addTask(program: Command, setExit: SetExit): void {
     ),
     'headroom task cancel 0b6f4c1e-…',
     'headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs headroom task cancel',
-  ).action(async (ids: string[], options: VerbOptions & { readonly now?: boolean }) => {
+  ).action(async (ids: string[], options: CommandOptions & { readonly now?: boolean }) => {
     const { taskCancel } = await import('./operator/tasks.ts')
     setExit(await taskCancel(ids, options))
   })
 }
 
-function addTaskDeeds(task: Command, setExit: SetExit): void {
-  for (const [deed, what] of [
+function addTaskActions(task: Command, setExit: SetExit): void {
+  for (const [action, what] of [
     ['hold', 'hold pending tasks back: they are not placed before they are released'],
     ['release', 'let held tasks be placed'],
     ['swap-out', 'swap idle tasks out of VRAM; each stays out until it wants the GPU'],
     ['swap-in', 'let swapped-out tasks return to VRAM'],
   ] as const) {
     withExamples(
-      asking(task.command(deed).description(what).argument('<task...>', 'ids')),
-      `headroom task ${deed} 0b6f4c1e-…`,
-    ).action(async (ids: string[], options: VerbOptions) => {
-      const { taskByHand } = await import('./operator/tasks.ts')
-      setExit(await taskByHand(deed, ids, options))
+      withServerAndOutput(task.command(action).description(what).argument('<task...>', 'ids')),
+      `headroom task ${action} 0b6f4c1e-…`,
+    ).action(async (ids: string[], options: CommandOptions) => {
+      const { taskAction: taskByHand } = await import('./operator/tasks.ts')
+      setExit(await taskByHand(action, ids, options))
     })
   }
 }
 
 function addTaskLogs(task: Command, setExit: SetExit): void {
   withExamples(
-    fromServer(task.command('logs').description('what a task wrote, in its latest attempt'))
+    withServer(task.command('logs').description('what a task wrote, in its latest attempt'))
       .argument('<task>', 'id')
       .addOption(
         new Option('--stream <stream>', 'one of them alone, on stdout').choices(['stdout', 'stderr']),
@@ -243,7 +247,7 @@ function addTaskLogs(task: Command, setExit: SetExit): void {
 
 function addTaskList(task: Command, setExit: SetExit): void {
   withExamples(
-    asking(task.command('list').description('tasks, newest submission first'))
+    withServerAndOutput(task.command('list').description('tasks, newest submission first'))
       .addOption(
         new Option('--state <state>', 'a list (running, pending, completed, all) or an exact state').choices(
           TASK_STATE_FILTERS,
@@ -268,21 +272,21 @@ function addGroup(program: Command, setExit: SetExit): void {
     .command('group')
     .description('named sets of nodes; tasks that target one run nowhere else')
   withExamples(
-    asking(group.command('list').description('all groups, by name')),
+    withServerAndOutput(group.command('list').description('all groups, by name')),
     'headroom group list',
-  ).action(async (options: VerbOptions) => {
+  ).action(async (options: CommandOptions) => {
     const { groupList } = await import('./operator/groups.ts')
     setExit(await groupList(options))
   })
   withExamples(
-    asking(group.command('show').description('one group').argument('<group>', 'its name')),
+    withServerAndOutput(group.command('show').description('one group').argument('<group>', 'its name')),
     'headroom group show training -o yaml',
-  ).action(async (id: string, options: VerbOptions) => {
+  ).action(async (id: string, options: CommandOptions) => {
     const { groupShow } = await import('./operator/groups.ts')
     setExit(await groupShow(id, options))
   })
   withExamples(
-    asking(
+    withServerAndOutput(
       group
         .command('create')
         .description('create a group; its nodes leave the common pool at once')
@@ -297,7 +301,7 @@ function addGroup(program: Command, setExit: SetExit): void {
     setExit(await groupCreate(id, options))
   })
   withExamples(
-    asking(group.command('delete').description('delete a group').argument('<group>', 'its name'))
+    withServerAndOutput(group.command('delete').description('delete a group').argument('<group>', 'its name'))
       .option('--force', 'also when pending tasks target it')
       .option('--dry-run', DRY_RUN),
     'headroom group delete training',
@@ -311,7 +315,7 @@ function addGroup(program: Command, setExit: SetExit): void {
 
 function addGroupMembers(group: Command, setExit: SetExit): void {
   const member = (verb: string, what: string): Command =>
-    asking(
+    withServerAndOutput(
       group.command(verb).description(what).argument('<group>', 'its name').argument('<node>', 'name or id'),
     ).option('--dry-run', DRY_RUN)
   withExamples(
@@ -333,7 +337,7 @@ function addGroupMembers(group: Command, setExit: SetExit): void {
 function addConfig(program: Command, setExit: SetExit): void {
   const config = program.command('config').description('the global settings')
   withExamples(
-    asking(
+    withServerAndOutput(
       config
         .command('get')
         .description('all settings, or the value of one')
@@ -341,12 +345,12 @@ function addConfig(program: Command, setExit: SetExit): void {
     ),
     'headroom config get',
     'headroom config get default_vram_overcommit_percent',
-  ).action(async (setting: string | undefined, options: VerbOptions) => {
+  ).action(async (setting: string | undefined, options: CommandOptions) => {
     const { configGet } = await import('./operator/config.ts')
     setExit(await configGet(setting, options))
   })
   withExamples(
-    asking(
+    withServerAndOutput(
       config
         .command('set')
         .description('change settings; those not named stay')
@@ -360,7 +364,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     setExit(await configSet(settings, options))
   })
   withExamples(
-    asking(
+    withServerAndOutput(
       config.command('history').description('who changed the settings, when and how, the newest last'),
     ).option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS),
     'headroom config history',
@@ -369,7 +373,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     setExit(await configHistory(options))
   })
   withExamples(
-    asking(
+    withServerAndOutput(
       config
         .command('restore')
         .description('make a new revision that equals an earlier one')
@@ -385,7 +389,7 @@ function addConfig(program: Command, setExit: SetExit): void {
 
 function addDecisions(program: Command, setExit: SetExit): void {
   withExamples(
-    asking(
+    withServerAndOutput(
       program
         .command('decisions')
         .description(
@@ -409,7 +413,7 @@ function addDecisions(program: Command, setExit: SetExit): void {
 
 function addEvents(program: Command, setExit: SetExit): void {
   const events = withExamples(
-    asking(program.command('events').description('what happened, oldest first'))
+    withServerAndOutput(program.command('events').description('what happened, oldest first'))
       .option('-f, --follow', 'go on with what happens, until Ctrl-C')
       .option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
       .option('--after <seq>', 'from this event on, without it', whole(0, 999_999_999_999))
@@ -445,7 +449,7 @@ function addEvents(program: Command, setExit: SetExit): void {
 
 function addWhyPending(program: Command, setExit: SetExit): void {
   withExamples(
-    asking(
+    withServerAndOutput(
       program
         .command('why-pending')
         .description('why tasks wait: all of them, or one in detail')

@@ -18,17 +18,17 @@ import { parseVram, VRAM_FORMAT } from './vram-size.ts'
 export const MAX_SEED = 4_294_967_295
 /** Values of one range. */
 const MAX_RANGE_VALUES = 10_000
-const LEAST_TASK_ID = 1_000
+const MIN_TASK_ID = 1_000
 /** The kernel keeps the two highest for itself. */
 const MAX_TASK_ID = 4_294_967_293
 /** What the controller takes for one GPU. */
 const MAX_VRAM_MIB = 16_777_216
 
-export function whole(least: number, most: number): (text: string) => number {
+export function whole(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN
-    if (value >= least && value <= most) return value
-    throw new InvalidArgumentError(`It must be an integer from ${least} to ${most}.`)
+    if (value >= min && value <= max) return value
+    throw new InvalidArgumentError(`It must be an integer from ${min} to ${max}.`)
   }
 }
 
@@ -48,11 +48,11 @@ export function folder(text: string): string {
 }
 
 /** Above `least`, up to and including `most`. */
-export function decimal(least: number, most: number): (text: string) => number {
+export function decimal(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^\d{0,15}\.?\d{1,15}$/.test(text) ? Number(text) : NaN
-    if (value > least && value <= most) return value
-    throw new InvalidArgumentError(`It must be a number above ${least} and at most ${most}.`)
+    if (value > min && value <= max) return value
+    throw new InvalidArgumentError(`It must be a number above ${min} and at most ${max}.`)
   }
 }
 
@@ -63,11 +63,11 @@ export function time(text: string): DurationMs {
 }
 
 /** A time between two bounds, both included. */
-export function timeWithin(leastMs: DurationMs, mostMs: DurationMs): (text: string) => DurationMs {
+export function timeWithin(minMs: DurationMs, maxMs: DurationMs): (text: string) => DurationMs {
   return (text) => {
     const ms = time(text)
-    if (ms >= leastMs && ms <= mostMs) return ms
-    throw new InvalidArgumentError(`It must be from ${formatDuration(leastMs)} to ${formatDuration(mostMs)}.`)
+    if (ms >= minMs && ms <= maxMs) return ms
+    throw new InvalidArgumentError(`It must be from ${formatDuration(minMs)} to ${formatDuration(maxMs)}.`)
   }
 }
 
@@ -85,11 +85,11 @@ export function vram(text: string): Mib {
 }
 
 /** MiB, or a size with a unit (`40960`, `40Gi`). */
-export function mib(least: number, most: number): (text: string) => Mib {
+export function mib(min: number, max: number): (text: string) => Mib {
   return (text) => {
     const value = parseSizeMib(text) ?? (/^\d{1,15}$/.test(text) ? Number(text) : NaN)
-    if (value >= least && value <= most) return value
-    throw new InvalidArgumentError(`It must be MiB, or a size with Mi or Gi, from ${least} to ${most} MiB.`)
+    if (value >= min && value <= max) return value
+    throw new InvalidArgumentError(`It must be MiB, or a size with Mi or Gi, from ${min} to ${max} MiB.`)
   }
 }
 
@@ -97,8 +97,8 @@ export function mib(least: number, most: number): (text: string) => Mib {
  * `1..20`, `0..200:20`, a number, or several of them: `0,50,100..200:20`. Each number once, in the order in
  * which they are written.
  */
-export function integers(least: number, most: number): (text: string) => readonly number[] {
-  const part = integerRange(least, most)
+export function integers(min: number, max: number): (text: string) => readonly number[] {
+  const part = integerRange(min, max)
   return (text) => {
     const values = new Set(text.split(',').flatMap((each) => part(each.trim())))
     if (values.size <= MAX_RANGE_VALUES) return [...values]
@@ -106,8 +106,8 @@ export function integers(least: number, most: number): (text: string) => readonl
   }
 }
 
-function integerRange(least: number, most: number): (text: string) => readonly number[] {
-  const single = whole(least, most)
+function integerRange(min: number, max: number): (text: string) => readonly number[] {
+  const single = whole(min, max)
   return (text) => {
     if (/^\d+$/.test(text)) return [single(text)]
     const range = parseRange(text)
@@ -115,8 +115,8 @@ function integerRange(least: number, most: number): (text: string) => readonly n
       throw new InvalidArgumentError(
         `It must be a number, ${RANGE_FORMAT}, or several of them with commas between.`,
       )
-    if (range.from < least || range.to > most)
-      throw new InvalidArgumentError(`It must lie between ${least} and ${most}.`)
+    if (range.from < min || range.to > max)
+      throw new InvalidArgumentError(`It must lie between ${min} and ${max}.`)
     if (rangeCount(range) > MAX_RANGE_VALUES)
       throw new InvalidArgumentError(`It has ${rangeCount(range)} values; allowed are ${MAX_RANGE_VALUES}.`)
     return rangeValues(range)
@@ -126,9 +126,9 @@ function integerRange(least: number, most: number): (text: string) => readonly n
 /** User ids for tasks: `200000-201023`. The first thousand belong to the system. */
 export function idRange(text: string): { readonly from: number; readonly to: number } {
   const [from = NaN, to = NaN] = (/^(\d{1,10})-(\d{1,10})$/.exec(text)?.slice(1) ?? []).map(Number)
-  if (from >= LEAST_TASK_ID && from <= to && to <= MAX_TASK_ID) return { from, to }
+  if (from >= MIN_TASK_ID && from <= to && to <= MAX_TASK_ID) return { from, to }
   throw new InvalidArgumentError(
-    `It must be two numbers with - between, from ${LEAST_TASK_ID} to ${MAX_TASK_ID}, as 200000-201023.`,
+    `It must be two numbers with - between, from ${MIN_TASK_ID} to ${MAX_TASK_ID}, as 200000-201023.`,
   )
 }
 

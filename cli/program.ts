@@ -3,7 +3,7 @@ import { Command, Option } from 'commander'
 import type { SetExit } from './command-shape.ts'
 import type { ConformanceOptions } from './conformance.ts'
 import type { GpuServerCommandOptions } from './gpu-server.ts'
-import { addOperatorVerbs } from './operator.ts'
+import { addOperatorCommands } from './operator.ts'
 import type { LiveOptions } from './live.ts'
 import { idRange, mib, nodeUuid, time, whole } from './option-values.ts'
 import { packageVersion } from './package-info.ts'
@@ -39,7 +39,7 @@ export function programOf(setExit: SetExit): Command {
   addRun(program, setExit)
   addLease(program, setExit)
   addLive(program, setExit)
-  addOperatorVerbs(program, setExit)
+  addOperatorCommands(program, setExit)
   addTokenCommands(program, setExit)
   addAudit(program, setExit)
   program

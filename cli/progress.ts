@@ -6,7 +6,7 @@
 const SILENT_MS = 2_000
 const BAR_STEPS = 1_000
 /** Less than this says too little about how long the rest takes. */
-const LEAST_FOR_ESTIMATE = 0.02
+const MIN_FRACTION_FOR_ESTIMATE = 0.02
 
 /** How far the work is, 0 to 1; may be called often. `detail` stands behind it (rows, rates). */
 export type OnProgress = (fraction: number, detail?: string) => void
@@ -38,7 +38,7 @@ export async function withProgress<T>(
  * what is done.
  */
 export function timeLeft(fraction: number, elapsedMs: number): string {
-  if (fraction < LEAST_FOR_ESTIMATE || fraction >= 1) return ''
+  if (fraction < MIN_FRACTION_FOR_ESTIMATE || fraction >= 1) return ''
   const seconds = Math.ceil((elapsedMs * (1 - fraction)) / fraction / 1000)
   if (seconds < 120) return `${seconds} s left`
   return seconds < 7200 ? `${Math.ceil(seconds / 60)} min left` : `${(seconds / 3600).toFixed(1)} h left`

@@ -1,6 +1,6 @@
 /** `headroom run` and `headroom lease`: their options. What they do is loaded when one is called. */
 import { Option, type Command } from 'commander'
-import { fromServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
+import { withServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
 import { priority, timeWithin, vram, whole } from './option-values.ts'
 import type { LeaseOptions } from './run/hold-lease.ts'
 import type { RunOptions } from './run/run-task.ts'
@@ -84,7 +84,7 @@ export function addLease(program: Command, setExit: SetExit): void {
 
 /** What both ask of a GPU. */
 function demanding(command: Command): Command {
-  return fromServer(command)
+  return withServer(command)
     .option(
       '--vram <size>',
       'VRAM on each GPU: 8Gi, 8192Mi, 8G; may be left out only with --exclusive (REQUIRED_VRAM)',

@@ -21,8 +21,8 @@ import type { ControllerOptions } from '../controller/controller.ts'
 import type { ConfigFields } from '../controller/domain/config.ts'
 import type { Store } from '../controller/ports/store.ts'
 import { adminToken } from './serve/admin-token.ts'
-import { openBeside } from './serve/beside.ts'
-import { watchDisk } from './serve/disk-watch.ts'
+import { openSimulationServices } from './serve/simulation-services.ts'
+import { monitorDisk } from './serve/disk-monitor.ts'
 import { ENVIRONMENT } from './environment/env-table.ts'
 import { createEventLog } from './serve/event-log.ts'
 import { StartFault } from './exit-codes.ts'
@@ -47,7 +47,7 @@ import { untilSignal } from './until-signal.ts'
 const DAY_MS = 86_400_000
 const MIB_BYTES = 1_048_576
 /** After a signal, what is under way may take so long. */
-const STOP_WITHIN_MS = 8_000
+const STOP_TIMEOUT_MS = 8_000
 
 /**
  * Runs until SIGINT or SIGTERM. @param acceptLoss the mark that the store need not reach. Throws
@@ -81,7 +81,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
     },
     // What is told inside an input is written down after it: an audit entry is an input of its own.
     onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
-    ...(recording === null ? {} : { watch: recording.watch }),
+    ...(recording === null ? {} : { watch: recording.tap }),
     ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind },
     clientRequestsPerSecond: settings.clientRequestsPerSecond,
     clientAudit: auditOfClients(() => access?.trail ?? null),
@@ -92,21 +92,29 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   const { controller } = fleet
   const { commands, views, events, logs, series } = controller
   access = httpAccess(settings, token, signIn, controller)
-  const disk = watchDisk(settings.dataDir)
+  const disk = monitorDisk(settings.dataDir)
   const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
   measured.watch({
     ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null },
     ...depths,
   })
-  const beside = await openBeside({
+  const simulationServices = await openSimulationServices({
     controller,
     dataDir: settings.dataDir,
     uploads: settings.uploads,
     log: (line) => log.warn(line),
   })
-  measured.metrics.add(...uploadMetrics(beside.simulation.uploadBytes, settings.uploads.maxBytes))
+  measured.metrics.add(...uploadMetrics(simulationServices.simulation.uploadBytes, settings.uploads.maxBytes))
   const app = createApi({
-    ...{ commands, views, events, logs, series, simulation: beside.simulation, twin: beside.twin },
+    ...{
+      commands,
+      views,
+      events,
+      logs,
+      series,
+      simulation: simulationServices.simulation,
+      twin: simulationServices.twin,
+    },
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
@@ -123,11 +131,11 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
     throw fault
   })
   process.stdout.write(
-    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ${whoMayAsk(access, signIn)}; Ctrl-C stops it)\n`,
+    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it)\n`,
   )
   await untilSignal()
-  setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
-  await beside.close()
+  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+  await simulationServices.close()
   await app.close()
   await fleet.stop()
   await recording?.files.close()
@@ -135,7 +143,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   measured.process.stop()
 }
 
-function whoMayAsk({ authenticator }: Access, signIn: SignIn | null): string {
+function withAuthenticator({ authenticator }: Access, signIn: SignIn | null): string {
   if (!authenticator.isRequired) return 'open to this host'
   return signIn === null ? 'asks for a token' : `asks for a token or for a sign-in at ${signIn.provider}`
 }
@@ -153,7 +161,7 @@ function endWithStore(fault: unknown, store: Store, log: Logger): void {
   process.stderr.write(
     `headroom: the store failed: ${fault instanceof Error ? fault.message : String(fault)}\n`,
   )
-  setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
+  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
   void store.close().finally(() => process.exit(1))
 }
 

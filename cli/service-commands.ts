@@ -2,22 +2,22 @@
  * `headroom doctor` and `headroom completion`: their arguments. What they do is loaded when one is called.
  */
 import { Argument, type Command } from 'commander'
-import { asking, withExamples, type SetExit } from './command-shape.ts'
-import type { VerbOptions } from './operator/session.ts'
+import { withServerAndOutput, withExamples, type SetExit } from './command-shape.ts'
+import type { CommandOptions } from './operator/session.ts'
 
 /** As in completion.ts; a test holds them equal. */
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 export function addServiceCommands(program: Command, setExit: SetExit): void {
   withExamples(
-    asking(
+    withServerAndOutput(
       program
         .command('doctor')
         .description('look for what keeps headroom from working here; ends with 1 when something fails'),
     ),
     'headroom doctor',
     'CONTROLLER_NATS_URL=nats://broker:4222 headroom doctor -o json',
-  ).action(async (options: VerbOptions) => {
+  ).action(async (options: CommandOptions) => {
     const { doctor } = await import('./doctor.ts')
     setExit(await doctor(options))
   })

@@ -67,7 +67,7 @@ export function openDiskStorage(options: DiskStorageOptions): DiskStorage {
 }
 
 class JournalStorage implements DiskStorage {
-  readonly #o: DiskStorageOptions
+  readonly #options: DiskStorageOptions
   readonly #path: string
   readonly #unlock: () => void
   #kept: NodeState
@@ -77,7 +77,7 @@ class JournalStorage implements DiskStorage {
   #fault: StateFault | null = null
 
   constructor(options: DiskStorageOptions) {
-    this.#o = options
+    this.#options = options
     this.#path = join(options.folder, 'journal')
     makeFolder(options.folder)
     this.#unlock = lockFolder(options.folder)
@@ -105,12 +105,12 @@ class JournalStorage implements DiskStorage {
       this.#append(record({ changes }))
       if (
         this.#bytes - this.#snapshotBytes >
-        Math.max(this.#o.compactFromBytes ?? COMPACT_FROM_BYTES, 2 * this.#snapshotBytes)
+        Math.max(this.#options.compactFromBytes ?? COMPACT_FROM_BYTES, 2 * this.#snapshotBytes)
       )
         this.#writeSnapshot(state)
     } catch (error) {
       this.#fault = asFault(error, this.#path)
-      this.#o.onFault(this.#fault)
+      this.#options.onFault(this.#fault)
       throw this.#fault
     }
   }
@@ -138,7 +138,7 @@ class JournalStorage implements DiskStorage {
       writeAll(fd, line)
       fsyncSync(fd)
       renameSync(next, this.#path)
-      syncFolder(this.#o.folder)
+      syncFolder(this.#options.folder)
     } catch (error) {
       closeSync(fd)
       throw error

@@ -57,44 +57,48 @@ export interface GpuServer {
   close(): Promise<void>
 }
 
-const LOOK_EVERY_MS: DurationMs = 50
+const POLL_INTERVAL_MS: DurationMs = 50
 
 /**
  * Rejects with AcceleratorFault, StateFault or what the guards say; nothing is left open then but what was
  * handed in.
  */
-export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
+export async function startGpuServer(options: GpuServerOptions): Promise<GpuServer> {
   const device = new HostDevice({
-    guards: o.guards,
-    accelerator: o.accelerator,
-    clock: o.clock,
-    socketFolder: join(o.stateFolder, 's'),
-    places: new TaskPlaces({ identity: o.identity, workFolder: o.workFolder, stateFolder: o.stateFolder }),
-    environment: o.environment,
-    maxOutputBytes: o.maxOutputBytes,
-    idleAfterMs: o.idleAfterMs,
-    onNote: o.onNote,
+    guards: options.guards,
+    accelerator: options.accelerator,
+    clock: options.clock,
+    socketFolder: join(options.stateFolder, 's'),
+    places: new TaskPlaces({
+      identity: options.identity,
+      workFolder: options.workFolder,
+      stateFolder: options.stateFolder,
+    }),
+    environment: options.environment,
+    maxOutputBytes: options.maxOutputBytes,
+    idleAfterMs: options.idleAfterMs,
+    onNote: options.onNote,
   })
   await device.open()
-  const maxAttempts = attemptsWithIds(o.identity)
+  const maxAttempts = attemptsWithIds(options.identity)
   const core = new ServerCore({
-    nodeId: o.nodeId,
-    name: o.name,
-    address: o.address,
-    hostSwapMib: o.hostSwapMib,
-    hostLinkMibPerS: o.hostLinkMibPerS,
-    signalsWanted: o.accelerator.signalsWanted,
-    deviceKind: o.accelerator.kind,
-    allowExec: o.allowExec,
-    taskIdentity: kindOf(o.identity),
+    nodeId: options.nodeId,
+    name: options.name,
+    address: options.address,
+    hostSwapMib: options.hostSwapMib,
+    hostLinkMibPerS: options.hostLinkMibPerS,
+    signalsWanted: options.accelerator.signalsWanted,
+    deviceKind: options.accelerator.kind,
+    allowExec: options.allowExec,
+    taskIdentity: kindOf(options.identity),
     ...(maxAttempts === null ? {} : { maxAttempts }),
-    clock: o.clock,
-    random: o.random,
-    bus: o.bus,
+    clock: options.clock,
+    random: options.random,
+    bus: options.bus,
     device,
-    storage: o.storage,
+    storage: options.storage,
     areHeartbeatsElided: false,
-    onRefused: o.onRefused,
+    onRefused: options.onRefused,
   })
   core.start()
   return {
@@ -106,13 +110,13 @@ export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
       core.endTasks()
       const until = performance.now() + withinMs
       while (!core.isQuiet && performance.now() < until)
-        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+        await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
       return core.isQuiet
     },
     async close() {
       core.stop()
       await device.close()
-      o.storage.close()
+      options.storage.close()
     },
   }
 }

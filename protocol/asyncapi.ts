@@ -1,9 +1,9 @@
 /**
- * The AsyncAPI 3 document of the wire, made from the tables in `schema.ts` and the list in
- * `conversations.ts`; nothing in it is written twice.
+ * The AsyncAPI 3 document of the protocol, generated from the tables in `schema.ts` and the list in
+ * `conversations.ts`.
  */
 import { CONVERSATIONS, SUBJECT_PARAMETERS } from './conversations.ts'
-import type { Asker, Conversation, Operation } from './conversations.ts'
+import type { Requester, Conversation, Operation } from './conversations.ts'
 import { CANNOT_SAY, FIELD_NAME, jsonSchemaOf, variantOf } from './json-schema.ts'
 import type { JsonSchema } from './json-schema.ts'
 import { PROTOCOL_VERSION } from './messages.ts'
@@ -23,7 +23,7 @@ export interface AsyncApiDocument {
 }
 
 export interface Channel {
-  /** Null: an inbox that the one who asks names with the request. */
+  /** Null: the inbox that the requester names in its request. */
   readonly address: string | null
   readonly description: string
   readonly parameters?: Named<{ readonly description: string }>
@@ -46,7 +46,10 @@ export interface Message {
 
 const CONTENT_TYPE = 'application/json'
 
-/** In the eyes of the controller: what nodes and clients ask it receives, what it asks nodes it sends. */
+/**
+ * Takes the controller's view: it receives what nodes and clients request, and sends what it requests of
+ * nodes.
+ */
 export function asyncApiDocument(): AsyncApiDocument {
   const operations = operationsOf(BODIES.variants)
   return {
@@ -73,11 +76,12 @@ export function asyncApiDocument(): AsyncApiDocument {
 
 const LICENSE = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' }
 
-const DESCRIPTION = `What the controller and GPU servers say to each other over core NATS, request and reply. "send" and "receive" are the controller's.
-The prefix \`${DEFAULT_PREFIX}\` of the subjects can be configured. Every request is repeated, with the same \`id\`, until it is answered.
-What the rules are, and why: docs/protocol.md. Unknown fields are ignored, unknown operations refused.
+const DESCRIPTION = `Messages between the controller, GPU servers and clients over core NATS.
+"send" and "receive" are the controller's. The prefix \`${DEFAULT_PREFIX}\` of the subjects can be configured.
+Every request is repeated, with the same \`id\`, until it is answered. Rules and reasons: docs/protocol.md.
+Unknown fields are ignored, unknown operations refused.
 
-Receivers refuse three more things that the schemas cannot say:
+Receivers also refuse what these schemas cannot express:
 ${CANNOT_SAY.map((each) => `- ${each}`).join('\n')}
 `
 
@@ -87,7 +91,7 @@ function operationsOf(variants: Named<unknown>): readonly Operation[] {
 
 // ── channels ─────────────────────────────────────────────────────────────────
 
-/** One for each subject, and one inbox for the answers to what is asked there. */
+/** Returns one channel for each subject, and one inbox channel for the answers to its requests. */
 function channelsOf(conversations: readonly Conversation[]): Named<Channel> {
   const channels: Record<string, Channel> = {}
   for (const subject of new Set(conversations.map((each) => each.subject))) {
@@ -97,19 +101,19 @@ function channelsOf(conversations: readonly Conversation[]): Named<Channel> {
       address: subject,
       description: directionOf(here),
       parameters: parametersOf(subject),
-      messages: referencesTo(here.flatMap((each) => each.says)),
+      messages: referencesTo(here.flatMap((each) => each.requests)),
     }
     if (here.every(({ answers }) => answers.length === 0)) continue
     channels[answerChannelName(subject)] = {
       address: null,
-      description: `Answers to what is asked on ${name}, in the inbox of the one who asked.`,
+      description: `Answers to requests on ${name}, in the inbox of the requester.`,
       messages: referencesTo(here.flatMap((each) => each.answers)),
     }
   }
   return channels
 }
 
-/** `gpu.v1.node.{node_id}.hello` is the channel `node_hello`. */
+/** Example: `gpu.v1.node.{node_id}.hello` becomes the channel `node_hello`. */
 function channelName(subject: string): string {
   const words = subject.slice(DEFAULT_PREFIX.length + 1).split('.')
   return words.filter((word) => !word.startsWith('{')).join('_')
@@ -119,7 +123,7 @@ function answerChannelName(subject: string): string {
   return `${channelName(subject)}_answer`
 }
 
-const DIRECTIONS: Readonly<Record<Asker, string>> = {
+const DIRECTIONS: Readonly<Record<Requester, string>> = {
   node: 'Node to controller',
   client: 'Client to controller',
   controller: 'Controller to node',
@@ -127,7 +131,7 @@ const DIRECTIONS: Readonly<Record<Asker, string>> = {
 
 function directionOf(conversations: readonly Conversation[]): string {
   if (conversations.every(({ answers }) => answers.length === 0)) return 'Controller to all: publish.'
-  const directions = new Set(conversations.map(({ asker }) => DIRECTIONS[asker]))
+  const directions = new Set(conversations.map(({ requester: asker }) => DIRECTIONS[asker]))
   return `${[...directions].join(', ')}: request.`
 }
 
@@ -142,7 +146,13 @@ function referencesTo(operations: readonly Operation[]): Named<Reference> {
 
 // ── operations and messages ──────────────────────────────────────────────────
 
-function operationOf({ subject, asker, says, answers, meaning }: Conversation): ApiOperation {
+function operationOf({
+  subject,
+  requester: asker,
+  requests: says,
+  answers,
+  meaning,
+}: Conversation): ApiOperation {
   const asked = `#/channels/${channelName(subject)}`
   const answered = `#/channels/${answerChannelName(subject)}`
   return {
@@ -174,7 +184,7 @@ function messageOf(op: Operation): Message {
   }
 }
 
-/** What stands around every body. */
+/** Returns the schema of the fields around every body. */
 function envelopeSchema(): JsonSchema {
   const { body: _body, ...fields } = ENVELOPE.fields
   return jsonSchemaOf({ kind: 'record', fields })

@@ -1,7 +1,7 @@
 /**
- * What each identity at the broker may say and hear: the controller, one GPU server, one client. The broker
- * refuses all else, so that a server that is taken over speaks for no other, hears no other's commands, and
- * reads no other's answers.
+ * What each identity may publish and subscribe to at the broker: the controller, one GPU server, one client.
+ * The broker refuses everything else, so a compromised server cannot speak for another server, receive its
+ * commands or read its answers.
  */
 import { clientInbox } from './inbox.ts'
 import { clientSubject, leaderSubject, nodeSubject } from './subjects.ts'
@@ -10,20 +10,21 @@ export type Identity =
   | { readonly kind: 'controller' }
   | { readonly kind: 'node'; readonly nodeId: string }
   | { readonly kind: 'client'; readonly clientId: string }
-  /** Simulated servers behind one connection: it may speak for every node. For trials. */
+  /** Simulated servers behind one connection, which may speak for every node. For trials. */
   | { readonly kind: 'fleet' }
 
 export interface BrokerRights {
   readonly publish: readonly string[]
   readonly subscribe: readonly string[]
-  /** It may answer whoever asked it, once, where that one said. */
+  /** May publish one reply to each request, to the reply subject of that request. */
   readonly mayAnswer: boolean
 }
 
 const LEADER_SUBJECT = leaderSubject()
 
 /**
- * `inbox`: where its answers come in, and only its own; a client's follows from its name (protocol/inbox.ts).
+ * @param inbox the only subject prefix on which the identity receives answers. The inbox of a client follows
+ * from its name (protocol/inbox.ts).
  */
 export function brokerRights(identity: Identity, inbox: string): BrokerRights {
   const answers = `${inbox}.>`
@@ -31,7 +32,7 @@ export function brokerRights(identity: Identity, inbox: string): BrokerRights {
     case 'controller':
       return {
         publish: [nodeSubject('*', 'command'), LEADER_SUBJECT],
-        subscribe: [...spokenBy('*'), clientSubject('*', '*'), answers],
+        subscribe: [...publishedByNode('*'), clientSubject('*', '*'), answers],
         mayAnswer: true,
       }
     case 'node':
@@ -53,13 +54,13 @@ function clientRights(clientId: string): BrokerRights {
 
 function nodeRights(nodeId: string, answers: string): BrokerRights {
   return {
-    publish: spokenBy(nodeId),
+    publish: publishedByNode(nodeId),
     subscribe: [nodeSubject(nodeId, 'command'), LEADER_SUBJECT, answers],
     mayAnswer: true,
   }
 }
 
-function spokenBy(nodeId: string): readonly string[] {
+function publishedByNode(nodeId: string): readonly string[] {
   return [
     nodeSubject(nodeId, 'hello'),
     nodeSubject(nodeId, 'heartbeat'),

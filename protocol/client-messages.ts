@@ -1,6 +1,6 @@
 /**
- * What clients and controller say to each other; REST is the other way in, with the same meaning. Every field
- * is said, null where REST leaves it out.
+ * Messages between clients and the controller. The REST API has the same meaning. Every field is present; it
+ * is null where REST leaves it out.
  */
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
 
@@ -11,36 +11,36 @@ export interface Label {
   readonly value: string
 }
 
-/** Asks for GPU time. The same message id asks for the same task: it should be a UUID. */
+/** Requests GPU time. The same message id requests the same task; use a UUID. */
 export interface SubmitTask {
   readonly op: 'submit'
-  /** Null: as its id. */
+  /** Null: the task id. */
   readonly name: string | null
-  /** On each GPU; null only with gpu_mode exclusive: all that a GPU has. */
+  /** Per GPU. Null only with gpu_mode exclusive: the whole VRAM of each GPU. */
   readonly vram_mib: Mib | null
   readonly gpu_count: number
   readonly gpu_mode: GpuMode
   readonly noswap: NoSwap
   readonly priority: Priority
-  /** Any of them will do; none: the common pool. */
+  /** The task may run in any of these groups. Empty: the common pool. */
   readonly groups: readonly string[]
   readonly labels: readonly Label[]
-  /** What the GPU server runs; null: a lease. */
+  /** Command line for the GPU server. Null: a lease. */
   readonly command: readonly string[] | null
   /** Null: no limit. */
   readonly max_runtime_seconds: number | null
   readonly on_node_loss: OnNodeLoss
-  /** Null: no limit; left out: what the configuration says. */
+  /** Null: no limit. Absent: the configured limit. */
   readonly max_requeues?: number | null
-  /** Between SIGTERM and SIGKILL; null or left out: what the cluster gives. */
+  /** Time between SIGTERM and SIGKILL. Null or absent: the cluster's setting. */
   readonly stop_grace_seconds?: number | null
 }
 
-/** A pending task is cancelled at once; a placed one is stopped by its GPU server. */
+/** Cancels a pending task at once; the GPU server stops a placed task. */
 export interface CancelTask {
   readonly op: 'cancel'
   readonly task_id: string
-  /** Without the stop grace, also of a task that is being stopped. */
+  /** Skips the stop grace, also for a task that is already stopping. */
   readonly now?: boolean
 }
 
@@ -50,8 +50,8 @@ export interface GetTask {
 }
 
 /**
- * A lease (a task without a command) goes on, and wants the GPU or not. One that nobody keeps alive is
- * cancelled.
+ * Extends a lease (a task without a command) and states whether it wants the GPU. A lease without keepalives
+ * is cancelled.
  */
 export interface KeepTask {
   readonly op: 'keepalive'
@@ -62,7 +62,10 @@ export interface KeepTask {
 export type WireTaskState =
   'pending' | 'assigned' | 'running' | 'unreachable' | 'completed' | 'failed' | 'cancelled' | 'lost'
 
-/** The answer to all of these: the task as it is. Others' tasks are answered like ones that do not exist. */
+/**
+ * The answer to every client request: the current state of the task. A task of another owner is answered like
+ * a task that does not exist.
+ */
 export interface TaskAnswer {
   readonly op: 'task'
   readonly task_id: string
@@ -71,12 +74,15 @@ export interface TaskAnswer {
   readonly residency: WireResidency
   readonly attempt: number
   readonly swap_outs: number
-  /** Where it sits; null while it is pending or final. */
+  /** The node of the placement; null while the task is pending or final. */
   readonly node_id: string | null
   readonly gpus: readonly number[]
   readonly exit_code: number | null
-  /** Why it ended, or why it waits; null when there is nothing to say. */
+  /** Why the task ended, or why it waits; null when there is no reason. */
   readonly reason: string | null
-  /** Answer to keepalive: it ends then unless it is kept alive again; null: never, or nobody asked. */
+  /**
+   * In the answer to a keepalive: time until the lease ends without another keepalive. Null: the lease does
+   * not expire, or the request was not a keepalive.
+   */
   readonly expires_in_ms: DurationMs | null
 }

@@ -1,6 +1,6 @@
 /**
- * The messages of `client-messages.ts` as tables. The ranges are those of REST
- * (controller/api/schema/task.ts); a test holds them equal.
+ * The messages of `client-messages.ts` as tables. The ranges equal those of REST
+ * (controller/api/schema/task.ts); a test compares them.
  */
 import type {
   CancelTask,
@@ -18,8 +18,8 @@ import type { RecordField } from './schema-field.ts'
 
 const MAX_GPUS = 16
 /**
- * More than any node has: such a task is taken, and waits as one that exceeds every node
- * (EXCEEDS_NODE_GPU_COUNT), as it does in a trace.
+ * More GPUs than any node has: such a task is accepted, and waits with EXCEEDS_NODE_GPU_COUNT, as it does in
+ * a trace.
  */
 const MAX_TASK_GPUS = 1024
 const MAX_VRAM_MIB = 16_777_216
@@ -31,7 +31,7 @@ const MAX_STOP_GRACE_SECONDS = 3_600
 const MAX_RUNTIME_SECONDS = 31_536_000
 const MAX_REQUEUES = 1000
 const MAX_COUNT = 2_251_799_813_685_248
-/** A sentence for people, or what a device said about an end; longer ones are cut. */
+/** Length of the reason in an answer; a longer one is cut. */
 export const MAX_ANSWER_REASON_LENGTH = 1000
 
 const taskId = text(1, 200)

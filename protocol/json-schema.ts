@@ -1,25 +1,26 @@
 /**
- * The tables of `schema.ts` as JSON Schema, for those who write a server or a client in another language.
- * `CANNOT_SAY` lists what the codec refuses and no JSON Schema can; in all else the two agree
+ * The tables of `schema.ts` as JSON Schema, for servers and clients in other languages. `CANNOT_SAY` lists
+ * what the codec refuses and JSON Schema cannot express; otherwise the two agree
  * (test/unit/asyncapi.test.ts).
  */
 import { MAX_MESSAGE_BYTES } from './schema.ts'
 import { CHARACTERS, PROTOTYPE_NAMES } from './schema-check.ts'
 import type { Characters, RecordShape, Shape, TaggedShape } from './schema-field.ts'
 
-/** Draft 7, which AsyncAPI 3 takes as it is. */
+/** JSON Schema draft 7, which AsyncAPI 3 accepts. */
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
 /**
- * Unknown fields are ignored, but for names that reach an object's prototype: in a document these schemas
- * stand together with this one.
+ * Unknown fields are ignored, except names that reach an object's prototype. A document with these schemas
+ * must include this one.
  */
 export const FIELD_NAME = { name: 'field_name', schema: { not: { enum: [...PROTOTYPE_NAMES] } } } as const
 
 export const CANNOT_SAY: readonly string[] = [
   `A message has at most ${MAX_MESSAGE_BYTES} bytes, and is JSON in UTF-8 without a byte order mark.`,
-  'Lengths of texts count UTF-16 code units, where JSON Schema counts characters: one outside the basic plane counts twice.',
-  'A number is never minus zero where it has a range.',
+  'Lengths of texts count UTF-16 code units, while JSON Schema counts characters: a character outside ' +
+    'the basic plane counts twice.',
+  'A number with a range is never minus zero.',
 ]
 
 export function jsonSchemaOf(shape: Shape): JsonSchema {
@@ -50,7 +51,7 @@ export function jsonSchemaOf(shape: Shape): JsonSchema {
   }
 }
 
-/** The variant of a tagged shape, which says by its tag that it is this one. */
+/** Returns one variant of a tagged shape; its tag has that single value. */
 export function variantOf({ tag, variants }: TaggedShape, name: string): RecordShape {
   const variant = variants[name]
   if (variant === undefined) throw new Error(`no variant '${name}'`)
@@ -58,8 +59,8 @@ export function variantOf({ tag, variants }: TaggedShape, name: string): RecordS
 }
 
 /**
- * Half of a surrogate pair is no character; whole pairs are not touched, since patterns are read with the
- * flag `u`.
+ * Refuses half of a surrogate pair, which is not a character. Whole pairs match, because patterns are read
+ * with the flag `u`.
  */
 function patternOf(characters: Characters): string {
   return `^[^${CHARACTERS[characters].refused.source.slice(1, -1)}\\ud800-\\udfff]*$`

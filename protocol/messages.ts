@@ -1,14 +1,14 @@
 /**
- * What controller and GPU servers say to each other, version 1. Field names are those of the wire:
- * snake_case, MiB, milliseconds. `protocol/codec.ts` turns them into bytes and checks what comes in; in a
- * simulation they travel by reference.
+ * Messages between the controller and GPU servers, version 1. Field names are those of the wire: snake_case,
+ * MiB, milliseconds. `protocol/codec.ts` encodes them and checks input; a simulation passes them by
+ * reference.
  */
 import type { ClientBody, TaskAnswer } from './client-messages.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
 
 export const PROTOCOL_VERSION = 1
 
-/** The sender's start: the counter is persisted and grows at every start (R6). */
+/** One start of the sender: the counter is persisted and grows at every start (R6). */
 export interface Boot {
   readonly counter: number
   readonly random: string
@@ -16,7 +16,7 @@ export interface Boot {
 
 export interface Envelope<B extends Body = Body> {
   readonly v: typeof PROTOCOL_VERSION
-  /** The same on every retry. */
+  /** Equal on every retry. */
   readonly id: string
   /** The sender's monotonic milliseconds. */
   readonly sent_mono: number
@@ -24,18 +24,18 @@ export interface Envelope<B extends Body = Body> {
   /** Per (sender, boot). */
   readonly seq: number
   /**
-   * The controller's fencing token. In messages of a node: the highest that it has obeyed; 0 when it knows
-   * none yet.
+   * The controller's fencing token. In messages of a node: the highest epoch that it has obeyed; 0 when it
+   * knows none.
    */
   readonly epoch: number
   /**
-   * Id of the controller process that has this epoch, another one after each start. Absent: not known, or the
-   * sender is older than the field.
+   * Id of the controller process of this epoch; it changes at each start. Absent: not known, or the sender
+   * predates the field.
    */
   readonly controller?: string
   /**
-   * Sequence number of the last event that is durable in this epoch; from a node: the highest that it heard
-   * of. Absent as `controller`.
+   * Sequence number of the last durable event of this epoch; from a node: the highest that it received.
+   * Absent as `controller`.
    */
   readonly event_seq?: number
   readonly body: B
@@ -66,7 +66,7 @@ export interface TaskReport {
   readonly gpus: readonly number[]
   readonly vram_mib: Mib
   readonly wants_gpu: boolean
-  /** How long it has been without GPU work; 0 while it wants the GPU. */
+  /** Time since its last GPU work; 0 while it wants the GPU. */
   readonly idle_ms: DurationMs
 }
 
@@ -77,8 +77,8 @@ export interface AttemptRef {
 }
 
 /**
- * `uid_per_attempt`: each attempt has a user of its own. `task_user`: one user for all tasks, not that of the
- * server. `root`: tasks are root. `server_user`: tasks run as the user of the server, who is not root.
+ * `uid_per_attempt`: each attempt has its own user. `task_user`: one user for all tasks, different from the
+ * server's. `root`: tasks run as root. `server_user`: tasks run as the server's user, which is not root.
  */
 export type TaskIdentityKind = 'uid_per_attempt' | 'task_user' | 'root' | 'server_user'
 
@@ -90,22 +90,22 @@ export interface Hello {
   readonly gpus: readonly GpuReport[]
   readonly host_swap_mib: Mib
   /**
-   * What all copies of the node together move through its host memory, MiB/s; left out: nobody has said. No
-   * decision rests on it: simulations of the node do.
+   * Total bandwidth of copies between the node's host memory and its GPUs, MiB/s. Absent: not configured.
+   * Decisions do not use it; simulations of the node do.
    */
   readonly host_link_mib_per_s?: number
-  /** Tasks can announce that they want the GPU; otherwise the controller probes (swap_in_probe_seconds). */
+  /** Tasks can announce that they want the GPU; if not, the controller probes (swap_in_probe_seconds). */
   readonly signals_wanted: boolean
-  /** What its GPUs are: real ones, none (declared in a file, tasks are plain processes), or a model. */
+  /** The kind of its GPUs: real, declared in a file (tasks are plain processes), or simulated. */
   readonly device: DeviceKind
-  /** It runs commands; otherwise only leases are placed here. */
+  /** The node runs commands; if not, only leases are placed on it. */
   readonly allow_exec: boolean
   /**
-   * Attempts that it holds at once: those that live there, and those that ended and whose `finished` is not
-   * acknowledged. Missing from servers of earlier versions: as many as a snapshot holds.
+   * Maximum number of attempts at once: living ones, and ended ones whose `finished` is not acknowledged.
+   * Absent from servers of earlier versions: the capacity of a snapshot.
    */
   readonly max_attempts?: number
-  /** The users that its tasks run as; missing from servers of earlier versions and from simulated ones. */
+  /** The users that its tasks run as. Absent from servers of earlier versions and from simulated ones. */
   readonly task_identity?: TaskIdentityKind
   readonly tasks: readonly TaskReport[]
   readonly finished_unacked: readonly AttemptRef[]
@@ -119,7 +119,7 @@ export interface Heartbeat {
   readonly finished_unacked: readonly AttemptRef[]
 }
 
-/** Resent whole, oldest first, until acknowledged. */
+/** Resent as a whole, oldest first, until acknowledged. */
 export interface NodeEvents {
   readonly op: 'events'
   readonly node_id: string
@@ -130,7 +130,7 @@ export type NodeEvent =
   StartedEvent | FinishedEvent | ResidencyEvent | UseEvent | AllocationWantedEvent | ReserveBreachedEvent
 
 interface NodeEventBase {
-  /** Position in the node's outbox; grows for ever within a boot counter. */
+  /** Position in the node's outbox; grows without limit within a boot counter. */
   readonly n: number
   readonly task_id: string
   readonly attempt: number
@@ -144,15 +144,15 @@ export interface StartedEvent extends NodeEventBase {
 export interface FinishedEvent extends NodeEventBase {
   readonly kind: 'finished'
   /**
-   * completed: exit code 0. failed: another, or a signal. stopped: the controller asked. lease_ended: R4.
-   * lost: the process went away.
+   * completed: exit code 0. failed: another exit code, or a signal. stopped: on the controller's order.
+   * lease_ended: R4. lost: the process disappeared.
    */
   readonly outcome: 'completed' | 'failed' | 'stopped' | 'lease_ended' | 'lost'
   readonly exit_code: number | null
   readonly detail: string | null
   /**
-   * It never ran: the start was refused, and why. With `outcome: failed`, which is all that a controller
-   * knows of it that does not know the field.
+   * The start was refused and the attempt never ran. Has `outcome: failed`, which is what a controller reads
+   * that does not know this field.
    */
   readonly start_refused?: StartRefused
 }
@@ -162,21 +162,19 @@ export interface ResidencyEvent extends NodeEventBase {
   readonly residency: WireResidency
   readonly generation: number
   /**
-   * Null when it went as ordered; otherwise why the node ended up in this residency (`woke_while_locked`,
+   * Null when the residency is as ordered; otherwise why the node ended up in it (`woke_while_locked`,
    * `copy_failed`, …).
    */
   readonly because: string | null
 }
 
-/**
- * `gpu_wanted`: work is routed to it. `gpu_used`: it has just run dry, its last GPU use was `idle_ms` ago.
- */
+/** `gpu_wanted`: the task has GPU work. `gpu_used`: it became idle; its last GPU use was `idle_ms` ago. */
 export interface UseEvent extends NodeEventBase {
   readonly kind: 'gpu_wanted' | 'gpu_used'
   readonly idle_ms: DurationMs
 }
 
-/** The server holds an allocation that would take the task to `mib` per GPU. */
+/** The server blocks an allocation that would raise the task to `mib` per GPU. */
 export interface AllocationWantedEvent extends NodeEventBase {
   readonly kind: 'allocation_wanted'
   readonly mib: Mib
@@ -188,7 +186,7 @@ export interface ReserveBreachedEvent extends NodeEventBase {
   readonly free_mib: Mib
 }
 
-/** The answer to a command: what the node knows of that attempt now (R7). */
+/** The answer to a command: what the node knows about that attempt now (R7). */
 export interface CommandResult {
   readonly op: 'result'
   readonly task_id: string
@@ -198,17 +196,17 @@ export interface CommandResult {
   readonly reason: RefusalReason | null
   readonly residency: WireResidency
   readonly generation: number
-  /** Of a `start` that was refused. */
+  /** For a refused `start`. */
   readonly start_refused?: StartRefused
 }
 
 /**
- * Whose fault it is that an attempt was not started. `host`: any task would have been refused; `task`: this
- * one is refused here whenever it is tried; `passing`: neither, another try may work at once.
+ * Why an attempt was not started. `host`: any task would have been refused. `task`: this task is refused on
+ * this host at every attempt. `passing`: neither; the next try may work at once.
  */
 export interface StartRefused {
   readonly cause: 'host' | 'task' | 'passing'
-  /** For people and for counting: letters, digits and `_`. */
+  /** Shown and counted: letters, digits and `_`. */
   readonly code: string
 }
 
@@ -236,17 +234,17 @@ export interface LogChunk {
   readonly task_id: string
   readonly attempt: number
   readonly stream: LogStream
-  /** Where `data` begins: what was asked for, or the oldest byte still kept when that is later. */
+  /** Start of `data`: the requested offset, or the oldest byte still kept when that is later. */
   readonly offset: number
-  /** Bytes in base64; empty when there is nothing from there on. */
+  /** Bytes in base64; empty when there are none from the offset on. */
   readonly data: string
-  /** Nothing will be written after what has been written by now. */
+  /** No more output will follow. */
   readonly is_ended: boolean
 }
 
 /**
- * The answer to `read_attempt`: as it was started. `name`, `owner` and `command` are null where the start did
- * not say.
+ * The answer to `read_attempt`: the attempt as it was started. `name`, `owner` and `command` are null where
+ * the start did not carry them.
  */
 export interface AttemptRecord {
   readonly op: 'attempt'
@@ -255,7 +253,7 @@ export interface AttemptRecord {
   readonly name: string | null
   readonly owner: string | null
   readonly command: readonly string[] | null
-  /** It runs no command: its client keeps it alive. */
+  /** The attempt runs no command: its client keeps it alive. */
   readonly is_lease: boolean
   readonly gpu_mode: GpuMode
   readonly noswap: NoSwap
@@ -276,9 +274,11 @@ export interface NodeSettings {
 export interface Welcome {
   readonly op: 'welcome'
   readonly settings: NodeSettings
-  /** Attempts that the node must end: the controller has given them up. */
+  /** Attempts that the controller has given up and the node must end. */
   readonly stop: readonly AttemptRef[]
-  /** Attempts that no task has: they must end when the next snapshot names them as well. Absent: none. */
+  /**
+   * Attempts without a task: the node must end them when its next snapshot names them as well. Absent: none.
+   */
   readonly unknown?: readonly AttemptRef[]
 }
 
@@ -292,17 +292,17 @@ export interface Lease {
 
 export interface EventsAck {
   readonly op: 'events_ack'
-  /** Entries up to here are durable at the controller. */
+  /** Entries up to this number are durable at the controller. */
   readonly up_to: number
 }
 
-/** The node's boot counter is unknown or contradictory: start again above this one (R6). */
+/** The node's boot counter is unknown or contradictory: start again with a counter above this one (R6). */
 export interface StateReset {
   readonly op: 'state_reset'
   readonly counter_above: number
 }
 
-/** Not acceptable as sent: the other side stays as it was. */
+/** The message is not acceptable; the receiver changed nothing. */
 export interface Refused {
   readonly op: 'refused'
   readonly reason: string
@@ -313,12 +313,12 @@ export type Command = StartCommand | StopCommand | SwapCommand | GrantCommand
 interface CommandBase {
   readonly task_id: string
   readonly attempt: number
-  /** The node's own clock and boot: past it, or for another boot, the command is dead (R3). */
+  /** The command expires at this time of the node's own clock, or when the node has another boot (R3). */
   readonly valid_until_mono: number
   readonly node_boot: Boot
   /**
-   * The safety reserve that it was decided with: it holds from then on, as the one of a lease. Absent from
-   * older controllers.
+   * The safety reserve on which the decision was based. The node applies it from then on, like the reserve of
+   * a lease. Absent from older controllers.
    */
   readonly safety_reserve_mib?: Mib
 }
@@ -333,15 +333,12 @@ export interface StartCommand extends CommandBase {
   readonly on_node_loss: OnNodeLoss
   readonly command: readonly string[] | null
   /**
-   * For the server's record alone: what an administrator is shown of an attempt that the store has lost.
-   * Absent from older controllers.
+   * For the server's record only: shown to an administrator when the store has lost the attempt. Absent from
+   * older controllers.
    */
   readonly name?: string
   readonly owner?: string | null
-  /**
-   * What the attempt gets between SIGTERM and SIGKILL when its server is told to end its tasks. Left out:
-   * nothing.
-   */
+  /** Time between SIGTERM and SIGKILL when its server has to end its tasks. Absent: none. */
   readonly stop_grace_ms?: DurationMs
 }
 
@@ -349,21 +346,24 @@ export interface StopCommand extends CommandBase {
   readonly op: 'stop'
   readonly reason: string
   /**
-   * Between SIGTERM and SIGKILL. Left out, or unknown to the server: it is killed at once. A later stop can
-   * only bring the end nearer.
+   * Time between SIGTERM and SIGKILL. Absent, or not known to the server: SIGKILL at once. A later stop can
+   * only shorten the time.
    */
   readonly grace_ms?: DurationMs
 }
 
 export interface SwapCommand extends CommandBase {
   readonly op: 'swap_out' | 'swap_in'
-  /** The residency generation the controller decided on. */
+  /** The residency generation that the decision was based on. */
   readonly generation: number
-  /** swap_out only: true when max_residency asked, so that a task that wants the GPU leaves all the same. */
+  /**
+   * swap_out only: true when the cause is max_residency, so that a task that wants the GPU is swapped out
+   * too.
+   */
   readonly force_active: boolean
 }
 
-/** The answer to allocation_wanted, and a change of noswap on a placed task. */
+/** The answer to allocation_wanted, or a change of noswap on a placed task. */
 export interface GrantCommand extends CommandBase {
   readonly op: 'grant' | 'refuse_growth' | 'set_noswap'
   /** grant: the new demand per GPU. */
@@ -372,18 +372,18 @@ export interface GrantCommand extends CommandBase {
   readonly reason: string | null
 }
 
-/** Who leads, published every 2 s to whoever listens. */
+/** The leading controller, published every 2 s. */
 export interface Leader {
   readonly op: 'leader'
-  /** The fencing token that it has made durable. */
+  /** The fencing token that the controller has made durable. */
   readonly epoch: number
-  /** Of its process: another one after each start. */
+  /** Id of the controller process; it changes at each start. */
   readonly id: string
 }
 
 /**
- * What the server recorded of an attempt that lives there. It changes nothing, as `read_log`; answered by
- * `attempt`, or `refused` when unknown.
+ * Reads what the server recorded about an attempt that lives there. Read only, like `read_log`; answered by
+ * `attempt`, or by `refused` when unknown.
  */
 export interface ReadAttempt {
   readonly op: 'read_attempt'
@@ -392,15 +392,15 @@ export interface ReadAttempt {
 }
 
 /**
- * What a task has written. It changes nothing, so that nothing of R3 applies to it; answered by `log`, or
- * `refused` for an attempt unknown.
+ * Reads the output of a task. Read only, so R3 does not apply; answered by `log`, or by `refused` for an
+ * unknown attempt.
  */
 export interface ReadLog {
   readonly op: 'read_log'
   readonly task_id: string
   readonly attempt: number
   readonly stream: LogStream
-  /** Bytes since the attempt began. */
+  /** Bytes since the start of the attempt. */
   readonly offset: number
   readonly max_bytes: number
 }

@@ -4,8 +4,8 @@ import { uuidV5 } from './uuid-v5.ts'
 const NODE_NAMESPACE = 'b5de09d5-af0a-4767-aef9-4a0f8a6d0ac4'
 
 /**
- * A node's id when none is configured: UUID version 5 of its name, so that a server keeps its identity
- * without keeping a file.
+ * Returns a node's id when none is configured: UUID version 5 of its name, so that a server keeps its
+ * identity without a file.
  */
 export function nodeIdFromName(name: string): string {
   return uuidV5(NODE_NAMESPACE, name)

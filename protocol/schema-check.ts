@@ -1,29 +1,25 @@
-/**
- * Holds what came in against a table of fields. Checks are made once, from the table, and run for every
- * message.
- */
+/** Checks input against a table of fields. Checks are built once from the table and run for every message. */
 import type { Characters, ListRule, RecordShape, Shape, TaggedShape } from './schema-field.ts'
 
 /**
- * Null when the value is as the table says; its unknown fields are gone then. Otherwise where it is not and
- * what belongs there: `.body.attempt: must be …`.
+ * Returns null when the value matches the table, and removes unknown fields from the value. Otherwise returns
+ * the place and what belongs there: `.body.attempt: must be …`.
  */
 export type Check = (value: unknown) => string | null
 
-/**
- * Names that reach an object's prototype somewhere down the line: no message has them, not even as a field to
- * ignore.
- */
+/** Names that reach an object's prototype: refused in every message, even as a field to ignore. */
 export const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 /**
- * What a text must not hold: each is one class of characters, from which a JSON Schema pattern is made too.
+ * Characters that a text must not hold: one class of characters each, from which a JSON Schema pattern is
+ * generated too.
  */
-export const CHARACTERS: Readonly<Record<Characters, { readonly refused: RegExp; readonly words: string }>> =
-  {
-    one_line: { refused: /[\u0000-\u001f\u007f]/, words: 'without control characters' },
-    no_nul: { refused: /[\u0000]/, words: 'without NUL' },
-  }
+export const CHARACTERS: Readonly<
+  Record<Characters, { readonly refused: RegExp; readonly description: string }>
+> = {
+  one_line: { refused: /[\u0000-\u001f\u007f]/, description: 'without control characters' },
+  no_nul: { refused: /[\u0000]/, description: 'without NUL' },
+}
 
 const LONGEST_QUOTE = 40
 
@@ -51,7 +47,7 @@ export function checkOf(shape: Shape): Check {
 }
 
 function checkOfInteger(min: number, max: number): Check {
-  // Minus zero compares like zero, and would not come back as it was sent.
+  // Minus zero equals zero, but would not be encoded as it was received.
   return (value) =>
     Number.isSafeInteger(value) &&
     (value as number) >= min &&
@@ -62,7 +58,7 @@ function checkOfInteger(min: number, max: number): Check {
 }
 
 function checkOfText({ minLength, maxLength, characters }: Extract<Shape, { kind: 'text' }>): Check {
-  const { refused, words } = CHARACTERS[characters]
+  const { refused, description: words } = CHARACTERS[characters]
   const expected = `a text of ${minLength} to ${maxLength} characters, ${words}`
   return (value) => {
     if (typeof value !== 'string' || value.length < minLength || value.length > maxLength)
@@ -109,7 +105,7 @@ function faultByRule(items: readonly unknown[], rule: ListRule): string | null {
     case 'no_duplicates':
       return items.length < 2 || new Set(items).size === items.length
         ? null
-        : ': must not hold a number twice'
+        : ': must not hold the same number twice'
     case 'index_is_place': {
       const place = items.findIndex((item, index) => (item as { index: number }).index !== index)
       return place < 0 ? null : `[${place}].index: must be ${place}, its place in the list`
@@ -135,7 +131,10 @@ function checkOfRecord({ fields }: RecordShape): Check {
   }
 }
 
-/** Its own fields only: so many of the known ones are there, so as many fields means that none is unknown. */
+/**
+ * Compares counts of own fields: when all known fields are present and the counts are equal, no field is
+ * unknown.
+ */
 function dropUnknown(
   value: Record<string, unknown>,
   known: ReadonlySet<string>,
@@ -145,7 +144,7 @@ function dropUnknown(
   if (names.length === there) return null
   for (const name of names) {
     if (known.has(name)) continue
-    if (PROTOTYPE_NAMES.has(name)) return `.${name}: is no name for a field`
+    if (PROTOTYPE_NAMES.has(name)) return `.${name}: is not allowed as a field name`
     delete value[name]
   }
   return null
@@ -170,7 +169,7 @@ function mustBe(expected: string, value: unknown): string {
   return `: must be ${expected}, not ${quote(value)}`
 }
 
-/** A short word for what stands there: of hostile input no more than a glimpse goes into logs. */
+/** Describes a value in a few characters: logs show only a glimpse of hostile input. */
 function quote(value: unknown): string {
   if (value === undefined) return 'missing'
   if (Array.isArray(value)) return `a list of ${value.length} items`

@@ -1,10 +1,10 @@
 /**
- * What a table of message fields is made of. A table is data: `schema-check.ts` holds payloads against it,
- * and a JSON Schema document can be made from it. Every number has a range, every text and list a longest
- * length, because payloads are hostile input (docs/protocol.md).
+ * The vocabulary for tables of message fields. A table is data: `schema-check.ts` checks payloads against it,
+ * and a JSON Schema document is generated from it. Every number has a range, and every text and list a
+ * maximum length, because payloads are hostile input (docs/protocol.md).
  */
 
-/** The type in the wire's own words. Numbers are whole, ranges inclusive, lengths in UTF-16 code units. */
+/** A type of the wire. Numbers are whole, ranges inclusive, lengths in UTF-16 code units. */
 export type Shape =
   | { readonly kind: 'integer'; readonly min: number; readonly max: number }
   | {
@@ -23,18 +23,18 @@ export type Shape =
       readonly rule: ListRule
     }
   | { readonly kind: 'or_null'; readonly of: Shape }
-  /** Of a record alone: the field may be missing. */
+  /** Only for fields of a record: the field may be missing. */
   | { readonly kind: 'optional'; readonly of: Shape }
   | RecordShape
   | TaggedShape
 
-/** All of these fields, each required that is not optional. Others are dropped. */
+/** All of these fields; each is required unless it is optional. Others are dropped. */
 export interface RecordShape {
   readonly kind: 'record'
   readonly fields: Readonly<Record<string, Shape>>
 }
 
-/** One of several records; the field `tag` says which. */
+/** One of several records; the field `tag` selects which. */
 export interface TaggedShape {
   readonly kind: 'tagged'
   readonly tag: string
@@ -42,18 +42,18 @@ export interface TaggedShape {
 }
 
 /**
- * `one_line`: no control characters. `no_nul`: what can be an argument of a process. Text is well-formed
- * Unicode always.
+ * `one_line`: no control characters. `no_nul`: valid as an argument of a process. Text is always well-formed
+ * Unicode.
  */
 export type Characters = 'one_line' | 'no_nul'
 
 /**
- * `no_duplicates`: of numbers. `index_is_place`: the field `index` of the first item is 0, of the next 1, and
- * so on.
+ * `no_duplicates`: for numbers. `index_is_place`: the field `index` of the first item is 0, of the next 1,
+ * and so on.
  */
 export type ListRule = 'none' | 'no_duplicates' | 'index_is_place'
 
-/** A shape that describes values of type T, so that the compiler holds every table against `messages.ts`. */
+/** A shape that describes values of type T, so that the compiler checks every table against `messages.ts`. */
 export type Field<T> = Shape & { readonly describes?: T }
 export type RecordField<T> = RecordShape & { readonly describes?: T }
 export type TaggedField<T> = TaggedShape & { readonly describes?: T }
@@ -77,8 +77,8 @@ export function oneOf<const V extends string | number>(...values: readonly V[]):
 }
 
 /**
- * All values of T, so that one added to `messages.ts` is missed by the compiler: `every<Residency>()('none',
- * 'resident', …)`.
+ * Lists all values of T. The compiler reports a value that was added to `messages.ts` and is missing here:
+ * `every<Residency>()('none', 'resident', …)`.
  */
 export function every<T extends string | number>() {
   return <const V extends readonly T[]>(...values: [T] extends [V[number]] ? V : never): Field<T> => ({
@@ -108,7 +108,7 @@ export function record<T>(fields: { readonly [K in keyof T]-?: Field<T[K]> }): R
   return { kind: 'record', fields: fields as Readonly<Record<string, Shape>> }
 }
 
-/** Each variant names the tag among its fields too. */
+/** Each variant also has the tag among its fields. */
 export function tagged<T, const G extends keyof T & string>(
   tag: G,
   variants: Variants<T, G>,
@@ -116,6 +116,6 @@ export function tagged<T, const G extends keyof T & string>(
   return { kind: 'tagged', tag, variants: variants as Readonly<Record<string, RecordShape>> }
 }
 
-/** For each value of the tag, the record of the member that has it. */
+/** For each value of the tag, the record of the member with that value. */
 type Variants<T, G extends keyof T> = { readonly [K in T[G] & string]: RecordField<MemberWith<T, G, K>> }
 type MemberWith<T, G extends keyof T, K> = T extends unknown ? (K extends T[G] ? T : never) : never

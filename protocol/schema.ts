@@ -1,6 +1,6 @@
 /**
- * Every message of the wire as a table: field, kind, range, longest length. Source: `messages.ts`, which says
- * what they mean.
+ * Every message of the protocol as a table: field, kind, range, maximum length. `messages.ts` describes their
+ * meaning.
  */
 import type {
   AllocationWantedEvent,
@@ -46,20 +46,17 @@ import { CLIENT_BODIES } from './client-schema.ts'
 import { PROTOCOL_VERSION } from './messages.ts'
 import { every, flag, integer, list, oneOf, optional, orNull, record, tagged, text } from './schema-field.ts'
 
-/** The longest message, encoded (docs/protocol.md, principle 3). */
+/** Maximum length of an encoded message (docs/protocol.md, principle 3). */
 export const MAX_MESSAGE_BYTES = 256 * 1024
-/**
- * Attempts that live on a node, and attempts that ended there unacknowledged, together: so many fit a
- * snapshot.
- */
+/** Attempts that live on a node plus unacknowledged attempts that ended there: the capacity of a snapshot. */
 export const MAX_ATTEMPTS_PER_NODE = 1024
-/** Entries of an outbox that travel in one message. */
+/** Entries of an outbox in one message. */
 export const MAX_EVENTS = 256
-/** What a device says about the end of a task, in UTF-16 code units. */
+/** Length of a device's detail about the end of a task, in UTF-16 code units. */
 export const MAX_DETAIL_LENGTH = 512
 export const MAX_REFUSAL_CODE_LENGTH = 40
 
-/** Bytes of a task's output in one message; base64 makes a third more of them. */
+/** Bytes of a task's output in one message; base64 adds a third. */
 export const MAX_LOG_BYTES = 128 * 1024
 
 const MAX_GPUS = 16
@@ -70,7 +67,7 @@ const MAX_HOST_MIB = 1_073_741_824
 /** 16 TiB/s. */
 const MAX_HOST_LINK_MIB_PER_S = 16_777_216
 const MAX_RESERVE_MIB = 1_048_576
-/** A sender counts for some thousand years before it gets there, and its next number is exact still. */
+/** A sender needs some thousand years to reach it, and the next number is still exact. */
 const MAX_COUNT = 2_251_799_813_685_248
 const MAX_ATTEMPT = 2_147_483_647
 const MAX_HEARTBEAT_MS = 60_000
@@ -78,7 +75,7 @@ const MAX_RUN_LEASE_MS = 86_400_000
 const MAX_STOP_GRACE_MS = 3_600_000
 const MAX_ARGUMENTS = 256
 const MAX_ARGUMENT_LENGTH = 4096
-/** Of a task or an owner, in UTF-16 code units. */
+/** For a task or an owner, in UTF-16 code units. */
 const MAX_NAME_LENGTH = 1000
 
 const count = integer(0, MAX_COUNT)
@@ -288,7 +285,7 @@ const commands = {
   set_noswap: growth,
 }
 
-/** Every operation by its name; a message names exactly one. */
+/** All operations by name; a message names exactly one. */
 export const BODIES = tagged<Body, 'op'>('op', {
   hello,
   heartbeat,
@@ -330,7 +327,7 @@ export const BODIES = tagged<Body, 'op'>('op', {
   ...CLIENT_BODIES,
 })
 
-/** The version stands first: of another one nothing else is looked at. */
+/** The version comes first: a message of another version is not checked any further. */
 export const ENVELOPE = record<Envelope>({
   v: oneOf(PROTOCOL_VERSION),
   id: text(1, 200),

@@ -8,12 +8,12 @@ export type NodeVerb = 'hello' | 'heartbeat' | 'event' | 'telemetry' | 'command'
 
 export type ClientVerb = 'submit' | 'cancel' | 'get' | 'keepalive'
 
-/** `*` as verb: all of them. */
+/** `*` as verb: all verbs. */
 export function clientSubject(clientId: string, verb: ClientVerb | '*', prefix = DEFAULT_PREFIX): string {
   return `${prefix}.client.${clientId}.${verb}`
 }
 
-/** The pattern under which the controller hears all clients ask this. */
+/** The pattern on which the controller receives this verb from all clients. */
 export function everyClient(verb: ClientVerb, prefix = DEFAULT_PREFIX): string {
   return clientSubject('*', verb, prefix)
 }
@@ -26,7 +26,7 @@ export function clientIdOf(subject: string, prefix = DEFAULT_PREFIX): string | n
   return end > start ? subject.slice(start, end) : null
 }
 
-/** Where the controller says to all that it leads. */
+/** The subject on which the controller announces that it leads. */
 export function leaderSubject(prefix = DEFAULT_PREFIX): string {
   return `${prefix}.controller.leader`
 }
@@ -35,7 +35,7 @@ export function nodeSubject(nodeId: string, verb: NodeVerb, prefix = DEFAULT_PRE
   return `${prefix}.node.${nodeId}.${verb}`
 }
 
-/** The pattern under which the controller hears all nodes say this verb. */
+/** The pattern on which the controller receives this verb from all nodes. */
 export function everyNode(verb: NodeVerb, prefix = DEFAULT_PREFIX): string {
   return `${prefix}.node.*.${verb}`
 }

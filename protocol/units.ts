@@ -1,6 +1,6 @@
 /**
- * The units every part of Headroom speaks. All are integers; arithmetic on them stays exact.
- * Source: design rule "no floating point decides anything" (docs/architecture.md).
+ * The units of all parts of Headroom. All are integers, so that arithmetic on them is exact. Source: design
+ * rule "no floating point decides anything" (docs/architecture.md).
  */
 
 /** VRAM or host memory in mebibytes. Whole numbers only. */
@@ -29,7 +29,7 @@ export type NoSwap = 0 | 1
 
 export type GpuMode = 'shared' | 'exclusive'
 
-/** What happens to a placed task whose node falls silent for longer than its run lease. */
+/** What happens to a placed task whose node is silent for longer than its run lease. */
 export type OnNodeLoss = 'wait' | 'fail' | 'requeue'
 
 export type WireResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** UUID version 5 of a name in a namespace (RFC 9562): the same name, the same UUID. */
+/** Returns the UUID version 5 of a name in a namespace (RFC 9562): the same name gives the same UUID. */
 export function uuidV5(namespace: string, name: string): string {
   const hash = createHash('sha1')
   hash.update(Buffer.from(namespace.replaceAll('-', ''), 'hex'))

@@ -101,9 +101,9 @@ const READERS: Readonly<Record<keyof SubmissionDefaults, Reader>> = {
   groups: { variable: 'CONTROLLER_NODE_GROUP_IDS', range: 'groups, separated by commas', read: groupsOf },
 }
 
-function wholeOf(text: string, least: number, most: number): number | undefined {
+function wholeOf(text: string, min: number, max: number): number | undefined {
   const value = /^\d{1,6}$/.test(text) ? Number(text) : NaN
-  return value >= least && value <= most ? value : undefined
+  return value >= min && value <= max ? value : undefined
 }
 
 function groupsOf(text: string): readonly string[] | undefined {

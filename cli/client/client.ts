@@ -55,7 +55,7 @@ import { withClientVariables } from './client-variables.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { simulationsOf, type CallOptions } from './simulations.ts'
-import { DEFAULT_URL, part, Transport } from './transport.ts'
+import { DEFAULT_URL, pathSegment, Transport } from './transport.ts'
 
 export { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
 export { VariableError } from './client-variables.ts'
@@ -179,7 +179,7 @@ export function createClient(options: ClientOptions = {}) {
       restore: (revision: number, { dryRun, signal }: CallOptions & DryRun = {}) =>
         transport.json<ChangedConfigBody>({
           method: 'POST',
-          path: `/config/revisions/${part(String(revision))}/restore`,
+          path: `/config/revisions/${pathSegment(String(revision))}/restore`,
           query: { dry_run: dryRun },
           signal,
         }),
@@ -199,7 +199,11 @@ export function createClient(options: ClientOptions = {}) {
       list: ({ signal, ...query }: DecisionQueryBody & CallOptions = {}) =>
         transport.json<DecisionPage>({ method: 'GET', path: '/decisions', query, signal }),
       get: (number: number, { signal }: CallOptions = {}) =>
-        transport.json<DecisionBody>({ method: 'GET', path: `/decisions/${part(String(number))}`, signal }),
+        transport.json<DecisionBody>({
+          method: 'GET',
+          path: `/decisions/${pathSegment(String(number))}`,
+          signal,
+        }),
     },
     summary: ({ signal }: CallOptions = {}) =>
       transport.json<SummaryBody>({ method: 'GET', path: '/summary', signal }),
@@ -225,7 +229,7 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
       process.stderr.write(`headroom: taken from the environment: ${filled.taken.join(', ')}\n`)
     return filled.request
   }
-  const at = (id: string): string => `/tasks/${part(id)}`
+  const at = (id: string): string => `/tasks/${pathSegment(id)}`
   const list = ({ signal, ...query }: TaskQuery & CallOptions = {}) =>
     transport.json<TaskPage>({ method: 'GET', path: '/tasks', query, signal })
   const post = (id: string, verb: string, { signal }: CallOptions) =>
@@ -318,7 +322,7 @@ function recoveryOf(transport: Transport) {
 }
 
 function attemptsOf(transport: Transport) {
-  const at = (taskId: string, attempt: number): string => `/attempts/${part(taskId)}/${attempt}`
+  const at = (taskId: string, attempt: number): string => `/attempts/${pathSegment(taskId)}/${attempt}`
   return {
     /** Running attempts that the store does not know. */
     list: async ({ signal }: CallOptions = {}) =>
@@ -331,7 +335,7 @@ function attemptsOf(transport: Transport) {
 }
 
 function nodesOf(transport: Transport) {
-  const at = (id: string): string => `/nodes/${part(id)}`
+  const at = (id: string): string => `/nodes/${pathSegment(id)}`
   const list = ({
     signal,
     ...query
@@ -367,8 +371,8 @@ function nodesOf(transport: Transport) {
 }
 
 function groupsOf(transport: Transport) {
-  const at = (id: string): string => `/groups/${part(id)}`
-  const member = (id: string, nodeId: string): string => `${at(id)}/nodes/${part(nodeId)}`
+  const at = (id: string): string => `/groups/${pathSegment(id)}`
+  const member = (id: string, nodeId: string): string => `${at(id)}/nodes/${pathSegment(nodeId)}`
   return {
     /** All of them, by name. */
     list: async ({ signal }: CallOptions = {}) =>
@@ -434,7 +438,12 @@ function tokensOf(transport: Transport) {
       transport.json<MadeTokenBody>({ method: 'POST', path: '/tokens', body: token, signal }),
     /** 409 for the last one of an admin, unless `force`. */
     revoke: (id: string, { force, signal }: CallOptions & { readonly force?: boolean } = {}) =>
-      transport.json<null>({ method: 'DELETE', path: `/tokens/${part(id)}`, query: { force }, signal }),
+      transport.json<null>({
+        method: 'DELETE',
+        path: `/tokens/${pathSegment(id)}`,
+        query: { force },
+        signal,
+      }),
   }
 }
 

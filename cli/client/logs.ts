@@ -2,7 +2,7 @@
 import type { LogBody, LogEndBody } from '../../controller/api/schema/log.ts'
 import { ConnectionError, isPassing } from './errors.ts'
 import { openStream } from './open-stream.ts'
-import { backoffMs, part, pause, type Transport } from './transport.ts'
+import { backoffMs, pathSegment, pause, type Transport } from './transport.ts'
 
 export interface FollowLogOptions {
   readonly stream?: 'stdout' | 'stderr'
@@ -63,7 +63,7 @@ async function* openLog(
   offset: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<FromStream, void, undefined> {
-  const path = `/tasks/${part(id)}/logs`
+  const path = `/tasks/${pathSegment(id)}/logs`
   const query = { stream, follow: true }
   for await (const event of openStream(transport, {
     path,

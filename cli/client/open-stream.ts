@@ -41,7 +41,7 @@ export async function* openStream(
     throw new UnexpectedAnswer(`${transport.url} does not stream ${subject}`)
   }
   try {
-    yield* streamEvents(heard(response.body, signal, silence), onId)
+    yield* streamEvents(withSilenceLimit(response.body, signal, silence), onId)
   } catch (error) {
     if (silence.signal.aborted) throw new ConnectionError(`${transport.url} fell silent`, false, error)
     throw transport.broken(error, outer === undefined ? {} : { signal: outer })
@@ -49,7 +49,7 @@ export async function* openStream(
 }
 
 /** The same bytes; aborts `silence` when none come for too long. */
-async function* heard(
+async function* withSilenceLimit(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
   silence: AbortController,

@@ -7,17 +7,17 @@ import type {
   SimulationPage,
 } from '../../controller/api/schema/simulation.ts'
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
-import { part, type Transport } from './transport.ts'
+import { pathSegment, type Transport } from './transport.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
 /** How often it is asked whether a simulation is over. */
-const AGAIN_MS = 500
+const POLL_INTERVAL_MS = 500
 
 export function simulationsOf(transport: Transport) {
-  const at = (id: string): string => `/simulations/${part(id)}`
+  const at = (id: string): string => `/simulations/${pathSegment(id)}`
   const get = (id: string, { signal }: CallOptions = {}) =>
     transport.json<SimulationBody>({ method: 'GET', path: at(id), signal })
   const file =
@@ -47,7 +47,7 @@ export function simulationsOf(transport: Transport) {
       for (;;) {
         const simulation = await get(id, signal === undefined ? {} : { signal })
         if (simulation.state !== 'queued' && simulation.state !== 'running') return simulation
-        await wait(AGAIN_MS, undefined, signal === undefined ? {} : { signal })
+        await wait(POLL_INTERVAL_MS, undefined, signal === undefined ? {} : { signal })
       }
     },
     /** What came of it: of a sweep a SweepReport. */

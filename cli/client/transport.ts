@@ -123,7 +123,7 @@ export class Transport {
     }
     const code = codeOf(error)
     return new ConnectionError(
-      `cannot reach the controller at ${this.url}: ${wordsFor(code, error)}`,
+      `cannot reach the controller at ${this.url}: ${errorText(code, error)}`,
       UNSENT_CODES.has(code ?? ''),
       error,
     )
@@ -181,7 +181,7 @@ export class Transport {
 }
 
 /** A part of a path: an id may hold anything. */
-export function part(id: string): string {
+export function pathSegment(id: string): string {
   // A dot or two would be taken for a step up.
   if (id === '.' || id === '..') return id.replaceAll('.', '%252E')
   return encodeURIComponent(id)
@@ -204,8 +204,8 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** Doubles with every attempt, with jitter so that many clients do not come back together. */
-export function backoffMs(attempt: number, mostMs = MAX_PAUSE_MS): number {
-  return Math.min(mostMs, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 16)) * (0.5 + Math.random() / 2)
+export function backoffMs(attempt: number, maxMs = MAX_PAUSE_MS): number {
+  return Math.min(maxMs, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 16)) * (0.5 + Math.random() / 2)
 }
 
 function mayTryAgain(error: unknown, { method, isRepeatable = method === 'GET' }: Call): boolean {
@@ -251,7 +251,7 @@ function codeOf(error: unknown): string | null {
   return null
 }
 
-const WORDS: Readonly<Record<string, string>> = {
+const ERROR_TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nobody listens there',
   ENOTFOUND: 'there is no such host name',
   EAI_AGAIN: 'the name service does not answer',
@@ -263,8 +263,8 @@ const WORDS: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'the connection is not made in time',
 }
 
-function wordsFor(code: string | null, error: unknown): string {
-  if (code !== null) return WORDS[code] ?? code
+function errorText(code: string | null, error: unknown): string {
+  if (code !== null) return ERROR_TEXTS[code] ?? code
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   return cause instanceof Error ? cause.message : String(cause)
 }

@@ -7,7 +7,7 @@ import { SettingsError } from '../environment/settings.ts'
 import { ENVIRONMENT } from '../environment/env-table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
-const ANSWER_WITHIN_MS = 3_000
+const ANSWER_TIMEOUT_MS = 3_000
 /** INFO is some hundred bytes. */
 const MAX_INFO_BYTES = 64 * 1024
 const DEFAULT_PORT = 4222
@@ -70,7 +70,9 @@ function infoOf(host: string, port: number): Promise<BrokerInfo> {
       if (info === undefined) reject(error ?? new Error('it ends the connection'))
       else resolve(info)
     }
-    socket.setTimeout(ANSWER_WITHIN_MS, () => end(new Error(`no answer within ${ANSWER_WITHIN_MS / 1000} s`)))
+    socket.setTimeout(ANSWER_TIMEOUT_MS, () =>
+      end(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1000} s`)),
+    )
     socket.on('error', (error: NodeJS.ErrnoException) =>
       end(new Error(error.code === 'ECONNREFUSED' ? 'nobody listens there' : error.message)),
     )

@@ -65,15 +65,15 @@ function isReadable(file: string): boolean {
   }
 }
 
-interface Seen {
+interface ProcessOwner {
   readonly uid: number
   readonly pid: number
 }
 
 /** Tasks of this host that run as the user of a GPU server. Those of other users are seen by root only. */
 export function taskUserChecks(proc = PROC): readonly Check[] {
-  const servers: Seen[] = []
-  const tasks: Seen[] = []
+  const servers: ProcessOwner[] = []
+  const tasks: ProcessOwner[] = []
   for (const name of readdirSync(proc)) {
     if (!/^\d+$/.test(name)) continue
     const uid = Number(/^Uid:\t(\d+)/m.exec(read(`${proc}/${name}/status`))?.[1] ?? NaN)

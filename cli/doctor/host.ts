@@ -8,8 +8,8 @@ import { ENVIRONMENT } from '../environment/env-table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
 /** As package.json has it under engines. */
-const WANTED_NODE = [22, 18] as const
-const COMPILE_WITHIN_MS = 20_000
+const REQUIRED_NODE = [22, 18] as const
+const COMPILE_TIMEOUT_MS = 20_000
 const LIBRARY = 'libnvidia-ml.so.1'
 const LIBRARY_FOLDERS = [
   '/usr/lib/x86_64-linux-gnu',
@@ -22,11 +22,11 @@ const LIBRARY_FOLDERS = [
 
 export async function nodeVersionCheck(version: string): Promise<readonly Check[]> {
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  const isNewEnough = major > WANTED_NODE[0] || (major === WANTED_NODE[0] && minor >= WANTED_NODE[1])
+  const isNewEnough = major > REQUIRED_NODE[0] || (major === REQUIRED_NODE[0] && minor >= REQUIRED_NODE[1])
   return [
     isNewEnough
       ? ok('Node.js', version)
-      : fail('Node.js', version, `install ${WANTED_NODE.join('.')} or newer`),
+      : fail('Node.js', version, `install ${REQUIRED_NODE.join('.')} or newer`),
   ]
 }
 
@@ -40,9 +40,9 @@ export async function compilerCheck(): Promise<readonly Check[]> {
       '#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1) != 0; }\n',
     )
     await promisify(execFile)('cc', ['-O1', '-o', join(folder, 'probe'), source], {
-      timeout: COMPILE_WITHIN_MS,
+      timeout: COMPILE_TIMEOUT_MS,
     })
-    await promisify(execFile)(join(folder, 'probe'), { timeout: COMPILE_WITHIN_MS })
+    await promisify(execFile)(join(folder, 'probe'), { timeout: COMPILE_TIMEOUT_MS })
     return [ok('guard', 'cc builds programs here')]
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
@@ -66,7 +66,7 @@ const KERNEL_FILES: KernelFiles = {
   ptraceScope: '/proc/sys/kernel/yama/ptrace_scope',
 }
 /** Yama: not even root may trace (kernel documentation, "Yama"). */
-const NOBODY_MAY_TRACE = '3'
+const TRACING_DISABLED = '3'
 
 export async function nvidiaCheck(
   folders: readonly string[] = LIBRARY_FOLDERS,
@@ -85,7 +85,7 @@ async function swapChecks({ hugePages, ptraceScope }: KernelFiles): Promise<read
   const scope = (await textOf(ptraceScope)).trim()
   return [
     ...(mode === null ? [] : [hugePagesCheck(mode, hugePages)]),
-    ...(scope === NOBODY_MAY_TRACE
+    ...(scope === TRACING_DISABLED
       ? [
           fail(
             'ptrace',

@@ -64,11 +64,11 @@ export function natsSettingsAt(option: string, url: string | undefined): NatsSet
 function withoutBroker(env: Environment): null {
   const { natsUrls, natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey } =
     ENVIRONMENT
-  const told = [natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey].find(
+  const given = [natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey].find(
     ({ name }) => env[name],
   )
-  if (told === undefined) return null
-  throw faultOf(env, natsUrls, `set where ${told.name} is: ${natsUrls.range}`)
+  if (given === undefined) return null
+  throw faultOf(env, natsUrls, `set where ${given.name} is: ${natsUrls.range}`)
 }
 
 function authOf(env: Environment, urls: readonly string[]): NatsAuth {

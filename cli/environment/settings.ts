@@ -1,7 +1,7 @@
 /** The settings of `headroom serve`, read from the environment once, at the start. */
 import type { StoreKind } from '../../controller/domain/store-kind.ts'
 import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
-import type { UploadLimits } from '../simulations/uploads-room.ts'
+import type { UploadLimits } from '../simulations/upload-quota.ts'
 import type { ClaimRules } from '../../controller/domain/role-claims.ts'
 import type { Percent } from '../../protocol/units.ts'
 import { ENVIRONMENT, type EnvironmentVariable, type LogLevel } from './env-table.ts'

@@ -18,12 +18,12 @@ export interface TaskIdentityOptions {
 /** Throws UsageError where the options contradict each other or the user of this process. */
 export function taskIdentityOf(options: TaskIdentityOptions, uid = process.getuid?.() ?? 0): TaskIdentity {
   const { allowExec = false, taskUser, taskUids, tasksAsMe = false } = options
-  const told = [taskUser !== undefined && '--task-user', taskUids !== undefined && '--task-uids'].find(
+  const given = [taskUser !== undefined && '--task-user', taskUids !== undefined && '--task-uids'].find(
     (each) => each !== false,
   )
   if (uid !== 0) {
-    if (told !== undefined)
-      throw new UsageError(`${told}: only a server that runs as root can run tasks as other users`)
+    if (given !== undefined)
+      throw new UsageError(`${given}: only a server that runs as root can run tasks as other users`)
     if (allowExec && !tasksAsMe) {
       throw new UsageError(
         'a server that is not root shares its user, and so its key and state, with its tasks: run it as root (each attempt then has a ' +

@@ -42,9 +42,11 @@ const KEY_COPY_MODE = 0o440
  * Keys that exist stay; only those that are missing are made. @param isTrial the controller's store is one of
  * trials
  */
-export function natsConfig(asked: NatsConfigOptions, isTrial: boolean): void {
-  const { trialFleets = [] } = asked
-  const options = isTrial ? { ...asked, fleets: [...(asked.fleets ?? []), ...trialFleets] } : asked
+export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void {
+  const { trialFleets = [] } = requested
+  const options = isTrial
+    ? { ...requested, fleets: [...(requested.fleets ?? []), ...trialFleets] }
+    : requested
   const leftOut = isTrial ? [] : trialFleets.map((name) => `fleet-${name}`)
   const { out, listen, monitor, tlsCert, tlsKey, tlsCa } = options
   const { workers = [], jetstreamDir } = options
@@ -84,7 +86,7 @@ export function natsConfig(asked: NatsConfigOptions, isTrial: boolean): void {
     for (const copy of options.keyCopies ?? []) copyKey(copy, keys, users, leftOut)
     const manifests =
       options.kubernetes === true ? writeManifests(option, out, options.nodes ?? [], keys) : null
-    tell(out, keys, users)
+    printSummary(out, keys, users)
     if (manifests !== null)
       process.stdout.write(
         `${manifests}: one file for each GPU server, with its key: kubectl apply -f ${manifests}\n`,
@@ -170,7 +172,7 @@ function publicKeyIn(option: string, file: string): string {
   return nkeys.fromSeed(seed).getPublicKey()
 }
 
-function tell(out: string, keys: string, users: readonly BrokerUser[]): void {
+function printSummary(out: string, keys: string, users: readonly BrokerUser[]): void {
   const lines = users.map(({ name, identity }) => {
     const of = identity.kind === 'node' ? `  NODE_ID=${identity.nodeId}` : ''
     return `  ${name.padEnd(24)} CONTROLLER_NATS_NKEY_FILE=${seedFile(keys, name)}${of}\n`

@@ -2,10 +2,10 @@
 import type { AuditEntry, AuditQuery } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { printList, type Column } from './output.ts'
-import { openClient, type VerbOptions } from './session.ts'
+import { openClient, type CommandOptions } from './session.ts'
 
 export interface AuditOptions
-  extends VerbOptions, Pick<AuditQuery, 'actor' | 'action' | 'target' | 'outcome'> {
+  extends CommandOptions, Pick<AuditQuery, 'actor' | 'action' | 'target' | 'outcome'> {
   readonly last: number
 }
 

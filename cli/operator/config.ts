@@ -3,14 +3,14 @@ import type { ChangedConfig, Config, ConfigFields, Revision } from '../client/cl
 import { EXIT_OK, UsageError } from '../exit-codes.ts'
 import { impactFields, overLine } from './impact.ts'
 import { printList, printOne, type Column } from './output.ts'
-import { openClient, pairsOf, type VerbOptions } from './session.ts'
+import { openClient, pairsOf, type CommandOptions } from './session.ts'
 import { settingValue } from './setting-values.ts'
 
-export interface ChangeOptions extends VerbOptions {
+export interface ChangeOptions extends CommandOptions {
   readonly dryRun?: boolean
 }
 
-export interface HistoryOptions extends VerbOptions {
+export interface HistoryOptions extends CommandOptions {
   readonly last: number
 }
 
@@ -19,7 +19,7 @@ const PAGE = 200
 /** Of one field only its value is printed, for scripts. */
 export async function configGet(
   field: string | undefined,
-  { output, ...server }: VerbOptions,
+  { output, ...server }: CommandOptions,
 ): Promise<number> {
   const config = await openClient(server).config.get()
   if (field === undefined) {
@@ -75,7 +75,7 @@ interface Setting {
   readonly value: string
 }
 
-async function print(config: object, output: VerbOptions['output']): Promise<void> {
+async function print(config: object, output: CommandOptions['output']): Promise<void> {
   if (output !== 'table' && output !== 'wide') return printOne(config, [], output)
   const settings = Object.entries(config).map(([name, value]): Setting => ({
     name,
@@ -85,7 +85,7 @@ async function print(config: object, output: VerbOptions['output']): Promise<voi
 }
 
 /** Tables show the settings, then what is over; of a dry run what it would do instead. */
-async function printChanged(changed: ChangedConfig, output: VerbOptions['output']): Promise<void> {
+async function printChanged(changed: ChangedConfig, output: CommandOptions['output']): Promise<void> {
   if (output !== 'table' && output !== 'wide') return printOne(changed, [], output)
   const { over, impact, dry_run: _dryRun, ...config } = changed
   if (impact !== undefined) return printOne(changed, impactFields(impact), output)

@@ -2,9 +2,9 @@
 import type { Decision, DecisionQuery } from '../client/client.ts'
 import { EXIT_OK, UsageError } from '../exit-codes.ts'
 import { printList, printOne, type Column, type Field } from './output.ts'
-import { nodeNamed, openClient, type VerbOptions } from './session.ts'
+import { nodeNamed, openClient, type CommandOptions } from './session.ts'
 
-export interface DecisionsOptions extends VerbOptions {
+export interface DecisionsOptions extends CommandOptions {
   readonly task?: string
   readonly node?: string
   readonly kind?: NonNullable<DecisionQuery['kind']>
@@ -38,7 +38,7 @@ export async function decisions(number: string | undefined, options: DecisionsOp
   return EXIT_OK
 }
 
-async function decisionShow(text: string, { output, ...server }: VerbOptions): Promise<number> {
+async function decisionShow(text: string, { output, ...server }: CommandOptions): Promise<number> {
   if (!/^[1-9]\d{0,14}$/.test(text))
     throw new UsageError(`${JSON.stringify(text)} must be the number of a decision (headroom decisions)`)
   const decision = await openClient(server).decisions.get(Number(text))

@@ -4,10 +4,10 @@ import type { Event, EventFilter, EventsQuery, HeadroomClient } from '../client/
 import { EXIT_OK } from '../exit-codes.ts'
 import { visible, visibleJson } from '../terminal-text.ts'
 import { printList, type Column } from './output.ts'
-import { nodeNamed, openClient, type VerbOptions } from './session.ts'
+import { nodeNamed, openClient, type CommandOptions } from './session.ts'
 import { untilInterrupted } from './interrupt.ts'
 
-export interface EventsOptions extends VerbOptions {
+export interface EventsOptions extends CommandOptions {
   readonly follow?: boolean
   readonly after?: number
   readonly last: number

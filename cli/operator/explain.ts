@@ -5,14 +5,14 @@
 import type { Explanation } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { printOne, type Field } from './output.ts'
-import { openClient, type VerbOptions } from './session.ts'
+import { openClient, type CommandOptions } from './session.ts'
 import { reasonLines } from './wait.ts'
 
 /** So many nodes are shown; `-o json` has all that are named. */
 const MAX_NODES = 5
 const WIDE_MAX_NODES = 20
 
-export async function taskExplain(id: string, { output, ...server }: VerbOptions): Promise<number> {
+export async function taskExplain(id: string, { output, ...server }: CommandOptions): Promise<number> {
   const explanation = await openClient(server).tasks.explain(id, { forecast: 'wait' })
   await printOne(explanation, fieldsOf(explanation, output === 'wide' ? WIDE_MAX_NODES : MAX_NODES), output)
   return EXIT_OK

@@ -3,9 +3,9 @@ import type { Group, GroupPreview } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { size } from './figures.ts'
 import { printDone, printList, printOne, type Column } from './output.ts'
-import { nodeNamed, openClient, type VerbOptions } from './session.ts'
+import { nodeNamed, openClient, type CommandOptions } from './session.ts'
 
-export interface GroupChangeOptions extends VerbOptions {
+export interface GroupChangeOptions extends CommandOptions {
   readonly dryRun?: boolean
 }
 
@@ -15,12 +15,12 @@ export interface GroupCreateOptions extends GroupChangeOptions {
   readonly node: readonly string[]
 }
 
-export async function groupList({ output, ...server }: VerbOptions): Promise<number> {
+export async function groupList({ output, ...server }: CommandOptions): Promise<number> {
   await printList(await openClient(server).groups.list(), COLUMNS, output)
   return EXIT_OK
 }
 
-export async function groupShow(id: string, { output, ...server }: VerbOptions): Promise<number> {
+export async function groupShow(id: string, { output, ...server }: CommandOptions): Promise<number> {
   const group = await openClient(server).groups.get(id)
   await printOne(
     group,
@@ -92,7 +92,7 @@ export async function groupRemoveNode(
 
 async function printPreview(
   { preview }: { readonly preview: GroupPreview },
-  output: VerbOptions['output'],
+  output: CommandOptions['output'],
 ): Promise<number> {
   const nodes = ({ nodes: count, gpus, effective_schedulable_mib: mib }: GroupPreview['joining']) =>
     count === 0

@@ -34,11 +34,11 @@ export async function taskLogs(
     await untilInterrupted(async (signal) => {
       await Promise.all(
         copies.map((copy) =>
-          followed(client, id, { stream: copy.stream, offset: copy.offset, signal }, copy.write),
+          printFollowed(client, id, { stream: copy.stream, offset: copy.offset, signal }, copy.write),
         ),
       )
     })
-  } else for (const copy of copies) await written(client, id, copy.stream, copy.offset, copy.write)
+  } else for (const copy of copies) await printKept(client, id, copy.stream, copy.offset, copy.write)
   return EXIT_OK
 }
 
@@ -58,7 +58,7 @@ function copiesOf(stream: Stream | undefined, offset: number): readonly Copy[] {
 }
 
 /** All that is there now. */
-async function written(
+async function printKept(
   client: HeadroomClient,
   id: string,
   stream: Stream,
@@ -68,7 +68,7 @@ async function written(
   for (let offset = from; ;) {
     const piece = await client.tasks.readLog(id, { stream, offset, max_bytes: PIECE_BYTES })
     if (piece.next_offset <= offset) return
-    sayGap(stream, piece.offset - offset)
+    reportGap(stream, piece.offset - offset)
     await write(Buffer.from(piece.data, 'base64'))
     offset = piece.next_offset
   }
@@ -76,7 +76,7 @@ async function written(
 
 type FollowOptions = NonNullable<Parameters<HeadroomClient['tasks']['followLog']>[1]>
 
-async function followed(
+async function printFollowed(
   client: HeadroomClient,
   id: string,
   options: FollowOptions,
@@ -88,16 +88,17 @@ async function followed(
   let reached = options.offset ?? 0
   for (let next = await pieces.next(); ; next = await pieces.next()) {
     if (next.done !== true) {
-      sayGap(options.stream ?? 'stdout', next.value.offset - reached)
+      reportGap(options.stream ?? 'stdout', next.value.offset - reached)
       reached = next.value.offset + next.value.bytes.length
       await write(next.value.bytes)
-    } else if (next.value.why === 'superseded') return followed(client, id, { ...options, offset: 0 }, write)
+    } else if (next.value.why === 'superseded')
+      return printFollowed(client, id, { ...options, offset: 0 }, write)
     else return
   }
 }
 
 /** The oldest output of a task that wrote more than its server keeps is gone. */
-function sayGap(stream: Stream, missingBytes: number): void {
+function reportGap(stream: Stream, missingBytes: number): void {
   if (missingBytes > 0)
     process.stderr.write(`headroom: ${missingBytes} bytes of ${stream} are no longer kept\n`)
 }

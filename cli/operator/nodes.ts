@@ -4,20 +4,20 @@ import { EXIT_OK, UsageError } from '../exit-codes.ts'
 import type { Palette } from '../terminal-text.ts'
 import { age, size } from './figures.ts'
 import { printDone, printList, printOne, type Column, type Field } from './output.ts'
-import { nodeNamed, openClient, pairsOf, type VerbOptions } from './session.ts'
+import { nodeNamed, openClient, pairsOf, type CommandOptions } from './session.ts'
 import { settingValue } from './setting-values.ts'
 
 /** The most that one page holds. */
 const PAGE = 1000
 
-export async function nodeList({ output, ...server }: VerbOptions): Promise<number> {
+export async function nodeList({ output, ...server }: CommandOptions): Promise<number> {
   const nodes: Node[] = []
   for await (const node of openClient(server).nodes.each({ limit: PAGE })) nodes.push(node)
   await printList(nodes, nodeColumns(Date.now()), output)
   return EXIT_OK
 }
 
-export async function nodeShow(name: string, { output, ...server }: VerbOptions): Promise<number> {
+export async function nodeShow(name: string, { output, ...server }: CommandOptions): Promise<number> {
   const node = await nodeNamed(openClient(server), name)
   await printOne(node, fieldsOf(node, Date.now()), output)
   return EXIT_OK
@@ -26,7 +26,7 @@ export async function nodeShow(name: string, { output, ...server }: VerbOptions)
 export async function nodeCordon(
   name: string,
   isCordoned: boolean,
-  { output, ...server }: VerbOptions,
+  { output, ...server }: CommandOptions,
 ): Promise<number> {
   const client = openClient(server)
   const { node_id: id } = await nodeNamed(client, name)
@@ -39,7 +39,7 @@ export async function nodeCordon(
   return EXIT_OK
 }
 
-export interface NodeDrainOptions extends VerbOptions {
+export interface NodeDrainOptions extends CommandOptions {
   readonly requeue?: boolean
   /** Milliseconds. */
   readonly after?: number
@@ -75,7 +75,7 @@ const SHORT_NAMES: Readonly<Record<string, keyof NodeConfigChange>> = {
 export async function nodeSet(
   name: string,
   texts: readonly string[],
-  { output, ...server }: VerbOptions,
+  { output, ...server }: CommandOptions,
 ): Promise<number> {
   const change: Record<string, unknown> = {}
   for (const [short, text] of pairsOf(texts)) {

@@ -50,11 +50,11 @@ export async function printOne(
 /** One line for people (`what` was done), the changed thing for programs. */
 export async function printDone(
   value: object,
-  what: string,
+  text: string,
   format: OutputFormat,
   out: Out = process.stdout,
 ): Promise<void> {
-  if (format === 'table' || format === 'wide') out.write(`${visible(what)}\n`)
+  if (format === 'table' || format === 'wide') out.write(`${visible(text)}\n`)
   else await printOne(value, [], format, out)
 }
 

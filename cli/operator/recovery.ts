@@ -3,15 +3,15 @@ import type { Attempt, HeadroomClient, Recovery } from '../client/client.ts'
 import { EXIT_OK, UsageError } from '../exit-codes.ts'
 import { size } from './figures.ts'
 import { printDone, printList, printOne, type Column, type Field } from './output.ts'
-import { nodeNamed, openClient, type VerbOptions } from './session.ts'
+import { nodeNamed, openClient, type CommandOptions } from './session.ts'
 
-export async function recoveryStatus({ output, ...server }: VerbOptions): Promise<number> {
+export async function recoveryStatus({ output, ...server }: CommandOptions): Promise<number> {
   const recovery = await openClient(server).recovery.get()
   await printOne(recovery, fieldsOf(recovery), output)
   return EXIT_OK
 }
 
-export async function recoveryFinish({ output, ...server }: VerbOptions): Promise<number> {
+export async function recoveryFinish({ output, ...server }: CommandOptions): Promise<number> {
   const recovery = await openClient(server).recovery.finish()
   const paused = recovery.placements_paused
   await printDone(
@@ -49,7 +49,7 @@ function fieldsOf(status: Recovery): readonly Field[] {
   ]
 }
 
-export async function attemptsList({ output, ...server }: VerbOptions): Promise<number> {
+export async function attemptsList({ output, ...server }: CommandOptions): Promise<number> {
   await printList(await openClient(server).attempts.list(), COLUMNS, output)
   return EXIT_OK
 }
@@ -65,7 +65,7 @@ const COLUMNS: readonly Column<Attempt>[] = [
   { title: 'COMMAND', of: ({ record }) => record?.command?.join(' ') ?? '', isWide: true },
 ]
 
-export interface StopAttemptOptions extends VerbOptions {
+export interface StopAttemptOptions extends CommandOptions {
   readonly node?: string
 }
 

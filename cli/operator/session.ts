@@ -9,7 +9,7 @@ export interface ServerOption {
   readonly tokenFile?: string
 }
 
-export interface VerbOptions extends ServerOption {
+export interface CommandOptions extends ServerOption {
   readonly output: OutputFormat
 }
 

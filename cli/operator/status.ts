@@ -3,10 +3,10 @@ import type { Readiness, Summary, Version } from '../client/client.ts'
 import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
 import { percent, size } from './figures.ts'
 import { printOne, type Field } from './output.ts'
-import { openClient, type VerbOptions } from './session.ts'
+import { openClient, type CommandOptions } from './session.ts'
 
 /** Ends with 1 when the controller is not ready. */
-export async function status({ output, ...server }: VerbOptions): Promise<number> {
+export async function status({ output, ...server }: CommandOptions): Promise<number> {
   const client = openClient(server)
   const [summary, readiness, version] = await Promise.all([
     client.summary(),

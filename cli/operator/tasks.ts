@@ -3,11 +3,11 @@ import type { Task, TaskPatch, TaskQuery } from '../client/client.ts'
 import { EXIT_OK, UsageError } from '../exit-codes.ts'
 import { age, percent, size } from './figures.ts'
 import { printDone, printList, printOne, type Column, type Field } from './output.ts'
-import { nodeNamed, openClient, pairsOf, type VerbOptions } from './session.ts'
+import { nodeNamed, openClient, pairsOf, type CommandOptions } from './session.ts'
 import { settingValue } from './setting-values.ts'
 import { visible, type Palette } from '../terminal-text.ts'
 
-export interface TaskListOptions extends VerbOptions {
+export interface TaskListOptions extends CommandOptions {
   readonly state?: NonNullable<TaskQuery['state']>
   readonly priority?: NonNullable<TaskQuery['priority']>
   readonly node?: string
@@ -49,13 +49,13 @@ export async function taskList({
   return EXIT_OK
 }
 
-export async function taskShow(id: string, { output, ...server }: VerbOptions): Promise<number> {
+export async function taskShow(id: string, { output, ...server }: CommandOptions): Promise<number> {
   const task = await openClient(server).tasks.get(id)
   await printOne(task, fieldsOf(task, Date.now()), output)
   return EXIT_OK
 }
 
-export interface CancelOptions extends VerbOptions {
+export interface CancelOptions extends CommandOptions {
   readonly now?: boolean
 }
 
@@ -91,9 +91,9 @@ async function forEach(ids: readonly string[], act: (id: string) => Promise<void
   if (failure !== null) throw failure
 }
 
-export type TaskDeed = 'hold' | 'release' | 'swap-out' | 'swap-in'
+export type TaskAction = 'hold' | 'release' | 'swap-out' | 'swap-in'
 
-const DONE: Readonly<Record<TaskDeed, string>> = {
+const DONE: Readonly<Record<TaskAction, string>> = {
   hold: 'held, it is not placed before it is released',
   release: 'released',
   'swap-out': 'is told to leave VRAM',
@@ -101,10 +101,10 @@ const DONE: Readonly<Record<TaskDeed, string>> = {
 }
 
 /** All of them are tried; the first failure is what the exit code says. */
-export async function taskByHand(
-  deed: TaskDeed,
+export async function taskAction(
+  action: TaskAction,
   ids: readonly string[],
-  { output, ...server }: VerbOptions,
+  { output, ...server }: CommandOptions,
 ): Promise<number> {
   const { tasks } = openClient(server)
   const verbs = {
@@ -114,8 +114,8 @@ export async function taskByHand(
     'swap-in': tasks.swapIn,
   }
   await forEach(ids, async (id) => {
-    const task = await verbs[deed](id)
-    await printDone(task, `${task.id}: ${DONE[deed]}`, output)
+    const task = await verbs[action](id)
+    await printDone(task, `${task.id}: ${DONE[action]}`, output)
   })
   return EXIT_OK
 }
@@ -124,7 +124,7 @@ export async function taskByHand(
 export async function taskSet(
   id: string,
   texts: readonly string[],
-  { output, ...server }: VerbOptions,
+  { output, ...server }: CommandOptions,
 ): Promise<number> {
   const task = await openClient(server).tasks.update(id, patchOf(pairsOf(texts)))
   await printDone(task, `${task.id}: changed`, output)

@@ -8,10 +8,10 @@ import type { MadeToken, Token } from '../client/client.ts'
 import { EXIT_OK, UsageError } from '../exit-codes.ts'
 import { cannotBeWritten, checkPlace } from '../output-file.ts'
 import { printDone, printList, printOne, type Column } from './output.ts'
-import { openClient, type VerbOptions } from './session.ts'
+import { openClient, type CommandOptions } from './session.ts'
 import { withTokenStore } from './token-store.ts'
 
-export interface TokenOptions extends VerbOptions {
+export interface TokenOptions extends CommandOptions {
   readonly dataDir?: string
 }
 
@@ -45,7 +45,7 @@ export async function tokenList({ output, dataDir, ...server }: TokenOptions): P
   const tokens =
     dataDir === undefined
       ? await openClient(server).tokens.list()
-      : await withTokenStore(thereIn(dataDir), (store) => Promise.resolve(store.list()))
+      : await withTokenStore(requireStoreIn(dataDir), (store) => Promise.resolve(store.list()))
   await printList(tokens, COLUMNS, output)
   return EXIT_OK
 }
@@ -64,7 +64,7 @@ export async function tokenRevoke(
   if (dataDir === undefined) {
     const client = openClient(server)
     await revoke((id) => client.tokens.revoke(id, { force }))
-  } else await withTokenStore(thereIn(dataDir), (store) => revoke((id) => store.revoke(id, force)))
+  } else await withTokenStore(requireStoreIn(dataDir), (store) => revoke((id) => store.revoke(id, force)))
   return EXIT_OK
 }
 
@@ -72,7 +72,7 @@ export async function tokenRevoke(
  * The first token may be made before the store is; to look for one in a store that is not there is a mistake
  * in its name. @throws UsageError
  */
-function thereIn(dataDir: string): string {
+function requireStoreIn(dataDir: string): string {
   const path = resolve(join(dataDir, STORE_FILE))
   if (!existsSync(path)) throw new UsageError(`there is no store at ${path}: name its folder with --data-dir`)
   return dataDir
@@ -91,7 +91,7 @@ export function tokenGenerate({ out }: { readonly out?: string }): number {
  */
 function writeNew(path: string, text: string): void {
   const option = `--out ${path}`
-  if (existsSync(path)) return stays(path)
+  if (existsSync(path)) return keepsLink(path)
   checkPlace(option, path)
   const draft = `${path}.new`
   try {
@@ -101,13 +101,13 @@ function writeNew(path: string, text: string): void {
     process.stderr.write(`wrote ${path}: whoever reads it is an admin\n`)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') cannotBeWritten(option, error)
-    stays(path)
+    keepsLink(path)
   } finally {
     rmSync(draft, { force: true })
   }
 }
 
-function stays(path: string): void {
+function keepsLink(path: string): void {
   process.stderr.write(`${path} is there and stays as it is\n`)
 }
 

@@ -10,16 +10,16 @@ import { bar, percent, size } from './figures.ts'
 import { untilInterrupted } from './interrupt.ts'
 import { nodeColumns } from './nodes.ts'
 import { printOne, tableOf } from './output.ts'
-import { openClient, type VerbOptions } from './session.ts'
+import { openClient, type CommandOptions } from './session.ts'
 import { taskColumns } from './tasks.ts'
 
-export interface TopOptions extends VerbOptions {
+export interface TopOptions extends CommandOptions {
   /** Milliseconds between two looks. */
   readonly interval: number
   readonly once?: boolean
 }
 
-interface Look {
+interface ClusterView {
   readonly summary: Summary
   readonly nodes: readonly Node[]
   /** Placed ones first, newest first; as many as are looked at. */
@@ -40,14 +40,14 @@ export async function top({ output, interval, once, ...server }: TopOptions): Pr
   const client = openClient(server)
   const isPainted = (output === 'table' || output === 'wide') && once !== true && process.stdout.isTTY
   if (!isPainted) {
-    const look = await lookAt(client)
+    const readView = await readCluster(client)
     if (output === 'table' || output === 'wide')
-      process.stdout.write(pageOf(look, output === 'wide', Infinity))
-    else await printOne(look, [], output)
+      process.stdout.write(pageOf(readView, output === 'wide', Infinity))
+    else await printOne(readView, [], output)
     return EXIT_OK
   }
   // Whatever is wrong at the start is said on the ordinary screen.
-  let look = await lookAt(client)
+  let look = await readCluster(client)
   process.stdout.write(ENTER)
   try {
     await untilInterrupted(async (signal) => {
@@ -56,7 +56,7 @@ export async function top({ output, interval, once, ...server }: TopOptions): Pr
         paint(`${pageOf(look, output === 'wide', process.stdout.rows - 2)}${trouble}`)
         await sleep(interval, undefined, { signal })
         try {
-          look = await lookAt(client)
+          look = await readCluster(client)
           trouble = ''
         } catch (error) {
           if (!(error instanceof ConnectionError)) throw error
@@ -70,7 +70,7 @@ export async function top({ output, interval, once, ...server }: TopOptions): Pr
   return EXIT_OK
 }
 
-async function lookAt(client: HeadroomClient): Promise<Look> {
+async function readCluster(client: HeadroomClient): Promise<ClusterView> {
   const [summary, nodes, running, pending] = await Promise.all([
     client.summary(),
     firstNodes(client),
@@ -100,7 +100,7 @@ function paint(page: string): void {
 const BAR = 20
 
 /** @param rows how many lines there are for all of it */
-function pageOf({ summary, nodes, tasks }: Look, isWide: boolean, rows: number): string {
+function pageOf({ summary, nodes, tasks }: ClusterView, isWide: boolean, rows: number): string {
   const palette = paletteOf(process.stdout)
   const { vram, tasks: counts } = summary
   const now = Date.parse(summary.at)

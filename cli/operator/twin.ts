@@ -2,13 +2,13 @@
 import type { Twin } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { printOne, type Field } from './output.ts'
-import { openClient, type VerbOptions } from './session.ts'
+import { openClient, type CommandOptions } from './session.ts'
 
 const METRICS = ['queue_wait_s', 'starvation_percent', 'utilization_percent', 'swap_outs_per_hour'] as const
 /** So many intervals are shown; `-o json` has all. */
 const SHOWN = 6
 
-export async function twinState({ output, ...server }: VerbOptions): Promise<number> {
+export async function twinState({ output, ...server }: CommandOptions): Promise<number> {
   const twin = await openClient(server).twin()
   await printOne(twin, fieldsOf(twin), output)
   return EXIT_OK

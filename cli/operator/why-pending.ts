@@ -4,9 +4,9 @@ import { EXIT_OK } from '../exit-codes.ts'
 import { taskExplain } from './explain.ts'
 import { age } from './figures.ts'
 import { printList, type Column } from './output.ts'
-import { openClient, type VerbOptions } from './session.ts'
+import { openClient, type CommandOptions } from './session.ts'
 
-export interface WhyPendingOptions extends VerbOptions {
+export interface WhyPendingOptions extends CommandOptions {
   readonly limit: number
 }
 

@@ -7,7 +7,7 @@ import { openClient } from '../operator/session.ts'
 import { visible } from '../terminal-text.ts'
 import { codeOfSignal } from './exit-status.ts'
 import { onInterrupt } from './interrupts.ts'
-import { patiently } from './patient.ts'
+import { retryWhileUnreachable } from './retry.ts'
 import { StatusLine } from './status-line.ts'
 import { demandOf, type DemandOptions } from './task-request.ts'
 
@@ -16,12 +16,12 @@ export interface LeaseOptions extends DemandOptions {
 }
 
 /** While it waits for its place; a person reads along. */
-const LOOK_EVERY_MS = 500
+const POLL_INTERVAL_MS = 500
 /**
  * A lease lasts a minute unless the controller says otherwise; a third of it leaves room for two failures.
  */
-const KEEP_EVERY_MS = 15_000
-const MIN_KEEP_EVERY_MS = 500
+const KEEPALIVE_MS = 15_000
+const MIN_KEEPALIVE_MS = 500
 const SUBMIT_ATTEMPTS = 3
 
 export async function holdLease(command: readonly string[], options: LeaseOptions): Promise<number> {
@@ -74,7 +74,7 @@ async function held(
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     // A timer keeps the process alive meanwhile.
-    const timer = setInterval(() => {}, KEEP_EVERY_MS)
+    const timer = setInterval(() => {}, KEEPALIVE_MS)
     const done = (): void => {
       clearInterval(timer)
       resolve()
@@ -101,8 +101,8 @@ class Lease {
   async keep(signal: AbortSignal): Promise<null> {
     while (!signal.aborted) {
       const away = (error: Error): void =>
-        this.#line.say(`${error.message}; the lease ends unless the controller comes back`)
-      const kept = await patiently(
+        this.#line.print(`${error.message}; the lease ends unless the controller comes back`)
+      const kept = await retryWhileUnreachable(
         () => this.#client.tasks.keepalive(this.#id, { busy: this.#isBusy }, { signal }),
         away,
         signal,
@@ -112,7 +112,7 @@ class Lease {
       })
       if (kept === null) break
       const leftMs = kept.expires_at === null ? Infinity : Date.parse(kept.expires_at) - Date.parse(kept.at)
-      await sleep(Math.max(MIN_KEEP_EVERY_MS, Math.min(KEEP_EVERY_MS, leftMs / 3)), undefined, {
+      await sleep(Math.max(MIN_KEEPALIVE_MS, Math.min(KEEPALIVE_MS, leftMs / 3)), undefined, {
         signal,
       }).catch(() => {})
     }
@@ -123,7 +123,7 @@ class Lease {
   async untilPlaced(signal: AbortSignal): Promise<Task | null> {
     while (!signal.aborted) {
       const ask = () => this.#client.tasks.get(this.#id, { signal })
-      const task = await patiently(ask, () => {}, signal).catch((error: unknown) => {
+      const task = await retryWhileUnreachable(ask, () => {}, signal).catch((error: unknown) => {
         if (signal.aborted) return null
         throw error
       })
@@ -135,7 +135,7 @@ class Lease {
         )
       }
       this.#line.show(`lease ${task.id}: ${task.wait?.sentence ?? task.state}`)
-      await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
+      await sleep(POLL_INTERVAL_MS, undefined, { signal }).catch(() => {})
     }
     return null
   }

@@ -7,10 +7,10 @@ import { EXIT_OK } from '../exit-codes.ts'
 import { openClient } from '../operator/session.ts'
 import { exitCodeOfTask } from './exit-status.ts'
 import { onInterrupt, type Interrupts } from './interrupts.ts'
-import { patiently } from './patient.ts'
+import { retryWhileUnreachable } from './retry.ts'
 import { StatusLine } from './status-line.ts'
 import { commandWithEnv, demandOf, type DemandOptions } from './task-request.ts'
-import { tryOut } from './try-out.ts'
+import { printDryRun } from './dry-run.ts'
 import { noticeStdin } from './unsent-stdin.ts'
 
 export interface RunOptions extends DemandOptions {
@@ -24,7 +24,7 @@ export interface RunOptions extends DemandOptions {
 }
 
 /** Reasons that pass only when the cluster or the task is changed: time alone does not end such a wait. */
-const ENDLESS: ReadonlySet<string> = new Set([
+const NO_END_IN_SIGHT: ReadonlySet<string> = new Set([
   'HELD',
   'GROUP_NOT_FOUND',
   'GROUP_EMPTY',
@@ -38,7 +38,7 @@ const ENDLESS: ReadonlySet<string> = new Set([
 const REFUSED: WaitReason = 'START_REFUSED'
 
 /** A task that waits is looked at this often, one that runs as often as its end should be seen. */
-const LOOK_EVERY_MS = 500
+const POLL_INTERVAL_MS = 500
 /** Only what certainly was not taken is submitted again. */
 const SUBMIT_ATTEMPTS = 3
 /** 128 + SIGPIPE: nobody reads what it writes. */
@@ -54,7 +54,7 @@ export async function runTask(command: readonly string[], options: RunOptions): 
     ...(options.maxRequeues === undefined ? {} : { max_requeues: options.maxRequeues }),
   }
   const client = openClient(options, { attempts: SUBMIT_ATTEMPTS })
-  if (options.dryRun === true) return tryOut(client, request)
+  if (options.dryRun === true) return printDryRun(client, request)
   if (options.detach === true) {
     process.stdout.write(`${(await client.tasks.submit(request)).id}\n`)
     return EXIT_OK
@@ -69,10 +69,10 @@ class Run {
   #task: Task | null = null
   #isCancelled = false
   #isHurried = false
-  #isAway = false
+  #isUnreachable = false
   #isPipeBroken = false
   /** The reason to wait that was said last. */
-  #saidReason: string | null = null
+  #printedReason: string | null = null
 
   constructor(client: HeadroomClient) {
     this.#client = client
@@ -81,12 +81,12 @@ class Run {
   async toItsEnd(submit: () => Promise<Task>): Promise<number> {
     const interrupts = onInterrupt(
       () => {
-        this.#line.say('cancelling the task; Ctrl-C again ends it at once')
+        this.#line.print('cancelling the task; Ctrl-C again ends it at once')
         this.#isCancelled = true
         void this.#cancel()
       },
       () => {
-        this.#line.say('ending the task at once; Ctrl-C again leaves it alone')
+        this.#line.print('ending the task at once; Ctrl-C again leaves it alone')
         this.#isHurried = true
         void this.#cancel()
       },
@@ -96,7 +96,7 @@ class Run {
       if (!this.#isCancelled) void this.#cancel()
       this.#isCancelled = true
     }
-    const stdin = noticeStdin(() => this.#line.say('stdin is not passed on to the task: it reads nothing'))
+    const stdin = noticeStdin(() => this.#line.print('stdin is not passed on to the task: it reads nothing'))
     process.stdout.on('error', onBrokenPipe)
     process.stderr.on('error', onBrokenPipe)
     try {
@@ -118,7 +118,7 @@ class Run {
       task.state === 'lost' ||
       (task.state === 'failed' && task.exit_code === null)
     ) {
-      this.#line.say(`the task is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`)
+      this.#line.print(`the task is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`)
     }
     return exitCodeOfTask(task)
   }
@@ -132,14 +132,14 @@ class Run {
       if (task.attempt > followed) {
         const isAgain = followed > 0
         followed = task.attempt
-        if (isAgain) this.#line.say('the task begins anew')
+        if (isAgain) this.#line.print('the task begins anew')
         this.#line.clear()
         const watch = this.#watchStart(task)
         await this.#output(task.id).finally(watch.end)
       }
       if (isEnded(task)) return task
-      task = await this.#look(task.id)
-      if (!isEnded(task) && task.attempt === followed) await sleep(LOOK_EVERY_MS)
+      task = await this.#poll(task.id)
+      if (!isEnded(task) && task.attempt === followed) await sleep(POLL_INTERVAL_MS)
     }
   }
 
@@ -147,23 +147,23 @@ class Run {
   async #untilPlaced(task: Task): Promise<Task> {
     let now = task
     while (now.state === 'pending') {
-      this.#sayLongWait(now)
+      this.#printLongWait(now)
       this.#line.show(`task ${now.id}: ${now.wait?.sentence ?? 'pending'}`)
-      await sleep(LOOK_EVERY_MS)
-      now = await this.#look(now.id)
+      await sleep(POLL_INTERVAL_MS)
+      now = await this.#poll(now.id)
     }
     return now
   }
 
   /** Once for each such reason, on a terminal or not: a script would wait in silence. */
-  #sayLongWait({ id, wait }: Task): void {
-    const isEndless = wait !== null && ENDLESS.has(wait.reason)
+  #printLongWait({ id, wait }: Task): void {
+    const isEndless = wait !== null && NO_END_IN_SIGHT.has(wait.reason)
     const reason = isEndless || wait?.reason === REFUSED ? wait.reason : null
-    if (reason !== null && reason !== this.#saidReason) {
+    if (reason !== null && reason !== this.#printedReason) {
       const until = isEndless ? 'This wait does not end unless the task or the cluster is changed; ' : ''
-      this.#line.say(`task ${id}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
+      this.#line.print(`task ${id}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
     }
-    this.#saidReason = reason
+    this.#printedReason = reason
   }
 
   /**
@@ -174,10 +174,10 @@ class Run {
     let isOver = placed.first_started_at !== null
     const watch = async (): Promise<void> => {
       while (!isOver) {
-        const now = await this.#look(placed.id)
-        if (now.state === 'pending') this.#sayLongWait(now)
+        const now = await this.#poll(placed.id)
+        if (now.state === 'pending') this.#printLongWait(now)
         if (now.first_started_at !== null || isEnded(now)) return
-        await sleep(LOOK_EVERY_MS, undefined, { ref: false })
+        await sleep(POLL_INTERVAL_MS, undefined, { ref: false })
       }
     }
     // What cannot be read here is told where the output or the end of the task is read.
@@ -201,26 +201,26 @@ class Run {
     // counts.
     const error: unknown = failed.reason
     if (!(error instanceof ApiError)) throw error
-    if (error.status !== 409) this.#line.say(`what the task writes cannot be read: ${error.message}`)
-    else if (/simulated/.test(error.message)) this.#line.say(error.message)
+    if (error.status !== 409) this.#line.print(`what the task writes cannot be read: ${error.message}`)
+    else if (/simulated/.test(error.message)) this.#line.print(error.message)
   }
 
   async #copy(id: string, stream: 'stdout' | 'stderr', to: NodeJS.WriteStream): Promise<void> {
     let reached = 0
     const following = this.#client.tasks.followLog(id, {
       stream,
-      onInterrupted: (error) => this.#away(error),
+      onInterrupted: (error) => this.#unreachable(error),
     })
     for (;;) {
       const next = await following.next()
       if (next.done === true) {
         if (next.value.why === 'unavailable' && (await this.#hasRun(id)))
-          this.#line.say(`the rest of ${stream} cannot be read: its GPU server does not have it any more`)
+          this.#line.print(`the rest of ${stream} cannot be read: its GPU server does not have it any more`)
         return
       }
-      this.#isAway = false
+      this.#isUnreachable = false
       if (next.value.offset > reached)
-        this.#line.say(`${next.value.offset - reached} bytes of ${stream} are no longer kept`)
+        this.#line.print(`${next.value.offset - reached} bytes of ${stream} are no longer kept`)
       reached = next.value.offset + next.value.bytes.length
       if (!this.#isPipeBroken && !to.write(next.value.bytes)) await drained(to)
     }
@@ -228,37 +228,37 @@ class Run {
 
   /** What was never started, a program that is not there, has written nothing that could be lost. */
   async #hasRun(id: string): Promise<boolean> {
-    return (await this.#look(id)).first_started_at !== null
+    return (await this.#poll(id)).first_started_at !== null
   }
 
-  async #look(id: string): Promise<Task> {
-    const task = await patiently(
+  async #poll(id: string): Promise<Task> {
+    const task = await retryWhileUnreachable(
       () => this.#client.tasks.get(id),
-      (error) => this.#away(error),
+      (error) => this.#unreachable(error),
     )
-    this.#isAway = false
+    this.#isUnreachable = false
     return task
   }
 
   /** Once for each time that it goes away. */
-  #away(error: Error): void {
-    if (this.#isAway) return
-    this.#isAway = true
-    this.#line.say(`${error.message}; the task goes on, waiting for the controller`)
+  #unreachable(error: Error): void {
+    if (this.#isUnreachable) return
+    this.#isUnreachable = true
+    this.#line.print(`${error.message}; the task goes on, waiting for the controller`)
   }
 
   async #cancel(): Promise<void> {
     const id = this.#task?.id
     if (id === undefined) return
     try {
-      await patiently(
+      await retryWhileUnreachable(
         () => this.#client.tasks.cancel(id, { now: this.#isHurried }),
-        (error) => this.#away(error),
+        (error) => this.#unreachable(error),
       )
     } catch (error) {
       // 409: it has just ended by itself.
       if (!(error instanceof ApiError && error.status === 409))
-        this.#line.say(error instanceof Error ? error.message : String(error))
+        this.#line.print(error instanceof Error ? error.message : String(error))
     }
   }
 }

@@ -26,7 +26,7 @@ export class StatusLine {
   }
 
   /** A line that stays, on a terminal or not. */
-  say(text: string): void {
+  print(text: string): void {
     this.clear()
     this.#stream.write(`headroom: ${visible(text)}\n`)
   }

@@ -11,7 +11,7 @@ import { createController } from '../../controller/controller.ts'
 import type { ControllerOptions } from '../../controller/controller.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import type { NatsSettings } from '../environment/nats-settings.ts'
-import { createRepeatedLog } from './repeated-log.ts'
+import { createRateLimitedLog } from './rate-limited-log.ts'
 import type { ServedFleet } from './served-fleet.ts'
 
 /** Loads the store and begins to listen; connects in the background. */
@@ -25,7 +25,7 @@ export async function startLiveFleet(
   >,
 ): Promise<ServedFleet> {
   const clock = createSystemClock()
-  const refusals = createRepeatedLog(log, () => clock.now())
+  const refusals = createRateLimitedLog(log, () => clock.now())
   let brokerState = `not reached yet: ${nats.urls.join(', ')}`
   const bus = connectNatsBus({
     ...nats,

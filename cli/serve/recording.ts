@@ -7,7 +7,7 @@ import {
   type RecordingFiles,
 } from '../../controller/adapters/recording/write-recording.ts'
 import { InputRecorder } from '../../controller/recording/input-recorder.ts'
-import { foldInThread } from './recording-fold.ts'
+import { compactInThread } from './recording-compaction.ts'
 import { packageVersion } from '../package-info.ts'
 import type { Settings } from '../environment/settings.ts'
 
@@ -15,7 +15,7 @@ const MIB_BYTES = 1_048_576
 
 export interface ServedRecording {
   readonly files: RecordingFiles
-  readonly watch: InputRecorder
+  readonly tap: InputRecorder
 }
 
 /** Null: it is off. */
@@ -31,7 +31,7 @@ export function startRecording(
     maxFiles: recording.files,
     version: packageVersion(),
     now: Date.now,
-    fold: foldInThread,
+    fold: compactInThread,
     onHeadless: (reason) =>
       log.warn(
         { dir, reason },
@@ -45,5 +45,5 @@ export function startRecording(
     log.error(
       'broken invariant: an input came while another was taken; this recording cannot be decided again',
     )
-  return { files, watch: new InputRecorder(files, packageVersion(), onNested) }
+  return { files, tap: new InputRecorder(files, packageVersion(), onNested) }
 }

@@ -70,7 +70,7 @@ async function runChecked(
       watch,
       ...(scenario.operator.length === 0
         ? {}
-        : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+        : { openDesk: (await import('../serve/operator-client.ts')).openOperatorClient }),
     })
     const { checker } = seen as unknown as { readonly checker: Checker }
     return {

@@ -3,7 +3,7 @@ import { addCounts, type Counts } from '../../simulator/fuzz/coverage.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import { drawDocument } from '../../simulator/fuzz/draw.ts'
 import { judge, type Finding } from '../../simulator/fuzz/judge.ts'
-import { createDesks } from '../serve/shared-desks.ts'
+import { createOperatorClients } from '../serve/shared-operator-clients.ts'
 
 export interface FuzzTask {
   readonly from: number
@@ -24,9 +24,9 @@ export interface FuzzAnswer {
 }
 
 /** One seed in so many is run again when the stretch is over, and must come to the same. */
-const AGAIN_EVERY = 50
+const REPEAT_INTERVAL = 50
 /** The routes are the same for all worlds of a process. */
-const desks = createDesks()
+const operatorClients = createOperatorClients()
 
 export async function runFuzzTask(
   { from, count }: FuzzTask,
@@ -37,7 +37,7 @@ export async function runFuzzTask(
   const counts = new Map<string, number>()
   let steps = 0
   for (let seed = from; seed < from + count; seed++) {
-    const verdict = await judge(scenarioOf(drawDocument(seed)), desks.openDesk)
+    const verdict = await judge(scenarioOf(drawDocument(seed)), operatorClients.openOperatorClient)
     digests.push(verdict.digest)
     steps += verdict.steps
     addCounts(counts, verdict.counts)
@@ -46,8 +46,8 @@ export async function runFuzzTask(
   }
   for (let seed = from; seed < from + count; seed++) {
     const digest = digests[seed - from] ?? null
-    if (seed % AGAIN_EVERY !== 0 || digest === null) continue
-    const again = (await judge(scenarioOf(drawDocument(seed)), desks.openDesk)).digest
+    if (seed % REPEAT_INTERVAL !== 0 || digest === null) continue
+    const again = (await judge(scenarioOf(drawDocument(seed)), operatorClients.openOperatorClient)).digest
     if (again !== digest)
       failures.push({
         seed,

@@ -29,7 +29,7 @@ export async function simCounterfactual(
     ...(seed === undefined ? {} : { seed }),
     ...(scenario.operator.length === 0
       ? {}
-      : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+      : { openDesk: (await import('../serve/operator-client.ts')).openOperatorClient }),
   }
   if (decision === undefined || victim === undefined) {
     const choices = await swapChoices(scenario, identity, options)
@@ -38,7 +38,7 @@ export async function simCounterfactual(
   }
   try {
     const found = await counterfactual(scenario, identity, { decision, victim }, options)
-    process.stdout.write(json ? `${JSON.stringify(found, null, 2)}\n` : told(found))
+    process.stdout.write(json ? `${JSON.stringify(found, null, 2)}\n` : resultText(found))
   } catch (fault) {
     if (!(fault instanceof CounterfactualFault)) throw fault
     throw new UsageError(fault.message, { cause: fault })
@@ -58,7 +58,7 @@ function listed(choices: readonly SwapChoice[]): string {
   return lines.length === 0 ? 'The run has no swap decision.\n' : lines.join('')
 }
 
-function told({ decision, otherVictimIds, cluster, tasks, tasksChanged }: Counterfactual): string {
+function resultText({ decision, otherVictimIds, cluster, tasks, tasksChanged }: Counterfactual): string {
   const head = `Decision ${decision.decision} at ${formatDuration(decision.atMs)}, for ${decision.taskId} on ${decision.node}: ${decision.victimIds.join(', ')} left; instead: ${otherVictimIds.join(', ')}.\n`
   const rows = [
     row('', 'as it was', 'instead', 'difference'),

@@ -16,7 +16,7 @@ import { shrink } from '../../simulator/fuzz/shrink.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
 import type { FuzzAnswer, FuzzFailure, FuzzTask } from './fuzz-run.ts'
-import { createDesks, type Desks } from '../serve/shared-desks.ts'
+import { createOperatorClients, type OperatorClients } from '../serve/shared-operator-clients.ts'
 import { withProgress } from '../progress.ts'
 import { makeFolder, writeOutput } from '../output-file.ts'
 import { runInWorkers } from '../workers/worker-pool.ts'
@@ -42,10 +42,11 @@ export async function simFuzz(file: string | undefined, options: SimFuzzOptions)
 
 /** One scenario from a file instead of drawn ones: how a failure is repeated. */
 async function judgeFile(file: string): Promise<number> {
-  const desks = createDesks()
-  const { digest, violations } = await judge(loadScenario(file).scenario, desks.openDesk).finally(() =>
-    desks.close(),
-  )
+  const operatorClients = createOperatorClients()
+  const { digest, violations } = await judge(
+    loadScenario(file).scenario,
+    operatorClients.openOperatorClient,
+  ).finally(() => operatorClients.close())
   for (const { sentence } of violations) process.stdout.write(`${sentence}\n`)
   if (violations.length === 0) process.stdout.write(`ok: every rule holds (digest ${digest})\n`)
   return violations.length === 0 ? EXIT_OK : EXIT_FAILED
@@ -105,15 +106,15 @@ function textOf({ seed, findings }: FuzzFailure): string {
 
 async function writeShrunk({ seed, findings }: FuzzFailure, folder: string): Promise<void> {
   const rule = findings[0]?.rule ?? ''
-  const desks = createDesks()
+  const operatorClients = createOperatorClients()
   const { document, tries } = await withProgress(`shrinking seed ${seed}`, (onProgress) => {
     let tried = 0
     const fails = async (one: FuzzDocument): Promise<boolean> => {
       onProgress((tried += 1) / MAX_TRIES)
-      return failsBy(one, rule, desks)
+      return failsBy(one, rule, operatorClients)
     }
     return shrink(drawDocument(seed), fails, MAX_TRIES)
-  }).finally(() => desks.close())
+  }).finally(() => operatorClients.close())
   const file = join(folder, `${document.scenario}.scenario.yaml`)
   const text = stringify(
     { ...document, description: `Shrunk from seed ${seed}: breaks ${rule}.` },
@@ -125,9 +126,13 @@ async function writeShrunk({ seed, findings }: FuzzFailure, folder: string): Pro
   )
 }
 
-async function failsBy(document: FuzzDocument, rule: string, desks: Desks): Promise<boolean> {
+async function failsBy(
+  document: FuzzDocument,
+  rule: string,
+  operatorClients: OperatorClients,
+): Promise<boolean> {
   try {
-    const { violations } = await judge(scenarioOf(document), desks.openDesk)
+    const { violations } = await judge(scenarioOf(document), operatorClients.openOperatorClient)
     return violations.some((finding) => finding.rule === rule)
   } catch (error) {
     if (error instanceof Error && error.name === 'ScenarioError') return false

@@ -17,8 +17,8 @@ export interface SimRedecideOptions {
 
 export async function simRedecide(path: string, { json }: SimRedecideOptions): Promise<number> {
   const notes = newReadNotes()
-  const beside = join(path, RECORDING_FOLDER)
-  const again = await redecide(readRecording(existsSync(beside) ? beside : path, notes))
+  const siblingNotes = join(path, RECORDING_FOLDER)
+  const again = await redecide(readRecording(existsSync(siblingNotes) ? siblingNotes : path, notes))
   for (const note of notes.notes) process.stderr.write(`note: ${note}\n`)
   process.stdout.write(
     json === true ? `${JSON.stringify({ ...again, ...notes }, null, 2)}\n` : textOf(again, notes),

@@ -21,7 +21,7 @@ export async function simValidate(files: readonly string[], { json }: SimValidat
   const found: { readonly file: string; readonly error: ScenarioError | null }[] = []
   for (const file of files.length > 0 ? files : scenarioFiles())
     found.push({ file, error: await problemsOf(file) })
-  const told = found.map(({ file, error }) => ({
+  const lines = found.map(({ file, error }) => ({
     file,
     is_valid: error === null,
     problems: error?.problems ?? [],
@@ -29,7 +29,7 @@ export async function simValidate(files: readonly string[], { json }: SimValidat
   }))
   process.stdout.write(
     json === true
-      ? `${JSON.stringify(told, null, 2)}\n`
+      ? `${JSON.stringify(lines, null, 2)}\n`
       : found.map(({ file, error }) => `${error?.message ?? `ok        ${file}`}\n`).join(''),
   )
   return found.every(({ error }) => error === null) ? EXIT_OK : EXIT_USAGE

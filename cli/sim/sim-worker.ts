@@ -11,7 +11,7 @@ import { onInterrupt } from '../run/interrupts.ts'
 import type { SweepAnswer, SweepTask } from './sweep-run.ts'
 import type { BlobRef } from '../sweep/nats/blob-ref.ts'
 import { getBlob, putBlob } from '../sweep/nats/blobs.ts'
-import { putAway } from '../sweep/nats/dead-letters.ts'
+import { moveToDeadLetters } from '../sweep/nats/dead-letters.ts'
 import { type Delivery, JetStream, JetStreamError } from '../sweep/nats/jetstream.ts'
 import { connectForSweep } from '../sweep/nats/sweep-connection.ts'
 import { FORMAT, readJob, readPoint } from '../sweep/nats/sweep-messages.ts'
@@ -20,7 +20,7 @@ import { JOBS, resultSubject, WORKERS } from '../sweep/nats/sweep-subjects.ts'
 import { filesOf, runFolderOf } from '../sweep/run-store.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { workerUrl } from '../workers/worker-url.ts'
-import { TraceShelf, type HeldTrace } from './trace-shelf.ts'
+import { TraceCache, type HeldTrace } from './trace-cache.ts'
 
 export interface SimWorkerOptions {
   readonly nats?: string
@@ -28,14 +28,14 @@ export interface SimWorkerOptions {
 }
 
 /** So long one request for work waits; then the next. */
-const ASK_MS = 2_000
+const POLL_MS = 2_000
 const RETRY_MS = 500
 /** A run that was given out so often and never came back takes its worker with it. */
 const MAX_DELIVERIES = 5
 /** A job that this worker may not do waits so long for another. */
-const GIVE_BACK_MS = 2_000
+const REDELIVER_AFTER_MS = 2_000
 /** The first sweep on a broker creates its queue. */
-const NO_QUEUE_MS = 2_000
+const QUEUE_RETRY_MS = 2_000
 
 export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<number> {
   const connection = await connectForSweep('--nats', nats, `headroom worker ${hostname()}`)
@@ -47,15 +47,15 @@ export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<numbe
     const build = { version: packageVersion(), commit: packageCommit() }
     const runs = jobs ?? availableParallelism()
     process.stderr.write(`worker: headroom ${nameOf(build)}, ${runs} runs at a time\n`)
-    const bench = {
+    const context = {
       stream,
       folder,
       build,
       signal: stop.signal,
-      traces: new TraceShelf(join(folder, 'traces')),
+      traces: new TraceCache(join(folder, 'traces')),
     }
-    await untilThereIsAQueue(bench)
-    await Promise.all(Array.from({ length: runs }, () => serve(bench)))
+    await waitForQueue(context)
+    await Promise.all(Array.from({ length: runs }, () => serve(context)))
     return EXIT_OK
   } finally {
     stop.abort()
@@ -65,40 +65,40 @@ export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<numbe
   }
 }
 
-interface Bench {
+interface WorkerContext {
   readonly stream: JetStream
   /** Scratch, for the files of a run until they are sent. */
   readonly folder: string
-  readonly traces: TraceShelf
+  readonly traces: TraceCache
   readonly build: BuildIdentity
   readonly signal: AbortSignal
 }
 
-type Maker = JobProcess<SweepTask, SweepAnswer>
+type JobRunner = JobProcess<SweepTask, SweepAnswer>
 
 /** One run at a time, in a process of its own, so that this one stays awake to say that it is at work. */
-async function serve(bench: Bench): Promise<void> {
-  let maker = newMaker()
+async function serve(context: WorkerContext): Promise<void> {
+  let runner = newRunner()
   try {
-    while (!bench.signal.aborted) {
-      const delivery = await nextJob(bench)
+    while (!context.signal.aborted) {
+      const delivery = await nextJob(context)
       // A run that took its process with it must not take the runs after it.
-      if (maker.isEnded) maker = newMaker()
-      if (delivery !== null) await work(bench, maker, delivery)
+      if (runner.isEnded) runner = newRunner()
+      if (delivery !== null) await work(context, runner, delivery)
     }
   } finally {
-    await maker.end()
+    await runner.end()
   }
 }
 
-function newMaker(): Maker {
+function newRunner(): JobRunner {
   return new JobProcess(workerUrl('sim/sweep-worker'))
 }
 
 /** Null: there is none now, or the broker is away. */
-async function nextJob({ stream, signal }: Bench): Promise<Delivery | null> {
+async function nextJob({ stream, signal }: WorkerContext): Promise<Delivery | null> {
   try {
-    return await stream.next(JOBS, WORKERS, ASK_MS)
+    return await stream.next(JOBS, WORKERS, POLL_MS)
   } catch {
     await wait(RETRY_MS, undefined, { signal }).catch(() => undefined)
     return null
@@ -109,7 +109,7 @@ async function nextJob({ stream, signal }: Bench): Promise<Delivery | null> {
  * The worker has no right to make the queue; who starts a sweep makes it. Throws JetStreamError for a broker
  * without JetStream.
  */
-async function untilThereIsAQueue({ stream, signal }: Bench): Promise<void> {
+async function waitForQueue({ stream, signal }: WorkerContext): Promise<void> {
   let isTold = false
   while (!signal.aborted) {
     try {
@@ -119,26 +119,26 @@ async function untilThereIsAQueue({ stream, signal }: Bench): Promise<void> {
       if (!isTold)
         process.stderr.write('worker: no sweep was ever started on this broker; waiting for the first\n')
       isTold = true
-      await wait(NO_QUEUE_MS, undefined, { signal }).catch(() => undefined)
+      await wait(QUEUE_RETRY_MS, undefined, { signal }).catch(() => undefined)
     }
   }
 }
 
 /** The job is acknowledged when its result is on the broker's disk, and not before. */
-async function work(bench: Bench, maker: Maker, delivery: Delivery): Promise<void> {
+async function work(context: WorkerContext, runner: JobRunner, delivery: Delivery): Promise<void> {
   const read = readJob(delivery.data)
-  if (!read.ok) return noJob(bench, delivery, read.why)
+  if (!read.ok) return rejectJob(context, delivery, read.why)
   const job = read.value
-  const refusal = refusalOf(job, bench.build)
+  const refusal = refusalOf(job, context.build)
   if (refusal !== null) {
-    await delivery.giveBack(GIVE_BACK_MS)
+    await delivery.redeliver(REDELIVER_AFTER_MS)
     throw new CommandFailure(refusal, EXIT_CONFLICT)
   }
   const alive = setInterval(delivery.working, Math.max(100, Math.floor(job.silent_ms / 3)))
   try {
-    const result = await outcomeOf(bench, maker, job, delivery.deliveries)
+    const result = await outcomeOf(context, runner, job, delivery.deliveries)
     if (result === null) return
-    await bench.stream.publish(resultSubject(job.sweep, job.run), JSON.stringify(result))
+    await context.stream.publish(resultSubject(job.sweep, job.run), JSON.stringify(result))
     await delivery.ack()
     const what =
       result.kind === 'done'
@@ -154,13 +154,13 @@ async function work(bench: Bench, maker: Maker, delivery: Delivery): Promise<voi
 }
 
 /** No message ends the worker. The broker delivers again what it does not accept now. */
-async function noJob({ stream }: Bench, delivery: Delivery, why: string): Promise<void> {
+async function rejectJob({ stream }: WorkerContext, delivery: Delivery, why: string): Promise<void> {
   process.stderr.write(
     `worker: ${delivery.subject}: a message that is no job (${why}): moved to headroom.sweep.dead\n`,
   )
-  await putAway(stream, delivery, why).catch(async (error: unknown) => {
+  await moveToDeadLetters(stream, delivery, why).catch(async (error: unknown) => {
     process.stderr.write(`worker: ${delivery.subject}: it could not be moved: ${(error as Error).message}\n`)
-    await delivery.giveBack(GIVE_BACK_MS).catch(() => undefined)
+    await delivery.redeliver(REDELIVER_AFTER_MS).catch(() => undefined)
   })
 }
 
@@ -179,8 +179,8 @@ function nameOf({ version, commit }: BuildIdentity): string {
 
 /** Null: stopped in the middle. A run that cannot be made is an outcome, too. */
 async function outcomeOf(
-  bench: Bench,
-  maker: Maker,
+  context: WorkerContext,
+  runner: JobRunner,
   job: JobMessage,
   deliveries: number,
 ): Promise<ResultMessage | null> {
@@ -190,13 +190,13 @@ async function outcomeOf(
     return { ...head, kind: 'failed', name: 'CommandFailure', message }
   }
   const traces = new Map<string, HeldTrace>()
-  const scratch = mkdtempSync(join(bench.folder, 'run-'))
+  const scratch = mkdtempSync(join(context.folder, 'run-'))
   try {
-    const task = await taskOf(bench, job, scratch, traces)
-    const answer = await Promise.race([maker.ask(task), aborted(bench.signal)])
+    const task = await taskOf(context, job, scratch, traces)
+    const answer = await Promise.race([runner.ask(task), aborted(context.signal)])
     if (answer === null) return null
     const { overcommit_percent: _percent, settings: _settings, ...result } = answer.run
-    const files = await sendFiles(bench, job, task, scratch)
+    const files = await sendFiles(context, job, task, scratch)
     return {
       ...head,
       kind: 'done',
@@ -207,7 +207,7 @@ async function outcomeOf(
     }
   } catch (error) {
     if (!(error instanceof Error) || isTransportError(error)) throw error
-    return { ...head, kind: 'failed', name: error.name, message: inTheirWords(error.message, traces) }
+    return { ...head, kind: 'failed', name: error.name, message: withSenderPaths(error.message, traces) }
   } finally {
     for (const { release } of traces.values()) release()
     rmSync(scratch, { recursive: true, force: true })
@@ -232,14 +232,14 @@ function isTransportError({ name }: Error): boolean {
  *   releases them
  */
 async function taskOf(
-  bench: Bench,
+  context: WorkerContext,
   job: JobMessage,
   scratch: string,
   held: Map<string, HeldTrace>,
 ): Promise<SweepTask> {
-  const point = await pointOf(bench, job)
+  const point = await pointOf(context, job)
   for (const [name, ref] of Object.entries(point.traces)) {
-    held.set(name, await bench.traces.hold(ref, () => getBlob(bench.stream, job.sweep, 'blob', ref)))
+    held.set(name, await context.traces.hold(ref, () => getBlob(context.stream, job.sweep, 'blob', ref)))
   }
   const traces = Object.fromEntries([...held].map(([name, { path }]) => [name, path]))
   const source = { text: point.text, baseDir: point.base_dir, file: point.file, traces }
@@ -249,7 +249,7 @@ async function taskOf(
   const store =
     job.files === 'none'
       ? null
-      : { folder: scratch, commit: bench.build.commit, hasJournal: job.files === 'all' }
+      : { folder: scratch, commit: context.build.commit, hasJournal: job.files === 'all' }
   return {
     ...input,
     job: { overcommitPercent: job.overcommit_percent, settings: point.settings, seed: job.seed },
@@ -257,14 +257,17 @@ async function taskOf(
   }
 }
 
-async function pointOf({ stream }: Bench, { sweep, run, point: ref }: JobMessage): Promise<PointBlob> {
+async function pointOf(
+  { stream }: WorkerContext,
+  { sweep, run, point: ref }: JobMessage,
+): Promise<PointBlob> {
   const read = readPoint(await getBlob(stream, sweep, 'blob', ref))
   if (!read.ok) throw new Error(`run ${run}: its scenario cannot be taken: ${read.why}`)
   return read.value
 }
 
 async function sendFiles(
-  { stream }: Bench,
+  { stream }: WorkerContext,
   job: JobMessage,
   { store, job: run }: SweepTask,
   scratch: string,
@@ -281,7 +284,7 @@ async function sendFiles(
   return files
 }
 
-function inTheirWords(message: string, traces: ReadonlyMap<string, HeldTrace>): string {
+function withSenderPaths(message: string, traces: ReadonlyMap<string, HeldTrace>): string {
   let text = message
   for (const [name, { path }] of traces) text = text.replaceAll(path, name)
   return text

@@ -11,12 +11,12 @@ import { Session } from '../../simulator/session/session.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { columnsOf } from './run-job.ts'
 import type { Input } from './session-input.ts'
-import { injected, openStage, type RestStage } from './session-stage.ts'
+import { injected, openSessionWorld, type SessionWorld } from './session-world.ts'
 
 /** What is to be told of a session that was brought to the end of its exercise. */
 export async function debriefOf(
   exercise: Exercise,
-  stage: RestStage,
+  stage: SessionWorld,
   inputs: readonly Input[],
 ): Promise<Debrief> {
   const own = await outcomeOf(exercise, stage, answersIn(inputs))
@@ -56,7 +56,7 @@ export async function referenceOutcome(
   const plan: RunPlan = { ...exercise.scenario, operator: exercise.reference }
   const { session, replay } = await recorded(plan, [], exercise.endsAtMs)
   try {
-    return { ...(await outcomeOf(exercise, session.stage as RestStage, rightAnswers(exercise))), replay }
+    return { ...(await outcomeOf(exercise, session.stage as SessionWorld, rightAnswers(exercise))), replay }
   } finally {
     await session.close()
   }
@@ -72,7 +72,7 @@ async function replayOf(exercise: Exercise, inputs: readonly Input[]): Promise<R
 }
 
 async function recorded(plan: RunPlan, inputs: readonly Input[], endMs: DurationMs) {
-  const session = await Session.open<Input>({ open: () => openStage(plan), inputs })
+  const session = await Session.open<Input>({ open: () => openSessionWorld(plan), inputs })
   const { world } = session.stage
   const recorder = new ResidencyRecorder(world)
   const sampler = new SeriesSampler()
@@ -89,7 +89,7 @@ async function recorded(plan: RunPlan, inputs: readonly Input[], endMs: Duration
 /** What has come of it at this instant. */
 export async function outcomeOf(
   exercise: Exercise,
-  stage: RestStage,
+  stage: SessionWorld,
   answers: Evidence['answers'],
 ): Promise<ExerciseOutcome> {
   const reads = new Map<string, { readonly status: number; readonly body: unknown }>()

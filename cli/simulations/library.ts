@@ -7,7 +7,7 @@ import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import { LIMITS } from './limits.ts'
 import { refused } from './refused.ts'
 import { whyNotTheirs } from './ownership.ts'
-import type { UploadedFile, UploadsRoom } from './uploads-room.ts'
+import type { UploadedFile, UploadQuota } from './upload-quota.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 
 const SUFFIX = '.scenario.yaml'
@@ -62,7 +62,7 @@ export class ScenarioLibrary {
   }
 
   /** Keeps a text that was found right. */
-  async put(name: string, text: string, by: Uploader, room: UploadsRoom): Promise<Outcome<null>> {
+  async put(name: string, text: string, by: Uploader, room: UploadQuota): Promise<Outcome<null>> {
     const all = await this.#all()
     const known = all.find((entry) => entry.name === name)
     if (known !== undefined && !known.isOwn)

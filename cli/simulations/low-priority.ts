@@ -7,9 +7,9 @@ import { setPriority } from 'node:os'
  * are told one by one, and those that come later are as the one that begins them. Where memory runs out on
  * Linux this process goes, and not the controller.
  */
-export function givesWay(niceness: number): void {
+export function lowerPriority(niceness: number): void {
   if (process.platform !== 'linux') return permitted(() => setPriority(0, niceness))
-  permitted(() => writeFileSync('/proc/self/oom_score_adj', FIRST_TO_GO))
+  permitted(() => writeFileSync('/proc/self/oom_score_adj', OOM_SCORE))
   permitted(() => {
     for (const thread of readdirSync('/proc/self/task')) setPriority(Number(thread), niceness)
   })
@@ -20,7 +20,7 @@ export const NICE_RUN = 19
 /** Somebody waits for it. */
 export const NICE_ASKED = 5
 
-const FIRST_TO_GO = '1000'
+const OOM_SCORE = '1000'
 
 /** A container may forbid it; the simulation is then only less polite. */
 function permitted(act: () => void): void {

@@ -1,6 +1,6 @@
 /** Simulations wait in the order in which they were asked for; so many run at a time. */
 import type { DurationMs } from '../../protocol/units.ts'
-import type { SimulationBook } from './book.ts'
+import type { SimulationRegistry } from './simulation-registry.ts'
 import { LIMITS } from './limits.ts'
 
 /**
@@ -22,14 +22,14 @@ interface Job {
 const RETRY_AFTER_SECONDS = 10
 
 export class SimulationQueue {
-  readonly #book: SimulationBook
+  readonly #book: SimulationRegistry
   readonly #now: () => number
   readonly #withinMs: DurationMs
   readonly #waiting: Job[] = []
   readonly #running = new Map<string, Job & { readonly ended: Promise<void> }>()
   #isClosed = false
 
-  constructor(book: SimulationBook, now: () => number, withinMs: DurationMs = LIMITS.runWithinMs) {
+  constructor(book: SimulationRegistry, now: () => number, withinMs: DurationMs = LIMITS.runWithinMs) {
     this.#book = book
     this.#now = now
     this.#withinMs = withinMs

@@ -1,7 +1,7 @@
 /** The process that reads scenarios. */
 import { serveJobs } from '../workers/serve-jobs.ts'
-import { givesWay, NICE_ASKED } from './low-priority.ts'
-import { read } from './reading.ts'
+import { lowerPriority, NICE_ASKED } from './low-priority.ts'
+import { runReadJob } from './read-job.ts'
 
-givesWay(NICE_ASKED)
-serveJobs(read)
+lowerPriority(NICE_ASKED)
+serveJobs(runReadJob)

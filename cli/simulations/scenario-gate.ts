@@ -5,7 +5,7 @@ import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import type { SweepGrid, SweepWish } from '../../simulator/sweep-grid.ts'
 import { WorkerFault } from '../workers/worker-process.ts'
 import type { ScenarioLibrary } from './library.ts'
-import type { ReadAnswer, ReadJob } from './reading.ts'
+import type { ReadAnswer, ReadJob } from './read-job.ts'
 import { refused } from './refused.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 

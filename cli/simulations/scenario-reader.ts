@@ -7,13 +7,13 @@ import { JobProcess } from '../workers/job-process.ts'
 import { WorkerFault } from '../workers/worker-process.ts'
 import { workerUrl } from '../workers/worker-url.ts'
 import { LIMITS } from './limits.ts'
-import type { ReadAnswer, ReadJob } from './reading.ts'
+import type { ReadAnswer, ReadJob } from './read-job.ts'
 
 /** Texts that wait to be read. */
 const MAX_WAITING = 16
 const HEAP_MIB = 512
 /** The library is many files, each of which was read once before it came there. */
-const LIBRARY_WITHIN_MS: DurationMs = 20_000
+const LIBRARY_TIMEOUT_MS: DurationMs = 20_000
 
 export class ScenarioReader {
   readonly #withinMs: DurationMs
@@ -50,7 +50,7 @@ export class ScenarioReader {
 
   async #readNow(job: ReadJob): Promise<ReadAnswer> {
     const process = await this.#warm()
-    const withinMs = job.kind === 'library' ? Math.max(this.#withinMs, LIBRARY_WITHIN_MS) : this.#withinMs
+    const withinMs = job.kind === 'library' ? Math.max(this.#withinMs, LIBRARY_TIMEOUT_MS) : this.#withinMs
     let timer: NodeJS.Timeout | undefined
     const tooLong = new Promise<never>((_, reject) => {
       timer = setTimeout(

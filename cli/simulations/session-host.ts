@@ -21,7 +21,7 @@ import type { Position } from '../../simulator/session/stage.ts'
 import { readFaults } from '../../simulator/session/read-faults.ts'
 import type { AnswerInput, Input, RequestInput, Unplaced } from './session-input.ts'
 import { actionsIn, answersIn, debriefOf } from './exercise-run.ts'
-import { openStage, type RestStage, type SessionAnswer } from './session-stage.ts'
+import { openSessionWorld, type SessionWorld, type SessionAnswer } from './session-world.ts'
 
 /** How often virtual time follows real time. */
 const PACE_MS = 40
@@ -68,12 +68,12 @@ export class SessionHost {
 
   static async open(options: SessionHostOptions): Promise<SessionHost> {
     const { plan, branch } = options
-    const session = await Session.open<Input>({ open: () => openStage(plan) })
+    const session = await Session.open<Input>({ open: () => openSessionWorld(plan) })
     if (branch !== null) await session.restore(branch.position, branch.inputs)
     else if (options.exercise !== null) await session.advanceTo(options.exercise.beginsAtMs)
     const host = new SessionHost(session, options)
     host.#setAnchor()
-    void host.#goOn()
+    void host.#advance()
     return host
   }
 
@@ -85,8 +85,8 @@ export class SessionHost {
     this.#exercise = exercise
   }
 
-  get stage(): RestStage {
-    return this.#session.stage as RestStage
+  get world(): SessionWorld {
+    return this.#session.stage as SessionWorld
   }
 
   get inputs(): readonly Input[] {
@@ -95,7 +95,7 @@ export class SessionHost {
 
   view(): SessionView {
     const { clock } = this.#plan
-    const { world } = this.stage
+    const { world } = this.world
     return {
       startAt: clock.startMs,
       nowAt: clock.startMs + world.nowMs,
@@ -121,7 +121,7 @@ export class SessionHost {
 
   /** How far it is, for little. */
   get pulse(): { readonly virtualMs: DurationMs; readonly endMs: DurationMs | null } {
-    return { virtualMs: this.stage.world.nowMs, endMs: this.#plan.clock.untilMs }
+    return { virtualMs: this.world.world.nowMs, endMs: this.#plan.clock.untilMs }
   }
 
   /** Throws SessionConflict. */
@@ -130,23 +130,23 @@ export class SessionHost {
       case 'state':
         return this.view()
       case 'pause':
-        return this.#alone(() => this.#pause())
+        return this.#exclusively(() => this.#pause())
       case 'step':
-        return this.#alone(() => this.#step(command.count))
+        return this.#exclusively(() => this.#step(command.count))
       case 'speed':
-        return this.#alone(() => this.#setSpeed(command.factor))
+        return this.#exclusively(() => this.#setSpeed(command.factor))
       case 'seek':
         return this.#seek(command.virtualMs)
       case 'restore':
-        return this.#alone(() => this.#restore(this.#kept(command.snapshot)))
+        return this.#exclusively(() => this.#restore(this.#kept(command.snapshot)))
       case 'snapshot':
-        return this.#alone(() => this.#keep(command.name))
+        return this.#exclusively(() => this.#keep(command.name))
     }
   }
 
   /** A request that may change something: its instant stands still until it is answered. */
   put(request: Unplaced<RequestInput>): Promise<SessionAnswer> {
-    return this.#alone(async () => {
+    return this.#exclusively(async () => {
       const answered = (await this.#put(request)) as SessionAnswer
       if (!answered.isCommand) this.#session.forgetLast()
       return answered
@@ -154,12 +154,12 @@ export class SessionHost {
   }
 
   /** @param entry a list of one fault, as text. It begins now. Throws ScenarioError. */
-  breakNow(entry: string, isHidden: boolean, by: string | null): Promise<void> {
-    return this.#alone(async () => {
+  injectFault(entry: string, isHidden: boolean, by: string | null): Promise<void> {
+    return this.#exclusively(async () => {
       const [fault] = readFaults(entry, this.#plan.nodes, 'fault')
       if (fault === undefined || fault.kind === 'swarm')
         throw new SessionConflict('One fault at a time is injected, and no swarm.')
-      await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.stage.world.nowMs }, isHidden, by })
+      await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.world.world.nowMs }, isHidden, by })
     })
   }
 
@@ -196,7 +196,7 @@ export class SessionHost {
 
   /** Throws SessionConflict. */
   answer({ question, value, by }: Pick<AnswerInput, 'question' | 'value' | 'by'>): Promise<ExerciseView> {
-    return this.#alone(async () => {
+    return this.#exclusively(async () => {
       if (!this.#required().questions.some(({ id }) => id === question))
         throw new SessionConflict(`The exercise asks no ${JSON.stringify(question)}.`)
       await this.#put({ kind: 'answer', question, value, by })
@@ -206,16 +206,16 @@ export class SessionHost {
 
   /** Brings the exercise to its end. Throws SessionConflict. */
   finish(): Promise<Debrief> {
-    return this.#alone(async () => {
+    return this.#exclusively(async () => {
       const exercise = this.#required()
       this.#pause()
       await this.#session.advanceTo(exercise.endsAtMs)
-      return debriefOf(exercise, this.stage, this.#session.inputs)
+      return debriefOf(exercise, this.world, this.#session.inputs)
     })
   }
 
   async branch(snapshot: string | null): Promise<Branch> {
-    return this.#alone(() => {
+    return this.#exclusively(() => {
       const { position, inputs } = snapshot === null ? this.#session : this.#kept(snapshot)
       return { position, inputs: [...inputs] }
     })
@@ -223,29 +223,29 @@ export class SessionHost {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await this.#alone(() => this.#session.close())
+    await this.#exclusively(() => this.#session.close())
   }
 
   /** Nothing else happens to the session meanwhile. */
-  #alone<T>(act: () => T | Promise<T>): Promise<T> {
+  #exclusively<T>(act: () => T | Promise<T>): Promise<T> {
     const acted = this.#last.then(act)
     this.#last = acted.catch(() => {})
     return acted
   }
 
-  async #goOn(): Promise<void> {
+  async #advance(): Promise<void> {
     while (!this.#isClosed) {
-      const isBehind = await this.#alone(() => this.#slice())
+      const isBehind = await this.#exclusively(() => this.#runSlice())
       if (isBehind) await setImmediate()
       else await new Promise((resolve) => setTimeout(resolve, PACE_MS))
     }
   }
 
   /** Some of what is due. @returns whether there is more */
-  async #slice(): Promise<boolean> {
+  async #runSlice(): Promise<boolean> {
     const goalMs = this.#goalMs()
     if (goalMs === null || this.#isClosed) return false
-    const { clock } = this.stage.world
+    const { clock } = this.world.world
     const limit = clock.steps + SLICE_EVENTS
     const isThere = await this.#session.advanceTo(goalMs, () => clock.steps < limit)
     if (isThere && this.#seekMs === goalMs) {
@@ -267,7 +267,7 @@ export class SessionHost {
         this.#anchor.virtualMs + Math.floor((performance.now() - this.#anchor.real) * this.#speed),
       )
     // As fast as it can: to the next thing that is due, with a look at the others after each slice.
-    const { clock, nowMs } = this.stage.world
+    const { clock, nowMs } = this.world.world
     const next = clock.nextAt()
     return next === null
       ? null
@@ -275,7 +275,7 @@ export class SessionHost {
   }
 
   #setAnchor(): void {
-    this.#anchor = { real: performance.now(), virtualMs: this.stage.world.nowMs }
+    this.#anchor = { real: performance.now(), virtualMs: this.world.world.nowMs }
   }
 
   #required(): Exercise {
@@ -302,7 +302,7 @@ export class SessionHost {
   }
 
   #setSpeed(factor: number | null): SessionView {
-    if (this.stage.world.nowMs >= (this.#plan.clock.untilMs ?? Infinity))
+    if (this.world.world.nowMs >= (this.#plan.clock.untilMs ?? Infinity))
       throw new SessionConflict('The session is at its end; seek back first.')
     this.#speed = factor
     this.#isPaused = false
@@ -314,11 +314,11 @@ export class SessionHost {
   async #seek(virtualMs: DurationMs): Promise<SessionView> {
     if (virtualMs > (this.#plan.clock.untilMs ?? Infinity))
       throw new SessionConflict(`The session ends at ${(this.#plan.clock.untilMs as number) / 1000} s.`)
-    await this.#alone(async () => {
+    await this.#exclusively(async () => {
       await this.#session.seek(virtualMs, () => false)
       this.#seekMs = virtualMs
     })
-    const until = performance.now() + SEEK_WITHIN_MS
+    const until = performance.now() + SEEK_TIMEOUT_MS
     while (this.#seekMs === virtualMs && performance.now() < until)
       await new Promise((resolve) => setTimeout(resolve, 5))
     return this.view()
@@ -358,4 +358,4 @@ export class SessionHost {
 /** So much virtual time at a time when nothing holds it back. */
 const FAST_STRETCH_MS = 60_000
 /** A seek that takes longer goes on after its answer. */
-const SEEK_WITHIN_MS = 20_000
+const SEEK_TIMEOUT_MS = 20_000

@@ -15,12 +15,12 @@ import type { Branch } from './session-host.ts'
 import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
 import { WorkerFault, WorkerProcess } from '../workers/worker-process.ts'
 
-type Heard = (message: FromSession) => void
+type PendingReply = (message: FromSession) => void
 type Unnumbered<T> = T extends unknown ? Omit<T, 'n'> : never
 
 export class SessionProcess {
   readonly #worker: WorkerProcess
-  readonly #heard = new Map<number, Heard>()
+  readonly #pending = new Map<number, PendingReply>()
   readonly #onOver: (fault: WorkerFault) => void
   #n = 0
   #isEnded = false
@@ -35,11 +35,11 @@ export class SessionProcess {
     this.#worker = new WorkerProcess(workerUrl('simulations/session-worker'), { heapMib: LIMITS.heapMib })
     const heard = (message: FromSession): void => {
       if (message.kind === 'pulse') onPulse(message.virtualMs, message.endMs)
-      else this.#heard.get(message.n)?.(message)
+      else this.#pending.get(message.n)?.(message)
     }
     this.#worker.listen({
-      heard: (message) => heard(message as FromSession),
-      over: (fault) => this.#over(this.#isEnded ? new WorkerFault('The session has ended.') : fault),
+      onMessage: (message) => heard(message as FromSession),
+      onEnd: (fault) => this.#over(this.#isEnded ? new WorkerFault('The session has ended.') : fault),
     })
   }
 
@@ -59,7 +59,7 @@ export class SessionProcess {
   }
 
   /** @param entry a list of one fault, as text */
-  async breakIn(
+  async injectFault(
     entry: string,
     isHidden: boolean,
     by: string | null,
@@ -94,12 +94,12 @@ export class SessionProcess {
     const n = this.#number()
     const pieces = new Pieces((kind) => this.#post({ n, kind }))
     return new Promise((resolve, reject) => {
-      this.#heard.set(n, (message) => {
+      this.#pending.set(n, (message) => {
         if (message.kind === 'head')
           resolve({ status: message.status, headers: message.headers, body: pieces })
         else if (message.kind === 'piece') pieces.add(message.bytes)
         else {
-          this.#heard.delete(n)
+          this.#pending.delete(n)
           pieces.end()
           if (message.kind === 'failed') reject(errorOf(message))
         }
@@ -110,7 +110,7 @@ export class SessionProcess {
 
   async end(): Promise<void> {
     this.#isEnded = true
-    await this.#worker.dismiss()
+    await this.#worker.stop()
   }
 
   async #view(message: Unnumbered<ToSession>): Promise<SessionView> {
@@ -122,8 +122,8 @@ export class SessionProcess {
   #once(message: Unnumbered<ToSession>): Promise<FromSession> {
     const n = this.#number()
     return new Promise((resolve, reject) => {
-      this.#heard.set(n, (answer) => {
-        this.#heard.delete(n)
+      this.#pending.set(n, (answer) => {
+        this.#pending.delete(n)
         if (answer.kind === 'failed') reject(errorOf(answer))
         else resolve(answer)
       })
@@ -145,7 +145,7 @@ export class SessionProcess {
     if (this.#fault !== null) return
     this.#fault = fault
     const { name, message, stack } = fault
-    for (const [n, heard] of this.#heard) heard({ n, kind: 'failed', name, message, stack })
+    for (const [n, heard] of this.#pending) heard({ n, kind: 'failed', name, message, stack })
     this.#onOver(fault)
   }
 }
@@ -157,13 +157,13 @@ function viewIn(answer: FromSession): ExerciseView {
 
 /** The body of an answer: each piece is asked for when somebody takes it. */
 class Pieces implements AsyncIterable<Uint8Array> {
-  readonly #tell: (kind: 'more' | 'enough') => void
+  readonly #onConsumed: (kind: 'more' | 'enough') => void
   readonly #waiting: Uint8Array[] = []
   #isEnded = false
   #wake: () => void = () => {}
 
   constructor(tell: (kind: 'more' | 'enough') => void) {
-    this.#tell = tell
+    this.#onConsumed = tell
   }
 
   add(bytes: Uint8Array): void {
@@ -180,7 +180,7 @@ class Pieces implements AsyncIterable<Uint8Array> {
     try {
       for (;;) {
         if (this.#waiting.length === 0 && !this.#isEnded) {
-          this.#tell('more')
+          this.#onConsumed('more')
           await new Promise<void>((resolve) => {
             this.#wake = resolve
           })
@@ -190,7 +190,7 @@ class Pieces implements AsyncIterable<Uint8Array> {
         else if (this.#isEnded) return
       }
     } finally {
-      if (!this.#isEnded) this.#tell('enough')
+      if (!this.#isEnded) this.#onConsumed('enough')
     }
   }
 }

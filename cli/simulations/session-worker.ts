@@ -8,25 +8,25 @@ import { loadExercise } from '../../simulator/exercise/load-exercise.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
 import { readRunInput } from '../sim/run-input.ts'
 import { linkToParent } from '../workers/worker-link.ts'
-import { givesWay, NICE_ASKED } from './low-priority.ts'
+import { lowerPriority, NICE_ASKED } from './low-priority.ts'
 import { LimitReached } from './run-job.ts'
 import { sessionHorizonMs, whyTooLarge } from './scenario-facts.ts'
 import { SessionHost, type SessionHostOptions } from './session-host.ts'
 import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
-import { injected, NO_CONTROLLER, textHeaders, type SessionAnswer } from './session-stage.ts'
+import { injected, NO_CONTROLLER, textHeaders, type SessionAnswer } from './session-world.ts'
 
 /** How often the controller hears how far it is. */
 const PULSE_MS = 250
 
 const SAFE = new Set(['GET', 'HEAD'])
 
-givesWay(NICE_ASKED)
+lowerPriority(NICE_ASKED)
 const parent = linkToParent()
 const post = (message: FromSession): void => parent.post(message)
 const readers = new Map<number, { more(): void; enough(): void }>()
 let host: SessionHost | null = null
 /** Where it was when the controller last heard of it. */
-let told = -1
+let answered = -1
 
 parent.listen((heard) => {
   const message = heard as ToSession
@@ -48,7 +48,7 @@ async function answer(message: ToSession): Promise<void> {
     case 'branch':
       return post({ n, kind: 'branch', branch: await opened().branch(message.snapshot) })
     case 'break':
-      return breakIn(message)
+      return injectFault(message)
     case 'faults':
       return post({ n, kind: 'faults', faults: opened().faults() })
     case 'exercise':
@@ -65,14 +65,14 @@ async function answer(message: ToSession): Promise<void> {
   }
 }
 
-async function breakIn({
+async function injectFault({
   n,
   entry,
   isHidden,
   by,
 }: Extract<ToSession, { readonly kind: 'break' }>): Promise<void> {
   try {
-    await opened().breakNow(entry, isHidden, by)
+    await opened().injectFault(entry, isHidden, by)
     post({ n, kind: 'faults', faults: opened().faults() })
   } catch (error) {
     if (!(error instanceof ScenarioError)) throw error
@@ -116,16 +116,16 @@ async function readPlan({
 
 function pulse(): void {
   const { virtualMs, endMs } = opened().pulse
-  if (virtualMs === told) return
-  told = virtualMs
+  if (virtualMs === answered) return
+  answered = virtualMs
   post({ n: 0, kind: 'pulse', virtualMs, endMs })
 }
 
 async function write(n: number, { method, path, headers, body, by, role }: ForwardedRequest): Promise<void> {
-  tell(n, await opened().put({ kind: 'request', method, path, headers, body, by, role }))
+  sendAnswer(n, await opened().put({ kind: 'request', method, path, headers, body, by, role }))
 }
 
-function tell(n: number, { status, headers, body }: SessionAnswer): void {
+function sendAnswer(n: number, { status, headers, body }: SessionAnswer): void {
   post({ n, kind: 'head', status, headers })
   post({ n, kind: 'piece', bytes: body })
   post({ n, kind: 'end' })
@@ -133,8 +133,8 @@ function tell(n: number, { status, headers, body }: SessionAnswer): void {
 
 /** Reads go beside everything else, and some go on for ever. */
 async function read(n: number, request: ForwardedRequest): Promise<void> {
-  const app = await opened().stage.interface()
-  if (app === null) return tell(n, NO_CONTROLLER)
+  const app = await opened().world.interface()
+  if (app === null) return sendAnswer(n, NO_CONTROLLER)
   const answered = await app.inject({ ...injected({ kind: 'request', ...request }), payloadAsStream: true })
   post({ n, kind: 'head', status: answered.statusCode, headers: textHeaders(answered.headers) })
   sendPieces(n, answered.stream())

@@ -14,7 +14,7 @@ import type {
   SimulationRecord,
 } from '../../controller/ports/simulation.ts'
 import { WorkerFault } from '../workers/worker-process.ts'
-import type { SimulationBook } from './book.ts'
+import type { SimulationRegistry } from './simulation-registry.ts'
 import { LIMITS } from './limits.ts'
 import { REPORT, type RecordStore } from './records.ts'
 import { newRecord } from './new-record.ts'
@@ -24,7 +24,7 @@ import type { SessionJob } from './session-messages.ts'
 import { SessionProcess } from './session-process.ts'
 
 /** What a session is begun with, for its record. */
-interface Begun {
+interface SessionStart {
   readonly facts: Pick<ScenarioFacts, 'name' | 'sha256'>
   readonly exercise: string | null
 }
@@ -32,26 +32,26 @@ interface Begun {
 interface Open {
   readonly process: SessionProcess
   readonly job: SessionJob
-  readonly begun: Begun
+  readonly begun: SessionStart
   askedAt: number
 }
 
 const NO_CHOICES = { seed: null, untilMs: null, overcommitPercent: null }
-const LOOK_EVERY_MS = 30_000
+const IDLE_CHECK_MS = 30_000
 const RETRY_AFTER_SECONDS = 60
 
 export class Sessions {
-  readonly #book: SimulationBook
+  readonly #book: SimulationRegistry
   readonly #store: RecordStore
   readonly #now: () => number
   readonly #open = new Map<string, Open>()
   readonly #timer: NodeJS.Timeout
 
-  constructor(book: SimulationBook, store: RecordStore, now: () => number) {
+  constructor(book: SimulationRegistry, store: RecordStore, now: () => number) {
     this.#book = book
     this.#store = store
     this.#now = now
-    this.#timer = setInterval(() => this.#endIdle(), LOOK_EVERY_MS).unref()
+    this.#timer = setInterval(() => this.#endIdle(), IDLE_CHECK_MS).unref()
   }
 
   has(id: string): boolean {
@@ -124,7 +124,7 @@ export class Sessions {
     by: string | null,
   ): Promise<Outcome<readonly SessionFault[]>> {
     const entry = JSON.stringify([{ at: '0s', ...fault }], null, 2)
-    const answer = await this.#with(id, ({ process }) => process.breakIn(entry, isHidden, by))
+    const answer = await this.#with(id, ({ process }) => process.injectFault(entry, isHidden, by))
     if (!answer.ok) return answer
     return 'problems' in answer.value
       ? refused({ code: 'invalid_fault', problems: answer.value.problems })
@@ -151,7 +151,7 @@ export class Sessions {
     await Promise.all([...this.#open.keys()].map((id) => this.end(id, reason)))
   }
 
-  async #start(begun: Begun, job: SessionJob, by: string | null): Promise<Outcome<SimulationRecord>> {
+  async #start(begun: SessionStart, job: SessionJob, by: string | null): Promise<Outcome<SimulationRecord>> {
     if (this.#open.size >= LIMITS.sessions) {
       const detail = `${LIMITS.sessions} sessions are open already; delete one.`
       return refused({ code: 'too_many', detail, retryAfterSeconds: RETRY_AFTER_SECONDS })

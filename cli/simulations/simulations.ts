@@ -31,10 +31,10 @@ import {
 } from '../../simulator/plan/objective.ts'
 import { uploadFolders } from './partial-uploads.ts'
 import { traceEntries, tracesPort } from './traces.ts'
-import { DEFAULT_UPLOAD_LIMITS, UploadsRoom, type UploadedFile, type UploadLimits } from './uploads-room.ts'
+import { DEFAULT_UPLOAD_LIMITS, UploadQuota, type UploadedFile, type UploadLimits } from './upload-quota.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { workerUrl } from '../workers/worker-url.ts'
-import { SimulationBook } from './book.ts'
+import { SimulationRegistry } from './simulation-registry.ts'
 import { ScenarioLibrary } from './library.ts'
 import { SimulationQueue, type Work } from './queue.ts'
 import { newRecord } from './new-record.ts'
@@ -81,11 +81,11 @@ export function createSimulations(options: SimulationsOptions): Simulations {
   const reader = new ScenarioReader()
   const { traces, scenarios } = uploadFolders(dataDir)
   const library = new ScenarioLibrary({ shipped, own: scenarios, traces }, reader)
-  const room = roomFor(dataDir, uploads, library)
+  const room = uploadQuotaFor(dataDir, uploads, library)
   const { scenario: readScenario, sweep: readSweep } = scenarioGate(library, reader)
   const files = new SweepFiles()
   const store = new RecordStore(join(folder, 'runs'), now)
-  const book = new SimulationBook(store, now, (error) =>
+  const book = new SimulationRegistry(store, now, (error) =>
     log(`a simulation could not be written down: ${String(error)}`),
   )
   const queue = new SimulationQueue(book, now)
@@ -180,7 +180,7 @@ function sessionsPort(
 
 /** What of the port is about results. */
 function resultsPort(
-  book: SimulationBook,
+  book: SimulationRegistry,
   store: RecordStore,
   files: SweepFiles,
 ): Pick<Simulation, 'report' | 'sweepReport' | 'sweepFile' | 'series' | 'residency'> {
@@ -205,7 +205,7 @@ function resultsPort(
 function libraryPort(
   library: ScenarioLibrary,
   readScenario: ScenarioGate['scenario'],
-  room: UploadsRoom,
+  room: UploadQuota,
 ): Pick<Simulation, 'scenarios' | 'scenario' | 'putScenario' | 'removeScenario' | 'validate'> {
   return {
     scenarios: () => library.list(),
@@ -225,14 +225,14 @@ function libraryPort(
   }
 }
 
-function roomFor(dataDir: string, limits: UploadLimits, library: ScenarioLibrary): UploadsRoom {
+function uploadQuotaFor(dataDir: string, limits: UploadLimits, library: ScenarioLibrary): UploadQuota {
   const { traces } = uploadFolders(dataDir)
   const kept = async () => [...(await library.uploads()), ...(await uploadedTraces(traces))]
-  return new UploadsRoom({ folder: dataDir, limits, kept })
+  return new UploadQuota({ folder: dataDir, limits, kept })
 }
 
 interface Running {
-  readonly book: SimulationBook
+  readonly book: SimulationRegistry
   readonly sessions: Sessions
   readonly queue: SimulationQueue
 }
@@ -258,7 +258,7 @@ async function uploadedTraces(folder: string): Promise<readonly UploadedFile[]> 
 
 interface Kept {
   readonly library: ScenarioLibrary
-  readonly room: UploadsRoom
+  readonly room: UploadQuota
   readonly traces: string
 }
 

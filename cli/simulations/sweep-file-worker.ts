@@ -1,7 +1,7 @@
 /** The process that makes files of sweeps. */
 import { serveJobs } from '../workers/serve-jobs.ts'
-import { givesWay, NICE_ASKED } from './low-priority.ts'
+import { lowerPriority, NICE_ASKED } from './low-priority.ts'
 import { sweepFile } from './sweep-file.ts'
 
-givesWay(NICE_ASKED)
+lowerPriority(NICE_ASKED)
 serveJobs(sweepFile)

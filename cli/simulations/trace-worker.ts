@@ -1,7 +1,7 @@
 /** The process that checks a trace that somebody sent. */
 import { serveJobs } from '../workers/serve-jobs.ts'
-import { givesWay, NICE_RUN } from './low-priority.ts'
+import { lowerPriority, NICE_RUN } from './low-priority.ts'
 import { traceJob } from './trace-job.ts'
 
-givesWay(NICE_RUN)
+lowerPriority(NICE_RUN)
 serveJobs(traceJob)

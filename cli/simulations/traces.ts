@@ -16,20 +16,20 @@ import { whyNotTheirs } from './ownership.ts'
 import { newPartialName } from './partial-uploads.ts'
 import { refused } from './refused.ts'
 import type { TraceAnswer, TraceJob } from './trace-job.ts'
-import { bytesBelow, type UploadsRoom } from './uploads-room.ts'
+import { bytesBelow, type UploadQuota } from './upload-quota.ts'
 
 const SUFFIX = '.trace.jsonl'
 const FACTS = '.facts.json'
 /** While a file is received its room is looked at this often. */
-const LOOK_EVERY_BYTES = 16 * 1024 * 1024
+const CHECK_INTERVAL_BYTES = 16 * 1024 * 1024
 /** While it is read. */
-const LOOK_EVERY_MS = 500
+const CHECK_INTERVAL_MS = 500
 
 export interface TracesOptions {
   readonly folder: string
   /** The names of the traces there are taken. */
   readonly shippedFolder: string
-  readonly room: UploadsRoom
+  readonly room: UploadQuota
   readonly now: () => number
 }
 
@@ -79,7 +79,7 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
   const work = join(folder, newPartialName())
   await mkdir(work)
   try {
-    const look = await roomFor(room, work, by.name)
+    const look = await quotaCheckFor(room, work, by.name)
     const source = join(work, 'sent')
     const received = await receive(source, upload.body, look)
     if (received !== null) return received
@@ -105,9 +105,9 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
 }
 
 /** Says why what is written into the folder of one upload is too much by now; null: it is not. */
-type Look = () => Promise<string | null>
+type QuotaCheck = () => Promise<string | null>
 
-async function roomFor(room: UploadsRoom, work: string, owner: string | null): Promise<Look> {
+async function quotaCheckFor(room: UploadQuota, work: string, owner: string | null): Promise<QuotaCheck> {
   const usage = await room.usageOf(owner)
   return async () => room.whyNot(usage, await bytesBelow(work)) ?? (await room.whyDiskIsShort())
 }
@@ -116,7 +116,7 @@ async function roomFor(room: UploadsRoom, work: string, owner: string | null): P
 async function receive(
   file: string,
   body: AsyncIterable<Uint8Array>,
-  look: Look,
+  look: QuotaCheck,
 ): Promise<Outcome<never> | null> {
   let bytes = 0
   let lookAt = 0
@@ -129,7 +129,7 @@ async function receive(
         return
       }
       if (bytes >= lookAt) {
-        lookAt = bytes + LOOK_EVERY_BYTES
+        lookAt = bytes + CHECK_INTERVAL_BYTES
         const full = await look()
         if (full !== null) {
           refusal = refused({ code: 'uploads_full', detail: full })
@@ -145,7 +145,7 @@ async function receive(
 }
 
 /** A trace that is made of another file grows beside it, and its sorting too. */
-async function check(job: TraceJob, look: Look): Promise<TraceAnswer | { readonly full: string }> {
+async function check(job: TraceJob, look: QuotaCheck): Promise<TraceAnswer | { readonly full: string }> {
   const process = new JobProcess<TraceJob, TraceAnswer>(workerUrl('simulations/trace-worker'), {
     heapMib: LIMITS.heapMib,
   })
@@ -157,7 +157,7 @@ async function check(job: TraceJob, look: Look): Promise<TraceAnswer | { readonl
       full = why
       void process.end()
     })
-  }, LOOK_EVERY_MS)
+  }, CHECK_INTERVAL_MS)
   try {
     return await process.ask(job)
   } catch (error) {

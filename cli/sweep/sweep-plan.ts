@@ -27,10 +27,10 @@ export interface SweepPlan {
 const MAX_RUNS = 100_000
 
 /** Throws UsageError, and ScenarioError for a value that a field cannot have. */
-export async function planSweep(file: string, wish: SweepWish): Promise<SweepPlan> {
+export async function planSweep(file: string, request: SweepWish): Promise<SweepPlan> {
   const fingerprints: Fingerprints = new Map()
   const { scenario } = await readRunInput(file, [], fingerprints)
-  const outcome = sweepGrid(scenario, wish, MAX_RUNS)
+  const outcome = sweepGrid(scenario, request, MAX_RUNS)
   if (!outcome.ok) throw new UsageError(optionProblem(outcome.refusal))
   const { percentages, seeds, axes } = outcome.grid
   const jobs = sweepJobs(percentages, seeds, axes)

@@ -19,11 +19,11 @@ export class LatestStarts {
     this.#make = make
   }
 
-  get(isAnew: boolean): Promise<Answer> {
+  get(mustBeFresh: boolean): Promise<Answer> {
     const now = this.#views.now()
     const asked = this.#asked
     const isFresh =
-      asked !== null && now >= asked.at && (isAnew ? now === asked.at : now - asked.at <= FRESH_MS)
+      asked !== null && now >= asked.at && (mustBeFresh ? now === asked.at : now - asked.at <= FRESH_MS)
     if (asked !== null && isFresh) return asked.answer
     const answer = this.#make().catch((fault: unknown): NoForecast => {
       return { reason: 'FAILED', detail: fault instanceof Error ? fault.message : String(fault) }

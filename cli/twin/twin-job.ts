@@ -15,7 +15,7 @@ import { foretell } from '../../simulator/twin/drift.ts'
 import type { Foretold } from '../../simulator/twin/drift.ts'
 import { forecastStarts } from '../../simulator/twin/start-forecast.ts'
 
-interface Asked {
+interface ForecastInput {
   readonly image: ClusterImage
   readonly past: RecentPast
   readonly withinMs: DurationMs
@@ -24,9 +24,9 @@ interface Asked {
 }
 
 export type TwinJob =
-  | (Asked & { readonly kind: 'starts' })
-  | (Asked & { readonly kind: 'change'; readonly change: SettingsChange })
-  | (Asked & { readonly kind: 'foretell' })
+  | (ForecastInput & { readonly kind: 'starts' })
+  | (ForecastInput & { readonly kind: 'change'; readonly change: SettingsChange })
+  | (ForecastInput & { readonly kind: 'foretell' })
 
 export type TwinAnswer = StartForecast | ChangeForecast | Foretold | NoForecast
 
@@ -42,7 +42,7 @@ export function twinJob(job: TwinJob): Promise<TwinAnswer> {
   }
 }
 
-function budgetOf({ withinMs, horizonMs, maxRuns }: Asked): Budget {
+function budgetOf({ withinMs, horizonMs, maxRuns }: ForecastInput): Budget {
   const from = performance.now()
   return { spent: () => (performance.now() - from) / withinMs, horizonMs, maxRuns }
 }

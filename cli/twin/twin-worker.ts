@@ -1,7 +1,7 @@
 /** The process of the twin. */
 import { serveJobs } from '../workers/serve-jobs.ts'
-import { givesWay, NICE_ASKED } from '../simulations/low-priority.ts'
+import { lowerPriority, NICE_ASKED } from '../simulations/low-priority.ts'
 import { twinJob } from './twin-job.ts'
 
-givesWay(NICE_ASKED)
+lowerPriority(NICE_ASKED)
 serveJobs(twinJob)

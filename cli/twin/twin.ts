@@ -18,7 +18,7 @@ import { withheldBecause } from '../../simulator/twin/drift.ts'
 import { snapshotOfLive } from '../../simulator/twin/live-snapshot.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { workerUrl } from '../workers/worker-url.ts'
-import { DriftWatch } from './drift-watch.ts'
+import { DriftMonitor } from './drift-monitor.ts'
 import { LatestStarts } from './latest-starts.ts'
 import { RecentPastReader } from './recent-past.ts'
 import type { TwinAnswer, TwinJob } from './twin-job.ts'
@@ -27,8 +27,8 @@ const HEAP_MIB = 1_024
 /** Between two looks at whether an interval is over. */
 const TICK_MS = 2_000
 const HORIZON_MS = 4 * 3_600_000
-const STARTS_WITHIN_MS = 2_000
-const CHANGE_WITHIN_MS = 2_000
+const STARTS_TIMEOUT_MS = 2_000
+const CHANGE_TIMEOUT_MS = 2_000
 const MAX_START_RUNS = 40
 const MAX_CHANGE_PAIRS = 20
 /** Questions that wait for the process; a further one is told so. */
@@ -54,19 +54,19 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     if (pending + running + assigned + unreachable > MAX_OPEN_TASKS) return TOO_MANY
     const recent = await past.read()
     const asked = job(views.image())
-    await othersFirst()
+    await yieldToOthers()
     return process.ask({ ...asked, past: recent } as TwinJob)
   }
-  const drift = new DriftWatch({
+  const drift = new DriftMonitor({
     views,
-    foretell: () => ask((image) => ({ kind: 'foretell', image, ...DRIFT_BOUNDS })),
+    forecast: () => ask((image) => ({ kind: 'foretell', image, ...DRIFT_BOUNDS })),
   })
   const unsubscribe = events.subscribe((list) => drift.record(list))
   const timer = setInterval(() => {
     void drift.tick().catch((fault: unknown) => log(`the twin failed: ${String(fault)}`))
   }, TICK_MS).unref()
   const starts = new LatestStarts(views, () => {
-    const bounds = { withinMs: STARTS_WITHIN_MS, horizonMs: HORIZON_MS, maxRuns: MAX_START_RUNS }
+    const bounds = { withinMs: STARTS_TIMEOUT_MS, horizonMs: HORIZON_MS, maxRuns: MAX_START_RUNS }
     return ask((image) => ({ kind: 'starts', image, ...bounds })) as Promise<StartForecast | NoForecast>
   })
   return {
@@ -74,7 +74,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
       const recent = await past.read()
       // One copy at one instant; what is made of it comes piece by piece.
       const image = views.image()
-      await othersFirst()
+      await yieldToOthers()
       const { snapshot, description } = snapshotOfLive(image, recent)
       return snapshotText(snapshot, { name: 'snapshot', description })
     },
@@ -83,7 +83,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     async tryChange(change: SettingsChange) {
       const withheld = withheldBecause(drift.report())
       if (withheld !== null) return withheld
-      const bounds = { withinMs: CHANGE_WITHIN_MS, horizonMs: HORIZON_MS, maxRuns: MAX_CHANGE_PAIRS }
+      const bounds = { withinMs: CHANGE_TIMEOUT_MS, horizonMs: HORIZON_MS, maxRuns: MAX_CHANGE_PAIRS }
       return (await ask((image) => ({ kind: 'change', image, change, ...bounds }))) as
         ChangeForecast | NoForecast
     },
@@ -97,7 +97,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
 }
 
 /** Whoever waits meanwhile has his turn. */
-function othersFirst(): Promise<void> {
+function yieldToOthers(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 

@@ -41,8 +41,8 @@ export class JobProcess<Job extends object, Answer> {
       }
     }
     const stopListening = worker.listen({
-      heard: (message) => heard(message as FromWorker<Answer>),
-      over: reject,
+      onMessage: (message) => heard(message as FromWorker<Answer>),
+      onEnd: reject,
     })
     this.#isBusy = true
     worker.post(job)
@@ -55,7 +55,7 @@ export class JobProcess<Job extends object, Answer> {
   /** Now, whatever it does. */
   end(): Promise<void> {
     this.#isEnded = true
-    return this.#isBusy ? this.#worker.end() : this.#worker.dismiss()
+    return this.#isBusy ? this.#worker.end() : this.#worker.stop()
   }
 }
 

@@ -4,7 +4,7 @@ import { linkToParent } from './worker-link.ts'
 
 /** Not more often than this, however often a job tells: whoever hears it has something else to do. */
 const PROGRESS_STEP = 0.002
-const PROGRESS_EVERY_MS = 50
+const PROGRESS_INTERVAL_MS = 50
 
 /** Answers every job that is posted to this process. */
 export function serveJobs<Job, Answer>(
@@ -13,14 +13,14 @@ export function serveJobs<Job, Answer>(
   const parent = linkToParent()
   const post = (message: FromWorker<Answer>): void => parent.post(message)
   parent.listen((job) => {
-    let told = 0
-    let toldAt = performance.now()
+    let reported = 0
+    let reportedAt = performance.now()
     const onProgress = (fraction: number): void => {
-      parent.leaveIfAlone()
+      parent.exitIfOrphaned()
       const now = performance.now()
-      if (fraction < told + PROGRESS_STEP || now - toldAt < PROGRESS_EVERY_MS) return
-      told = fraction
-      toldAt = now
+      if (fraction < reported + PROGRESS_STEP || now - reportedAt < PROGRESS_INTERVAL_MS) return
+      reported = fraction
+      reportedAt = now
       post({ kind: 'progress', fraction })
     }
     work(job as Job, onProgress).then(

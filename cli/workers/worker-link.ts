@@ -1,7 +1,7 @@
 /** A worker process's side of worker-process.ts. */
 
 /** Whoever has started this process is asked for no more often than this. */
-const LOOK_EVERY_MS = 250
+const PARENT_CHECK_MS = 250
 
 export interface WorkerLink {
   post(message: object): void
@@ -10,7 +10,7 @@ export interface WorkerLink {
    * Ends this process when nobody would take its answer: to be called now and then by work that lets no
    * message in.
    */
-  leaveIfAlone(): void
+  exitIfOrphaned(): void
 }
 
 /**
@@ -26,9 +26,9 @@ export function linkToParent(): WorkerLink {
   return {
     post: (message) => void process.send?.(message),
     listen: (listener) => void process.on('message', listener),
-    leaveIfAlone() {
+    exitIfOrphaned() {
       const now = performance.now()
-      if (now - lookedAt < LOOK_EVERY_MS) return
+      if (now - lookedAt < PARENT_CHECK_MS) return
       lookedAt = now
       if (process.ppid !== parent) process.exit(1)
     },

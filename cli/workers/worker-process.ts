@@ -17,22 +17,22 @@ export interface WorkerLimits {
 }
 
 export interface WorkerListener {
-  heard(message: unknown): void
+  onMessage(message: unknown): void
   /** Once. */
-  over(fault: WorkerFault): void
+  onEnd(fault: WorkerFault): void
 }
 
 /** Of what it wrote to stderr, so much is kept until it is known how it ended. */
-const SAID_CHARACTERS = 16_384
+const STDERR_TAIL_CHARACTERS = 16_384
 /** One that has nothing to do goes by itself, or is ended after so long. */
-const LEAVES_WITHIN_MS = 2_000
+const EXIT_GRACE_MS = 2_000
 
 export class WorkerProcess {
   readonly #child: ChildProcess
   readonly #listeners = new Set<WorkerListener>()
   #fault: WorkerFault | null = null
   #isEnded = false
-  #said = ''
+  #stderrTail = ''
 
   constructor(module: URL, { heapMib }: WorkerLimits = {}) {
     const heap = heapMib === undefined ? [] : [`--max-old-space-size=${heapMib}`]
@@ -42,19 +42,19 @@ export class WorkerProcess {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#said = (this.#said + text).slice(-SAID_CHARACTERS)
+      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARACTERS)
     })
     this.#child.on('message', (message) => {
-      for (const { heard } of this.#listeners) heard(message)
+      for (const { onMessage: heard } of this.#listeners) heard(message)
     })
     // A message that does not reach it is lost with it; `exit` says why.
     this.#child.on('error', (error) => {
       if (this.#child.pid === undefined)
-        this.#leave(new WorkerFault(`its process could not be started: ${error.message}`, { cause: error }))
+        this.#finish(new WorkerFault(`its process could not be started: ${error.message}`, { cause: error }))
     })
     this.#child.once(
       'exit',
-      (code, signal) => void this.#lastWords().then(() => this.#leave(this.#faultOf(code, signal))),
+      (code, signal) => void this.#readStderr().then(() => this.#finish(this.#faultOf(code, signal))),
     )
   }
 
@@ -70,7 +70,7 @@ export class WorkerProcess {
 
   /** Of one that is gone the listener is told at once. @returns whoever calls it hears no more */
   listen(listener: WorkerListener): () => void {
-    if (this.#fault !== null) listener.over(this.#fault)
+    if (this.#fault !== null) listener.onEnd(this.#fault)
     else this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
@@ -83,35 +83,36 @@ export class WorkerProcess {
   }
 
   /** One that has nothing to do any more. */
-  async dismiss(): Promise<void> {
+  async stop(): Promise<void> {
     this.#isEnded = true
     if (this.#child.connected) this.#child.disconnect()
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), LEAVES_WITHIN_MS)
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), EXIT_GRACE_MS)
     await this.#gone()
     clearTimeout(timer)
   }
 
   #gone(): Promise<void> {
-    return new Promise((resolve) => void this.listen({ heard: () => {}, over: () => resolve() }))
+    return new Promise((resolve) => void this.listen({ onMessage: () => {}, onEnd: () => resolve() }))
   }
 
-  async #lastWords(): Promise<void> {
+  async #readStderr(): Promise<void> {
     const { stderr } = this.#child
     if (stderr !== null) await finished(stderr).catch(() => {})
   }
 
-  #leave(fault: WorkerFault): void {
+  #finish(fault: WorkerFault): void {
     if (this.#fault !== null) return
     this.#fault = fault
     const listeners = [...this.#listeners]
     this.#listeners.clear()
-    for (const { over } of listeners) over(fault)
+    for (const { onEnd: over } of listeners) over(fault)
   }
 
   #faultOf(code: number | null, signal: NodeJS.Signals | null): WorkerFault {
     if (this.#isEnded) return new WorkerFault('its process was ended')
-    if (isOutOfMemory(this.#said)) return new WorkerFault('it needed more memory than a simulation may have')
-    process.stderr.write(this.#said)
+    if (isOutOfMemory(this.#stderrTail))
+      return new WorkerFault('it needed more memory than a simulation may have')
+    process.stderr.write(this.#stderrTail)
     return new WorkerFault(`its process ended with ${signal ?? `code ${code}`}`)
   }
 }

@@ -26,7 +26,7 @@ export function adopt(parts: Parts, growths: Growths): void {
     if (survivor.end !== null) end(parts, taskId, attempt, before, survivor.end)
     else takeOver(parts, survivor, before)
   }
-  for (const attempt of kept) if (!found.has(attempt.taskId)) miss(parts, attempt)
+  for (const attempt of kept) if (!found.has(attempt.taskId)) reportLost(parts, attempt)
   durable.persist()
   for (const attempt of tasks.all()) if (attempt.heldMib !== null) growths.adopted(attempt)
 }
@@ -81,9 +81,9 @@ function end(
   how: AttemptEnd,
 ): void {
   const outcome = finishedBy(how)
-  const isUntold = before !== null || attempt > durable.seen.highest(taskId)
+  const isUnreported = before !== null || attempt > durable.seen.highest(taskId)
   const isDurable =
-    !isUntold ||
+    !isUnreported ||
     durable.addFinished({
       kind: 'finished',
       task_id: taskId,
@@ -96,7 +96,7 @@ function end(
 }
 
 /** The device has no trace of it. */
-function miss({ durable }: Parts, attempt: KeptAttempt): void {
+function reportLost({ durable }: Parts, attempt: KeptAttempt): void {
   if (attempt.residency === 'none') return durable.burnStarting(attempt)
   durable.addFinished({
     kind: 'finished',

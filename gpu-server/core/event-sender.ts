@@ -10,7 +10,7 @@ import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurableState } from './durable-state.ts'
 import type { Envelopes } from './envelopes.ts'
-import { ANSWER_WITHIN_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry.ts'
+import { ANSWER_TIMEOUT_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry.ts'
 
 export interface EventSenderOptions {
   readonly nodeId: string
@@ -22,24 +22,24 @@ export interface EventSenderOptions {
   readonly envelopes: Envelopes
   readonly onAcknowledged: (events: readonly NodeEvent[]) => void
   /** An answer that is no acknowledgement. */
-  readonly onOtherAnswer: (asked: Envelope, answer: Envelope) => void
+  readonly onUnexpectedAnswer: (asked: Envelope, answer: Envelope) => void
 }
 
 export class EventSender {
-  readonly #o: EventSenderOptions
+  readonly #options: EventSenderOptions
   /** The controller knows this boot: events sent before would be refused. */
   #isOpen = false
   #isPlanned = false
   /** A message is under way, or waits to be repeated. */
   #isSending = false
   #retryMs: DurationMs = RETRY_FIRST_MS
-  #underWay: Envelope<NodeEvents> | null = null
+  #inFlight: Envelope<NodeEvents> | null = null
   readonly #flush = (): void => this.#send(RETRY_FIRST_MS)
   /** One function for all requests: there is never more than one. */
   readonly #answered = (outcome: RequestOutcome): void => {
-    const message = this.#underWay
+    const message = this.#inFlight
     if (message === null) return
-    this.#underWay = null
+    this.#inFlight = null
     if (this.#isAcknowledged(message, outcome)) {
       this.#isSending = false
       this.plan()
@@ -47,7 +47,7 @@ export class EventSender {
   }
 
   constructor(options: EventSenderOptions) {
-    this.#o = options
+    this.#options = options
   }
 
   open(): void {
@@ -61,14 +61,14 @@ export class EventSender {
 
   /** Sends what is in the outbox at the end of this instant, unless a message is under way. */
   plan(): void {
-    if (this.#isPlanned || this.#isSending || !this.#isOpen || this.#o.durable.outbox.isEmpty) return
+    if (this.#isPlanned || this.#isSending || !this.#isOpen || this.#options.durable.outbox.isEmpty) return
     this.#isPlanned = true
-    this.#o.clock.soon(this.#flush, RANK_MESSAGE)
+    this.#options.clock.soon(this.#flush, RANK_MESSAGE)
   }
 
   /** Persist, then send (R1): while the disk refuses, nothing leaves. */
   #send(retryMs: DurationMs): void {
-    const { durable, envelopes, nodeId } = this.#o
+    const { durable, envelopes, nodeId } = this.#options
     this.#isPlanned = false
     this.#isSending = false
     if (!this.#isOpen || durable.outbox.isEmpty) return
@@ -80,34 +80,34 @@ export class EventSender {
   }
 
   #request(message: Envelope<NodeEvents>): void {
-    this.#underWay = message
-    this.#o.bus.request(this.#o.subject, message, ANSWER_WITHIN_MS, this.#answered)
+    this.#inFlight = message
+    this.#options.bus.request(this.#options.subject, message, ANSWER_TIMEOUT_MS, this.#answered)
   }
 
   /** With the same id; after a new boot as a new message, because nobody answers an old one (R6). */
   #again(message: Envelope<NodeEvents>): void {
-    if (!this.#isOpen || message.boot !== this.#o.durable.boot) this.#send(RETRY_FIRST_MS)
+    if (!this.#isOpen || message.boot !== this.#options.durable.boot) this.#send(RETRY_FIRST_MS)
     else this.#request(message)
   }
 
   /** False as well for an answer that covers nothing of it: it is repeated later, not at once. */
   #isAcknowledged(message: Envelope<NodeEvents>, outcome: RequestOutcome): boolean {
-    const { durable } = this.#o
+    const { durable } = this.#options
     if (!this.#isOpen || !outcome.answered || !durable.accepts(outcome.answer)) return false
     const { body } = outcome.answer
     if (body.op !== 'events_ack') {
-      this.#o.onOtherAnswer(message, outcome.answer)
+      this.#options.onUnexpectedAnswer(message, outcome.answer)
       return false
     }
     const last = message.body.entries.at(-1)?.n ?? 0
     const events = durable.acknowledge(Math.min(body.up_to, last))
-    this.#o.onAcknowledged(events)
+    this.#options.onAcknowledged(events)
     return events.length > 0
   }
 
   /** Once this retry's time has passed; the next one will wait longer. */
   #later(fn: () => void): void {
-    const { clock, random } = this.#o
+    const { clock, random } = this.#options
     clock.at(clock.now() + jittered(this.#retryMs, random), fn, RANK_MESSAGE)
     this.#retryMs = nextRetryMs(this.#retryMs)
   }

@@ -13,7 +13,7 @@ import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Parts } from './parts.ts'
-import { ANSWER_WITHIN_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry.ts'
+import { ANSWER_TIMEOUT_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry.ts'
 
 /** Before the first welcome says otherwise. */
 const HEARTBEAT_MS: DurationMs = 5_000
@@ -22,10 +22,10 @@ const HEARTBEAT_MS: DurationMs = 5_000
  * Connected to a broker without a controller, it asks this often: the broker itself answers, and the
  * controller is heard of within this.
  */
-const ASK_FOR_CONTROLLER_MS: DurationMs = 1_000
+const CONTROLLER_POLL_MS: DurationMs = 1_000
 
 /** After a broker's return a thousand servers do not speak at once. */
-const SPEAK_WITHIN_MS: DurationMs = 500
+const HEARTBEAT_SPREAD_MS: DurationMs = 500
 
 /**
  * From a refused start to the heartbeat that lets the controller try again here: at most the shortest
@@ -55,7 +55,7 @@ export interface PresenceOptions {
   readonly random: RandomStream
   readonly onWelcome: () => void
   /** The controller does not know this boot: nothing but hello will be answered. */
-  readonly onStranger: () => void
+  readonly onBootUnknown: () => void
   /** In answer to a message sent at `sentMono`. Says whether no later one was answered before. */
   readonly onLease: (sentMono: number, lengthMs: DurationMs) => boolean
   /** The controller takes no server like this one; it is asked again. Once for each reason in a row. */
@@ -65,11 +65,11 @@ export interface PresenceOptions {
 }
 
 export class Presence {
-  readonly #o: PresenceOptions
+  readonly #options: PresenceOptions
   readonly #parts: Parts
   #heartbeatMs = HEARTBEAT_MS
   /** Until the next heartbeat when nobody hears this one; grows until one is answered. */
-  #unheardMs = RETRY_FIRST_MS
+  #unansweredRetryMs = RETRY_FIRST_MS
   #isGreeting = false
   /** The next heartbeat is the one after a refused start. */
   #isAfterRefusal = false
@@ -81,7 +81,7 @@ export class Presence {
 
   constructor(parts: Parts, options: PresenceOptions) {
     this.#parts = parts
-    this.#o = options
+    this.#options = options
   }
 
   /**
@@ -92,12 +92,12 @@ export class Presence {
     this.#isGreeting = true
     this.#isAfterRefusal = false
     this.#cancelHeartbeat()
-    this.#o.onStranger()
+    this.#options.onBootUnknown()
     this.#hello(RETRY_FIRST_MS)
   }
 
   /** An answer that says: I don't know you, or not this boot of you. */
-  unwelcome(asked: Envelope, answer: Envelope): void {
+  onUnexpectedAnswer(asked: Envelope, answer: Envelope): void {
     const { body } = answer
     if (asked.boot !== this.#parts.durable.boot) return
     if (body.op === 'state_reset') this.#parts.durable.rebootAbove(body.counter_above)
@@ -109,11 +109,11 @@ export class Presence {
    * The way to the controller is open again: it is not left waiting for the next heartbeat or the next try
    * (spread by jitter, R11).
    */
-  speakSoon(): void {
+  heartbeatSoon(): void {
     const { clock, lease } = this.#parts
     if (this.#isStopped || lease.isElided) return
-    const at = clock.now() + Math.floor(this.#o.random() * SPEAK_WITHIN_MS)
-    this.#unheardMs = RETRY_FIRST_MS
+    const at = clock.now() + Math.floor(this.#options.random() * HEARTBEAT_SPREAD_MS)
+    this.#unansweredRetryMs = RETRY_FIRST_MS
     if (this.#isGreeting) {
       this.#cancelHello()
       this.#cancelHello = clock.at(at, () => this.#hello(RETRY_FIRST_MS), RANK_MESSAGE)
@@ -124,12 +124,12 @@ export class Presence {
   }
 
   /** A heartbeat out of turn. One that is not welcome yet says it all in its hello. */
-  speakNow(): void {
+  heartbeatNow(): void {
     if (!this.#isStopped && !this.#isGreeting) this.#heartbeat()
   }
 
   /** A start was refused: how things stand is said a little later, in place of the next heartbeat. */
-  speakAfterRefusal(): void {
+  heartbeatAfterRefusal(): void {
     if (this.#isStopped || this.#isGreeting || this.#isAfterRefusal) return
     const { clock } = this.#parts
     this.#isAfterRefusal = true
@@ -146,7 +146,7 @@ export class Presence {
   #hello(retryMs: DurationMs): void {
     const { durable, envelopes } = this.#parts
     if (!durable.persist()) return this.#helloAgain(retryMs)
-    const { identity, bus, subjects } = this.#o
+    const { identity, bus, subjects } = this.#options
     const { hostLinkMibPerS = null, taskIdentity } = identity
     const sent = envelopes.seal({
       op: 'hello',
@@ -162,14 +162,14 @@ export class Presence {
       ...(taskIdentity === undefined ? {} : { task_identity: taskIdentity }),
       ...this.#snapshot(),
     })
-    bus.request(subjects.hello, sent, ANSWER_WITHIN_MS, (outcome) => {
+    bus.request(subjects.hello, sent, ANSWER_TIMEOUT_MS, (outcome) => {
       if (this.#isStopped) return
-      if (!outcome.answered) return this.#helloAgain(waitFor(outcome.why, retryMs))
+      if (!outcome.answered) return this.#helloAgain(retryDelayMs(outcome.why, retryMs))
       if (!durable.accepts(outcome.answer)) return this.#helloAgain(retryMs)
       const { body } = outcome.answer
       if (body.op === 'welcome') return this.#welcome(body, sent.sent_mono)
       this.#noteRefusal(body)
-      this.unwelcome(sent, outcome.answer)
+      this.onUnexpectedAnswer(sent, outcome.answer)
       this.#helloAgain(retryMs)
     })
   }
@@ -177,12 +177,12 @@ export class Presence {
   #noteRefusal(body: Envelope['body']): void {
     if (body.op !== 'refused' || body.reason === this.#refusedFor) return
     this.#refusedFor = body.reason
-    this.#o.onRefused(body.reason)
+    this.#options.onRefused(body.reason)
   }
 
   #helloAgain(retryMs: DurationMs): void {
     const { clock } = this.#parts
-    const at = clock.now() + jittered(retryMs, this.#o.random)
+    const at = clock.now() + jittered(retryMs, this.#options.random)
     this.#cancelHello = clock.at(at, () => this.#hello(nextRetryMs(retryMs)), RANK_MESSAGE)
   }
 
@@ -191,20 +191,20 @@ export class Presence {
     this.#refusedFor = null
     this.#granted(body, sentMono)
     this.#planHeartbeat()
-    this.#o.onWelcome()
+    this.#options.onWelcome()
   }
 
   #planHeartbeat(withinMs = this.#heartbeatMs): void {
     const { clock, lease } = this.#parts
     if (lease.isElided) return
     this.#cancelHeartbeat()
-    const at = clock.now() + jittered(withinMs, this.#o.random)
+    const at = clock.now() + jittered(withinMs, this.#options.random)
     this.#cancelHeartbeat = clock.at(at, () => this.#heartbeat(), RANK_MESSAGE)
   }
 
   #heartbeat(): void {
     const { durable, envelopes } = this.#parts
-    const { identity, bus, subjects } = this.#o
+    const { identity, bus, subjects } = this.#options
     this.#isAfterRefusal = false
     this.#cancelHeartbeat()
     // What the disk did not take before, an end of a task say, is not left until somebody asks.
@@ -213,12 +213,12 @@ export class Presence {
     this.#planHeartbeat()
     bus.request(subjects.heartbeat, sent, this.#heartbeatMs, (outcome) => {
       if (this.#isStopped) return
-      if (!outcome.answered) return this.#unheard(outcome.why)
-      this.#unheardMs = RETRY_FIRST_MS
+      if (!outcome.answered) return this.#unanswered(outcome.why)
+      this.#unansweredRetryMs = RETRY_FIRST_MS
       if (!durable.accepts(outcome.answer)) return
       const { body } = outcome.answer
       if (body.op === 'lease') this.#granted(body, sent.sent_mono)
-      else this.unwelcome(sent, outcome.answer)
+      else this.onUnexpectedAnswer(sent, outcome.answer)
     })
   }
 
@@ -226,12 +226,12 @@ export class Presence {
    * After a broker's return this server may be back before the controller: it does not wait a whole heartbeat
    * for it.
    */
-  #unheard(why: NoAnswer): void {
+  #unanswered(why: NoAnswer): void {
     if (why !== 'no_responder' || this.#isGreeting) return
-    const retryMs = waitFor(why, this.#unheardMs)
+    const retryMs = retryDelayMs(why, this.#unansweredRetryMs)
     if (retryMs >= this.#heartbeatMs) return
     this.#planHeartbeat(retryMs)
-    this.#unheardMs = nextRetryMs(retryMs)
+    this.#unansweredRetryMs = nextRetryMs(retryMs)
   }
 
   /**
@@ -239,9 +239,9 @@ export class Presence {
    * and before anything resumes.
    */
   #granted({ settings, stop, unknown = [] }: Welcome | Lease, sentMono: number): void {
-    this.#o.onStop(stop)
-    if (unknown.length > 0) this.#nameThemAgain()
-    if (this.#o.onLease(sentMono, settings.run_lease_ms)) {
+    this.#options.onStop(stop)
+    if (unknown.length > 0) this.#reportUnknownAgain()
+    if (this.#options.onLease(sentMono, settings.run_lease_ms)) {
       this.#heartbeatMs = settings.heartbeat_ms
       this.#parts.ledger.reserveMib = settings.safety_reserve_mib
     }
@@ -251,7 +251,7 @@ export class Presence {
    * Attempts that no task has are stopped once two snapshots have named them, also where heartbeats are not
    * enacted.
    */
-  #nameThemAgain(): void {
+  #reportUnknownAgain(): void {
     const { clock, lease } = this.#parts
     if (!lease.isElided) return
     this.#cancelHeartbeat()
@@ -272,6 +272,6 @@ export class Presence {
  * Without a controller on the broker another try costs next to nothing; any other silence may be an overload
  * (R11).
  */
-function waitFor(why: NoAnswer, retryMs: DurationMs): DurationMs {
-  return why === 'no_responder' ? Math.min(retryMs, ASK_FOR_CONTROLLER_MS) : retryMs
+function retryDelayMs(why: NoAnswer, retryMs: DurationMs): DurationMs {
+  return why === 'no_responder' ? Math.min(retryMs, CONTROLLER_POLL_MS) : retryMs
 }

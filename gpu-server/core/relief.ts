@@ -9,7 +9,7 @@ import type { Parts } from './parts.ts'
 import type { Swaps } from './swaps.ts'
 
 /** While nobody can leave, the controller is told so often. */
-const TELL_AGAIN_MS: DurationMs = 60_000
+const REPORT_INTERVAL_MS: DurationMs = 60_000
 
 /**
  * Who leaves first.
@@ -29,7 +29,7 @@ export class Relief {
   readonly #parts: Parts
   readonly #swaps: Swaps
   /** By GPU: when the controller was told last. */
-  readonly #toldAt = new Map<number, Instant>()
+  readonly #reportedAt = new Map<number, Instant>()
 
   constructor(parts: Parts, swaps: Swaps) {
     this.#parts = parts
@@ -45,9 +45,9 @@ export class Relief {
     const inOrder = here.toSorted(byLeavingOrder)
     const leaving = inOrder.find((attempt) => this.#swaps.relieve(attempt)) ?? null
     const named = leaving ?? inOrder.find(({ residency }) => residency === 'resident')
-    const isQuiet = this.#parts.clock.now() < (this.#toldAt.get(gpu) ?? -Infinity) + TELL_AGAIN_MS
+    const isQuiet = this.#parts.clock.now() < (this.#reportedAt.get(gpu) ?? -Infinity) + REPORT_INTERVAL_MS
     if (named === undefined || (leaving === null && isQuiet)) return
-    this.#toldAt.set(gpu, this.#parts.clock.now())
+    this.#reportedAt.set(gpu, this.#parts.clock.now())
     this.#parts.emit({
       n: 0,
       kind: 'reserve_breached',

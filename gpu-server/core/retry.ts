@@ -3,7 +3,7 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 
 /** Wait for an answer this long, then try again. */
-export const ANSWER_WITHIN_MS: DurationMs = 5_000
+export const ANSWER_TIMEOUT_MS: DurationMs = 5_000
 export const RETRY_FIRST_MS: DurationMs = 250
 export const RETRY_MAX_MS: DurationMs = 10_000
 

@@ -27,7 +27,7 @@ import { DurableState } from './durable-state.ts'
 import { Envelopes } from './envelopes.ts'
 import { EventSender } from './event-sender.ts'
 import { Growths } from './growths.ts'
-import { LeaseWatch } from './lease-watch.ts'
+import { LeaseEnforcer } from './lease-enforcer.ts'
 import { Ledger } from './ledger.ts'
 import { RunLease } from './lease.ts'
 import type { Parts } from './parts.ts'
@@ -65,13 +65,13 @@ export interface ServerCoreOptions {
 }
 
 export class ServerCore {
-  readonly #o: ServerCoreOptions
+  readonly #options: ServerCoreOptions
   readonly #parts: Parts
   readonly #growths: Growths
   readonly #runs: Runs
   readonly #commands: Commands
   readonly #relief: Relief
-  readonly #leaseWatch: LeaseWatch
+  readonly #leaseEnforcer: LeaseEnforcer
   readonly #events: EventSender
   readonly #presence: Presence
   #isStopped = false
@@ -80,7 +80,7 @@ export class ServerCore {
   /** Throws what the storage throws when it can't keep the boot counter. */
   constructor(options: ServerCoreOptions) {
     const { clock, device, storage, random } = options
-    this.#o = options
+    this.#options = options
     const durable = new DurableState(storage, random)
     const envelopes = new Envelopes(clock, durable)
     this.#parts = {
@@ -102,7 +102,7 @@ export class ServerCore {
     const limits = { allowExec: options.allowExec, maxAttempts: maxAttemptsOf(options) }
     this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, limits)
     this.#relief = new Relief(this.#parts, swaps)
-    this.#leaseWatch = new LeaseWatch(this.#parts, this.#runs)
+    this.#leaseEnforcer = new LeaseEnforcer(this.#parts, this.#runs)
     this.#events = this.#createEventSender()
     this.#presence = this.#createPresence()
     adopt(this.#parts, this.#growths)
@@ -120,14 +120,14 @@ export class ServerCore {
   }
 
   /** For a simulation without heartbeats: something has changed that the next one would say. */
-  speakNow(): void {
-    this.#presence.speakNow()
+  heartbeatNow(): void {
+    this.#presence.heartbeatNow()
   }
 
   /** Listens for commands and says hello until it is welcome. */
   start(): void {
-    const subject = nodeSubject(this.#o.nodeId, 'command')
-    this.#unsubscribe = this.#o.bus.subscribe(subject, (message, _subject, reply) =>
+    const subject = nodeSubject(this.#options.nodeId, 'command')
+    this.#unsubscribe = this.#options.bus.subscribe(subject, (message, _subject, reply) =>
       this.#command(message, reply),
     )
     this.#presence.greet()
@@ -135,7 +135,7 @@ export class ServerCore {
 
   /** The bus has found its way again. */
   reconnected(): void {
-    this.#presence.speakSoon()
+    this.#presence.heartbeatSoon()
   }
 
   /** Ends every task here, each with its own grace; it is told as stopped. */
@@ -154,7 +154,7 @@ export class ServerCore {
     this.#isStopped = true
     this.#unsubscribe()
     this.#presence.stop()
-    this.#leaseWatch.stop()
+    this.#leaseEnforcer.stop()
     this.#events.close()
     this.#parts.tasks.clear()
   }
@@ -167,7 +167,7 @@ export class ServerCore {
     else if (isCommand(body)) {
       const result = this.#commands.answer(message, body)
       reply(this.#parts.envelopes.seal(result))
-      if (body.op === 'start' && result.outcome === 'refused') this.#presence.speakAfterRefusal()
+      if (body.op === 'start' && result.outcome === 'refused') this.#presence.heartbeatAfterRefusal()
     }
   }
 
@@ -199,7 +199,7 @@ export class ServerCore {
   }
 
   #createEventSender(): EventSender {
-    const { nodeId, bus, clock, random } = this.#o
+    const { nodeId, bus, clock, random } = this.#options
     const { durable, envelopes } = this.#parts
     return new EventSender({
       nodeId,
@@ -210,24 +210,24 @@ export class ServerCore {
       durable,
       envelopes,
       onAcknowledged: (events) => this.#acknowledged(events),
-      onOtherAnswer: (asked, answer) => this.#presence.unwelcome(asked, answer),
+      onUnexpectedAnswer: (asked, answer) => this.#presence.onUnexpectedAnswer(asked, answer),
     })
   }
 
   #createPresence(): Presence {
-    const { nodeId, bus, random } = this.#o
+    const { nodeId, bus, random } = this.#options
     return new Presence(this.#parts, {
-      identity: { ...this.#o, maxAttempts: maxAttemptsOf(this.#o) },
+      identity: { ...this.#options, maxAttempts: maxAttemptsOf(this.#options) },
       subjects: { hello: nodeSubject(nodeId, 'hello'), heartbeat: nodeSubject(nodeId, 'heartbeat') },
       bus,
       random,
       onWelcome: () => this.#events.open(),
-      onStranger: () => this.#events.close(),
+      onBootUnknown: () => this.#events.close(),
       onLease: (sentMono, lengthMs) => {
         this.#growths.askNewController()
-        return this.#leaseWatch.renewed(sentMono, lengthMs)
+        return this.#leaseEnforcer.renewed(sentMono, lengthMs)
       },
-      onRefused: (reason) => this.#o.onRefused?.(reason),
+      onRefused: (reason) => this.#options.onRefused?.(reason),
       onStop: (refs) => this.#stopAll(refs),
     })
   }

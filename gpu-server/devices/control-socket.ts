@@ -35,7 +35,7 @@ const MODE = 0o600
 /** Processes in the group of the attempt may connect, too. */
 const GROUP_MODE = 0o660
 
-type Said = { readonly busy: boolean } | { readonly want: true } | { readonly allocate_mib: Mib }
+type ControlMessage = { readonly busy: boolean } | { readonly want: true } | { readonly allocate_mib: Mib }
 
 /**
  * Rejects when the socket cannot be made (a path over some 100 bytes, a folder that is not there). What an
@@ -54,7 +54,7 @@ export function openControlSocket(
     if (sockets.size >= MAX_CONNECTIONS) return void socket.destroy()
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
-    converse(socket, listener)
+    serveConnection(socket, listener)
   })
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -80,23 +80,23 @@ function closeAll(server: Server, sockets: ReadonlySet<Socket>, path: string): v
   rmSync(path, { force: true })
 }
 
-function converse(socket: Socket, listener: ControlListener): void {
+function serveConnection(socket: Socket, listener: ControlListener): void {
   let rest = ''
   let waiting = 0
-  const say = (answer: Readonly<Record<string, unknown>>): void => {
+  const send = (answer: Readonly<Record<string, unknown>>): void => {
     if (!socket.destroyed) socket.write(`${JSON.stringify(answer)}\n`)
   }
-  const hear = (line: string): void => {
-    const said = parse(line)
-    if (typeof said === 'string') return say({ error: said })
-    if ('busy' in said) listener.busy(said.busy)
-    else if ('want' in said) listener.wanted()
-    else if (waiting >= MAX_WAITING) say({ error: `${MAX_WAITING} allocations wait already` })
+  const receive = (line: string): void => {
+    const message = parse(line)
+    if (typeof message === 'string') return send({ error: message })
+    if ('busy' in message) listener.busy(message.busy)
+    else if ('want' in message) listener.wanted()
+    else if (waiting >= MAX_WAITING) send({ error: `${MAX_WAITING} allocations wait already` })
     else {
       waiting += 1
-      listener.allocate(said.allocate_mib, (isGranted) => {
+      listener.allocate(message.allocate_mib, (isGranted) => {
         waiting -= 1
-        say({ allocate_mib: said.allocate_mib, granted: isGranted })
+        send({ allocate_mib: message.allocate_mib, granted: isGranted })
       })
     }
   }
@@ -105,15 +105,15 @@ function converse(socket: Socket, listener: ControlListener): void {
   socket.on('data', (chunk: string) => {
     const lines = (rest + chunk).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) if (line.trim() !== '' && !socket.destroyed) hear(line)
+    for (const line of lines) if (line.trim() !== '' && !socket.destroyed) receive(line)
     if (rest.length <= MAX_LINE_LENGTH) return
-    say({ error: `a line of more than ${MAX_LINE_LENGTH} characters` })
+    send({ error: `a line of more than ${MAX_LINE_LENGTH} characters` })
     socket.destroySoon()
   })
 }
 
 /** A string says what is wrong. */
-function parse(line: string): Said | string {
+function parse(line: string): ControlMessage | string {
   if (line.length > MAX_LINE_LENGTH) return `a line of more than ${MAX_LINE_LENGTH} characters`
   let value: unknown
   try {

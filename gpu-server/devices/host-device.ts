@@ -26,7 +26,7 @@ import type { Accelerator } from './accelerator.ts'
 import { HostTask } from './host-task.ts'
 import type { TaskPlaces } from './task-places.ts'
 import { TaskSockets } from './task-sockets.ts'
-import { UseWatch } from './use-watch.ts'
+import { UseTracker } from './use-tracker.ts'
 
 export interface HostDeviceOptions {
   readonly guards: Guards
@@ -48,16 +48,16 @@ export interface HostDeviceOptions {
 
 type LivingSurvivor = Extract<Survivor, { readonly end: null }>
 
-const SAMPLE_EVERY_MS: DurationMs = 1_000
+const SAMPLE_INTERVAL_MS: DurationMs = 1_000
 /**
  * Python writes what it prints at once instead of in blocks; the server's own environment and `--env` win.
  */
 const UNBUFFERED = { PYTHONUNBUFFERED: '1' }
 
 export class HostDevice implements Device {
-  readonly #o: HostDeviceOptions
+  readonly #options: HostDeviceOptions
   readonly #sockets: TaskSockets
-  readonly #uses: UseWatch
+  readonly #uses: UseTracker
   readonly #tasks = new Map<string, HostTask>()
   /** Until they are forgotten, by task. */
   readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
@@ -73,13 +73,13 @@ export class HostDevice implements Device {
 
   /** Throws when the socket folder cannot be used. */
   constructor(options: HostDeviceOptions) {
-    this.#o = options
-    this.#uses = new UseWatch(options.clock, options.idleAfterMs, () => this.#listener)
+    this.#options = options
+    this.#uses = new UseTracker(options.clock, options.idleAfterMs, () => this.#listener)
     this.#sockets = new TaskSockets(
       options.socketFolder,
       (taskId, attempt) => options.places.socketGroupOf(taskId, attempt),
       {
-        busy: (taskId, attempt, isBusy) => this.#told(taskId, attempt, isBusy),
+        busy: (taskId, attempt, isBusy) => this.#signalled(taskId, attempt, isBusy),
         allocationWanted: (taskId, attempt, mib) => this.#listener?.allocationWanted(taskId, attempt, mib),
       },
     )
@@ -90,14 +90,14 @@ export class HostDevice implements Device {
    * or what the guards say.
    */
   async open(): Promise<void> {
-    const { accelerator, guards, places } = this.#o
+    const { accelerator, guards, places } = this.#options
     await accelerator.open()
     guards.onExit((task) => this.#exited(task))
     for (const task of await guards.adopt()) {
       places.adopt(task)
       const start = startIn(task)
       if (start === null) {
-        this.#o.onNote(
+        this.#options.onNote(
           `attempt ${task.attempt} of task ${task.taskId}: its guard holds no record of it; it is ended`,
         )
         guards.kill(task.taskId, task.attempt)
@@ -121,12 +121,12 @@ export class HostDevice implements Device {
     this.#listener = null
     this.#cancelSample()
     this.#sockets.closeAll()
-    this.#o.guards.close()
-    await this.#o.accelerator.close()
+    this.#options.guards.close()
+    await this.#options.accelerator.close()
   }
 
   gpus(): readonly GpuReport[] {
-    return this.#o.accelerator.gpus()
+    return this.#options.accelerator.gpus()
   }
 
   observe(listener: DeviceListener): void {
@@ -171,15 +171,15 @@ export class HostDevice implements Device {
 
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     this.#swap(taskId, attempt, done, async (task) => {
-      const why = await this.#o.accelerator.whyNotSwappable(task)
-      if (why === null) return this.#o.accelerator.swapOut(task)
+      const why = await this.#options.accelerator.whyNotSwappable(task)
+      if (why === null) return this.#options.accelerator.swapOut(task)
       this.#note(task, `it stays in VRAM: ${why}`)
       return 'not_swappable'
     })
   }
 
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
-    this.#swap(taskId, attempt, done, (task) => this.#o.accelerator.swapIn(task))
+    this.#swap(taskId, attempt, done, (task) => this.#options.accelerator.swapIn(task))
   }
 
   freeze(taskId: string, attempt: number): void {
@@ -195,7 +195,7 @@ export class HostDevice implements Device {
    * stopped its task: it may run again.
    */
   lease(until: Instant, lengthMs: DurationMs): void {
-    const { clock, guards } = this.#o
+    const { clock, guards } = this.#options
     const before = this.#leaseUntil
     this.#leaseUntil = until
     guards.lease(until, lengthMs)
@@ -208,14 +208,14 @@ export class HostDevice implements Device {
   }
 
   setLeased(taskId: string, attempt: number, isLeased: boolean): void {
-    this.#o.guards.setLeased(taskId, attempt, isLeased)
+    this.#options.guards.setLeased(taskId, attempt, isLeased)
   }
 
   stop(taskId: string, attempt: number, graceMs: DurationMs): void {
     const task = this.#find(taskId, attempt)
     if (task === null) return
-    if (!task.start.isLease) return this.#o.guards.stop(taskId, attempt, graceMs)
-    const { clock } = this.#o
+    if (!task.start.isLease) return this.#options.guards.stop(taskId, attempt, graceMs)
+    const { clock } = this.#options
     clock.at(
       clock.now(),
       () => this.#end(task, { exitCode: null, detail: null, didEndItself: false, didLeaseEnd: false }),
@@ -242,7 +242,7 @@ export class HostDevice implements Device {
     maxBytes: number,
     done: (part: OutputPart | null) => void,
   ): void {
-    this.#o.guards.readOutput(taskId, attempt, stream, offset, maxBytes).then(
+    this.#options.guards.readOutput(taskId, attempt, stream, offset, maxBytes).then(
       (chunk) =>
         done(
           chunk === null
@@ -256,7 +256,7 @@ export class HostDevice implements Device {
   // ── tasks ───────────────────────────────────────────────────────────────────
 
   async #run(task: HostTask, command: readonly string[]): Promise<LaunchAnswer> {
-    const { accelerator, environment, guards, maxOutputBytes, places } = this.#o
+    const { accelerator, environment, guards, maxOutputBytes, places } = this.#options
     const { start, taskId, attempt, gpus } = task
     let code = 'work_folder'
     try {
@@ -329,7 +329,7 @@ export class HostDevice implements Device {
   }
 
   #newTask(start: AttemptStart, found: { readonly isStopped: boolean; readonly isHeld: boolean }): HostTask {
-    return new HostTask(start, this.#o.clock.now(), this.#o.guards, found, (task, why) =>
+    return new HostTask(start, this.#options.clock.now(), this.#options.guards, found, (task, why) =>
       this.#note(task, why),
     )
   }
@@ -366,8 +366,8 @@ export class HostDevice implements Device {
 
   /** Its folder is closed before its ids may belong to another attempt. */
   #forget(taskId: string, attempt: number): void {
-    this.#o.places.close(taskId, attempt)
-    this.#o.guards.forget(taskId, attempt)
+    this.#options.places.close(taskId, attempt)
+    this.#options.guards.forget(taskId, attempt)
   }
 
   #end(task: HostTask, end: AttemptEnd): void {
@@ -390,26 +390,26 @@ export class HostDevice implements Device {
 
   // ── use ─────────────────────────────────────────────────────────────────────
 
-  #told(taskId: string, attempt: number, isBusy: boolean): void {
+  #signalled(taskId: string, attempt: number, isBusy: boolean): void {
     const task = this.#find(taskId, attempt)
-    if (task !== null) this.#uses.told(task, isBusy)
+    if (task !== null) this.#uses.signalled(task, isBusy)
   }
 
   #planSample(): void {
-    const { clock } = this.#o
+    const { clock } = this.#options
     this.#cancelSample()
-    this.#cancelSample = clock.at(clock.now() + SAMPLE_EVERY_MS, () => void this.#sample(), RANK_DEVICE)
+    this.#cancelSample = clock.at(clock.now() + SAMPLE_INTERVAL_MS, () => void this.#sample(), RANK_DEVICE)
   }
 
   async #sample(): Promise<void> {
     try {
       const tasks = [...this.#tasks.values()].filter((task) => !task.start.isLease)
-      const { uses, freeMib } = await this.#o.accelerator.sample(tasks)
+      const { uses, freeMib } = await this.#options.accelerator.sample(tasks)
       if (this.#isClosed) return
-      for (const [task, { isBusy }] of uses) if (task instanceof HostTask) this.#uses.seen(task, isBusy)
+      for (const [task, { isBusy }] of uses) if (task instanceof HostTask) this.#uses.sampled(task, isBusy)
       freeMib.forEach((mib, gpu) => mib !== null && this.#listener?.freeMeasured(gpu, mib))
     } catch (error) {
-      this.#o.onNote(
+      this.#options.onNote(
         `the accelerator cannot be sampled: ${error instanceof Error ? error.message : String(error)}`,
       )
     }
@@ -417,7 +417,7 @@ export class HostDevice implements Device {
   }
 
   #note(task: HostTask, why: string): void {
-    this.#o.onNote(`attempt ${task.attempt} of task ${task.taskId}: ${why}`)
+    this.#options.onNote(`attempt ${task.attempt} of task ${task.taskId}: ${why}`)
   }
 }
 

@@ -39,7 +39,7 @@ export class ProcessAccelerator implements Accelerator {
    * back now and then to see.
    */
   readonly signalsWanted = false
-  readonly #o: ProcessAcceleratorOptions
+  readonly #options: ProcessAcceleratorOptions
   readonly #reports: readonly GpuReport[]
   readonly #cpuMsOf: (pid: number) => number | null
   /** When each GPU's transfers that were asked for are over. */
@@ -49,7 +49,7 @@ export class ProcessAccelerator implements Accelerator {
   readonly #lastCpu = new Map<string, { readonly cpuMs: number; readonly at: DurationMs }>()
 
   constructor(options: ProcessAcceleratorOptions) {
-    this.#o = options
+    this.#options = options
     this.#reports = options.gpus.map(({ model, physicalMib }, index) => ({
       index,
       model,
@@ -136,9 +136,9 @@ export class ProcessAccelerator implements Accelerator {
     const before = Promise.all(task.gpus.map((gpu) => this.#transfers[gpu] ?? Promise.resolve()))
     const takesMs = Math.max(
       0,
-      ...task.gpus.map((gpu) => this.#o.gpus[gpu]?.swapMs(direction, task.vramMib) ?? 0),
+      ...task.gpus.map((gpu) => this.#options.gpus[gpu]?.swapMs(direction, task.vramMib) ?? 0),
     )
-    const over = before.then(() => this.#o.wait(takesMs))
+    const over = before.then(() => this.#options.wait(takesMs))
     for (const gpu of task.gpus) this.#transfers[gpu] = over
     return over
   }
@@ -147,7 +147,7 @@ export class ProcessAccelerator implements Accelerator {
   #isBusy(task: AcceleratedTask): boolean | null {
     const pids = task.processIds()
     if (pids.length === 0) return null
-    const at = this.#o.now()
+    const at = this.#options.now()
     const cpuMs = pids.reduce((sum, pid) => sum + (this.#cpuMsOf(pid) ?? 0), 0)
     const before = this.#lastCpu.get(keyOf(task))
     this.#lastCpu.set(keyOf(task), { cpuMs, at })

@@ -27,14 +27,14 @@ export interface TaskPlacesOptions {
 }
 
 export class TaskPlaces {
-  readonly #o: TaskPlacesOptions
+  readonly #options: TaskPlacesOptions
   readonly #pool: IdPool | null
   readonly #places = new Map<string, TaskPlace>()
 
   /** Throws the error of the file system when the work folder cannot be made. */
   constructor(options: TaskPlacesOptions) {
     const { identity, stateFolder, workFolder } = options
-    this.#o = options
+    this.#options = options
     this.#pool = 'ids' in identity ? new IdPool(identity.ids, join(stateFolder, 'next-id')) : null
     const made = mkdirSync(workFolder, { recursive: true, mode: 0o711 })
     // The folder of this server alone is not listed by tasks; one that the operator chose stays as it is.
@@ -43,7 +43,7 @@ export class TaskPlaces {
 
   /** HOME of a task; null: as the server's environment says. */
   homeOf(place: TaskPlace): string | null {
-    const { identity } = this.#o
+    const { identity } = this.#options
     if (identity.kind === 'uid_per_attempt') return place.folder
     return identity.kind === 'task_user' ? identity.home : null
   }
@@ -56,7 +56,7 @@ export class TaskPlaces {
   /** Throws when no id is free, or the folder cannot be made. */
   async open(taskId: string, attempt: number): Promise<TaskPlace> {
     const key = folderNameOf(taskId, attempt)
-    const place = { user: this.#userFor(key), folder: join(this.#o.workFolder, key) }
+    const place = { user: this.#userFor(key), folder: join(this.#options.workFolder, key) }
     this.#places.set(key, place)
     // Left by an attempt that never ran: its server ended between this line and the launch.
     await removeTree(place.folder)
@@ -94,7 +94,7 @@ export class TaskPlaces {
   }
 
   #userFor(key: string): TaskUser | null {
-    const { identity } = this.#o
+    const { identity } = this.#options
     if (!('ids' in identity) || this.#pool === null) return null
     const id = this.#pool.take(key)
     if (id === null) {

@@ -6,7 +6,7 @@ import type { HeldGuard } from './held-guard.ts'
 import { isAlive, type ProcessKey } from './process-table.ts'
 
 const BEGIN_LIMIT_MS = 10_000
-const AGAIN_MS = 20
+const POLL_INTERVAL_MS = 20
 const SWEEP_LIMIT_MS = 30_000
 
 /**
@@ -48,7 +48,7 @@ async function attachTo(held: HeldGuard, guard: ProcessKey): Promise<boolean> {
       if ((await readExit(held.folder)) !== null) return false
       if (performance.now() > deadline || error instanceof GuardFault) killGuard(guard)
     }
-    await delay(AGAIN_MS)
+    await delay(POLL_INTERVAL_MS)
   }
   return false
 }

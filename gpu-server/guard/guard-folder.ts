@@ -105,7 +105,7 @@ export async function readExit(path: string): Promise<FolderExit | null> {
  * `ended code 3 lease=0 order=0 ran=1`, the guard's last word on its socket; that of an earlier guard ends
  * after `lease`.
  */
-export function exitOfWord(line: string): FolderExit | null {
+export function exitOfReport(line: string): FolderExit | null {
   const [, kind, value, lease, order, ran] =
     /^ended (code|signal) (\d+) lease=([01])(?: order=([01]) ran=([01]))?$/.exec(line) ?? []
   if (kind === undefined || value === undefined) return null

@@ -3,11 +3,11 @@ import { connect, type Socket } from 'node:net'
 import { GuardFault } from './guard-fault.ts'
 
 const ANSWER_LIMIT_MS = 10_000
-const MAX_QUESTIONS = 32
+const MAX_PENDING_REQUESTS = 32
 const LINE_BYTES = 1 << 20
 const SOCKET_PATH_BYTES = 100
 
-interface Question {
+interface PendingRequest {
   readonly text: string
   readonly resolve: (answer: string) => void
   readonly reject: (error: Error) => void
@@ -16,22 +16,22 @@ interface Question {
 
 /** What a guard says unasked: `event …` and, as its last word, `ended …`. */
 export interface LinkListener {
-  said(line: string): void
-  closed(): void
+  onLine(line: string): void
+  onClosed(): void
 }
 
 /** The control socket of one guard: a line each way, answers in the order of the questions. */
 export class GuardLink {
   readonly #socket: Socket
   readonly #listener: LinkListener
-  readonly #questions: Question[] = []
+  readonly #pending: PendingRequest[] = []
   #unread = ''
 
   private constructor(socket: Socket, listener: LinkListener) {
     this.#socket = socket
     this.#listener = listener
     socket.setEncoding('latin1')
-    socket.on('data', (text: string) => this.#hear(text))
+    socket.on('data', (text: string) => this.#receive(text))
     socket.on('error', () => socket.destroy())
     socket.on('close', () => this.#end())
   }
@@ -55,12 +55,12 @@ export class GuardLink {
 
   /** What follows `ok`. Rejects with GuardFault: the guard's refusal, its end, or its silence. */
   ask(text: string): Promise<string> {
-    if (this.#questions.length >= MAX_QUESTIONS)
-      return Promise.reject(new GuardFault(`guard: ${MAX_QUESTIONS} questions wait for an answer`))
+    if (this.#pending.length >= MAX_PENDING_REQUESTS)
+      return Promise.reject(new GuardFault(`guard: ${MAX_PENDING_REQUESTS} questions wait for an answer`))
     if (this.#socket.destroyed) return Promise.reject(new GuardFault('guard: it has ended'))
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.close(), ANSWER_LIMIT_MS)
-      this.#questions.push({ text, resolve, reject, timer })
+      this.#pending.push({ text, resolve, reject, timer })
       this.#socket.write(`${text}\n`)
     })
   }
@@ -69,19 +69,19 @@ export class GuardLink {
     this.#socket.destroy()
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     this.#unread += text
     const lines = this.#unread.split('\n')
     this.#unread = lines.pop() ?? ''
     if (this.#unread.length > LINE_BYTES) this.close()
     for (const line of lines) {
-      if (/^(event|ended) /.test(line)) this.#listener.said(line)
+      if (/^(event|ended) /.test(line)) this.#listener.onLine(line)
       else this.#answer(line)
     }
   }
 
   #answer(line: string): void {
-    const question = this.#questions.shift()
+    const question = this.#pending.shift()
     if (question === undefined) return this.close()
     clearTimeout(question.timer)
     if (line === 'ok' || line.startsWith('ok ')) question.resolve(line.slice(3))
@@ -89,11 +89,11 @@ export class GuardLink {
   }
 
   #end(): void {
-    for (const question of this.#questions.splice(0)) {
+    for (const question of this.#pending.splice(0)) {
       clearTimeout(question.timer)
       question.reject(new GuardFault(`guard: ${question.text}: it has ended, or does not answer`))
     }
-    this.#listener.closed()
+    this.#listener.onClosed()
   }
 }
 

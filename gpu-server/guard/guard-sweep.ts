@@ -13,7 +13,7 @@ import {
   type ProcessKey,
 } from './process-table.ts'
 
-const AGAIN_MS = 20
+const POLL_INTERVAL_MS = 20
 
 /**
  * Kills what a guard that is dead, or does not answer, has left: itself, its keeper, its command, their
@@ -33,7 +33,7 @@ export async function sweep(task: FolderTask, started: FolderStarted | null, lim
       throw new GuardFault(
         `task ${task.taskId}: process ${left[0]} of attempt ${task.attempt} cannot be killed`,
       )
-    await delay(AGAIN_MS)
+    await delay(POLL_INTERVAL_MS)
   }
 }
 

@@ -1,7 +1,7 @@
 import type { GuardedTask } from './guards.ts'
 import { codeOf, GuardFault, textOf } from './guard-fault.ts'
 import {
-  exitOfWord,
+  exitOfReport,
   readExit,
   readStarted,
   writeUnknownExit,
@@ -30,7 +30,7 @@ export class HeldGuard {
   #guardPid = 0
   #started: FolderStarted | null = null
   #link: GuardLink | null = null
-  #lastWord: FolderExit | null = null
+  #reportedExit: FolderExit | null = null
   #state: GuardedTask['state'] = 'running'
   #exit: FolderExit | null = null
   #didLeaseEnd = false
@@ -74,14 +74,14 @@ export class HeldGuard {
   async attach(guardPid: number): Promise<void> {
     let isAttached = false
     const link = await GuardLink.open(this.folder, {
-      said: (line) => this.#hear(line),
-      closed: () => {
+      onLine: (line) => this.#receive(line),
+      onClosed: () => {
         if (isAttached) void this.settle()
       },
     })
     this.#link = link
     try {
-      this.#hear(await link.ask('status'))
+      this.#receive(await link.ask('status'))
     } catch (error) {
       link.close()
       throw error
@@ -104,17 +104,17 @@ export class HeldGuard {
   }
 
   /** What it says to this shows in what follows; a guard that has ended needs it no more. */
-  tell(text: string): void {
+  send(text: string): void {
     this.#ask(text).catch(() => undefined)
   }
 
   /** A guard of an earlier version knows no grace: it kills at once. */
   stop(graceMs: number): void {
-    if (graceMs === 0) return this.tell('kill')
+    if (graceMs === 0) return this.send('kill')
     this.#ask(`stop ${Math.floor(graceMs)}`).then(
       () => (this.#isStopping = !this.isEnded),
       (error: unknown) => {
-        if (textOf(error).includes('unknown command')) this.tell('kill')
+        if (textOf(error).includes('unknown command')) this.send('kill')
       },
     )
   }
@@ -142,7 +142,7 @@ export class HeldGuard {
 
   async settleOnce(limitMs: number): Promise<void> {
     const started = this.#started ?? (await readStarted(this.folder))
-    const recorded = (await readExit(this.folder)) ?? this.#lastWord
+    const recorded = (await readExit(this.folder)) ?? this.#reportedExit
     if (recorded === null) {
       await sweep(this.task, started, limitMs)
       await writeUnknownExit(this.folder)
@@ -163,8 +163,8 @@ export class HeldGuard {
     return this.#link.ask(text)
   }
 
-  #hear(line: string): void {
-    this.#lastWord ??= exitOfWord(line)
+  #receive(line: string): void {
+    this.#reportedExit ??= exitOfReport(line)
     if (/\bstate=suspended\b/.test(line)) this.#state = 'suspended'
     if (/\blease=1\b/.test(line)) this.#didLeaseEnd = true
     if (/\bstopping=1\b/.test(line)) this.#isStopping = true

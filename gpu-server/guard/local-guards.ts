@@ -115,7 +115,7 @@ class LocalGuards implements Guards {
     const key = folderNameOf(taskId, attempt)
     const launching = this.#launching.get(key)
     if (launching !== undefined) launching.isLeased = isLeased
-    this.#held.get(key)?.tell(isLeased ? 'leased 1' : 'leased 0')
+    this.#held.get(key)?.send(isLeased ? 'leased 1' : 'leased 0')
   }
 
   async suspend(taskId: string, attempt: number): Promise<void> {

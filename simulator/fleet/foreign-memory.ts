@@ -34,7 +34,7 @@ export interface ForeignCast {
 
 export interface ForeignServer {
   readonly attempts: ReadonlyMap<string, { readonly gpus: readonly number[]; readonly residentMib: Mib }>
-  speakNow(): void
+  heartbeatNow(): void
 }
 
 /** Plans what the scenario says of all its nodes. The clock stands at the start. */
@@ -63,7 +63,7 @@ function hostOf(node: ScenarioNode, cast: ForeignCast): ForeignHost {
     reserveMib: () => cast.reserveMib(id),
     setForeign: (gpu, mib) => cast.deviceOf(id)?.setForeign(gpu, mib),
     measure: (gpu, freeMib) => cast.deviceOf(id)?.measure(gpu, freeMib),
-    report: () => cast.serverOf(id)?.speakNow(),
+    report: () => cast.serverOf(id)?.heartbeatNow(),
   }
 }
 

@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createDesks } from '../../cli/serve/shared-desks.ts'
+import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
 import { judge } from '../../simulator/fuzz/judge.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
@@ -15,14 +15,14 @@ const NAMES = readdirSync(FOLDER).flatMap((file) =>
   file.endsWith(SUFFIX) ? [file.slice(0, -SUFFIX.length)] : [],
 )
 
-const desks = createDesks()
-afterAll(() => desks.close())
+const operatorClients = createOperatorClients()
+afterAll(() => operatorClients.close())
 
 describe('the judge of seeds', () => {
   it.each(NAMES)('finds nothing in %s', async (name) => {
     const { violations } = await judge(
       loadScenario(join(FOLDER, `${name}${SUFFIX}`)).scenario,
-      desks.openDesk,
+      operatorClients.openOperatorClient,
     )
     expect(violations, `headroom sim fuzz scenarios/regressions/${name}${SUFFIX}`).toEqual([])
   })

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DebriefBody } from '../../controller/api/schema/exercise.ts'
 import { outcomeOf, referenceOutcome } from '../../cli/simulations/exercise-run.ts'
 import type { Input } from '../../cli/simulations/session-input.ts'
-import { openStage, type RestStage } from '../../cli/simulations/session-stage.ts'
+import { openSessionWorld, type SessionWorld } from '../../cli/simulations/session-world.ts'
 import { loadExercise } from '../../simulator/exercise/load-exercise.ts'
 import { Session } from '../../simulator/session/session.ts'
 import { namedAccess } from '../support/named-access.ts'
@@ -31,9 +31,9 @@ describe.each(FILES)('%s', (name) => {
   })
 
   it('gives who does nothing less than half', async () => {
-    const session = await Session.open<Input>({ open: () => openStage(exercise.scenario) })
+    const session = await Session.open<Input>({ open: () => openSessionWorld(exercise.scenario) })
     await session.advanceTo(exercise.endsAtMs)
-    const { score } = await outcomeOf(exercise, session.stage as RestStage, {})
+    const { score } = await outcomeOf(exercise, session.stage as SessionWorld, {})
     await session.close()
     expect(score.points).toBeLessThan(score.of / 2)
   })

@@ -203,9 +203,9 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
       malformed: { too_large: 1, not_json: 2, wrong_version: 1, bad_field: 2 },
     })
     expect(bus.bad.map(({ subject, why }) => `${subject} ${why}`)).toEqual([
-      `${SUBJECT} message: is no JSON in UTF-8`,
-      `${SUBJECT} message: is no JSON in UTF-8`,
-      `${SUBJECT} message: ${MAX_MESSAGE_BYTES + 1} bytes, at most ${MAX_MESSAGE_BYTES}`,
+      `${SUBJECT} message: is not JSON in UTF-8`,
+      `${SUBJECT} message: is not JSON in UTF-8`,
+      `${SUBJECT} message: ${MAX_MESSAGE_BYTES + 1} bytes, the limit is ${MAX_MESSAGE_BYTES}`,
       `${SUBJECT} v: must be 1, not 2`,
       expect.stringContaining(`${SUBJECT} id: must be`),
       `${SUBJECT} reply: must begin with _INBOX`,

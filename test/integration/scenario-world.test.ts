@@ -3,7 +3,7 @@
  * and tasks that an operator submits.
  */
 import { describe, expect, it } from 'vitest'
-import { openDesk } from '../../cli/serve/operator-desk.ts'
+import { openOperatorClient } from '../../cli/serve/operator-client.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { runScenario } from '../../simulator/run.ts'
@@ -27,7 +27,7 @@ async function runOf(
   let checker: Checker | null = null
   const run = await runScenario(scenario, NO_IDENTITY, {
     ...options,
-    openDesk,
+    openDesk: openOperatorClient,
     watch: (world) => {
       world.listen((list) => events.push(...list))
       return (checker = createChecker(world, scenario.assertions))

@@ -4,17 +4,17 @@
  * ends with the first that is caught.
  */
 import { createInterface } from 'node:readline'
-import { createDesks } from '../../cli/serve/shared-desks.ts'
+import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import { drawDocument } from '../../simulator/fuzz/draw.ts'
 import { judge } from '../../simulator/fuzz/judge.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
-const desks = createDesks()
+const operatorClients = createOperatorClients()
 for await (const line of createInterface({ input: process.stdin })) {
   process.stdout.write(`judges ${line}\n`)
   const scenario = /^\d+$/.test(line) ? scenarioOf(drawDocument(Number(line))) : loadScenario(line).scenario
-  const { violations } = await judge(scenario, desks.openDesk)
+  const { violations } = await judge(scenario, operatorClients.openOperatorClient)
   const [first] = violations
   process.stdout.write(first === undefined ? 'ok\n' : `caught ${first.rule}\n`)
   if (first !== undefined) break

@@ -206,14 +206,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'nothing is suspended or ended at the end of the run lease',
     edits: [
       edit(
-        `${SERVER}/lease-watch.ts`,
-        'LeaseWatch.renewed',
+        `${SERVER}/lease-enforcer.ts`,
+        'LeaseEnforcer.renewed',
         'if (!lease.isElided) device.lease(envelopes.instantOf(lease.untilMono), lengthMs)',
         'void device',
       ),
       edit(
-        `${SERVER}/lease-watch.ts`,
-        'LeaseWatch.renewed',
+        `${SERVER}/lease-enforcer.ts`,
+        'LeaseEnforcer.renewed',
         '    this.#plan(lengthMs)\n',
         '    void lengthMs\n',
       ),
@@ -227,8 +227,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'what was suspended at the end of a lease is not ended after another',
     edits: [
       edit(
-        `${SERVER}/lease-watch.ts`,
-        'LeaseWatch.#plan',
+        `${SERVER}/lease-enforcer.ts`,
+        'LeaseEnforcer.#plan',
         '      this.#cancel = clock.at(endsAt + lengthMs, end, RANK_MESSAGE)\n',
         '      void end\n',
       ),
@@ -247,8 +247,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a task whose start is not acknowledged outlives the lease when its policy is wait',
     edits: [
       edit(
-        `${SERVER}/lease-watch.ts`,
-        'LeaseWatch.#impatient',
+        `${SERVER}/lease-enforcer.ts`,
+        'LeaseEnforcer.#tasksWithoutGrace',
         "attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged",
         "attempt.onNodeLoss !== 'wait'",
       ),
@@ -283,8 +283,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a run lease counts from when the answer arrived',
     edits: [
       edit(
-        `${SERVER}/lease-watch.ts`,
-        'LeaseWatch.renewed',
+        `${SERVER}/lease-enforcer.ts`,
+        'LeaseEnforcer.renewed',
         'if (!lease.grant(sentMono, lengthMs)) return false',
         'if (!lease.grant(Math.max(sentMono, envelopes.mono()), lengthMs)) return false',
       ),

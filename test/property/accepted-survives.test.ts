@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { openDesk } from '../../cli/serve/operator-desk.ts'
+import { openOperatorClient } from '../../cli/serve/operator-client.ts'
 import { GROUP_ID_PATTERN, isPlainName } from '../../controller/domain/group.ts'
 import { NO_OWNER_LIMITS } from '../../controller/domain/owner-limits.ts'
 import type { Views } from '../../controller/engine/views.ts'
@@ -183,7 +183,7 @@ describe('a cluster that the interface has accepted', () => {
       const property = fc.asyncProperty(clusterArb, async (cluster) => {
         const tape = new RecordingInMemory()
         const { world, operatorFaults } = await runScenario(planOf(cluster), IDENTITY, {
-          openDesk,
+          openDesk: openOperatorClient,
           record: tape.recorder,
         })
         expect(operatorFaults).toEqual([])
@@ -203,7 +203,7 @@ describe('a cluster that the interface has accepted', () => {
         const replay = await runScenario(
           loadScenario({ text: recorded?.text ?? '', baseDir: '/nowhere' }).scenario,
           IDENTITY,
-          { openDesk },
+          { openDesk: openOperatorClient },
         )
         expect(groupsIn(replay.world.controller.views)).toEqual(groupsIn(views))
         expect(tasksIn(replay.world.controller.views)).toEqual(tasksIn(views))

@@ -5,7 +5,7 @@
  */
 import { globSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { createDesks } from '../../cli/serve/shared-desks.ts'
+import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
 import type { Checkpoint, RecordedEntry } from '../../controller/ports/recording-log.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
@@ -21,7 +21,7 @@ const ONE = process.env['HEADROOM_REDECIDE_SEED']
 const CUTS = 3
 const TIMEOUT_MS = 120_000 + 500 * SEEDS
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
-const desks = createDesks()
+const operatorClients = createOperatorClients()
 
 /** What each start of a controller was told: one recording each, as each has files of its own. */
 async function recordingsOf(scenario: Scenario): Promise<readonly RecordedEntry[][]> {
@@ -31,7 +31,7 @@ async function recordingsOf(scenario: Scenario): Promise<readonly RecordedEntry[
     recordings.push(recording)
     return recording.recorder()
   }
-  await runScenario(scenario, IDENTITY, { record, openDesk: desks.openDesk })
+  await runScenario(scenario, IDENTITY, { record, openDesk: operatorClients.openOperatorClient })
   expect(recordings.map(({ nested }) => nested).filter((nested) => nested > 0)).toEqual([])
   return recordings.map((recording) => recording.entries())
 }
@@ -83,6 +83,9 @@ describe('controllers that are killed', () => {
 it('two controllers at once are two recordings: written into one, it is no course of any controller', async () => {
   const scenario = withFaults.find(({ name }) => name === 'fault-second-controller') as Scenario
   const both = new RecordingInMemory()
-  await runScenario(scenario, IDENTITY, { record: both.recorder, openDesk: desks.openDesk })
+  await runScenario(scenario, IDENTITY, {
+    record: both.recorder,
+    openDesk: operatorClients.openOperatorClient,
+  })
   expect((await redecide(both.entries())).difference).toMatchObject({ what: 'course' })
 })

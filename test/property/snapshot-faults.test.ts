@@ -4,7 +4,7 @@
  * them. HEADROOM_SNAPSHOT_SEEDS=2000 draws so many, HEADROOM_SNAPSHOT_SEED=7 that one alone.
  */
 import { describe, expect, it } from 'vitest'
-import { createDesks } from '../../cli/serve/shared-desks.ts'
+import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
 import { judge } from '../../simulator/fuzz/judge.ts'
@@ -23,7 +23,7 @@ const SEEDS = Number(process.env['HEADROOM_SNAPSHOT_SEEDS'] ?? 60)
 const ONE = process.env['HEADROOM_SNAPSHOT_SEED']
 const MINUTE_MS = 60_000
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
-const desks = createDesks()
+const operatorClients = createOperatorClients()
 
 describe('a world that begins with tasks', () => {
   it('bears any schedule of faults', { timeout: 60_000 + 1_000 * SEEDS }, async () => {
@@ -31,7 +31,7 @@ describe('a world that begins with tasks', () => {
     const total = { worlds: 0, placed: 0, swappedOut: 0 }
     for (const seed of seeds.filter((each) => featuresOf(each).faults.length > 0)) {
       const { scenario, placed, swappedOut } = await begunInTheMiddle(seed)
-      const { violations } = await judge(scenario, desks.openDesk)
+      const { violations } = await judge(scenario, operatorClients.openOperatorClient)
       expect(
         violations,
         `HEADROOM_SNAPSHOT_SEED=${seed} vitest run test/property/snapshot-faults.test.ts`,

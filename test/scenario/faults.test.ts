@@ -2,7 +2,7 @@
 import { globSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { runCheckTask } from '../../cli/sim/check-run.ts'
-import { openDesk } from '../../cli/serve/operator-desk.ts'
+import { openOperatorClient } from '../../cli/serve/operator-client.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { runScenario } from '../../simulator/run.ts'
@@ -50,7 +50,7 @@ faults: [{ at: 2m, crash: controller, for: 20s }]
 
 it('a start of a controller that was replaced meanwhile is refused, and every rule holds', async () => {
   const { scenario } = loadScenario('scenarios/faults/fault-older-controller.scenario.yaml')
-  const { counts, violations } = await judge(scenario, openDesk)
+  const { counts, violations } = await judge(scenario, openOperatorClient)
   expect(violations).toEqual([])
   expect([counts['start accepted'], counts['start refused stale_epoch']]).toEqual([1, 1])
 })
@@ -78,7 +78,7 @@ assert: { always: all }
   const play = async (): Promise<Run> => {
     let checker: Checker | null = null
     const run = await runScenario(scenario, NO_IDENTITY, {
-      openDesk,
+      openDesk: openOperatorClient,
       watch: (world) => {
         checker = createChecker(world, scenario.assertions)
         world.listen((events) => {

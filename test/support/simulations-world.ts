@@ -2,7 +2,7 @@
 import type { Access } from '../../controller/api/access/access.ts'
 import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
 import { createSimulations, type Simulations } from '../../cli/simulations/simulations.ts'
-import { DEFAULT_UPLOAD_LIMITS, type UploadLimits } from '../../cli/simulations/uploads-room.ts'
+import { DEFAULT_UPLOAD_LIMITS, type UploadLimits } from '../../cli/simulations/upload-quota.ts'
 import { FakeController } from './api-world.ts'
 import { apiClient, type ApiClient } from './api-client.ts'
 import { temporaryFolder } from './headroom-command.ts'

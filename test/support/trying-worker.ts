@@ -4,13 +4,13 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { serveJobs } from '../../cli/workers/serve-jobs.ts'
-import { givesWay, NICE_RUN } from '../../cli/simulations/low-priority.ts'
+import { lowerPriority, NICE_RUN } from '../../cli/simulations/low-priority.ts'
 
 export type TryingJob =
   | { readonly kind: 'echo'; readonly value: unknown }
   | { readonly kind: 'refuse' | 'abort' | 'hoard' | 'nice' | 'work' }
 
-givesWay(NICE_RUN)
+lowerPriority(NICE_RUN)
 
 serveJobs(async (job: TryingJob, onProgress): Promise<unknown> => {
   switch (job.kind) {

@@ -61,7 +61,7 @@ describe('the document says everything that is on the wire:', () => {
   it('every operation of the codec has a message, a schema, and a place where it is said', () => {
     expect(Object.keys(document.components.messages)).toEqual(OPERATIONS)
     for (const op of OPERATIONS) expect(document.components.schemas).toHaveProperty(op)
-    const said = CONVERSATIONS.flatMap(({ says, answers }) => [...says, ...answers])
+    const said = CONVERSATIONS.flatMap(({ requests: says, answers }) => [...says, ...answers])
     expect(new Set(said)).toEqual(new Set(OPERATIONS))
   })
 
@@ -96,7 +96,7 @@ describe('the document says everything that is on the wire:', () => {
 
   it('every conversation is an operation with request and reply, or published to all', () => {
     expect(Object.keys(document.operations)).toEqual(CONVERSATIONS.map(({ name }) => name))
-    for (const { name, subject, asker, says, answers } of CONVERSATIONS) {
+    for (const { name, subject, requester: asker, requests: says, answers } of CONVERSATIONS) {
       const operation = document.operations[name]
       expect(operation?.action).toBe(asker === 'controller' ? 'send' : 'receive')
       expect(lookUp(operation?.channel.$ref ?? '')).toMatchObject({ address: subject })

@@ -111,7 +111,7 @@ describe('a message', () => {
     }
   })
 
-  it('that is no JSON in UTF-8, or no object, is refused', () => {
+  it('refuses a message that is not JSON in UTF-8 or not an object', () => {
     for (const bytes of [
       [],
       [0x7b],
@@ -122,7 +122,7 @@ describe('a message', () => {
       expect(decode(Uint8Array.from(bytes))).toEqual({
         ok: false,
         reason: 'not_json',
-        why: 'message: is no JSON in UTF-8',
+        why: 'message: is not JSON in UTF-8',
       })
     }
     for (const value of [null, 1, 'hello', true, []])
@@ -135,7 +135,7 @@ describe('a message', () => {
     expect(() => encode(long)).toThrow(MessageTooLargeError)
     expect(decodeJson(long)).toMatchObject({
       ok: false,
-      why: expect.stringMatching(/^message: \d+ bytes, at most 262144$/) as string,
+      why: expect.stringMatching(/^message: \d+ bytes, the limit is 262144$/) as string,
     })
   })
 })
@@ -167,7 +167,7 @@ describe('a field', () => {
     ],
     ['body.task_id', '\ud800', /^body\.task_id: must be a text /],
     ['body.gpus', [], 'body.gpus: must be a list of 1 to 16 items, not a list of 0 items'],
-    ['body.gpus', [2, 2], 'body.gpus: must not hold a number twice'],
+    ['body.gpus', [2, 2], 'body.gpus: must not hold the same number twice'],
     ['body.gpus', [0, 16], 'body.gpus[1]: must be a whole number from 0 to 15, not 16'],
     ['body.gpus', { 0: 1, length: 1 }, 'body.gpus: must be a list of 1 to 16 items, not an object'],
     ['body.vram_mib', 0, 'body.vram_mib: must be a whole number from 1 to 16777216, not 0'],
@@ -204,7 +204,7 @@ describe('a field', () => {
       expect(decode(new TextEncoder().encode(evil))).toEqual({
         ok: false,
         reason: 'bad_field',
-        why: `body.tasks[0].${name}: is no name for a field`,
+        why: `body.tasks[0].${name}: is not allowed as a field name`,
       })
     }
     expect(({} as { isAdmin?: boolean }).isAdmin).toBe(undefined)

@@ -3,7 +3,7 @@
  * check`.
  */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createDesks } from '../../cli/serve/shared-desks.ts'
+import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import type { Entry, FuzzDocument } from '../../simulator/fuzz/document.ts'
 import { drawDocument } from '../../simulator/fuzz/draw.ts'
@@ -12,8 +12,8 @@ import { shrink } from '../../simulator/fuzz/shrink.ts'
 import type { OpenDesk } from '../../simulator/run.ts'
 
 const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1)
-const desks = createDesks()
-afterAll(() => desks.close())
+const operatorClients = createOperatorClients()
+afterAll(() => operatorClients.close())
 
 const DRAWN = drawDocument(11)
 
@@ -22,13 +22,16 @@ function withOperator(operator: readonly Entry[], faults: readonly Entry[] = [])
   return { ...DRAWN, fleet, config: {}, workload: [], faults, operator, clock: { until: '2m' } }
 }
 
-function judged(document: FuzzDocument, openDesk: OpenDesk = desks.openDesk): Promise<Verdict> {
+function judged(
+  document: FuzzDocument,
+  openDesk: OpenDesk = operatorClients.openOperatorClient,
+): Promise<Verdict> {
   return judge(scenarioOf(document), openDesk)
 }
 
 /** A controller that refuses to take a cordon back. */
 const lying: OpenDesk = async (world, pump) => {
-  const desk = await desks.openDesk(world, pump)
+  const desk = await operatorClients.openOperatorClient(world, pump)
   return {
     ask: (method, path, body, headers) =>
       path.endsWith('/uncordon')

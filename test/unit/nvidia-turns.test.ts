@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { Turns } from '../../gpu-server/devices/nvidia/turns.ts'
+import { KeyQueue } from '../../gpu-server/devices/nvidia/key-queue.ts'
 
 test('work on a common key goes one by one in the order of asking, a failure included; other work does not wait', async () => {
-  const turns = new Turns<number>()
+  const turns = new KeyQueue<number>()
   const seen: string[] = []
   const gates = new Map<string, () => void>()
   const work = (name: string) => (): Promise<string> =>
@@ -10,10 +10,10 @@ test('work on a common key goes one by one in the order of asking, a failure inc
       seen.push(name)
       gates.set(name, () => resolve(name))
     })
-  const a = turns.take([1, 2], work('a'))
-  const b = turns.take([2, 3], () => Promise.reject(new Error('b')))
-  const c = turns.take([3], work('c'))
-  const d = turns.take([4], work('d'))
+  const a = turns.run([1, 2], work('a'))
+  const b = turns.run([2, 3], () => Promise.reject(new Error('b')))
+  const c = turns.run([3], work('c'))
+  const d = turns.run([4], work('d'))
   gates.get('d')?.()
   await new Promise((resolve) => setImmediate(resolve))
   gates.get('d')?.()

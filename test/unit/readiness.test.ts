@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { watchDisk } from '../../cli/serve/disk-watch.ts'
+import { monitorDisk } from '../../cli/serve/disk-monitor.ts'
 import { ownChecks } from '../../cli/serve/readiness.ts'
 import type { Controller } from '../../controller/controller.ts'
 
@@ -27,7 +27,7 @@ describe('the checks of readyz', () => {
 
 describe('the disk', () => {
   it('is looked at without waiting for it', async () => {
-    const disk = watchDisk('/')
+    const disk = monitorDisk('/')
     expect(disk.check()).toEqual({ name: 'disk', ok: true, detail: 'not known' })
     await expect.poll(() => disk.freeBytes()).toBeGreaterThan(0)
     expect(disk.check()).toMatchObject({ ok: true, detail: 'ok' })
@@ -35,7 +35,7 @@ describe('the disk', () => {
   })
 
   it('that is almost full fails the check', async () => {
-    const disk = watchDisk('/', async () => ({ bavail: 10, bsize: 1_048_576 }))
+    const disk = monitorDisk('/', async () => ({ bavail: 10, bsize: 1_048_576 }))
     await expect
       .poll(() => disk.check())
       .toEqual({ name: 'disk', ok: false, detail: 'the disk of the data folder is short of space' })
@@ -43,7 +43,7 @@ describe('the disk', () => {
   })
 
   it('that does not say counts as fine', async () => {
-    const disk = watchDisk('/', () => Promise.reject(new Error('EIO')))
+    const disk = monitorDisk('/', () => Promise.reject(new Error('EIO')))
     await Promise.resolve()
     expect([disk.freeBytes(), disk.check().ok]).toEqual([null, true])
     disk.stop()

@@ -17,7 +17,7 @@ import {
   type RecordingFilesOptions,
 } from '../../controller/adapters/recording/write-recording.ts'
 import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
-import { foldInThread, foldRecording } from '../../cli/serve/recording-fold.ts'
+import { compactInThread, compactRecording } from '../../cli/serve/recording-compaction.ts'
 import { recordScenario } from '../../simulator/recording/record-scenario.ts'
 import { redecide } from '../../simulator/recording/redecide.ts'
 import { violationsOf } from '../support/fault-schedule.ts'
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const starts = all.flatMap((entry, i) => (entry.k === 'start' ? [i] : []))
   const lives = starts.map((from, i) => all.slice(from, starts[i + 1]))
   entries = lives.reduce((longest, life) => (life.length > longest.length ? life : longest))
-  await write(join(folder, 'kept'), { fold: foldRecording })
+  await write(join(folder, 'kept'), { fold: compactRecording })
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
@@ -61,7 +61,7 @@ async function write(dir: string, options: Partial<RecordingFilesOptions>): Prom
     for (const entry of entries.slice(part * size, (part + 1) * size)) files.append(entry)
     while (files.writtenBytes === before) await new Promise((done) => setTimeout(done, 5))
     // As long as a file of a live controller lasts at the least.
-    if (options.fold === foldRecording) await until(() => names(dir).length <= KEPT)
+    if (options.fold === compactRecording) await until(() => names(dir).length <= KEPT)
   }
   await files.close()
   return told
@@ -152,7 +152,7 @@ describe('a recording whose first files have made room', () => {
       version: 'test',
       now: () => 0,
       onStopped: () => {},
-      fold: foldRecording,
+      fold: compactRecording,
     })
     next.append(entries[0] as RecordedEntry)
     await until(() => names(dir).length === KEPT)
@@ -163,7 +163,7 @@ describe('a recording whose first files have made room', () => {
 
   it('goes on from the file that is still there when it ended between checkpoint and removal', async () => {
     const dir = copy()
-    await foldRecording(fileOf(dir, 0), fileOf(dir, 1))
+    await compactRecording(fileOf(dir, 0), fileOf(dir, 1))
     expect(names(dir, '.checkpoint')).toHaveLength(2)
     expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT))
     rmSync(fileOf(dir, 0))
@@ -204,14 +204,14 @@ describe('a recording whose first files have made room', () => {
 
   it('is folded by a thread, which ends when it is told to', async () => {
     const dir = copy()
-    await foldInThread(fileOf(dir, 0), fileOf(dir, 1), new AbortController().signal)
+    await compactInThread(fileOf(dir, 0), fileOf(dir, 1), new AbortController().signal)
     rmSync(fileOf(dir, 0))
     expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT + 1))
-    await expect(foldInThread(fileOf(dir, 0), fileOf(dir, 1), AbortSignal.abort())).rejects.toThrow(
+    await expect(compactInThread(fileOf(dir, 0), fileOf(dir, 1), AbortSignal.abort())).rejects.toThrow(
       'ended with',
     )
     await expect(
-      foldInThread(join(dir, 'none'), fileOf(dir, 0), new AbortController().signal),
+      compactInThread(join(dir, 'none'), fileOf(dir, 0), new AbortController().signal),
     ).rejects.toThrow('none')
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Command, CommandResult, Envelope, NodeEvent } from '../../protocol/messages.ts'
 import { byCodeUnits } from '../../controller/domain/order.ts'
 import type { Launched, SwapOutcome } from '../../gpu-server/core/device.ts'
-import { ANSWER_WITHIN_MS, RETRY_MAX_MS } from '../../gpu-server/core/retry.ts'
+import { ANSWER_TIMEOUT_MS, RETRY_MAX_MS } from '../../gpu-server/core/retry.ts'
 import { COMMAND_TTL_MS, ServerCoreHarness } from '../support/server-core-harness.ts'
 
 const SEED = 20_260_118
@@ -234,7 +234,7 @@ const ENACT = {
     if (next === 3) ENACT.exits(p, { what: 'exits', task: pick(TASKS, a), dice: [a, 0, 0] })
     p.h.storage.isFailing = false
     // What ended meanwhile is durable by the next heartbeat or hello at the latest.
-    if (next === 3) p.h.advance(ANSWER_WITHIN_MS + 1.2 * RETRY_MAX_MS)
+    if (next === 3) p.h.advance(ANSWER_TIMEOUT_MS + 1.2 * RETRY_MAX_MS)
   },
   hostCrashes: (p: Play) => p.crash(),
   serverDies: (p: Play, { task, dice: [a, b, c] }: Happening) => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { TraceShelf } from '../../cli/sim/trace-shelf.ts'
+import { TraceCache } from '../../cli/sim/trace-cache.ts'
 import { getBlob } from '../../cli/sweep/nats/blobs.ts'
 import type { JetStream } from '../../cli/sweep/nats/jetstream.ts'
 import { FORMAT, MAX_JOB_BYTES, readJob, readPoint, readResult } from '../../cli/sweep/nats/sweep-messages.ts'
@@ -179,7 +179,7 @@ describe('Traces on a worker', () => {
   const fetch = () => Promise.resolve(Buffer.from('1234'))
 
   it('are fetched once, are named by a number, and make room when nothing reads them', async () => {
-    const shelf = new TraceShelf(folder, 8)
+    const shelf = new TraceCache(folder, 8)
     let fetched = 0
     const counted = () => ((fetched += 1), fetch())
     const [first, same] = await Promise.all([shelf.hold(ref('a'), counted), shelf.hold(ref('a'), counted)])
@@ -199,7 +199,7 @@ describe('Traces on a worker', () => {
   })
 
   it('that cannot be fetched do not keep the next from being fetched', async () => {
-    const shelf = new TraceShelf(folder)
+    const shelf = new TraceCache(folder)
     await expect(shelf.hold(ref('a'), () => Promise.reject(new Error('away')))).rejects.toThrow('away')
     expect((await shelf.hold(ref('a'), fetch)).path).toBe(join(folder, '1.trace.jsonl'))
   })

@@ -7,7 +7,7 @@ import {
   type DriftEntry,
   type RecentPast,
 } from '../../controller/ports/twin.ts'
-import { DriftWatch } from '../../cli/twin/drift-watch.ts'
+import { DriftMonitor } from '../../cli/twin/drift-monitor.ts'
 import { LatestStarts } from '../../cli/twin/latest-starts.ts'
 import { RecentPastReader } from '../../cli/twin/recent-past.ts'
 import { twinJob, type TwinAnswer } from '../../cli/twin/twin-job.ts'
@@ -151,7 +151,7 @@ describe('a forecast of a change', () => {
 describe('drift', () => {
   it('is steady while the world goes on as it did, and drifts when it is another', async () => {
     const { world, past } = await worldAt(IDLERS, 6 * HOUR_MS)
-    const watch = new DriftWatch({ views: world.controller.views, foretell: () => foretellIn(world, past) })
+    const watch = new DriftMonitor({ views: world.controller.views, forecast: () => foretellIn(world, past) })
     world.listen((events) => watch.record(events))
     await watch.tick()
     for (let i = 0; i < 4; i++) await passInterval(world, watch)
@@ -185,14 +185,14 @@ describe('drift', () => {
     let history: readonly DriftEntry[] = []
     for (let i = 0; i < MAX_DRIFT_HISTORY + 5; i++) history = withEntry(history, { ...entry, from: i })
     expect([history.length, history[0]?.from]).toEqual([MAX_DRIFT_HISTORY, 5])
-    const watch = new DriftWatch({ views: world.controller.views, foretell: () => foretellIn(world, past) })
+    const watch = new DriftMonitor({ views: world.controller.views, forecast: () => foretellIn(world, past) })
     await watch.tick()
     await world.runUntil(world.nowMs + 3 * DRIFT_INTERVAL_MS)
     await watch.tick()
     expect(watch.report().history).toHaveLength(0)
-    const silent = new DriftWatch({
+    const silent = new DriftMonitor({
       views: world.controller.views,
-      foretell: async () => ({ reason: 'NO_HISTORY', detail: 'x' }),
+      forecast: async () => ({ reason: 'NO_HISTORY', detail: 'x' }),
     })
     await silent.tick()
     expect(silent.report()).toMatchObject({ state: 'unknown', because: { reason: 'NO_HISTORY' } })
@@ -249,7 +249,7 @@ async function foretellIn(world: World, past: RecentPast): Promise<TwinAnswer> {
   })
 }
 
-async function passInterval(world: World, watch: DriftWatch): Promise<void> {
+async function passInterval(world: World, watch: DriftMonitor): Promise<void> {
   await world.runUntil(world.nowMs + DRIFT_INTERVAL_MS)
   await watch.tick()
 }

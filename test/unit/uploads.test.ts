@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { newPartialName, removePartialUploads } from '../../cli/simulations/partial-uploads.ts'
-import { UploadsRoom, type UploadedFile } from '../../cli/simulations/uploads-room.ts'
+import { UploadQuota, type UploadedFile } from '../../cli/simulations/upload-quota.ts'
 
 const MIB = 1_048_576
 const LIMITS = { maxBytes: 10 * MIB, maxBytesPerOwner: 2 * MIB, minFreeBytes: 100 * MIB, minFreePercent: 5 }
@@ -13,9 +13,9 @@ let dataDir: string
 beforeEach(() => (dataDir = mkdtempSync(join(tmpdir(), 'headroom-uploads-'))))
 afterEach(() => rmSync(dataDir, { recursive: true }))
 
-function roomWith(kept: readonly UploadedFile[], freeMib = 1_000, diskMib = 1_000): UploadsRoom {
+function roomWith(kept: readonly UploadedFile[], freeMib = 1_000, diskMib = 1_000): UploadQuota {
   const ask = () => Promise.resolve({ bavail: freeMib, blocks: diskMib, bsize: MIB })
-  return new UploadsRoom({ folder: dataDir, limits: LIMITS, kept: () => Promise.resolve(kept), ask })
+  return new UploadQuota({ folder: dataDir, limits: LIMITS, kept: () => Promise.resolve(kept), ask })
 }
 
 describe('Room for uploads', () => {

@@ -9,7 +9,7 @@ import { DEAD_SUBJECT } from './sweep-subjects.ts'
 const KEPT_BYTES = 4 * 1024
 
 /** Resolves when the broker has the letter and the message is out of the queue. */
-export async function putAway(
+export async function moveToDeadLetters(
   stream: JetStream,
   { subject, data, deliveries, ack }: Delivery,
   why: string,

@@ -7,15 +7,15 @@ import { headers, NoRespondersError } from '@nats-io/transport-node'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
 
 const API = '$JS.API'
-const ANSWER_WITHIN_MS = 10_000
+const ANSWER_TIMEOUT_MS = 10_000
 /**
  * After the end of its wait a request for a message is answered at once; a broker that went away meanwhile
  * never answers it.
  */
-const LATE_MS = 1_500
+const ANSWER_GRACE_MS = 1_500
 const NS_PER_MS = 1_000_000
 const STREAM_NAME_EXISTS = 10058
-const NOTHING_THERE: ReadonlySet<number> = new Set([404, 408, 409])
+const NOT_FOUND: ReadonlySet<number> = new Set([404, 408, 409])
 
 /** The broker refused: what it says, and its own number for it. */
 export class JetStreamError extends Error {
@@ -65,7 +65,7 @@ export interface Delivery {
   /** Still at work: the time until it counts as lost begins anew. */
   working(): void
   /** Not for us: another may have it after so long. */
-  giveBack(delayMs: number): Promise<void>
+  redeliver(delayMs: number): Promise<void>
 }
 
 export class JetStream {
@@ -134,7 +134,10 @@ export class JetStream {
   async publish(subject: string, data: Uint8Array | string, id?: string): Promise<void> {
     const head = headers()
     if (id !== undefined) head.set('Nats-Msg-Id', id)
-    const answer = await this.#connection.request(subject, data, { timeout: ANSWER_WITHIN_MS, headers: head })
+    const answer = await this.#connection.request(subject, data, {
+      timeout: ANSWER_TIMEOUT_MS,
+      headers: head,
+    })
     throwIfRefused(answer.json<ApiAnswer>())
   }
 
@@ -142,7 +145,7 @@ export class JetStream {
   async last(stream: string, subject: string): Promise<Uint8Array | null> {
     // The subject stands in the request, so that the broker can allow some of them only.
     const answer = await this.#connection.request(`${API}.DIRECT.GET.${stream}.${subject}`, '', {
-      timeout: ANSWER_WITHIN_MS,
+      timeout: ANSWER_TIMEOUT_MS,
     })
     return statusOf(answer) === 404 ? null : answer.data
   }
@@ -151,13 +154,13 @@ export class JetStream {
   async next(stream: string, consumer: string, waitMs: number): Promise<Delivery | null> {
     const wanted = JSON.stringify({ batch: 1, expires: waitMs * NS_PER_MS })
     const message = await this.#connection.request(`${API}.CONSUMER.MSG.NEXT.${stream}.${consumer}`, wanted, {
-      timeout: waitMs + LATE_MS,
+      timeout: waitMs + ANSWER_GRACE_MS,
       // What comes bears the subject of the stream, by which the shared inbox of a connection would not know
       // whose answer it is.
       noMux: true,
     })
     const status = statusOf(message)
-    if (NOTHING_THERE.has(status)) return null
+    if (NOT_FOUND.has(status)) return null
     if (status !== 0) throw new JetStreamError(message.headers?.description ?? `status ${status}`, status)
     return this.#deliveryOf(message)
   }
@@ -173,9 +176,9 @@ export class JetStream {
       subject: message.subject,
       data: message.data,
       deliveries: deliveriesIn(reply),
-      ack: async () => void (await connection.request(reply, '+ACK', { timeout: ANSWER_WITHIN_MS })),
+      ack: async () => void (await connection.request(reply, '+ACK', { timeout: ANSWER_TIMEOUT_MS })),
       working: () => connection.publish(reply, '+WPI'),
-      giveBack: async (delayMs) => {
+      redeliver: async (delayMs) => {
         connection.publish(reply, `-NAK ${JSON.stringify({ delay: delayMs * NS_PER_MS })}`)
         await connection.flush()
       },
@@ -186,7 +189,7 @@ export class JetStream {
     let answer: Msg
     try {
       answer = await this.#connection.request(`${API}.${place}`, body === null ? '' : JSON.stringify(body), {
-        timeout: ANSWER_WITHIN_MS,
+        timeout: ANSWER_TIMEOUT_MS,
       })
     } catch (error) {
       throw error instanceof NoRespondersError || (error as Error).cause instanceof NoRespondersError

@@ -50,7 +50,7 @@ export interface RemoteSweep {
 const POLL_MS = 1_000
 const RETRY_MS = 500
 /** So long nobody asks for work before that is told. */
-const LONELY_MS = 2_000
+const NO_WORKER_MS = 2_000
 
 /** Resolves when every run is there, or the signal has come; rejects with what a run failed with. */
 export async function runRemotely(sweep: RemoteSweep): Promise<void> {
@@ -163,7 +163,7 @@ async function collect(
         hasBegun = true
       } else {
         idleMs += POLL_MS
-        if (idleMs === LONELY_MS && (await stream.isUnattended(JOBS, WORKERS)))
+        if (idleMs === NO_WORKER_MS && (await stream.isUnattended(JOBS, WORKERS)))
           sweep.tell(`no worker is there: start \`headroom sim worker --nats ${sweep.url}\` on any machine`)
       }
     } catch (error) {

@@ -9,8 +9,8 @@ import { ENVIRONMENT } from '../../environment/env-table.ts'
 import { EXIT_NO_CONNECTION, CommandFailure, UsageError } from '../../exit-codes.ts'
 import { natsSettingsAt } from '../../environment/nats-settings.ts'
 
-const CONNECT_WITHIN_MS = 5_000
-const AGAIN_AFTER_MS = 250
+const CONNECT_TIMEOUT_MS = 5_000
+const RECONNECT_PAUSE_MS = 250
 
 /**
  * Throws UsageError without an address, CommandFailure when no broker answers there. @param option that may
@@ -31,9 +31,9 @@ export async function connectForSweep(
       servers: [...urls],
       name,
       inboxPrefix,
-      timeout: CONNECT_WITHIN_MS,
+      timeout: CONNECT_TIMEOUT_MS,
       maxReconnectAttempts: -1,
-      reconnectTimeWait: AGAIN_AFTER_MS,
+      reconnectTimeWait: RECONNECT_PAUSE_MS,
       ignoreClusterUpdates: true,
     })
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { DurationMs, Mib } from '../../../protocol/units.ts'
 import { HelperFault } from './helper-messages.ts'
 import type { HelperProcess } from './helper-process.ts'
-import { Turns } from './turns.ts'
+import { KeyQueue } from './key-queue.ts'
 
 /**
  * `moving`: the driver is copying. `failed`: it has lost the process. Null: it does not know the process, or
@@ -52,7 +52,7 @@ const SETTLE_POLL_MS = 200
 export class Checkpoints {
   readonly #helper: HelperProcess
   readonly #timeouts: CheckpointTimeouts
-  readonly #turns = new Turns<number>()
+  readonly #queue = new KeyQueue<number>()
 
   constructor(helper: HelperProcess, timeouts: CheckpointTimeouts) {
     this.#helper = helper
@@ -76,7 +76,7 @@ export class Checkpoints {
 
   /** Null when the process is where the action leads. `mib`: what is to be copied. */
   act(action: Action, pid: number, mib: Mib): Promise<HelperFault | null> {
-    return this.#turns.take([pid], async () => {
+    return this.#queue.run([pid], async () => {
       const timeoutMs = this.#timeoutMs(action, mib)
       const { fault } = await this.#asked(action, pid, timeoutMs)
       if (fault === null || (fault.kind !== 'timeout' && fault.kind !== 'lost')) return fault

@@ -55,12 +55,12 @@ async function moving(): Promise<ReadonlyMap<string, Operation>> {
   })
   return new Map<string, Operation>([
     ['attach', () => calls.attach()],
-    ['state', ({ pid }) => still.evenStopped(known(pid), () => calls.state(known(pid)))],
+    ['state', ({ pid }) => still.continueIfStopped(known(pid), () => calls.state(known(pid)))],
     ['restore_thread', ({ pid }) => calls.restoreThread(known(pid))],
     ['lock', ({ pid, timeoutMs }) => calls.lock(known(pid), known(timeoutMs))],
-    ['checkpoint', ({ pid }) => still.thenStopped(known(pid), () => calls.checkpoint(known(pid)))],
-    ['restore', ({ pid }) => still.thenStopped(known(pid), () => calls.restore(known(pid)))],
-    ['unlock', ({ pid }) => still.evenStopped(known(pid), () => calls.unlock(known(pid)))],
+    ['checkpoint', ({ pid }) => still.continueAround(known(pid), () => calls.checkpoint(known(pid)))],
+    ['restore', ({ pid }) => still.continueAround(known(pid), () => calls.restore(known(pid)))],
+    ['unlock', ({ pid }) => still.continueIfStopped(known(pid), () => calls.unlock(known(pid)))],
   ])
 }
 

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { HelperFault } from './helper-messages.ts'
 import type { TraceCalls } from './trace-calls.ts'
 
-const HOLD_WITHIN_MS = 5_000
+const HOLD_TIMEOUT_MS = 5_000
 const POLL_MS = 1
 
 export interface StillProcessParts {
@@ -24,17 +24,17 @@ export interface StillProcessParts {
 }
 
 export class StillProcesses {
-  readonly #o: StillProcessParts
+  readonly #parts: StillProcessParts
 
   constructor(parts: StillProcessParts) {
-    this.#o = parts
+    this.#parts = parts
   }
 
   /**
    * `work` with all threads but the restore thread held; after it the process is stopped. When it throws, the
    * process is as it was.
    */
-  async thenStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
+  async continueAround<T>(pid: number, work: () => Promise<T>): Promise<T> {
     const thread = await this.#restoreThread(pid)
     if (thread === null) return work()
     const wasStopped = this.#isStopped(pid, thread)
@@ -56,9 +56,9 @@ export class StillProcesses {
    * `work` on a process that may be stopped: the restore thread could not do it. It is stopped again after
    * that; one that runs is left alone.
    */
-  async evenStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
+  async continueIfStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
     const thread = await this.#restoreThread(pid)
-    return thread !== null && this.#isStopped(pid, thread) ? this.thenStopped(pid, work) : work()
+    return thread !== null && this.#isStopped(pid, thread) ? this.continueAround(pid, work) : work()
   }
 
   /**
@@ -68,24 +68,24 @@ export class StillProcesses {
   async #restoreThread(pid: number): Promise<number | null> {
     const threads = this.#threads(pid)
     if (threads.length === 0) return null
-    const told = await this.#o.restoreThread(pid).catch((cause: unknown) => {
+    const threadId = await this.#parts.restoreThread(pid).catch((cause: unknown) => {
       if (cause instanceof HelperFault) return null
       throw cause
     })
-    if (told === null) return null
+    if (threadId === null) return null
     // A process in a PID namespace of its own has its own numbers too.
     const found =
-      threads.find((thread) => thread === told) ??
-      threads.find((thread) => this.#numbers(pid, thread).at(-1) === told)
+      threads.find((thread) => thread === threadId) ??
+      threads.find((thread) => this.#numbers(pid, thread).at(-1) === threadId)
     if (found === undefined)
-      throw lost(`process ${pid} has no thread ${told}, which the driver names for its copies`)
+      throw lost(`process ${pid} has no thread ${threadId}, which the driver names for its copies`)
     return found
   }
 
   /** Those that stand still now. When one of them cannot be held, none is. */
   async #hold(pid: number, spared: number): Promise<ReadonlySet<number>> {
     const held = new Set<number>()
-    const deadline = performance.now() + HOLD_WITHIN_MS
+    const deadline = performance.now() + HOLD_TIMEOUT_MS
     try {
       // A thread that was not held yet may have started another.
       for (
@@ -94,9 +94,9 @@ export class StillProcesses {
         fresh = this.#others(pid, spared, held)
       ) {
         for (const thread of fresh)
-          if (this.#o.trace.seize(thread)) await this.#stop(pid, thread, held, deadline)
+          if (this.#parts.trace.seize(thread)) await this.#stop(pid, thread, held, deadline)
         if (performance.now() > deadline)
-          throw lost(`the threads of process ${pid} do not stand still within ${HOLD_WITHIN_MS} ms`)
+          throw lost(`the threads of process ${pid} do not stand still within ${HOLD_TIMEOUT_MS} ms`)
       }
     } catch (cause) {
       this.#release(held)
@@ -106,17 +106,19 @@ export class StillProcesses {
   }
 
   async #stop(pid: number, thread: number, held: Set<number>, deadline: number): Promise<void> {
-    if (!this.#o.trace.interrupt(thread)) return
-    while (!this.#o.trace.hasStopped(thread)) {
+    if (!this.#parts.trace.interrupt(thread)) return
+    while (!this.#parts.trace.hasStopped(thread)) {
       if (performance.now() > deadline)
-        this.#o.giveUp(`thread ${thread} of process ${pid} does not stand still within ${HOLD_WITHIN_MS} ms`)
+        this.#parts.giveUp(
+          `thread ${thread} of process ${pid} does not stand still within ${HOLD_TIMEOUT_MS} ms`,
+        )
       await pause()
     }
     held.add(thread)
   }
 
   #release(held: ReadonlySet<number>): void {
-    for (const thread of held) this.#o.trace.detach(thread)
+    for (const thread of held) this.#parts.trace.detach(thread)
   }
 
   async #signal(pid: number, thread: number, signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
@@ -125,10 +127,10 @@ export class StillProcesses {
     } catch {
       return // It has ended.
     }
-    const deadline = performance.now() + HOLD_WITHIN_MS
+    const deadline = performance.now() + HOLD_TIMEOUT_MS
     while (this.#threads(pid).includes(thread) && this.#isStopped(pid, thread) !== (signal === 'SIGSTOP')) {
       if (performance.now() > deadline)
-        throw lost(`process ${pid} has not obeyed ${signal} within ${HOLD_WITHIN_MS} ms`)
+        throw lost(`process ${pid} has not obeyed ${signal} within ${HOLD_TIMEOUT_MS} ms`)
       await pause()
     }
   }
@@ -142,7 +144,7 @@ export class StillProcesses {
   /** Empty: there is no such process. */
   #threads(pid: number): readonly number[] {
     try {
-      return readdirSync(join(this.#o.proc, String(pid), 'task')).map(Number)
+      return readdirSync(join(this.#parts.proc, String(pid), 'task')).map(Number)
     } catch {
       return []
     }
@@ -167,7 +169,7 @@ export class StillProcesses {
 
   #status(pid: number, thread: number): string {
     try {
-      return readFileSync(join(this.#o.proc, String(pid), 'task', String(thread), 'status'), 'utf8')
+      return readFileSync(join(this.#parts.proc, String(pid), 'task', String(thread), 'status'), 'utf8')
     } catch {
       return ''
     }

@@ -7,7 +7,7 @@ import { type CudaProcess, cudaProcesses, held } from './cuda-processes.ts'
 import { hostMemoryLeft, type KernelFiles } from './host-memory.ts'
 import { processFacts } from './process-facts.ts'
 import type { HostSnapshot } from './snapshot.ts'
-import { Turns } from './turns.ts'
+import { KeyQueue } from './key-queue.ts'
 import { whyNotGpus, whyNotProcesses } from './why-not.ts'
 
 /** Host memory that stays free after a copy. */
@@ -33,13 +33,13 @@ export interface SwapParts {
  */
 export class Swaps {
   readonly #parts: SwapParts
-  readonly #turns = new Turns<number>()
+  readonly #queue = new KeyQueue<number>()
   /** Held by signals. */
   readonly #parked = new WeakSet<AcceleratedTask>()
   /** By GPU index, what it held when it left. */
   readonly #heldMib = new WeakMap<AcceleratedTask, ReadonlyMap<number, Mib>>()
   /** Why the driver will never swap it: it does not support what the task does, or has lost it half-way. */
-  readonly #hopeless = new WeakMap<AcceleratedTask, string>()
+  readonly #unswappable = new WeakMap<AcceleratedTask, string>()
   /** The driver undoes no half restore: a second one fails whatever is free then. */
   readonly #lost = new WeakSet<AcceleratedTask>()
 
@@ -48,17 +48,17 @@ export class Swaps {
   }
 
   out(task: AcceleratedTask): Promise<SwapOutcome> {
-    return this.#turns.take(task.gpus, () => this.#out(task))
+    return this.#queue.run(task.gpus, () => this.#out(task))
   }
 
   in(task: AcceleratedTask): Promise<SwapOutcome> {
-    return this.#turns.take(task.gpus, () => this.#in(task))
+    return this.#queue.run(task.gpus, () => this.#in(task))
   }
 
   async whyNot(task: AcceleratedTask): Promise<string | null> {
     const host = await this.#parts.whyNotHost()
     if (host !== null) return host
-    const hopeless = this.#hopeless.get(task)
+    const hopeless = this.#unswappable.get(task)
     if (hopeless !== undefined) return hopeless
     const snapshot = await this.#parts.snapshot()
     return whyNotTask(task, snapshot, await this.#cuda(task, snapshot))
@@ -69,7 +69,7 @@ export class Swaps {
    * its bytes are on the GPU.
    */
   residency(task: AcceleratedTask): Promise<'resident' | 'swapped_out' | 'unknown'> {
-    return this.#turns.take(task.gpus, async () => {
+    return this.#queue.run(task.gpus, async () => {
       const pids = task.processIds()
       if (pids.length === 0) return 'unknown'
       if ((await this.#parts.whyNotHost()) !== null) return 'unknown'
@@ -92,7 +92,7 @@ export class Swaps {
 
   async #out(task: AcceleratedTask): Promise<SwapOutcome> {
     const host = await this.#parts.whyNotHost()
-    const never = host ?? this.#hopeless.get(task) ?? null
+    const never = host ?? this.#unswappable.get(task) ?? null
     if (never !== null) return this.#failed(task, never)
     const snapshot = await this.#parts.snapshot()
     if (snapshot === null) return this.#failed(task, 'the driver does not tell who holds memory')
@@ -146,7 +146,7 @@ export class Swaps {
     const copied = await checkpoints.act('checkpoint', pid, mib)
     if (copied === null) return this.#hold(task)
     if (copied.code === CUDA_NOT_SUPPORTED || copied.kind === 'not_traceable')
-      this.#hopeless.set(task, copied.message)
+      this.#unswappable.set(task, copied.message)
     this.#note(task, copied.message)
     await this.#release(task, pid)
     return copied.code === CUDA_OUT_OF_MEMORY ? 'no_host_memory' : 'copy_failed'
@@ -251,7 +251,7 @@ export class Swaps {
   }
 
   #lose(task: AcceleratedTask, why: string): void {
-    this.#hopeless.set(task, why)
+    this.#unswappable.set(task, why)
     this.#lost.add(task)
     this.#note(task, why)
   }

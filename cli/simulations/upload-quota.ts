@@ -33,7 +33,7 @@ type StatFs = (
   folder: string,
 ) => Promise<{ readonly bavail: number; readonly blocks: number; readonly bsize: number }>
 
-export interface UploadsRoomOptions {
+export interface UploadQuotaOptions {
   /** Of the disk that is looked at. */
   readonly folder: string
   readonly limits: UploadLimits
@@ -48,14 +48,14 @@ export interface Usage {
   readonly totalBytes: number
 }
 
-export class UploadsRoom {
+export class UploadQuota {
   readonly limits: UploadLimits
   /** The latest that is known, for metrics; null: not looked at yet. */
   totalBytes: number | null = null
-  readonly #options: UploadsRoomOptions
+  readonly #options: UploadQuotaOptions
   readonly #ask: StatFs
 
-  constructor(options: UploadsRoomOptions) {
+  constructor(options: UploadQuotaOptions) {
     this.#options = options
     this.limits = options.limits
     this.#ask = options.ask ?? statfs

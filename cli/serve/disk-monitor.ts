@@ -5,11 +5,11 @@
 import { statfs } from 'node:fs/promises'
 import type { ReadinessCheck } from '../../controller/api/context.ts'
 
-const LOOK_EVERY_MS = 5_000
+const CHECK_INTERVAL_MS = 5_000
 /** Below this a write may fail at any moment. */
 export const MIN_FREE_BYTES = 33_554_432
 
-export interface DiskWatch {
+export interface DiskMonitor {
   /** null: not known yet, or the file system does not say. */
   freeBytes(): number | null
   check(): ReadinessCheck
@@ -17,10 +17,10 @@ export interface DiskWatch {
 }
 
 /** @param ask the file system; a test has its own. */
-export function watchDisk(
+export function monitorDisk(
   folder: string,
   ask: (folder: string) => Promise<{ readonly bavail: number; readonly bsize: number }> = statfs,
-): DiskWatch {
+): DiskMonitor {
   let free: number | null = null
   let isLooking = false
   const look = async (): Promise<void> => {
@@ -35,7 +35,7 @@ export function watchDisk(
     isLooking = false
   }
   void look()
-  const timer = setInterval(() => void look(), LOOK_EVERY_MS).unref()
+  const timer = setInterval(() => void look(), CHECK_INTERVAL_MS).unref()
   return {
     freeBytes: () => free,
     check: () => {

@@ -11,7 +11,7 @@ const MAX_PAUSE_MS = 5_000
  * The answer, however long it takes; what the controller refuses is thrown, and the abort when the signal
  * comes. `onAway` hears of the first failure.
  */
-export async function patiently<T>(
+export async function retryWhileUnreachable<T>(
   ask: () => Promise<T>,
   onAway: (error: Error) => void,
   signal?: AbortSignal,

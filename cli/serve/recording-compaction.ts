@@ -12,7 +12,7 @@ import { workerUrl } from '../workers/worker-url.ts'
 /**
  * Durable when it resolves. @throws for a file that cannot be read, or that this version decides otherwise.
  */
-export async function foldRecording(first: string, next: string): Promise<void> {
+export async function compactRecording(first: string, next: string): Promise<void> {
   const redecision = new Redecision()
   for (const entry of readOneFile(first, newReadNotes())) {
     await redecision.next(entry)
@@ -31,7 +31,7 @@ export async function foldRecording(first: string, next: string): Promise<void> 
  * The same in a thread of its own, which gives way to all others. When the signal says so it ends with
  * nothing done.
  */
-export function foldInThread(first: string, next: string, signal: AbortSignal): Promise<void> {
+export function compactInThread(first: string, next: string, signal: AbortSignal): Promise<void> {
   return new Promise((done, failed) => {
     const worker = new Worker(workerUrl('serve/recording-worker'), { workerData: { first, next } })
     const end = (): void => void worker.terminate()

@@ -14,7 +14,7 @@ import { startTasksOf, workloadOf } from '../../simulator/scenario/generate.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import type { Position, SessionStage } from '../../simulator/session/stage.ts'
 import { World } from '../../simulator/world.ts'
-import { RestDesk } from '../serve/operator-desk.ts'
+import { RestOperatorClient } from '../serve/operator-client.ts'
 import type { Input, RequestInput, Unplaced } from './session-input.ts'
 import { sessionAccess, signed } from './session-access.ts'
 
@@ -22,7 +22,7 @@ import { sessionAccess, signed } from './session-access.ts'
 const RETAIN_EVENTS = 200_000
 const RETAIN_DECISIONS = 20_000
 
-export interface RestStage extends SessionStage<Input> {
+export interface SessionWorld extends SessionStage<Input> {
   /** For reading; null: no controller runs. */
   interface(): Promise<FastifyInstance | null>
 }
@@ -35,7 +35,7 @@ export interface SessionAnswer {
   readonly isCommand: boolean
 }
 
-export async function openStage(plan: RunPlan): Promise<RestStage> {
+export async function openSessionWorld(plan: RunPlan): Promise<SessionWorld> {
   const start = startTasksOf(plan, createSeededRandom(plan.seed))
   const retained = { retainFinished: true, retainEvents: RETAIN_EVENTS, retainDecisions: RETAIN_DECISIONS }
   const world = new World(plan, {
@@ -49,14 +49,14 @@ export async function openStage(plan: RunPlan): Promise<RestStage> {
   charts.of(world.controller)
   const pump = (isAnswered: () => boolean): Promise<void> =>
     world.runUntil(world.faults === null ? world.nowMs : null, isAnswered)
-  const desk = new RestDesk(world, pump, (controller) => ({
+  const operatorClient = new RestOperatorClient(world, pump, (controller) => ({
     series: charts.of(controller),
     events: controller.events,
     access: sessionAccess(() => world.clock.now()),
   }))
   const agenda = new OperatorAgenda(
     plan.operator,
-    plan.operator.length === 0 ? null : asOperator(desk),
+    plan.operator.length === 0 ? null : asOperator(operatorClient),
     world.clock,
     plan.clock.startMs,
     (name) => nodeIdIn(plan, name),
@@ -67,11 +67,11 @@ export async function openStage(plan: RunPlan): Promise<RestStage> {
   return {
     world,
     agenda,
-    interface: () => desk.interface(),
+    interface: () => operatorClient.interface(),
     async apply(input) {
       if (input.kind === 'fault') world.faults?.inject(input.fault)
       if (input.kind !== 'request') return NOTHING
-      const answered = await desk.put(injected(input))
+      const answered = await operatorClient.put(injected(input))
       return answered === null ? NO_CONTROLLER : { ...answered, headers: textHeaders(answered.headers) }
     },
     stateHash: (position) => stateHashOf(world, position),
@@ -79,7 +79,7 @@ export async function openStage(plan: RunPlan): Promise<RestStage> {
       charts.stop()
       await arrivals.close()
       await agenda.close()
-      await desk.close()
+      await operatorClient.close()
     },
   }
 }
@@ -121,14 +121,14 @@ export const NO_CONTROLLER: SessionAnswer = {
 }
 
 /** What the scenario's own operator asks, with all rights. */
-function asOperator(desk: RestDesk) {
+function asOperator(operatorClient: RestOperatorClient) {
   const headers = {
     authorization: signed({ by: 'operator', role: 'admin' }),
     'content-type': 'application/json',
   }
   return {
-    ask: (method: Parameters<RestDesk['ask']>[0], path: string, body: unknown) =>
-      desk.ask(method, path, body, headers),
+    ask: (method: Parameters<RestOperatorClient['ask']>[0], path: string, body: unknown) =>
+      operatorClient.ask(method, path, body, headers),
     close: () => Promise.resolve(),
   }
 }

@@ -1,10 +1,10 @@
 /** What simulates beside the live cluster: scenarios that are asked for, and the twin. */
 import type { Controller } from '../../controller/controller.ts'
 import { openSimulations } from '../simulations/simulations.ts'
-import type { UploadLimits } from '../simulations/uploads-room.ts'
+import type { UploadLimits } from '../simulations/upload-quota.ts'
 import { createTwin } from '../twin/twin.ts'
 
-export interface BesideOptions {
+export interface SimulationServicesOptions {
   readonly controller: Pick<Controller, 'views' | 'events'>
   readonly dataDir: string
   readonly uploads: UploadLimits
@@ -12,7 +12,12 @@ export interface BesideOptions {
 }
 
 /** Both in processes of their own, which end with `close`. */
-export async function openBeside({ controller, dataDir, uploads, log }: BesideOptions) {
+export async function openSimulationServices({
+  controller,
+  dataDir,
+  uploads,
+  log,
+}: SimulationServicesOptions) {
   const simulation = await openSimulations({ dataDir, uploads, log })
   const twin = createTwin({ views: controller.views, events: controller.events, log })
   return {

@@ -4,17 +4,17 @@ import { isOver, type SimulationRecord } from '../../controller/ports/simulation
 import { byAge, type RecordStore } from './records.ts'
 
 /** How far a simulation is, is told no more often than this. */
-const PROGRESS_EVERY_MS = 200
+const PROGRESS_INTERVAL_MS = 200
 
 export type Change = Partial<Omit<SimulationRecord, 'id' | 'revision'>>
 
-export class SimulationBook {
+export class SimulationRegistry {
   readonly #records = new Map<string, SimulationRecord>()
   readonly #store: RecordStore
   readonly #now: () => number
   readonly #onFault: (error: unknown) => void
   readonly #waiting = new Map<string, Set<() => void>>()
-  readonly #toldAt = new Map<string, number>()
+  readonly #notifiedAt = new Map<string, number>()
   /** Writes of one record stay in their order. */
   #lastWrite: Promise<void> = Promise.resolve()
 
@@ -55,7 +55,7 @@ export class SimulationBook {
     const after = { ...before, ...change, revision: before.revision + 1 }
     this.#records.set(id, after)
     this.#keep(id)
-    this.#tell(id)
+    this.#notify(id)
     if (isOver(after.state)) this.#dropOverdue()
     return after
   }
@@ -64,15 +64,19 @@ export class SimulationBook {
   progressed(id: string, fraction: number): void {
     const record = this.#records.get(id)
     const now = this.#now()
-    if (record === undefined || isOver(record.state) || now - (this.#toldAt.get(id) ?? 0) < PROGRESS_EVERY_MS)
+    if (
+      record === undefined ||
+      isOver(record.state) ||
+      now - (this.#notifiedAt.get(id) ?? 0) < PROGRESS_INTERVAL_MS
+    )
       return
-    this.#toldAt.set(id, now)
+    this.#notifiedAt.set(id, now)
     this.#records.set(id, {
       ...record,
       progress: Math.max(record.progress, fraction),
       revision: record.revision + 1,
     })
-    this.#tell(id)
+    this.#notify(id)
   }
 
   /** A session: where it is now, which may be before where it was. */
@@ -80,12 +84,12 @@ export class SimulationBook {
     const record = this.#records.get(id)
     if (record === undefined || isOver(record.state)) return
     this.#records.set(id, { ...record, progress: fraction, revision: record.revision + 1 })
-    this.#tell(id)
+    this.#notify(id)
   }
 
   async remove(id: string): Promise<void> {
     this.#records.delete(id)
-    this.#tell(id)
+    this.#notify(id)
     await this.#inOrder(() => this.#store.remove(id))
   }
 
@@ -111,10 +115,10 @@ export class SimulationBook {
 
   /** Nobody waits any longer. */
   close(): void {
-    for (const id of this.#waiting.keys()) this.#tell(id)
+    for (const id of this.#waiting.keys()) this.#notify(id)
   }
 
-  #tell(id: string): void {
+  #notify(id: string): void {
     for (const done of this.#waiting.get(id) ?? []) done()
     this.#waiting.delete(id)
   }

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { TraceRef } from '../sweep/nats/sweep-messages.ts'
 
 /** Traces that runs are reading are kept past it. */
-export const MAX_SHELF_BYTES = 8 * 1024 * 1024 * 1024
+export const MAX_CACHE_BYTES = 8 * 1024 * 1024 * 1024
 
 interface Kept {
   readonly path: string
@@ -23,7 +23,7 @@ export interface HeldTrace {
   readonly release: () => void
 }
 
-export class TraceShelf {
+export class TraceCache {
   readonly #folder: string
   readonly #maxBytes: number
   /** Least recently used first. */
@@ -32,7 +32,7 @@ export class TraceShelf {
   /** One is fetched at a time: each is in memory while it is. */
   #fetching: Promise<unknown> = Promise.resolve()
 
-  constructor(folder: string, maxBytes = MAX_SHELF_BYTES) {
+  constructor(folder: string, maxBytes = MAX_CACHE_BYTES) {
     this.#folder = folder
     this.#maxBytes = maxBytes
     mkdirSync(folder, { recursive: true })

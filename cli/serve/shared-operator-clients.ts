@@ -5,15 +5,15 @@
 import type { FastifyInstance } from 'fastify'
 import { createApi, type ApiOptions } from '../../controller/api/server.ts'
 import type { OpenDesk } from '../../simulator/run.ts'
-import { RestDesk, type Routes } from './operator-desk.ts'
+import { RestOperatorClient, type Routes } from './operator-client.ts'
 
-export interface Desks {
+export interface OperatorClients {
   /** Of one world at a time. */
-  readonly openDesk: OpenDesk
+  readonly openOperatorClient: OpenDesk
   close(): Promise<void>
 }
 
-export function createDesks(): Desks {
+export function createOperatorClients(): OperatorClients {
   let app: FastifyInstance | null = null
   let present: Pick<ApiOptions, 'commands' | 'views'> | null = null
   const here = (): Pick<ApiOptions, 'commands' | 'views'> => {
@@ -34,7 +34,8 @@ export function createDesks(): Desks {
     release: () => Promise.resolve(),
   }
   return {
-    openDesk: (world, pump) => Promise.resolve(new RestDesk(world, pump, undefined, routes)),
+    openOperatorClient: (world, pump) =>
+      Promise.resolve(new RestOperatorClient(world, pump, undefined, routes)),
     close: async () => app?.close(),
   }
 }

@@ -12,7 +12,7 @@ import { sweepGrid, type GridRefusal, type SweepGrid, type SweepWish } from '../
 import { LIMITS } from './limits.ts'
 import { factsOf, whyTooLarge } from './scenario-facts.ts'
 
-export type SweepReading =
+export type SweepReadResult =
   | { readonly kind: 'sweep'; readonly facts: ScenarioFacts; readonly grid: SweepGrid }
   | { readonly kind: 'too_large'; readonly detail: string }
   /** As SimulationRefusal has it. */
@@ -23,17 +23,17 @@ export function readSweep(
   source: ScenarioSource,
   wish: SweepWish,
   withinMs: DurationMs | null,
-): SweepReading {
+): SweepReadResult {
   const loaded = loadScenario(source)
   const facts = factsOf(loaded, withinMs)
   const tooLarge = whyTooLarge(facts)
   if (tooLarge !== null) return { kind: 'too_large', detail: tooLarge }
   const outcome = sweepGrid(loaded.scenario, wish, LIMITS.sweptRuns)
   if (!outcome.ok) return bodyProblem(outcome.refusal)
-  return whyNotTried(source, outcome.grid, withinMs) ?? { kind: 'sweep', facts, grid: outcome.grid }
+  return sweepRefusal(source, outcome.grid, withinMs) ?? { kind: 'sweep', facts, grid: outcome.grid }
 }
 
-type Refused = Extract<SweepReading, { readonly kind: 'invalid' }>
+type Refused = Extract<SweepReadResult, { readonly kind: 'invalid' }>
 
 function bodyProblem(refusal: GridRefusal): Refused {
   switch (refusal.kind) {
@@ -54,7 +54,7 @@ function bodyProblem(refusal: GridRefusal): Refused {
 }
 
 /** Null: every combination of the other fields is a scenario that may be run. */
-function whyNotTried(
+function sweepRefusal(
   source: ScenarioSource,
   { axes }: SweepGrid,
   withinMs: DurationMs | null,
@@ -73,13 +73,17 @@ function whyNotTried(
     )
   }
   for (const settings of axes.length === 0 ? [] : settingsOf(axes)) {
-    const refused = whyNotSet(source, settings, withinMs)
+    const refused = settingRefusal(source, settings, withinMs)
     if (refused !== null) return refused
   }
   return null
 }
 
-function whyNotSet(source: ScenarioSource, settings: Settings, withinMs: DurationMs | null): Refused | null {
+function settingRefusal(
+  source: ScenarioSource,
+  settings: Settings,
+  withinMs: DurationMs | null,
+): Refused | null {
   try {
     const tooLarge = whyTooLarge(factsOf(loadScenario(source, overridesOf(settings)), withinMs))
     return tooLarge === null ? null : refusedAt(['fields'], `with ${settingsText(settings)}: ${tooLarge}`)

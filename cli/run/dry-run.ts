@@ -4,7 +4,7 @@ import { EXIT_OK } from '../exit-codes.ts'
 import { size } from '../operator/figures.ts'
 import { visible } from '../terminal-text.ts'
 
-export async function tryOut(client: HeadroomClient, request: TaskRequest): Promise<number> {
+export async function printDryRun(client: HeadroomClient, request: TaskRequest): Promise<number> {
   const { placement, starts, victims, wait } = await client.tasks.tryOut(request)
   const lines: string[] = []
   if (placement !== null) {

@@ -4,7 +4,7 @@ import type { Clock } from '../../controller/ports/clock.ts'
 import type { DeviceListener } from '../core/device.ts'
 import type { HostTask } from './host-task.ts'
 
-export class UseWatch {
+export class UseTracker {
   readonly #clock: Clock
   readonly #idleAfterMs: DurationMs
   readonly #listener: () => DeviceListener | null
@@ -16,18 +16,18 @@ export class UseWatch {
   }
 
   /** On its socket; from here on its own word counts. */
-  told(task: HostTask, isBusy: boolean): void {
+  signalled(task: HostTask, isBusy: boolean): void {
     task.doesSignal = true
     if (isBusy) this.#used(task)
-    else this.#ranDry(task, this.#clock.now())
+    else this.#becameIdle(task, this.#clock.now())
   }
 
   /** A sample of its use; null: unknown. A task that does not run cannot be seen to work. */
-  seen(task: HostTask, isBusy: boolean | null): void {
+  sampled(task: HostTask, isBusy: boolean | null): void {
     if (task.doesSignal || isBusy === null) return
     const now = this.#clock.now()
     if (isBusy) this.#used(task)
-    else if (now - task.lastUseAt >= this.#idleAfterMs) this.#ranDry(task, task.lastUseAt)
+    else if (now - task.lastUseAt >= this.#idleAfterMs) this.#becameIdle(task, task.lastUseAt)
   }
 
   #used(task: HostTask): void {
@@ -37,7 +37,7 @@ export class UseWatch {
     this.#listener()?.gpuWanted(task.taskId, task.attempt)
   }
 
-  #ranDry(task: HostTask, lastUseAt: number): void {
+  #becameIdle(task: HostTask, lastUseAt: number): void {
     task.lastUseAt = lastUseAt
     if (!task.wantsGpu) return
     task.wantsGpu = false

@@ -9,7 +9,7 @@ import type { Attempt } from './attempt.ts'
 import type { Parts } from './parts.ts'
 import type { Runs } from './runs.ts'
 
-export class LeaseWatch {
+export class LeaseEnforcer {
   readonly #parts: Parts
   readonly #runs: Runs
   #cancel: () => void = () => {}
@@ -40,16 +40,16 @@ export class LeaseWatch {
     this.#cancel()
     const endsAt = envelopes.instantOf(lease.untilMono)
     const end = (): void => {
-      for (const attempt of this.#impatient()) this.#runs.stop(attempt, 'lease_ended', 0)
+      for (const attempt of this.#tasksWithoutGrace()) this.#runs.stop(attempt, 'lease_ended', 0)
     }
     const freeze = (): void => {
-      for (const attempt of this.#impatient()) this.#runs.freeze(attempt)
+      for (const attempt of this.#tasksWithoutGrace()) this.#runs.freeze(attempt)
       this.#cancel = clock.at(endsAt + lengthMs, end, RANK_MESSAGE)
     }
     this.#cancel = clock.at(endsAt, freeze, RANK_MESSAGE)
   }
 
-  #impatient(): Attempt[] {
+  #tasksWithoutGrace(): Attempt[] {
     return [...this.#parts.tasks.all()].filter(
       (attempt) => attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged,
     )

@@ -8,7 +8,7 @@ import type { LibraryEntry, ScenarioFacts, ScenarioProblem } from '../../control
 import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
 import type { SweepWish } from '../../simulator/sweep-grid.ts'
-import { readSweep, type SweepReading } from './reading-sweep.ts'
+import { readSweep, type SweepReadResult } from './read-sweep.ts'
 import { factsOf, whyTooLarge } from './scenario-facts.ts'
 
 export type FoundScenario = Omit<LibraryEntry, 'isOwn' | 'createdBy'> & { readonly file: string }
@@ -29,11 +29,11 @@ export type ReadJob =
 
 export type ReadAnswer =
   | { readonly kind: 'facts'; readonly facts: ScenarioFacts; readonly text: string }
-  | SweepReading
+  | SweepReadResult
   | { readonly kind: 'problems'; readonly problems: readonly ScenarioProblem[] }
   | { readonly kind: 'library'; readonly entries: readonly FoundScenario[] }
 
-export async function read(job: ReadJob): Promise<ReadAnswer> {
+export async function runReadJob(job: ReadJob): Promise<ReadAnswer> {
   if (job.kind === 'library') return { kind: 'library', entries: entriesOf(job.files) }
   try {
     return job.kind === 'scenario'

@@ -16,13 +16,13 @@ import { packageVersion } from '../package-info.ts'
 /** Turns of the event loop that an answer may take. */
 const MAX_TURNS = 100_000
 
-export const openDesk: OpenDesk = (world, pump): Promise<OperatorDesk> =>
-  Promise.resolve(new RestDesk(world, pump))
+export const openOperatorClient: OpenDesk = (world, pump): Promise<OperatorDesk> =>
+  Promise.resolve(new RestOperatorClient(world, pump))
 
 type Pump = Parameters<OpenDesk>[1]
 
 /** What of the interface depends on whose it is. */
-export type DeskOptions = (controller: Controller) => Partial<ApiOptions>
+export type OperatorClientOptions = (controller: Controller) => Partial<ApiOptions>
 
 /** Where the interface of a controller comes from, and what becomes of it. */
 export interface Routes {
@@ -56,14 +56,14 @@ interface Front {
   unanswered: number
 }
 
-export class RestDesk implements OperatorDesk {
+export class RestOperatorClient implements OperatorDesk {
   readonly #world: World
   readonly #pump: Pump
-  readonly #optionsOf: DeskOptions
+  readonly #optionsOf: OperatorClientOptions
   readonly #routes: Routes
   #front: Front | null = null
 
-  constructor(world: World, pump: Pump, optionsOf: DeskOptions = () => ({}), routes = OWN_ROUTES) {
+  constructor(world: World, pump: Pump, optionsOf: OperatorClientOptions = () => ({}), routes = OWN_ROUTES) {
     this.#world = world
     this.#pump = pump
     this.#optionsOf = optionsOf
@@ -150,7 +150,7 @@ export class RestDesk implements OperatorDesk {
     if (this.#front?.controller === controller) return this.#front
     await this.close()
     const { commands, views } = controller
-    const watch: CommandWatch = {
+    const watch: CommandTap = {
       asked: () => {
         front.isCommanded = true
         front.unanswered += 1
@@ -158,7 +158,7 @@ export class RestDesk implements OperatorDesk {
       answered: () => (front.unanswered -= 1),
     }
     const app = await this.#routes.appFor({
-      commands: watched(commands, watch),
+      commands: tapped(commands, watch),
       views,
       version: packageVersion(),
       fleet: 'simulated',
@@ -171,13 +171,13 @@ export class RestDesk implements OperatorDesk {
   }
 }
 
-interface CommandWatch {
+interface CommandTap {
   asked(): void
   answered(): void
 }
 
 /** The same commands; `watch` hears of each, and of its answer. */
-function watched(commands: Commands, watch: CommandWatch): Commands {
+function tapped(commands: Commands, watch: CommandTap): Commands {
   return new Proxy(commands, {
     get(target, key) {
       const member: unknown = Reflect.get(target, key, target)

@@ -1,16 +1,18 @@
 /** The verbs about the live cluster run on: their options. What they do is loaded when one is called. */
 import type { Command } from 'commander'
-import { asking, fromServer, withExamples, type SetExit } from './command-shape.ts'
-import type { VerbOptions } from './operator/session.ts'
+import { withServerAndOutput, withServer, withExamples, type SetExit } from './command-shape.ts'
+import type { CommandOptions } from './operator/session.ts'
 import type { SnapshotOptions } from './operator/snapshot.ts'
 
-export function addTwinVerbs(program: Command, setExit: SetExit): void {
+export function addTwinCommands(program: Command, setExit: SetExit): void {
   addSnapshot(program, setExit)
   withExamples(
-    asking(program.command('twin').description('how well the twin foretells what the cluster does')),
+    withServerAndOutput(
+      program.command('twin').description('how well the twin foretells what the cluster does'),
+    ),
     'headroom twin',
     'headroom twin -o json | jq .scores',
-  ).action(async (options: VerbOptions) => {
+  ).action(async (options: CommandOptions) => {
     const { twinState } = await import('./operator/twin.ts')
     setExit(await twinState(options))
   })
@@ -18,7 +20,7 @@ export function addTwinVerbs(program: Command, setExit: SetExit): void {
 
 function addSnapshot(program: Command, setExit: SetExit): void {
   withExamples(
-    fromServer(
+    withServer(
       program
         .command('snapshot')
         .description('the live state as a scenario file, to run on with `headroom sim run`'),

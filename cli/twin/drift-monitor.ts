@@ -13,23 +13,23 @@ import type { TwinAnswer } from './twin-job.ts'
 /** An interval that was measured so late says nothing: the process slept, or its clock jumped. */
 const LATE_MS = 60_000
 
-export interface DriftWatchOptions {
+export interface DriftMonitorOptions {
   readonly views: Views
   /** Of the interval that begins now. */
-  readonly foretell: () => Promise<TwinAnswer>
+  readonly forecast: () => Promise<TwinAnswer>
 }
 
-export class DriftWatch {
-  readonly #o: DriftWatchOptions
+export class DriftMonitor {
+  readonly #options: DriftMonitorOptions
   #history: readonly DriftEntry[] = []
-  #because: NoForecast | null = null
+  #unavailableBecause: NoForecast | null = null
   #meter: IntervalMeter
   /** Of the present interval; null: nothing is foretold of it. */
-  #foretold: Foretold | null = null
+  #predicted: Foretold | null = null
   #isAsking = false
 
-  constructor(options: DriftWatchOptions) {
-    this.#o = options
+  constructor(options: DriftMonitorOptions) {
+    this.#options = options
     this.#meter = new IntervalMeter(options.views)
   }
 
@@ -40,26 +40,26 @@ export class DriftWatch {
   /** An interval may be over, and the next may begin. */
   async tick(): Promise<void> {
     if (this.#isAsking) return
-    const now = this.#o.views.now()
-    if (this.#foretold !== null && now < this.#foretold.to && now >= this.#foretold.from) return
-    if (this.#foretold !== null && now >= this.#foretold.to && now - this.#foretold.to <= LATE_MS) {
-      this.#history = withEntry(this.#history, compare(this.#foretold, this.#meter.measure()))
+    const now = this.#options.views.now()
+    if (this.#predicted !== null && now < this.#predicted.to && now >= this.#predicted.from) return
+    if (this.#predicted !== null && now >= this.#predicted.to && now - this.#predicted.to <= LATE_MS) {
+      this.#history = withEntry(this.#history, compare(this.#predicted, this.#meter.measure()))
     }
     await this.#begin()
   }
 
   report(): DriftReport {
-    return driftReport(this.#history, this.#because)
+    return driftReport(this.#history, this.#unavailableBecause)
   }
 
   async #begin(): Promise<void> {
-    this.#foretold = null
-    this.#meter = new IntervalMeter(this.#o.views)
+    this.#predicted = null
+    this.#meter = new IntervalMeter(this.#options.views)
     this.#isAsking = true
     try {
-      const answer = await this.#o.foretell()
-      if ('reason' in answer) this.#because = answer
-      else if ('to' in answer) [this.#foretold, this.#because] = [answer, null]
+      const answer = await this.#options.forecast()
+      if ('reason' in answer) this.#unavailableBecause = answer
+      else if ('to' in answer) [this.#predicted, this.#unavailableBecause] = [answer, null]
     } finally {
       this.#isAsking = false
     }

@@ -1,0 +1,16 @@
+/** One at a time for each key; whoever asked first goes first. */
+export class KeyQueue<K> {
+  readonly #lastByKey = new Map<K, Promise<void>>()
+
+  /** Does the work once all that was asked before for any of the keys has ended, however it ended. */
+  run<T>(keys: readonly K[], work: () => Promise<T>): Promise<T> {
+    const result = Promise.all(keys.map((key) => this.#lastByKey.get(key) ?? Promise.resolve())).then(work)
+    const ended: Promise<void> = result.then(ignore, ignore).then(() => {
+      for (const key of keys) if (this.#lastByKey.get(key) === ended) this.#lastByKey.delete(key)
+    })
+    for (const key of keys) this.#lastByKey.set(key, ended)
+    return result
+  }
+}
+
+function ignore(): void {}
