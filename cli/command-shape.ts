@@ -21,7 +21,7 @@ export function examplesOf(command: Command): readonly string[] {
 }
 
 /** A command that asks the controller and prints what it says. */
-export function withServerAndOutput(command: Command): Command {
+export function remote(command: Command): Command {
   return withServer(command).addOption(
     new Option('-o, --output <format>', 'how it is printed').choices(FORMATS).default('table'),
   )

@@ -1,6 +1,6 @@
 /** The operator's verbs: their arguments and options. What they do is loaded when one is called. */
 import { Option, type Command } from 'commander'
-import { withServerAndOutput, withServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
+import { remote, withServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
 import { notedLinks, priority, timeWithin, whole } from './option-values.ts'
 import type { ChangeOptions, HistoryOptions } from './operator/config.ts'
 import type { DecisionsOptions } from './operator/decisions.ts'
@@ -59,7 +59,7 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
 
 function addStatus(program: Command, setExit: SetExit): void {
   withExamples(
-    withServerAndOutput(
+    remote(
       program
         .command('status')
         .description('the cluster on one page; ends with 1 when the controller is not ready'),
@@ -74,7 +74,7 @@ function addStatus(program: Command, setExit: SetExit): void {
 
 function addTop(program: Command, setExit: SetExit): void {
   withExamples(
-    withServerAndOutput(program.command('top').description('nodes and tasks as they change; Ctrl-C ends it'))
+    remote(program.command('top').description('nodes and tasks as they change; Ctrl-C ends it'))
       .addOption(
         new Option('--interval <time>', 'between two looks')
           .argParser(timeWithin(100, 3_600_000))
@@ -93,23 +93,21 @@ function addTop(program: Command, setExit: SetExit): void {
 function addNode(program: Command, setExit: SetExit): void {
   const node = program.command('node').description('GPU nodes; a node is named by its name or its id')
   withExamples(
-    withServerAndOutput(node.command('list').description('all nodes, in order of registration')),
+    remote(node.command('list').description('all nodes, in order of registration')),
     'headroom node list -o wide',
   ).action(async (options: CommandOptions) => {
     const { nodeList } = await import('./operator/nodes.ts')
     setExit(await nodeList(options))
   })
   withExamples(
-    withServerAndOutput(
-      node.command('show').description('one node and its GPUs').argument('<node>', 'name or id'),
-    ),
+    remote(node.command('show').description('one node and its GPUs').argument('<node>', 'name or id')),
     'headroom node show a100-1',
   ).action(async (name: string, options: CommandOptions) => {
     const { nodeShow } = await import('./operator/nodes.ts')
     setExit(await nodeShow(name, options))
   })
   withExamples(
-    withServerAndOutput(
+    remote(
       node
         .command('set')
         .description(
@@ -129,7 +127,7 @@ function addNode(program: Command, setExit: SetExit): void {
     ['uncordon', 'let a node take tasks again; ends a drain'],
   ] as const) {
     withExamples(
-      withServerAndOutput(node.command(verb).description(what).argument('<node>', 'name or id')),
+      remote(node.command(verb).description(what).argument('<node>', 'name or id')),
       `headroom node ${verb} a100-1`,
     ).action(async (name: string, options: CommandOptions) => {
       const { nodeCordon } = await import('./operator/nodes.ts')
@@ -137,7 +135,7 @@ function addNode(program: Command, setExit: SetExit): void {
     })
   }
   withExamples(
-    withServerAndOutput(
+    remote(
       node
         .command('drain')
         .description('empty a node: no new task, and those on it end or are moved; uncordon ends it'),
@@ -163,14 +161,14 @@ function addTask(program: Command, setExit: SetExit): void {
   addTaskLogs(task, setExit)
   addTaskActions(task, setExit)
   withExamples(
-    withServerAndOutput(task.command('show').description('one task, open or ended').argument('<task>', 'id')),
+    remote(task.command('show').description('one task, open or ended').argument('<task>', 'id')),
     'headroom task show 0b6f4c1e-…',
   ).action(async (id: string, options: CommandOptions) => {
     const { taskShow } = await import('./operator/tasks.ts')
     setExit(await taskShow(id, options))
   })
   withExamples(
-    withServerAndOutput(
+    remote(
       task.command('explain').description('why a task waits, or where it sits').argument('<task>', 'id'),
     ),
     'headroom task explain 0b6f4c1e-…',
@@ -179,9 +177,7 @@ function addTask(program: Command, setExit: SetExit): void {
     setExit(await taskExplain(id, options))
   })
   withExamples(
-    withServerAndOutput(
-      task.command('set').description('change a task; VRAM and groups only while it is pending'),
-    )
+    remote(task.command('set').description('change a task; VRAM and groups only while it is pending'))
       .argument('<task>', 'id')
       .argument(
         '<field=value...>',
@@ -194,7 +190,7 @@ function addTask(program: Command, setExit: SetExit): void {
     setExit(await taskSet(id, settings, options))
   })
   withExamples(
-    withServerAndOutput(
+    remote(
       task
         .command('cancel')
         .description(
@@ -219,7 +215,7 @@ function addTaskActions(task: Command, setExit: SetExit): void {
     ['swap-in', 'let swapped-out tasks return to VRAM'],
   ] as const) {
     withExamples(
-      withServerAndOutput(task.command(action).description(what).argument('<task...>', 'ids')),
+      remote(task.command(action).description(what).argument('<task...>', 'ids')),
       `headroom task ${action} 0b6f4c1e-…`,
     ).action(async (ids: string[], options: CommandOptions) => {
       const { taskAction: taskByHand } = await import('./operator/tasks.ts')
@@ -247,7 +243,7 @@ function addTaskLogs(task: Command, setExit: SetExit): void {
 
 function addTaskList(task: Command, setExit: SetExit): void {
   withExamples(
-    withServerAndOutput(task.command('list').description('tasks, newest submission first'))
+    remote(task.command('list').description('tasks, newest submission first'))
       .addOption(
         new Option('--state <state>', 'a list (running, pending, completed, all) or an exact state').choices(
           TASK_STATE_FILTERS,
@@ -272,21 +268,21 @@ function addGroup(program: Command, setExit: SetExit): void {
     .command('group')
     .description('named sets of nodes; tasks that target one run nowhere else')
   withExamples(
-    withServerAndOutput(group.command('list').description('all groups, by name')),
+    remote(group.command('list').description('all groups, by name')),
     'headroom group list',
   ).action(async (options: CommandOptions) => {
     const { groupList } = await import('./operator/groups.ts')
     setExit(await groupList(options))
   })
   withExamples(
-    withServerAndOutput(group.command('show').description('one group').argument('<group>', 'its name')),
+    remote(group.command('show').description('one group').argument('<group>', 'its name')),
     'headroom group show training -o yaml',
   ).action(async (id: string, options: CommandOptions) => {
     const { groupShow } = await import('./operator/groups.ts')
     setExit(await groupShow(id, options))
   })
   withExamples(
-    withServerAndOutput(
+    remote(
       group
         .command('create')
         .description('create a group; its nodes leave the common pool at once')
@@ -301,7 +297,7 @@ function addGroup(program: Command, setExit: SetExit): void {
     setExit(await groupCreate(id, options))
   })
   withExamples(
-    withServerAndOutput(group.command('delete').description('delete a group').argument('<group>', 'its name'))
+    remote(group.command('delete').description('delete a group').argument('<group>', 'its name'))
       .option('--force', 'also when pending tasks target it')
       .option('--dry-run', DRY_RUN),
     'headroom group delete training',
@@ -315,7 +311,7 @@ function addGroup(program: Command, setExit: SetExit): void {
 
 function addGroupMembers(group: Command, setExit: SetExit): void {
   const member = (verb: string, what: string): Command =>
-    withServerAndOutput(
+    remote(
       group.command(verb).description(what).argument('<group>', 'its name').argument('<node>', 'name or id'),
     ).option('--dry-run', DRY_RUN)
   withExamples(
@@ -337,7 +333,7 @@ function addGroupMembers(group: Command, setExit: SetExit): void {
 function addConfig(program: Command, setExit: SetExit): void {
   const config = program.command('config').description('the global settings')
   withExamples(
-    withServerAndOutput(
+    remote(
       config
         .command('get')
         .description('all settings, or the value of one')
@@ -350,7 +346,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     setExit(await configGet(setting, options))
   })
   withExamples(
-    withServerAndOutput(
+    remote(
       config
         .command('set')
         .description('change settings; those not named stay')
@@ -364,7 +360,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     setExit(await configSet(settings, options))
   })
   withExamples(
-    withServerAndOutput(
+    remote(
       config.command('history').description('who changed the settings, when and how, the newest last'),
     ).option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS),
     'headroom config history',
@@ -373,7 +369,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     setExit(await configHistory(options))
   })
   withExamples(
-    withServerAndOutput(
+    remote(
       config
         .command('restore')
         .description('make a new revision that equals an earlier one')
@@ -389,7 +385,7 @@ function addConfig(program: Command, setExit: SetExit): void {
 
 function addDecisions(program: Command, setExit: SetExit): void {
   withExamples(
-    withServerAndOutput(
+    remote(
       program
         .command('decisions')
         .description(
@@ -413,7 +409,7 @@ function addDecisions(program: Command, setExit: SetExit): void {
 
 function addEvents(program: Command, setExit: SetExit): void {
   const events = withExamples(
-    withServerAndOutput(program.command('events').description('what happened, oldest first'))
+    remote(program.command('events').description('what happened, oldest first'))
       .option('-f, --follow', 'go on with what happens, until Ctrl-C')
       .option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
       .option('--after <seq>', 'from this event on, without it', whole(0, 999_999_999_999))
@@ -449,7 +445,7 @@ function addEvents(program: Command, setExit: SetExit): void {
 
 function addWhyPending(program: Command, setExit: SetExit): void {
   withExamples(
-    withServerAndOutput(
+    remote(
       program
         .command('why-pending')
         .description('why tasks wait: all of them, or one in detail')

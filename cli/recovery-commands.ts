@@ -3,7 +3,7 @@
  * called.
  */
 import type { Command } from 'commander'
-import { withServerAndOutput, withExamples, type SetExit } from './command-shape.ts'
+import { remote, withExamples, type SetExit } from './command-shape.ts'
 import type { AdoptOptions, StopAttemptOptions } from './operator/recovery.ts'
 import type { CommandOptions } from './operator/session.ts'
 
@@ -12,7 +12,7 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
     .command('recovery')
     .description('a store that went back in time: what the nodes have heard of')
   withExamples(
-    withServerAndOutput(
+    remote(
       recovery
         .command('status')
         .description('whether placements are paused, and which nodes are awaited or ahead of the store'),
@@ -23,7 +23,7 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
     setExit(await recoveryStatus(options))
   })
   withExamples(
-    withServerAndOutput(
+    remote(
       recovery.command('finish').description('end the recovery although nodes have not spoken (role admin)'),
     ),
     'headroom recovery finish',
@@ -37,16 +37,14 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
 function addAttempts(program: Command, setExit: SetExit): void {
   const attempts = program.command('attempts').description('running attempts that the store does not know')
   withExamples(
-    withServerAndOutput(
-      attempts.command('list').description('all of them, with what their servers recorded'),
-    ),
+    remote(attempts.command('list').description('all of them, with what their servers recorded')),
     'headroom attempts list -o wide',
   ).action(async (options: CommandOptions) => {
     const { attemptsList } = await import('./operator/recovery.ts')
     setExit(await attemptsList(options))
   })
   withExamples(
-    withServerAndOutput(attempts.command('adopt').description('make a task of one'))
+    remote(attempts.command('adopt').description('make a task of one'))
       .argument('<attempt>', 'TASK/ATTEMPT')
       .requiredOption('--owner <name>', 'owner of the task, as you confirm it')
       .option('--name <name>', 'name of the task (else as the server recorded it)')
@@ -57,7 +55,7 @@ function addAttempts(program: Command, setExit: SetExit): void {
     setExit(await attemptsAdopt(attempt, options))
   })
   withExamples(
-    withServerAndOutput(attempts.command('stop').description('end one'))
+    remote(attempts.command('stop').description('end one'))
       .argument('<attempt>', 'TASK/ATTEMPT')
       .option('--node <node>', 'when several nodes name this attempt: name or id'),
     'headroom attempts stop 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2',

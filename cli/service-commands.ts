@@ -2,7 +2,7 @@
  * `headroom doctor` and `headroom completion`: their arguments. What they do is loaded when one is called.
  */
 import { Argument, type Command } from 'commander'
-import { withServerAndOutput, withExamples, type SetExit } from './command-shape.ts'
+import { remote, withExamples, type SetExit } from './command-shape.ts'
 import type { CommandOptions } from './operator/session.ts'
 
 /** As in completion.ts; a test holds them equal. */
@@ -10,7 +10,7 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 export function addServiceCommands(program: Command, setExit: SetExit): void {
   withExamples(
-    withServerAndOutput(
+    remote(
       program
         .command('doctor')
         .description('look for what keeps headroom from working here; ends with 1 when something fails'),

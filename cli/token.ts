@@ -1,7 +1,7 @@
 /** `headroom token …` and `headroom audit`: their options. What they do is loaded when one is called. */
 import { Option, type Command } from 'commander'
 import { ROLES } from '../controller/domain/role.ts'
-import { withServerAndOutput, withExamples, type SetExit } from './command-shape.ts'
+import { remote, withExamples, type SetExit } from './command-shape.ts'
 import { folder, timeWithin, whole } from './option-values.ts'
 import type { AuditOptions } from './operator/audit.ts'
 import type { TokenCreateOptions, TokenOptions } from './operator/tokens.ts'
@@ -15,7 +15,7 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
   const token = program.command('token').description('who may use the REST interface (docs/security.md)')
   addCreate(token, setExit)
   withExamples(
-    offline(withServerAndOutput(token.command('list').description('all tokens, without their secrets'))),
+    offline(remote(token.command('list').description('all tokens, without their secrets'))),
     'headroom token list',
   ).action(async (options: TokenOptions) => {
     const { tokenList } = await import('./operator/tokens.ts')
@@ -23,7 +23,7 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
   })
   withExamples(
     offline(
-      withServerAndOutput(
+      remote(
         token.command('revoke').description('tokens are of no use from now on').argument('<id...>', 'ids'),
       ),
     ).option('--force', 'also the last one of an admin'),
@@ -50,7 +50,7 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
 function addCreate(token: Command, setExit: SetExit): void {
   withExamples(
     offline(
-      withServerAndOutput(
+      remote(
         token
           .command('create')
           .description('make a token; its secret is printed this once')
@@ -69,9 +69,7 @@ function addCreate(token: Command, setExit: SetExit): void {
 
 export function addAudit(program: Command, setExit: SetExit): void {
   withExamples(
-    withServerAndOutput(
-      program.command('audit').description('who asked for what, and who was kept out, newest first'),
-    )
+    remote(program.command('audit').description('who asked for what, and who was kept out, newest first'))
       .option('--actor <name>', 'only of this name')
       .option('--action <operation>', 'only this operation (putConfig)')
       .option('--target <text>', 'part of method and path')

@@ -1,15 +1,13 @@
 /** The verbs about the live cluster run on: their options. What they do is loaded when one is called. */
 import type { Command } from 'commander'
-import { withServerAndOutput, withServer, withExamples, type SetExit } from './command-shape.ts'
+import { remote, withServer, withExamples, type SetExit } from './command-shape.ts'
 import type { CommandOptions } from './operator/session.ts'
 import type { SnapshotOptions } from './operator/snapshot.ts'
 
 export function addTwinCommands(program: Command, setExit: SetExit): void {
   addSnapshot(program, setExit)
   withExamples(
-    withServerAndOutput(
-      program.command('twin').description('how well the twin foretells what the cluster does'),
-    ),
+    remote(program.command('twin').description('how well the twin foretells what the cluster does')),
     'headroom twin',
     'headroom twin -o json | jq .scores',
   ).action(async (options: CommandOptions) => {

@@ -1,11 +1,10 @@
 /**
- * What a GPU server must know after a restart, on disk: one file that is appended to and fsynced, and written
- * anew as one snapshot when it has grown. A record is a line, `<CRC-32 in hex> <JSON>`, and holds all changes
- * of one save, so that a save is there whole or not at all.
- *
- * It stays bounded because what it holds is: tasks seen (`MAX_SEEN_TASKS`, oldest forgotten first), attempts
- * that live here, and ends that are not acknowledged (together at most a snapshot's worth); the rest is
- * history, and goes with the next snapshot.
+ * Persists what a GPU server must know after a restart: one file that is appended to and fsynced, and
+ * rewritten as one snapshot when it has grown. A record is a line, `<CRC-32 in hex> <JSON>`, with all changes
+ * of one save, so that a save is stored completely or not at all.
+ * Its size is bounded by its content: seen tasks (`MAX_SEEN_TASKS`, oldest forgotten first), living attempts,
+ * and unacknowledged ends (together at most one snapshot's worth). The rest is history, which the next
+ * snapshot drops.
  */
 import {
   closeSync,
@@ -27,20 +26,20 @@ import type { AttemptDescription, KeptAttempt, NodeChange, NodeState, NodeStorag
 import { StateFault } from './state-fault.ts'
 import { lockFolder } from './state-lock.ts'
 
-/** A snapshot is due when so many bytes, and twice the last snapshot, were appended since. */
+/** A snapshot is due when this many bytes, and twice the last snapshot, were appended since. */
 const COMPACT_FROM_BYTES = 1024 * 1024
 const FORMAT = 1
 
 export interface DiskStorage extends NodeStorage {
-  /** Bytes of the file now. */
+  /** Current size of the file. */
   readonly bytes: number
   close(): void
 }
 
 export interface DiskStorageOptions {
-  /** It is made when it is missing. */
+  /** Created when missing. */
   readonly folder: string
-  /** Once, when nothing can be made durable any more (R10): the process must end. */
+  /** Called once, when nothing can be made durable any more (R10): the process must end. */
   readonly onFault: (fault: StateFault) => void
   /** For tests: less than `COMPACT_FROM_BYTES`. */
   readonly compactFromBytes?: number
@@ -50,18 +49,18 @@ interface Snapshot {
   readonly format: number
   readonly boot: number
   readonly epoch: number
-  /** Absent in snapshots that are older than these two fields. */
+  /** Absent in snapshots older than these two fields. */
   readonly controller?: string | null
   readonly eventSeq?: number
   readonly attempts: readonly (readonly [string, number])[]
   readonly burned: readonly (readonly [string, number])[]
   readonly living: readonly KeptAttempt[]
-  /** Absent in snapshots that are older than the field. */
+  /** Absent in snapshots older than the field. */
   readonly described?: readonly AttemptDescription[]
   readonly finished: readonly FinishedEvent[]
 }
 
-/** Throws StateFault: another server uses the folder, the file is damaged, or the disk does not let us. */
+/** Throws StateFault: another server uses the folder, the file is damaged, or the disk refuses access. */
 export function openDiskStorage(options: DiskStorageOptions): DiskStorage {
   return new JournalStorage(options)
 }
@@ -83,7 +82,7 @@ class JournalStorage implements DiskStorage {
     this.#unlock = lockFolder(options.folder)
     try {
       this.#kept = readJournal(this.#path)
-      // Whatever was torn is gone with this.
+      // Removes a torn last line.
       this.#writeSnapshot(this.#kept)
     } catch (error) {
       this.#unlock()
@@ -128,7 +127,7 @@ class JournalStorage implements DiskStorage {
     this.#bytes += line.byteLength
   }
 
-  /** Beside the old file, which holds until the new one is there for good. */
+  /** Written to a second file; the old one is valid until the new one is durable. */
   #writeSnapshot(state: NodeState): void {
     const line = record({ snapshot: snapshotOf(state) })
     const next = `${this.#path}.new`
@@ -152,9 +151,7 @@ class JournalStorage implements DiskStorage {
 
 // ── reading ────────────────────────────────────────────────────────────────
 
-/**
- * Every save that was made durable. The last line may be torn; a line before it that does not hold is damage.
- */
+/** Reads every durable save. The last line may be torn; an invalid line before it is damage. */
 function readJournal(path: string): NodeState {
   const bytes = readIfThere(path)
   const replay = new Replay()
@@ -167,7 +164,8 @@ function readJournal(path: string): NodeState {
     if (value === null) {
       if (isLast && line > 1) break
       throw new StateFault(
-        `${path}: line ${line} is damaged, so that it is not known which attempts have run here; restore the file, or move the whole folder away when no task of this server runs any more`,
+        `${path}: line ${line} is damaged, so the attempts that have run here are not known. Restore ` +
+          'the file, or move the whole folder away when no task of this server is running.',
       )
     }
     replay.apply(value, path)
@@ -194,7 +192,7 @@ class Replay {
 
 function stateOf(snapshot: Snapshot, path: string): NodeState {
   if (snapshot.format !== FORMAT)
-    throw new StateFault(`${path}: format ${snapshot.format}; this version reads ${FORMAT}`)
+    throw new StateFault(`${path}: has format ${snapshot.format}; this version reads format ${FORMAT}`)
   return {
     bootCounter: snapshot.boot,
     highestEpoch: snapshot.epoch,
@@ -219,7 +217,7 @@ function parsed(
 // ── writing ────────────────────────────────────────────────────────────────
 
 const NEWLINE = 10
-/** Eight hex digits and a blank. */
+/** Eight hex digits and a space. */
 const CHECKSUM_BYTES = 9
 
 function snapshotOf(state: NodeState): Snapshot {
@@ -248,7 +246,7 @@ function checksum(json: Buffer): string {
   return `${crc32(json).toString(16).padStart(8, '0')} `
 }
 
-/** A disk that is full takes a part of it. */
+/** A full disk may accept only a part. */
 function writeAll(fd: number, bytes: Buffer): void {
   for (let at = 0; at < bytes.byteLength;) at += writeSync(fd, bytes, at)
 }
@@ -257,12 +255,11 @@ function writeAll(fd: number, bytes: Buffer): void {
 
 function makeFolder(folder: string): void {
   try {
-    // The first by itself: told to make parents too, mkdir goes on for ever where a folder is there and none
-    // can be made in it (/proc).
+    // Not recursive: mkdir with parents never returns for a folder in which none can be made (/proc).
     let missing: string | null = null
     for (let each = folder; !existsSync(each); each = dirname(each)) missing = each
     if (missing !== null) mkdirSync(missing, { mode: 0o711 })
-    // Tasks of another user reach their sockets through it, and read nothing in it.
+    // Tasks of another user reach their sockets through it, and cannot list it.
     mkdirSync(folder, { recursive: true, mode: 0o711 })
   } catch (error) {
     throw asFault(error, folder)

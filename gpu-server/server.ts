@@ -1,6 +1,6 @@
 /**
- * A GPU server: the core over a real host. Opens what is on the host in the order in which it is safe (R4):
- * disk, guards, accelerator, core.
+ * A GPU server: the core on a real host. Opens its parts in the order that is safe (R4): disk, guards,
+ * accelerator, core.
  */
 import { join } from 'node:path'
 import type { Bus } from '../controller/ports/bus.ts'
@@ -20,17 +20,17 @@ export interface GpuServerOptions {
   readonly name: string
   readonly address: string
   readonly hostSwapMib: Mib
-  /** What all copies together move through host memory, as it was measured; null: nobody has said. */
+  /** Total bandwidth of copies through host memory, as measured; null: not configured. */
   readonly hostLinkMibPerS: number | null
   readonly allowExec: boolean
-  /** It is there, and locked by `storage`. */
+  /** Exists, and is locked by `storage`. */
   readonly stateFolder: string
-  /** Holds a folder for each attempt, in which it begins. */
+  /** Contains a folder for each attempt, its working directory. */
   readonly workFolder: string
   readonly storage: DiskStorage
   readonly guards: Guards
   readonly accelerator: Accelerator
-  /** CLOCK_BOOTTIME, as the guards'. */
+  /** CLOCK_BOOTTIME, as in the guards. */
   readonly clock: Clock
   readonly random: RandomStream
   readonly bus: Bus
@@ -39,18 +39,18 @@ export interface GpuServerOptions {
   readonly maxOutputBytes: number
   readonly idleAfterMs: DurationMs
   readonly onNote: (line: string) => void
-  /** The controller refuses this server's hello: its reason, once for each in a row. */
+  /** The controller refuses this server's hello; called once for each change of the reason. */
   readonly onRefused: (reason: string) => void
 }
 
 export interface GpuServer {
-  /** Tasks that live here now. */
+  /** Number of living tasks. */
   readonly taskCount: number
-  /** The bus has found its way again: the controller hears of this server at once. */
+  /** The connection to the bus is back: contacts the controller at once. */
   reconnected(): void
   /**
-   * Ends all tasks; resolves when nothing of them is left and the controller knows, or after `withinMs`: says
-   * which.
+   * Ends all tasks. Resolves with true when nothing of them is left and the controller knows, or with false
+   * after `withinMs`.
    */
   endTasks(withinMs: DurationMs): Promise<boolean>
   /** Tasks live on under their guards. */
@@ -60,8 +60,8 @@ export interface GpuServer {
 const POLL_INTERVAL_MS: DurationMs = 50
 
 /**
- * Rejects with AcceleratorFault, StateFault or what the guards say; nothing is left open then but what was
- * handed in.
+ * Rejects with AcceleratorFault, StateFault or an error of the guards; everything that it opened is closed
+ * then.
  */
 export async function startGpuServer(options: GpuServerOptions): Promise<GpuServer> {
   const device = new HostDevice({

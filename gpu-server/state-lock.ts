@@ -1,13 +1,16 @@
 /**
- * One server on one state folder. The lock is SQLite's on a file of its own: the kernel gives it back when
- * the process ends, however it ends, and it holds between containers of one host that share the folder.
+ * Ensures one server per state folder. The lock is SQLite's on its own file: the kernel releases it whenever
+ * the process ends, and it also works between containers of one host that share the folder.
  */
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { StateFault } from './state-fault.ts'
 
-/** Throws StateFault when another server has it. @returns a function that gives it back. */
+/**
+ * Throws StateFault when another server has the lock.
+ * @returns a function that releases it
+ */
 export function lockFolder(folder: string): () => void {
   const path = join(folder, 'lock')
   try {

@@ -1,7 +1,7 @@
 /**
- * What an earlier process of this server left behind, taken over before the first hello (R4): tasks live on
- * under their guards, those that ended meanwhile are told, and nothing that was frozen runs before the
- * controller has answered.
+ * Takes over what an earlier process of this server left, before the first hello (R4): tasks live on under
+ * their guards, ends in between are reported, and a frozen task does not run before the controller has
+ * answered.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
@@ -48,10 +48,7 @@ function takeOver(
   emit({ n: 0, kind: 'started', task_id: taskId, attempt: attempt.attempt, wants_gpu: attempt.wantsGpu })
 }
 
-/**
- * Whatever was decided about its residency before is stale: a swap that was under way is over, or was taken
- * back.
- */
+/** Earlier decisions about its residency are stale: a swap in progress is over, or was undone. */
 function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant): Attempt {
   const { start, isFrozen, wantsGpu, idleMs, vramMib, heldMib } = survivor
   const attempt = newAttempt(before ?? start, now)
@@ -67,12 +64,12 @@ function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant)
   attempt.hasGrace = survivor.isStopping
   attempt.wantsGpu = wantsGpu || (isOut && before?.wantsGpu === true)
   attempt.lastUseAt = now - idleMs
-  // One that was granted, and not told so, still waits.
+  // An allocation that was granted without a report to the task still waits.
   attempt.heldMib = heldMib ?? (vramMib !== null && vramMib < attempt.vramMib ? attempt.vramMib : null)
   return attempt
 }
 
-/** It ended while nobody was here to see it. One that was told before needs no second word. */
+/** The attempt ended while no server ran. An end that is already in the outbox is not reported again. */
 function end(
   { device, durable }: Parts,
   taskId: string,
@@ -95,7 +92,7 @@ function end(
   if (isDurable) device.forget(taskId, attempt)
 }
 
-/** The device has no trace of it. */
+/** The device has no trace of the attempt. */
 function reportLost({ durable }: Parts, attempt: KeptAttempt): void {
   if (attempt.residency === 'none') return durable.burnStarting(attempt)
   durable.addFinished({

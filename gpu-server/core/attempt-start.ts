@@ -1,8 +1,8 @@
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
 /**
- * What an attempt was started with; a device keeps it with what it runs, so that it is there after a restart
- * of the server.
+ * What an attempt was started with. A device keeps it with the process, so that it survives a restart of the
+ * server.
  */
 export interface AttemptStart {
   readonly taskId: string
@@ -13,8 +13,8 @@ export interface AttemptStart {
   readonly noswap: NoSwap
   readonly priority: Priority
   readonly onNodeLoss: OnNodeLoss
-  /** It has no process: it holds memory for a client elsewhere. */
+  /** The attempt has no process: it holds memory for a client elsewhere. */
   readonly isLease: boolean
-  /** What it gets between SIGTERM and SIGKILL when its server ends its tasks. Left out: nothing. */
+  /** Time between SIGTERM and SIGKILL when its server ends its tasks. Absent: none. */
   readonly stopGraceMs?: DurationMs
 }

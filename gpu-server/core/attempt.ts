@@ -22,36 +22,36 @@ export interface Attempt {
   readonly priority: Priority
   readonly onNodeLoss: OnNodeLoss
   readonly isLease: boolean
-  /** What it gets between SIGTERM and SIGKILL when this server ends its tasks. */
+  /** Time between SIGTERM and SIGKILL when this server ends its tasks. */
   readonly stopGraceMs: DurationMs
-  /** Its demand on each GPU: as started, or what it was granted since. */
+  /** Its demand per GPU: as started, or as granted since. */
   vramMib: Mib
   /**
-   * What the ledger counts for it on each GPU; less than the demand while a granted growth waits until it is
-   * back in VRAM.
+   * What the ledger counts for it per GPU; less than the demand while a granted growth waits until the task
+   * is back in VRAM.
    */
   residentMib: Mib
-  /** What the ledger counts for it in host memory, all GPUs together. */
+  /** What the ledger counts for it in host memory, summed over its GPUs. */
   hostMib: Mib
-  /** The allocation that the device holds would take it to this on each GPU; null when none is held. */
+  /** The total per GPU that the blocked allocation would reach; null when no allocation is blocked. */
   heldMib: Mib | null
   noswap: NoSwap
   residency: WireResidency
-  /** Counts residency changes that were completed; the start makes it 1. */
+  /** Number of completed residency changes; the start makes it 1. */
   generation: number
-  /** Null: it has never left. */
+  /** Null: never swapped out. */
   lastSwapOutAt: Instant | null
-  /** The swap that was obeyed last. */
+  /** The last swap command that was obeyed. */
   lastSwap: Pick<SwapCommand, 'op' | 'generation'> | null
   wantsGpu: boolean
   lastUseAt: Instant
   isStartAcknowledged: boolean
   isFrozen: boolean
-  /** It is in the table of those that live here. */
+  /** The attempt is in the table of living attempts. */
   isHere: boolean
-  /** Why this server is ending it; null while it is not. */
+  /** Why this server is ending the attempt; null while it is not. */
   endsAs: EndsAs
-  /** Being stopped with a grace: it may run, and return to VRAM, to handle SIGTERM. */
+  /** Stopping with a grace: the task may run, and return to VRAM, to handle SIGTERM. */
   hasGrace: boolean
 }
 
@@ -99,7 +99,7 @@ export function startOf(command: StartCommand): AttemptStart {
   }
 }
 
-/** Null: the controller is older than these fields. */
+/** Null: the controller predates these fields. */
 export function descriptionOf({
   task_id,
   attempt,
@@ -117,7 +117,7 @@ export function recordOf(attempt: Attempt, description: AttemptDescription | nul
   return { op: 'attempt', task_id: taskId, attempt: number, name, owner, command, ...how }
 }
 
-/** A copy as of now. */
+/** Returns a copy of the current state. */
 export function keptOf(attempt: Attempt): KeptAttempt {
   const { taskId, gpus, vramMib, gpuMode, noswap, priority, onNodeLoss, isLease, stopGraceMs } = attempt
   const { residency, generation, isStartAcknowledged, wantsGpu } = attempt

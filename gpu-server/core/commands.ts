@@ -1,6 +1,6 @@
 /**
- * What the controller orders, and what it is answered: obeyed, refused, or what is known of the attempt (R3,
- * R7, R12).
+ * Commands of the controller and their answers: obeyed, refused, or what is known about the attempt (R3, R7,
+ * R12).
  */
 import type { Body, Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import type { NoSwap } from '../../protocol/units.ts'
@@ -13,9 +13,9 @@ import type { Runs } from './runs.ts'
 import type { Swaps } from './swaps.ts'
 
 export interface CommandLimits {
-  /** Commands are run here; otherwise only leases are. */
+  /** True if commands run here; otherwise only leases do. */
   readonly allowExec: boolean
-  /** Living attempts and unacknowledged ends, together. */
+  /** Living attempts plus unacknowledged ends. */
   readonly maxAttempts: number
 }
 
@@ -34,11 +34,11 @@ export class Commands {
     this.#limits = limits
   }
 
-  /** Whatever the answer says is durable when it is returned (R1). */
+  /** Everything in the answer is durable before it returns (R1). */
   answer(message: ControllerMark, command: Command): CommandResult {
     const refusal = this.#refusalOf(message, command)
     if (refusal !== null) return this.#refuse(command, refusal)
-    // The controller decided with this one, and the next heartbeat may not have told it yet.
+    // The controller decided with this reserve, which the next heartbeat may not have brought yet.
     if (command.safety_reserve_mib !== undefined) this.#parts.ledger.reserveMib = command.safety_reserve_mib
     if (command.op === 'start') return this.#start(command)
     const attempt = this.#parts.tasks.find(command.task_id, command.attempt)
@@ -46,8 +46,7 @@ export class Commands {
   }
 
   /**
-   * R3: obeyed only for the newest epoch and its process, for this boot, and in time by this server's own
-   *     clock.
+   * R3: obeyed only for the newest epoch and its process, for this boot, and in time by this server's clock.
    */
   #refusalOf(mark: ControllerMark, command: Command): RefusalReason | null {
     const { durable, envelopes } = this.#parts
@@ -60,9 +59,9 @@ export class Commands {
   }
 
   /**
-   * A start that is refused burns its attempt. One of an attempt that was seen before is a duplicate, and is
-   * answered with what became of it, whatever is wrong with the message: `refused` would send a running task
-   * to another node (R7).
+   * A refused start burns its attempt. A start of an attempt that was seen before is a duplicate and is
+   * answered with the state of the attempt, even if the message is invalid: `refused` would send a running
+   * task to another node (R7).
    */
   #refuse(command: Command, reason: RefusalReason): CommandResult {
     if (command.op !== 'start') return this.#result(command, 'refused', reason)
@@ -84,17 +83,18 @@ export class Commands {
   }
 
   /**
-   * R3, R12: a run lease, no older attempt that still lives, GPUs of this server, VRAM and reserve that fit.
+   * R3, R12: requires a run lease, no older living attempt, GPUs of this server, and VRAM within the reserve.
    */
   #refusalToStart({ task_id, gpus, vram_mib, command }: StartCommand): RefusalReason | null {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
     if (command !== null && !this.#limits.allowExec) return 'exec_not_allowed'
     if (!lease.holds(envelopes.mono())) return 'no_lease'
-    // One that has ended here by itself is to end its task, once the controller has heard of it (R8).
+    // An attempt that ended here by itself ends its task, once the controller has received the end (R8).
     if (tasks.ofTask(task_id) !== null || durable.outbox.hasOwnEnd(task_id)) return 'old_attempt'
     if (!ledger.hasAll(gpus)) return 'unknown_gpu'
     if (!ledger.fits(gpus, vram_mib)) return 'no_vram'
-    // A snapshot has no room for more than its limit (R11), and what is missing from one counts as lost (R6).
+    // A snapshot holds no more than its limit (R11), and an attempt missing from a snapshot counts as lost
+    // (R6).
     return tasks.size + durable.outbox.finishedCount < this.#limits.maxAttempts ? null : 'node_full'
   }
 
@@ -117,7 +117,7 @@ export class Commands {
     }
   }
 
-  /** Durable when it is answered. */
+  /** The change is durable before the answer. */
   #setNoswap(attempt: Attempt, noswap: NoSwap): RefusalReason | null {
     const { durable } = this.#parts
     const before = attempt.noswap
@@ -135,8 +135,8 @@ export class Commands {
   }
 
   /**
-   * R7. An attempt that was never seen is burned, so that it can't begin once the controller has been told
-   *     so.
+   * R7. Burns an attempt that was never seen, so that it cannot start after the controller was told
+   * `never_seen`.
    */
   #whatIsKnown(command: Command): CommandResult {
     const { durable, tasks } = this.#parts
@@ -156,7 +156,7 @@ export class Commands {
     return isDurable ? this.#result(command, 'refused', reason) : this.#diskFailed(command)
   }
 
-  /** No task can start here while the server cannot write down that it did. */
+  /** No task can start while the server cannot record the start. */
   #diskFailed(command: StartCommand): CommandResult {
     return {
       ...this.#result(command, 'refused', 'disk_failed'),

@@ -3,59 +3,62 @@ import type { GpuReport, LogStream, StartRefused } from '../../protocol/messages
 import type { AttemptStart } from './attempt-start.ts'
 import type { KeptAttempt } from './storage.ts'
 
-/** Until `setLeased` says otherwise the end of the run lease ends it (R4). */
+/** The end of the run lease ends the task until `setLeased` changes that (R4). */
 export interface LaunchRequest {
   readonly start: AttemptStart
   /** Null for a lease. */
   readonly command: readonly string[] | null
   /**
-   * Where its use may be told instead of to the listener, until somebody asks for survivors: nobody has to
-   * look up whose it is.
+   * Receives reports of its use instead of the listener, until `survivors` is called. This saves a lookup of
+   * the attempt.
    */
   readonly onUse: UseReport
 }
 
-/** It wants the GPU, or has run dry and its last use was `idleMs` ago. */
+/** The task wants the GPU, or became idle and last used the GPU `idleMs` ago. */
 export type UseReport = (wantsGpu: boolean, idleMs: DurationMs) => void
 
 /**
- * How a launch ended: an error in words and whose fault it is (left out: not known), or null and whether the
- * task wants the GPU right away.
+ * How a launch ended: an error text and its cause (absent: not known), or null and whether the task wants the
+ * GPU at once.
  */
 export type Launched =
   | { readonly error: string; readonly refused?: StartRefused | undefined }
   | { readonly error: null; readonly wantsGpu: boolean }
 
-/** `done`: as ordered. The others leave the task where it was; `not_swappable`: it never will leave. */
+/**
+ * `done`: as ordered. The others leave the task where it was; `not_swappable`: the task can never be swapped
+ * out.
+ */
 export type SwapOutcome =
   'done' | 'woke_while_locked' | 'copy_failed' | 'no_vram' | 'no_host_memory' | 'not_swappable'
 
 /** How an attempt ended on the device. */
 export interface AttemptEnd {
-  /** Null: a signal, or nobody knows. */
+  /** Null: a signal, or not known. */
   readonly exitCode: number | null
   readonly detail: string | null
-  /** The process ended before anything was done to end it; only a known exit code or signal can say so. */
+  /** The process ended before the device acted to end it; requires a known exit code or signal. */
   readonly didEndItself: boolean
-  /** The device ended it by itself, because the lease had ended (R4). */
+  /** The device ended the process because the lease had ended (R4). */
   readonly didLeaseEnd: boolean
 }
 
-/** An attempt that an earlier process of this server launched, as it is found now. */
+/** An attempt that an earlier process of this server launched, in its current state. */
 export type Survivor = { readonly start: AttemptStart } & (
   | { readonly end: AttemptEnd }
   | {
       readonly end: null
       readonly residency: 'resident' | 'swapped_out' | 'unknown'
-      /** It does not run, though it may be resident. */
+      /** The process does not run, though its bytes may be resident. */
       readonly isFrozen: boolean
-      /** It was told to stop, with a grace that the device counts on. */
+      /** Its stop was ordered, with a grace that the device tracks. */
       readonly isStopping: boolean
       readonly wantsGpu: boolean
       readonly idleMs: DurationMs
-      /** What it has been granted, on each GPU; null: the device does not remember. */
+      /** The granted VRAM per GPU; null: the device does not remember. */
       readonly vramMib: Mib | null
-      /** It holds an allocation that would take the task to this on each GPU. */
+      /** The total per GPU that its blocked allocation would reach. */
       readonly heldMib: Mib | null
     }
 )
@@ -67,65 +70,68 @@ export interface OutputPart {
   readonly isEnded: boolean
 }
 
-/** What a device tells of its tasks, at any time. It is not called back inside a report. */
+/**
+ * Receives reports from a device about its tasks, at any time. The listener must not call the device inside a
+ * report.
+ */
 export interface DeviceListener {
-  /** Nothing of it is left. The device keeps the end until `forget`. */
+  /** Nothing of the attempt is left. The device keeps the end until `forget`. */
   exited(taskId: string, attempt: number, end: AttemptEnd): void
   gpuWanted(taskId: string, attempt: number): void
-  /** It has run dry; its last use was `idleMs` ago. */
+  /** The task became idle; its last GPU use was `idleMs` ago. */
   gpuUsed(taskId: string, attempt: number, idleMs: DurationMs): void
   allocationWanted(taskId: string, attempt: number, mib: Mib): void
-  /** So much is free on this GPU by the device's own measure; once a second where it can measure. */
+  /** Measured free VRAM of this GPU; once a second where the device can measure. */
   freeMeasured(gpu: number, freeMib: Mib): void
 }
 
 /**
- * The GPUs of one host and the processes on them. The NVIDIA driver, plain processes, or a model of both.
- * Calls return at once; completions come through their callbacks, never inside the call. An attempt that the
- * device does not know is answered with `copy_failed`, and `stop` of it does nothing.
+ * The GPUs of one host and the processes on them: the NVIDIA driver, plain processes, or a model of both.
+ * Calls return at once; completions arrive through their callbacks, never inside the call. For an unknown
+ * attempt the outcome is `copy_failed`, and `stop` does nothing.
  */
 export interface Device {
-  /** As they are now, in the order of their indexes, from 0 without gaps. */
+  /** The current GPUs, in the order of their indexes, from 0 without gaps. */
   gpus(): readonly GpuReport[]
   /** Reports go to the latest listener only. */
   observe(listener: DeviceListener): void
   /**
-   * What is left of attempts that an earlier process launched, ended ones that were not forgotten included. A
-   * swap that was under way is over, or is taken back. Asked once, before anything else is.
-   * @param known what the server knows to live here: a device has no other trace of a lease, and may not be
-   *   able to tell where bytes are
+   * Returns what is left of attempts that an earlier process launched, including ended ones that were not
+   * forgotten. A swap in progress is over, or is undone. Called once, before anything else.
+   * @param known what the server knows about living attempts: a device has no other trace of a lease, and may
+   * be unable to tell where the bytes are
    */
   survivors(known: readonly KeptAttempt[]): readonly Survivor[]
   launch(request: LaunchRequest, done: (launched: Launched) => void): void
-  /** Moves all its bytes on all its GPUs to host memory and frees the VRAM. */
+  /** Moves all bytes of the attempt to host memory and frees its VRAM. */
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void
-  /** Brings them back. */
+  /** Moves them back. */
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void
   /**
-   * Stops it from running, its bytes stay where they are; the lease is over (R4). One that is being launched
-   * does not begin to run.
+   * Stops its processes and leaves its bytes in place, because the lease is over (R4). A launch in progress
+   * does not start to run.
    */
   freeze(taskId: string, attempt: number): void
   thaw(taskId: string, attempt: number): void
   /**
-   * The run lease lasts until then, and no process of this server is needed to keep it: the device itself
-   * freezes what is leased at its end, and ends it after another `lengthMs`.
+   * Extends the run lease to `until`. The device enforces it without a process of this server: at the end it
+   * freezes leased attempts, and after another `lengthMs` it ends them.
    */
   lease(until: Instant, lengthMs: DurationMs): void
-  /** The end of the run lease means nothing to it from here on. */
+  /** Sets whether the end of the run lease affects the attempt. */
   setLeased(taskId: string, attempt: number, isLeased: boolean): void
   /**
-   * Ends it, frozen or not: SIGTERM to every process, SIGKILL to what is left after `graceMs`, whatever
-   * becomes of this server. What does not run meanwhile handles the signal once it runs. 0: SIGKILL at once.
-   * A later call can only bring the end nearer. Nothing of it is left when `exited` comes, or the launch has
+   * Ends the attempt, frozen or not: SIGTERM to every process, SIGKILL to the rest after `graceMs`, even if
+   * this server ends. A stopped process handles the signal once it runs. 0: SIGKILL at once. A later call can
+   * only shorten the time. Nothing of the attempt is left when `exited` is reported, or the launch has
    * failed.
    */
   stop(taskId: string, attempt: number, graceMs: DurationMs): void
-  /** Its end is durable here. */
+  /** Its end is durable in this server. */
   forget(taskId: string, attempt: number): void
-  /** The held allocation goes through, or fails. Granted only while the task is resident. */
+  /** Lets the blocked allocation succeed or fail. Granted only while the task is resident. */
   answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void
-  /** Null: no such attempt, or nothing is kept of it. */
+  /** Null: no such attempt, or no output is kept. */
   readOutput(
     taskId: string,
     attempt: number,

@@ -1,6 +1,6 @@
 /**
- * What this server knows across restarts, and whether it is durable: boot, highest epoch, attempts seen and
- * living, outbox (R1, R3, R4, R6).
+ * What this server knows across restarts, and whether it is durable: boot, highest epoch, seen and living
+ * attempts, outbox (R1, R3, R4, R6).
  */
 import type { Boot, Envelope, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { empty } from '../../controller/domain/list-edit.ts'
@@ -11,7 +11,7 @@ import { Outbox } from './outbox.ts'
 import { SeenAttempts } from './seen-attempts.ts'
 import type { AttemptDescription, KeptAttempt, NodeChange, NodeState, NodeStorage } from './storage.ts'
 
-/** What a message of a controller says of the controller itself. */
+/** What a message of a controller says about the controller itself. */
 export type ControllerMark = Pick<Envelope, 'epoch' | 'controller' | 'event_seq'>
 
 export class DurableState {
@@ -21,23 +21,23 @@ export class DurableState {
   readonly #seen: SeenAttempts
   readonly #living: Map<string, KeptAttempt>
   readonly #described: Map<string, AttemptDescription>
-  /** What is saved, again and again. */
+  /** The saved state. */
   readonly #state: { -readonly [K in keyof NodeState]: NodeState[K] }
   /** Since the last save. */
   readonly #changes: NodeChange[] = []
   #boot: Boot
-  /** What the boot will be once it is durable; else the same. */
+  /** The boot to be saved next; otherwise equal to the current boot. */
   #nextBoot: Boot
   #highestEpoch: number
-  /** Process that had this epoch; null: it did not say. */
+  /** The controller process of this epoch; null: not stated. */
   #controller: string | null
-  /** Last event that the controller of this epoch had made durable. */
+  /** The last event that the controller of this epoch had made durable. */
   #eventSeq: number
   #isMarkSaved = true
   #durableEpoch = -1
   #isDirty = true
 
-  /** Throws what the storage throws: without a durable boot counter a server must not speak (R6). */
+  /** Throws the storage's error: a server without a durable boot counter must not send (R6). */
   constructor(storage: NodeStorage, random: RandomStream) {
     const kept = storage.load()
     this.#storage = storage
@@ -67,7 +67,7 @@ export class DurableState {
     this.#save()
   }
 
-  /** Durable. */
+  /** The durable boot. */
   get boot(): Boot {
     return this.#boot
   }
@@ -85,7 +85,7 @@ export class DurableState {
     return this.#living
   }
 
-  /** Process of the controller that had the highest epoch; null: not known. */
+  /** The controller process of the highest epoch; null: not known. */
   get controller(): string | null {
     return this.#controller
   }
@@ -96,7 +96,8 @@ export class DurableState {
   }
 
   /**
-   * A lower epoch than the highest, or the same epoch from another process: two stores of one origin (R3).
+   * True for a lower epoch than the highest, or the same epoch from another process: two stores of one origin
+   * (R3).
    */
   isOfOtherController({ epoch, controller }: ControllerMark): boolean {
     if (epoch !== this.#highestEpoch) return epoch < this.#highestEpoch
@@ -104,8 +105,7 @@ export class DurableState {
   }
 
   /**
-   * May what this controller says be acted upon? Not when a later one has been heard, nor before its epoch is
-   * durable.
+   * True if orders of this controller may be obeyed: no later controller was seen, and its epoch is durable.
    */
   accepts(mark: ControllerMark): boolean {
     if (this.isOfOtherController(mark)) return false
@@ -117,22 +117,22 @@ export class DurableState {
       this.#changed({ kind: 'epoch', epoch, controller })
     }
     if (event_seq > this.#eventSeq) {
-      // Durable with the next save, which comes before anything that is obeyed.
+      // Durable with the next save, which comes before any command is obeyed.
       this.#eventSeq = event_seq
       this.#isMarkSaved = false
     }
     return this.#durableEpoch === epoch || this.persist()
   }
 
-  /** Null: the start said nothing of it. */
+  /** Null: the start carried no description. */
   described(taskId: string, attempt: number): AttemptDescription | null {
     const of = this.#described.get(taskId)
     return of?.attempt === attempt ? of : null
   }
 
   /**
-   * The attempt is about to start. Says whether that is durable; if not it must not start, and is burned in
-   * memory.
+   * Records that the attempt is about to start. Returns true when durable; if not, the attempt must not start
+   * and is burned in memory.
    */
   addStarting(attempt: Attempt, description: AttemptDescription | null = null): boolean {
     const { taskId } = attempt
@@ -150,34 +150,36 @@ export class DurableState {
     return false
   }
 
-  /** Something has changed that must be known of it after a restart; durable with the next save. */
+  /** Records a change that a restart must preserve; durable with the next save. */
   keep(attempt: Attempt): void {
     const kept = keptOf(attempt)
     this.#living.set(attempt.taskId, kept)
     this.#changed({ kind: 'living', attempt: kept })
   }
 
-  /** It never starts here (R3). Says whether that is durable. */
+  /** Prevents the attempt from ever starting here (R3). Returns true when durable. */
   burn(taskId: string, attempt: number): boolean {
     this.#seen.burn(taskId, attempt)
     this.#changed({ kind: 'burned', taskId, attempt })
     return this.persist()
   }
 
-  /** It was about to be launched when the server died, and was not. */
+  /** Burns an attempt that was not launched before the server died. */
   burnStarting({ taskId, attempt }: KeptAttempt): void {
     this.#leave(taskId)
     this.burn(taskId, attempt)
   }
 
-  /** A living attempt of which the disk knows nothing was found on the device. */
+  /** Records a living attempt that was found on the device and is unknown to the disk. */
   addFound({ taskId, attempt }: Attempt): void {
     if (attempt <= this.#seen.highest(taskId)) return
     this.#seen.add(taskId, attempt)
     this.#changed({ kind: 'seen', taskId, attempt })
   }
 
-  /** An attempt has ended. Says whether that is durable, as it is at the latest before it is sent. */
+  /**
+   * Records the end of an attempt. Returns true when durable; at the latest it is durable before it is sent.
+   */
   addFinished(event: Omit<FinishedEvent, 'n'>): boolean {
     const entry = { n: 0, ...event }
     this.#leave(event.task_id)
@@ -187,8 +189,8 @@ export class DurableState {
   }
 
   /**
-   * Entries up to `n` are durable at the controller; answers what they were. That they are not sent again is
-   * durable with the next save.
+   * Removes entries up to `n`, which are durable at the controller, and returns them. The removal is durable
+   * with the next save.
    */
   acknowledge(n: number): readonly NodeEvent[] {
     const events = this.outbox.acknowledge(n)
@@ -198,14 +200,17 @@ export class DurableState {
     return events
   }
 
-  /** As after a restart, above a counter that the controller knows (R6). In force once it is durable. */
+  /**
+   * Starts a new boot as after a restart, with a counter above the one that the controller knows (R6).
+   * Effective once durable.
+   */
   rebootAbove(counter: number): void {
     this.#nextBoot = { counter: Math.max(counter, this.#boot.counter) + 1, random: bootRandom(this.#random) }
     this.#changed({ kind: 'boot', counter: this.#nextBoot.counter })
     this.persist()
   }
 
-  /** Says whether everything is durable now. */
+  /** Saves pending changes. Returns true if everything is durable now. */
   persist(): boolean {
     if (!this.#isDirty) return true
     try {

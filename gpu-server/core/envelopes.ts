@@ -1,7 +1,4 @@
-/**
- * What every message of this server carries: its boot, a number that grows, its own monotonic time (R3, R4,
- * R6).
- */
+/** The fields of every message of this server: boot, growing number, monotonic time (R3, R4, R6). */
 import type { Boot, Envelope, NodeBody } from '../../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -13,7 +10,7 @@ export class Envelopes {
   readonly #durable: DurableState
   readonly #startedAt: Instant
   #boot: Boot
-  /** Of the ids of this boot. */
+  /** Prefix of the message ids of this boot. */
   #prefix: string
   #seq = 0
 
@@ -35,7 +32,8 @@ export class Envelopes {
   }
 
   /**
-   * A body with a copy of the task table must be made in the same turn: number and copy belong together (R6).
+   * A body with a copy of the task table must be made in the same synchronous step: number and copy belong
+   * together (R6).
    */
   seal<B extends NodeBody>(body: B): Envelope<B> {
     const { boot, highestEpoch, controller, eventSeq } = this.#durable

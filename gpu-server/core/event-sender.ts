@@ -21,21 +21,21 @@ export interface EventSenderOptions {
   readonly durable: DurableState
   readonly envelopes: Envelopes
   readonly onAcknowledged: (events: readonly NodeEvent[]) => void
-  /** An answer that is no acknowledgement. */
+  /** Called for an answer that is not an acknowledgement. */
   readonly onUnexpectedAnswer: (asked: Envelope, answer: Envelope) => void
 }
 
 export class EventSender {
   readonly #options: EventSenderOptions
-  /** The controller knows this boot: events sent before would be refused. */
+  /** True once the controller knows this boot: events sent before would be refused. */
   #isOpen = false
   #isPlanned = false
-  /** A message is under way, or waits to be repeated. */
+  /** A message is in flight, or waits for its retry. */
   #isSending = false
   #retryMs: DurationMs = RETRY_FIRST_MS
   #inFlight: Envelope<NodeEvents> | null = null
   readonly #flush = (): void => this.#send(RETRY_FIRST_MS)
-  /** One function for all requests: there is never more than one. */
+  /** Shared by all requests: there is never more than one in flight. */
   readonly #answered = (outcome: RequestOutcome): void => {
     const message = this.#inFlight
     if (message === null) return
@@ -59,14 +59,14 @@ export class EventSender {
     this.#isOpen = false
   }
 
-  /** Sends what is in the outbox at the end of this instant, unless a message is under way. */
+  /** Sends the outbox at the end of this instant, unless a message is in flight. */
   plan(): void {
     if (this.#isPlanned || this.#isSending || !this.#isOpen || this.#options.durable.outbox.isEmpty) return
     this.#isPlanned = true
     this.#options.clock.soon(this.#flush, RANK_MESSAGE)
   }
 
-  /** Persist, then send (R1): while the disk refuses, nothing leaves. */
+  /** Saves, then sends (R1): while the disk fails, nothing is sent. */
   #send(retryMs: DurationMs): void {
     const { durable, envelopes, nodeId } = this.#options
     this.#isPlanned = false
@@ -84,13 +84,18 @@ export class EventSender {
     this.#options.bus.request(this.#options.subject, message, ANSWER_TIMEOUT_MS, this.#answered)
   }
 
-  /** With the same id; after a new boot as a new message, because nobody answers an old one (R6). */
+  /**
+   * Repeats the message with the same id; after a new boot it becomes a new message, because an old one gets
+   * no answer (R6).
+   */
   #again(message: Envelope<NodeEvents>): void {
     if (!this.#isOpen || message.boot !== this.#options.durable.boot) this.#send(RETRY_FIRST_MS)
     else this.#request(message)
   }
 
-  /** False as well for an answer that covers nothing of it: it is repeated later, not at once. */
+  /**
+   * Also false for an answer that acknowledges no entry of the message: it is repeated later, not at once.
+   */
   #isAcknowledged(message: Envelope<NodeEvents>, outcome: RequestOutcome): boolean {
     const { durable } = this.#options
     if (!this.#isOpen || !outcome.answered || !durable.accepts(outcome.answer)) return false
@@ -105,7 +110,7 @@ export class EventSender {
     return events.length > 0
   }
 
-  /** Once this retry's time has passed; the next one will wait longer. */
+  /** Runs `fn` after the current retry delay and increases the delay. */
   #later(fn: () => void): void {
     const { clock, random } = this.#options
     clock.at(clock.now() + jittered(this.#retryMs, random), fn, RANK_MESSAGE)

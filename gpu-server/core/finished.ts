@@ -1,12 +1,12 @@
-/** How the end of an attempt on the device is told to the controller. */
+/** Reports the end of an attempt on the device to the controller. */
 import type { FinishedEvent } from '../../protocol/messages.ts'
 import { MAX_DETAIL_LENGTH } from '../../protocol/schema.ts'
 import type { AttemptEnd } from './device.ts'
 
-/** Why this server, or the device for it, ended an attempt; null: it did not. */
+/** Why this server, or its device, ended an attempt; null: it did not. */
 export type EndsAs = 'stopped' | 'lease_ended' | null
 
-/** What the process reached by itself counts, whatever was ordered meanwhile. */
+/** An end that the process reached by itself takes precedence over orders in between. */
 export function finishedBy(
   { exitCode, didEndItself, didLeaseEnd }: AttemptEnd,
   endsAs: EndsAs = null,
@@ -17,10 +17,10 @@ export function finishedBy(
   return exitCode === 0 ? 'completed' : 'failed'
 }
 
-/** Of a stop whose grace was over before the task could run: it was out of VRAM, or frozen. */
+/** For a stop whose grace was over before the task could run: it was out of VRAM, or frozen. */
 export const NEVER_RAN = 'it could not run within the stop grace, and ended without handling SIGTERM'
 
-/** What is said of the end beside its outcome. A signal of the guard says nothing about the task. */
+/** Returns the detail in addition to the outcome. A signal from the guard says nothing about the task. */
 export function detailOf(
   outcome: FinishedEvent['outcome'],
   detail: string | null,
@@ -32,7 +32,7 @@ export function detailOf(
     : 'the run lease was over before the start was confirmed'
 }
 
-/** What a device says may be of any length, the message may not. */
+/** Shortens a device's detail of any length to the limit of the message. */
 export function wireText(detail: string | null): string | null {
   return detail === null ? null : detail.slice(0, MAX_DETAIL_LENGTH).replaceAll('\u0000', ' ').toWellFormed()
 }

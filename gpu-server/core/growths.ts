@@ -1,6 +1,6 @@
 /**
- * Allocations that a task waits for (protocol, "Allocation pressure"). The device holds the allocation; it
- * goes through once the controller has granted it, the task is resident, and the reserve is kept (R12).
+ * Allocations that a task waits for (protocol, "Allocation pressure"). The device blocks the allocation until
+ * the controller has granted it, the task is resident, and the reserve is kept (R12).
  */
 import type { RefusalReason } from '../../protocol/messages.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -10,24 +10,24 @@ import type { Parts } from './parts.ts'
 
 export class Growths {
   readonly #parts: Parts
-  /** Resident ones that were granted more while they were out, and came back where it does not fit yet. */
+  /** Resident tasks that were granted more VRAM while they were out, and for which it does not fit yet. */
   readonly #late = new Set<Attempt>()
   #isLookPlanned = false
-  /** The controller that has been asked for all that is held. */
+  /** The epoch of the controller that received all blocked allocations. */
   #askedEpoch = 0
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** The device holds an allocation. One that is within the demand needs nobody's leave. */
+  /** The device blocks an allocation. One within the demand needs no grant. */
   wanted(attempt: Attempt, mib: Mib): void {
     attempt.heldMib = mib
     if (mib <= attempt.vramMib) this.#lookSoon(attempt)
     else this.#ask(attempt, mib)
   }
 
-  /** A controller that has just begun does not know who waits: only the one before it was told. */
+  /** A new controller does not know the blocked allocations: they were reported to its predecessor. */
   askNewController(): void {
     const { durable, tasks } = this.#parts
     if (this.#askedEpoch === durable.highestEpoch) return
@@ -38,10 +38,7 @@ export class Growths {
     }
   }
 
-  /**
-   * The demand is `mib` from now on; it never shrinks, so a smaller grant is one that was delayed or
-   * repeated.
-   */
+  /** Raises the demand to `mib`. Demand never shrinks, so a smaller grant is a delayed or repeated one. */
   grant(attempt: Attempt, mib: Mib): RefusalReason | null {
     const { ledger } = this.#parts
     if (mib > attempt.vramMib) {
@@ -60,7 +57,7 @@ export class Growths {
     this.#parts.device.answerAllocation(attempt.taskId, attempt.attempt, mib, false)
   }
 
-  /** It is resident: what it was granted goes through, if it fits by now. */
+  /** The task is resident: a granted allocation succeeds if it fits by now. */
   settle(attempt: Attempt): void {
     this.forget(attempt)
     if (attempt.residency !== 'resident') return
@@ -78,12 +75,12 @@ export class Growths {
     device.answerAllocation(attempt.taskId, attempt.attempt, attempt.vramMib, true)
   }
 
-  /** What it holds is looked at, or asked for, once the controller has answered. */
+  /** Its blocked allocation is settled or requested once the controller has answered. */
   adopted(attempt: Attempt): void {
     this.#late.add(attempt)
   }
 
-  /** Somebody has left VRAM: who waits for it is looked at again. */
+  /** VRAM was freed: checks the waiting allocations again. */
   vramFreed(): void {
     if (this.#late.size > 0) for (const attempt of this.#late) this.#lookSoon(attempt)
   }
@@ -92,7 +89,7 @@ export class Growths {
     if (this.#late.size > 0) this.#late.delete(attempt)
   }
 
-  /** Says whether it is durable; if not it is as before. */
+  /** Returns true when durable; if not, the demand is unchanged. */
   #keepDemand(attempt: Attempt, mib: Mib): boolean {
     const { durable } = this.#parts
     const before = attempt.vramMib
@@ -114,7 +111,7 @@ export class Growths {
     })
   }
 
-  /** Not inside the device's own report. */
+  /** Deferred, because the device must not be called inside its own report. */
   #lookSoon(attempt: Attempt): void {
     this.#late.add(attempt)
     if (this.#isLookPlanned) return
@@ -131,7 +128,7 @@ export class Growths {
   }
 }
 
-/** Its bytes are in VRAM and stay there; otherwise the larger demand counts from its return. */
+/** True if its bytes are in VRAM and stay there; otherwise the larger demand applies from its return. */
 function growsNow({ residency }: Attempt): boolean {
   return residency !== 'swapping_out' && residency !== 'swapped_out'
 }

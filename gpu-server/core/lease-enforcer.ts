@@ -1,7 +1,7 @@
 /**
- * The end of the run lease (R4): tasks whose policy is fail or requeue, and those whose start is not
- * acknowledged, freeze at its end and are ended after another lease. The others wait for the controller,
- * however long.
+ * Enforces the end of the run lease (R4): tasks with policy fail or requeue, and tasks whose start is not
+ * acknowledged, freeze at its end and are ended after another lease. The others wait for the controller
+ * without a limit.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -19,12 +19,15 @@ export class LeaseEnforcer {
     this.#runs = runs
   }
 
-  /** In answer to a message sent at `sentMono`. Says whether no later one was answered before. */
+  /**
+   * Handles the answer to a message sent at `sentMono`. Returns true if no answer to a later message came
+   * before.
+   */
   renewed(sentMono: number, lengthMs: DurationMs): boolean {
     const { device, lease, envelopes, tasks } = this.#parts
     if (!lease.grant(sentMono, lengthMs)) return false
     if (!lease.isElided) device.lease(envelopes.instantOf(lease.untilMono), lengthMs)
-    // An answer that took longer than the lease is no lease.
+    // An answer that took longer than the lease grants no lease.
     if (lease.holds(envelopes.mono())) for (const attempt of tasks.all()) this.#runs.thaw(attempt)
     this.#plan(lengthMs)
     return true

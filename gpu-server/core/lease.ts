@@ -1,6 +1,6 @@
 /**
- * The run lease: until when this server may keep running tasks without a word from the controller (R4). Own
- * monotonic clock only.
+ * The run lease: how long this server may keep tasks running without contact to the controller (R4). Uses
+ * only its own monotonic clock.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 
@@ -9,10 +9,7 @@ export class RunLease {
   #untilMono = -1
   readonly isElided: boolean
 
-  /**
-   * @param isElided between faults a simulation does not enact heartbeats; the lease then holds by
-   *   definition.
-   */
+  /** @param isElided a simulation does not enact heartbeats between faults; the lease then always holds */
   constructor(isElided: boolean) {
     this.isElided = isElided
   }
@@ -22,9 +19,9 @@ export class RunLease {
   }
 
   /**
-   * Granted in answer to a message sent at `sentMono`: it counts from then. The answer to the latest message
-   * holds, also when it is shorter, because the controller counts by it from then on (R5). Says whether this
-   * is the latest.
+   * Grants a lease in answer to a message sent at `sentMono`, counted from that time. The answer to the
+   * latest message applies, even if its lease is shorter, because the controller counts from it too (R5).
+   * Returns true if this is the latest.
    */
   grant(sentMono: number, lengthMs: DurationMs): boolean {
     if (sentMono < this.#sentMono) return false

@@ -1,7 +1,7 @@
 /**
- * What is in VRAM and in host memory on this server, by its own count: it refuses whatever would break the
- * reserve (R12). Each attempt carries what is counted for it, so that leaving gives back exactly what
- * entering took.
+ * VRAM and host memory in use on this server, by its own count. The server refuses what would break the
+ * reserve (R12). Each attempt stores what is counted for it, so that leaving returns exactly what entering
+ * took.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
@@ -12,17 +12,17 @@ export class Ledger {
   readonly #residentMib: Mib[]
   readonly #hostSwapMib: Mib
   #hostUsedMib = 0
-  /** Kept free on each GPU. Nothing fits before the controller has said how much. */
+  /** VRAM kept free on each GPU. Nothing fits until the controller has sent the reserve. */
   reserveMib: Mib = Infinity
 
-  /** @param gpus the GPUs as they are at the time of asking: foreign memory comes and goes. */
+  /** @param gpus returns the current GPUs: foreign memory changes. */
   constructor(gpus: () => readonly GpuReport[], hostSwapMib: Mib) {
     this.#gpus = gpus
     this.#residentMib = gpus().map(() => 0)
     this.#hostSwapMib = hostSwapMib
   }
 
-  /** Are these GPUs of this server, at least one, and none twice? */
+  /** True if the list names at least one GPU, only GPUs of this server, and none twice. */
   hasAll(gpus: readonly number[]): boolean {
     for (let place = 0; place < gpus.length; place++) {
       const gpu = gpus[place] as number
@@ -31,7 +31,7 @@ export class Ledger {
     return gpus.length > 0
   }
 
-  /** Would `mib` more on each of these GPUs keep the reserve? */
+  /** True if `mib` more on each of these GPUs keeps the reserve. */
   fits(gpus: readonly number[], mib: Mib): boolean {
     const reports = this.#gpus()
     for (const gpu of gpus) {
@@ -47,7 +47,7 @@ export class Ledger {
     return this.#hostUsedMib + mib <= this.#hostSwapMib
   }
 
-  /** `mib` more on each of its GPUs. */
+  /** Adds `mib` on each of its GPUs. */
   enterVram(attempt: Attempt, mib: Mib): void {
     attempt.residentMib += mib
     this.#count(attempt.gpus, mib)
@@ -71,7 +71,7 @@ export class Ledger {
   #count(gpus: readonly number[], mib: Mib): void {
     for (const gpu of gpus) {
       const resident = this.#residentMib[gpu]
-      // An adopted task may be on a GPU that is no longer there.
+      // The GPU of an adopted task may no longer exist.
       if (resident !== undefined) this.#residentMib[gpu] = resident + mib
     }
   }

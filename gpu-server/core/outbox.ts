@@ -1,37 +1,34 @@
 /**
- * Events that must arrive: kept and resent, oldest first, until the controller has them durably (R1, R8).
+ * Events that must arrive: kept and resent, oldest first, until they are durable at the controller (R1, R8).
  * Bounded (R11).
  */
 import type { AttemptRef, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { MAX_EVENTS } from '../../protocol/schema.ts'
 import { empty } from '../../controller/domain/list-edit.ts'
 
-/** From so many entries on, those that a later one makes obsolete are dropped. */
+/** From this number of entries on, obsolete entries are dropped. */
 export const COMPACT_FROM_ENTRIES = 4096
 
-/**
- * What entries of one message may take, by a careful guess, so that it stays below the longest message
- * (`MAX_MESSAGE_BYTES`).
- */
+/** Conservative estimate of the bytes of entries in one message, to stay below `MAX_MESSAGE_BYTES`. */
 const CHUNK_BYTES = 192 * 1024
 const ENTRY_BYTES = 200
-/** A character of an id takes at most so many; one of a detail may be escaped. */
+/** Maximum bytes of one character: an id's, and a detail's, which may be escaped. */
 const BYTES_PER_ID_CHARACTER = 3
 const BYTES_PER_DETAIL_CHARACTER = 6
 
-/** An event on its way into the outbox, made for it alone: its number is 0 until the outbox gives it one. */
+/** An event for the outbox, owned by it: the number is 0 until the outbox assigns one. */
 export type Outgoing = NodeEvent
 
 export class Outbox {
-  /** One array for life: the storage keeps it (`NodeState.outbox`). */
+  /** Never replaced: the storage keeps a reference (`NodeState.outbox`). */
   readonly #entries: NodeEvent[] = []
-  /** What was acknowledged last. */
+  /** The entries of the latest acknowledgement. */
   readonly #gone: NodeEvent[] = []
   #next = 1
   #finishedCount = 0
   #compactAt = COMPACT_FROM_ENTRIES
 
-  /** @param kept what an earlier start of this server left unacknowledged; they get new numbers. */
+  /** @param kept the unacknowledged ends of an earlier start of this server; they get new numbers */
   constructor(kept: readonly FinishedEvent[]) {
     for (const event of kept) this.add({ ...event })
   }
@@ -40,7 +37,7 @@ export class Outbox {
     return this.#entries.length === 0
   }
 
-  /** How many attempts have ended and are not acknowledged. */
+  /** Number of unacknowledged ends. */
   get finishedCount(): number {
     return this.#finishedCount
   }
@@ -53,7 +50,7 @@ export class Outbox {
     if (this.#entries.length >= this.#compactAt) this.#compact()
   }
 
-  /** The oldest entries, at most a message full. */
+  /** Returns the oldest entries that fit one message. */
   head(): readonly NodeEvent[] {
     if (this.#entries.length === 1) return [this.#entries[0] as NodeEvent]
     let count = 0
@@ -67,8 +64,8 @@ export class Outbox {
   }
 
   /**
-   * Everything up to `n` is durable at the controller; answers what that was. The list is lent until the next
-   * call.
+   * Removes and returns all entries up to `n`, which are durable at the controller. The list is reused by the
+   * next call.
    */
   acknowledge(n: number): readonly NodeEvent[] {
     const gone = this.#gone
@@ -85,7 +82,7 @@ export class Outbox {
     )
   }
 
-  /** An attempt of this task has ended by itself, and the controller has not acknowledged it. */
+  /** True if an attempt of this task ended by itself and the end is not acknowledged. */
   hasOwnEnd(taskId: string): boolean {
     if (this.#finishedCount === 0) return false
     return this.#entries.some(
@@ -101,7 +98,7 @@ export class Outbox {
     return refs
   }
 
-  /** The live list: whoever keeps it keeps what is true now. */
+  /** Returns the live list, which stays current. */
   entries(): readonly NodeEvent[] {
     return this.#entries
   }
@@ -110,7 +107,7 @@ export class Outbox {
     const entries = this.#entries
     const [first] = entries
     if (first === undefined || first.n > n) return
-    // The usual case, without a list that is cut and filled again each time.
+    // The usual case: avoids cutting and refilling the list.
     if (entries.length === 1) {
       entries.pop()
       gone.push(first)
@@ -122,7 +119,7 @@ export class Outbox {
     entries.splice(0, count)
   }
 
-  /** Of each attempt only the last word on each topic counts. Its start and its end are kept always. */
+  /** Keeps only the latest entry of each attempt on each topic. Starts and ends are always kept. */
   #compact(): void {
     const later = new Set<string>()
     const kept: NodeEvent[] = []
@@ -139,7 +136,7 @@ export class Outbox {
   }
 }
 
-/** Null: nothing later makes it obsolete. */
+/** Null: no later entry makes it obsolete. */
 function topicOf(entry: NodeEvent): string | null {
   switch (entry.kind) {
     case 'started':

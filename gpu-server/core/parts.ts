@@ -1,4 +1,4 @@
-/** What the parts of a server core share. */
+/** Objects that the parts of a server core share. */
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { Device } from './device.ts'
 import type { DurableState } from './durable-state.ts'
@@ -16,6 +16,6 @@ export interface Parts {
   readonly lease: RunLease
   readonly ledger: Ledger
   readonly tasks: TaskTable
-  /** Puts an event into the outbox and sees to it that it is sent. */
+  /** Puts an event into the outbox and schedules its sending. */
   readonly emit: (event: Outgoing) => void
 }

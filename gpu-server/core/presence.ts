@@ -1,4 +1,7 @@
-/** Hello and heartbeats: what this server says of itself, and the run lease it gets for that (R4, R6). */
+/**
+ * Hello and heartbeats: what this server reports about itself, and the run lease that it receives in return
+ * (R4, R6).
+ */
 import type {
   AttemptRef,
   DeviceKind,
@@ -15,21 +18,21 @@ import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Parts } from './parts.ts'
 import { ANSWER_TIMEOUT_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry.ts'
 
-/** Before the first welcome says otherwise. */
+/** Until the first welcome sets another interval. */
 const HEARTBEAT_MS: DurationMs = 5_000
 
 /**
- * Connected to a broker without a controller, it asks this often: the broker itself answers, and the
- * controller is heard of within this.
+ * Interval of requests on a broker without a controller. The broker answers at once, so a controller is
+ * noticed within this time.
  */
 const CONTROLLER_POLL_MS: DurationMs = 1_000
 
-/** After a broker's return a thousand servers do not speak at once. */
+/** Spreads the heartbeats of many servers after the broker returns. */
 const HEARTBEAT_SPREAD_MS: DurationMs = 500
 
 /**
- * From a refused start to the heartbeat that lets the controller try again here: at most the shortest
- * interval of heartbeats, and the same where those that change nothing are not enacted.
+ * Time from a refused start to the heartbeat that lets the controller try again here: the shortest interval
+ * of heartbeats, also where unchanged heartbeats are not enacted.
  */
 const AFTER_REFUSAL_MS: DurationMs = 1_000
 
@@ -38,12 +41,12 @@ export interface Identity {
   readonly name: string
   readonly address: string
   readonly hostSwapMib: number
-  /** What all copies together move through host memory; null: nobody has said. */
+  /** Total bandwidth of copies through host memory; null: not configured. */
   readonly hostLinkMibPerS?: number | null
   readonly signalsWanted: boolean
   readonly deviceKind: DeviceKind
   readonly allowExec: boolean
-  /** Attempts that it holds at once: those that live here, and those that ended and are not acknowledged. */
+  /** Maximum number of attempts at once: living ones and unacknowledged ends. */
   readonly maxAttempts: number
   readonly taskIdentity?: TaskIdentityKind
 }
@@ -54,11 +57,14 @@ export interface PresenceOptions {
   readonly bus: Bus
   readonly random: RandomStream
   readonly onWelcome: () => void
-  /** The controller does not know this boot: nothing but hello will be answered. */
+  /** The controller does not know this boot: only hello will be answered. */
   readonly onBootUnknown: () => void
-  /** In answer to a message sent at `sentMono`. Says whether no later one was answered before. */
+  /**
+   * Called for the answer to a message sent at `sentMono`. Returns true if no answer to a later message came
+   * before.
+   */
   readonly onLease: (sentMono: number, lengthMs: DurationMs) => boolean
-  /** The controller takes no server like this one; it is asked again. Once for each reason in a row. */
+  /** The controller refuses this server; the hello is repeated. Called once for each change of the reason. */
   readonly onRefused: (reason: string) => void
   /** Attempts that the controller has given up. */
   readonly onStop: (refs: readonly AttemptRef[]) => void
@@ -68,10 +74,10 @@ export class Presence {
   readonly #options: PresenceOptions
   readonly #parts: Parts
   #heartbeatMs = HEARTBEAT_MS
-  /** Until the next heartbeat when nobody hears this one; grows until one is answered. */
+  /** Time until the next heartbeat while heartbeats are unanswered; grows until one is answered. */
   #unansweredRetryMs = RETRY_FIRST_MS
   #isGreeting = false
-  /** The next heartbeat is the one after a refused start. */
+  /** The next heartbeat follows a refused start. */
   #isAfterRefusal = false
   #isStopped = false
   /** Why the last hello was refused; null: it was not. */
@@ -85,7 +91,8 @@ export class Presence {
   }
 
   /**
-   * Says hello, and nothing else, until it is welcome. One hello at a time, however many answers ask for it.
+   * Sends hello, and nothing else, until the server is welcome. One hello at a time, whatever the number of
+   * answers that require one.
    */
   greet(): void {
     if (this.#isGreeting || this.#isStopped) return
@@ -96,7 +103,7 @@ export class Presence {
     this.#hello(RETRY_FIRST_MS)
   }
 
-  /** An answer that says: I don't know you, or not this boot of you. */
+  /** Handles the answer that the controller does not know this server or its boot. */
   onUnexpectedAnswer(asked: Envelope, answer: Envelope): void {
     const { body } = answer
     if (asked.boot !== this.#parts.durable.boot) return
@@ -106,8 +113,7 @@ export class Presence {
   }
 
   /**
-   * The way to the controller is open again: it is not left waiting for the next heartbeat or the next try
-   * (spread by jitter, R11).
+   * The connection is back: sends without waiting for the next heartbeat or retry (spread by jitter, R11).
    */
   heartbeatSoon(): void {
     const { clock, lease } = this.#parts
@@ -123,12 +129,12 @@ export class Presence {
     }
   }
 
-  /** A heartbeat out of turn. One that is not welcome yet says it all in its hello. */
+  /** Sends an extra heartbeat. A server that is not welcome yet reports everything in its hello. */
   heartbeatNow(): void {
     if (!this.#isStopped && !this.#isGreeting) this.#heartbeat()
   }
 
-  /** A start was refused: how things stand is said a little later, in place of the next heartbeat. */
+  /** After a refused start: reports the state shortly afterwards, in place of the next heartbeat. */
   heartbeatAfterRefusal(): void {
     if (this.#isStopped || this.#isGreeting || this.#isAfterRefusal) return
     const { clock } = this.#parts
@@ -207,7 +213,7 @@ export class Presence {
     const { identity, bus, subjects } = this.#options
     this.#isAfterRefusal = false
     this.#cancelHeartbeat()
-    // What the disk did not take before, an end of a task say, is not left until somebody asks.
+    // Retries what the disk refused before, for example the end of a task, without waiting for a request.
     durable.persist()
     const sent = envelopes.seal({ op: 'heartbeat', node_id: identity.nodeId, ...this.#snapshot() })
     this.#planHeartbeat()
@@ -223,8 +229,8 @@ export class Presence {
   }
 
   /**
-   * After a broker's return this server may be back before the controller: it does not wait a whole heartbeat
-   * for it.
+   * After the broker returns, this server may be back before the controller: it does not wait a whole
+   * heartbeat for it.
    */
   #unanswered(why: NoAnswer): void {
     if (why !== 'no_responder' || this.#isGreeting) return
@@ -235,8 +241,8 @@ export class Presence {
   }
 
   /**
-   * Answers may overtake each other: the latest word on settings and lease holds, a stop list always does,
-   * and before anything resumes.
+   * Answers may arrive out of order: the latest one decides settings and lease. A stop list always applies,
+   * before anything resumes.
    */
   #granted({ settings, stop, unknown = [] }: Welcome | Lease, sentMono: number): void {
     this.#options.onStop(stop)
@@ -248,7 +254,7 @@ export class Presence {
   }
 
   /**
-   * Attempts that no task has are stopped once two snapshots have named them, also where heartbeats are not
+   * Attempts without a task are stopped once two snapshots have named them, also where heartbeats are not
    * enacted.
    */
   #reportUnknownAgain(): void {
@@ -268,10 +274,7 @@ export class Presence {
   }
 }
 
-/**
- * Without a controller on the broker another try costs next to nothing; any other silence may be an overload
- * (R11).
- */
+/** Without a controller on the broker a retry is cheap; any other silence may be an overload (R11). */
 function retryDelayMs(why: NoAnswer, retryMs: DurationMs): DurationMs {
   return why === 'no_responder' ? Math.min(retryMs, CONTROLLER_POLL_MS) : retryMs
 }

@@ -1,6 +1,6 @@
 /**
- * Less than the reserve is free on a GPU, by the device's own measure: a task leaves without being asked for,
- * and the controller is told (R12; protocol, "Allocation pressure").
+ * Less VRAM than the reserve is free on a GPU, by the device's measurement: the server swaps a task out by
+ * itself and reports it to the controller (R12; protocol, "Allocation pressure").
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { byCodeUnits, firstDifference } from '../../controller/domain/order.ts'
@@ -8,14 +8,14 @@ import type { Attempt } from './attempt.ts'
 import type { Parts } from './parts.ts'
 import type { Swaps } from './swaps.ts'
 
-/** While nobody can leave, the controller is told so often. */
+/** Interval of reports to the controller while no task can be swapped out. */
 const REPORT_INTERVAL_MS: DurationMs = 60_000
 
 /**
- * Who leaves first.
- * 1. One of a class below P0.
- * 2. The one whose last swap-out was longest ago; never is longest.
- * 3. The one that has been idle longest.
+ * Order of swap-out.
+ * 1. Priority classes below P0.
+ * 2. The earliest last swap-out; never is earliest.
+ * 3. The longest idle time.
  * 4. Task id, so that the order is total.
  */
 const byLeavingOrder = firstDifference<Attempt>(
@@ -28,7 +28,7 @@ const byLeavingOrder = firstDifference<Attempt>(
 export class Relief {
   readonly #parts: Parts
   readonly #swaps: Swaps
-  /** By GPU: when the controller was told last. */
+  /** By GPU: time of the last report to the controller. */
   readonly #reportedAt = new Map<number, Instant>()
 
   constructor(parts: Parts, swaps: Swaps) {
@@ -36,7 +36,7 @@ export class Relief {
     this.#swaps = swaps
   }
 
-  /** One leaves at a time: that may be enough. */
+  /** One swap-out at a time: it may be enough. */
   measured(gpu: number, freeMib: Mib): void {
     const { reserveMib } = this.#parts.ledger
     if (freeMib >= reserveMib || reserveMib === Infinity) return

@@ -3,7 +3,7 @@ import { SeenAttempts } from './seen-attempts.ts'
 import type { AttemptDescription, KeptAttempt, NodeChange, NodeState } from './storage.ts'
 import { EMPTY_NODE_STATE } from './storage.ts'
 
-/** What a server kept, found again from what was saved: a state, and every change since, in order. */
+/** Rebuilds a server's state from storage: a saved state, then every later change in order. */
 export class ReplayedState {
   #boot: number
   #epoch: number

@@ -1,4 +1,4 @@
-/** From launch to exit: an attempt's life on the device, and what the controller is told of it. */
+/** The life of an attempt on the device, from launch to exit, and its reports to the controller. */
 import type { FinishedEvent, StartRefused } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
@@ -13,7 +13,7 @@ type Outcome = FinishedEvent['outcome']
 export class Runs {
   readonly #parts: Parts
   readonly #growths: Growths
-  /** Sees that the outbox is sent. */
+  /** Schedules the sending of the outbox. */
   readonly #send: () => void
 
   constructor(parts: Parts, growths: Growths, send: () => void) {
@@ -22,7 +22,7 @@ export class Runs {
     this.#send = send
   }
 
-  /** Its VRAM is taken from here on; that it fits, and is durable, has been seen to. */
+  /** Counts its VRAM from now on. The caller has checked that it fits and is durable. */
   launch(attempt: Attempt, start: AttemptStart, command: readonly string[] | null): void {
     const { tasks, ledger, device } = this.#parts
     tasks.add(attempt)
@@ -32,7 +32,8 @@ export class Runs {
   }
 
   /**
-   * The device ends it; it is over when the device says so. One that has a grace can still be ended at once.
+   * The device ends the attempt, which is over when the device reports so. A stop with a grace can still
+   * become immediate.
    */
   stop(attempt: Attempt, endsAs: 'stopped' | 'lease_ended', graceMs: DurationMs): void {
     if (attempt.endsAs !== null && !(attempt.hasGrace && graceMs === 0)) return
@@ -48,8 +49,7 @@ export class Runs {
   }
 
   thaw(attempt: Attempt): void {
-    // One that is being ended without a grace never runs again, not for a moment: it may run elsewhere by
-    // now.
+    // An attempt that ends without a grace never runs again: it may already run on another node.
     if (!attempt.isFrozen || (attempt.endsAs !== null && !attempt.hasGrace)) return
     attempt.isFrozen = false
     this.#parts.device.thaw(attempt.taskId, attempt.attempt)
@@ -60,13 +60,13 @@ export class Runs {
     if (attempt !== null) this.#end(attempt, finishedBy(end, attempt.endsAs), end.exitCode, end.detail)
   }
 
-  /** Work is routed to it, or it has run dry and its last use was `idleMs` ago. */
+  /** The task wants the GPU, or became idle and last used the GPU `idleMs` ago. */
   used(taskId: string, attemptNumber: number, wantsGpu: boolean, idleMs: DurationMs): void {
     const attempt = this.#parts.tasks.find(taskId, attemptNumber)
     if (attempt !== null) this.#used(attempt, wantsGpu, idleMs)
   }
 
-  /** Before `started` there is nobody to tell. */
+  /** Use is not reported before `started`. */
   #used(attempt: Attempt, wantsGpu: boolean, idleMs: DurationMs): void {
     const { clock, durable, emit } = this.#parts
     if (!attempt.isHere || attempt.residency === 'none') return
@@ -96,7 +96,7 @@ export class Runs {
     attempt.lastUseAt = clock.now()
     durable.keep(attempt)
     durable.persist()
-    // The lease ended while it was being launched, and there was nothing to freeze yet.
+    // The lease ended during the launch, before there was a process to freeze.
     if (attempt.isFrozen) device.freeze(attempt.taskId, attempt.attempt)
     emit({
       n: 0,
@@ -131,7 +131,7 @@ export class Runs {
       exit_code: exitCode,
       detail: said,
     } as const
-    // One that was told to end before it began has ended so, whatever else was in its way.
+    // An attempt that was stopped before it started ended by the stop, even if something else failed too.
     const finished = refused === undefined || outcome !== 'failed' ? end : { ...end, start_refused: refused }
     if (durable.addFinished(finished)) device.forget(taskId, number)
     this.#send()

@@ -1,19 +1,21 @@
 /**
- * The highest attempt of each task that this server ever saw, so that an old one never starts again (R3).
- * Bounded (R11).
+ * The highest attempt of each task that this server saw, so that an old one never starts again (R3). Bounded
+ * (R11).
  */
 
 /**
- * A delayed command dies on the server's clock within seconds; remembering this many tasks covers far more
- * than that.
+ * A delayed command expires by the server's clock within seconds; this number of tasks covers far more time.
  */
 export const MAX_SEEN_TASKS = 65_536
-/** Forgotten at once, oldest first: the first key of a Map is found slowly after many deletions. */
+/**
+ * Number of tasks forgotten at once, oldest first: finding the first key of a Map is slow after many
+ * deletions.
+ */
 const FORGOTTEN_TASKS = 8_192
 
 export class SeenAttempts {
   readonly #highest: Map<string, number>
-  /** Of these tasks the highest was refused or stopped before it started. */
+  /** Tasks whose highest attempt was refused or stopped before it started. */
   readonly #burned: Map<string, number>
 
   constructor(highest: ReadonlyMap<string, number>, burned: ReadonlyMap<string, number>) {
@@ -21,7 +23,7 @@ export class SeenAttempts {
     this.#burned = new Map(burned)
   }
 
-  /** 0 when none was seen. */
+  /** Returns 0 for a task that was never seen. */
   highest(taskId: string): number {
     return this.#highest.get(taskId) ?? 0
   }
@@ -43,12 +45,12 @@ export class SeenAttempts {
     this.#burned.set(taskId, attempt)
   }
 
-  /** The live maps: whoever keeps them keeps what is true now. */
+  /** Returns the live maps, which stay current. */
   all(): { readonly highest: ReadonlyMap<string, number>; readonly burned: ReadonlyMap<string, number> } {
     return { highest: this.#highest, burned: this.#burned }
   }
 
-  /** Known before: it is the youngest again. */
+  /** A known task becomes the youngest again. */
   #seenLast(taskId: string, attempt: number): void {
     this.#highest.delete(taskId)
     this.#highest.set(taskId, attempt)

@@ -1,6 +1,6 @@
 /**
- * The core of a GPU server: the same state machine on a GPU host and in the simulator. Commands and device
- * reports come in, device calls and messages go out; protocol rules R1 to R12 are kept here
+ * The core of a GPU server: the same state machine on a GPU host and in the simulator. Its inputs are
+ * commands and device reports, its outputs device calls and messages; it implements protocol rules R1 to R12
  * (docs/protocol.md).
  */
 import type {
@@ -43,14 +43,16 @@ export interface ServerCoreOptions {
   readonly name: string
   readonly address: string
   readonly hostSwapMib: Mib
-  /** What all copies together move through host memory; left out, or null: nobody has said. */
+  /** Total bandwidth of copies through host memory; absent or null: not configured. */
   readonly hostLinkMibPerS?: number | null
-  /** Tasks on this device can say that they want the GPU. */
+  /** Tasks on this device can signal that they want the GPU. */
   readonly signalsWanted: boolean
   readonly deviceKind: DeviceKind
-  /** Commands are run here; otherwise only leases are. */
+  /** True if commands run here; otherwise only leases do. */
   readonly allowExec: boolean
-  /** Attempts that it holds at once, as the controller is told; left out: as many as a snapshot holds. */
+  /**
+   * Maximum number of attempts at once, as reported to the controller; absent: the capacity of a snapshot.
+   */
   readonly maxAttempts?: number
   readonly taskIdentity?: TaskIdentityKind
   readonly clock: Clock
@@ -58,9 +60,9 @@ export interface ServerCoreOptions {
   readonly bus: Bus
   readonly device: Device
   readonly storage: NodeStorage
-  /** Heartbeats that change nothing are not enacted (simulation between faults). */
+  /** Unchanged heartbeats are not enacted (simulation between faults). */
   readonly areHeartbeatsElided: boolean
-  /** The controller refuses this server's hello: its reason, once for each in a row. */
+  /** The controller refuses this server's hello; called once for each change of the reason. */
   readonly onRefused?: (reason: string) => void
 }
 
@@ -77,7 +79,7 @@ export class ServerCore {
   #isStopped = false
   #unsubscribe: () => void = () => {}
 
-  /** Throws what the storage throws when it can't keep the boot counter. */
+  /** Throws the storage's error when the boot counter cannot be saved. */
   constructor(options: ServerCoreOptions) {
     const { clock, device, storage, random } = options
     this.#options = options
@@ -109,22 +111,22 @@ export class ServerCore {
     device.observe(this.#listener())
   }
 
-  /** The attempts that live here, by task. */
+  /** The living attempts by task. */
   get attempts(): ReadonlyMap<string, Readonly<Attempt>> {
     return this.#parts.tasks.byTask
   }
 
-  /** For a simulation without heartbeats: what the answer to the next one would say. */
+  /** For a simulation without heartbeats: applies the reserve that the answer to the next one would bring. */
   keepReserve(mib: Mib): void {
     this.#parts.ledger.reserveMib = mib
   }
 
-  /** For a simulation without heartbeats: something has changed that the next one would say. */
+  /** For a simulation without heartbeats: reports a change that the next one would carry. */
   heartbeatNow(): void {
     this.#presence.heartbeatNow()
   }
 
-  /** Listens for commands and says hello until it is welcome. */
+  /** Subscribes to commands and sends hello until the server is welcome. */
   start(): void {
     const subject = nodeSubject(this.#options.nodeId, 'command')
     this.#unsubscribe = this.#options.bus.subscribe(subject, (message, _subject, reply) =>
@@ -133,23 +135,25 @@ export class ServerCore {
     this.#presence.greet()
   }
 
-  /** The bus has found its way again. */
+  /** The connection to the bus is back. */
   reconnected(): void {
     this.#presence.heartbeatSoon()
   }
 
-  /** Ends every task here, each with its own grace; it is told as stopped. */
+  /** Ends every task, each with its own grace; reported as stopped. */
   endTasks(): void {
     for (const attempt of [...this.#parts.tasks.all()])
       this.#runs.stop(attempt, 'stopped', attempt.stopGraceMs)
   }
 
-  /** Nothing lives here, and the controller knows of every end. */
+  /** True if no attempt lives here and every end is acknowledged. */
   get isQuiet(): boolean {
     return this.#parts.tasks.size === 0 && this.#parts.durable.outbox.isEmpty
   }
 
-  /** The process ends; tasks live on under their guards (R4). Late answers of bus and device find nobody. */
+  /**
+   * The process ends; tasks live on under their guards (R4). Late callbacks of bus and device have no effect.
+   */
   stop(): void {
     this.#isStopped = true
     this.#unsubscribe()
@@ -245,7 +249,7 @@ export class ServerCore {
     }
   }
 
-  /** From here on a silent controller does not end these (R4). */
+  /** From here on a silent controller does not end these attempts (R4). */
   #acknowledged(events: readonly NodeEvent[]): void {
     const { device, durable, tasks } = this.#parts
     for (const event of events) {
@@ -262,7 +266,7 @@ export class ServerCore {
   #stopAll(refs: readonly AttemptRef[]): void {
     for (const ref of refs) {
       const attempt = this.#parts.tasks.find(ref.task_id, ref.attempt)
-      // Given up: it may run elsewhere, so that it has no grace.
+      // The controller gave it up, and it may run elsewhere: no grace.
       if (attempt !== null) this.#runs.stop(attempt, 'stopped', 0)
     }
   }

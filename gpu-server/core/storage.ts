@@ -2,20 +2,17 @@ import type { FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import type { WireResidency } from '../../protocol/units.ts'
 import type { AttemptStart } from './attempt-start.ts'
 
-/**
- * An attempt that lives here, as a restarted server needs to know it; `vramMib` and `noswap` as they are by
- * now.
- */
+/** A living attempt, as a restarted server needs it; `vramMib` and `noswap` are current values. */
 export interface KeptAttempt extends AttemptStart {
-  /** `none` until it was launched, then where its bytes were when they last came to rest. */
+  /** `none` until launched, then where its bytes were after the last completed move. */
   readonly residency: WireResidency
   readonly generation: number
   readonly isStartAcknowledged: boolean
-  /** As of when its bytes came to rest, and later while it is out: nobody says it twice. */
+  /** The value when its bytes came to rest, and updated while it is out. */
   readonly wantsGpu: boolean
 }
 
-/** What the start said of the task, for an administrator of a store that has lost it. */
+/** What the start said about the task, for an administrator whose store has lost it. */
 export interface AttemptDescription {
   readonly taskId: string
   readonly attempt: number
@@ -31,29 +28,26 @@ export interface AttemptDescription {
 export interface NodeState {
   readonly bootCounter: number
   readonly highestEpoch: number
-  /** Process of the controller that had this epoch; null or absent: not known. */
+  /** The controller process of this epoch; null or absent: not known. */
   readonly controller?: string | null
-  /** The last event that the controller of this epoch had made durable, as far as it said. Absent: 0. */
+  /** The last event that the controller of this epoch had made durable, as far as stated. Absent: 0. */
   readonly eventSeq?: number
-  /** Highest attempt seen per task, refused and stopped ones included: none of these starts again. */
+  /** The highest attempt seen per task, including refused and stopped ones: none of these starts again. */
   readonly attempts: ReadonlyMap<string, number>
-  /**
-   * Of these tasks the highest attempt was refused or stopped before it started: `never_seen`, not `gone`
-   * (R7).
-   */
+  /** Tasks whose highest attempt was refused or stopped before it started: `never_seen`, not `gone` (R7). */
   readonly burned: ReadonlyMap<string, number>
-  /** Attempts that live here, by task (R4). */
+  /** Living attempts by task (R4). */
   readonly living: ReadonlyMap<string, KeptAttempt>
-  /** Of those that live here, by task. Absent in states that are older than the field: none. */
+  /** Descriptions of living attempts, by task. Absent in states older than the field. */
   readonly described?: ReadonlyMap<string, AttemptDescription>
   /**
-   * What the controller has not acknowledged. After a restart only `finished` entries are of use; hello says
-   * the rest.
+   * Entries that the controller has not acknowledged. After a restart only `finished` entries are needed;
+   * hello reports the rest.
    */
   readonly outbox: readonly NodeEvent[]
 }
 
-/** One difference between two states that were saved, in the order in which they came about. */
+/** One difference between two saved states, in order. */
 export type NodeChange =
   | { readonly kind: 'boot'; readonly counter: number }
   | { readonly kind: 'epoch'; readonly epoch: number; readonly controller?: string | null }
@@ -61,7 +55,7 @@ export type NodeChange =
   | { readonly kind: 'seen' | 'burned'; readonly taskId: string; readonly attempt: number }
   | { readonly kind: 'living'; readonly attempt: KeptAttempt }
   | { readonly kind: 'described'; readonly of: AttemptDescription }
-  /** It no longer lives here. */
+  /** The attempt no longer lives here. */
   | { readonly kind: 'left'; readonly taskId: string }
   | { readonly kind: 'finished'; readonly event: FinishedEvent }
   | { readonly kind: 'acknowledged'; readonly taskId: string; readonly attempt: number }
@@ -69,18 +63,17 @@ export type NodeChange =
 export interface NodeStorage {
   load(): NodeState
   /**
-   * Makes the state durable; `changes` is what has become of it since the last save that succeeded. Throws
-   * when it cannot be made durable: the command is refused then, the event not sent. After a failed fsync it
-   * throws for ever (R10). The state is one object for life, and its maps and lists are live: write them at
-   * once, or copy them.
+   * Makes the state durable; `changes` lists the differences since the last successful save. Throws when it
+   * cannot: the command is then refused, the event not sent. After a failed fsync every call throws (R10).
+   * The state is always the same object with live maps and lists: write them at once, or copy them.
    */
   save(state: NodeState, changes: readonly NodeChange[]): void
 }
 
 /**
- * For simulated servers: durable as long as the object lives, which is longer than a server that crashes.
- * @param bootCounter that of the boot before the first one.
- * @param initial what else that one left behind.
+ * For simulated servers: durable as long as the object exists, which is longer than a server that crashes.
+ * @param bootCounter the counter before the first boot
+ * @param initial other state of an earlier server
  */
 export function createMemoryStorage(bootCounter = 0, initial: NodeState = EMPTY_NODE_STATE): NodeStorage {
   let kept: NodeState = { ...initial, bootCounter }

@@ -1,4 +1,4 @@
-/** Out of VRAM and back, whole tasks only. The server has the last word on its GPUs (R12). */
+/** Swaps whole tasks out of VRAM and back. The server decides last about its GPUs (R12). */
 import type { RefusalReason, SwapCommand } from '../../protocol/messages.ts'
 import type { Mib, WireResidency } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
@@ -15,7 +15,7 @@ export class Swaps {
     this.#growths = growths
   }
 
-  /** Null: it leaves, or was told to by this very order before. */
+  /** Null: the swap-out starts, or this same order started it before. */
   swapOut(command: SwapCommand, attempt: Attempt): RefusalReason | null {
     const { ledger } = this.#parts
     if (isRepeated(command, attempt)) return null
@@ -29,8 +29,8 @@ export class Swaps {
   }
 
   /**
-   * This server's own decision: less than the reserve is free on a GPU of it. Says whether it leaves; one
-   * that is noswap, wants the GPU, or has no room in host memory does not.
+   * The server's own decision, because less than the reserve is free on one of its GPUs. Returns true if the
+   * task is swapped out; false if it is noswap, wants the GPU, or does not fit in host memory.
    */
   relieve(attempt: Attempt): boolean {
     const { ledger } = this.#parts
@@ -41,7 +41,7 @@ export class Swaps {
     return true
   }
 
-  /** Null: it returns, or was told to by this very order before. */
+  /** Null: the swap-in starts, or this same order started it before. */
   swapIn(command: SwapCommand, attempt: Attempt): RefusalReason | null {
     const { ledger, device } = this.#parts
     if (isRepeated(command, attempt)) return null
@@ -94,7 +94,7 @@ export class Swaps {
   }
 
   /**
-   * A swap is over, as ordered or not: the generation counts it, so that what was decided before it is stale.
+   * Counts every finished swap, successful or not, in the generation, so that earlier decisions are stale.
    */
   #moved(attempt: Attempt, residency: WireResidency, outcome: SwapOutcome): void {
     attempt.residency = residency
@@ -113,14 +113,14 @@ export class Swaps {
   }
 }
 
-/** This very decision was obeyed before: an event tells, or has told, how it ended (R7). */
+/** True if this same decision was obeyed before: its outcome is reported by an event (R7). */
 function isRepeated({ op, generation }: SwapCommand, { lastSwap }: Attempt): boolean {
   return lastSwap !== null && lastSwap.op === op && lastSwap.generation === generation
 }
 
 /**
- * Stale, contrary, or for a task whose lease is over: nothing moves before the controller has answered a
- * heartbeat (R4, R12).
+ * Refuses stale and contrary orders, and orders for a task whose lease is over: nothing moves before the
+ * controller has answered a heartbeat (R4, R12).
  */
 function refusalOf(command: SwapCommand, attempt: Attempt, from: WireResidency): RefusalReason | null {
   if (command.generation !== attempt.generation) return 'stale_generation'
@@ -128,12 +128,12 @@ function refusalOf(command: SwapCommand, attempt: Attempt, from: WireResidency):
   return attempt.isFrozen ? 'no_lease' : null
 }
 
-/** One that is being stopped with a grace may return, to handle SIGTERM. */
+/** An attempt that stops with a grace may return, to handle SIGTERM. */
 function isEnding({ op }: SwapCommand, { endsAs, hasGrace }: Attempt): boolean {
   return endsAs !== null && !(hasGrace && op === 'swap_in')
 }
 
-/** A noswap task never leaves; one that wants the GPU only when max_residency asked (R12). */
+/** A noswap task is never swapped out; a task that wants the GPU only for max_residency (R12). */
 function refusalToLeave(command: SwapCommand, attempt: Attempt): RefusalReason | null {
   if (attempt.noswap === 1) return 'noswap'
   return attempt.wantsGpu && !command.force_active ? 'wants_gpu' : null

@@ -1,4 +1,4 @@
-/** The attempts that live on this server, at most one of each task. */
+/** The attempts that live on this server, at most one per task. */
 import type { Instant } from '../../protocol/units.ts'
 import type { TaskReport } from '../../protocol/messages.ts'
 import type { Attempt } from './attempt.ts'
@@ -15,7 +15,7 @@ export class TaskTable {
     return this.#byTask.size
   }
 
-  /** Whatever attempt of this task lives here. */
+  /** Returns the living attempt of this task, or null. */
   ofTask(taskId: string): Attempt | null {
     return this.#byTask.get(taskId) ?? null
   }
@@ -49,7 +49,7 @@ export class TaskTable {
     return reports
   }
 
-  /** The server has stopped: late answers of the device find nobody. */
+  /** The server has stopped: late callbacks of the device find no attempt. */
   clear(): void {
     for (const attempt of this.#byTask.values()) attempt.isHere = false
     this.#byTask.clear()

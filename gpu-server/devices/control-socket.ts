@@ -1,46 +1,46 @@
 /**
- * The control socket of a task (HEADROOM_SOCKET): a process that may open it says in lines of JSON whether
- * the task is busy, that work waits for it, or that it wants to hold more memory. What comes in is hostile:
- * bounded, checked, and answered with what is wrong.
+ * The control socket of a task (HEADROOM_SOCKET). A process that may open it sends lines of JSON: the task is
+ * busy or idle, work waits for the task, or the task wants more memory. Input is hostile: bounded, checked,
+ * and answered with an error.
  */
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Mib } from '../../protocol/units.ts'
 
-/** What was said, once it has been checked. */
+/** Receives checked messages. */
 export interface ControlListener {
-  /** The task works on its GPU, or has run dry. */
+  /** The task works on its GPU, or became idle. */
   busy(isBusy: boolean): void
-  /** Work waits for it: said by the task, or by whoever routes work to it while it stands still. */
+  /** Work waits for the task: sent by the task, or by a router while the task is stopped. */
   wanted(): void
-  /** It would take so much on each GPU, all in all; `answer` once it is decided. */
+  /** The task wants to use this total per GPU; call `answer` once it is decided. */
   allocate(mib: Mib, answer: (isGranted: boolean) => void): void
 }
 
 export interface ControlSocket {
-  /** No more connections, those there are end, the file is gone. */
+  /** Refuses new connections, ends existing ones and removes the file. */
   close(): void
 }
 
-/** Connections at a time; more are closed at once. */
+/** Maximum connections at a time; further ones are closed at once. */
 const MAX_CONNECTIONS = 16
-/** Characters of one line. */
+/** Maximum characters of one line. */
 const MAX_LINE_LENGTH = 1_024
-/** Allocations of one connection that wait for their answer. */
+/** Maximum unanswered allocations of one connection. */
 const MAX_WAITING = 8
 /** 16 TiB on one GPU. */
 const MAX_MIB = 16_777_216
-/** Only the user of the server, who is that of its tasks as well, and root may connect. */
+/** Only the server's user, which is also its tasks' user, and root may connect. */
 const MODE = 0o600
-/** Processes in the group of the attempt may connect, too. */
+/** Processes in the group of the attempt may connect too. */
 const GROUP_MODE = 0o660
 
 type ControlMessage = { readonly busy: boolean } | { readonly want: true } | { readonly allocate_mib: Mib }
 
 /**
- * Rejects when the socket cannot be made (a path over some 100 bytes, a folder that is not there). What an
- * earlier server left at that path is replaced.
- * @param group whose members may connect beside the server's own user; null: no other may
+ * Creates the socket; replaces what an earlier server left at that path. Rejects when it cannot be made (a
+ * path over some 100 bytes, a missing folder).
+ * @param group whose members may connect in addition to the server's user; null: no group
  */
 export function openControlSocket(
   path: string,
@@ -91,7 +91,7 @@ function serveConnection(socket: Socket, listener: ControlListener): void {
     if (typeof message === 'string') return send({ error: message })
     if ('busy' in message) listener.busy(message.busy)
     else if ('want' in message) listener.wanted()
-    else if (waiting >= MAX_WAITING) send({ error: `${MAX_WAITING} allocations wait already` })
+    else if (waiting >= MAX_WAITING) send({ error: `${MAX_WAITING} allocations are already waiting` })
     else {
       waiting += 1
       listener.allocate(message.allocate_mib, (isGranted) => {
@@ -107,29 +107,29 @@ function serveConnection(socket: Socket, listener: ControlListener): void {
     rest = lines.pop() ?? ''
     for (const line of lines) if (line.trim() !== '' && !socket.destroyed) receive(line)
     if (rest.length <= MAX_LINE_LENGTH) return
-    send({ error: `a line of more than ${MAX_LINE_LENGTH} characters` })
+    send({ error: `line is longer than ${MAX_LINE_LENGTH} characters` })
     socket.destroySoon()
   })
 }
 
-/** A string says what is wrong. */
+/** Returns an error text for an invalid line. */
 function parse(line: string): ControlMessage | string {
-  if (line.length > MAX_LINE_LENGTH) return `a line of more than ${MAX_LINE_LENGTH} characters`
+  if (line.length > MAX_LINE_LENGTH) return `line is longer than ${MAX_LINE_LENGTH} characters`
   let value: unknown
   try {
     value = JSON.parse(line)
   } catch {
-    return 'no JSON'
+    return 'not JSON'
   }
   const entries =
     typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []
   const [[name, said] = ['', undefined], second] = entries
   if (second !== undefined || name === '')
-    return 'one of {"busy": true or false}, {"want": true}, {"allocate_mib": N} in a line'
+    return 'a line must be one of {"busy": true or false}, {"want": true}, {"allocate_mib": N}'
   if (name === 'busy') return typeof said === 'boolean' ? { busy: said } : 'busy: must be true or false'
   if (name === 'want') return said === true ? { want: true } : 'want: must be true'
   if (name !== 'allocate_mib')
-    return `${JSON.stringify(name.slice(0, 40))}: is not known; busy, want and allocate_mib are`
+    return `${JSON.stringify(name.slice(0, 40))}: unknown; use busy, want or allocate_mib`
   const isMib = typeof said === 'number' && Number.isSafeInteger(said) && said >= 1 && said <= MAX_MIB
   return isMib ? { allocate_mib: said } : `allocate_mib: must be an integer from 1 to ${MAX_MIB}`
 }

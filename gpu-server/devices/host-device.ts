@@ -1,6 +1,6 @@
 /**
- * The `Device` port on a real host: tasks run under guards, an accelerator moves their bytes, a socket of
- * their own lets them speak. The same for NVIDIA GPUs and for declared ones.
+ * The `Device` port on a real host: tasks run under guards, an accelerator moves their bytes, and each task
+ * has a control socket. The same for NVIDIA GPUs and declared ones.
  */
 import { constants } from 'node:os'
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
@@ -31,18 +31,18 @@ import { UseTracker } from './use-tracker.ts'
 export interface HostDeviceOptions {
   readonly guards: Guards
   readonly accelerator: Accelerator
-  /** CLOCK_BOOTTIME, as the guards'. */
+  /** CLOCK_BOOTTIME, as in the guards. */
   readonly clock: Clock
   /** Folder of the tasks' sockets. */
   readonly socketFolder: string
   readonly places: TaskPlaces
-  /** What every task finds in its environment, beside what the accelerator and this device put there. */
+  /** Environment variables of every task, in addition to those of the accelerator and this device. */
   readonly environment: Readonly<Record<string, string>>
-  /** Of both streams of an attempt together. */
+  /** For both streams of an attempt together. */
   readonly maxOutputBytes: number
-  /** Without a signal or a sign of use for so long, a task is idle. */
+  /** A task without a signal or measured use for this long is idle. */
   readonly idleAfterMs: DurationMs
-  /** One line for the log: something went wrong with a task, and what was done about it. */
+  /** Receives one line for the log: what went wrong with a task, and what was done. */
   readonly onNote: (line: string) => void
 }
 
@@ -50,7 +50,8 @@ type LivingSurvivor = Extract<Survivor, { readonly end: null }>
 
 const SAMPLE_INTERVAL_MS: DurationMs = 1_000
 /**
- * Python writes what it prints at once instead of in blocks; the server's own environment and `--env` win.
+ * Python writes its output at once instead of in blocks. The server's own environment and `--env` take
+ * precedence.
  */
 const UNBUFFERED = { PYTHONUNBUFFERED: '1' }
 
@@ -59,9 +60,9 @@ export class HostDevice implements Device {
   readonly #sockets: TaskSockets
   readonly #uses: UseTracker
   readonly #tasks = new Map<string, HostTask>()
-  /** Until they are forgotten, by task. */
+  /** Ended attempts by task, until they are forgotten. */
   readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
-  /** Where the accelerator says the bytes of adopted tasks are. */
+  /** Where the bytes of adopted tasks are, according to the accelerator. */
   readonly #found = new Map<
     string,
     { readonly task: GuardedTask; readonly residency: 'resident' | 'swapped_out' | 'unknown' }
@@ -86,8 +87,8 @@ export class HostDevice implements Device {
   }
 
   /**
-   * Finds what an earlier process left; before a core is made of this device. Rejects with AcceleratorFault
-   * or what the guards say.
+   * Finds what an earlier process left; called before a core uses this device. Rejects with AcceleratorFault
+   * or an error of the guards.
    */
   async open(): Promise<void> {
     const { accelerator, guards, places } = this.#options
@@ -115,7 +116,7 @@ export class HostDevice implements Device {
     }
   }
 
-  /** Lets go of everything; tasks live on under their guards. */
+  /** Releases all resources; tasks live on under their guards. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#listener = null
@@ -158,7 +159,7 @@ export class HostDevice implements Device {
   launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
     const task = this.#newTask(start, { isStopped: false, isHeld: false })
     this.#tasks.set(start.taskId, task)
-    // Whether a lease is in use its client tells the controller; nobody tells this server.
+    // The client of a lease tells the controller whether it is in use, not this server.
     task.wantsGpu = command !== null
     const begun: Promise<LaunchAnswer> =
       command === null ? Promise.resolve({ error: null }) : this.#run(task, command)
@@ -191,8 +192,8 @@ export class HostDevice implements Device {
   }
 
   /**
-   * A guard whose deadline came while this server was stopped, or just before it read the new one, has
-   * stopped its task: it may run again.
+   * A guard stops its task when the deadline passes while this server is stopped, or just before the guard
+   * reads the new deadline: the task may run again.
    */
   lease(until: Instant, lengthMs: DurationMs): void {
     const { clock, guards } = this.#options
@@ -299,7 +300,7 @@ export class HostDevice implements Device {
   #adopt(start: AttemptStart, kept: KeptAttempt | null, isOut: boolean, isStopped: boolean): LivingSurvivor {
     const task = this.#newTask(start, { isStopped, isHeld: isOut })
     task.vramMib = kept?.vramMib ?? start.vramMib
-    // Whoever runs, works until it has been seen not to.
+    // A running task counts as busy until a sample shows that it is idle.
     task.wantsGpu = !isOut && !isStopped && !start.isLease
     this.#tasks.set(task.taskId, task)
     if (isOut && !isStopped && !start.isLease)
@@ -364,7 +365,7 @@ export class HostDevice implements Device {
     else this.#forget(guarded.taskId, guarded.attempt)
   }
 
-  /** Its folder is closed before its ids may belong to another attempt. */
+  /** Closes the folder before its ids can go to another attempt. */
   #forget(taskId: string, attempt: number): void {
     this.#options.places.close(taskId, attempt)
     this.#options.guards.forget(taskId, attempt)
@@ -421,7 +422,7 @@ export class HostDevice implements Device {
   }
 }
 
-/** What this server gave the guard at the launch. */
+/** Returns what this server gave the guard at launch. */
 function startIn({ record, taskId, attempt }: GuardedTask): AttemptStart | null {
   if (typeof record !== 'object' || record === null) return null
   const start = record as AttemptStart
@@ -443,6 +444,6 @@ function endOf({ exit, didLeaseEnd, wasOrdered, neverRan }: GuardedTask): Attemp
   if (exit.signal === null) return { exitCode: exit.code, detail: null, didEndItself, didLeaseEnd }
   const exitCode = SIGNAL_EXIT + (constants.signals[exit.signal as NodeJS.Signals] ?? 0)
   const detail = neverRan === true ? NEVER_RAN : `signal ${exit.signal}`
-  // An earlier guard does not say whether SIGKILL was its own; it sent nothing else.
+  // An earlier guard does not record whether it sent SIGKILL; it sent no other signal.
   return { exitCode, detail, didEndItself: didEndItself && exit.signal !== 'SIGKILL', didLeaseEnd }
 }

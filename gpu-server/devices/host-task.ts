@@ -1,6 +1,6 @@
 /**
- * One attempt on this host, and whether its processes run: they do when neither the end of the lease nor the
- * accelerator holds them.
+ * One attempt on this host, and whether its processes run: they do unless the end of the lease or the
+ * accelerator stops them.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { AttemptStart } from '../core/attempt-start.ts'
@@ -15,7 +15,7 @@ export class HostTask implements AcceleratedTask {
   vramMib: Mib
   wantsGpu = false
   lastUseAt: number
-  /** It says itself whether it works; its use is not guessed from then on. */
+  /** The task signals its use itself; samples are ignored from then on. */
   doesSignal = false
   isResident = true
   isMoving = false
@@ -24,9 +24,9 @@ export class HostTask implements AcceleratedTask {
   readonly #onTrouble: (task: HostTask, why: string) => void
   #isFrozen = false
   #isHeld = false
-  /** What its processes were last told. */
+  /** The last signal sent: true for SIGSTOP. */
   #isStopped: boolean
-  /** Signals go out one after the other. */
+  /** Sends signals one after the other. */
   #signals: Promise<void> = Promise.resolve()
 
   constructor(
@@ -54,7 +54,7 @@ export class HostTask implements AcceleratedTask {
     return this.#isFrozen
   }
 
-  /** By orders; a guard may have stopped it for the lease all the same. */
+  /** According to orders; a guard may still have stopped it for the lease. */
   get shouldRun(): boolean {
     return !this.#isFrozen && !this.#isHeld
   }
@@ -63,7 +63,7 @@ export class HostTask implements AcceleratedTask {
     return this.start.isLease ? [] : this.#guards.processIds(this.taskId, this.attempt)
   }
 
-  /** For the accelerator: it must not run while its bytes are elsewhere. */
+  /** For the accelerator: the task must not run while its bytes are elsewhere. */
   suspend(): Promise<void> {
     this.#isHeld = true
     return this.#signal()
@@ -84,12 +84,12 @@ export class HostTask implements AcceleratedTask {
     this.#signalled(this.#signal())
   }
 
-  /** A guard may have refused to let it run, because it had not seen the new lease yet. */
+  /** A guard may have refused to let it run because it had not read the new lease yet. */
   retry(): void {
     if (this.shouldRun && this.#isStopped) this.#signalled(this.#signal())
   }
 
-  /** Its guard has stopped it while this server was not looking: it is told again to run, if it should. */
+  /** Its guard stopped it while this server was inactive: orders it to run again, if it should. */
   wake(): void {
     if (!this.shouldRun) return
     this.#isStopped = true

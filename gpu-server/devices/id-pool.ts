@@ -1,6 +1,6 @@
 /**
- * User and group ids of attempts: one each, never two at a time, and the id that was free for the longest
- * time first.
+ * User and group ids of attempts: one per attempt, never shared, and the id that was free longest comes
+ * first.
  */
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import type { IdRange } from './task-identity.ts'
@@ -13,9 +13,9 @@ export class IdPool {
   #next: number
 
   /**
-   * @param nextFile remembers the next id across restarts, so that files that an attempt left elsewhere stay
-   *   another user's for long
-   * @param idsInUse user ids of living processes: those are never given out
+   * @param nextFile stores the next id across restarts, so that an id is reused late and files that an
+   * attempt left elsewhere keep a foreign owner
+   * @param idsInUse user ids of living processes, which are never assigned
    */
   constructor(range: IdRange, nextFile: string, idsInUse: () => ReadonlySet<number> = userIdsOfProcesses) {
     this.#range = range
@@ -24,7 +24,7 @@ export class IdPool {
     this.#next = readNext(nextFile, range)
   }
 
-  /** The id of this attempt from now on; null when all are taken. */
+  /** Assigns an id to this attempt; null when all are taken. */
   take(key: string): number | null {
     const { from, to } = this.#range
     const inUse = new Set([...this.#idsInUse(), ...this.#taken.values()])
@@ -39,12 +39,12 @@ export class IdPool {
     return null
   }
 
-  /** An attempt of an earlier process of this server keeps its id. */
+  /** Keeps the id of an attempt of an earlier server process. */
   adopt(key: string, id: number): void {
     this.#taken.set(key, id)
   }
 
-  /** Nothing of the attempt lives. */
+  /** The attempt has no process left. */
   release(key: string): void {
     this.#taken.delete(key)
   }
@@ -59,12 +59,12 @@ function readNext(file: string, { from, to }: IdRange): number {
   }
 }
 
-/** A hint: a pool that has lost it begins at the start of its range. */
+/** Only a hint: a pool without it begins at the start of its range. */
 function remember(file: string, next: number): void {
   try {
     writeFileSync(file, `${next}\n`, { mode: 0o600 })
   } catch {
-    // The launch that follows reports a disk that takes nothing.
+    // The next launch reports a failing disk.
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * GPUs that are declared, not there: tasks are plain processes, memory is what they declared, a swap is
- * SIGSTOP and SIGCONT beside the time that a copy would take. For laptops and continuous integration; it
- * walks the same code as the NVIDIA driver does, but for this file.
+ * Declared GPUs without hardware: tasks are plain processes, memory is their declared demand, a swap is
+ * SIGSTOP or SIGCONT plus the time that a copy would take. For laptops and continuous integration; all other
+ * code is the same as with the NVIDIA driver.
  */
 import { readFileSync } from 'node:fs'
 import type { GpuReport } from '../../protocol/messages.ts'
@@ -13,36 +13,36 @@ import type { AcceleratedTask, Accelerator, TaskUse } from './accelerator.ts'
 export interface DeclaredGpu {
   readonly model: string
   readonly physicalMib: Mib
-  /** What a copy of so much takes, one transfer at a time. */
+  /** Duration of copying this amount, one transfer at a time. */
   readonly swapMs: (direction: 'out' | 'in', mib: Mib) => DurationMs
 }
 
 export interface ProcessAcceleratorOptions {
   readonly gpus: readonly DeclaredGpu[]
-  /** Never falls. */
+  /** Monotonic. */
   readonly now: () => DurationMs
   readonly wait: (ms: DurationMs) => Promise<void>
-  /** CPU time of a process in ms, its threads together; null when it is gone. */
+  /** CPU time of a process in ms, all threads; null when it is gone. */
   readonly cpuMsOf?: (pid: number) => number | null
 }
 
 /** A task counts as busy when it used at least this share of one CPU since the last sample, in permille. */
 const BUSY_FROM_PERMILLE = 50
-/** What Linux counts CPU time in for /proc (proc_pid_stat(5), USER_HZ). */
+/** Unit of CPU time in /proc (proc_pid_stat(5), USER_HZ). */
 const MS_PER_TICK = 10
 const STOPPED = 'T'
 
 export class ProcessAccelerator implements Accelerator {
   readonly kind = 'process'
   /**
-   * Not every task has somebody who says so on its socket while it stands still: the controller brings one
-   * back now and then to see.
+   * Not every stopped task has a process that signals on its socket, so the controller probes by swapping it
+   * in.
    */
   readonly signalsWanted = false
   readonly #options: ProcessAcceleratorOptions
   readonly #reports: readonly GpuReport[]
   readonly #cpuMsOf: (pid: number) => number | null
-  /** When each GPU's transfers that were asked for are over. */
+  /** Resolves when all requested transfers of the GPU are over. */
   readonly #transfers: Promise<void>[]
   readonly #away = new Set<string>()
   /** CPU time and instant of the last sample. */
@@ -68,7 +68,7 @@ export class ProcessAccelerator implements Accelerator {
     return this.#reports
   }
 
-  /** It finds out which GPUs it would have; no CUDA program may touch real ones. */
+  /** Names the declared GPUs and hides real ones from CUDA programs. */
   environment(gpus: readonly number[]): Readonly<Record<string, string>> {
     return { HEADROOM_GPUS: gpus.join(','), CUDA_VISIBLE_DEVICES: '' }
   }
@@ -77,7 +77,7 @@ export class ProcessAccelerator implements Accelerator {
     return Promise.resolve(null)
   }
 
-  /** Stopped first, as the driver locks first; then its bytes take their time. */
+  /** Stops the task first, as the driver locks first; then the transfer time passes. */
   async swapOut(task: AcceleratedTask): Promise<SwapOutcome> {
     try {
       await task.suspend()
@@ -101,8 +101,8 @@ export class ProcessAccelerator implements Accelerator {
   }
 
   /**
-   * What runs is in. What stands still may be out, or frozen because its lease ended: declared memory leaves
-   * no trace.
+   * A running task is resident. A stopped task may be out, or frozen at the end of its lease: declared memory
+   * leaves no trace.
    */
   residencyOf(task: AcceleratedTask): Promise<'resident' | 'unknown'> {
     const states = task.processIds().map(stateOf)
@@ -121,7 +121,7 @@ export class ProcessAccelerator implements Accelerator {
       uses.set(task, { usedMib: task.gpus.map(() => mib), isBusy: this.#isBusy(task) })
     }
     this.#forgetOthers(tasks)
-    // What is declared cannot be measured.
+    // Declared memory cannot be measured.
     return Promise.resolve({ uses, freeMib: this.#reports.map(() => null) })
   }
 
@@ -130,7 +130,8 @@ export class ProcessAccelerator implements Accelerator {
   }
 
   /**
-   * Its bytes on all its GPUs move at once, each over its own link; a link carries one transfer at a time.
+   * Moves its bytes on all its GPUs at the same time, each over its own link; a link carries one transfer at
+   * a time.
    */
   #transfer(task: AcceleratedTask, direction: 'out' | 'in'): Promise<void> {
     const before = Promise.all(task.gpus.map((gpu) => this.#transfers[gpu] ?? Promise.resolve()))
@@ -167,8 +168,8 @@ function keyOf({ taskId, attempt }: AcceleratedTask): string {
 }
 
 /**
- * proc_pid_stat(5): utime and stime are fields 14 and 15, counted behind the name in brackets, which may hold
- * anything.
+ * proc_pid_stat(5): utime and stime are fields 14 and 15, counted after the name in parentheses, which may
+ * contain anything.
  */
 function cpuMsOf(pid: number): number | null {
   const fields = statOf(pid)
@@ -180,7 +181,7 @@ function stateOf(pid: number): string | null {
   return statOf(pid)?.[0] ?? null
 }
 
-/** The fields from the third on: state, parent, … */
+/** Returns the fields from the third on: state, parent, … */
 function statOf(pid: number): readonly string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

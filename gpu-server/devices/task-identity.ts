@@ -19,13 +19,13 @@ export type TaskIdentity =
     }
   /** `--task-user root`: tasks are root. */
   | { readonly kind: 'root' }
-  /** `--tasks-as-me`: tasks run as the user of the server, who is not root. */
+  /** `--tasks-as-me`: tasks run as the server's user, which is not root. */
   | { readonly kind: 'server_user' }
 
-/** As many as attempts may live or wait for an acknowledgement on a node (MAX_ATTEMPTS_PER_NODE). */
+/** One id for each attempt that may live or wait for an acknowledgement on a node (MAX_ATTEMPTS_PER_NODE). */
 export const DEFAULT_IDS: IdRange = { from: 200_000, to: 201_023 }
 
-/** Attempts that can have an id at once; null: they need none. */
+/** Number of attempts that can have an id at once; null: ids are not needed. */
 export function attemptsWithIds(identity: TaskIdentity): number | null {
   return 'ids' in identity ? identity.ids.to - identity.ids.from + 1 : null
 }

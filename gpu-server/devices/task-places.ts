@@ -1,6 +1,5 @@
 /**
- * What an attempt has for itself on this host: its user, the group of its control socket, and the folder in
- * which it begins.
+ * Per-attempt resources on this host: its user, the group of its control socket, and its working directory.
  */
 import {
   chmodSync,
@@ -21,7 +20,7 @@ import type { TaskIdentity } from './task-identity.ts'
 
 export interface TaskPlacesOptions {
   readonly identity: TaskIdentity
-  /** Holds a folder for each attempt; it is made when it is missing. */
+  /** Contains a folder for each attempt; created when missing. */
   readonly workFolder: string
   readonly stateFolder: string
 }
@@ -31,24 +30,24 @@ export class TaskPlaces {
   readonly #pool: IdPool | null
   readonly #places = new Map<string, TaskPlace>()
 
-  /** Throws the error of the file system when the work folder cannot be made. */
+  /** Throws the file system's error when the work folder cannot be made. */
   constructor(options: TaskPlacesOptions) {
     const { identity, stateFolder, workFolder } = options
     this.#options = options
     this.#pool = 'ids' in identity ? new IdPool(identity.ids, join(stateFolder, 'next-id')) : null
     const made = mkdirSync(workFolder, { recursive: true, mode: 0o711 })
-    // The folder of this server alone is not listed by tasks; one that the operator chose stays as it is.
+    // Tasks cannot list the server's own folder; a folder chosen by the operator keeps its mode.
     if (made !== undefined || workFolder === join(stateFolder, 'work')) chmodSync(workFolder, 0o711)
   }
 
-  /** HOME of a task; null: as the server's environment says. */
+  /** HOME of a task; null: from the server's environment. */
   homeOf(place: TaskPlace): string | null {
     const { identity } = this.#options
     if (identity.kind === 'uid_per_attempt') return place.folder
     return identity.kind === 'task_user' ? identity.home : null
   }
 
-  /** The group that may connect to the control socket of an attempt; null: the user of the server alone. */
+  /** The group that may connect to the control socket of an attempt; null: only the server's user. */
   socketGroupOf(taskId: string, attempt: number): number | null {
     return this.#places.get(folderNameOf(taskId, attempt))?.user?.ownGroup ?? null
   }
@@ -61,7 +60,7 @@ export class TaskPlaces {
     // Left by an attempt that never ran: its server ended between this line and the launch.
     await removeTree(place.folder)
     mkdirSync(place.folder, { mode: 0o700 })
-    // Not chown: in a folder that the shared user may write, a link may have taken its place.
+    // Not chown: in a folder that the shared user may write, a link may have replaced it.
     if (place.user !== null) lchownSync(place.folder, place.user.uid, place.user.gid)
     return place
   }
@@ -73,10 +72,7 @@ export class TaskPlaces {
     if (place.user?.ownGroup !== undefined) this.#pool?.adopt(key, place.user.ownGroup)
   }
 
-  /**
-   * Nothing of the attempt runs any more: what it left in its folder is kept with its output, closed to every
-   * later task.
-   */
+  /** The attempt has no process left: keeps its folder with its output, closed to later tasks. */
   close(taskId: string, attempt: number): void {
     const key = folderNameOf(taskId, attempt)
     const place = this.#places.get(key)
@@ -86,7 +82,7 @@ export class TaskPlaces {
     this.#pool?.release(key)
   }
 
-  /** It never ran. */
+  /** The attempt never ran. */
   async drop(taskId: string, attempt: number): Promise<void> {
     const place = this.#places.get(folderNameOf(taskId, attempt))
     this.close(taskId, attempt)
@@ -100,7 +96,8 @@ export class TaskPlaces {
     if (id === null) {
       const { from, to } = identity.ids
       throw new Error(
-        `no id of --task-uids ${from}-${to} is free: every one belongs to an attempt or a process`,
+        `no id of --task-uids ${from}-${to} is free: all belong to attempts or processes. Choose a ` +
+          'larger range.',
       )
     }
     return identity.kind === 'task_user'
@@ -109,17 +106,17 @@ export class TaskPlaces {
   }
 }
 
-/** An empty one is removed. */
+/** Removes an empty folder. */
 function closeFolder({ folder, user }: TaskPlace): void {
   try {
     rmdirSync(folder)
     return
   } catch {
-    // It holds files, or is gone.
+    // The folder has files, or is gone.
   }
   if (user === null) return
   try {
-    // First of all, so that a root without CAP_DAC_OVERRIDE (a container) may open it.
+    // First, so that a root without CAP_DAC_OVERRIDE (a container) may open it.
     lchownSync(folder, process.getuid?.() ?? 0, process.getgid?.() ?? 0)
     const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
     try {

@@ -1,4 +1,4 @@
-/** The control sockets of this host's tasks, and who waits on them for an allocation. */
+/** The control sockets of this host's tasks, and the allocations that wait on them. */
 import { createHash } from 'node:crypto'
 import { chmodSync, chownSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ interface Waiting {
 }
 
 const NAME_LENGTH = 20
-/** The kernel's limit, less the zero at its end. */
+/** The kernel's limit without the terminating zero. */
 const MAX_PATH_BYTES = 107
 
 export class TaskSockets {
@@ -28,8 +28,9 @@ export class TaskSockets {
   readonly #open = new Map<string, { readonly socket: ControlSocket; readonly waiting: Waiting[] }>()
 
   /**
-   * @param groupOf the group whose members may connect to the socket of an attempt; null: the user of the
-   *   server alone Throws when the folder cannot be used.
+   * Throws when the folder cannot be used.
+   * @param groupOf the group whose members may connect to the socket of an attempt; null: only the server's
+   * user
    */
   constructor(
     folder: string,
@@ -39,18 +40,19 @@ export class TaskSockets {
     const longest = Buffer.byteLength(join(folder, `${'0'.repeat(NAME_LENGTH)}.sock`))
     if (longest > MAX_PATH_BYTES) {
       throw new Error(
-        `${folder}: a socket in it has a path of ${longest} bytes, at most ${MAX_PATH_BYTES} are allowed; choose a shorter state folder`,
+        `${folder}: the path of a socket in it has ${longest} bytes; the limit is ${MAX_PATH_BYTES}. ` +
+          'Choose a shorter state folder.',
       )
     }
     this.#folder = folder
     this.#groupOf = groupOf
     this.#listener = listener
     mkdirSync(folder, { recursive: true })
-    // Tasks of another user reach theirs, and see no others.
+    // Tasks of another user can open their sockets but not list the folder.
     chmodSync(folder, 0o711)
   }
 
-  /** The same at every start of the server. */
+  /** Equal at every start of the server. */
   pathOf(taskId: string, attempt: number): string {
     const name = createHash('sha256').update(`${attempt} ${taskId}`).digest('hex').slice(0, NAME_LENGTH)
     return join(this.#folder, `${name}.sock`)
@@ -79,9 +81,8 @@ export class TaskSockets {
   }
 
   /**
-   * Granted up to `mib`; refused is everything that waits. A server asks for one allocation of a task at a
-   * time, the one that came last: what still waits once that is granted is asked for again, the smallest
-   * first.
+   * Grants waiting allocations up to `mib`, or refuses all. A server requests one allocation of a task at a
+   * time, the latest. Allocations that still wait after the grant are requested again, smallest first.
    */
   answer(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
     const waiting = this.#open.get(this.pathOf(taskId, attempt))?.waiting ?? []

@@ -1,4 +1,4 @@
-/** When a task counts as busy and when as idle: by what it says itself, or else by what it is seen to use. */
+/** Decides when a task counts as busy or idle: from its own signals, or else from samples of its use. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { DeviceListener } from '../core/device.ts'
@@ -15,14 +15,14 @@ export class UseTracker {
     this.#listener = listener
   }
 
-  /** On its socket; from here on its own word counts. */
+  /** Handles a signal on its socket; from now on samples are ignored. */
   signalled(task: HostTask, isBusy: boolean): void {
     task.doesSignal = true
     if (isBusy) this.#used(task)
     else this.#becameIdle(task, this.#clock.now())
   }
 
-  /** A sample of its use; null: unknown. A task that does not run cannot be seen to work. */
+  /** Handles a sample of its use; null: unknown. A stopped task cannot show use. */
   sampled(task: HostTask, isBusy: boolean | null): void {
     if (task.doesSignal || isBusy === null) return
     const now = this.#clock.now()

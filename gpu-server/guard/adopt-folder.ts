@@ -10,10 +10,10 @@ const POLL_INTERVAL_MS = 20
 const SWEEP_LIMIT_MS = 30_000
 
 /**
- * Takes over one folder of an earlier server: a living guard is attached to; of one that is dead, everything
- * left is killed.
- * @returns null for a folder in which nothing ran, which is then gone Rejects with GuardFault when something
- *   of the task cannot be killed.
+ * Takes over the folder of an earlier server: attaches to a living guard; after a dead guard, kills
+ * everything that is left.
+ * @returns null for a folder in which nothing ran, which is removed
+ * Rejects with GuardFault when something of the task cannot be killed.
  */
 export async function adoptFolder(
   folder: string,
@@ -21,7 +21,7 @@ export async function adoptFolder(
 ): Promise<HeldGuard | null> {
   const task = await readTask(folder)
   if (task === null) {
-    await removeFolder(folder) // its server died before it asked for a guard
+    await removeFolder(folder) // its server died before it launched a guard
     return null
   }
   const held = hold(task)
@@ -37,7 +37,7 @@ async function livingGuard(folder: string): Promise<ProcessKey | null> {
   return guard !== null && isAlive(guard) ? guard : null
 }
 
-/** A guard that lives and does not answer holds no deadline either: it is killed, and its task with it. */
+/** A living guard that does not answer enforces no deadline either: it is killed together with its task. */
 async function attachTo(held: HeldGuard, guard: ProcessKey): Promise<boolean> {
   const deadline = performance.now() + BEGIN_LIMIT_MS
   while (isAlive(guard)) {

@@ -1,4 +1,4 @@
-/* The control socket of a guard: its clients, what they may ask, and what they are told. */
+/* The control socket of a guard: its clients, their commands and the answers. */
 #include "state.h"
 
 #include <errno.h>
@@ -10,14 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- what it says ---- */
+/* ---- sending ---- */
 
 static void drop_client(int i) {
   close(guard.waits[ON_CLIENT + i].fd);
   guard.waits[ON_CLIENT + i].fd = -1;
 }
 
-/* A client that does not read is dropped, never waited for. */
+/* A client that does not read is dropped; the guard never waits for it. */
 static void say(int i, const char *text) {
   size_t size = strlen(text);
   if (send(guard.waits[ON_CLIENT + i].fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size) drop_client(i);
@@ -38,7 +38,7 @@ void say_status(const char *prefix, int i) {
   else say(i, text);
 }
 
-/* ---- what it is told: one command a line ---- */
+/* ---- receiving: one command a line ---- */
 
 static void list_processes(int i) {
   struct processes found = {0};

@@ -20,7 +20,7 @@ static void tell_keeper(char kind) {
   struct link_message message = {kind, 0};
   if (guard.waits[ON_LINK].fd < 0) return;
   ssize_t n = send(guard.waits[ON_LINK].fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  (void)n; /* a keeper that is gone needs no word */
+  (void)n; /* a keeper that is gone needs no message */
 }
 
 void kill_task(void) {
@@ -44,13 +44,13 @@ void on_link(void) {
     guard.is_command_over = true;
     return;
   }
-  /* A keeper that ended without hearing the guard's last word: its own last word comes after this error. */
+  /* The keeper ended without reading the guard's last message: its own last message comes after this error. */
   if (n < 0 && (errno == ECONNRESET || errno == EINTR)) return;
   close(guard.waits[ON_LINK].fd);
   guard.waits[ON_LINK].fd = -1;
 }
 
-/* It has ended by itself: whatever is done from here on is not the cause. */
+/* The command has ended by itself: later actions are not the cause. */
 static bool is_command_dead(void) {
   struct pollfd link = {guard.waits[ON_LINK].fd, POLLIN, 0};
   if (link.fd >= 0 && poll(&link, 1, 0) > 0) on_link();

@@ -3,7 +3,7 @@ import { segmentsIn } from './guard-output.ts'
 import { isForgotten, markForgotten, readExit, readTask, removeFolder } from './guard-folder.ts'
 import { removeTree } from './remove-tree.ts'
 
-/** How much output of ended tasks is kept once their records are not needed any more. */
+/** Limits for the output of ended tasks whose records are no longer needed. */
 export interface OutputLimits {
   readonly maxTasks: number
   readonly maxBytes: number
@@ -15,8 +15,8 @@ interface Kept {
 }
 
 /**
- * The folders of forgotten attempts, oldest first, within the limits; one thing at a time. What a task left
- * in its work folder goes with its output.
+ * The folders of forgotten attempts, oldest first, within the limits; one operation at a time. Files that a
+ * task left in its work folder are removed with its output.
  */
 export class EndedOutputs {
   readonly #limits: OutputLimits
@@ -27,7 +27,7 @@ export class EndedOutputs {
     this.#limits = limits
   }
 
-  /** Those that an earlier process forgot, by the time of their end. */
+  /** Adds the folders that an earlier process forgot, by the time of their end. */
   async adopt(folders: readonly string[]): Promise<void> {
     const found = await Promise.all(
       folders.map(async (folder) => ({
@@ -40,7 +40,7 @@ export class EndedOutputs {
     await this.#trim()
   }
 
-  /** Rejects on a disk's error, in every later call as well. */
+  /** Rejects after a disk error, in every later call too. */
   add(folder: string): Promise<void> {
     this.#work = this.#work.then(async () => {
       await markForgotten(folder)
@@ -88,7 +88,7 @@ async function dropOldestOutput(folder: string, excessBytes: number): Promise<nu
   return removed
 }
 
-/** Both, because a folder is forgotten only when its end is known. */
+/** Checks both, because a folder is forgotten only when its end is known. */
 export async function isEndedAndForgotten(folder: string): Promise<boolean> {
   return (await isForgotten(folder)) && (await readExit(folder)) !== null
 }

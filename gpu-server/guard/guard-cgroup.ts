@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, rmdirSync } from 'node:fs'
 
 /**
- * The cgroup v2 folder under which tasks get cgroups of their own, a child of this process's cgroup, so that
- * its limits hold for them too. null where there is none, it may not be written (an ordinary user, most
+ * Returns the cgroup v2 folder under which tasks get their cgroups, a child of this process's cgroup, so that
+ * its limits apply to them too. Null where there is none, it is not writable (an ordinary user, most
  * containers), or the kernel is older than 5.14.
  */
 export function findCgroupRoot(): string | null {
@@ -24,7 +24,7 @@ export function findCgroupRoot(): string | null {
   }
 }
 
-/** null where it cannot be made: the task does without. */
+/** Returns null where it cannot be made: the task then has none. */
 export function makeCgroup(root: string | null, name: string): string | null {
   if (root === null) return null
   const folder = `${root}/${name.slice(0, 200)}.${randomBytes(4).toString('hex')}`
@@ -37,13 +37,13 @@ export function makeCgroup(root: string | null, name: string): string | null {
   }
 }
 
-/** Of a task of which nothing is left. One that is busy for another moment is left behind, empty. */
+/** For a task without processes. A cgroup that is busy for another moment is left behind, empty. */
 export function removeCgroup(folder: string | null): void {
   if (folder === null) return
   try {
     rmdirSync(folder)
     rmdirSync(folder.slice(0, folder.lastIndexOf('/')))
   } catch {
-    // Its parent has others, or somebody else was quicker.
+    // Its parent has other cgroups, or another process removed it first.
   }
 }

@@ -1,4 +1,4 @@
-/** A guard, its program or its folder is not as it must be: one line that names which. */
+/** A guard, its program or its folder is invalid; one line that names which. */
 export class GuardFault extends Error {
   override readonly name = 'GuardFault'
 }

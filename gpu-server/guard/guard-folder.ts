@@ -6,14 +6,14 @@ import { GuardFault, codeOf } from './guard-fault.ts'
 import type { ProcessKey } from './process-table.ts'
 
 /**
- * The folder of one attempt, mode 0700: `task.json` from the server before its guard starts; `guard`,
- * `started`, `exit`, `socket` and the output from the guard; `forgotten` from the server. Everything but the
- * socket and the output is durable.
+ * The folder of one attempt, mode 0700: `task.json`, written by the server before its guard starts; `guard`,
+ * `started`, `exit`, `socket` and the output, written by the guard; `forgotten`, written by the server.
+ * Everything except the socket and the output is durable.
  */
 
 const NAME_BYTES = 250
 
-/** What the server wrote before the launch. `mark` is in the environment of all that runs. */
+/** Written by the server before the launch. `mark` is in the environment of all processes of the task. */
 export interface FolderTask {
   readonly taskId: string
   readonly attempt: number
@@ -22,7 +22,7 @@ export interface FolderTask {
   readonly place?: TaskPlace
 }
 
-/** What the guard wrote before its command ran. */
+/** Written by the guard before its command ran. */
 export interface FolderStarted {
   readonly guard: ProcessKey
   readonly keeper: ProcessKey
@@ -35,14 +35,14 @@ export interface FolderExit {
   readonly byLease: boolean
   /**
    * The guard signalled it on order before it was over; false in records of earlier guards, which did not
-   * say.
+   * store it.
    */
   readonly byOrder: boolean
   /** By order, and it could not run between SIGTERM and SIGKILL. */
   readonly neverRan: boolean
 }
 
-/** The guard of the folder; null: a server called the attempt off before there was one. */
+/** The guard of the folder; null: a server cancelled the attempt before there was a guard. */
 export interface FolderGuard {
   readonly guard: ProcessKey | null
   readonly bootId: string
@@ -53,13 +53,13 @@ export function folderNameOf(taskId: string, attempt: number): string {
 }
 
 /**
- * Durable once the guard has synchronised it, before the command runs. Rejects with GuardFault when there is
- * one of that name, and with the file system's error.
+ * Durable once the guard has synchronised it, before the command runs. Rejects with GuardFault when the
+ * folder exists, and with the file system's error.
  */
 export async function createFolder(parent: string, task: FolderTask): Promise<string> {
   const name = folderNameOf(task.taskId, task.attempt)
   if (Buffer.byteLength(name) > NAME_BYTES)
-    throw new GuardFault(`task id ${task.taskId.slice(0, 40)}…: too long for a folder`)
+    throw new GuardFault(`task id ${task.taskId.slice(0, 40)}… is too long for a folder`)
   const path = `${parent}/${name}`
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
     throw codeOf(error) === 'EEXIST' ? new GuardFault(`attempt ${name} has been launched before`) : error
@@ -102,8 +102,8 @@ export async function readExit(path: string): Promise<FolderExit | null> {
 }
 
 /**
- * `ended code 3 lease=0 order=0 ran=1`, the guard's last word on its socket; that of an earlier guard ends
- * after `lease`.
+ * Parses `ended code 3 lease=0 order=0 ran=1`, the last line of a guard on its socket; earlier guards omit
+ * everything after `lease`.
  */
 export function exitOfReport(line: string): FolderExit | null {
   const [, kind, value, lease, order, ran] =
@@ -117,14 +117,14 @@ export function exitOfReport(line: string): FolderExit | null {
   }
 }
 
-/** Nobody knows how it ended. */
+/** Records that the end is not known. */
 export async function writeUnknownExit(path: string): Promise<void> {
   await writeDurably(path, 'exit', 'unknown\nlease 0\n')
 }
 
 /**
- * Takes a folder before a guard has: one that starts late finds it taken and runs nothing.
- * @returns false when a guard has it
+ * Claims a folder before a guard does: a guard that starts late finds it claimed and runs nothing.
+ * @returns false when a guard has claimed it
  */
 export function claimFolder(path: string): boolean {
   try {
@@ -161,7 +161,7 @@ async function writeDurably(path: string, name: string, text: string): Promise<v
   await syncFolder(path)
 }
 
-/** Its content is durable then, its name is not. */
+/** Makes the content durable, but not the name. */
 async function writeFile(path: string, name: string, text: string): Promise<void> {
   const file = await open(`${path}/${name}.new`, 'w', 0o600)
   try {

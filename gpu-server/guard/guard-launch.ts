@@ -16,7 +16,7 @@ export interface GuardStart {
   readonly mark: string
 }
 
-/** Starts a guard with its command; an error in words when nothing of either is left. */
+/** Starts a guard with its command; resolves with an error text when nothing of either is left. */
 export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolean): Promise<LaunchAnswer> {
   return new Promise((resolve) => {
     const child = spawn(start.program, [start.folder, start.leasePath], {
@@ -35,7 +35,7 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
     child.once('error', (error) =>
       settle({ error: `guard ${start.program}: ${textOf(error)}`, refused: refusalOfFault(error) }),
     )
-    child.stdin.on('error', () => undefined) // a refusal comes before it has read everything
+    child.stdin.on('error', () => undefined) // a refusal may come before it has read everything
     child.stdin.end(encodeSpec(start, spec, isLeased))
     child.stdout.setEncoding('utf8')
     child.stdout.on('data', (text: string) => (answer = (answer + text).slice(0, ANSWER_BYTES)))
@@ -43,7 +43,10 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
   })
 }
 
-/** `ok PID`, `refused STEP ERRNO words`, `task words`, `lease words` or `error words`, as guard.c says it. */
+/**
+ * Parses `ok PID`, `refused STEP ERRNO text`, `task text`, `lease text` or `error text`, as guard.c writes
+ * it.
+ */
 function answerIn(answer: string): LaunchAnswer {
   if (/^ok \d+\n$/.test(answer)) return { error: null }
   const [, step, errno, why] = /^refused (\d+) (\d+) (.*)\n$/.exec(answer) ?? []
@@ -61,7 +64,7 @@ function answerIn(answer: string): LaunchAnswer {
   }
 }
 
-/** The fields of spec.c, each ended by NUL. */
+/** Encodes the fields of spec.c, each terminated by NUL. */
 function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): string {
   const env = Object.entries({ ...spec.env, HEADROOM_ATTEMPT: start.mark }).map(
     ([name, value]) => `${name}=${value}`,
@@ -85,18 +88,18 @@ function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): str
   return fields.map((field) => `${field}\0`).join('')
 }
 
-/** Why a command cannot be given to a guard, or null: a NUL would end a string early. */
+/** Returns why a command cannot be passed to a guard, or null: a NUL would end a string early. */
 export function whyNotLaunchable(spec: LaunchSpec): string | null {
-  if (spec.command.length === 0 || spec.command[0] === '') return 'command: it is empty'
-  if (spec.command.some((part) => part.includes('\0'))) return 'command: it holds a NUL character'
+  if (spec.command.length === 0 || spec.command[0] === '') return 'command: must not be empty'
+  if (spec.command.some((part) => part.includes('\0'))) return 'command: must not contain a NUL character'
   const bad = Object.entries(spec.env).find(
     ([name, value]) => name === '' || /[=\0]/.test(name) || value.includes('\0'),
   )
   if (bad !== undefined)
-    return `environment variable ${JSON.stringify(bad[0])}: not a name and a value without NUL`
+    return `environment variable ${JSON.stringify(bad[0])}: must be a name and a value without NUL`
   if (!spec.workingDirectory.startsWith('/') || spec.workingDirectory.includes('\0'))
-    return 'working directory: not an absolute path'
+    return 'working directory: must be an absolute path'
   if (!Number.isSafeInteger(spec.maxOutputBytes) || spec.maxOutputBytes < 0)
-    return 'maxOutputBytes: not a whole number of bytes'
+    return 'maxOutputBytes: must be a whole number of bytes'
   return null
 }

@@ -13,8 +13,8 @@ const CHECK = 0x48454144524f4f4dn
 const BYTES = 24
 
 /**
- * The file through which the server tells all guards of its run lease. They map it, so the same file serves
- * every server of one boot of the host; after another boot its times would mean nothing.
+ * The file through which the server passes its run lease to all guards. They map it, so the same file serves
+ * every server of one boot of the host; after another boot its times are invalid.
  */
 export class LeaseFile {
   readonly path: string
@@ -33,7 +33,7 @@ export class LeaseFile {
     }
   }
 
-  /** CLOCK_BOOTTIME ms, and the length in ms. */
+  /** Both in ms; the first is CLOCK_BOOTTIME. */
   write(untilMono: number, lengthMs: number): void {
     const until = BigInt(Math.max(0, Math.floor(untilMono)))
     const length = BigInt(Math.max(0, Math.floor(lengthMs)))

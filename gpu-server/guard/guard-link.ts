@@ -14,13 +14,13 @@ interface PendingRequest {
   readonly timer: NodeJS.Timeout
 }
 
-/** What a guard says unasked: `event …` and, as its last word, `ended …`. */
+/** Receives unsolicited lines of a guard: `event …` and, as its last line, `ended …`. */
 export interface LinkListener {
   onLine(line: string): void
   onClosed(): void
 }
 
-/** The control socket of one guard: a line each way, answers in the order of the questions. */
+/** The control socket of one guard: one line each way, answers in the order of the requests. */
 export class GuardLink {
   readonly #socket: Socket
   readonly #listener: LinkListener
@@ -53,10 +53,14 @@ export class GuardLink {
     })
   }
 
-  /** What follows `ok`. Rejects with GuardFault: the guard's refusal, its end, or its silence. */
+  /**
+   * Resolves with the text after `ok`. Rejects with GuardFault: the guard refused, ended, or did not answer.
+   */
   ask(text: string): Promise<string> {
     if (this.#pending.length >= MAX_PENDING_REQUESTS)
-      return Promise.reject(new GuardFault(`guard: ${MAX_PENDING_REQUESTS} questions wait for an answer`))
+      return Promise.reject(
+        new GuardFault(`guard: ${MAX_PENDING_REQUESTS} requests are waiting for an answer`),
+      )
     if (this.#socket.destroyed) return Promise.reject(new GuardFault('guard: it has ended'))
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.close(), ANSWER_LIMIT_MS)
@@ -97,7 +101,7 @@ export class GuardLink {
   }
 }
 
-/** A socket's path has 108 bytes at most; a longer folder is named by an open file. */
+/** The path of a socket is limited to 108 bytes; a longer folder is addressed through an open file. */
 function shortPathOf(folder: string): { path: string; release: () => void } {
   if (Buffer.byteLength(folder) < SOCKET_PATH_BYTES)
     return { path: `${folder}/socket`, release: () => undefined }

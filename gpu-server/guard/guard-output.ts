@@ -12,8 +12,8 @@ export interface Segment {
 }
 
 /**
- * Output that a guard keeps, or kept, in its folder; null when there is no such folder. Older bytes may go
- * while this reads.
+ * Reads output that a guard keeps, or kept, in its folder; null when there is no such folder. Older bytes may
+ * be dropped while this reads.
  */
 export async function readGuardOutput(
   folder: string,
@@ -37,7 +37,7 @@ async function readOnce(
   offset: number,
   maxBytes: number,
 ): Promise<OutputChunk> {
-  // before the data, so that nothing can follow what is read now
+  // before the data, so that the end covers everything read now
   const isOver = (await readExit(folder)) !== null
   const segments = await segmentsIn(folder, stream)
   const last = segments.at(-1)

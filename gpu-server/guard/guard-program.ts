@@ -7,9 +7,9 @@ import { GuardFault, codeOf } from './guard-fault.ts'
 const run = promisify(execFile)
 
 /**
- * The guard program, compiled first when it is missing or older than its sources (some 2 s, once). `make
- * guard` does the same.
- * @param folder where its sources are; the program goes to build/ in it
+ * Returns the guard program; compiles it first when it is missing or older than its sources (some 2 s, once).
+ * `make guard` does the same.
+ * @param folder where its sources are; the program is written to build/ in it
  */
 export async function guardProgram(folder = fileURLToPath(new URL('.', import.meta.url))): Promise<string> {
   const program = `${folder}build/headroom-guard`
@@ -32,12 +32,11 @@ async function changedAt(path: string): Promise<number | null> {
   return about?.mtimeMs ?? null
 }
 
-/** Under a name of its own first: several processes may find it missing at once. */
+/** Compiles to a unique name first: several processes may compile at once. */
 async function compile(folder: string, sources: readonly string[], program: string): Promise<void> {
   const made = `${program}.${process.pid}.${process.hrtime.bigint()}`
   const files = sources.filter((path) => path.endsWith('.c'))
-  if (files.length === 0)
-    throw new GuardFault(`the guard program ${program} is missing, and so are its sources`)
+  if (files.length === 0) throw new GuardFault(`the guard program ${program} and its sources are missing`)
   const flags = [`@${folder}cc-flags`, '-o', made, ...files]
   try {
     await mkdir(`${folder}build`, { recursive: true })
@@ -54,7 +53,7 @@ async function compile(folder: string, sources: readonly string[], program: stri
 
 function whyNot(error: unknown): string {
   if (codeOf(error) === 'ENOENT')
-    return 'there is no C compiler (cc); install gcc, or run `make guard` where there is one'
+    return 'there is no C compiler (cc); install gcc, or run `make guard` on a machine that has one'
   const text = error instanceof Error ? error.message : String(error)
   return text.split('\n').find((line) => /error|EACCES|EROFS/.test(line)) ?? text.split('\n')[0] ?? ''
 }

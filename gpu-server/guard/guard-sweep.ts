@@ -16,10 +16,10 @@ import {
 const POLL_INTERVAL_MS = 20
 
 /**
- * Kills what a guard that is dead, or does not answer, has left: itself, its keeper, its command, their
- * descendants, the members of its cgroup, whatever runs as the user that only this attempt has, and whatever
- * carries its mark in the environment. Resolves when nothing is left; rejects with GuardFault when something
- * still is after `limitMs`.
+ * Kills what a dead or unresponsive guard has left: itself, its keeper, its command, their descendants, the
+ * members of its cgroup, all processes of the user that only this attempt has, and all processes with its
+ * mark in the environment. Resolves when nothing is left; rejects with GuardFault when something still is
+ * after `limitMs`.
  */
 export async function sweep(task: FolderTask, started: FolderStarted | null, limitMs: number): Promise<void> {
   const deadline = performance.now() + limitMs
@@ -49,7 +49,7 @@ function leftOf(task: FolderTask, started: FolderStarted | null): number[] {
   return [...found].filter(isRunnable)
 }
 
-/** Nothing when the pid was given to another process while we looked. */
+/** Empty when the pid was reused by another process during the walk. */
 function treeOf(root: ProcessKey): number[] {
   const pids = [root.pid, ...descendantsOf(root.pid)]
   return startTimeOf(root.pid) === root.startTime ? pids : []
@@ -59,7 +59,7 @@ function killCgroup(cgroup: string): void {
   try {
     writeFileSync(`${cgroup}/cgroup.kill`, '1')
   } catch {
-    // Removed already: then it has no members.
+    // Already removed, so it has no members.
   }
 }
 

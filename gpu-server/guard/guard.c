@@ -1,7 +1,8 @@
 /*
- * headroom-guard FOLDER LEASE: the guard of one task (protocol R4). Reads what to run from standard input, answers the launch with one
- * line (`ok <pid>` or `error <text>`) and then lives by itself until nothing of the task is left: it holds the lease's deadline, obeys
- * the control socket in its folder, and leaves a durable record of the end. docs/decisions/0016-guard.md says why it is built so.
+ * headroom-guard FOLDER LEASE: the guard of one task (protocol R4). Reads what to run from standard input,
+ * answers the launch with one line (`ok <pid>` or `error <text>`), and then runs until nothing of the task is
+ * left: it enforces the deadline of the lease, obeys the control socket in its folder, and leaves a durable
+ * record of the end. docs/decisions/0016-guard.md explains the design.
  */
 #include "state.h"
 
@@ -31,7 +32,8 @@ struct guard guard;
 
 /* ---- the end ---- */
 
-/* A keeper that died before its command has not told how the command ends: killed, with all that is now the guard's own. */
+/* A keeper that died before its command did not report the end of the command: the command is killed, with
+ * all processes that the guard inherited. */
 static void reap(void) {
   struct signalfd_siginfo info;
   int status;
@@ -51,7 +53,7 @@ static void reap(void) {
   if (guard.keeper.pid == 0 && !guard.is_all_gone) kill_task();
 }
 
-/* A task that no server can find any more must not run on. */
+/* A task that no server can find any more must not continue. */
 static void on_folder(void) {
   struct signalfd_siginfo info;
   while (read(guard.waits[ON_FOLDER].fd, &info, sizeof info) > 0) {}
@@ -61,7 +63,8 @@ static void on_folder(void) {
 static _Noreturn void finish(void) {
   char how[32], text[REPLY_BYTES];
   struct end *end = &guard.end;
-  /* SIGKILL is the guard's own, or another's; what ended otherwise before a kill without SIGTERM ended by itself. */
+  /* SIGKILL comes from the guard, or from elsewhere; a command that ended otherwise, before a kill without
+   * SIGTERM, ended by itself. */
   bool was_killed = WIFSIGNALED(guard.status) && WTERMSIG(guard.status) == SIGKILL;
   if (!was_killed) end->by_lease = false;
   if (!was_killed && !guard.is_stopping) end->by_order = false;
@@ -97,7 +100,7 @@ static _Noreturn void stand_guard(void) {
 
 /* ---- the beginning ---- */
 
-/* The guard's own score before it protected itself; its command gets it back. */
+/* The guard's score before it protected itself, which its command gets. */
 static int protect_from_oom(void) {
   char text[16] = "0";
   int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC), score = 0;
@@ -141,11 +144,12 @@ static void open_waits(void) {
     if (i != ON_LINK && guard.waits[i].fd < 0) refuse("guard: %s", strerror(errno));
   if (bind(listen_socket, (struct sockaddr *)&address, sizeof address) != 0 || listen(listen_socket, BACKLOG) != 0)
     refuse("guard: its socket: %s", strerror(errno));
-  /* Not inotify: a user has 128 instances of that, for all guards and all else. A kernel without dnotify does without. */
+  /* Not inotify: a user has 128 instances of that in total. On a kernel without dnotify the guard works
+   * without. */
   fcntl(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), F_NOTIFY, DN_DELETE | DN_RENAME | DN_MULTISHOT);
 }
 
-/* Nothing of the task has run yet: the command waits for a word that does not come. */
+/* Nothing of the task has run yet: the command waits for a message that is never sent. */
 static void call_off(void) {
   kill(guard.keeper.pid, SIGKILL);
   processes_signal(getpid(), 0, "", SIGKILL);

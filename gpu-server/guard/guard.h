@@ -1,4 +1,5 @@
-/* The guard of one task: what its files share. Times are CLOCK_BOOTTIME milliseconds. See docs/decisions/0016-guard.md. */
+/* Declarations that the files of the guard of one task share. Times are CLOCK_BOOTTIME milliseconds. See
+ * docs/decisions/0016-guard.md. */
 #ifndef HEADROOM_GUARD_H
 #define HEADROOM_GUARD_H
 
@@ -15,10 +16,10 @@
 struct spec {
   char *task, *attempt;
   long uid, gid;        /* -1: the guard's own */
-  long own_group;       /* a supplementary group of this attempt alone, or -1 */
+  long own_group;       /* a supplementary group of this attempt only, or -1 */
   bool is_leased;
-  bool is_isolated;     /* in a PID namespace of its own, where that is possible */
-  uint64_t max_output;  /* bytes, of both streams together */
+  bool is_isolated;     /* in its own PID namespace, where possible */
+  uint64_t max_output;  /* bytes, both streams together */
   char *folder_cgroup;  /* a cgroup v2 folder made for this task, or "" */
   char *working_directory;
   char **argv, **env;
@@ -26,12 +27,13 @@ struct spec {
   size_t memory_size;
 };
 
-/* Reads standard input to its end; on error says why on the answer and exits. */
+/* Reads standard input to its end; on an error answers why and exits. */
 void spec_read(struct spec *spec);
 void spec_forget(struct spec *spec);
 /* Answers the launch with `error <text>` and exits; nothing was started yet. */
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* `task`: the command is what is wrong. `lease`: the run lease is over. `refused STEP ERRNO`: the command met this before it was one. */
+/* `task`: the command is invalid. `lease`: the run lease is over. `refused STEP ERRNO`: the error before the
+ * command was executed. */
 _Noreturn void refuse_as(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- time and the lease: lease.c ---- */
@@ -42,7 +44,7 @@ int64_t now_boot(void);
 /* Grows when the host was suspended. */
 int64_t suspended_for(void);
 bool lease_open(const char *path);
-/* A lease that cannot be read is over. */
+/* An unreadable lease counts as over. */
 struct lease lease_read(void);
 
 /* ---- the task's processes, as this PID namespace sees them: processes.c ---- */
@@ -51,55 +53,57 @@ struct process {
   pid_t pid;
   bool is_still; /* every thread is stopped or dead */
   bool is_dead;
-  bool is_waiting; /* some thread waits in the kernel and hears no signal */
+  bool is_waiting; /* some thread waits in the kernel and cannot handle signals */
 };
 struct processes { struct process *list; size_t count, room; };
 
 bool can_list_children(void);
-/* All descendants of `root` and the members of the cgroup ("" for none), without `root` and `spared`. */
+/* Finds all descendants of `root` and the members of the cgroup ("" for none), except `root` and `spared`. */
 void processes_find(struct processes *found, pid_t root, pid_t spared, const char *cgroup);
-/* SIGSTOP until all of them stand still; 0, or the pid of one that did not within the limit. */
+/* Sends SIGSTOP until all of them are stopped. Returns 0, or the pid of a process that did not stop within
+ * the limit. */
 pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup);
 void processes_signal(pid_t root, pid_t spared, const char *cgroup, int signal);
 void cgroup_write(const char *cgroup, const char *file, const char *text);
 uint64_t start_time(pid_t pid);
-/* Gone, or a zombie. */
+/* True if gone, or a zombie. */
 bool is_process_dead(pid_t pid);
 
 /* ---- the process that launches and reaps: keeper.c ---- */
 
 struct keeper { pid_t pid, command; int link; bool is_isolated; int go, failure; };
 
-/* From the keeper: P, N, X. From the guard: a stop has begun (S), everything is to be killed (K). */
+/* From the keeper: P, N, X. From the guard: a stop has begun (S), kill everything (K). */
 enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X', LINK_STOPPING = 'S', LINK_KILL = 'K' };
 struct link_message { char kind; int status; };
 struct failure { int step, error; };
 
-/* Its command waits for the go. Returns an error in words, or NULL. */
+/* Its command waits for keeper_go. Returns an error text, or NULL. */
 const char *keeper_start(struct keeper *keeper, const struct spec *spec, const int output[2], mode_t umask, int oom_score);
-/* Lets the command run; false and why if it could not. */
+/* Lets the command run; returns false and the reason if it could not. */
 bool keeper_go(struct keeper *keeper, struct failure *failure);
 void describe_failure(char *text, size_t size, const struct failure *failure, const struct spec *spec);
 
 /* ---- its output: output.c ---- */
 
-/* Starts the threads that write the two pipes to files in the current folder. `done` (an eventfd) is written at its end. */
+/* Starts the threads that write the two pipes to files in the current folder. `done` (an eventfd) is written
+ * when they end. */
 bool output_start(const int pipes[2], uint64_t max_bytes, int done);
-/* No process writes any more: take what is in the pipes and end. */
+/* No process writes any more: drains the pipes and ends. */
 void output_finish(void);
 uint64_t output_dropped(void);
 
 /* ---- what is kept on disk: record.c ---- */
 
-/* What the guard did before the command was over; neither: the command ended by itself. */
+/* What the guard did before the command was over; if neither, the command ended by itself. */
 struct end {
-  bool by_lease; /* it killed it, because the run lease was over */
-  bool by_order; /* it signalled it, because its server said so */
+  bool by_lease; /* the guard killed it, because the run lease was over */
+  bool by_order; /* the guard signalled it, on order of its server */
   bool never_ran; /* by order, and the task could not run between SIGTERM and SIGKILL */
 };
 
 bool record_claim(void);
-/* The start and the end are durable when these return true. */
+/* Return true once the start or the end is durable. */
 bool record_started(const struct spec *spec, const struct keeper *keeper);
 bool record_reserve_exit(void);
 bool record_exit(int status, const struct end *end);

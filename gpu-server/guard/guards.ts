@@ -1,22 +1,22 @@
 import type { StartRefused } from '../../protocol/messages.ts'
 
-/** How the command of a task ended; both null: nobody knows, its guard died without a word. */
+/** How the command of a task ended; both null: unknown, its guard died without a report. */
 export interface GuardExit {
   readonly code: number | null
   readonly signal: string | null
 }
 
-/** `ownGroup`: a group id of this attempt alone, to which its control socket belongs. */
+/** `ownGroup`: a group id of this attempt only, to which its control socket belongs. */
 export interface TaskUser {
   readonly uid: number
   readonly gid: number
   readonly ownGroup?: number
 }
 
-/** What an attempt has for itself; null: it runs as the server's own user. */
+/** Per-attempt resources. Null: it runs as the server's own user. */
 export interface TaskPlace {
   readonly user: TaskUser | null
-  /** Where it begins. Removed together with its output. */
+  /** Its working directory. Removed together with its output. */
   readonly folder: string
 }
 
@@ -28,13 +28,13 @@ export interface GuardedTask {
   /** As at the launch; missing after a launch by an earlier version. */
   readonly place?: TaskPlace
   readonly state: 'running' | 'suspended' | 'ended'
-  /** Set once it has ended; null then means that nobody knows how. */
+  /** Set once it has ended; null then means that the outcome is not known. */
   readonly exit: GuardExit | null
-  /** The guard suspended or killed it by its own deadline. */
+  /** The guard suspended or killed it because of the lease deadline. */
   readonly didLeaseEnd: boolean
-  /** It was told to stop, and has not ended yet. */
+  /** Its stop was ordered, and it has not ended yet. */
   readonly isStopping?: true
-  /** The guard signalled it on order before its command was over: the exit code is no result. */
+  /** The guard signalled it on order before its command was over: the exit code is not a result. */
   readonly wasOrdered?: true
   /** By order, and it could not run between SIGTERM and SIGKILL. */
   readonly neverRan?: true
@@ -46,22 +46,22 @@ export interface LaunchSpec {
   readonly record: unknown
   readonly command: readonly string[]
   /**
-   * All of its environment, and HEADROOM_ATTEMPT beside it, by which what is left of a dead guard's task is
-   * found.
+   * The complete environment except HEADROOM_ATTEMPT, which is added and identifies what is left of a dead
+   * guard's task.
    */
   readonly env: Readonly<Record<string, string>>
   readonly workingDirectory: string
-  /** null: the server's own. */
+  /** null: the server's own user. */
   readonly user: TaskUser | null
   /** Kept with the attempt's record. */
   readonly place?: TaskPlace
   /** The lease may end it: policy fail or requeue, or its start is not acknowledged yet. */
   readonly isLeased: boolean
-  /** Bytes kept of both streams together; the oldest are dropped first. */
+  /** Limit for both streams together; the oldest bytes are dropped first. */
   readonly maxOutputBytes: number
 }
 
-/** `offset`: of the first byte of `data`, later than asked when older output was dropped. */
+/** `offset`: of the first byte of `data`; larger than requested when older output was dropped. */
 export interface OutputChunk {
   readonly offset: number
   readonly data: Buffer
@@ -69,23 +69,24 @@ export interface OutputChunk {
   readonly isEnded: boolean
 }
 
-/** An error in words when nothing of the attempt is left, and whose fault it is. */
+/** An error text and its cause when nothing of the attempt is left. */
 export type LaunchAnswer =
   { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
 
 /**
- * Every task of a GPU server runs under a guard, a small process of its own that outlives the server and
- * holds the run lease's deadline (protocol R4). This is the server's side of all of them. An attempt that it
- * does not know: calls without an answer do nothing, promises are rejected, reads are null or empty.
+ * Every task of a GPU server runs under a guard, a small process that outlives the server and enforces the
+ * deadline of the run lease (protocol R4). This is the server's side of all guards. For an unknown attempt
+ * calls without an answer do nothing, promises reject, and reads return null or nothing.
  */
 export interface Guards {
   /**
-   * All guards found in the state folder, ended ones not yet forgotten included; before the first hello (R4).
+   * Returns all guards found in the state folder, including ended ones that are not forgotten; called before
+   * the first hello (R4).
    */
   adopt(): Promise<readonly GuardedTask[]>
   /**
-   * Resolves once the command runs, or with why it does not; nothing of it is left then. Refused while the
-   * lease is over for a leased one.
+   * Resolves once the command runs, or with why it does not; nothing of it is left then. A leased launch is
+   * refused while the lease is over.
    */
   launch(spec: LaunchSpec): Promise<LaunchAnswer>
   /**
@@ -95,22 +96,23 @@ export interface Guards {
    */
   lease(untilMono: number, lengthMs: number): void
   /**
-   * Whether the lease's end means something to it: no, once `started` is acknowledged and its policy is wait.
+   * Sets whether the end of the lease affects it: false once `started` is acknowledged and its policy is
+   * wait.
    */
   setLeased(taskId: string, attempt: number, isLeased: boolean): void
-  /** SIGSTOP to every process of the task; resolves when all of them stand still. */
+  /** Sends SIGSTOP to every process of the task; resolves when all of them are stopped. */
   suspend(taskId: string, attempt: number): Promise<void>
-  /** Rejected while the lease is over for a leased one. */
+  /** Rejects while the lease is over for a leased attempt. */
   resume(taskId: string, attempt: number): Promise<void>
-  /** SIGKILL to all of it; its end follows through `onExit`. */
+  /** Sends SIGKILL to all processes; the end is reported through `onExit`. */
   kill(taskId: string, attempt: number): void
   /**
-   * SIGTERM to every process of it, and SIGKILL to what is left after `graceMs`. The guard holds that
-   * deadline, whatever becomes of this server; a later call can only bring it nearer. What is suspended
-   * handles the signal once it is resumed. 0: the same as `kill`.
+   * Sends SIGTERM to every process, and SIGKILL to the rest after `graceMs`. The guard enforces that
+   * deadline, even if this server ends; a later call can only shorten it. A suspended process handles the
+   * signal once it is resumed. 0: the same as `kill`.
    */
   stop(taskId: string, attempt: number, graceMs: number): void
-  /** Reports go to every listener, once for each attempt, when nothing of it is left. */
+  /** Every listener is called once per attempt, when nothing of it is left. */
   onExit(listener: (task: GuardedTask) => void): void
   processIds(taskId: string, attempt: number): readonly number[]
   readOutput(
@@ -122,6 +124,6 @@ export interface Guards {
   ): Promise<OutputChunk | null>
   /** The record of an ended attempt is no longer needed. Its output is kept, bounded by count and bytes. */
   forget(taskId: string, attempt: number): void
-  /** Lets go of the sockets; guards live on. */
+  /** Closes the sockets; guards live on. */
   close(): void
 }

@@ -22,7 +22,7 @@ const UNKNOWN_EXIT: FolderExit = {
   neverRan: false,
 }
 
-/** One attempt and the guard it has, or had. */
+/** One attempt and its current or former guard. */
 export class HeldGuard {
   readonly task: FolderTask
   readonly folder: string
@@ -38,8 +38,8 @@ export class HeldGuard {
   #isReleased = false
 
   /**
-   * `onEnd` once nothing is left of a task that lived after `attach`; with a fault each time that something
-   * still is.
+   * @param onEnd called once nothing is left of a task that was alive after `attach`; with a fault each time
+   * that something still is
    */
   constructor(task: FolderTask, folder: string, onEnd: (held: HeldGuard, fault: Error | null) => void) {
     this.task = task
@@ -68,8 +68,8 @@ export class HeldGuard {
   }
 
   /**
-   * Connects to the guard with this pid. Rejects when it does not listen, or ends before it has said how the
-   * task is.
+   * Connects to the guard with this pid. Rejects when it does not listen, or ends before it has reported the
+   * state of the task.
    */
   async attach(guardPid: number): Promise<void> {
     let isAttached = false
@@ -103,12 +103,12 @@ export class HeldGuard {
     this.#didLeaseEnd = false
   }
 
-  /** What it says to this shows in what follows; a guard that has ended needs it no more. */
+  /** Ignores errors: later reports show the effect, and an ended guard needs no message. */
   send(text: string): void {
     this.#ask(text).catch(() => undefined)
   }
 
-  /** A guard of an earlier version knows no grace: it kills at once. */
+  /** A guard of an earlier version knows no grace and kills at once. */
   stop(graceMs: number): void {
     if (graceMs === 0) return this.send('kill')
     this.#ask(`stop ${Math.floor(graceMs)}`).then(
@@ -125,8 +125,8 @@ export class HeldGuard {
   }
 
   /**
-   * The guard is gone, or was never there: its record says how the task ended, or what it left is killed
-   * first.
+   * The guard is gone or never existed: reads how the task ended from its record, or first kills what is
+   * left.
    */
   async settle(): Promise<void> {
     while (!this.isEnded && !this.#isReleased) {
@@ -135,7 +135,7 @@ export class HeldGuard {
         this.#onEnd(this, null)
       } catch (error) {
         this.#onEnd(this, error instanceof Error ? error : new GuardFault(textOf(error)))
-        if (codeOf(error) !== '') return // the disk, not a process: it does not heal by asking again
+        if (codeOf(error) !== '') return // a disk error, not a process: a retry does not help
       }
     }
   }
@@ -151,7 +151,7 @@ export class HeldGuard {
     this.#end(recorded ?? UNKNOWN_EXIT)
   }
 
-  /** Lets go of it; it lives on, and its end is not reported. */
+  /** Releases the guard: it lives on, and its end is not reported. */
   release(): void {
     this.#isReleased = true
     this.#link?.close()

@@ -1,6 +1,7 @@
 /*
- * The keeper: child of the guard, parent of the command, reaper of all its descendants; where namespaces allow, PID 1 of the task's
- * own PID namespace. It ends the task when its command has ended and when its guard is gone, and itself when nothing of the task is left.
+ * The keeper: child of the guard, parent of the command, reaper of all its descendants; where namespaces
+ * allow, PID 1 of the task's own PID namespace. It ends the task when its command has ended or its guard is
+ * gone, and itself when nothing of the task is left.
  */
 #include "guard.h"
 
@@ -24,9 +25,9 @@
 #define KILL_AGAIN_MS 20
 #define INHERITED_FILES 256
 
-/* ---- the command, before it is one ---- */
+/* ---- before the command is executed ---- */
 
-/* Known to launch-refusal.ts by their numbers. */
+/* launch-refusal.ts knows these by number. */
 enum { STEP_GROUPS, STEP_GROUP, STEP_USER, STEP_PRIVILEGES, STEP_FOLDER, STEP_COMMAND };
 
 void describe_failure(char *text, size_t size, const struct failure *failure, const struct spec *spec) {
@@ -74,8 +75,9 @@ static void become_user(const struct launch *launch) {
 }
 
 /*
- * Whatever the server was started from ignores is not the task's business. Asked of the kernel, because the C library keeps two signals to itself,
- * which a parent may have left ignored (make does). Zeros are SIG_DFL, no flags and an empty mask in the layout of any CPU.
+ * Signals that the server's parent ignores must not stay ignored in the task. Uses the system call, because
+ * the C library hides two signals, which a parent may have left ignored (make does). Zeros mean SIG_DFL, no
+ * flags and an empty mask on every CPU architecture.
  */
 static void default_signals(void) {
   const unsigned long nothing[8] = {0};
@@ -101,7 +103,7 @@ static _Noreturn void run_command(const struct launch *launch, pid_t keeper) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   become_user(launch);
-  /* No program of the task gains rights by a setuid bit or file capabilities. */
+  /* No program of the task gains privileges by a setuid bit or file capabilities. */
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail(launch, STEP_PRIVILEGES);
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
   if (getppid() != keeper) _exit(125);
@@ -114,7 +116,7 @@ static _Noreturn void run_command(const struct launch *launch, pid_t keeper) {
 
 /* ---- the keeper ---- */
 
-/* What the guard holds ends with the guard: its socket must not answer, its pipes must not stay open. */
+/* Resources of the guard must end with the guard: its socket must not answer, its pipes must not stay open. */
 static void let_go_of_guard(const struct launch *launch) {
   for (int file = 3; file < INHERITED_FILES; file++)
     if (file != launch->link && file != launch->go && file != launch->failure && file != launch->output[0] && file != launch->output[1])
@@ -129,7 +131,7 @@ static void kill_rest(bool is_isolated) {
   else processes_signal(getpid(), 0, "", SIGKILL);
 }
 
-/* Reaps what has ended; true while anything of the task is left. */
+/* Reaps ended processes; returns true while anything of the task is left. */
 static bool reap(pid_t command, int link, bool *is_over) {
   int status;
   pid_t pid;
@@ -142,7 +144,7 @@ static bool reap(pid_t command, int link, bool *is_over) {
   return pid == 0;
 }
 
-/* What the guard says. Once the link is closed the guard is gone. */
+/* Reads messages of the guard. A closed link means that the guard is gone. */
 static void hear(int *link, bool *is_stopping, bool *is_killing) {
   struct link_message message;
   while (*link >= 0) {
@@ -159,8 +161,9 @@ static void hear(int *link, bool *is_stopping, bool *is_killing) {
 }
 
 /*
- * A command that ends by itself takes the rest with it. During a stop the rest has what is left of the grace: the guard says when that is over.
- * The guard speaks before it signals, so a command that a signal has ended is reaped before its guard is heard, and never the other way round.
+ * A command that ends by itself ends the rest too. During a stop the rest keeps what is left of the grace;
+ * the guard reports its end. The guard sends its message before it signals, and the keeper reaps before it
+ * reads, so the stop is known when the end of a command by that signal is judged.
  */
 static _Noreturn void keep(pid_t command, int link, bool is_isolated, int children) {
   bool is_over = false, is_stopping = false, is_killing = false;
@@ -173,7 +176,7 @@ static _Noreturn void keep(pid_t command, int link, bool is_isolated, int childr
     struct signalfd_siginfo info;
     if (waits[0].revents != 0 && read(children, &info, sizeof info) < 0) continue;
   }
-  hear(&waits[1].fd, &is_stopping, &is_killing); /* what is left unread would be an error at the guard's end */
+  hear(&waits[1].fd, &is_stopping, &is_killing); /* unread messages would be an error at the guard's end */
   _exit(0);
 }
 
@@ -208,7 +211,7 @@ static _Noreturn void run_keeper(const struct launch *launch) {
 
 /* ---- the guard's side ---- */
 
-/* The pid of whoever wrote it is the kernel's word, translated to the guard's namespace. */
+/* The kernel reports the pid of the sender, translated to the guard's namespace. */
 static bool receive_ready(int link, struct link_message *message, pid_t *from) {
   union { char bytes[CMSG_SPACE(sizeof(struct ucred))]; struct cmsghdr align; } control;
   struct iovec part = {message, sizeof *message};

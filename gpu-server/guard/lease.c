@@ -1,4 +1,5 @@
-/* The run lease: 24 bytes that the server writes at once, mapped and locked so that reading it never waits for a disk. */
+/* The run lease: 24 bytes that the server writes at once, mapped and locked so that reading never waits for a
+ * disk. */
 #include "guard.h"
 
 #include <fcntl.h>
@@ -42,7 +43,7 @@ struct lease lease_read(void) {
   for (int i = 0; i < TORN_READS; i++) {
     uint64_t until = page->until, length = page->length;
     if ((until ^ length ^ CHECK) == page->check) return (struct lease){(int64_t)until, (int64_t)length};
-    nanosleep(&(struct timespec){0, TORN_PAUSE_NS}, NULL); /* its writer is in the middle of it */
+    nanosleep(&(struct timespec){0, TORN_PAUSE_NS}, NULL); /* a write is in progress */
   }
   return (struct lease){0, 0};
 }

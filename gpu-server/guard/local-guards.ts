@@ -24,20 +24,20 @@ import { HeldGuard } from './held-guard.ts'
 const SWEEP_LIMIT_MS = 30_000
 
 export interface GuardsOptions {
-  /** Of this server alone; guards of an earlier process of it are found here. */
+  /** Used by this server only; guards of an earlier process of it are found here. */
   readonly folder: string
-  /** `guardProgram()`, or where the program was installed. */
+  /** `guardProgram()`, or the path of the installed program. */
   readonly program: string
   readonly endedOutputs: OutputLimits
-  /** Tasks in PID namespaces and cgroups of their own, where this host allows. */
+  /** Tasks get their own PID namespaces and cgroups where this host allows it. */
   readonly isIsolated: boolean
-  /** A disk that fails, or a process that cannot be killed, after the server has started: one line (R10). */
+  /** A disk failure, or a process that cannot be killed, after the server has started: one line (R10). */
   readonly onFault: (fault: Error) => void
 }
 
 interface Launching {
   isLeased: boolean
-  /** It is to be stopped within this time once it runs; null: it is not. */
+  /** Stop it with this grace once it runs; null: do not stop it. */
   stopGraceMs: number | null
 }
 
@@ -50,7 +50,7 @@ export async function openGuards(options: GuardsOptions): Promise<Guards> {
   return new LocalGuards(options, new LeaseFile(options.folder))
 }
 
-/** The server has asked for it twice: it says nothing about the host or the task. */
+/** The server requested it twice: neither the host nor the task is the cause. */
 function launchedBefore(key: string): LaunchAnswer {
   return {
     error: `attempt ${key} has been launched before`,
@@ -192,7 +192,9 @@ class LocalGuards implements Guards {
     return answer
   }
 
-  /** A command may have ended before we could ask its guard; that is reported after the launch's answer. */
+  /**
+   * A command may have ended before its guard was connected; that is reported after the answer to the launch.
+   */
   async #take(held: HeldGuard): Promise<void> {
     this.#held.set(folderNameOf(held.task.taskId, held.task.attempt), held)
     try {

@@ -1,7 +1,8 @@
 /*
- * The task's output. One thread takes it from two pipes into memory, another one writes it to files, so that a disk that hangs stops
- * neither the guard's deadline nor the task. A file is named after its stream and the offset of its first byte. Both streams
- * together keep at most the limit; the oldest file goes first. A gap anywhere else is marked in the stream itself.
+ * The task's output. One thread moves it from two pipes into memory, another writes it to files, so that a
+ * hanging disk stops neither the guard's deadline nor the task. A file is named after its stream and the
+ * offset of its first byte. Both streams together keep at most the limit; the oldest file is dropped first. A
+ * gap anywhere else is marked in the stream itself.
  */
 #include "guard.h"
 
@@ -21,20 +22,20 @@
 #define BUFFER_BYTES 262144
 #define MARKER_BYTES 96
 #define STACK_BYTES 65536
-/* A task waits for a slow disk, but no longer than this for one that takes nothing. */
+/* Maximum time that a task waits for a disk that accepts nothing. */
 #define STALL_MS 1000
 
 struct stream {
   const char *name;
   int pipe;
-  /* Between the threads. Bytes ever taken in and written out; the buffer has what is between. */
+  /* Shared by the threads: total bytes taken in and written out; the buffer holds the difference. */
   char buffer[BUFFER_BYTES];
   uint64_t taken, written;
-  uint64_t lost; /* by the reader, not marked yet */
-  /* Of the writer. */
+  uint64_t lost; /* dropped by the reader, not marked yet */
+  /* Used by the writer only. */
   int file;
   uint64_t offset, start; /* of the stream, of its open file */
-  uint64_t refused; /* by the disk, not marked yet */
+  uint64_t refused; /* dropped by the disk, not marked yet */
 };
 
 struct segment { struct stream *stream; uint64_t start; };
@@ -49,8 +50,8 @@ static atomic_bool is_finishing;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_data = PTHREAD_COND_INITIALIZER;
-static bool is_read; /* nothing follows */
-static int64_t progress_at; /* when the writer last got something done */
+static bool is_read; /* no more output follows */
+static int64_t progress_at; /* when the writer last made progress */
 
 static void tell(int event) {
   uint64_t one = 1;
@@ -63,7 +64,7 @@ static size_t marker(char text[MARKER_BYTES], uint64_t missing) {
 
 /* ---- the writer ---- */
 
-/* The oldest file that is not another stream's open one. */
+/* Drops the oldest file that is not the open file of another stream. */
 static void drop_segment(const struct stream *stream) {
   int i = 0;
   while (segments[i].stream != stream && segments[i].start == segments[i].stream->start) i++;
@@ -87,7 +88,7 @@ static bool open_segment(struct stream *stream) {
   return true;
 }
 
-/* How much the disk took. */
+/* Returns the number of bytes that the disk accepted. */
 static size_t put(struct stream *stream, const char *data, size_t size) {
   size_t done = 0;
   while (done < size && open_segment(stream)) {
@@ -101,7 +102,7 @@ static size_t put(struct stream *stream, const char *data, size_t size) {
   return done;
 }
 
-/* What a full or broken disk does not take is dropped and counted; offsets count what was kept. */
+/* Bytes that a full or broken disk does not accept are dropped and counted; offsets count kept bytes. */
 static void keep(struct stream *stream, const char *data, size_t size) {
   char text[MARKER_BYTES];
   size_t marked = stream->refused == 0 ? 0 : marker(text, stream->refused), done = 0;
@@ -144,7 +145,7 @@ static void *write_all(void *unused) {
 
 static size_t room_of(const struct stream *stream) { return BUFFER_BYTES - (size_t)(stream->taken - stream->written); }
 
-/* Room for a marker is left, always. */
+/* Always leaves room for a marker. */
 static bool is_full(const struct stream *stream) { return room_of(stream) <= 2 * MARKER_BYTES; }
 
 static void close_pipe(struct stream *stream) {
@@ -162,7 +163,7 @@ static void mark_loss(struct stream *stream) {
 
 static bool is_over(ssize_t n) { return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR); }
 
-/* The disk has taken nothing for too long: the task goes on without its output. */
+/* The disk has accepted nothing for too long: the task continues without its output. */
 static bool lose(struct stream *stream) {
   static char nowhere[BUFFER_BYTES];
   ssize_t n = read(stream->pipe, nowhere, sizeof nowhere);
@@ -174,7 +175,8 @@ static bool lose(struct stream *stream) {
   return n > 0;
 }
 
-/* True while there may be more at once. The writer only reads what is between `written` and `taken`. */
+/* Returns true while there may be more to read. The writer only reads the bytes between `written` and
+ * `taken`. */
 static bool take(struct stream *stream) {
   if (is_full(stream)) return now_boot() - progress_at >= STALL_MS && lose(stream);
   mark_loss(stream);

@@ -1,20 +1,20 @@
 import { readFileSync, readdirSync } from 'node:fs'
 
-/** What /proc says of processes. Pids are those of this PID namespace; one that is gone is in no answer. */
+/** Reads processes from /proc. Pids are those of this PID namespace; ended processes are in no answer. */
 
-/** `startTime`, in clock ticks since boot, tells a pid from a later use of the same number. */
+/** `startTime`, in clock ticks since boot, distinguishes a pid from a later use of the same number. */
 export interface ProcessKey {
   readonly pid: number
   readonly startTime: number
 }
 
-/** False for a zombie too: it holds nothing any more. */
+/** False for a zombie too: it holds no resources. */
 export function isAlive(process: ProcessKey): boolean {
   const fields = statFields(process.pid)
   return fields !== null && fields[0] !== 'Z' && fields[0] !== 'X' && Number(fields[19]) === process.startTime
 }
 
-/** Neither gone nor a zombie; it may be stopped. */
+/** True if it is neither gone nor a zombie; it may be stopped. */
 export function isRunnable(pid: number): boolean {
   return !['Z', 'X', null].includes(stateOf(pid))
 }
@@ -29,7 +29,7 @@ export function startTimeOf(pid: number): number | null {
   return fields === null ? null : Number(fields[19])
 }
 
-/** Children, their children and so on, each parent before its children. */
+/** Returns children, their children and so on, each parent before its children. */
 export function descendantsOf(pid: number): number[] {
   const found = [...childrenOf(pid)]
   const seen = new Set(found)
@@ -44,8 +44,8 @@ export function descendantsOf(pid: number): number[] {
 }
 
 /**
- * All whose environment began with the assignment among its variables; those of other users are seen by root
- * only.
+ * Returns all processes whose initial environment has the assignment; processes of other users are visible to
+ * root only.
  */
 export function processesWith(assignment: string): number[] {
   return namesIn('/proc')
@@ -55,14 +55,14 @@ export function processesWith(assignment: string): number[] {
     )
 }
 
-/** All that run as this user. */
+/** Returns all processes of this user. */
 export function processesOf(uid: number): number[] {
   return namesIn('/proc')
     .map(Number)
     .filter((pid) => Number.isInteger(pid) && read(`/proc/${pid}/status`).includes(`\nUid:\t${uid}\t`))
 }
 
-/** The pids of a file that lists them. */
+/** Returns the pids of a file that lists them. */
 export function pidsIn(path: string): number[] {
   return read(path).split(/\s+/).filter(Boolean).map(Number)
 }
@@ -71,7 +71,7 @@ function childrenOf(pid: number): number[] {
   return namesIn(`/proc/${pid}/task`).flatMap((thread) => pidsIn(`/proc/${pid}/task/${thread}/children`))
 }
 
-/** From the state on; the name before it may hold anything. */
+/** Returns the fields from the state on; the name before it may contain anything. */
 function statFields(pid: number): string[] | null {
   const text = read(`/proc/${pid}/stat`)
   return text === '' ? null : text.slice(text.lastIndexOf(')') + 2).split(' ')

@@ -1,4 +1,4 @@
-/* The processes of a task: found through /proc, stopped, and signalled. */
+/* Finds the processes of a task through /proc, stops and signals them. */
 #include "guard.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define STOP_LIMIT_MS 2000
-#define KICK_EVERY 8 /* looks */
+#define KICK_EVERY 8 /* rounds */
 #define KICKS 10
 #define PATH_BYTES 4400
 #define CHUNK_BYTES 4096
@@ -27,7 +27,7 @@ static ssize_t read_small(const char *path, char *text, size_t size) {
   return n;
 }
 
-/* What follows the name in a stat file; the name may hold anything, a ) included. */
+/* Returns the fields after the name in a stat file; the name may contain anything, including ')'. */
 static const char *after_name(const char *path, char *text, size_t size) {
   if (read_small(path, text, size) <= 0) return NULL;
   const char *end = strrchr(text, ')');
@@ -65,7 +65,7 @@ static void add(struct processes *found, pid_t pid) {
   found->list[found->count++] = (struct process){pid, true, true, false};
 }
 
-/* Adds every pid of a file that lists them, however long it is. */
+/* Adds every pid of a file that lists them; the file may have any length. */
 static void add_listed(struct processes *found, const char *path) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
@@ -84,7 +84,7 @@ static void add_listed(struct processes *found, const char *path) {
   close(file);
 }
 
-/* Adds the children of every thread of a process, and says of it whether it stands still. */
+/* Adds the children of every thread of a process, and records whether the process is stopped. */
 static void look_at(struct processes *found, pid_t pid, struct process *about) {
   char path[320], text[1024];
   snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
@@ -133,7 +133,7 @@ void cgroup_write(const char *cgroup, const char *name, const char *text) {
   int file = open(path, O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
   ssize_t n = write(file, text, strlen(text));
-  (void)n; /* a help only: what it would do is done without it as well */
+  (void)n; /* an optimisation: everything works without it */
   close(file);
 }
 
@@ -145,8 +145,8 @@ static bool are_same(const struct processes *a, const struct processes *b) {
 }
 
 /*
- * After vfork a process waits, deaf to SIGSTOP, for its child to run a program (posix_spawn, Python, Node). A child that was stopped
- * before that goes on for a moment, so that both can be stopped.
+ * After vfork a process waits, unable to handle SIGSTOP, until its child executes a program (posix_spawn,
+ * Python, Node). A child that was stopped before that continues for a moment, so that both can be stopped.
  */
 static void let_vfork_pass(const struct processes *found) {
   struct processes children = {0};
@@ -156,7 +156,7 @@ static void let_vfork_pass(const struct processes *found) {
   free(children.list);
 }
 
-/* One look; the pid of a process that runs, after it was told to stop, or 0. */
+/* One round; returns the pid of a process that still runs after SIGSTOP, or 0. */
 static pid_t stop_once(struct processes *found, pid_t root, pid_t spared, const char *cgroup) {
   pid_t runs = 0;
   processes_find(found, root, spared, cgroup);
@@ -171,10 +171,10 @@ pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup) {
   struct processes seen = {0}, before = {0};
   int64_t limit = now_boot() + STOP_LIMIT_MS;
   pid_t runs = -1;
-  cgroup_write(cgroup, "cgroup.freeze", "1"); /* nobody forks while they are told one by one */
+  cgroup_write(cgroup, "cgroup.freeze", "1"); /* prevents forks while processes are signalled one by one */
   stop_once(&seen, root, spared, cgroup);
   cgroup_write(cgroup, "cgroup.freeze", "0");
-  /* Twice the same processes, all of them still both times: nobody was left who could have started another. */
+  /* Two equal rounds with all processes stopped: no process was left that could have started another. */
   long pause = 100000;
   for (int look = 1; runs != 0 && now_boot() < limit; look++, pause = pause < 5000000 ? pause * 2 : pause) {
     struct processes swap = before;
@@ -193,7 +193,8 @@ pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup) {
 void processes_signal(pid_t root, pid_t spared, const char *cgroup, int signal) {
   struct processes found = {0};
   if (signal == SIGKILL) cgroup_write(cgroup, "cgroup.kill", "1");
-  /* No process forks while they are told one by one: one that begins later would not hear of it. */
+  /* Prevents forks while processes are signalled one by one: a process that starts later would miss the
+   * signal. */
   if (signal == SIGTERM) cgroup_write(cgroup, "cgroup.freeze", "1");
   processes_find(&found, root, spared, cgroup);
   for (size_t i = 0; i < found.count; i++)

@@ -1,4 +1,5 @@
-/* What outlives the guard: who it is, what it started, how that ended. Files of the current folder, `key value` lines. */
+/* Records that outlive the guard: its identity, what it started, how that ended. Files of the current folder
+ * with `key value` lines. */
 #include "guard.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static bool write_file(const char *name, int flags, bool is_durable, const char 
   return close(file) == 0 && is_written;
 }
 
-/* Only one gets the folder: this guard, or a server that found no guard in it and called the attempt off. */
+/* Only one claims the folder: this guard, or a server that found no guard in it and cancelled the attempt. */
 bool record_claim(void) {
   char text[160], boot[64];
   boot_id(boot, sizeof boot);
@@ -58,7 +59,7 @@ bool record_started(const struct spec *spec, const struct keeper *keeper) {
          rename("started.new", "started") == 0 && sync_folder();
 }
 
-/* Its blocks are taken now, so that a disk that is full at the end still takes the record. */
+/* Allocates its blocks now, so that the record can be written even if the disk is full at the end. */
 bool record_reserve_exit(void) {
   char blank[EXIT_BYTES];
   memset(blank, '\n', sizeof blank);

@@ -3,13 +3,13 @@ import { lchown, open, readdir, rmdir, unlink, type FileHandle } from 'node:fs/p
 import { dirname } from 'node:path'
 import { codeOf } from './guard-fault.ts'
 
-/** Deeper folders are left: each level holds an open file. */
+/** Deeper folders are left: each level needs an open file. */
 const MAX_DEPTH = 256
 
 /**
  * Removes a folder whose content a task chose. Every step goes through an open folder and follows no link, so
- * that a process that swaps a folder for a link at the same time cannot make the server remove something
- * else. What cannot be removed is left.
+ * that a process that replaces a folder by a link at the same time cannot redirect the removal. What cannot
+ * be removed is left.
  */
 export async function removeTree(folder: string): Promise<void> {
   const parent = await openFolder(dirname(folder), 0)
@@ -28,7 +28,7 @@ async function removeIn(parent: FileHandle, name: string, depth: number): Promis
     (fault: unknown) => codeOf(fault),
   )
   if (!['EISDIR', 'EPERM'].includes(error) || depth >= MAX_DEPTH) return
-  // A root without CAP_DAC_OVERRIDE (a container) may only open what is its own.
+  // A root without CAP_DAC_OVERRIDE (a container) may only open its own files.
   if (process.getuid?.() === 0) await lchown(path, 0, 0).catch(() => undefined)
   const folder = await openFolder(path, constants.O_NOFOLLOW)
   if (folder === null) return

@@ -1,4 +1,5 @@
-/* What to run arrives on standard input, strings ended by NUL, so that no secret of the task stands in an argument or a file. */
+/* Reads what to run from standard input, as strings terminated by NUL, so that no secret of the task is in an
+ * argument or a file. */
 #include "guard.h"
 
 #include <errno.h>

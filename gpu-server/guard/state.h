@@ -1,4 +1,4 @@
-/* What the parts of one guard share: its task's state, and what it waits for. */
+/* The state of one guard: its task, and the events that it waits for. */
 #ifndef HEADROOM_GUARD_STATE_H
 #define HEADROOM_GUARD_STATE_H
 
@@ -17,7 +17,7 @@ struct guard {
   char *cgroup;
   struct pollfd waits[WAITS];
   struct { char line[LINE_BYTES]; size_t size; } clients[CLIENTS];
-  int64_t clock_gap, gap_ended; /* ms suspended so far; when the latest gap was noticed */
+  int64_t clock_gap, gap_ended; /* ms suspended so far; when the latest suspension was noticed */
   bool is_leased, is_suspended, by_lease, is_killed, is_command_over, is_all_gone, is_output_done;
   bool is_stopping, has_run; /* SIGTERM was sent; the task could run since then */
   int64_t drain_until, stop_at;
@@ -29,19 +29,20 @@ extern struct guard guard;
 
 /* ---- what happens to the task: course.c ---- */
 
-/* 0, or the pid of a process that does not stop. */
+/* Returns 0, or the pid of a process that does not stop. */
 pid_t suspend_task(void);
 void kill_task(void);
 /* The grace is over, or the stop has no grace. */
 void end_task(void);
-/* SIGTERM to every process, SIGKILL to what is left after `grace` ms. A later call can only bring the end nearer. */
+/* Sends SIGTERM to every process, SIGKILL to the rest after `grace` ms. A later call can only shorten the
+ * time. */
 void stop_task(int64_t grace);
 /* Reads one message of the keeper. */
 void on_link(void);
 /* Suspends the task at the end of its lease and kills it after another length. */
 void check_lease(void);
 void watch_clock(void);
-/* Why the task may not go on, or NULL. */
+/* Returns why the task may not resume, or NULL. */
 const char *why_not_resume(void);
 
 /* ---- the control socket: control.c ---- */

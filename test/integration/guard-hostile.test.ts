@@ -95,7 +95,7 @@ describe('the guard program', () => {
     const folder = `${mkdtempSync(join(tmpdir(), 'headroom-guard-program-'))}/`
     onTestFinished(() => rmSync(folder, { recursive: true }))
     await expect(guardProgram(folder)).rejects.toThrow(
-      /^the guard program .*build\/headroom-guard is missing, and so are its sources$/,
+      /^the guard program .*build\/headroom-guard and its sources are missing$/,
     )
     writeFileSync(`${folder}cc-flags`, '-O1 -Werror')
     writeFileSync(`${folder}a.c`, 'int main(void) { return 5; }')

@@ -92,15 +92,15 @@ describe.each([
       refused: { cause: 'host', code: 'work_folder' },
     })
     expect(await refused({ command: [] })).toEqual({
-      error: 'command: it is empty',
+      error: 'command: must not be empty',
       refused: { cause: 'task', code: 'bad_command' },
     })
     expect(await refused({ command: ['a\0b'] })).toEqual({
-      error: 'command: it holds a NUL character',
+      error: 'command: must not contain a NUL character',
       refused: { cause: 'task', code: 'bad_command' },
     })
     expect(await refused({ env: { 'A=B': '' } })).toEqual({
-      error: 'environment variable "A=B": not a name and a value without NUL',
+      error: 'environment variable "A=B": must be a name and a value without NUL',
       refused: { cause: 'task', code: 'bad_command' },
     })
     expect(readdirSync(`${world.folder}/guards`)).toEqual([])

@@ -83,7 +83,7 @@ it('ends a connection whose line is too long', async () => {
   const { said, answers, send, socket } = await talk()
   send('x'.repeat(5_000))
   await once(socket, 'close')
-  expect(answers.join()).toMatch(/more than 1024 characters/)
+  expect(answers.join()).toMatch(/longer than 1024 characters/)
   expect(said).toEqual([])
 })
 

@@ -166,7 +166,7 @@ describe('the state of a GPU server on disk', () => {
   it('of a later version is refused', () => {
     const json = '{"snapshot":{"format":2}}'
     writeFileSync(journal(), `${crc32(json).toString(16).padStart(8, '0')} ${json}\n`)
-    expect(() => reopened()).toThrow(/^\S+journal: format 2; this version reads 1$/)
+    expect(() => reopened()).toThrow(/^\S+journal: has format 2; this version reads format 1$/)
   })
 
   it('is used by one server at a time', () => {

@@ -2,24 +2,25 @@ import type { Mib } from '../../../protocol/units.ts'
 import type { TaskUse } from '../accelerator.ts'
 import type { GpuSnapshot, HostSnapshot, ProcessMemory } from './snapshot.ts'
 
-/** A task as far as it matters here. */
+/** The fields of a task that attribution needs. */
 export interface Owner<T> {
   readonly task: T
   readonly gpus: readonly number[]
-  /** Each process by its numbers in the nested PID namespaces, ours first. */
+  /** Each process by its pids in the nested PID namespaces, ours first. */
   readonly processes: readonly (readonly number[])[]
 }
 
 export interface Attribution<T> {
   readonly uses: ReadonlyMap<T, TaskUse>
-  /** By GPU index. What processes of no task hold; 0 where the driver does not say who holds what. */
+  /** By GPU index: memory of processes without a task; 0 where the driver does not list holders. */
   readonly foreignMib: readonly Mib[]
 }
 
 /**
- * Whose memory and work it is that the driver sees. `isInOurNamespace`: such a process exists here.
- * `departed`: processes that belonged to a task a moment ago; what they still hold is about to be freed and
- * is nobody's.
+ * Attributes memory and work that the driver reports to tasks.
+ * @param isInOurNamespace true if such a process exists here
+ * @param departed processes that belonged to a task a moment ago; what they still hold is about to be freed
+ * and is not foreign
  */
 export function attribute<T>(
   snapshot: HostSnapshot,
@@ -45,11 +46,11 @@ export function attribute<T>(
 type OwnerOf<T> = ReadonlyMap<number, Owner<T>>
 
 /**
- * The driver names a process by its number here, or, from inside a container, by one of a namespace that may
- * not be ours.
- * 1. A number that a task's process has here.
- * 2. A number that it has in a nested namespace, when only one task has such a process and none of that
- *    number exists here.
+ * The driver names a process by its pid here, or, inside a container, by a pid of a namespace that may not be
+ * ours.
+ * 1. A pid that a task's process has here.
+ * 2. A pid that it has in a nested namespace, when only one task has such a process and that pid does not
+ *    exist here.
  */
 function ownersByPid<T>(owners: readonly Owner<T>[], isInOurNamespace: (pid: number) => boolean): OwnerOf<T> {
   const byPid = new Map<number, Owner<T>>()
@@ -66,7 +67,7 @@ function ownersByPid<T>(owners: readonly Owner<T>[], isInOurNamespace: (pid: num
   return byPid
 }
 
-/** Null: the driver does not tell. */
+/** Null: the driver does not report it. */
 function usedBy<T>(gpu: GpuSnapshot | undefined, owner: Owner<T>, ownerOf: OwnerOf<T>): Mib | null {
   if (gpu === undefined || gpu.processes === null) return null
   return sum(gpu.processes.filter(({ pid }) => ownerOf.get(pid) === owner))
@@ -93,7 +94,7 @@ function sum(processes: readonly ProcessMemory[]): Mib | null {
   )
 }
 
-/** Null: it may have been, or somebody else was. */
+/** Null: unknown; the work may be another process's. */
 function isBusyOn<T>(gpu: GpuSnapshot | undefined, owner: Owner<T>, ownerOf: OwnerOf<T>): boolean | null {
   if (gpu === undefined) return null
   if (gpu.busyPids !== null) return gpu.busyPids.some((pid) => ownerOf.get(pid) === owner)

@@ -3,13 +3,13 @@ import { type ForeignFunction, type ForeignLibrary } from './foreign-library.ts'
 import { HelperFault } from './helper-messages.ts'
 
 const OUT = 'void *'
-/** Each argument structure of the checkpoint functions is this long; whatever is not used must be zero. */
+/** Length of each argument structure of the checkpoint functions; unused bytes must be zero. */
 const ARGUMENT_BYTES = 64
 
 /**
  * The driver's checkpoint functions (CUDA driver API, "CUDA Checkpointing"; in libcuda from driver 570 on).
- * Runs inside a helper process: `cuInit` attaches to every GPU of the host, which takes seconds. The process
- * acted upon does the copying itself, in a thread of the driver's.
+ * Runs inside a helper process: `cuInit` attaches to every GPU of the host, which takes seconds. The target
+ * process does the copying itself, in a thread of the driver.
  */
 export class CheckpointCalls {
   readonly #init: ForeignFunction
@@ -43,7 +43,7 @@ export class CheckpointCalls {
     return state.readUInt32LE()
   }
 
-  /** Faults for a process that has not initialized CUDA. */
+  /** Fails for a process that has not initialized CUDA. */
   async restoreThread(pid: number): Promise<number> {
     const thread = Buffer.alloc(4)
     check('cuCheckpointProcessGetRestoreThreadId', await this.#getRestoreThread(pid, thread))
@@ -51,8 +51,8 @@ export class CheckpointCalls {
   }
 
   /**
-   * Waits up to `timeoutMs` (above 0: 0 would mean for ever) for the process to come to a place where it can
-   * be held.
+   * Waits up to `timeoutMs` (above 0: 0 would mean no limit) until the process reaches a point where it can
+   * be locked.
    */
   async lock(pid: number, timeoutMs: number): Promise<void> {
     const args = Buffer.alloc(ARGUMENT_BYTES)

@@ -4,17 +4,17 @@ import type { HelperProcess } from './helper-process.ts'
 import { KeyQueue } from './key-queue.ts'
 
 /**
- * `moving`: the driver is copying. `failed`: it has lost the process. Null: it does not know the process, or
- * a state of it that we don't.
+ * `moving`: the driver is copying. `failed`: the driver has lost the process. Null: the driver does not know
+ * the process, or reports an unknown state.
  */
 export type ProcessState = 'running' | 'locked' | 'checkpointed' | 'failed' | 'moving'
 
 export type Action = 'lock' | 'checkpoint' | 'restore' | 'unlock'
 
-/** CUprocessState; the last two exist in drivers that came later. */
+/** CUprocessState; the last two exist only in later drivers. */
 const STATES: readonly ProcessState[] = ['running', 'locked', 'checkpointed', 'failed', 'moving', 'moving']
 
-/** Where an action leads. A restored process is still locked. */
+/** The state after each action. A restored process is still locked. */
 const LEADS_TO: Readonly<Record<Action, ProcessState>> = {
   lock: 'locked',
   checkpoint: 'checkpointed',
@@ -25,13 +25,13 @@ const LEADS_TO: Readonly<Record<Action, ProcessState>> = {
 export interface CheckpointTimeouts {
   /** The helper's first call; the driver attaches to every GPU. */
   readonly attachMs: DurationMs
-  /** Asking for a state. */
+  /** Reading a state. */
   readonly stateMs: DurationMs
-  /** How long the driver waits for a process to come to a place where it can be held. */
+  /** Time for the process to reach a point where it can be locked. */
   readonly lockMs: DurationMs
-  /** For any action, on top of what its copying and waiting may take. */
+  /** For any action, in addition to its copying and waiting. */
   readonly actionMs: DurationMs
-  /** Below this speed a copy counts as hung. */
+  /** A slower copy counts as hung. */
   readonly slowestMibPerS: number
 }
 
@@ -46,7 +46,7 @@ export const CHECKPOINT_TIMEOUTS: CheckpointTimeouts = {
 const SETTLE_POLL_MS = 200
 
 /**
- * Moves processes between the states of the checkpoint API through the one helper; never two actions on one
+ * Moves processes between the states of the checkpoint API through the one helper, with one action per
  * process at a time.
  */
 export class Checkpoints {
@@ -59,12 +59,12 @@ export class Checkpoints {
     this.#timeouts = timeouts
   }
 
-  /** Null, or why nothing can be checkpointed on this host now. */
+  /** Returns null, or why nothing can be checkpointed on this host now. */
   async attach(): Promise<HelperFault | null> {
     return (await this.#ask('attach', {}, this.#timeouts.attachMs)).fault
   }
 
-  /** The fault of a process that has not initialized CUDA, or may not be touched; else null. */
+  /** Returns the fault of a process that has not initialized CUDA or may not be accessed; else null. */
   async probe(pid: number): Promise<HelperFault | null> {
     return (await this.#asked('restore_thread', pid, this.#timeouts.stateMs)).fault
   }
@@ -74,13 +74,16 @@ export class Checkpoints {
     return typeof value === 'number' ? (STATES[value] ?? null) : null
   }
 
-  /** Null when the process is where the action leads. `mib`: what is to be copied. */
+  /**
+   * Returns null when the process reaches the target state.
+   * @param mib amount to copy
+   */
   act(action: Action, pid: number, mib: Mib): Promise<HelperFault | null> {
     return this.#queue.run([pid], async () => {
       const timeoutMs = this.#timeoutMs(action, mib)
       const { fault } = await this.#asked(action, pid, timeoutMs)
       if (fault === null || (fault.kind !== 'timeout' && fault.kind !== 'lost')) return fault
-      // Nobody has heard how it went on; the process itself knows.
+      // The outcome is not known; the state of the process decides.
       return (await this.#settled(pid, timeoutMs)) === LEADS_TO[action] ? null : fault
     })
   }
@@ -105,7 +108,7 @@ export class Checkpoints {
     }
   }
 
-  /** A helper that has just been started attaches first, in the time that this may take. */
+  /** A new helper attaches first, within the time limit of attaching. */
   async #asked(op: string, pid: number, timeoutMs: DurationMs): Promise<Asked> {
     const attached = await this.attach()
     if (attached !== null) return { value: null, fault: attached }

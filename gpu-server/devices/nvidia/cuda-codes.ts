@@ -1,6 +1,6 @@
 /**
- * What the driver's return values are called and mean, as far as checkpointing and initialization give them
- * (CUresult in cuda.h).
+ * Names and meanings of the driver's return values that checkpointing and initialization use (CUresult in
+ * cuda.h).
  */
 const CUDA_CODES: Readonly<Record<number, readonly [name: string, words: string]>> = {
   1: ['CUDA_ERROR_INVALID_VALUE', 'the process is unknown to CUDA, or an argument is invalid'],
@@ -31,7 +31,7 @@ export const CUDA_OUT_OF_MEMORY = 2
 export const CUDA_NOT_READY = 600
 export const CUDA_NOT_SUPPORTED = 801
 
-/** Such as `out of memory (CUDA_ERROR_OUT_OF_MEMORY)`. */
+/** Example: `out of memory (CUDA_ERROR_OUT_OF_MEMORY)`. */
 export function cudaWords(code: number): string {
   const known = CUDA_CODES[code]
   return known === undefined ? `the driver answered with code ${code}` : `${known[1]} (${known[0]})`

@@ -5,27 +5,24 @@ import type { HelperFault } from './helper-messages.ts'
 import { type MappedFacts, mappedFacts, processFacts } from './process-facts.ts'
 import type { HostSnapshot } from './snapshot.ts'
 
-/** Processes of one task that are looked at. */
+/** Maximum number of processes inspected per task. */
 const MAX_PROCESSES = 1024
 
 /** A process that has initialized CUDA. */
 export interface CudaProcess {
   readonly pid: number
-  /** Null: the driver does not tell; `fault` says why. */
+  /** Null: the driver does not report it; `fault` says why. */
   readonly state: ProcessState | null
   readonly fault: HelperFault | null
   readonly isStopped: boolean
   readonly mapped: MappedFacts | null
-  /**
-   * MiB that it holds by GPU index; GPUs where it holds nothing, or the driver does not tell, are left out.
-   */
+  /** MiB in use by GPU index; without GPUs where it is zero or unknown. */
   readonly heldMib: ReadonlyMap<number, Mib>
 }
 
 /**
- * Those of the task's processes that CUDA knows. The driver itself is asked only about processes that have
- * loaded its library; its answer for a process that has not called it yet is an error, which is how CRIU
- * tells them apart too.
+ * Returns the task's processes that CUDA knows. The driver is queried only about processes that have loaded
+ * its library. It returns an error for a process that has not called it yet, which CRIU uses in the same way.
  */
 export async function cudaProcesses(
   task: AcceleratedTask,

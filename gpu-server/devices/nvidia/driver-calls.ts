@@ -1,7 +1,7 @@
 /**
  * A helper process: `driver-calls.ts nvml|cuda LIBRARY KOFFI PROC`. It calls the driver for its parent, so
- * that a driver that hangs or crashes takes this process and not the server. Requests and answers go over
- * Node's channel between parent and child; when that closes, so does it, even with a call under way.
+ * that a driver that hangs or crashes affects this process and not the server. Requests and answers use
+ * Node's channel between parent and child; when the channel closes, the helper ends, even during a call.
  */
 import { CheckpointCalls } from './checkpoint-calls.ts'
 import { loadLibrary } from './foreign-library.ts'
@@ -15,11 +15,11 @@ type Operation = (request: HelperRequest) => Promise<unknown>
 const [role, libraryPath = '', ffiModule = '', proc = ''] = process.argv.slice(2)
 let operations: Promise<ReadonlyMap<string, Operation>> | null = null
 
-// Ctrl-C reaches the whole process group: the parent decides when the helper goes.
+// Ctrl-C reaches the whole process group; the parent decides when the helper ends.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 process.on('message', (request) => void answer(request as HelperRequest))
-// Not `exit`, which waits for calls under way.
+// Not `exit`, which waits for calls in progress.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 
 async function answer(request: HelperRequest): Promise<void> {

@@ -3,28 +3,31 @@ import type { LibraryHandle } from 'koffi'
 import { HelperFault } from './helper-messages.ts'
 
 /**
- * A function of the library. It runs in a thread of its own, so that one that hangs does not stop the process
- * from seeing its parent's end.
+ * A function of the library. It runs in its own thread, so that the process notices its parent's end even
+ * while a call hangs.
  */
 export type ForeignFunction = (...args: readonly unknown[]) => Promise<number>
 
-/** A shared library of the driver; every function of it returns an int. */
+/** A shared library of the driver; all its functions return an int. */
 export interface ForeignLibrary {
-  /** Null when the library does not have it. */
+  /** Returns null when the library lacks the function. */
   find(name: string, parameters: readonly string[]): ForeignFunction | null
-  /** Faults when the library does not have it. */
+  /** Throws HelperFault when the library lacks the function. */
   need(name: string, parameters: readonly string[]): ForeignFunction
 }
 
-/** A function that does not wait, called in the thread that asks; with errno as it left it. */
+/** A non-blocking function, called in the calling thread; with the errno that it left. */
 export type ForeignCall = (...args: readonly unknown[]) => { readonly result: number; readonly errno: number }
 
 type NativeFunction = ReturnType<LibraryHandle['func']>
 
-/** What an ordinary thread has; koffi's own default of 128 KiB is small for a driver. */
+/** The size of an ordinary thread; koffi's default of 128 KiB is small for a driver. */
 const STACK_BYTES = 8 * 1024 * 1024
 
-/** `ffiModule`: what to import as koffi. Rejects with HelperFault. */
+/**
+ * Rejects with HelperFault.
+ * @param ffiModule the module to import as koffi
+ */
 export async function loadLibrary(path: string, ffiModule: string): Promise<ForeignLibrary> {
   const ffi = await importFfi(ffiModule)
   const library = open(ffi, path)
@@ -46,7 +49,10 @@ export async function loadLibrary(path: string, ffiModule: string): Promise<Fore
   }
 }
 
-/** What finds functions of the library that are called directly. Rejects, and it throws, with HelperFault. */
+/**
+ * Returns a lookup for functions of the library that are called directly. Rejects, and the lookup throws,
+ * with HelperFault.
+ */
 export async function loadDirectly(
   path: string,
   ffiModule: string,
@@ -62,7 +68,7 @@ export async function loadDirectly(
   }
 }
 
-/** It takes its settings once, before the first library. */
+/** koffi takes its settings once, before the first library. */
 let imported: Promise<typeof Koffi> | null = null
 
 function importFfi(ffiModule: string): Promise<typeof Koffi> {
@@ -104,7 +110,7 @@ function lookUp(library: LibraryHandle, name: string, parameters: readonly strin
   }
 }
 
-/** The caller keeps its buffers until it has the answer. */
+/** The caller keeps its buffers until the call has returned. */
 function call(native: NativeFunction, args: readonly unknown[]): Promise<number> {
   return new Promise((resolve, reject) => {
     native.async(...args, (error: Error | null, result: number) => {

@@ -1,8 +1,7 @@
-/** What the server and its helper processes say to each other. */
+/** Messages between the server and its helper processes. */
 
 /**
- * `nvml` reads; `cuda` moves memory. A process each, so that a driver that hangs in one call leaves the other
- * usable.
+ * `nvml` reads; `cuda` moves memory. Each is its own process, so that a hanging call leaves the other usable.
  */
 export type HelperRole = 'nvml' | 'cuda'
 
@@ -19,11 +18,11 @@ export type HelperAnswer =
 /**
  * - `ffi_missing`: koffi is not installed or does not load here.
  * - `library_missing`: the driver's library cannot be loaded.
- * - `function_missing`: it can, and is too old.
+ * - `function_missing`: the library is too old.
  * - `driver`: a call returned an error; `code` says which.
- * - `not_traceable`: the server may not act on the process as a debugger does.
+ * - `not_traceable`: the server may not trace the process.
  * - `timeout`: no answer in time; the helper was ended.
- * - `lost`: the helper ended with the call under way.
+ * - `lost`: the helper ended during the call.
  */
 export type FaultKind =
   'ffi_missing' | 'library_missing' | 'function_missing' | 'driver' | 'not_traceable' | 'timeout' | 'lost'

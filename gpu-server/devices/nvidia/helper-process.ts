@@ -3,19 +3,19 @@ import { fileURLToPath } from 'node:url'
 import type { DurationMs } from '../../../protocol/units.ts'
 import { HelperFault, type HelperAnswer, type HelperRequest, type HelperRole } from './helper-messages.ts'
 
-/** Requests under way in one helper. */
+/** Maximum requests in flight per helper. */
 const MAX_PENDING = 256
-/** Calls that a helper makes at the same time; each hangs for itself. */
+/** Concurrent calls of a helper; a hanging call blocks only itself. */
 const CALL_THREADS = '16'
-/** Of what a helper says on standard error, for the note when it ends. */
+/** Maximum characters of a helper's standard error in the log line about its end. */
 const MAX_STDERR_CHARS = 500
 /**
- * What the driver's libraries may need of the environment; CUDA_VISIBLE_DEVICES in particular would hide GPUs
- * from the helper.
+ * Environment variables that the driver's libraries may need. CUDA_VISIBLE_DEVICES is excluded because it
+ * would hide GPUs from the helper.
  */
 const INHERITED = ['PATH', 'HOME', 'LD_LIBRARY_PATH', 'TMPDIR', 'NODE_V8_COVERAGE'] as const
 
-// The helper lies beside this file, with the extension that this file has (compiled or not).
+// In the same folder as this file, with the same extension (compiled or not).
 const HELPER = fileURLToPath(
   new URL(`./driver-calls${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
 )
@@ -24,16 +24,16 @@ export interface HelperOptions {
   readonly role: HelperRole
   readonly library: string
   readonly ffiModule: string
-  /** Where the kernel tells about processes; else /proc. */
+  /** Path of the proc file system; default /proc. */
   readonly proc?: string
-  /** One line for the log. */
+  /** Receives one line for the log. */
   readonly onNote: (line: string) => void
 }
 
 /**
- * The helper process of one role: started by the first request, again by the first after its end. A call that
- * is not answered in time ends it, and with it the calls beside that one: what became of those is for their
- * callers to find out. Two helpers of one role never run at once.
+ * The helper process of one role: started by the first request, and again by the first request after its end.
+ * A call that is not answered in time ends the helper with all its calls; the callers determine the outcome
+ * of theirs. Two helpers of one role never run at the same time.
  */
 export class HelperProcess {
   readonly #options: HelperOptions
@@ -46,12 +46,12 @@ export class HelperProcess {
     this.#options = options
   }
 
-  /** For tests and notes: the helper's process, while there is one. */
+  /** For tests and log lines: the pid of the helper while it runs. */
   get pid(): number | null {
     return this.#running?.child.pid ?? null
   }
 
-  /** The value; rejects with HelperFault, at the latest after `timeoutMs`. */
+  /** Resolves with the value; rejects with HelperFault, at the latest after `timeoutMs`. */
   request(op: string, args: Omit<HelperRequest, 'id' | 'op'>, timeoutMs: DurationMs): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const id = ++this.#lastId
@@ -77,12 +77,12 @@ export class HelperProcess {
       }
       const request = { id, op, ...args }
       if (this.#running !== null) this.#send(request, pending)
-      // The one before may still be on its way out.
+      // The previous helper may still be ending.
       else void this.#ended.then(() => this.#send(request, pending))
     })
   }
 
-  /** Ends the helper and with it whatever it is doing. */
+  /** Ends the helper and its work. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#end(null)
@@ -93,9 +93,9 @@ export class HelperProcess {
     if (this.#isClosed) return pending.reject(lost('it is closed'))
     const running = (this.#running ??= this.#start())
     if (running.pending.size >= MAX_PENDING)
-      return pending.reject(lost(`it has ${MAX_PENDING} requests to do`))
+      return pending.reject(lost(`it already has ${MAX_PENDING} requests`))
     running.pending.set(request.id, pending)
-    // One that has just ended is seen by its end.
+    // The end of the child is handled by its exit event.
     running.child.send(request, () => {})
   }
 
@@ -118,7 +118,8 @@ export class HelperProcess {
       child.once('exit', (code, signal) => {
         this.#forget(
           running,
-          `it ended with ${signal ?? `exit code ${code}`}${running.stderr === '' ? '' : `: ${oneLine(running.stderr)}`}`,
+          'it ended with ' +
+            `${signal ?? `exit code ${code}`}${running.stderr === '' ? '' : `: ${oneLine(running.stderr)}`}`,
         )
         resolve()
       })
@@ -126,7 +127,7 @@ export class HelperProcess {
     return running
   }
 
-  /** Null: as asked, nothing to note. */
+  /** Null: ended as requested, without a log line. */
   #end(why: string | null): void {
     const running = this.#running
     if (running === null) return

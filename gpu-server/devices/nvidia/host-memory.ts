@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import type { Mib } from '../../../protocol/units.ts'
 import { mibThere } from './snapshot.ts'
 
-/** Where the kernel shows what it knows; other folders in tests. */
+/** Paths of kernel file systems; other folders in tests. */
 export interface KernelFiles {
   /** /proc */
   readonly proc: string
@@ -11,14 +11,14 @@ export interface KernelFiles {
   readonly cgroup: string
 }
 
-/** A cgroup tree is not deeper. */
+/** Maximum depth of the cgroup tree. */
 const MAX_CGROUP_DEPTH = 64
-/** cgroup v1 says "no limit" with a number near 2^63. */
+/** cgroup v1 expresses "no limit" as a number near 2^63. */
 const NO_LIMIT_BYTES = 2 ** 60
 
 /**
- * MiB of host memory that this process can take before the host or one of its cgroups runs out: the driver
- * copies GPU memory into memory of the process itself. Null when the host does not tell.
+ * Returns the MiB of host memory that this process can take before the host or one of its cgroups runs out:
+ * the driver copies GPU memory into memory of the process itself. Null when unknown.
  */
 export function hostMemoryLeft(files: KernelFiles, pid: number): Mib | null {
   const available = /^MemAvailable:\s+(\d+) kB$/m.exec(read(join(files.proc, 'meminfo')) ?? '')?.[1]
@@ -27,7 +27,9 @@ export function hostMemoryLeft(files: KernelFiles, pid: number): Mib | null {
   return Math.max(0, mibThere(left.reduce((least, bytes) => Math.min(least, bytes))))
 }
 
-/** Bytes left in each limited cgroup of the process, its ancestors included; version 2 and version 1. */
+/**
+ * Returns the bytes left in each limited cgroup of the process, ancestors included; cgroup version 2 and 1.
+ */
 function cgroupLeft(files: KernelFiles, pid: number): number[] {
   const lines = (read(join(files.proc, String(pid), 'cgroup')) ?? '').split('\n')
   return lines.flatMap((line) => {
@@ -40,7 +42,7 @@ function cgroupLeft(files: KernelFiles, pid: number): number[] {
   })
 }
 
-/** A path that leads out of what this process can see (`/..`) stands for the root of what it can. */
+/** A path outside the visible tree (`/..`) means the root of the visible tree. */
 function ancestors(path: string): string[] {
   const found = ['/']
   if (path.startsWith('/..')) return found
@@ -68,7 +70,7 @@ function legacy(folder: string): number[] {
   )
 }
 
-/** File pages that are not in use go when memory is wanted, so that they count as left. */
+/** Unused file pages are reclaimable, so they count as left. */
 function left(
   limit: string | null,
   usage: string | null,

@@ -1,8 +1,8 @@
-/** One at a time for each key; whoever asked first goes first. */
+/** Runs work one at a time per key, first come first served. */
 export class KeyQueue<K> {
   readonly #lastByKey = new Map<K, Promise<void>>()
 
-  /** Does the work once all that was asked before for any of the keys has ended, however it ended. */
+  /** Runs the work after all earlier work for any of the keys has ended, successfully or not. */
   run<T>(keys: readonly K[], work: () => Promise<T>): Promise<T> {
     const result = Promise.all(keys.map((key) => this.#lastByKey.get(key) ?? Promise.resolve())).then(work)
     const ended: Promise<void> = result.then(ignore, ignore).then(() => {

@@ -17,12 +17,12 @@ export interface NvidiaOptions {
   readonly nvmlLibrary?: string
   readonly cudaLibrary?: string
   readonly smiProgram?: string
-  /** What is imported as koffi. */
+  /** The module to import as koffi. */
   readonly ffiModule?: string
   readonly files?: KernelFiles
   readonly snapshotMs?: DurationMs
   readonly checkpointTimeouts?: Partial<CheckpointTimeouts>
-  /** One line for the log: what went wrong and what was done about it. */
+  /** Receives one line for the log: what went wrong and what was done. */
   readonly onNote?: (line: string) => void
 }
 
@@ -34,7 +34,7 @@ type Samples = Awaited<ReturnType<Accelerator['sample']>>
 /** The GPUs of this host through the NVIDIA driver. */
 export class NvidiaAccelerator implements Accelerator {
   readonly kind = 'nvidia'
-  /** An unmodified process says nothing while the driver holds it. */
+  /** An unmodified process cannot signal while the driver holds it. */
   readonly signalsWanted = false
   readonly #options: NvidiaOptions
   readonly #files: KernelFiles
@@ -78,7 +78,7 @@ export class NvidiaAccelerator implements Accelerator {
     })
   }
 
-  /** Such as `570.86.15`; empty before `open`. */
+  /** Example: `570.86.15`; empty before `open`. */
   get driver(): string {
     return this.#driver
   }
@@ -90,7 +90,7 @@ export class NvidiaAccelerator implements Accelerator {
     this.#uuids = snapshot.gpus.map(({ uuid }) => uuid)
     this.#report(snapshot, [])
     for (const fault of snapshot.gpus.flatMap(({ faults }) => faults)) this.#note(fault)
-    // Attaching takes seconds: begun now, waited for by the first that needs it.
+    // Attaching takes seconds: started now, awaited by the first use.
     void this.#whyNotHost().then((why) => {
       if (why !== null) this.#note(`tasks cannot be swapped: ${why}`)
     })
@@ -100,7 +100,7 @@ export class NvidiaAccelerator implements Accelerator {
     return this.#reports
   }
 
-  /** By UUID, so that a GPU that drops out does not shift the others; no GPUs: none are visible. */
+  /** By UUID, so that a GPU that disappears does not shift the others. No GPUs: none are visible. */
   environment(gpus: readonly number[]): Readonly<Record<string, string>> {
     return {
       CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
@@ -131,7 +131,7 @@ export class NvidiaAccelerator implements Accelerator {
         uses: new Map(tasks.map((task) => [task, unknownUse(task)])),
         freeMib: this.#reports.map(() => null),
       }
-    // Read after the driver's list: a process that it lists has been forked by now.
+    // Read after the driver's list, so that every listed process already exists here.
     const owners = tasks.map((task) => ({
       task,
       gpus: task.gpus,
@@ -193,7 +193,7 @@ export class NvidiaAccelerator implements Accelerator {
     return new AcceleratorFault(`no NVIDIA GPU can be read: ${why}`, { cause })
   }
 
-  /** Null, and a note, when the driver does not tell. */
+  /** Returns null, and logs a line, when the driver gives no answer. */
   async #snapshot(op: 'snapshot' | 'sample'): Promise<HostSnapshot | null> {
     try {
       return await this.#read(op)
@@ -210,7 +210,7 @@ export class NvidiaAccelerator implements Accelerator {
     return (await this.#nvml.request(op, {}, timeoutMs)) as HostSnapshot
   }
 
-  /** The same trouble every second is told once. */
+  /** Logs repeated trouble once. */
   #note(line: string): void {
     if (line === this.#lastNote) return
     this.#lastNote = line

@@ -1,10 +1,10 @@
-/** What NVML's return values are called and mean (nvmlReturn_t in nvml.h of CUDA 12 and 13). */
+/** Names and meanings of NVML's return values (nvmlReturn_t in nvml.h of CUDA 12 and 13). */
 const NVML_CODES: Readonly<Record<number, readonly [name: string, words: string]>> = {
   1: ['NVML_ERROR_UNINITIALIZED', 'NVML was not initialized'],
   2: ['NVML_ERROR_INVALID_ARGUMENT', 'an argument is invalid'],
   3: ['NVML_ERROR_NOT_SUPPORTED', 'this GPU or driver does not support it'],
-  4: ['NVML_ERROR_NO_PERMISSION', 'this user may not do it'],
-  5: ['NVML_ERROR_ALREADY_INITIALIZED', 'NVML is initialized already'],
+  4: ['NVML_ERROR_NO_PERMISSION', 'this user lacks permission'],
+  5: ['NVML_ERROR_ALREADY_INITIALIZED', 'NVML is already initialized'],
   6: ['NVML_ERROR_NOT_FOUND', 'nothing was found'],
   7: ['NVML_ERROR_INSUFFICIENT_SIZE', 'the answer is longer than the buffer'],
   8: ['NVML_ERROR_INSUFFICIENT_POWER', 'external power cables are not attached properly'],
@@ -41,7 +41,7 @@ export const NVML_NOT_SUPPORTED = 3
 export const NVML_NOT_FOUND = 6
 export const NVML_INSUFFICIENT_SIZE = 7
 
-/** Such as `the NVIDIA driver is not loaded (NVML_ERROR_DRIVER_NOT_LOADED)`. */
+/** Example: `the NVIDIA driver is not loaded (NVML_ERROR_DRIVER_NOT_LOADED)`. */
 export function nvmlWords(code: number): string {
   const known = NVML_CODES[code]
   return known === undefined ? `NVML answered with the unknown code ${code}` : `${known[1]} (${known[0]})`

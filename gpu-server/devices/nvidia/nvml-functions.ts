@@ -1,13 +1,11 @@
 import { type ForeignFunction, type ForeignLibrary } from './foreign-library.ts'
 
-/** A handle is a pointer that is only passed on; an integer of its size is passed the same way. */
+/** A handle is a pointer that is only passed on; it is passed as an integer of the same size. */
 const HANDLE = 'uint64_t'
 const OUT = 'void *'
 const UINT = 'uint32_t'
 
-/**
- * The functions of libnvidia-ml that are used; null: this version does not have it, and there is another way.
- */
+/** The used functions of libnvidia-ml; null: this version lacks the function, and there is a fallback. */
 export interface NvmlFunctions {
   readonly init: ForeignFunction
   readonly driverVersion: ForeignFunction
@@ -20,18 +18,18 @@ export interface NvmlFunctions {
   readonly utilization: ForeignFunction
   readonly migMode: ForeignFunction | null
   readonly processUtilization: ForeignFunction | null
-  /** Compute, graphics and MPS clients: each in the newest version there is. */
+  /** Compute, graphics and MPS clients, each in the newest version available. */
   readonly processLists: readonly ProcessList[]
 }
 
 export interface ProcessList {
   readonly name: string
   readonly list: ForeignFunction
-  /** Of one entry: pid and used bytes at offsets 0 and 8, from version 2 on followed by the MIG instance. */
+  /** Size of one entry: pid and used bytes at offsets 0 and 8; from version 2 on the MIG instance follows. */
   readonly entryBytes: 16 | 24
 }
 
-/** Faults when the library is too old to be of use. */
+/** Throws HelperFault when the library is too old. */
 export function nvmlFunctions(library: ForeignLibrary): NvmlFunctions {
   return {
     init: library.need('nvmlInit_v2', []),

@@ -9,10 +9,7 @@ import {
 import { type NvmlFunctions, type ProcessList } from './nvml-functions.ts'
 import { mibTaken, type ProcessMemory } from './snapshot.ts'
 
-/**
- * Room for this many processes at first, and at most; the list can grow between the question for its length
- * and the answer.
- */
+/** Initial and maximum number of entries; the list can grow between the query of its length and the read. */
 const FIRST_ENTRIES = 128
 const MAX_ENTRIES = 4096
 /**
@@ -23,11 +20,11 @@ const SAMPLE = { bytes: 32, time: 8, smPercent: 16 }
 /** NVML_VALUE_NOT_AVAILABLE. */
 const NOT_AVAILABLE = 0xffff_ffff_ffff_ffffn
 
-/** Which processes use a GPU, as NVML tells it. */
+/** The processes that use a GPU, according to NVML. */
 export class NvmlProcesses {
   readonly #functions: NvmlFunctions
   readonly #nowMicroseconds: () => number
-  /** The newest sample seen of each GPU, in the driver's microseconds. */
+  /** Time of the newest sample per GPU, in the driver's microseconds. */
   readonly #seenUntil = new Map<number, bigint>()
 
   constructor(functions: NvmlFunctions, nowMicroseconds: () => number) {
@@ -35,9 +32,7 @@ export class NvmlProcesses {
     this.#nowMicroseconds = nowMicroseconds
   }
 
-  /**
-   * Null: this GPU does not tell. A process on several lists counts once, with the most it is said to use.
-   */
+  /** Null: this GPU does not report it. A process on several lists counts once, with its largest use. */
   async memory(handle: bigint): Promise<readonly ProcessMemory[] | null> {
     const used = new Map<number, ProcessMemory>()
     let isTold = false
@@ -57,7 +52,7 @@ export class NvmlProcesses {
     return isTold ? [...used.values()] : null
   }
 
-  /** Those that ran a kernel since the last call for this GPU; null: it does not tell. */
+  /** Processes that ran a kernel since the last call for this GPU; null: not reported. */
   async busy(index: number, handle: bigint): Promise<readonly number[] | null> {
     const read = this.#functions.processUtilization
     if (read === null) return null

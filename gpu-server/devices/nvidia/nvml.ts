@@ -5,7 +5,7 @@ import { nvmlFunctions, type NvmlFunctions } from './nvml-functions.ts'
 import { NvmlProcesses } from './nvml-processes.ts'
 import { type GpuMemory, type GpuSnapshot, type HostSnapshot, mibThere } from './snapshot.ts'
 
-/** More than any host has; a driver that says more is not believed. */
+/** More than any host has; a larger answer of the driver is ignored. */
 const MAX_GPUS = 64
 const NAME_BYTES = 96
 const VERSION_BYTES = 80
@@ -26,8 +26,9 @@ export class Nvml {
   }
 
   /**
-   * Rejects with HelperFault when NVML as a whole does not work; a GPU that does not is part of the answer.
-   * `withUse`: also who was busy since the last time that this was asked.
+   * Rejects with HelperFault when NVML as a whole does not work; faults of single GPUs are part of the
+   * answer.
+   * @param withUse also reads the processes that were busy since the last call
    */
   async snapshot(withUse: boolean): Promise<HostSnapshot> {
     await this.#initialize()
@@ -107,7 +108,7 @@ export class Nvml {
     }
   }
 
-  /** Null: this GPU has no such mode. */
+  /** Null: this GPU has no MIG mode. */
   async #isMig(handle: bigint): Promise<boolean | null> {
     if (this.#functions.migMode === null) return null
     const current = Buffer.alloc(4)
@@ -116,7 +117,7 @@ export class Nvml {
     return current.readUInt32LE() === 1
   }
 
-  /** Null where the GPU does not tell: under MIG it never does. */
+  /** Null where the GPU does not report it, as always under MIG. */
   async #utilization(handle: bigint): Promise<number | null> {
     const rates = Buffer.alloc(8)
     if ((await this.#functions.utilization(handle, rates)) !== NVML_SUCCESS) return null

@@ -3,19 +3,19 @@ import { join } from 'node:path'
 import type { Mib } from '../../../protocol/units.ts'
 import { mibTaken } from './snapshot.ts'
 
-/** What the kernel tells of a process that matters for checkpointing. */
+/** Facts about a process from the kernel that matter for checkpointing. */
 export interface ProcessFacts {
-  /** It stands still, its threads in the middle of whatever they do: it cannot be locked. */
+  /** Its threads are stopped at arbitrary points, so it cannot be locked. */
   readonly isStopped: boolean
-  /** Its numbers in the PID namespaces nested in ours, ours first. */
+  /** Its pids in the PID namespaces nested in ours, ours first. */
   readonly pids: readonly number[]
 }
 
-/** What its address space shows; null: it may not be read, or the process has gone. */
+/** Facts from its address space; null: not readable, or the process is gone. */
 export interface MappedFacts {
   readonly hasCuda: boolean
   readonly hasNccl: boolean
-  /** Of the device of unified memory, as far as it can be read and written. */
+  /** Readable and writable mappings of the unified-memory device. */
   readonly uvmMib: Mib
 }
 

@@ -4,7 +4,7 @@ import { HelperFault } from './helper-messages.ts'
 import type { GpuMemory, GpuSnapshot, HostSnapshot, ProcessMemory } from './snapshot.ts'
 
 const MAX_OUTPUT_BYTES = 1024 * 1024
-/** The name stands last: it is the only field that could hold a comma, and nothing is quoted. */
+/** The name is last: only it could contain a comma, and fields are not quoted. */
 const GPU_FIELDS = [
   'index',
   'uuid',
@@ -16,14 +16,14 @@ const GPU_FIELDS = [
   'driver_version',
   'name',
 ]
-/** Fields that came later than nvidia-smi itself; it refuses a whole query for one that it does not know. */
+/** Fields that early versions of nvidia-smi lack; an unknown field makes it refuse the whole query. */
 const LATER_FIELDS = ['memory.reserved', 'mig.mode.current']
-/** Stands in for one of those: never a whole number. */
+/** Replaces one of those fields; never a whole number. */
 const PLACEHOLDER = 'pstate'
 const PROCESS_FIELDS = ['pid', 'gpu_uuid', 'used_gpu_memory']
 const FORMAT = '--format=csv,noheader,nounits'
 
-/** What `nvidia-smi` says, for hosts where NVML cannot be called. Rejects with HelperFault. */
+/** Reads `nvidia-smi`, for hosts where NVML cannot be called. Rejects with HelperFault. */
 export async function smiSnapshot(program: string, timeoutMs: DurationMs): Promise<HostSnapshot> {
   const gpus = await queryGpus(program, timeoutMs, GPU_FIELDS).catch((fault: HelperFault) => {
     if (!/is not a valid field/.test(fault.message)) throw fault
@@ -41,8 +41,8 @@ export async function smiSnapshot(program: string, timeoutMs: DurationMs): Promi
 }
 
 /**
- * Rows that make no sense are left out and named in the GPU's faults, or fault where a GPU's place in the
- * order would be lost.
+ * Invalid rows are skipped and named in the GPU's faults; they throw where a GPU's place in the order would
+ * be lost.
  */
 export function parseSmi(gpuRows: string, processRows: string): HostSnapshot {
   const rows = lines(gpuRows).map((row) => gpuRow(row))
@@ -115,7 +115,7 @@ function processRow(row: string): { pid: number; gpu: string; usedMib: number | 
   return { pid: number, gpu, usedMib: whole(used) }
 }
 
-/** Null for `[N/A]`, `[Not Supported]`, `[Unknown Error]` and whatever else is no whole number. */
+/** Null for `[N/A]`, `[Not Supported]`, `[Unknown Error]` and anything else that is not a whole number. */
 function whole(field: string | undefined): number | null {
   return field !== undefined && /^\d{1,9}$/.test(field) ? Number(field) : null
 }
@@ -152,7 +152,7 @@ function failure(
   output: string,
 ): HelperFault {
   if (error.code === 'ENOENT')
-    return new HelperFault({ kind: 'library_missing', message: `there is no ${program}`, code: null })
+    return new HelperFault({ kind: 'library_missing', message: `${program} not found`, code: null })
   if (error.killed === true)
     return new HelperFault({
       kind: 'timeout',

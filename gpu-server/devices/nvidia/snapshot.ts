@@ -1,8 +1,8 @@
 import type { Mib } from '../../../protocol/units.ts'
 
-/** What the driver says of one host at one time; by NVML, or in part by nvidia-smi. */
+/** The driver's report about one host at one time; by NVML, or in part by nvidia-smi. */
 export interface HostSnapshot {
-  /** Such as `570.86.15`. */
+  /** Example: `570.86.15`. */
   readonly driver: string
   /** In the order of their indexes, from 0 without gaps: the order of their PCI addresses. */
   readonly gpus: readonly GpuSnapshot[]
@@ -18,34 +18,34 @@ export interface GpuSnapshot {
   readonly isMig: boolean
   /** Share of the last sample period (1/6 to 1 s) in which a kernel ran. */
   readonly utilizationPercent: number | null
-  /** Those that hold memory on it; null: could not be read. */
+  /** Processes with memory on it; null: could not be read. */
   readonly processes: readonly ProcessMemory[] | null
-  /** Those that ran a kernel since the last sample; null where the GPU does not tell, or it was not asked. */
+  /** Processes that ran a kernel since the last sample; null where not reported or not read. */
   readonly busyPids: readonly number[] | null
-  /** Why something above is null, one line each. */
+  /** Why a value above is null, one line each. */
   readonly faults: readonly string[]
 }
 
 export interface GpuMemory {
-  /** Without what the driver keeps for itself, where it tells. */
+  /** Without the driver's own share, where it is reported. */
   readonly physicalMib: Mib
   readonly freeMib: Mib
 }
 
 export interface ProcessMemory {
   readonly pid: number
-  /** Null: the driver does not tell. */
+  /** Null: not reported by the driver. */
   readonly usedMib: Mib | null
 }
 
 const BYTES_PER_MIB = 1024 * 1024
 
-/** Rounded down: memory that is there. */
+/** Rounds down: available memory. */
 export function mibThere(bytes: number): Mib {
   return Math.floor(bytes / BYTES_PER_MIB)
 }
 
-/** Rounded up: memory that is taken. */
+/** Rounds up: used memory. */
 export function mibTaken(bytes: number): Mib {
   return Math.ceil(bytes / BYTES_PER_MIB)
 }

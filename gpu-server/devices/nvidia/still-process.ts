@@ -1,8 +1,8 @@
 /**
- * Work of the driver's on a process whose own threads stand still. A program that goes on while its memory is
- * elsewhere can end on a call that does not wait: with driver 580.159.04 `cuCtxSynchronize` ends in SIGSEGV.
- * The driver copies in one thread of the process, the restore thread; all others are held like a debugger
- * holds them, and a stopped process is woken for the work and stopped again.
+ * Runs driver work on a process whose own threads are stopped. A program that runs while its memory is
+ * elsewhere can crash in a call that does not wait: with driver 580.159.04 `cuCtxSynchronize` ends in
+ * SIGSEGV. The driver copies in one thread of the process, the restore thread. All other threads are held by
+ * ptrace; a stopped process is continued for the work and stopped again.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,8 +17,8 @@ export interface StillProcessParts {
   readonly proc: string
   readonly restoreThread: (pid: number) => Promise<number>
   /**
-   * Ends this helper: a thread that does not stand still in time would do so later, and only the end of
-   * whoever asked lets go of it then.
+   * Ends this helper: a thread that misses the deadline would stop later, and only the end of the tracer
+   * releases it then.
    */
   readonly giveUp: (why: string) => never
 }
@@ -31,8 +31,8 @@ export class StillProcesses {
   }
 
   /**
-   * `work` with all threads but the restore thread held; after it the process is stopped. When it throws, the
-   * process is as it was.
+   * Runs `work` with all threads except the restore thread held; afterwards the process is stopped. If it
+   * throws, the process is as before.
    */
   async continueAround<T>(pid: number, work: () => Promise<T>): Promise<T> {
     const thread = await this.#restoreThread(pid)
@@ -53,8 +53,8 @@ export class StillProcesses {
   }
 
   /**
-   * `work` on a process that may be stopped: the restore thread could not do it. It is stopped again after
-   * that; one that runs is left alone.
+   * Runs `work` on a process that may be stopped: the restore thread could not run then. A stopped process is
+   * stopped again afterwards; a running process is left running.
    */
   async continueIfStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
     const thread = await this.#restoreThread(pid)
@@ -62,8 +62,8 @@ export class StillProcesses {
   }
 
   /**
-   * As this host numbers it; null: the process has ended, or the driver does not know it. The driver answers
-   * for a stopped process too.
+   * In the numbering of this host; null: the process has ended, or the driver does not know it. The driver
+   * answers for a stopped process too.
    */
   async #restoreThread(pid: number): Promise<number | null> {
     const threads = this.#threads(pid)
@@ -73,7 +73,7 @@ export class StillProcesses {
       throw cause
     })
     if (threadId === null) return null
-    // A process in a PID namespace of its own has its own numbers too.
+    // A process in its own PID namespace also has its own thread numbers.
     const found =
       threads.find((thread) => thread === threadId) ??
       threads.find((thread) => this.#numbers(pid, thread).at(-1) === threadId)
@@ -82,7 +82,7 @@ export class StillProcesses {
     return found
   }
 
-  /** Those that stand still now. When one of them cannot be held, none is. */
+  /** Returns the held threads. If one of them cannot be held, all are released. */
   async #hold(pid: number, spared: number): Promise<ReadonlySet<number>> {
     const held = new Set<number>()
     const deadline = performance.now() + HOLD_TIMEOUT_MS
@@ -96,7 +96,7 @@ export class StillProcesses {
         for (const thread of fresh)
           if (this.#parts.trace.seize(thread)) await this.#stop(pid, thread, held, deadline)
         if (performance.now() > deadline)
-          throw lost(`the threads of process ${pid} do not stand still within ${HOLD_TIMEOUT_MS} ms`)
+          throw lost(`the threads of process ${pid} did not stop within ${HOLD_TIMEOUT_MS} ms`)
       }
     } catch (cause) {
       this.#release(held)
@@ -109,9 +109,7 @@ export class StillProcesses {
     if (!this.#parts.trace.interrupt(thread)) return
     while (!this.#parts.trace.hasStopped(thread)) {
       if (performance.now() > deadline)
-        this.#parts.giveUp(
-          `thread ${thread} of process ${pid} does not stand still within ${HOLD_TIMEOUT_MS} ms`,
-        )
+        this.#parts.giveUp(`thread ${thread} of process ${pid} did not stop within ${HOLD_TIMEOUT_MS} ms`)
       await pause()
     }
     held.add(thread)
@@ -125,12 +123,12 @@ export class StillProcesses {
     try {
       process.kill(pid, signal)
     } catch {
-      return // It has ended.
+      return // The process has ended.
     }
     const deadline = performance.now() + HOLD_TIMEOUT_MS
     while (this.#threads(pid).includes(thread) && this.#isStopped(pid, thread) !== (signal === 'SIGSTOP')) {
       if (performance.now() > deadline)
-        throw lost(`process ${pid} has not obeyed ${signal} within ${HOLD_TIMEOUT_MS} ms`)
+        throw lost(`process ${pid} did not obey ${signal} within ${HOLD_TIMEOUT_MS} ms`)
       await pause()
     }
   }
@@ -141,7 +139,7 @@ export class StillProcesses {
     )
   }
 
-  /** Empty: there is no such process. */
+  /** Empty: no such process. */
   #threads(pid: number): readonly number[] {
     try {
       return readdirSync(join(this.#parts.proc, String(pid), 'task')).map(Number)
@@ -158,7 +156,7 @@ export class StillProcesses {
     return /^[ZXx]?$/.test(this.#state(pid, thread))
   }
 
-  /** A letter of proc_pid_stat(5); empty: it has ended. */
+  /** Returns a letter of proc_pid_stat(5); empty: the thread has ended. */
   #state(pid: number, thread: number): string {
     return /^State:\s*(\S)/m.exec(this.#status(pid, thread))?.[1] ?? ''
   }

@@ -10,14 +10,14 @@ import type { HostSnapshot } from './snapshot.ts'
 import { KeyQueue } from './key-queue.ts'
 import { whyNotGpus, whyNotProcesses } from './why-not.ts'
 
-/** Host memory that stays free after a copy. */
+/** Host memory that must stay free after a copy. */
 export const HOST_MARGIN_MIB: Mib = 512
-/** A context that is made anew may take a little more than it did. */
+/** A recreated context may need a little more than before. */
 export const RESTORE_MARGIN_MIB: Mib = 64
 
 export interface SwapParts {
   readonly checkpoints: Checkpoints
-  /** As it is now; null when the driver does not tell. */
+  /** The current snapshot; null when the driver gives none. */
   readonly snapshot: () => Promise<HostSnapshot | null>
   /** Null, or why nothing can be checkpointed on this host. */
   readonly whyNotHost: () => Promise<string | null>
@@ -26,21 +26,24 @@ export interface SwapParts {
 }
 
 /**
- * Swap-out and swap-in of whole tasks. A task that is swapped out is stopped: it would not wait for its bytes
- * everywhere (still-process.ts). One without GPU memory is only stopped, so that it cannot take any while it
- * counts as swapped out. On one GPU one swap at a time: what was found free is still free when it is taken,
- * but for processes of nobody's.
+ * Swap-out and swap-in of whole tasks. A swapped-out task is stopped, because it would not wait for its bytes
+ * in every call (still-process.ts). A task without GPU memory is only stopped, so that it cannot take any
+ * while it counts as swapped out. One swap at a time per GPU: memory that was free is still free when it is
+ * taken, except for foreign processes.
  */
 export class Swaps {
   readonly #parts: SwapParts
   readonly #queue = new KeyQueue<number>()
-  /** Held by signals. */
+  /** Swapped out by signals only. */
   readonly #parked = new WeakSet<AcceleratedTask>()
-  /** By GPU index, what it held when it left. */
+  /** By GPU index: MiB in use when it was swapped out. */
   readonly #heldMib = new WeakMap<AcceleratedTask, ReadonlyMap<number, Mib>>()
-  /** Why the driver will never swap it: it does not support what the task does, or has lost it half-way. */
+  /**
+   * Why the driver can never swap it: the driver does not support what the task does, or lost it in the
+   * middle of a copy.
+   */
   readonly #unswappable = new WeakMap<AcceleratedTask, string>()
-  /** The driver undoes no half restore: a second one fails whatever is free then. */
+  /** The driver does not undo a partial restore: a second restore always fails. */
   readonly #lost = new WeakSet<AcceleratedTask>()
 
   constructor(parts: SwapParts) {
@@ -65,8 +68,8 @@ export class Swaps {
   }
 
   /**
-   * For a task that another server process left behind. One that was held in the middle of a swap is let go:
-   * its bytes are on the GPU.
+   * For a task of an earlier server process. A task that was held in the middle of a swap is released: its
+   * bytes are on the GPU.
    */
   residency(task: AcceleratedTask): Promise<'resident' | 'swapped_out' | 'unknown'> {
     return this.#queue.run(task.gpus, async () => {
@@ -95,7 +98,7 @@ export class Swaps {
     const never = host ?? this.#unswappable.get(task) ?? null
     if (never !== null) return this.#failed(task, never)
     const snapshot = await this.#parts.snapshot()
-    if (snapshot === null) return this.#failed(task, 'the driver does not tell who holds memory')
+    if (snapshot === null) return this.#failed(task, 'the driver does not report which processes hold memory')
     const cuda = await this.#cuda(task, snapshot)
     const why = whyNotTask(task, snapshot, cuda)
     if (why !== null) return this.#failed(task, why)
@@ -107,7 +110,7 @@ export class Swaps {
     return this.#copyOut(task, process)
   }
 
-  /** Nothing to copy. It may wake between the look and the signal: then it stays. */
+  /** The task has nothing to copy. It may wake between the check and the signal: then it stays. */
   async #park(task: AcceleratedTask): Promise<SwapOutcome> {
     await task.suspend()
     const snapshot = await this.#parts.snapshot()
@@ -130,7 +133,8 @@ export class Swaps {
     if (left === null || left < mib + HOST_MARGIN_MIB) {
       this.#note(
         task,
-        `swap-out of ${mib} MiB refused: ${left ?? 'unknown'} MiB of host memory left, ${HOST_MARGIN_MIB} stay free`,
+        `swap-out of ${mib} MiB refused: ${left ?? 'unknown'} MiB of host memory left, ` +
+          `${HOST_MARGIN_MIB} stay free`,
       )
       await this.#release(task, pid)
       return 'no_host_memory'
@@ -152,25 +156,22 @@ export class Swaps {
     return copied.code === CUDA_OUT_OF_MEMORY ? 'no_host_memory' : 'copy_failed'
   }
 
-  /**
-   * Its process is stopped already; the others of the task, and whoever would let it run for another reason,
-   * learn of it here.
-   */
+  /** Its CUDA process is already stopped; this stops the other processes of the task too. */
   async #hold(task: AcceleratedTask): Promise<'done'> {
     try {
       await task.suspend()
     } catch (cause) {
       this.#note(
         task,
-        `its bytes are in host memory, and not all of its processes stand still: ${String(cause)}`,
+        `its bytes are in host memory, and not all of its processes are stopped: ${String(cause)}`,
       )
     }
     return 'done'
   }
 
   /**
-   * A guard may refuse while there is no run lease: then it runs with the next one, its bytes are where they
-   * should be.
+   * A guard may refuse while there is no run lease: the task then runs with the next lease; its bytes are in
+   * place.
    */
   async #letRun(task: AcceleratedTask): Promise<'done'> {
     try {
@@ -181,7 +182,7 @@ export class Swaps {
     return 'done'
   }
 
-  /** After a failure: a process that is held goes on, one that the driver has lost is named. */
+  /** After a failure: a held process continues; a process that the driver lost is named. */
   async #release(task: AcceleratedTask, pid: number): Promise<void> {
     const state = await this.#parts.checkpoints.state(pid)
     if (state === 'locked') {
@@ -274,7 +275,7 @@ function whyNotTask(
   return whyNotGpus(task.gpus.map((gpu) => snapshot?.gpus[gpu])) ?? whyNotProcesses(cuda, task.gpus.length)
 }
 
-/** Null when everything has room. Where it is not known what the task held, it is what it was granted. */
+/** Returns null when everything fits. Where the earlier use is unknown, the granted VRAM counts. */
 function whatIsShort(
   task: AcceleratedTask,
   needed: ReadonlyMap<number, Mib>,
@@ -284,7 +285,10 @@ function whatIsShort(
   for (const [gpu, mib] of onEach) {
     const free = snapshot?.gpus[gpu]?.memory?.freeMib ?? null
     if (free === null || free < mib + RESTORE_MARGIN_MIB) {
-      return `restore of ${mib} MiB refused: GPU ${gpu} has ${free ?? 'unknown'} MiB free, ${RESTORE_MARGIN_MIB} more are needed than it held`
+      return (
+        `restore of ${mib} MiB refused: GPU ${gpu} has ${free ?? 'unknown'} MiB free; ` +
+        `${RESTORE_MARGIN_MIB} MiB more than before are needed`
+      )
     }
   }
   return null

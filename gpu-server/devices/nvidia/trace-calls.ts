@@ -2,16 +2,16 @@ import { constants } from 'node:os'
 import { HelperFault } from './helper-messages.ts'
 import { type ForeignCall, loadDirectly } from './foreign-library.ts'
 
-/** ptrace(2), <sys/ptrace.h>. The same on every processor of Linux. */
+/** ptrace(2), <sys/ptrace.h>. Equal on every CPU architecture of Linux. */
 const PTRACE_DETACH = 17
 const PTRACE_SEIZE = 0x4206
 const PTRACE_INTERRUPT = 0x4207
-/** waitpid(2): threads of others too, and without waiting. */
+/** waitpid(2): includes threads of other processes, and does not wait. */
 const WAIT_ANY_THREAD = 0x4000_0000 | 1
 
 /**
- * What a debugger may do to a thread. All calls must come from one thread of the operating system, which is
- * why they are made directly and not in threads of their own: none of them waits.
+ * ptrace operations on a thread. All calls must come from one OS thread, so they are made directly and not in
+ * a thread pool; none of them blocks.
  */
 export class TraceCalls {
   readonly #ptrace: ForeignCall
@@ -40,12 +40,12 @@ export class TraceCalls {
     return this.#request('interrupt', PTRACE_INTERRUPT, thread)
   }
 
-  /** A thread of a process that was told to stop meanwhile stays stopped. */
+  /** A thread of a process that received SIGSTOP meanwhile stays stopped. */
   detach(thread: number): boolean {
     return this.#request('detach', PTRACE_DETACH, thread)
   }
 
-  /** Of an interrupted thread: it stands still now, or has ended. */
+  /** For an interrupted thread: true once it has stopped or ended. */
   hasStopped(thread: number): boolean {
     const { result, errno } = this.#waitpid(thread, Buffer.alloc(4), WAIT_ANY_THREAD)
     return result === thread || (result < 0 && errno === constants.errno.ECHILD)
