@@ -32,7 +32,7 @@ test('the example in docs/client.md runs, and says what it should', async () => 
 })
 
 test('docs/client.md names every call that there is', () => {
-  const table = PAGE.slice(PAGE.indexOf('## What there is'), PAGE.indexOf('## Errors'))
+  const table = PAGE.slice(PAGE.indexOf('## Calls'), PAGE.indexOf('## Errors'))
   const client = createClient({ url: 'http://127.0.0.1:1' })
   for (const [name, value] of Object.entries(client)) {
     if (name === 'url') continue
