@@ -158,14 +158,18 @@ function commit(held: Held, batch: Batch): Promise<void> | undefined {
   if (batch.submissionKeys !== null) keepSubmissionKeys(held, batch.submissionKeys)
   if (held.decisionCapacity > 0 && batch.decisions.length > 0) keepDecisions(held, batch.decisions)
   if (batch.endsRecovery) held.recovery = null
-  if (batch.marks.epoch > held.marks.epoch) keepEpoch(held, batch.marks.epoch)
+  if (batch.marks.epoch > held.marks.epoch) keepEpoch(held, batch)
   held.marks = batch.marks
   return undefined
 }
 
 /** Call it before the marks of the batch are taken over. */
-function keepEpoch({ epochs, marks }: Held, epoch: number): void {
-  epochs.push({ epoch, firstEventSeq: marks.nextEventSeq })
+function keepEpoch({ epochs, marks }: Held, { marks: { epoch }, controller }: Batch): void {
+  epochs.push({
+    epoch,
+    firstEventSeq: marks.nextEventSeq,
+    ...(controller === undefined ? {} : { controller }),
+  })
   if (epochs.length > MAX_EPOCH_RECORDS) epochs.splice(0, epochs.length - MAX_EPOCH_RECORDS)
 }
 

@@ -152,14 +152,10 @@ export class Engine {
     this.#process = processIdFrom(this.#processIds)
     this.#durableEventSeq = state.marks.nextEventSeq - 1
     this.cluster.history.restore(state.epochs)
-    this.cluster.history.begin(
-      { epoch: this.#epoch, firstEventSeq: state.marks.nextEventSeq },
-      state.recovery !== null,
-    )
+    const start = { epoch: this.#epoch, firstEventSeq: state.marks.nextEventSeq, controller: this.#process }
+    this.cluster.history.begin(start, state.recovery !== null)
     restore(this.cluster, state, now)
     beginStartWait(this.cluster, state.nodes, now)
-    if (state.recovery !== null) beginRecovery(this.cluster, state.recovery, state.nodes, now)
-    this.cluster.wasPaused = pauseOf(this.cluster) !== null
     this.access.restore(state)
     const act = (): void => {
       this.#renewedAt = this.#committedAt
@@ -170,6 +166,10 @@ export class Engine {
     // Nothing is said, and nothing else written, with an epoch that another start could take as well.
     const turn = new Turn()
     const committed = this.#store(turn)
+    // Its event gets its number when the epoch's marks are written: a start that fails in between leaves no
+    // gap.
+    if (state.recovery !== null) beginRecovery(this.cluster, state.recovery, state.nodes, now)
+    this.cluster.wasPaused = pauseOf(this.cluster) !== null
     const n = this.#commits
     if (committed === undefined) return act()
     this.#committing = turn
@@ -480,7 +480,7 @@ export class Engine {
   #store(turn: Turn): Promise<void> | undefined {
     this.#commits += 1
     this.#committedAt = this.#now()
-    return this.#options.store.commit(batchOf(this.cluster, turn, this.#epoch))
+    return this.#options.store.commit(batchOf(this.cluster, turn, this.#epoch, this.#process))
   }
 
   #complete(turn: Turn): void {

@@ -2,6 +2,7 @@
  * Which epochs have written to this store, and up to which event: enough to tell whether the store has what a
  * node has heard of (docs/protocol.md, "A store that went back in time").
  */
+import { MIN_EPOCHS_AHEAD } from '../domain/epoch-after-loss.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import type { EpochRecord } from '../ports/store.ts'
 
@@ -48,31 +49,48 @@ export class EpochHistory {
 
   /** @param isAfterLoss the store was restored, or a loss was accepted, and no epoch has been recorded yet */
   begin(start: EpochRecord, isAfterLoss: boolean): void {
-    this.#isLostBeforeFirst = isAfterLoss && this.#starts.length === 0
+    const first = this.#starts[0] ?? start
+    this.#isLostBeforeFirst = (isAfterLoss && first === start) || first.epoch > MIN_EPOCHS_AHEAD
     this.#starts = [...this.#starts, start]
   }
 
   judge(mark: NodeMark, own: OwnMark): MarkVerdict {
     const eventSeq = mark.event_seq ?? 0
     if (mark.epoch > own.epoch) return 'higher_epoch'
-    if (mark.epoch < own.epoch) return this.#judgeEarlier(mark.epoch, eventSeq)
+    if (mark.epoch < own.epoch) return this.#judgeEarlier(mark, eventSeq)
     if (mark.controller !== undefined && mark.controller !== own.controller) return 'other_controller'
     return eventSeq > own.lastEventSeq ? 'missing_events' : 'known'
   }
 
-  #judgeEarlier(epoch: number, eventSeq: number): MarkVerdict {
-    const place = this.#starts.findIndex((start) => start.epoch > epoch)
+  #judgeEarlier(mark: NodeMark, eventSeq: number): MarkVerdict {
+    const place = this.#starts.findIndex((start) => start.epoch > mark.epoch)
     const next = this.#starts[place]
-    if (next === undefined || eventSeq < next.firstEventSeq) return 'known'
-    return this.#isAfterLoss(place) ? 'accepted_loss' : 'missing_events'
+    if (next === undefined) return 'known'
+    const isOther = isOfOther(mark, this.#starts[place - 1])
+    if (!isOther && eventSeq < next.firstEventSeq) return 'known'
+    if (this.#isAfterLoss(place)) return 'accepted_loss'
+    return isOther ? 'other_controller' : 'missing_events'
   }
 
   /**
    * Epochs follow each other without a gap, except where a restore or an accepted loss has raised the epoch.
+   * Whatever was missing by then is accepted with it, also what a silent loss took before.
    */
   #isAfterLoss(place: number): boolean {
-    const before = this.#starts[place - 1]
-    const here = this.#starts[place] as EpochRecord
-    return before === undefined ? this.#isLostBeforeFirst : before.epoch < here.epoch - 1
+    return this.#starts.some(({ epoch }, index) => {
+      if (index < place) return false
+      const before = this.#starts[index - 1]
+      return before === undefined ? this.#isLostBeforeFirst : before.epoch < epoch - 1
+    })
   }
+}
+
+/**
+ * After a store went back its epochs are used again: the same number may be of another process, or of none in
+ * this store.
+ */
+function isOfOther({ epoch, controller }: NodeMark, written: EpochRecord | undefined): boolean {
+  if (written === undefined) return false
+  if (written.epoch !== epoch) return true
+  return controller !== undefined && written.controller !== undefined && controller !== written.controller
 }

@@ -4,7 +4,12 @@ import { recordOfNode, recordOfTask } from './records.ts'
 import type { Turn } from './turn.ts'
 
 /** A turn as the store takes it: records as they are now. */
-export function batchOf({ recorder, nextTaskSeq }: Cluster, turn: Turn, epoch: number): Batch {
+export function batchOf(
+  { recorder, nextTaskSeq }: Cluster,
+  turn: Turn,
+  epoch: number,
+  controller: string,
+): Batch {
   return {
     tasks: turn.dirtyTasks.length === 0 ? NOTHING : turn.dirtyTasks.map(recordOfTask),
     nodes: turn.dirtyNodes.length === 0 ? NOTHING : turn.dirtyNodes.map(recordOfNode),
@@ -17,6 +22,7 @@ export function batchOf({ recorder, nextTaskSeq }: Cluster, turn: Turn, epoch: n
     access: turn.access,
     submissionKeys: turn.submissionKeys,
     endsRecovery: turn.endsRecovery,
+    controller,
     marks: { epoch, nextTaskSeq, nextEventSeq: recorder.nextEventSeq, nextDecision: recorder.nextDecision },
   }
 }

@@ -300,6 +300,10 @@ export interface EpochRecord {
   readonly epoch: number
   /** Sequence number that the first event of this epoch has, or would have had. */
   readonly firstEventSeq: number
+  /**
+   * Id of the controller process that wrote it. Absent in records that are older than the field: not known.
+   */
+  readonly controller?: string
 }
 
 /** Maximum number of epochs that a store keeps, the newest. */
@@ -324,6 +328,8 @@ export interface Batch {
    * The store is complete again, or an administrator has ended the recovery: `recovery` is null from now on.
    */
   readonly endsRecovery: boolean
+  /** Id of the controller process that writes. Left out: not known. */
+  readonly controller?: string
   readonly marks: Marks
 }
 

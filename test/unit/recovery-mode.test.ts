@@ -3,9 +3,15 @@
  * twice.
  */
 import { expect, it } from 'vitest'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import { createController } from '../../controller/controller.ts'
+import type { Batch, Store, StoredState } from '../../controller/ports/store.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { Answer } from '../../controller/engine/commands/commands.ts'
-import { restored, SetBackWorld } from '../support/set-back-world.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { EMPTY_STATE, restored, SetBackWorld } from '../support/set-back-world.ts'
 
 const NAMES = ['n1', 'n2', 'n3']
 
@@ -194,4 +200,19 @@ it('A result that a node still holds completes a task that the store has as pend
   expect(world.eventsOf('task_finished').map(({ taskId }) => taskId)).toContain('waiting')
   expect(world.runsOn('waiting')).toEqual([])
   expect(world.runs.takeDoubles()).toEqual([])
+})
+
+it('A start that fails right after it took its epoch leaves no gap in the numbers of events', async () => {
+  const stored: StoredState = {
+    ...EMPTY_STATE,
+    marks: { epoch: 5, nextTaskSeq: 1, nextEventSeq: 8, nextDecision: 1 },
+  }
+  const inner = createMemoryStore({ initial: restored(stored) })
+  const batches: Batch[] = []
+  const store: Store = { ...inner, commit: (batch) => (batches.push(batch), inner.commit(batch)) }
+  const clock = new VirtualClock(1_000_000)
+  const bus = new SimBus({ clock, mode: 'wire', delayMs: 0 })
+  await createController({ clock, random: createSeededRandom('start'), bus, store }).start()
+  const [first] = batches
+  expect([first?.events.length, first?.marks.nextEventSeq]).toEqual([0, 8])
 })

@@ -33,6 +33,7 @@ export function readHistory(db: Kysely<Schema>): Promise<StoredHistory> {
       epochs: (await db.selectFrom('epochs').selectAll().orderBy('epoch').execute()).map((row) => ({
         epoch: row.epoch,
         firstEventSeq: row.first_event_seq,
+        ...(row.controller === null ? {} : { controller: row.controller }),
       })),
     }))
 }
@@ -44,7 +45,9 @@ export function readHistory(db: Kysely<Schema>): Promise<StoredHistory> {
 export function createHistoryWriter(db: Database.Database): (batches: readonly BatchRows[]) => number {
   const newest = db.prepare<[], number | null>('select max(epoch) from epochs').pluck()
   const headSeq = db.prepare<[], number>('select head_seq from event_chain').pluck()
-  const addEpoch = db.prepare<[number, number]>('insert into epochs (epoch, first_event_seq) values (?, ?)')
+  const addEpoch = db.prepare<[number, number, string | null]>(
+    'insert into epochs (epoch, first_event_seq, controller) values (?, ?, ?)',
+  )
   const dropEpochs = db.prepare<[number]>(
     'delete from epochs where epoch <= (select epoch from epochs order by epoch desc limit 1 offset ?)',
   )
@@ -54,10 +57,10 @@ export function createHistoryWriter(db: Database.Database): (batches: readonly B
 
   function noteEpochs(batches: readonly BatchRows[]): void {
     let firstEventSeq = (headSeq.get() ?? 0) + 1
-    for (const { marks, events } of batches) {
+    for (const { marks, events, controller } of batches) {
       const [epoch] = marks
       if (epoch > lastEpoch) {
-        addEpoch.run(epoch, firstEventSeq)
+        addEpoch.run(epoch, firstEventSeq, controller)
         dropEpochs.run(MAX_EPOCH_RECORDS)
         lastEpoch = epoch
       }

@@ -31,6 +31,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 10, name: 'controller time for retention', up: addRetentionClock },
   { version: 11, name: 'rows have checksums', up: checksumColumns },
   { version: 12, name: 'owners of tasks that came over the bus', up: renameBusOwners },
+  { version: 13, name: 'epochs know their controller', up: controllersOfEpochs },
 ]
 
 /** What this program writes. */
@@ -200,6 +201,10 @@ async function historyTables(db: Kysely<never>): Promise<void> {
     recovery_since integer
   ) strict`.execute(db)
   await sql`insert into history values (1, lower(hex(randomblob(16))), 0, 0, null, null, null)`.execute(db)
+}
+
+async function controllersOfEpochs(db: Kysely<never>): Promise<void> {
+  await sql`alter table epochs add column controller text`.execute(db)
 }
 
 async function submissionKeys({ schema }: Kysely<never>): Promise<void> {

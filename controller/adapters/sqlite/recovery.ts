@@ -1,14 +1,8 @@
 /** Puts a store into recovery: it lacks a part of its history, with the consent of an operator. */
 import { randomInt } from 'node:crypto'
 import type Database from 'better-sqlite3'
+import { epochAfterLoss } from '../../domain/epoch-after-loss.ts'
 import type { RecoveryRecord } from '../../ports/store.ts'
-
-/**
- * GPU servers have durably seen the epoch of the controller that wrote what is missing, and obey no older one
- * (R9). The random part keeps two stores that came from one backup from ever having the same epoch.
- */
-const MIN_EPOCHS_AHEAD = 1_000_000
-const MAX_RANDOM_EPOCHS = 1_000_000_000
 
 export interface Recovery extends RecoveryRecord {
   /** No epoch above this one is known. */
@@ -22,7 +16,7 @@ export function enterRecovery(
   db: Database.Database,
   { reason, sinceWallMs, highestEpoch, supersedes }: Recovery,
 ): void {
-  const epoch = highestEpoch + MIN_EPOCHS_AHEAD + randomInt(MAX_RANDOM_EPOCHS)
+  const epoch = epochAfterLoss(highestEpoch, sinceWallMs, randomInt)
   db.transaction(() => {
     db.prepare<[number]>(
       `insert into marks (id, epoch, next_task_seq, next_event_seq, next_decision)

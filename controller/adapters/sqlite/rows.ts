@@ -88,6 +88,7 @@ export interface BatchRows {
     readonly keptFromSeq: number
   } | null
   readonly endsRecovery: boolean
+  readonly controller: string | null
   readonly marks: MarksRow
 }
 
@@ -122,6 +123,7 @@ export function encodeBatch(batch: Batch): BatchRows {
     access: batch.access === null ? null : encodeAccess(batch.access),
     submissionKeys: batch.submissionKeys === null ? null : encodeSubmissionKeys(batch.submissionKeys),
     endsRecovery: batch.endsRecovery,
+    controller: batch.controller ?? null,
     marks: [epoch, nextTaskSeq, nextEventSeq, nextDecision],
   }
 }

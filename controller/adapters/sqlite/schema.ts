@@ -132,6 +132,7 @@ export interface MarksTable {
 export interface EpochsTable {
   epoch: number
   first_event_seq: number
+  controller: string | null
 }
 
 /** One row, with id 1: what the mark outside of the database is compared with (store-mark.ts). */

@@ -47,7 +47,8 @@ const MAX_TRIED = 16
  * or owns its bytes now.
  */
 export function placeAhead(c: Cluster, entry: LiveEntry, now: Instant): boolean {
-  if (c.pendingCount === 0) return false
+  // While placements are paused no head may reserve GPUs either: it would become a collector, and be placed.
+  if (c.pendingCount === 0 || pauseOf(c) !== null) return false
   // What heads reserve at this instant: what was decided just before may have brought other GPUs nearer.
   c.refreshPools()
   updatePoolHolds(c, now)

@@ -1,0 +1,22 @@
+/**
+ * GPU servers have durably seen the epoch of the controller that wrote what is missing, and obey no older one
+ * (R9). Starts count epochs one by one: an epoch that is so far above the one before it was raised.
+ */
+export const MIN_EPOCHS_AHEAD = 1_000_000
+/**
+ * Each millisecond of wall-clock time has so many: a later restore is above an earlier one of which its store
+ * knows nothing.
+ */
+const EPOCHS_PER_MS = 100
+const MAX_RANDOM_EPOCHS = 1_000_000
+
+/**
+ * Returns the epoch of a store that was restored, or whose loss was accepted. The random part keeps two
+ * stores that came from one backup from having the same epoch.
+ * @param highest the highest epoch that is known
+ * @param wallMs milliseconds since the Unix epoch
+ * @param below draws an integer from 0 up to, not including, the limit
+ */
+export function epochAfterLoss(highest: number, wallMs: number, below: (limit: number) => number): number {
+  return Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS) + below(MAX_RANDOM_EPOCHS)
+}

@@ -1,0 +1,57 @@
+/**
+ * Whether a store has what a node has heard of, told from who wrote which epoch (docs/protocol.md, "A store
+ * that went back in time").
+ */
+import { expect, it } from 'vitest'
+import { epochAfterLoss } from '../../controller/domain/epoch-after-loss.ts'
+import { EpochHistory } from '../../controller/engine/epoch-history.ts'
+import type { EpochRecord } from '../../controller/ports/store.ts'
+
+const RAISED = 5_000_000
+const own = (epoch: number) => ({ epoch, controller: 'own', lastEventSeq: 100 })
+
+function historyOf(...starts: EpochRecord[]): EpochHistory {
+  const history = new EpochHistory()
+  history.restore(starts.slice(0, -1))
+  history.begin(starts.at(-1) as EpochRecord, false)
+  return history
+}
+
+it('An epoch of another process is not known, although the number and the event are in the store', () => {
+  const history = historyOf(
+    { epoch: 2, firstEventSeq: 1, controller: 'first' },
+    { epoch: 3, firstEventSeq: 40, controller: 'after the set-back' },
+    { epoch: 4, firstEventSeq: 60, controller: 'own' },
+  )
+  expect(history.judge({ epoch: 3, controller: 'before the set-back', event_seq: 46 }, own(4))).toBe(
+    'other_controller',
+  )
+  expect(history.judge({ epoch: 3, controller: 'after the set-back', event_seq: 46 }, own(4))).toBe('known')
+  expect(history.judge({ epoch: 3, event_seq: 46 }, own(4))).toBe('known')
+})
+
+it('A restore settles what a silent loss took before it, also when its backup was made in between', () => {
+  const history = historyOf(
+    { epoch: 1, firstEventSeq: 1, controller: 'a' },
+    { epoch: 2, firstEventSeq: 30, controller: 'b' },
+    { epoch: RAISED, firstEventSeq: 40, controller: 'own' },
+  )
+  expect(history.judge({ epoch: 1, controller: 'a', event_seq: 35 }, own(RAISED))).toBe('accepted_loss')
+  expect(history.judge({ epoch: 2, controller: 'lost', event_seq: 35 }, own(RAISED))).toBe('accepted_loss')
+  expect(history.judge({ epoch: 3, controller: 'lost', event_seq: 35 }, own(RAISED))).toBe('accepted_loss')
+  expect(history.judge({ epoch: 2, controller: 'b', event_seq: 39 }, own(RAISED))).toBe('known')
+})
+
+it('A loss that was accepted before the first epoch of the store is still accepted after a restart', () => {
+  const history = historyOf({ epoch: RAISED, firstEventSeq: 1 }, { epoch: RAISED + 1, firstEventSeq: 5 })
+  expect(history.judge({ epoch: 7, controller: 'lost', event_seq: 20 }, own(RAISED + 1))).toBe(
+    'accepted_loss',
+  )
+})
+
+it('A second restore of one backup is above the first, although its store knows nothing of that one', () => {
+  const at = Date.parse('2026-11-23T12:00:00Z')
+  const first = epochAfterLoss(3, at, (limit) => limit - 1)
+  expect(epochAfterLoss(3, at + 60_000, () => 0)).toBeGreaterThan(first)
+  expect(epochAfterLoss(first, at - 86_400_000, () => 0)).toBeGreaterThan(first)
+})
