@@ -222,6 +222,10 @@ function addFuzz(sim: Command, setExit: (code: number) => void): void {
     .argument('[file]', 'a scenario to judge instead: how a failure is repeated')
     .option('--seeds <n>', 'how many seeds', whole(1, MAX_FUZZ_SEEDS), 1000)
     .option('--from <seed>', 'the first of them', whole(0, MAX_SEED - MAX_FUZZ_SEEDS), 1)
+    .option(
+      '--drawing <name>',
+      'only seeds that draw this feature or kind of fault, such as noswap or store_set_back',
+    )
     .option('--jobs <n>', 'worker processes; else one for each core', whole(1, MAX_JOBS))
     .option('--out <folder>', 'where the scenario of a failure is written', '.')
     .option(

@@ -42,6 +42,11 @@ export class Pulse {
     this.#placedTasks += 1
   }
 
+  /** The store went back to a state in which this number of tasks have a place. */
+  setBack(placedTasks: number): void {
+    this.#placedTasks = placedTasks
+  }
+
   saw(events: readonly Event[]): void {
     this.#lastEventAt = (events.at(-1) as Event).at
     for (const { kind, nodeId } of events) {

@@ -105,6 +105,9 @@ export async function runScenario(
     keepsTasks: options.keepsTasks ?? false,
     ...(options.record === undefined ? {} : { watch: options.record }),
   })
+  world.faults?.onSetBack(({ stored }) =>
+    pulse.setBack(stored.openTasks.filter(({ placement }) => placement !== null).length),
+  )
   world.timeDecisions(options.stopwatch ?? null)
   const watcher = options.watch?.(world) ?? null
   await world.start()

@@ -121,6 +121,7 @@ export class World {
     this.#start = start.length === 0 ? null : worldStart(plan, start)
     for (const task of start) this.#expect(task)
     this.faults = this.#faultStage(plan, options)
+    this.faults?.onSetBack(({ stored }) => this.collector.setBack(stored.openTasks))
     this.#areHeartbeatsElided = areHeartbeatsElided && this.faults === null
     if (this.faults !== null) {
       this.#controller = this.faults.controller
@@ -220,7 +221,7 @@ export class World {
    * or will be.
    */
   isIdle(): boolean {
-    return this.#arrivals.isOver && this.collector.unfinished <= this.#endless.size && this.areFaultsOver
+    return this.#arrivals.isOver && this.collector.awaited <= this.#endless.size && this.areFaultsOver
   }
 
   get areFaultsOver(): boolean {
@@ -330,7 +331,7 @@ export class World {
       busMode,
       workload: this.workload,
       start: this.#start,
-      ...(store === undefined ? {} : { store: store(this.stored ?? EMPTY_STATE) }),
+      ...(store === undefined ? {} : { newStore: store }),
       ...(watch === undefined ? {} : { watch }),
       onDurable: (events) => this.#onEvents(events),
       onNote: (phase, fault) => this.#journal?.note({ at: clock.now(), [phase]: fault }),

@@ -6,8 +6,7 @@ import { judge, type Finding } from '../../simulator/fuzz/judge.ts'
 import { createOperatorClients } from '../serve/shared-operator-clients.ts'
 
 export interface FuzzTask {
-  readonly from: number
-  readonly count: number
+  readonly seeds: readonly number[]
 }
 
 export interface FuzzFailure {
@@ -29,23 +28,23 @@ const REPEAT_INTERVAL = 50
 const operatorClients = createOperatorClients()
 
 export async function runFuzzTask(
-  { from, count }: FuzzTask,
+  { seeds }: FuzzTask,
   onProgress: (fraction: number) => void,
 ): Promise<FuzzAnswer> {
   const digests: (string | null)[] = []
   const failures: FuzzFailure[] = []
   const counts = new Map<string, number>()
   let steps = 0
-  for (let seed = from; seed < from + count; seed++) {
+  for (const seed of seeds) {
     const verdict = await judge(scenarioOf(drawDocument(seed)), operatorClients.openOperatorClient)
     digests.push(verdict.digest)
     steps += verdict.steps
     addCounts(counts, verdict.counts)
     if (verdict.violations.length > 0) failures.push({ seed, findings: verdict.violations })
-    onProgress((seed - from + 1) / count)
+    onProgress(digests.length / seeds.length)
   }
-  for (let seed = from; seed < from + count; seed++) {
-    const digest = digests[seed - from] ?? null
+  for (const [index, seed] of seeds.entries()) {
+    const digest = digests[index] ?? null
     if (seed % REPEAT_INTERVAL !== 0 || digest === null) continue
     const again = (await judge(scenarioOf(drawDocument(seed)), operatorClients.openOperatorClient)).digest
     if (again !== digest)

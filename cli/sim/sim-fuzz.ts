@@ -10,11 +10,13 @@ import { coverageRows, missingPaths } from '../../simulator/fuzz/coverage-table.
 import { addCounts } from '../../simulator/fuzz/coverage.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import type { FuzzDocument } from '../../simulator/fuzz/document.ts'
-import { drawDocument } from '../../simulator/fuzz/draw.ts'
+import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
+import { FEATURES } from '../../simulator/fuzz/features.ts'
 import { judge } from '../../simulator/fuzz/judge.ts'
 import { shrink } from '../../simulator/fuzz/shrink.ts'
+import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
+import { EXIT_FAILED, EXIT_OK, UsageError } from '../exit-codes.ts'
 import type { FuzzAnswer, FuzzFailure, FuzzTask } from './fuzz-run.ts'
 import { createOperatorClients, type OperatorClients } from '../serve/shared-operator-clients.ts'
 import { withProgress } from '../progress.ts'
@@ -25,6 +27,8 @@ import { workerUrl } from '../workers/worker-url.ts'
 export interface SimFuzzOptions {
   readonly seeds: number
   readonly from: number
+  /** Only seeds that draw this feature or kind of fault. */
+  readonly drawing?: string
   readonly jobs?: number
   readonly out: string
   readonly coverage?: boolean
@@ -33,6 +37,8 @@ export interface SimFuzzOptions {
 
 /** Seeds that a worker takes at a time. */
 const STRETCH = 25
+/** What a seed may draw. */
+const DRAWN: readonly string[] = [...new Set([...FEATURES, ...FAULT_KINDS])]
 const MAX_TRIES = 1_500
 const SHOWN_FAILURES = 10
 
@@ -85,12 +91,30 @@ async function fuzzSeeds(options: SimFuzzOptions): Promise<number> {
   return failures.length + missing.length === 0 ? EXIT_OK : EXIT_FAILED
 }
 
-function stretchesOf({ seeds, from }: SimFuzzOptions): FuzzTask[] {
-  const count = Math.ceil(seeds / STRETCH)
+function stretchesOf(options: SimFuzzOptions): FuzzTask[] {
+  const seeds = seedsOf(options)
+  const count = Math.ceil(seeds.length / STRETCH)
   return Array.from({ length: count }, (_, index) => ({
-    from: from + index * STRETCH,
-    count: Math.min(STRETCH, seeds - index * STRETCH),
+    seeds: seeds.slice(index * STRETCH, (index + 1) * STRETCH),
   }))
+}
+
+/**
+ * From the first on; those that do not draw what is asked for are left out. Throws UsageError for what no
+ * seed draws.
+ */
+function seedsOf({ seeds, from, drawing }: SimFuzzOptions): readonly number[] {
+  if (drawing !== undefined && !DRAWN.includes(drawing))
+    throw new UsageError(`--drawing must be one of ${DRAWN.join(', ')}, got ${JSON.stringify(drawing)}`)
+  const found: number[] = []
+  for (let seed = from; found.length < seeds; seed++)
+    if (drawing === undefined || drawnBy(seed).has(drawing)) found.push(seed)
+  return found
+}
+
+function drawnBy(seed: number): ReadonlySet<string> {
+  const { on, faults } = featuresOf(seed)
+  return new Set<string>([...on, ...faults])
 }
 
 /** Of all runs in the order of their seeds: the same for the same seeds, however many workers. */

@@ -159,6 +159,10 @@ export class SessionHost {
       const [fault] = readFaults(entry, this.#plan.nodes, 'fault')
       if (fault === undefined || fault.kind === 'swarm')
         throw new SessionConflict('One fault at a time is injected, and no swarm.')
+      if (fault.kind === 'store_set_back' && typeof fault.to !== 'string' && fault.to.backMs > 0)
+        throw new SessionConflict(
+          'A running session keeps no earlier states of its store. Send `to`, or `back: 0s` with `loss: restored`.',
+        )
       await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.world.world.nowMs }, isHidden, by })
     })
   }

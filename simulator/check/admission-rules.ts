@@ -31,7 +31,7 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
           taskId: decision.requester.id,
           nodeId: decision.node.id,
         })
-      const node = event.kind === 'task_placed' ? shadow.nodes.get(event.nodeId ?? '') : undefined
+      const node = isPlacement(event) ? shadow.nodes.get(event.nodeId ?? '') : undefined
       if (node !== undefined) promisedBefore = promisedMib(shadow, node)
     },
     after(event) {
@@ -39,7 +39,7 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
       noteNode(event, closed, away)
       if (event.kind === 'task_held') held.add(event.taskId ?? '')
       if (event.kind === 'task_released') held.delete(event.taskId ?? '')
-      const placed = event.kind === 'task_placed' ? placedBy(event, shadow) : null
+      const placed = isPlacement(event) ? placedBy(event, shadow) : null
       if (placed === null) return
       const { task, node } = placed
       const tell = (detail: string): void => report(detail, { taskId: task.id, nodeId: node.id })
@@ -57,11 +57,23 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
           `its swappable tasks would need ${promised} MiB of host memory, there are ${node.hostSwapMib} MiB`,
         )
     },
+    setBack({ stored }) {
+      for (const set of [closed, away, held]) set.clear()
+      for (const { id, isCordoned } of stored.nodes) if (isCordoned) closed.add(id)
+      for (const { id, status = 'up' } of stored.nodes) if (status !== 'up') away.add(id)
+      for (const { id, isHeld } of stored.openTasks) if (isHeld) held.add(id)
+      changedAt = observed.now()
+    },
   }
 }
 
 function isForNoswapAtZero({ kind, requester, node }: SwapDecision, shadow: Shadow): boolean {
   return kind === 'placement' && requester.request.noswap === 1 && shadow.percentOn(node) === 0
+}
+
+/** Not of an attempt that is there already and that its node reports. */
+function isPlacement({ kind, data }: Event): boolean {
+  return kind === 'task_placed' && data['when'] !== 'reported'
 }
 
 /** What an operator may change under the feet of somebody who waits for victims. */

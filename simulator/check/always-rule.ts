@@ -1,6 +1,8 @@
 import type { Event } from '../../controller/domain/event.ts'
+import type { LostHistory } from '../faults/store-vault.ts'
 import type { Observed } from './observed.ts'
 import type { Shadow } from './shadow.ts'
+import type { Witnesses } from './witnesses.ts'
 import type { Report } from './violation.ts'
 
 /**
@@ -16,6 +18,8 @@ export interface AlwaysRule {
   afterStep?(nodeIds: ReadonlySet<string>, taskIds: ReadonlySet<string>): void
   /** After every step, whether or not it had events. */
   afterEveryStep?(): void
+  /** The store has lost a part of its history; the books hold what is left. */
+  setBack?(lost: LostHistory): void
   /** The run is over. */
   finish?(): void
 }
@@ -23,5 +27,7 @@ export interface AlwaysRule {
 export interface RuleContext {
   readonly shadow: Shadow
   readonly observed: Observed
+  /** Null where nothing breaks. */
+  readonly witnesses: Witnesses | null
   readonly report: Report
 }

@@ -4,6 +4,7 @@
  * there cannot hide itself.
  */
 import type { Event } from '../../controller/domain/event.ts'
+import type { LostHistory } from '../faults/store-vault.ts'
 import type { Metrics } from '../report/result.ts'
 import type { AlwaysName, Assertions } from '../scenario/assertions.ts'
 import type { World } from '../world.ts'
@@ -13,16 +14,20 @@ import { acknowledgedNeverLost, configurationKept } from './durable-rules.ts'
 import { fairnessBound } from './fairness-bound.ts'
 import { checkFinal, requireMetricPaths } from './final-metrics.ts'
 import { groupIsolation } from './group-isolation.ts'
+import { epochsUnique } from './epochs-unique.ts'
 import { Liveness } from './liveness.ts'
+import { lostAttemptsKept, lostAttemptsSettled } from './lost-attempt-rules.ts'
 import { observe } from './observed.ts'
 import type { Observed } from './observed.ts'
 import { Occurrence } from './occurrence.ts'
 import { eventChain, finalsNeverChange } from './record-rules.ts'
 import { Shadow } from './shadow.ts'
+import { storeBehindNoticed } from './store-behind-rule.ts'
 import { singleRun } from './single-run.ts'
 import { victimChoice } from './victim-choice.ts'
 import { idleRule, noswapNeverSwapped, p0Rule } from './victim-rules.ts'
 import type { Report, Violation } from './violation.ts'
+import { Witnesses } from './witnesses.ts'
 import { commitLimit, reserveKept, residentWithinCapacity } from './vram-rules.ts'
 
 export interface Checker {
@@ -57,6 +62,10 @@ const ALWAYS_RULES: Readonly<Record<AlwaysName, (context: RuleContext) => Always
   finals_never_change: finalsNeverChange,
   acknowledged_never_lost: acknowledgedNeverLost,
   configuration_kept: configurationKept,
+  store_behind_noticed: storeBehindNoticed,
+  epochs_unique: epochsUnique,
+  lost_attempts_kept: lostAttemptsKept,
+  lost_attempts_settled: lostAttemptsSettled,
 }
 
 /**
@@ -67,6 +76,7 @@ export function createChecker(world: World, assertions: Assertions): Checker {
   const observed = observe(world)
   const checker = new AssertionChecker(observed, assertions)
   observed.listen((events) => checker.afterEvents(events))
+  observed.faults?.onSetBack((lost) => checker.setBack(lost))
   return checker
 }
 
@@ -75,6 +85,7 @@ export class AssertionChecker implements Checker {
   readonly #observed: Observed
   readonly #assertions: Assertions
   readonly #shadow: Shadow
+  readonly #witnesses: Witnesses | null
   readonly #always: readonly AlwaysRule[]
   readonly #everyStep: readonly AlwaysRule[]
   readonly #occurrences: readonly Occurrence[]
@@ -90,9 +101,9 @@ export class AssertionChecker implements Checker {
     this.#assertions = assertions
     const shadow = new Shadow(observed)
     this.#shadow = shadow
+    this.#witnesses = observed.faults === null ? null : new Witnesses(observed.faults, () => observed.now())
     const contextOf = (assertion: string): RuleContext => ({
-      shadow,
-      observed,
+      ...{ shadow, observed, witnesses: this.#witnesses },
       report: this.#reportAs(assertion),
     })
     this.#always = assertions.always.map((name) => ALWAYS_RULES[name](contextOf(name)))
@@ -109,12 +120,19 @@ export class AssertionChecker implements Checker {
     for (const event of events) {
       if (event.nodeId !== null) this.#nodeIds.add(event.nodeId)
       if (event.taskId !== null) this.#taskIds.add(event.taskId)
+      this.#witnesses?.saw(event)
       for (const rule of this.#always) rule.before?.(event)
       for (const occurrence of this.#occurrences) occurrence.before(event)
       for (const liveness of this.#liveness) liveness.before(event)
       this.#shadow.apply(event)
       for (const rule of this.#always) rule.after?.(event)
     }
+  }
+
+  setBack(lost: LostHistory): void {
+    this.#shadow.setBack(lost.stored)
+    this.#witnesses?.setBack(lost)
+    for (const rule of this.#always) rule.setBack?.(lost)
   }
 
   afterStep(): void {

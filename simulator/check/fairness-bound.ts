@@ -2,16 +2,15 @@
  * `fairness_bound`: every decision is entered in the books of its GPUs, and the rounds it closes are those
  * that the books close.
  */
+import type { StoredState } from '../../controller/ports/store.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import { FairnessBook } from './fairness-book.ts'
 import type { ShadowTask } from './shadow.ts'
+import { storedMarks } from './stored-marks.ts'
 import { classOf, eligibleOn, swapDecisionOf } from './swap-decision.ts'
 import type { SwapDecision, VictimClass } from './swap-decision.ts'
 
 const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
-
-/** The round in which a run begins (start-world.ts). */
-const START_ROUND = 1
 
 export function fairnessBound(context: RuleContext): AlwaysRule {
   const { shadow } = context
@@ -30,12 +29,11 @@ export function fairnessBound(context: RuleContext): AlwaysRule {
     for (const gpu of placement.gpus)
       for (const victimClass of CLASSES) bookOf(placement.nodeId, gpu, victimClass).leave(id)
   }
-  for (const { id, priority, placement } of context.observed.start?.openTasks ?? []) {
-    for (const [index, gpu] of (placement?.gpus ?? []).entries()) {
-      const isSwapped = placement?.marks[index]?.round === START_ROUND
-      bookOf(placement?.nodeId ?? '', gpu, priority === 0 ? 'p0' : 'non_p0').join(id, isSwapped)
-    }
+  const begin = (stored: StoredState): void => {
+    for (const { taskId, nodeId, gpu, victimClass, isSwapped } of storedMarks(stored))
+      bookOf(nodeId, gpu, victimClass).join(taskId, isSwapped)
   }
+  if (context.observed.start !== undefined) begin(context.observed.start)
   return {
     before(event) {
       const task = shadow.tasks.get(event.taskId ?? '')
@@ -55,6 +53,10 @@ export function fairnessBound(context: RuleContext): AlwaysRule {
         return
       // A newcomer, or one that has changed its class: a newcomer there.
       for (const gpu of placement.gpus) bookOf(placement.nodeId, gpu, classOf(task)).join(task.id)
+    },
+    setBack({ stored }) {
+      books.clear()
+      begin(stored)
     },
   }
 }

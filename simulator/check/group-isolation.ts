@@ -6,8 +6,8 @@ import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
 export function groupIsolation({ shadow, report }: RuleContext): AlwaysRule {
   return {
-    before({ kind, taskId, nodeId }) {
-      if (kind !== 'task_placed' || taskId === null || nodeId === null) return
+    before({ kind, taskId, nodeId, data }) {
+      if (kind !== 'task_placed' || data['when'] === 'reported' || taskId === null || nodeId === null) return
       const node = shadow.nodes.get(nodeId)
       const request = shadow.tasks.get(taskId)?.request
       if (node === undefined || request === undefined || shadow.isOpenTo(node, request)) return

@@ -9,6 +9,8 @@ import type { StoredState } from '../../controller/ports/store.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { GpuMode, Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 import type { FaultStage } from '../faults/fault-stage.ts'
+import type { BusWatcher } from '../faults/faulty-bus.ts'
+import type { LostHistory } from '../faults/store-vault.ts'
 import type { DoubleRun } from '../faults/run-book.ts'
 import type { World } from '../world.ts'
 
@@ -82,6 +84,23 @@ export interface ObservedFaults {
   controllersBegun(): number
   /** Calls with every controller that has read what is durable. */
   onControllerBegun(listener: () => void): void
+  isControllerUp(): boolean
+  /** The controller that began last. */
+  controller(): ObservedController
+  /** A node may lose its disk, and with it what it had heard of. */
+  readonly mayForget: boolean
+  /** Calls when the store has lost a part of its history. */
+  onSetBack(listener: (lost: LostHistory) => void): void
+  /** Sees the messages between controllers and nodes. */
+  watchBus(watcher: BusWatcher): void
+}
+
+export interface ObservedController {
+  readonly epoch: number
+  /** Id of its process. */
+  readonly process: string
+  /** When it read the store. */
+  readonly startedAt: Instant
 }
 
 const NOBODY: ReadonlyMap<string, ObservedAttempt> = new Map()
@@ -131,5 +150,14 @@ function observeFaults(world: World, faults: FaultStage): ObservedFaults {
     config: () => world.controller.views.config().fields,
     controllersBegun: () => faults.controllersBegun,
     onControllerBegun: (listener) => faults.onControllerBegun(listener),
+    isControllerUp: () => faults.isControllerUp,
+    controller: () => ({
+      epoch: world.controller.engine.epoch,
+      process: world.controller.engine.process,
+      startedAt: faults.controllerStartedAt,
+    }),
+    mayForget: world.plan.faults?.some(({ kind }) => kind === 'node_disk_lost' || kind === 'swarm') === true,
+    onSetBack: (listener) => faults.onSetBack(listener),
+    watchBus: (watcher) => faults.bus.watch(watcher),
   }
 }

@@ -63,6 +63,15 @@ function happensIn(name: SometimesName, event: Event, shadow: Shadow): boolean {
       return kind === 'node_status' && data['status'] === 'unreachable'
     case 'node_returned':
       return kind === 'node_status' && data['status'] === 'up' && shadow.silentNodes.has(event.nodeId ?? '')
+    case 'store_behind':
+      return kind === name && data['is_behind'] === true
+    case 'store_recovered':
+      return kind === 'recovery' && data['is_on'] === false
+    case 'attempt_reattached':
+      return kind === 'task_placed' && data['when'] === 'reported'
+    case 'result_unknown':
+      return kind === 'task_finished' && data['code'] === name
+    case 'attempt_quarantined':
     case 'task_unreachable':
     case 'task_reachable':
     case 'growth_granted':

@@ -20,6 +20,9 @@ export function eventChain({ report }: RuleContext): AlwaysRule {
       seq = event.seq
       at = event.at
     },
+    setBack({ stored }) {
+      seq = stored.marks.nextEventSeq - 1
+    },
   }
 }
 
@@ -27,19 +30,27 @@ export function eventChain({ report }: RuleContext): AlwaysRule {
  * `finals_never_change`: of a task that has ended nothing more is told; and an attempt's number only grows.
  */
 export function finalsNeverChange({ report }: RuleContext): AlwaysRule {
-  const ended = new Map<string, string>()
+  const ended = new Map<string, { readonly state: string; readonly seq: number }>()
   const attempts = new Map<string, number>()
   return {
-    before({ kind, taskId, data }) {
+    before({ kind, taskId, data, seq }) {
       if (taskId === null) return
       const final = ended.get(taskId)
-      if (final !== undefined) report(`it was ${final}, and then came ${kind}`, { taskId })
-      if (kind === 'task_finished') ended.set(taskId, String(data['state']))
+      if (final !== undefined) report(`it was ${final.state}, and then came ${kind}`, { taskId })
+      if (kind === 'task_finished') ended.set(taskId, { state: String(data['state']), seq })
       if (kind !== 'task_placed') return
       const attempt = data['attempt'] as number
       const before = attempts.get(taskId) ?? 0
       if (attempt <= before) report(`attempt ${attempt} follows attempt ${before}`, { taskId })
       attempts.set(taskId, attempt)
+    },
+    // Ends and attempts that are lost are as if they had not been.
+    setBack({ stored }) {
+      const known = new Map(stored.openTasks.map(({ id, attempt }) => [id, attempt]))
+      for (const [taskId, { seq }] of ended)
+        if (known.has(taskId) || seq >= stored.marks.nextEventSeq) ended.delete(taskId)
+      for (const taskId of attempts.keys())
+        if (!ended.has(taskId)) attempts.set(taskId, known.get(taskId) ?? 0)
     },
   }
 }

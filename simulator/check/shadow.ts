@@ -7,6 +7,7 @@ import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event, EventData } from '../../controller/domain/event.ts'
 import type { StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { Instant, Mib, Percent } from '../../protocol/units.ts'
+import { LostBook } from './lost-book.ts'
 import type { Observed, ObservedNode, ObservedRequest } from './observed.ts'
 
 export type ShadowResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
@@ -62,6 +63,7 @@ export class Shadow {
   readonly groups = new Map<string, ReadonlySet<string>>()
   /** Nodes that were told to be silent, by the last word on each. */
   readonly silentNodes = new Set<string>()
+  readonly history = new LostBook()
   config: ConfigFields
   readonly #observed: Observed
 
@@ -118,6 +120,25 @@ export class Shadow {
       task.placement.idleFrom = placement.idleFrom ?? placement.residentSince
       task.placement.isEager = placement.isEager === true
     }
+  }
+
+  /** The store went back to this. */
+  setBack(stored: StoredState): void {
+    const placed = [...this.tasks.values()].flatMap(({ id: taskId, placement }) =>
+      placement === null ? [] : [{ taskId, ...placement }],
+    )
+    this.history.setBack(placed, stored)
+    this.tasks.clear()
+    this.groups.clear()
+    this.silentNodes.clear()
+    for (const node of this.nodes.values()) {
+      for (const tasks of node.tasks) tasks.clear()
+      node.overcommitPercent = null
+      node.reserveMib = null
+    }
+    this.config = { ...this.#observed.config, ...stored.config?.fields }
+    for (const { id, status = 'up' } of stored.nodes) if (status !== 'up') this.silentNodes.add(id)
+    this.#begin(stored)
   }
 
   // ── figures ─────────────────────────────────────────────────────────────────
@@ -181,8 +202,10 @@ export class Shadow {
   isFeasible({ request }: ShadowTask): boolean {
     for (const node of this.nodes.values()) {
       const isLargeEnough = Math.max(1, request.vramMib) <= node.physicalMib - this.reserveMib(node)
-      if (isLargeEnough && this.#usableGpus(node) >= request.gpuCount && this.isOpenTo(node, request))
-        return true
+      const room = { nodeId: node.id, gpuCount: node.gpuCount, capacityMib: this.capacityMib(node) }
+      const needMib = request.gpuMode === 'exclusive' ? Infinity : Math.max(1, request.vramMib)
+      const gpus = this.#usableGpus(node) - this.history.takenGpus(room, needMib)
+      if (isLargeEnough && gpus >= request.gpuCount && this.isOpenTo(node, request)) return true
     }
     return false
   }
@@ -196,6 +219,7 @@ export class Shadow {
 
   apply(event: Event): void {
     const { kind, taskId, nodeId, data, at } = event
+    if (this.history.apply(event)) return
     if (taskId === null) return this.#applySettings(event)
     if (kind === 'task_submitted') {
       const request = this.#observed.requestOf(taskId) ?? requestFrom(data)

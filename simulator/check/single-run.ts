@@ -2,11 +2,12 @@
  * `single_run`: no two attempts of one task alive at once, on whatever server. Where things break one that is
  * frozen may still be there; it does not run, and never will again before the controller has answered its
  * server. An attempt whose node an operator has declared fenced counts as ended: whether it is, the operator
- * answers for.
+ * answers for. An attempt that the store has lost counts from the moment in which its node has spoken to the
+ * present controller: before that no controller can know of it.
  */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
-export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule {
+export function singleRun({ shadow, witnesses, observed, report }: RuleContext): AlwaysRule {
   const { faults } = observed
   /** By task: names of nodes that an operator declared fenced when requeuing it. */
   const fenced = new Map<string, Set<string>>()
@@ -16,6 +17,11 @@ export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule
     observed.nodes.filter((node) => observed.attemptsOn(node.id).has(taskId)).map((node) => node.name)
   const aliveOn = (taskId: string): readonly string[] =>
     livesOn(taskId).filter((node) => !isFenced(taskId, node))
+  /** Names of nodes that run an attempt of the task that the store has lost. */
+  const lostOn = (taskId: string, isWanted: (nodeId: string) => boolean): ReadonlySet<string> => {
+    const ids = shadow.history.nodesOf(taskId)
+    return new Set(observed.nodes.filter(({ id }) => ids.has(id) && isWanted(id)).map(({ name }) => name))
+  }
   return {
     before({ kind, taskId, nodeId, data }) {
       if (kind === 'task_returned' && taskId !== null && String(data['reason']).endsWith('fenced')) {
@@ -29,7 +35,10 @@ export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule
           taskId,
           nodeId: placement.nodeId,
         })
-      const alive = aliveOn(taskId)
+      // One that is reported runs there already.
+      const isReported = data['when'] === 'reported'
+      const unknown = lostOn(taskId, (id) => isReported || witnesses?.hasSpoken(id) === false)
+      const alive = aliveOn(taskId).filter((node) => !unknown.has(node))
       if (alive.length > 0 && nodeId !== null)
         report(`it is placed while an attempt of it lives on ${alive.join(' and ')}`, { taskId, nodeId })
     },
@@ -42,7 +51,8 @@ export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule
     },
     afterEveryStep() {
       for (const { taskId, nodes } of faults?.takeDoubles() ?? []) {
-        if (nodes.filter((node) => !isFenced(taskId, node)).length > 1)
+        const lost = lostOn(taskId, () => true)
+        if (nodes.filter((node) => !isFenced(taskId, node) && !lost.has(node)).length > 1)
           report(`it runs on ${nodes.join(' and ')} at once`, { taskId })
       }
     },

@@ -7,6 +7,7 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import type { ShadowTask } from './shadow.ts'
+import { storedMarks } from './stored-marks.ts'
 import { classOf, eligibleOn, swapDecisionOf, type SwapDecision, type VictimClass } from './swap-decision.ts'
 
 interface Mark {
@@ -52,6 +53,11 @@ export function victimChoice({ shadow, observed, report }: RuleContext): AlwaysR
         if (problem !== null) report(problem, { taskId: decision.requester.id, nodeId: decision.node.id })
       }
       enter(event, decision, marksOf)
+    },
+    setBack({ stored }) {
+      books.clear()
+      for (const { taskId, nodeId, gpu, victimClass, isSwapped, lastSwapOut } of storedMarks(stored))
+        marksOf(nodeId, gpu, victimClass).set(taskId, { isSwapped, lastDecision: lastSwapOut ?? NEVER })
     },
   }
 }

@@ -4,9 +4,14 @@ import { eligibleOn, ineligibility, swapDecisionOf } from './swap-decision.ts'
 
 /** `noswap_never_swapped`: neither by decision nor by any order, nor on the servers. */
 export function noswapNeverSwapped({ shadow, observed, report }: RuleContext): AlwaysRule {
+  /** Tasks whose attempt was out of VRAM when it was reported: it returns once. */
+  const returning = new Set<string>()
   return {
     before({ kind, taskId, nodeId, data }) {
       const residency = data['residency']
+      // Its server had swapped it out before the store lost that it may be.
+      if (data['because'] === 'reported') return void returning.add(taskId ?? '')
+      if (residency === 'resident') returning.delete(taskId ?? '')
       if (
         kind !== 'task_residency' ||
         taskId === null ||
@@ -21,7 +26,7 @@ export function noswapNeverSwapped({ shadow, observed, report }: RuleContext): A
         for (const [taskId, { noswap, residency }] of observed.attemptsOn(nodeId)) {
           const isAway =
             residency === 'swapping_out' || residency === 'swapped_out' || residency === 'swapping_in'
-          if (noswap === 1 && isAway)
+          if (noswap === 1 && isAway && !returning.has(taskId))
             report(`on its server it is noswap, and ${residency}`, { taskId, nodeId })
         }
       }

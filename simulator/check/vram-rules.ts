@@ -30,7 +30,11 @@ export function residentWithinCapacity({ shadow, report }: RuleContext): AlwaysR
 
 function comesIn({ kind, data }: Event, residency: string): boolean {
   if (kind === 'growth_granted') return residency !== 'swapped_out'
-  return kind === 'task_placed' || (kind === 'task_residency' && data['residency'] === 'swapping_in')
+  // An attempt that is reported is there already.
+  return (
+    (kind === 'task_placed' && data['when'] !== 'reported') ||
+    (kind === 'task_residency' && data['residency'] === 'swapping_in')
+  )
 }
 
 /**
@@ -82,7 +86,7 @@ interface Step {
  * happened since (a lower limit, a growth or a noswap placement, which may exceed L) does not take that back.
  * Its admission is no event, so that its whole wait is granted.
  */
-export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
+export function commitLimit({ shadow, observed, report }: RuleContext): AlwaysRule {
   const limits = new Map<ShadowNode, Step[]>()
   /** By GPU: growths and noswap placements. */
   const beyond = new Map<string, Step[]>()
@@ -115,7 +119,8 @@ export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
       const placement = task?.placement ?? null
       const node = shadow.nodes.get(placement?.nodeId ?? '')
       if (task === undefined || placement === null || node === undefined) return
-      if (task.request.noswap === 1 && task.request.gpuMode === 'shared')
+      const isReported = data['when'] === 'reported'
+      if (isReported || (task.request.noswap === 1 && task.request.gpuMode === 'shared'))
         return noteBeyond(at, placement.demandMib, placement)
       const isAfterSwap = data['when'] === 'after_swap'
       const limitMib = isAfterSwap
@@ -130,6 +135,9 @@ export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
             nodeId: node.id,
           })
       }
+    },
+    setBack() {
+      noteLimits(observed.now())
     },
   }
 }

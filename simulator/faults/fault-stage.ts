@@ -12,7 +12,7 @@ import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
-import type { Store } from '../../controller/ports/store.ts'
+import type { Store, StoredState } from '../../controller/ports/store.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { SimulatedDevice } from '../fleet/simulated-device.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -40,6 +40,8 @@ import { soundDisk } from './mortal-store.ts'
 import type { NodeHost } from './node-host.ts'
 import { PatientClient } from './patient-client.ts'
 import type { RunBook } from './run-book.ts'
+import { isSilentLoss, StoreVault } from './store-vault.ts'
+import type { LostHistory, SetBack } from './store-vault.ts'
 import { faultsDrawn, runLeaseMsOf } from './swarm.ts'
 
 export interface FaultStageOptions {
@@ -55,8 +57,8 @@ export interface FaultStageOptions {
   readonly workload: Workload
   /** What is there when it begins; null: nothing. */
   readonly start: WorldStart | null
-  /** Outlives every controller; left out: one that keeps nothing of what is over. */
-  readonly store?: Store
+  /** Makes the store that outlives every controller; left out: one that keeps nothing of what is over. */
+  readonly newStore?: (initial: StoredState) => Store
   readonly onDurable: (events: readonly Event[]) => void
   readonly onNote: FaultNote
   /** Sees everything that enters a controller; asked for at each start. */
@@ -78,9 +80,11 @@ export class FaultStage implements FaultStageHand {
   readonly #o: FaultStageOptions
   readonly #tally = new FaultTally()
   readonly #disk: StoreDisk = soundDisk()
+  readonly #vault: StoreVault
   readonly #host: ControllerHost
   readonly #fleet: FleetStage
   readonly #client: PatientClient
+  readonly #drawn: readonly Fault[]
   readonly #agenda: FaultAgenda
   readonly #begun: (() => void)[] = []
   readonly #disturbances: Disturbances
@@ -98,15 +102,27 @@ export class FaultStage implements FaultStageHand {
       SETTLE_HEARTBEATS * heartbeatMsOf(options.config),
       runLeaseMsOf(options.config),
     )
-    const initial = options.start === null ? {} : { initial: options.start.stored }
-    const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, ...initial })
+    const newStore = (initial: StoredState): Store =>
+      options.newStore?.(initial) ?? createMemoryStore({ retainFinished: false, retainEvents: 0, initial })
+    const onPromise = (): void => {
+      this.#mayHaveMicrotasks = true
+    }
+    const initial = options.start?.stored ?? null
+    this.#vault = new StoreVault({
+      clock,
+      random: random.stream('faults/set-back'),
+      newStore,
+      initial,
+      onPromise,
+    })
+    this.#vault.listen((lost) => this.#lost(lost))
     for (const { id } of options.start?.stored.openTasks ?? []) this.acknowledged.add(id)
     this.#host = new ControllerHost({
       clock,
       bus: this.bus,
       randomOf: (start) => (start === 1 ? random : createSeededRandom(`${seed}/controller/start ${start}`)),
       store: {
-        inner: store,
+        inner: this.#vault.store,
         disk: this.#disk,
         clock,
         random: random.stream('faults/store'),
@@ -116,9 +132,7 @@ export class FaultStage implements FaultStageHand {
             if (kind === 'task_finished' && taskId !== null) this.#ended(taskId)
           options.onDurable(events)
         },
-        onPromise: () => {
-          this.#mayHaveMicrotasks = true
-        },
+        onPromise,
       },
       initialConfig: options.config,
       ownerLimits: options.ownerLimits,
@@ -138,10 +152,11 @@ export class FaultStage implements FaultStageHand {
       commands: () => (this.isControllerUp ? this.controller.commands : null),
       onAcknowledged: (taskId) => this.#finals.has(taskId) || this.acknowledged.add(taskId),
     })
+    this.#drawn = faultsDrawn(options)
     this.#agenda = new FaultAgenda({
       clock,
       startedAt: clock.now(),
-      faults: faultsDrawn(options),
+      faults: this.#drawn,
       stage: this,
       tally,
       note: options.onNote,
@@ -196,7 +211,7 @@ export class FaultStage implements FaultStageHand {
 
   /** Since when nothing is broken any more; null while something is, or will be. */
   get healedAt(): Instant | null {
-    return this.#host.isSettled ? this.#agenda.healedAt : null
+    return this.#host.isSettled && this.#vault.unsettled.size === 0 ? this.#agenda.healedAt : null
   }
 
   node(name: string): NodeHost {
@@ -224,6 +239,7 @@ export class FaultStage implements FaultStageHand {
     this.#agenda.plan()
     const { clock, faults } = this.#o
     const startedAt = clock.now()
+    this.#vault.plan(this.#drawn, startedAt)
     for (const item of faults)
       if (item.kind === 'swarm') clock.at(startedAt + item.healAtMs, () => this.#disarm(), RANK_DEVICE)
   }
@@ -231,6 +247,11 @@ export class FaultStage implements FaultStageHand {
   /** Calls with every controller that has read what is durable. */
   onControllerBegun(listener: () => void): void {
     this.#begun.push(listener)
+  }
+
+  /** Calls when the store has lost a part of its history, before a controller reads what it holds. */
+  onSetBack(listener: (lost: LostHistory) => void): void {
+    this.#vault.listen(listener)
   }
 
   submit(request: TaskRequest & { readonly id: string }): void {
@@ -276,7 +297,7 @@ export class FaultStage implements FaultStageHand {
   begin(fault: Fault, onFired: () => void): void {
     this.#disturbances.begin(fault)
     // What is over at once, and what is never healed, leaves its traces for a while.
-    if (fault.forMs === null || fault.forMs === 0) this.#disturbances.end(fault)
+    if ((fault.forMs === null || fault.forMs === 0) && !isSilentLoss(fault)) this.#disturbances.end(fault)
     if (isFleetFault(fault)) return this.#fleet.begin(fault)
     switch (fault.kind) {
       case 'restart_broker':
@@ -290,6 +311,8 @@ export class FaultStage implements FaultStageHand {
       case 'second_controller':
         this.#host.beginSecond(fault.forMs === null)
         return this.#tally.fires(fault.kind)
+      case 'store_set_back':
+        return this.#setBackStore(fault)
       case 'slow_disk':
         this.#slow.add(fault)
         return this.#refreshDisk()
@@ -303,7 +326,7 @@ export class FaultStage implements FaultStageHand {
   }
 
   end(fault: Fault): void {
-    this.#disturbances.end(fault)
+    if (!isSilentLoss(fault)) this.#disturbances.end(fault)
     if (isFleetFault(fault)) return this.#fleet.end(fault)
     switch (fault.kind) {
       case 'fsync_error':
@@ -313,6 +336,7 @@ export class FaultStage implements FaultStageHand {
         return
       case 'restart_controller':
       case 'crash_controller':
+      case 'store_set_back':
         return this.#host.comeBack()
       case 'second_controller':
         return this.#host.endSecond()
@@ -337,6 +361,24 @@ export class FaultStage implements FaultStageHand {
       onFired()
     }
     this.#disk.deathPoints.push({ point: atPoint, onDeath })
+  }
+
+  #setBackStore(fault: SetBack): void {
+    if (fault.forMs !== null) this.#host.stayAway()
+    this.#host.crash()
+    this.#vault.setBack(fault)
+  }
+
+  /** Whatever clients were told of and the store no longer has is lost; what it has again has not ended. */
+  #lost({ fault, stored, settled }: LostHistory): void {
+    this.#tally.fires(fault.kind)
+    this.acknowledged.clear()
+    for (const { id } of stored.openTasks) {
+      this.acknowledged.add(id)
+      this.#finals.delete(id)
+    }
+    for (const earlier of settled) this.#disturbances.end(earlier)
+    this.#agenda.recovered()
   }
 
   #refreshDisk(): void {

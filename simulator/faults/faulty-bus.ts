@@ -41,6 +41,16 @@ export interface FaultyBusOptions {
   readonly weather: Weather
 }
 
+export interface BusWatcher {
+  /**
+   * Sees every message that is delivered, before it is handled. @param from the node that sent it; null: a
+   * controller
+   */
+  delivered?(subject: string, message: Envelope, from: string | null): void
+  /** Sees every answer that is given; whether it arrives is another matter. */
+  answered?(asked: Envelope, answer: Envelope): void
+}
+
 interface Process extends Party {
   isAlive: boolean
 }
@@ -70,13 +80,14 @@ export class FaultyBus {
   messages = 0
   /** Requests that failed and messages that were lost because the broker was away. */
   lostWithBroker = 0
-  /** Sees every message that is delivered. */
-  onDelivery: ((subject: string, message: Envelope, from: string | null) => void) | null = null
-  /** Sees every answer that is given. */
-  onAnswer: ((asked: Envelope, answer: Envelope) => void) | null = null
+  readonly #watchers: BusWatcher[] = []
 
   constructor(options: FaultyBusOptions) {
     this.#o = options
+  }
+
+  watch(watcher: BusWatcher): void {
+    this.#watchers.push(watcher)
   }
 
   /**
@@ -181,10 +192,10 @@ export class FaultyBus {
     for (const subscription of hearers) {
       this.#leg(from, subscription.process, () => {
         if (!subscription.isOpen) return
-        this.onDelivery?.(subject, carried, from.node)
+        for (const watcher of this.#watchers) watcher.delivered?.(subject, carried, from.node)
         subscription.handler(carried, subject, (answer) => {
           if (!subscription.process.isAlive) return
-          this.onAnswer?.(carried, answer)
+          for (const watcher of this.#watchers) watcher.answered?.(carried, answer)
           reply(answer, subscription.process)
         })
       })

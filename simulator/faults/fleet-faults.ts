@@ -25,6 +25,7 @@ const BREAKS: Readonly<Record<FaultKind, 'fleet' | 'broker' | 'controller'>> = {
   slow_disk: 'controller',
   disk_full: 'fleet',
   fsync_error: 'controller',
+  store_set_back: 'controller',
   gpu_lost: 'fleet',
   slow_swap: 'fleet',
   host_memory_short: 'fleet',

@@ -19,6 +19,7 @@ export interface SwarmPlace {
 const DIRECTIONS: readonly Link['direction'][] = ['both', 'both', 'to_controller', 'from_controller']
 const SHORTEST_MS: DurationMs = 100
 const MAX_FAULTS = 100_000
+const MAX_BACK_MS: DurationMs = 120_000
 
 /** What a scenario says breaks, and for how long a server's word holds. */
 export type FaultPlan = Pick<Scenario, 'faults' | 'nodes' | 'config' | 'seed'>
@@ -94,6 +95,15 @@ class Draw {
         const atPoint = this.#below(2) === 0 ? null : oneOf(PERSIST_POINTS, this.#random)
         return { kind, ...timed, forMs: this.#below(2) === 0 ? null : timed.forMs, atPoint }
       }
+      case 'store_set_back':
+        // Silent losses need an operator who settles them: a swarm has none.
+        return {
+          kind,
+          ...timed,
+          forMs: this.#below(2) === 0 ? null : timed.forMs,
+          to: { backMs: this.#below(Math.min(this.#atMs, MAX_BACK_MS) + 1) },
+          loss: 'restored',
+        }
       case 'slow_disk':
         return { kind, ...timed, ms: 1 + this.#below(100) }
       case 'disk_full':

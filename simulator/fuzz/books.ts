@@ -2,6 +2,7 @@
  * The controller's books against what they are books of: the figures of each GPU, its node's host memory,
  * what events told, and what servers hold. A figure that is kept as things change must be what a count finds.
  */
+import { isAttempt } from '../../controller/domain/quarantine.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { Report } from '../check/violation.ts'
 import type { World } from '../world.ts'
@@ -61,6 +62,11 @@ function countOf(gpu: LiveGpu) {
     if (residency === 'swapping_out') counted.movingOutMib += demandMib
   }
   for (const { needMib, task } of gpu.claims) commit(needMib, task.spec.noswap === 1)
+  for (const { gpus, vramMib } of gpu.node.quarantine) {
+    if (!gpus.includes(gpu.index)) continue
+    commit(vramMib, true)
+    counted.noswapResidentMib += vramMib
+  }
   return counted
 }
 
@@ -108,6 +114,7 @@ export function checkLeftovers(world: World, report: Report): void {
   for (const [nodeId, server] of world.servers) {
     if (world.faults?.isDisturbed(nodes.get(nodeId)?.name ?? '') === true) continue
     for (const { taskId, attempt } of server.attempts.values()) {
+      if (nodes.get(nodeId)?.quarantine.some((one) => isAttempt(one, taskId, attempt)) === true) continue
       const placement = tasks.get(taskId)?.placement ?? null
       if (placement === null || placement.node.id !== nodeId || placement.attempt !== attempt)
         report(`attempt ${attempt} of it still lives there, and the controller knows nothing of it`, {

@@ -110,6 +110,8 @@ function drawFault(draw: Draw, kind: FaultKind): Entry {
       }
     case 'second_controller':
       return { second_controller: true, for: draw.lasting() }
+    case 'store_set_back':
+      return { store_set_back: 'controller', back: '0ms', loss: 'restored', for: draw.lasting() }
     case 'slow_disk':
       return { slow_disk: 'controller', ms: dice.oneOf([30, 500, 5_000]), for: draw.lasting() }
     case 'disk_full':

@@ -14,9 +14,12 @@ import { drawOperator } from './draw-operator.ts'
 import { drawSignals } from './draw-signals.ts'
 import { drawStops } from './draw-stops.ts'
 import { drawWorkload } from './draw-workload.ts'
-import { drawFeatures, type Features } from './features.ts'
+import { drawSetBacks, drawSettling } from './draw-set-back.ts'
+import { drawFeatures, SET_BACK_FEATURE, type Features } from './features.ts'
 
 const MINUTE = 60_000
+/** There is something to lose by then. */
+const SET_BACK_FROM_MS = 10_000
 
 /**
  * When things happen: a world with faults is short and crowded, one without has time for every waiting
@@ -40,7 +43,13 @@ const TO_THE_LETTER: readonly string[] = ['idle_rule', 'p0_rule', 'fairness_boun
 /** What this seed draws, before anything is drawn. */
 export function featuresOf(seed: number): Features {
   const dice = (part: string): Dice => new Dice(seededStream(seed, `fuzz/${part}`))
-  return drawFeatures(dice('features'), dice('signals'), dice('stops'), dice('limits'))
+  const own = {
+    signals: dice('signals'),
+    stops: dice('stops'),
+    limits: dice('limits'),
+    setBack: dice('set-back'),
+  }
+  return drawFeatures(dice('features'), own)
 }
 
 export function drawDocument(seed: number): FuzzDocument {
@@ -67,6 +76,15 @@ export function drawDocument(seed: number): FuzzDocument {
   )
   const drawn = { fleet: limited, config, workload }
   const taskIds = workload.map(({ task }) => String((task as Entry)['id']))
+  const setBackShape = { fromMs: SET_BACK_FROM_MS, untilMs: times.untilMs, overMs: times.overMs, taskIds }
+  const setBackDice = features.on.has(SET_BACK_FEATURE) ? dice('set-backs') : null
+  const setBacks = setBackDice === null ? [] : drawSetBacks(setBackDice, setBackShape)
+  const settling = setBackDice === null ? [] : drawSettling(setBackDice, setBackShape)
+  const operator = drawOperator(dice('operator'), nodes, features, {
+    untilMs: times.untilMs,
+    overMs: times.overMs,
+    taskIds,
+  })
   return {
     scenario: `fuzz-${seed}`,
     description: `Drawn from seed ${seed}.`,
@@ -74,17 +92,16 @@ export function drawDocument(seed: number): FuzzDocument {
     seed,
     clock: { until: `${times.overMs}ms` },
     ...drawEager(dice('eager'), drawSignals(dice('signals/nodes'), drawn, features, times.arrivalsMs)),
-    operator: drawOperator(dice('operator'), nodes, features, {
-      untilMs: times.untilMs,
-      overMs: times.overMs,
-      taskIds,
-    }),
-    faults: drawFaults(dice('faults'), nodes, {
-      kinds: features.faults,
-      fromMs: 1_000,
-      untilMs: times.untilMs,
-      overMs: times.overMs,
-    }),
+    operator: setBackDice === null ? operator : [...operator.map(withoutExpectation), ...settling],
+    faults: [
+      ...drawFaults(dice('faults'), nodes, {
+        kinds: features.faults,
+        fromMs: 1_000,
+        untilMs: times.untilMs,
+        overMs: times.overMs,
+      }),
+      ...setBacks,
+    ],
     assert: {
       always:
         features.faults.length === 0
@@ -93,4 +110,9 @@ export function drawDocument(seed: number): FuzzDocument {
       eventually: [{ that: 'every_feasible_task_runs' }],
     },
   }
+}
+
+/** What it is answered depends on what the store has lost. */
+function withoutExpectation({ answer: _answer, ...entry }: Entry): Entry {
+  return { ...entry, expect: null }
 }

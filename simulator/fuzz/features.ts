@@ -2,7 +2,7 @@
  * Swarm testing: each seed leaves out a random part of everything that can happen, so that what is left
  * happens often and together (Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012).
  */
-import { FAULT_KINDS, type FaultKind } from '../scenario/fault.ts'
+import { SWARM_KINDS, type FaultKind } from '../scenario/fault.ts'
 import type { Dice } from './dice.ts'
 
 export const FLEET_FEATURES = [
@@ -56,7 +56,12 @@ const STOP_GRACES_PERCENT = 40
 export const LIMIT_FEATURE = 'few_attempts'
 const FEW_ATTEMPTS_PERCENT = 25
 
+/** From a random stream of its own as well; a fault, so that it comes only where others do. */
+export const SET_BACK_FEATURE = 'store_set_back'
+const SET_BACK_PERCENT = 4
+
 export type Feature =
+  | typeof SET_BACK_FEATURE
   | typeof SIGNAL_FEATURE
   | typeof STOP_FEATURE
   | typeof LIMIT_FEATURE
@@ -71,15 +76,28 @@ export interface Features {
 }
 
 const ALL: readonly Feature[] = [...FLEET_FEATURES, ...CONFIG_FEATURES, ...WORKLOAD_FEATURES]
+/** All that a seed may draw beside kinds of faults. */
+export const FEATURES: readonly Feature[] = [
+  ...ALL,
+  ...OPERATOR_FEATURES,
+  SIGNAL_FEATURE,
+  STOP_FEATURE,
+  LIMIT_FEATURE,
+  SET_BACK_FEATURE,
+]
 /** Of a hundred seeds so many have no faults: there every rule is checked to the letter. */
 const CALM_PERCENT = 40
 const OPERATED_PERCENT = 40
 
-/**
- * @param signalDice of `no_signals` alone @param stopDice of `stop_graces` alone @param limitDice of
- *   `few_attempts` alone
- */
-export function drawFeatures(dice: Dice, signalDice: Dice, stopDice: Dice, limitDice: Dice): Features {
+/** Of each of these features alone, so that the other draws of a seed are the same with it and without. */
+export interface OwnDice {
+  readonly signals: Dice
+  readonly stops: Dice
+  readonly limits: Dice
+  readonly setBack: Dice
+}
+
+export function drawFeatures(dice: Dice, own: OwnDice): Features {
   const isCalm = dice.chance(CALM_PERCENT)
   const isOperated = dice.chance(OPERATED_PERCENT)
   const percent = dice.oneOf([25, 50, 75])
@@ -87,14 +105,15 @@ export function drawFeatures(dice: Dice, signalDice: Dice, stopDice: Dice, limit
     ...dice.some(ALL, percent),
     ...(isOperated ? dice.some(OPERATOR_FEATURES, 50) : []),
   ])
-  if (signalDice.chance(NO_SIGNALS_PERCENT)) on.add(SIGNAL_FEATURE)
-  if (stopDice.chance(STOP_GRACES_PERCENT)) on.add(STOP_FEATURE)
-  if (limitDice.chance(FEW_ATTEMPTS_PERCENT)) on.add(LIMIT_FEATURE)
+  if (own.signals.chance(NO_SIGNALS_PERCENT)) on.add(SIGNAL_FEATURE)
+  if (own.stops.chance(STOP_GRACES_PERCENT)) on.add(STOP_FEATURE)
+  if (own.limits.chance(FEW_ATTEMPTS_PERCENT)) on.add(LIMIT_FEATURE)
+  if (own.setBack.chance(SET_BACK_PERCENT) && !isCalm) on.add(SET_BACK_FEATURE)
   return { on, faults: isCalm ? [] : drawKinds(dice) }
 }
 
 /** Few kinds at a time, so that each is there often; now and then all of them. */
 function drawKinds(dice: Dice): readonly FaultKind[] {
-  const kinds = dice.some(FAULT_KINDS, dice.oneOf([10, 25, 60]))
-  return kinds.length > 0 ? kinds : [dice.oneOf(FAULT_KINDS)]
+  const kinds = dice.some(SWARM_KINDS, dice.oneOf([10, 25, 60]))
+  return kinds.length > 0 ? kinds : [dice.oneOf(SWARM_KINDS)]
 }

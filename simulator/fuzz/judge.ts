@@ -48,11 +48,12 @@ export async function judge(
     const soundness = new Soundness(world, bounds, isCalm)
     const coverage = new Coverage(world)
     seen = { world, checker, soundness, coverage }
-    if (world.faults !== null)
-      world.faults.bus.onAnswer = (asked, answer) => {
+    world.faults?.bus.watch({
+      answered: (asked, answer) => {
         soundness.answered(asked, answer)
         coverage.answered(asked, answer)
-      }
+      },
+    })
     return {
       afterStep: () => {
         checker.afterStep()

@@ -33,6 +33,7 @@ export class StopRules {
     this.#world = world
     this.#report = report
     this.#isCalm = isCalm
+    world.faults?.onSetBack(() => this.#stops.clear())
   }
 
   heard(events: readonly Event[]): void {

@@ -67,6 +67,7 @@ export class WireRules {
    * never was away.
    */
   #broker: { readonly isAway: boolean; readonly since: Instant } | null = null
+  #begunAt: Instant = 0
   #epoch = 0
   #epochSince: Instant = 0
 
@@ -76,6 +77,7 @@ export class WireRules {
     const faults = world.plan.faults ?? []
     this.#mayForget = faults.some(({ kind }) => kind === 'node_disk_lost' || kind === 'swarm')
     world.faults?.onControllerBegun(() => this.#begun())
+    world.faults?.onSetBack(() => this.#setBack())
     world.faults?.bus.endpoint(null).onConnection?.((isConnected) => {
       this.#broker = { isAway: !isConnected, since: world.clock.now() }
     })
@@ -213,6 +215,7 @@ export class WireRules {
    * answered before, the new one does not know.
    */
   #begun(): void {
+    this.#begunAt = this.#world.clock.now()
     const startedAt = this.#world.faults?.controllerStartedAt ?? 0
     const configuredMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
     for (const view of this.#nodes.values()) {
@@ -220,6 +223,24 @@ export class WireRules {
       extend(view, startedAt, startedAt < view.longestOverAt ? view.longestMs : configuredMs)
       view.snapshotSeq = 0
     }
+  }
+
+  /**
+   * The store has lost which boots and snapshots were answered, and what was given up or told to begin anew;
+   * servers have not.
+   */
+  #setBack(): void {
+    this.#epoch = 0
+    this.#placedAt.clear()
+    const lost = {
+      boot: null,
+      snapshotSeq: 0,
+      isReset: false,
+      anewAt: 0,
+      doubtEndedAt: 0,
+      ...{ longestMs: 0, longestOverAt: 0, overAt: 0, endedAt: 0 },
+    }
+    for (const view of this.#nodes.values()) Object.assign(view, lost)
   }
 
   #heard({ kind, nodeId, taskId, at, data }: Event): void {
@@ -244,7 +265,8 @@ export class WireRules {
    */
   #notDeaf(nodeId: string, at: Instant): void {
     const broker = this.#broker
-    if (broker === null || at < broker.since) return
+    // A controller that began since has never been without it.
+    if (broker === null || at < broker.since || (!broker.isAway && this.#begunAt > broker.since)) return
     const leaseMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
     const longestMs = this.#nodes.get(nodeId)?.longestMs ?? leaseMs
     const earlyMs = overAfter(broker.since, Math.min(leaseMs, longestMs), 1) - at

@@ -3,6 +3,7 @@
  * that are open.
  */
 import type { Event } from '../../controller/domain/event.ts'
+import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { Samples } from './samples.ts'
 
@@ -37,6 +38,8 @@ export class Collector {
   /** What happened how often, for `sometimes` assertions and reports. */
   readonly counts = new Map<string, number>()
   readonly #open = new Map<string, OpenTask>()
+  /** Open tasks that the store has lost. */
+  readonly #lost = new Set<string>()
   readonly #onOutcome: ((outcome: TaskOutcome) => void) | null
 
   constructor(onOutcome: ((outcome: TaskOutcome) => void) | null) {
@@ -45,6 +48,11 @@ export class Collector {
 
   get unfinished(): number {
     return this.#open.size
+  }
+
+  /** Tasks that have not ended and that the store has not lost. */
+  get awaited(): number {
+    return this.#open.size - this.#lost.size
   }
 
   /** Tasks that have not ended, in the order of submission. */
@@ -56,6 +64,21 @@ export class Collector {
     this.#open.set(id, { submittedAt: at, startedAt: null, aloneMs })
     this.submitted += 1
     this.firstSubmittedAt ??= at
+  }
+
+  /**
+   * The store went back in time: tasks that it no longer has never end, and one that it has again counts as
+   * submitted once more.
+   */
+  setBack(openTasks: readonly Pick<TaskRecord, 'id' | 'submittedAt' | 'firstStartedAt'>[]): void {
+    this.#lost.clear()
+    const known = new Set(openTasks.map(({ id }) => id))
+    for (const id of this.#open.keys()) if (!known.has(id)) this.#lost.add(id)
+    for (const { id, submittedAt, firstStartedAt } of openTasks) {
+      if (this.#open.has(id)) continue
+      this.submittedTask(id, submittedAt, null)
+      if (firstStartedAt !== null) this.startedBefore(id, firstStartedAt)
+    }
   }
 
   /** Whether it is open. */
@@ -72,7 +95,8 @@ export class Collector {
   record(events: readonly Event[]): void {
     for (const event of events) {
       if (event.taskId === null) continue
-      if (event.kind === 'task_started') this.#started(event.taskId, event.at)
+      if (event.kind === 'task_submitted') this.#lost.delete(event.taskId)
+      else if (event.kind === 'task_started') this.#started(event.taskId, event.at)
       else if (event.kind === 'task_finished')
         this.#finished(event.taskId, event.at, String(event.data['state']))
     }
@@ -89,6 +113,7 @@ export class Collector {
     const task = this.#open.get(id)
     if (task === undefined) return
     this.#open.delete(id)
+    this.#lost.delete(id)
     this.ended[state] = (this.ended[state] ?? 0) + 1
     this.lastFinishedAt = at
     if (state === 'completed') {

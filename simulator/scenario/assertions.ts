@@ -47,6 +47,14 @@ const ALWAYS = {
   acknowledged_never_lost:
     'A task whose submission was acknowledged is known to every later controller until it has ended.',
   configuration_kept: 'A controller that begins has the configuration that was last made durable.',
+  store_behind_noticed:
+    'A controller whose store lacks what a node has heard of raises STORE_BEHIND within two heartbeats, and places nothing while most nodes say so, in recovery, or while nodes that were up have not spoken since its start.',
+  epochs_unique:
+    'An epoch has one history: a restore raises it above every earlier one, and no server obeys two controllers of one epoch.',
+  lost_attempts_kept:
+    'An attempt that the store has lost is not stopped, unless an operator settles it or its task has gone on.',
+  lost_attempts_settled:
+    'After a restore or an accepted loss, a lost attempt that its node reports becomes the attempt of its pending task, or is quarantined.',
 } as const satisfies Readonly<Record<string, string>>
 
 const EVENTUALLY = {
@@ -75,6 +83,11 @@ const SOMETIMES = {
   start_unconfirmed: 'A start that was never confirmed was taken back.',
   task_lost: 'A task was given up as lost.',
   task_failed: 'A task failed.',
+  store_behind: 'A controller raised STORE_BEHIND: a node had heard of more than the store had.',
+  store_recovered: 'A recovery after a restore, or an accepted loss, ended.',
+  attempt_quarantined: 'An attempt that the store had lost was quarantined.',
+  attempt_reattached: 'An attempt that the store had lost became the attempt of its task again.',
+  result_unknown: 'A task ended as lost because its result was in the lost part of the history.',
   controller_restarted: 'A later controller went on with what an earlier one had made durable.',
 } as const satisfies Readonly<Record<string, string>>
 

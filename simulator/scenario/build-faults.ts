@@ -1,7 +1,7 @@
 /** `faults` entries to faults; names are held against the fleet. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Fault, FaultItem, Link, Machine, Swarm } from './fault.ts'
-import { FAULT_KINDS } from './fault.ts'
+import { SWARM_KINDS } from './fault.ts'
 import { nearestName } from './nearest-name.ts'
 import type { Refuse } from './refusal.ts'
 import type { ScenarioNode } from './scenario.ts'
@@ -48,7 +48,7 @@ function swarmOf({
     fromMs: from,
     untilMs: until,
     healAtMs: heal_at ?? until,
-    kinds: kinds ?? FAULT_KINDS,
+    kinds: kinds ?? SWARM_KINDS,
     ratePerHour: rate_per_hour,
   }
 }
@@ -69,6 +69,7 @@ class Builder {
     if ('restart' in entry) return restartOf(entry)
     if ('second_controller' in entry) return { kind: 'second_controller', atMs, forMs: entry.for }
     if ('fsync_error' in entry) return { kind: 'fsync_error', atMs, forMs: null }
+    if ('store_set_back' in entry) return setBackOf(entry)
     if ('gpu_lost' in entry) return this.#gpuLost(entry)
     return this.#lasting(entry, atMs)
   }
@@ -81,6 +82,7 @@ class Builder {
       | { restart: unknown }
       | { second_controller: unknown }
       | { fsync_error: unknown }
+      | { store_set_back: unknown }
       | { gpu_lost: unknown }
     >,
     atMs: DurationMs,
@@ -220,6 +222,16 @@ class Builder {
 function restartOf({ at: atMs, restart, for: forMs }: Extract<Written, { restart: unknown }>): Fault {
   if (restart === 'broker') return { kind: 'restart_broker', atMs, forMs: forMs ?? BROKER_AWAY_MS }
   return { kind: 'restart_controller', atMs, forMs: forMs ?? 0 }
+}
+
+function setBackOf({
+  at: atMs,
+  back,
+  to,
+  loss,
+  for: forMs,
+}: Extract<Written, { store_set_back: unknown }>): Fault {
+  return { kind: 'store_set_back', atMs, forMs, to: to ?? { backMs: back ?? 0 }, loss }
 }
 
 function shareOf({ probability }: { readonly probability: number }): number {

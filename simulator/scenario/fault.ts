@@ -22,6 +22,7 @@ export const FAULT_KINDS = [
   'slow_disk',
   'disk_full',
   'fsync_error',
+  'store_set_back',
   'gpu_lost',
   'slow_swap',
   'host_memory_short',
@@ -29,6 +30,12 @@ export const FAULT_KINDS = [
 ] as const
 
 export type FaultKind = (typeof FAULT_KINDS)[number]
+
+/**
+ * Kinds that a swarm draws unless it names its own. A store that goes back loses what was acknowledged: a
+ * swarm has it only by name.
+ */
+export const SWARM_KINDS: readonly FaultKind[] = FAULT_KINDS.filter((kind) => kind !== 'store_set_back')
 
 /**
  * Where in a turn of its engine the controller dies, at the first commit that comes after the fault's instant
@@ -39,6 +46,24 @@ export type FaultKind = (typeof FAULT_KINDS)[number]
 export const PERSIST_POINTS = ['before_persist', 'after_persist', 'after_answers', 'after_effects'] as const
 
 export type PersistPoint = (typeof PERSIST_POINTS)[number]
+
+/**
+ * How the controller's store loses a part of its history. `silent`: the data folder went back, and its mark
+ * file with it, so that only the GPU servers can tell. `accepted`: the store is behind its mark, and the
+ * operator started it with `--accept-loss`. `restored`: `headroom restore` of a backup. After the last two
+ * the epoch is raised and the controller starts in recovery.
+ */
+export const LOSSES = ['silent', 'accepted', 'restored'] as const
+
+export type Loss = (typeof LOSSES)[number]
+
+/**
+ * Earlier states of the store that have a name. `start`: as the run began. `epoch_start`: as the present
+ * controller read it.
+ */
+export const STORE_POINTS = ['start', 'epoch_start'] as const
+
+export type StorePoint = (typeof STORE_POINTS)[number]
 
 /** The controller's process, or the machine of the node with that name. */
 export type Machine = 'controller' | { readonly node: string }
@@ -72,6 +97,7 @@ export type Fault =
   | Each<'restart_broker' | 'restart_controller' | 'second_controller' | 'fsync_error', object>
   | Each<'crash_controller', { atPoint: PersistPoint | null }>
   | Each<'slow_disk', { ms: DurationMs }>
+  | Each<'store_set_back', { to: StorePoint | { readonly backMs: DurationMs }; loss: Loss }>
   | Each<'disk_full', { on: Machine }>
   | Each<'gpu_lost', { node: string; gpu: number }>
   | Each<'slow_swap', { node: string; factorPermille: number }>

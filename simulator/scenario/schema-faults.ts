@@ -1,5 +1,5 @@
 /** Table of `faults`: what breaks, when, and for how long. */
-import { FAULT_KINDS, PERSIST_POINTS } from './fault.ts'
+import { FAULT_KINDS, LOSSES, PERSIST_POINTS, STORE_POINTS } from './fault.ts'
 import {
   boolean,
   byKey,
@@ -123,6 +123,51 @@ const secondController = record(
   },
 )
 
+const storeSetBack = record(
+  {
+    at,
+    store_set_back: required(
+      choice('controller'),
+      "The controller's process is killed, and its store goes back to an earlier state.",
+    ),
+    back: optional(
+      nullable(duration(0, MAX_TIME_MS)),
+      null,
+      'How far it goes back from that instant; null: `to` says it.',
+    ),
+    to: optional(
+      nullable(choice(...STORE_POINTS)),
+      null,
+      'A named earlier state. start: as the run began. epoch_start: as the present controller read it at its own start.',
+    ),
+    loss: optional(
+      choice(...LOSSES),
+      'silent',
+      'silent: the data folder went back with its mark, only the GPU servers can tell. accepted: the operator accepted the loss at the start (--accept-loss). restored: the operator restored a backup. After the last two the epoch is raised, and the controller starts in recovery.',
+    ),
+    for: optional(
+      nullable(duration(1, MAX_TIME_MS)),
+      null,
+      'How long the controller is away; null: until its supervisor starts it again, 1 s later.',
+    ),
+  },
+  {
+    otherNames: { ...otherNames, by: 'back', seconds: 'back', how: 'loss' },
+    check: ({ at: atMs, back, to, loss }, refuse) => {
+      if (back === null && to === null) refuse('back', 'needs a duration, unless `to` names an earlier state')
+      if (back === null) return
+      if (to !== null) refuse('to', 'must be left out where `back` says how far the store goes back')
+      if (back > atMs)
+        refuse(
+          'back',
+          'must not reach before the start of the run: write `to: start` for the state at its start',
+        )
+      if (back === 0 && loss !== 'restored')
+        refuse('back', `must be above 0 with loss: ${loss}: nothing would be lost`)
+    },
+  },
+)
+
 const swarmRule = record(
   {
     from: optional(duration(0, MAX_TIME_MS), 0, 'No fault begins before.'),
@@ -135,7 +180,7 @@ const swarmRule = record(
     kinds: optional(
       nullable(list(choice(...FAULT_KINDS), 1, FAULT_KINDS.length)),
       null,
-      'Which kinds; null is all of them.',
+      'Which kinds; null is all of them but store_set_back.',
     ),
     rate_per_hour: optional(numberAbove(0, MAX_SWARM_RATE), 60, 'Faults per hour on average.'),
   },
@@ -250,6 +295,7 @@ export const faultRule = byKey({
     },
     { otherNames },
   ),
+  store_set_back: storeSetBack,
   gpu_lost: record(
     {
       at,

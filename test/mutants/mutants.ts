@@ -1,5 +1,6 @@
 import { ADMISSION_MUTANTS } from './admission-mutants.ts'
 import { COMMAND_MUTANTS } from './command-mutants.ts'
+import { LOST_HISTORY_MUTANTS } from './lost-history-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { NODE_QUEUE_MUTANTS } from './node-queue-mutants.ts'
 import { PROTOCOL_MUTANTS } from './protocol-mutants.ts'
@@ -10,6 +11,7 @@ import { SWAP_MUTANTS } from './swap-mutants.ts'
 export const MUTANTS: readonly Mutant[] = [
   ...PROTOCOL_MUTANTS,
   ...COMMAND_MUTANTS,
+  ...LOST_HISTORY_MUTANTS,
   ...STOP_MUTANTS,
   ...ADMISSION_MUTANTS,
   ...SWAP_MUTANTS,

@@ -40,13 +40,13 @@ export class FaultyNetwork {
       isCut: (_from: Party, { node }: Party) => node === null || this.cutOff.has(node),
     }
     this.#bus = new FaultyBus({ clock, mode: 'wire', weather })
+    this.#bus.watch({
+      delivered: (subject, message, from) => this.onDelivery?.(subject, message, from ?? ''),
+    })
   }
 
   /** Sees every message that is delivered. */
-  set onDelivery(seen: ((subject: string, message: Envelope, from: string) => void) | null) {
-    this.#bus.onDelivery =
-      seen === null ? null : (subject, message, from) => seen(subject, message, from ?? '')
-  }
+  onDelivery: ((subject: string, message: Envelope, from: string) => void) | null = null
 
   /** The broker is gone for every endpoint, which is told so. */
   stopBroker(): void {

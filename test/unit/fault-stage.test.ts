@@ -83,6 +83,8 @@ describe('every kind of fault', () => {
     ['disk_full', '{ at: 5m, disk_full: controller, for: 30s }'],
     ['disk_full', '{ at: 5m, disk_full: n0, for: 2m }'],
     ['fsync_error', '{ at: 5m, fsync_error: controller }'],
+    ['store_set_back', '{ at: 5m, store_set_back: controller, back: 0s, loss: restored }'],
+    ['store_set_back', '{ at: 5m, store_set_back: controller, back: 1ms, loss: accepted, for: 20s }'],
     ['gpu_lost', '{ at: 5m, gpu_lost: { node: n0, gpu: 1 }, for: 2m }'],
     ['slow_swap', '{ at: 5m, slow_swap: n0, factor: 8, for: 15m }'],
     ['host_memory_short', '{ at: 5m, host_memory_short: n0, mib: 159Gi, for: 15m }'],

@@ -3,7 +3,7 @@
  * are wrong.
  */
 import { describe, expect, it } from 'vitest'
-import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
+import { SWARM_KINDS } from '../../simulator/scenario/fault.ts'
 import type { FaultItem } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
@@ -104,6 +104,18 @@ describe('a fault', () => {
       { kind: 'slow_disk', atMs: 60_000, forMs: 60_000, ms: 30 },
     ],
     [
+      '{ at: 1m, store_set_back: controller, back: 20s }',
+      { kind: 'store_set_back', atMs: 60_000, forMs: null, to: { backMs: 20_000 }, loss: 'silent' },
+    ],
+    [
+      '{ at: 1m, store_set_back: controller, to: epoch_start, loss: accepted, for: 5s }',
+      { kind: 'store_set_back', atMs: 60_000, forMs: 5000, to: 'epoch_start', loss: 'accepted' },
+    ],
+    [
+      '{ at: 1m, store_set_back: controller, back: 0s, loss: restored }',
+      { kind: 'store_set_back', atMs: 60_000, forMs: null, to: { backMs: 0 }, loss: 'restored' },
+    ],
+    [
       '{ at: 1m, disk_full: controller, for: 1m }',
       { kind: 'disk_full', atMs: 60_000, forMs: 60_000, on: 'controller' },
     ],
@@ -146,7 +158,7 @@ describe('a fault', () => {
         fromMs: 3_600_000,
         untilMs: 14_400_000,
         healAtMs: 14_400_000,
-        kinds: FAULT_KINDS,
+        kinds: SWARM_KINDS,
         ratePerHour: 5,
       },
     ],
@@ -221,6 +233,35 @@ describe('a fault that is wrong', () => {
     ],
     ['{ at: 2h, clock_drift: a100-0, ppm: 0, for: 1m }', 'faults[0].ppm: must not be 0'],
     ['{ at: 2h, fsync_error: a100-0 }', 'faults[0].fsync_error: must be controller'],
+    ['{ at: 2h, store_set_back: a100-0, back: 1m }', 'faults[0].store_set_back: must be controller'],
+    [
+      '{ at: 2h, store_set_back: controller }',
+      'faults[0].back: needs a duration, unless `to` names an earlier state',
+    ],
+    [
+      '{ at: 2h, store_set_back: controller, back: 1m, to: start }',
+      'faults[0].to: must be left out where `back` says how far',
+    ],
+    [
+      '{ at: 1m, store_set_back: controller, back: 2m }',
+      'faults[0].back: must not reach before the start of the run: write `to: start`',
+    ],
+    [
+      '{ at: 1m, store_set_back: controller, back: 0s }',
+      'faults[0].back: must be above 0 with loss: silent: nothing would be lost',
+    ],
+    [
+      '{ at: 1m, store_set_back: controller, back: 0s, loss: accepted }',
+      'faults[0].back: must be above 0 with loss: accepted',
+    ],
+    [
+      '{ at: 1m, store_set_back: controller, back: 1s, loss: quiet }',
+      'faults[0].loss: must be one of silent, accepted, restored',
+    ],
+    [
+      '{ at: 1m, store_set_back: controller, to: yesterday }',
+      'faults[0].to: must be one of start, epoch_start',
+    ],
     ['{ swarm: { until: 4h, heal_at: 3h } }', 'faults[0].swarm.heal_at: must not be before until'],
     ['{ swarm: { from: 4h, until: 4h } }', 'faults[0].swarm.until: must be after from'],
     ['{ swarm: { until: 4h, kinds: [crush] } }', 'did you mean crash?'],

@@ -192,6 +192,7 @@ describe('what only a world of its own may break', () => {
       { at: '1s', slow_disk: 'controller', ms: '1ms', for: '1s' },
       { at: '1s', disk_full: 'controller', for: '1s' },
       { at: '1s', fsync_error: 'controller' },
+      { at: '1s', store_set_back: 'controller', to: 'start' },
     ]
     const own = [{ at: '1s', disk_full: 'n0', for: '1s' }, { at: '1s', crash: 'n0', for: '1s' }, { at: '1s', drop: 'all', probability: 0.5, for: '1s' }] // prettier-ignore
     const broker = { at: '1s', restart: 'broker' }
@@ -202,6 +203,7 @@ describe('what only a world of its own may break', () => {
       'slow_disk',
       'disk_full',
       'fsync_error',
+      'store_set_back',
     ]
     expect(refusedOf([...own, ...beyond, broker], true)).toEqual(
       names.map((name, i) => `faults.${own.length + i} ${name}`),
@@ -210,6 +212,6 @@ describe('what only a world of its own may break', () => {
     expect(refusedOf([{ swarm: { until: '1m', kinds: ['crash', 'drop', 'restart_broker'] } }], true)).toEqual(
       [],
     )
-    expect(FAULT_KINDS).toHaveLength(20)
+    expect(FAULT_KINDS).toHaveLength(21)
   })
 })

@@ -1,0 +1,35 @@
+/** Swap marks as a store holds them: by task and GPU, with the round of its class there (semantics 5). */
+import type { StoredState } from '../../controller/ports/store.ts'
+import type { VictimClass } from './swap-decision.ts'
+
+export interface StoredMark {
+  readonly taskId: string
+  readonly nodeId: string
+  readonly gpu: number
+  readonly victimClass: VictimClass
+  /** It has been swapped out in the present round. */
+  readonly isSwapped: boolean
+  /** Decision by which it was swapped out last; null: never. */
+  readonly lastSwapOut: number | null
+}
+
+export function storedMarks({ openTasks, nodes }: StoredState): readonly StoredMark[] {
+  const gpus = new Map(nodes.map(({ id, gpus: records }) => [id, records]))
+  return openTasks.flatMap(({ id, priority, placement }) =>
+    (placement?.gpus ?? []).map((gpu, place): StoredMark => {
+      const nodeId = placement?.nodeId ?? ''
+      const mark = placement?.marks[place] ?? null
+      const record = gpus.get(nodeId)?.[gpu]
+      const victimClass = priority === 0 ? 'p0' : 'non_p0'
+      const round = victimClass === 'p0' ? record?.roundP0 : record?.roundNonP0
+      return {
+        taskId: id,
+        nodeId,
+        gpu,
+        victimClass,
+        isSwapped: mark !== null && mark.round === round,
+        lastSwapOut: mark?.lastSwapOut ?? null,
+      }
+    }),
+  )
+}

@@ -1,0 +1,137 @@
+/**
+ * What the nodes have told the present controller, and whether its store has what they have heard of. Told
+ * from messages and from which process wrote what; the controller's own verdicts are not looked at.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Envelope } from '../../protocol/messages.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { LostHistory } from '../faults/store-vault.ts'
+import type { ObservedFaults } from './observed.ts'
+
+/** A stretch of history that one controller process wrote. */
+interface Part {
+  readonly process: string
+  readonly epoch: number
+  readonly fromSeq: number
+}
+
+/** Parts of the store from an instant on, in their order. */
+interface Lineage {
+  readonly since: Instant
+  readonly parts: readonly Part[]
+}
+
+export interface WordOfNode {
+  readonly nodeId: string
+  readonly message: Envelope
+  /** It has heard of more than the store has, and no operator has accepted that. */
+  readonly isAhead: boolean
+}
+
+export class Witnesses {
+  readonly #faults: ObservedFaults
+  readonly #now: () => Instant
+  readonly #lineages: Lineage[] = [{ since: -Infinity, parts: [] }]
+  /** Every process that has begun, by its number. */
+  readonly #processes = new Map<string, number>()
+  /** What processes below this number wrote is in the store, or an operator has accepted its loss. */
+  #settledBelow = 0
+  #lastSeq = 0
+  readonly #heard = new Set<string>()
+  readonly #ahead = new Set<string>()
+  /** Nodes that have said to the present controller what runs there. */
+  readonly #spoken = new Set<string>()
+  readonly #listeners: ((word: WordOfNode) => void)[] = []
+  /** Since when most nodes that the present controller has heard are ahead; null: they are not. */
+  mostAreAheadSince: Instant | null = null
+
+  constructor(faults: ObservedFaults, now: () => Instant) {
+    this.#faults = faults
+    this.#now = now
+    faults.onControllerBegun(() => this.#begun())
+    faults.watchBus({
+      delivered: (_subject, message, from) => {
+        if (from !== null) this.#delivered(message)
+      },
+    })
+  }
+
+  /** Calls with each message of a node, before the controller handles it. */
+  listen(listener: (word: WordOfNode) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  hasSpoken(nodeId: string): boolean {
+    return this.#spoken.has(nodeId)
+  }
+
+  /** It has begun since the store went back last. */
+  isPresent(process: string | undefined): boolean {
+    return process !== undefined && this.#parts().at(-1)?.process === process
+  }
+
+  saw({ seq, kind, nodeId }: Event): void {
+    this.#lastSeq = seq
+    if (kind !== 'node_forgotten' || nodeId === null) return
+    this.#heard.delete(nodeId)
+    this.#ahead.delete(nodeId)
+    this.#weigh()
+  }
+
+  setBack({ fault, stored, asOf }: LostHistory): void {
+    const then = this.#lineages.findLast(({ since }) => since <= asOf)?.parts ?? []
+    const parts = then.filter(({ epoch }) => stored.epochs.some((record) => record.epoch === epoch))
+    this.#lineages.push({ since: this.#now(), parts })
+    this.#lastSeq = stored.marks.nextEventSeq - 1
+    if (fault.loss !== 'silent') this.#settledBelow = this.#processes.size
+  }
+
+  #begun(): void {
+    const { epoch, process } = this.#faults.controller()
+    this.#processes.set(process, this.#processes.size)
+    this.#lineages.push({
+      since: this.#now(),
+      parts: [...this.#parts(), { process, epoch, fromSeq: this.#lastSeq + 1 }],
+    })
+    this.#heard.clear()
+    this.#ahead.clear()
+    this.#spoken.clear()
+    this.mostAreAheadSince = null
+  }
+
+  #delivered(message: Envelope): void {
+    const { body } = message
+    if (body.op !== 'hello' && body.op !== 'heartbeat' && body.op !== 'events') return
+    const nodeId = body.node_id
+    const isAhead = this.#isAhead(message)
+    if (isAhead) {
+      this.#heard.add(nodeId)
+      this.#ahead.add(nodeId)
+    } else if (body.op !== 'events') {
+      this.#heard.add(nodeId)
+      this.#ahead.delete(nodeId)
+    }
+    if (body.op !== 'events') this.#spoken.add(nodeId)
+    this.#weigh()
+    for (const listener of this.#listeners) listener({ nodeId, message, isAhead })
+  }
+
+  #weigh(): void {
+    if (2 * this.#ahead.size <= this.#heard.size) this.mostAreAheadSince = null
+    else this.mostAreAheadSince ??= this.#now()
+  }
+
+  #isAhead({ controller, event_seq: eventSeq = 0 }: Envelope): boolean {
+    const number = controller === undefined ? undefined : this.#processes.get(controller)
+    if (number === undefined || number < this.#settledBelow) return false
+    const parts = this.#parts()
+    const place = parts.findIndex(({ process }) => process === controller)
+    if (place < 0) return true
+    const next = parts[place + 1]
+    return eventSeq > (next === undefined ? this.#lastSeq : next.fromSeq - 1)
+  }
+
+  #parts(): readonly Part[] {
+    return this.#lineages.at(-1)?.parts ?? []
+  }
+}

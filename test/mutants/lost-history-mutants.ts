@@ -1,0 +1,173 @@
+/**
+ * What a controller does with a store that went back in time (safety section 2; docs/decisions/0082, 0083),
+ * each rule taken out.
+ */
+import { edit, type Mutant } from './mutant.ts'
+
+const ENGINE = 'controller/engine'
+const likes = ['store_set_back']
+
+export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'r5-quarantine-stops',
+    rule: 'R5',
+    says: 'an attempt that the store has lost is stopped, and not quarantined',
+    edits: [
+      edit(
+        `${ENGINE}/node/quarantine.ts`,
+        'fateOf',
+        `    quarantine(c, node, report, now)
+    return 'keeps_running'`,
+        `    return 'stop'`,
+      ),
+    ],
+    likes,
+    directed: { scenario: 'faults/fault-store-set-back' },
+  },
+  {
+    name: 'r5-store-behind-ignored',
+    rule: 'R5',
+    says: 'a controller answers a node that has heard of more than its store has',
+    edits: [
+      edit(
+        'controller/wire/inbound.ts',
+        'receive',
+        `if (verdict !== 'known' && verdict !== 'accepted_loss') return o.engine.heardAhead(contactOf(body), verdict, message)`,
+        '',
+      ),
+    ],
+    likes,
+    directed: { scenario: 'faults/fault-store-set-back' },
+  },
+  {
+    name: 'r5-most-nodes-ahead-ignored',
+    rule: 'R5',
+    says: 'a controller goes on placing when most nodes have heard of more than its store has',
+    edits: [
+      edit(`${ENGINE}/node/contacts.ts`, 'weigh', '2 * c.aheadCount > c.contacts.size', '(false as boolean)'),
+    ],
+    likes,
+    directed: { scenario: 'faults/fault-store-set-back' },
+  },
+  {
+    name: 'r5-tasks-of-ahead-nodes-placed',
+    rule: 'R5',
+    says: 'a task that runs on a node which is ahead of the store is placed elsewhere',
+    edits: [edit(`${ENGINE}/node/contacts.ts`, 'blockedTasksOf', 'return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))', 'return new Set(aheadNodes(c).flatMap(() => []))')], // prettier-ignore
+    likes,
+    directed: { test: 'test/unit/store-behind.test.ts' },
+  },
+  {
+    name: 'r9-restore-keeps-the-epoch',
+    rule: 'R9',
+    says: 'a restore, or an accepted loss, does not raise the epoch',
+    edits: [
+      edit(
+        'controller/domain/epoch-after-loss.ts',
+        'epochAfterLoss',
+        'return Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS) + below(MAX_RANDOM_EPOCHS)',
+        'return Math.min(highest, wallMs + below(1))',
+      ),
+    ],
+    likes,
+    directed: { scenario: 'faults/fault-store-restored' },
+  },
+  {
+    name: 'r9-later-restore-below-an-earlier',
+    rule: 'R9',
+    says: 'a restore knows nothing of the epochs of an earlier one of the same backup',
+    edits: [edit('controller/domain/epoch-after-loss.ts', 'epochAfterLoss', 'Math.max(highest + MIN_EPOCHS_AHEAD, wallMs * EPOCHS_PER_MS)', '(highest + Math.min(MIN_EPOCHS_AHEAD, wallMs))')], // prettier-ignore
+    likes,
+    directed: { test: 'test/unit/epoch-history.test.ts' },
+  },
+  {
+    name: 'r5-recovery-without-hello',
+    rule: 'R5',
+    says: 'a recovery ends although known nodes have not spoken',
+    edits: [edit(`${ENGINE}/node/recovery-mode.ts`, 'beginRecovery', 'awaited: new Set(nodes.map(({ id }) => id))', 'awaited: new Set(nodes.slice(0, 0).map(({ id }) => id))')], // prettier-ignore
+    likes,
+    directed: { scenario: 'faults/fault-store-restored' },
+  },
+  {
+    name: 'r5-head-reserves-in-a-pause',
+    rule: 'R5',
+    says: 'the head of a queue becomes a collector, and is placed, while placements are paused',
+    edits: [
+      edit(
+        `${ENGINE}/node/queued-placements.ts`,
+        'placeAhead',
+        'if (c.pendingCount === 0 || pauseOf(c) !== null)',
+        'if (c.pendingCount === 0)',
+      ),
+    ],
+    likes,
+  },
+  {
+    name: 'r5-pending-not-reattached',
+    rule: 'R5',
+    says: 'a pending task does not take the attempt that its node reports',
+    edits: [
+      edit(
+        `${ENGINE}/node/quarantine.ts`,
+        'fateOf',
+        `(isIncomplete || quarantined !== undefined) && task?.state === 'pending'`,
+        `(isIncomplete || quarantined !== undefined) && task?.state === 'pending' && (false as boolean)`,
+      ),
+    ],
+    likes,
+    directed: { scenario: 'faults/fault-store-set-back' },
+  },
+  {
+    name: 'r5-same-epoch-taken-for-the-same',
+    rule: 'R5',
+    says: 'an epoch of another process is taken for the one in the store',
+    edits: [edit(`${ENGINE}/epoch-history.ts`, 'isOfOther', 'controller !== undefined && written.controller !== undefined && controller !== written.controller', 'controller === written.controller && (false as boolean)')], // prettier-ignore
+    likes,
+    directed: { test: 'test/unit/epoch-history.test.ts' },
+  },
+  {
+    name: 'r5-restore-settles-no-earlier-loss',
+    rule: 'R5',
+    says: 'a restore accepts nothing of what a silent loss took before',
+    edits: [
+      edit(
+        `${ENGINE}/epoch-history.ts`,
+        'EpochHistory.#isAfterLoss',
+        'if (index < place) return false',
+        'if (index !== place) return false',
+      ),
+    ],
+    likes,
+    directed: { test: 'test/unit/epoch-history.test.ts' },
+  },
+  {
+    name: 'r1-epoch-counts-an-event',
+    rule: 'R1',
+    says: 'the marks of a new epoch count the event of the recovery, which is not durable yet',
+    edits: [
+      edit(
+        `${ENGINE}/engine.ts`,
+        'Engine.#take',
+        'const committed = this.#store(turn)',
+        'if (state.recovery !== null) this.cluster.recorder.nextEventSeq += 1\n    const committed = this.#store(turn)',
+      ),
+    ],
+    likes,
+    directed: { test: 'test/unit/recovery-mode.test.ts' },
+  },
+  {
+    name: 'r5-result-unknown-requeued',
+    rule: 'R5',
+    says: 'after a loss a task that its node no longer has follows its policy',
+    edits: [
+      edit(
+        `${ENGINE}/node/node-registry.ts`,
+        'settleAbsent',
+        'if (isAfterLoss && placement.stopping === null)',
+        'if (isAfterLoss && (false as boolean))',
+      ),
+    ],
+    likes,
+    directed: { scenario: 'faults/fault-store-restored' },
+  },
+]
