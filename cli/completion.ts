@@ -1,5 +1,5 @@
 /**
- * `headroom completion SHELL`: scripts made from the commands themselves, so that they never know less than
+ * `headroom completion SHELL`: scripts generated from the commands themselves, so that they always match
  * `--help`.
  */
 import type { Command } from 'commander'
@@ -7,9 +7,9 @@ import type { Command } from 'commander'
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
-/** A place on the command line: what may stand there next. */
+/** A position on the command line and its possible next words. */
 interface Place {
-  /** `headroom node list`. */
+  /** Example: `headroom node list`. */
   readonly path: string
   readonly subcommands: readonly Named[]
   readonly options: readonly OptionShape[]
@@ -21,7 +21,7 @@ interface Named {
 }
 
 interface OptionShape {
-  /** `-o`, `--output`. */
+  /** Example: `-o`, `--output`. */
   readonly flags: readonly string[]
   readonly takesValue: boolean
   readonly choices: readonly string[]
@@ -63,7 +63,7 @@ function placesOf(command: Command, path = command.name()): readonly Place[] {
   return [place, ...command.commands.flatMap((child) => placesOf(child, `${path} ${child.name()}`))]
 }
 
-/** A word of a script in single quotes, for bash and zsh. */
+/** Quotes a word of a script for bash and zsh. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
@@ -72,7 +72,7 @@ function candidatesAt({ subcommands, options }: Place): string {
   return [...subcommands.map(({ name }) => name), ...options.flatMap(({ flags }) => flags)].join(' ')
 }
 
-/** `'headroom node'|'headroom node list'`: every path but the first. */
+/** Returns `'headroom node'|'headroom node list'`: every path except the first. */
 function pathPattern(places: readonly Place[]): string {
   return places
     .slice(1)
@@ -125,7 +125,8 @@ function zshScript(places: readonly Place[]): string {
   const words = places
     .map(
       (place) =>
-        `    ${quoted(place.path)}) candidates=(${candidatesAt(place).split(' ').map(quoted).join(' ')}) ;;\n`,
+        `    ${quoted(place.path)}) ` +
+        `candidates=(${candidatesAt(place).split(' ').map(quoted).join(' ')}) ;;\n`,
     )
     .join('')
   const values = valueCases(places, (choices) => `candidates=(${choices.map(quoted).join(' ')}); is_value=1`)

@@ -1,6 +1,6 @@
 /**
- * `headroom conformance --node ID`: drives one GPU server through the protocol, over a good network and a bad
- * one, and says which rules it keeps.
+ * `headroom conformance --node ID`: tests one GPU server against the protocol, over a good and a faulty
+ * network, and reports which rules it keeps.
  */
 import { randomUUID } from 'node:crypto'
 import { examineServer, RULES, type RuleReport } from '../simulator/conformance/conformance.ts'
@@ -17,7 +17,7 @@ export interface ConformanceOptions extends BrokerOptions {
   readonly heartbeat: number
   readonly lease: number
   readonly seed?: string
-  /** Only rules of this number, `R3`. */
+  /** Only rules with this number, for example `R3`. */
   readonly only?: string
   readonly json?: boolean
 }
@@ -28,7 +28,8 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
   const rules = RULES.filter(({ rule }) => options.only === undefined || rule === options.only)
   if (rules.length === 0)
     throw new UsageError(
-      `--only ${options.only}: there are ${[...new Set(RULES.map(({ rule }) => rule))].join(', ')}`,
+      `--only ${options.only}: unknown rule. ` +
+        `Use one of ${[...new Set(RULES.map(({ rule }) => rule))].join(', ')}.`,
     )
   const bus = await connectedBroker(options)
   const clock = new PacedClock(REAL_TIME.now(), REAL_TIME)
@@ -40,7 +41,7 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
     random: createSeededRandom(seed).stream('examiner'),
     nodeId: options.node,
     settings: { heartbeat_ms: options.heartbeat, run_lease_ms: options.lease, safety_reserve_mib: 0 },
-    // Seconds since 1970 are above the epoch of any controller that counts its starts.
+    // Seconds since 1970 exceed the epoch of any controller that counts its starts.
     epoch: Math.floor(Date.now() / 1000),
   })
   const reports = await examineServer(
@@ -62,7 +63,7 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
   return broken === 0 ? EXIT_OK : EXIT_FAILED
 }
 
-/** A broker that is away is no fault of the server. */
+/** A missing broker is not a fault of the server. */
 async function connectedBroker(options: ConformanceOptions): Promise<NatsBus> {
   const { promise: isThere, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), CONNECT_TIMEOUT_MS)
@@ -70,7 +71,7 @@ async function connectedBroker(options: ConformanceOptions): Promise<NatsBus> {
   if (!(await isThere)) {
     await bus.close()
     throw new CommandFailure(
-      `no broker answers within ${CONNECT_TIMEOUT_MS / 1000} s: nothing was examined`,
+      `no broker answered within ${CONNECT_TIMEOUT_MS / 1000} s: nothing was tested`,
       EXIT_NO_CONNECTION,
     )
   }

@@ -1,4 +1,4 @@
-/** `headroom doctor`: one line for each thing that has to be right, and what to do where it is not. */
+/** `headroom doctor`: one line for each check, with what to do when it fails. */
 import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
 import { brokerChecks } from './doctor/broker.ts'
 import { keyChecks, taskUserChecks } from './doctor/confinement.ts'

@@ -1,4 +1,4 @@
-/** Resolves when a stream takes more, or never will again. */
+/** Resolves when a stream accepts more data, or never will again. */
 export function drained(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

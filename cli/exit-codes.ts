@@ -1,38 +1,37 @@
-/** What the exit code says (docs/cli.md, docs/simulation-model.md). */
+/** Exit codes (docs/cli.md, docs/simulation-model.md). */
 export const EXIT_OK = 0
 /**
- * It ran and did not succeed: an assertion does not hold, an answer is not the expected one, an invariant
- * broke.
+ * It ran without success: an assertion failed, an answer differs from the expected one, an invariant broke.
  */
 export const EXIT_FAILED = 1
 /**
- * The command line or a file it names cannot be used; the message names option, field or line. Nothing was
+ * The command line, or a file that it names, is invalid; the message names option, field or line. Nothing was
  * done.
  */
 export const EXIT_USAGE = 2
 /** No controller (`conformance`: no broker) answers at that address. */
 export const EXIT_NO_CONNECTION = 3
-/** There is no such task, node or group. */
+/** Task, node or group not found. */
 export const EXIT_NOT_FOUND = 4
 /** The state of the cluster does not allow it; nothing was done. */
 export const EXIT_CONFLICT = 5
-/** A run came out other than its recorded digest says; two results that were compared are not the same. */
+/** A run differs from its recorded digest, or two compared results differ. */
 export const EXIT_DIGEST_MISMATCH = 6
 
-/** The controller does not know who asks, or he may not do it; nothing was done. */
+/** Authentication required or permission denied; nothing was done. */
 export const EXIT_DENIED = 7
 
-/** What was asked cannot be done, and the message, one line, says what to change. */
+/** The command line is invalid; the message, one line, says what to change. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** It cannot start, and the message says why in one line. */
+/** The process cannot start; the message says why in one line. */
 export class StartFault extends Error {
   override readonly name = 'StartFault'
 }
 
-/** It did not succeed, and the message, one line, says all there is to say. */
+/** The command failed; the message, one line, is complete. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure'
   readonly exitCode: number
@@ -43,7 +42,7 @@ export class CommandFailure extends Error {
   }
 }
 
-/** Errors that mean "change the input"; by name, so that nothing heavy is loaded to recognise them. */
+/** Errors that mean "change the input", by name, so that their modules need not be loaded. */
 const USAGE_ERRORS: ReadonlySet<string> = new Set([
   'UsageError',
   'ScenarioError',
@@ -65,7 +64,7 @@ const CODES_OF_PROBLEMS: Readonly<Record<string, number>> = {
   precondition_failed: EXIT_CONFLICT,
 }
 
-/** The exit code of an error whose message is complete in one line; null for all others. */
+/** Returns the exit code of an error whose message is complete in one line; null for all others. */
 export function exitCodeOf(error: Error): number | null {
   switch (error.name) {
     case 'CommandFailure':

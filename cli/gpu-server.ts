@@ -1,4 +1,4 @@
-/** `headroom gpu-server`: this host's GPUs in a cluster, until a signal comes. */
+/** `headroom gpu-server`: adds this host's GPUs to a cluster until a signal arrives. */
 import { hostname, totalmem } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pino } from 'pino'
@@ -46,9 +46,9 @@ export interface GpuServerCommandOptions extends TaskIdentityOptions {
   readonly stopTasks?: boolean
 }
 
-/** Of attempts that have ended and were reported, all together. */
+/** For attempts that have ended and were reported, in total. */
 const ENDED_OUTPUTS = { maxTasks: 1_000, maxBytes: 1024 * 1024 * 1024 }
-/** Together with STOP_WITHIN_MS 315 s: the default of max_stop_grace_seconds, and 15 s. */
+/** With STOP_TIMEOUT_MS 315 s: the default of max_stop_grace_seconds plus 15 s. */
 const STOP_TASKS_TIMEOUT_MS: DurationMs = 307_000
 const STOP_TIMEOUT_MS = 8_000
 const MIB = 1024 * 1024
@@ -56,12 +56,12 @@ const MIB = 1024 * 1024
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Runs until SIGINT or SIGTERM. Throws SettingsError and UsageError before anything was done, CommandFailure
+ * Runs until SIGINT or SIGTERM. Throws SettingsError and UsageError before anything is done, CommandFailure
  * when it cannot start.
  */
 export async function gpuServer(options: GpuServerCommandOptions, env: Environment): Promise<void> {
   const broker = natsSettings(env)
-  if (broker === null) throw new UsageError(`which broker? Set ${ENVIRONMENT.natsUrls.name}`)
+  if (broker === null) throw new UsageError(`no broker is configured: set ${ENVIRONMENT.natsUrls.name}`)
   const name = valueOf(env, ENVIRONMENT.nodeName) ?? hostname()
   const nodeId = valueOf(env, ENVIRONMENT.nodeId) ?? nodeIdFromName(name)
   const address = valueOf(env, ENVIRONMENT.nodeAddress) ?? hostname()
@@ -97,7 +97,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
         if (state === 'connected') server?.reconnected()
       },
       onBadMessage: (subject, why) => log.warn({ subject, why }, 'message refused'),
-      onSlowConsumer: (pattern) => log.warn({ pattern }, 'messages dropped: too many wait'),
+      onSlowConsumer: (pattern) => log.warn({ pattern }, 'messages dropped: too many are waiting'),
       onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker does not allow this'),
     })
     server = await startGpuServer({
@@ -146,7 +146,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
   }
 }
 
-/** Throws UsageError or CommandFailure where tasks would have too much or too little. */
+/** Throws UsageError or CommandFailure where tasks would have too many or too few rights. */
 function checkedIdentity(
   options: GpuServerCommandOptions,
   broker: NatsSettings,
@@ -161,7 +161,7 @@ function checkedIdentity(
   return identity
 }
 
-/** What the operator gave up by an option is in the log of every start. */
+/** Logs at every start what an option gave up. */
 function logIdentity(log: Logger, identity: TaskIdentity, isBrokerOpen: boolean): void {
   if (identity.kind === 'root')
     log.warn('--task-user root: tasks run as root and can read everything on this host')
@@ -169,8 +169,7 @@ function logIdentity(log: Logger, identity: TaskIdentity, isBrokerOpen: boolean)
     log.warn('--task-user: all tasks share one user and can read each other’s files')
   if (identity.kind !== 'server_user') return
   log.warn('--tasks-as-me: tasks run as the user of this server and can read its key and state')
-  if (isBrokerOpen)
-    log.warn('--tasks-as-me: the broker asks for no key; it is accepted because it is on loopback')
+  if (isBrokerOpen) log.warn('--tasks-as-me: the broker requires no key; accepted because it is on loopback')
 }
 
 async function end(server: GpuServer, options: GpuServerCommandOptions, log: Logger): Promise<void> {
@@ -178,11 +177,11 @@ async function end(server: GpuServer, options: GpuServerCommandOptions, log: Log
   if (options.stopTasks !== true)
     log.info({ tasks: taskCount }, 'the server ends; tasks keep running under their guards')
   else if (await server.endTasks(STOP_TASKS_TIMEOUT_MS))
-    log.info({ tasks: taskCount }, 'the server ends; its tasks were ended, and the controller knows')
+    log.info({ tasks: taskCount }, 'the server ends; its tasks have ended, and the controller knows')
   else
     log.warn(
       { tasks: server.taskCount },
-      'the server ends; its tasks were told to end, and not all of that has arrived',
+      'the server ends; its tasks were ordered to end, and not every end was acknowledged',
     )
   await server.close()
 }
@@ -215,7 +214,7 @@ function acceleratorOf(
   return { accelerator: new ProcessAccelerator({ gpus, now: () => clock.now(), wait }), hostSwapMib }
 }
 
-/** Nothing of the server's own environment reaches a task, but what every program needs. */
+/** A task gets nothing of the server's own environment except what every program needs. */
 function environmentOf(env: Environment): Readonly<Record<string, string>> {
   const home = env['HOME']
   return {

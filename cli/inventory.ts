@@ -1,4 +1,4 @@
-/** The file with which a `process` server declares its GPUs: YAML or JSON, errors with line and column. */
+/** The file in which a `process` server declares its GPUs: YAML or JSON, errors with line and column. */
 import { readFileSync, statSync } from 'node:fs'
 import type { DeclaredGpu } from '../gpu-server/devices/process-accelerator.ts'
 import type { Mib } from '../protocol/units.ts'
@@ -17,7 +17,7 @@ import { UsageError } from './exit-codes.ts'
 
 export interface Inventory {
   readonly gpus: readonly DeclaredGpu[]
-  /** Host memory that swapped-out tasks may take, all together. */
+  /** Total host memory for swapped-out tasks. */
   readonly hostSwapMib: Mib
 }
 
@@ -27,9 +27,9 @@ const inventoryRule = record({
   gpus: required(
     list(
       record({
-        model: optional(text(200), 'declared', 'Shown to people; plays no part in decisions.'),
-        vram_mib: required(size(1, MAX_VRAM_MIB), 'What may be declared on it, the reserve included.'),
-        swap: optional(swapRule, 'stock-driver', 'How long swaps take: a profile by name, or its numbers.'),
+        model: optional(text(200), 'declared', 'For display only; decisions do not use it.'),
+        vram_mib: required(size(1, MAX_VRAM_MIB), 'VRAM of the GPU, including the reserve.'),
+        swap: optional(swapRule, 'stock-driver', 'Duration of swaps: the name of a profile, or its numbers.'),
       }),
       1,
       MAX_GPUS_PER_NODE,
@@ -43,7 +43,7 @@ const inventoryRule = record({
   ),
 })
 
-/** @throws UsageError when it cannot be read, ScenarioError with every problem in it. */
+/** @throws UsageError when it cannot be read, ScenarioError with all problems in it */
 export function readInventory(file: string): Inventory {
   const { root, problems } = parseDocument(textOf(file))
   if (root === null) throw problems.toError(file)

@@ -1,7 +1,7 @@
 /**
- * `headroom live`: broker, controller and a few GPU servers of real processes on this machine, one command,
- * to try what a cluster does. The parts are the commands that a real cluster runs, each in a process of its
- * own; when one of them ends, so do the others.
+ * `headroom live`: one command that runs a broker, a controller and a few GPU servers as real processes on
+ * this machine, to try a cluster. The parts are the commands of a real cluster, each in its own process; when
+ * one of them ends, the others are stopped.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -20,15 +20,15 @@ export interface LiveOptions {
   readonly gpus: number
   readonly vram: Mib
   /**
-   * Seconds without use after which a task may be swapped out; said to a controller whose configuration
-   * nobody has changed yet.
+   * Seconds without use after which a task may be swapped out; applied to a controller whose configuration
+   * was never changed.
    */
   readonly idle: number
   readonly overcommit: number
 }
 
 const START_TIMEOUT_MS = 30_000
-/** `max_stop_grace_seconds` and 15 s: the GPU servers end their tasks. */
+/** `max_stop_grace_seconds` plus 15 s: the GPU servers end their tasks. */
 const STOP_TIMEOUT_MS = 315_000
 const POLL_INTERVAL_MS = 50
 
@@ -57,7 +57,7 @@ export async function live(options: LiveOptions): Promise<number> {
     )
     process.stdout.write(welcomeText(url, options))
     const ended = await Promise.race([isAsked, ...parts.map((part) => part.ended)])
-    if (ended !== null) process.stderr.write(`${ended}; the others end, too\n`)
+    if (ended !== null) process.stderr.write(`${ended}; stopping the others\n`)
     return ended === null ? EXIT_OK : EXIT_FAILED
   } finally {
     await stopAll(parts)
@@ -67,7 +67,8 @@ export async function live(options: LiveOptions): Promise<number> {
 async function startBroker(parts: Part[]): Promise<string> {
   if (spawnSync('nats-server', ['--version']).error !== undefined) {
     throw new UsageError(
-      `nats-server is not on the PATH: install it (Debian, Ubuntu: apt-get install nats-server), or say with ${ENVIRONMENT.natsUrls.name} where a broker is`,
+      'nats-server is not on the PATH: install it (Debian, Ubuntu: apt-get install nats-server), or set ' +
+        `${ENVIRONMENT.natsUrls.name} to a running broker`,
     )
   }
   const port = await freePort()
@@ -85,7 +86,7 @@ async function startController(
   const controller = start(parts, 'the controller', headroom('serve'), {
     [ENVIRONMENT.natsUrls.name]: natsUrl,
     [ENVIRONMENT.dataDir.name]: join(folder, 'controller'),
-    // It listens on this host alone, for whoever tries it.
+    // It listens on this host only.
     [ENVIRONMENT.httpHost.name]: '127.0.0.1',
     [ENVIRONMENT.adminTokenFile.name]: '',
     [ENVIRONMENT.defaultOvercommitPercent.name]: String(options.overcommit),
@@ -95,11 +96,11 @@ async function startController(
   controller.child.stdout?.on('data', (chunk: Buffer) => (printed += chunk.toString()))
   await until('the controller is up', parts, () => /http:\S+/.test(printed))
   const url = /http:\/\/[^\s/]+/.exec(printed)?.[0] ?? ''
-  await until('the controller knows the broker', parts, async () => (await fetch(`${url}/readyz`)).ok)
+  await until('the controller has reached the broker', parts, async () => (await fetch(`${url}/readyz`)).ok)
   return url
 }
 
-/** An idle period in which somebody who watches sees something; a configuration that somebody chose stays. */
+/** Sets a short idle period, so that swaps can be watched; keeps a configuration that was changed before. */
 async function applySettings(url: string, { idle, overcommit }: LiveOptions): Promise<void> {
   const { source } = (await (await fetch(`${url}/api/v1/config`)).json()) as { readonly source: string }
   if (source === 'persisted') return
@@ -115,7 +116,7 @@ async function applySettings(url: string, { idle, overcommit }: LiveOptions): Pr
 interface ServerPlace {
   readonly folder: string
   readonly natsUrl: string
-  /** Where its tasks' commands are looked for. */
+  /** PATH of its tasks' commands. */
   readonly path: string
   /** From 1. */
   readonly index: number
@@ -155,10 +156,7 @@ function startServer(
   })
 }
 
-/**
- * Tasks find this very `headroom` by its name, also where nobody has installed it. Answers the folder it is
- * in.
- */
+/** Makes this `headroom` available to tasks by name, even if it is not installed. Returns its folder. */
 function writeCommandScript(folder: string): string {
   const bin = join(folder, 'bin')
   mkdirSync(bin, { recursive: true })
@@ -186,7 +184,7 @@ function start(
   env: Readonly<Record<string, string>>,
 ): Part {
   const [file = '', ...args] = command
-  // A group of its own: Ctrl-C reaches this process alone, which then ends the parts in order.
+  // In its own process group: Ctrl-C reaches only this process, which then ends the parts in order.
   const child = spawn(file, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -209,7 +207,7 @@ function start(
   return part
 }
 
-/** In reverse: servers while they can still say goodbye, the broker last. */
+/** In reverse order: servers while they can still report, the broker last. */
 async function stopAll(parts: readonly Part[]): Promise<void> {
   const servers = parts.filter(({ name }) => name.startsWith('server '))
   await Promise.all(servers.map(stopPart))
@@ -234,7 +232,7 @@ async function until(
   for (const part of parts) void part.ended.then((how) => (ended ??= how))
   while (!(await look())) {
     if (ended !== null) throw new Error(ended)
-    if (performance.now() > deadline) throw new Error(`not within ${START_TIMEOUT_MS / 1000} s: ${what}`)
+    if (performance.now() > deadline) throw new Error(`timed out after ${START_TIMEOUT_MS / 1000} s: ${what}`)
     await wait(POLL_INTERVAL_MS)
   }
 }

@@ -1,17 +1,17 @@
 #!/usr/bin/env node
-/** The `headroom` command. Nothing heavy is loaded before it is known what is asked. */
+/** The `headroom` command. Loads nothing heavy before the command is known. */
 import './require-node.mjs'
 import { CommanderError } from 'commander'
 import { EXIT_DENIED, EXIT_FAILED, EXIT_OK, EXIT_USAGE, exitCodeOf, isUsageError } from './exit-codes.ts'
 import { programOf } from './program.ts'
 import { visible } from './terminal-text.ts'
 
-// A reader that has seen enough (head, less) is no failure.
+// A reader that closes early (head, less) is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // Who listens as well has something to put in order first.
+  // Another listener has to clean up first.
   if (process.stdout.listenerCount('error') > 1) return
   if (error.code === 'EPIPE') process.exit(EXIT_OK)
-  process.stderr.write(`headroom: standard output cannot be written to: ${error.message}\n`)
+  process.stderr.write(`headroom: cannot write to standard output: ${error.message}\n`)
   process.exit(EXIT_FAILED)
 })
 
@@ -36,8 +36,8 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 /**
- * A fault at the start, of the store or of the connection says all there is to say; anything else is ours,
- * and its stack says where.
+ * A fault at the start, of the store or of the connection has a complete message; any other error is a bug,
+ * so its stack is shown.
  */
 function printError(error: unknown): number {
   const code = error instanceof Error ? exitCodeOf(error) : null
@@ -51,6 +51,6 @@ function printError(error: unknown): number {
 
 function withHint(text: string, code: number | null): string {
   return code === EXIT_DENIED
-    ? `${text} The token is what HEADROOM_TOKEN holds, or the file of --token-file.`
+    ? `${text} The token comes from HEADROOM_TOKEN, or from the file of --token-file.`
     : text
 }

@@ -1,4 +1,4 @@
-/** The `nats` commands: their options. What they do is loaded when one is called. */
+/** The `nats` commands: their options. Their actions are loaded when called. */
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 import type { NatsConfigOptions } from './nats/nats-config.ts'
@@ -9,7 +9,8 @@ export function addNatsCommands(program: Command): void {
   nats
     .command('config')
     .description(
-      'a configuration for nats-server in which each identity may do its own part only, and a key for each of them',
+      'create a configuration for nats-server with minimal permissions for each identity, and a key for ' +
+        'each of them',
     )
     .option(
       '--nodes <name,…>',
@@ -24,33 +25,34 @@ export function addNatsCommands(program: Command): void {
     )
     .option(
       '--trial-fleets <name,…>',
-      'the same, made only where CONTROLLER_STORE_KIND is trial',
+      'like --fleets, but created only if CONTROLLER_STORE_KIND is trial',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(
       '--workers <name,…>',
-      'workers of sweeps over machines, and one identity `sweep` that starts them; turns JetStream on',
+      'workers of sweeps over machines, and one identity `sweep` that starts them; enables JetStream',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(
       '--jetstream-dir <folder>',
-      'where the broker keeps sweeps, as it will find it; else jetstream beside the configuration',
+      'folder in which the broker stores sweeps, as seen by the broker; else jetstream next to the ' +
+        'configuration',
     )
     .option(
       '--key-copies <name=folder,…>',
-      'copies of keys, each alone in a folder: for the one container that needs it',
+      'copies of keys, one per folder: for the container that needs it',
       list(COPY, 'name=folder, as node-gpu-1=/keys/gpu-1'),
     )
     .option(
       '--kubernetes',
-      'one Secret and one workload for each of --nodes, in kubernetes/ beside the configuration',
+      'write one Secret and one workload for each of --nodes, to kubernetes/ next to the configuration',
     )
-    .requiredOption('-o, --out <file>', 'the configuration; keys lie beside it in keys/')
-    .option('--listen <host:port>', 'where the broker listens', address, '0.0.0.0:4222')
-    .option('--monitor <host:port>', 'where it answers health checks (/healthz); else nowhere', address)
-    .option('--tls-cert <file>', 'its certificate (PEM), as the broker will find it')
-    .option('--tls-key <file>', 'the private key of that')
-    .option('--tls-ca <file>', 'authority from which whoever connects must show a certificate')
+    .requiredOption('-o, --out <file>', 'the configuration; keys are written to keys/ next to it')
+    .option('--listen <host:port>', 'address on which the broker listens', address, '0.0.0.0:4222')
+    .option('--monitor <host:port>', 'address for health checks (/healthz); else none', address)
+    .option('--tls-cert <file>', 'its certificate (PEM), as the broker finds it')
+    .option('--tls-key <file>', 'private key of the certificate')
+    .option('--tls-ca <file>', 'authority for client certificates, which are then required')
     .action(async (options: NatsConfigOptions) => {
       const { natsConfig } = await import('./nats/nats-config.ts')
       natsConfig(options, process.env['CONTROLLER_STORE_KIND'] === 'trial')
@@ -58,7 +60,7 @@ export function addNatsCommands(program: Command): void {
   nats
     .command('rotate')
     .description(
-      'a new key for one party or several; the old one is refused once the broker has reloaded its configuration',
+      'replace the keys of parties; the old keys are refused once the broker has reloaded its configuration',
     )
     .argument(
       '[party...]',
@@ -67,7 +69,7 @@ export function addNatsCommands(program: Command): void {
     .option('--all', 'every party of the configuration')
     .requiredOption(
       '-o, --out <file>',
-      'the configuration that `headroom nats config` made; keys lie beside it in keys/',
+      'the configuration that `headroom nats config` made; its keys are in keys/ next to it',
     )
     .action(async (parties: readonly string[], options: NatsRotateOptions) => {
       const { natsRotate } = await import('./nats/nats-rotate.ts')
@@ -86,7 +88,7 @@ function list(item: RegExp, words: string): (text: string) => readonly string[] 
     const items = text.split(',').map((each) => each.trim())
     const names = items.map((each) => each.split('=')[0])
     if (items.every((each) => item.test(each)) && new Set(names).size === items.length) return items
-    throw new InvalidArgumentError(`It must be ${words}, separated by commas, none twice.`)
+    throw new InvalidArgumentError(`It must be ${words}, separated by commas, without duplicates.`)
   }
 }
 

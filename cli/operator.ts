@@ -1,4 +1,4 @@
-/** The operator's verbs: their arguments and options. What they do is loaded when one is called. */
+/** The operator's commands: their arguments and options. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
 import { remote, withServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
 import { notedLinks, priority, timeWithin, whole } from './option-values.ts'
@@ -16,7 +16,7 @@ import { addRecoveryCommands } from './recovery-commands.ts'
 import { addTwinCommands } from './twin-commands.ts'
 import type { VerifyEventsOptions } from './verify-events.ts'
 
-/** As in controller/api/schema/task.ts; a test holds them equal. */
+/** Equals the list in controller/api/schema/task.ts; a test compares them. */
 export const TASK_STATE_FILTERS = [
   'all',
   'pending',
@@ -29,7 +29,7 @@ export const TASK_STATE_FILTERS = [
   'lost',
 ] as const
 
-/** As in controller/domain/decision.ts; a test holds them equal. */
+/** Equals the list in controller/domain/decision.ts; a test compares them. */
 export const DECISION_KINDS = [
   'placement',
   'swap_out',
@@ -38,7 +38,7 @@ export const DECISION_KINDS = [
   'growth_refused',
 ] as const
 
-const DRY_RUN = 'say what that would do, and change nothing'
+const DRY_RUN = 'show the effect without changing anything'
 const MAX_ROWS = 1_000_000
 const DEFAULT_TASK_ROWS = 50
 const DEFAULT_EVENT_ROWS = 20
@@ -62,7 +62,7 @@ function addStatus(program: Command, setExit: SetExit): void {
     remote(
       program
         .command('status')
-        .description('the cluster on one page; ends with 1 when the controller is not ready'),
+        .description('show the cluster on one page; exits with 1 when the controller is not ready'),
     ),
     'headroom status',
     'headroom status -o json | jq .summary.vram',
@@ -74,9 +74,9 @@ function addStatus(program: Command, setExit: SetExit): void {
 
 function addTop(program: Command, setExit: SetExit): void {
   withExamples(
-    remote(program.command('top').description('nodes and tasks as they change; Ctrl-C ends it'))
+    remote(program.command('top').description('show nodes and tasks, updated until Ctrl-C'))
       .addOption(
-        new Option('--interval <time>', 'between two looks')
+        new Option('--interval <time>', 'time between updates')
           .argParser(timeWithin(100, 3_600_000))
           .default(2_000, '2s'),
       )
@@ -91,16 +91,16 @@ function addTop(program: Command, setExit: SetExit): void {
 }
 
 function addNode(program: Command, setExit: SetExit): void {
-  const node = program.command('node').description('GPU nodes; a node is named by its name or its id')
+  const node = program.command('node').description('GPU nodes; a node is addressed by its name or id')
   withExamples(
-    remote(node.command('list').description('all nodes, in order of registration')),
+    remote(node.command('list').description('list all nodes, in order of registration')),
     'headroom node list -o wide',
   ).action(async (options: CommandOptions) => {
     const { nodeList } = await import('./operator/nodes.ts')
     setExit(await nodeList(options))
   })
   withExamples(
-    remote(node.command('show').description('one node and its GPUs').argument('<node>', 'name or id')),
+    remote(node.command('show').description('show one node and its GPUs').argument('<node>', 'name or id')),
     'headroom node show a100-1',
   ).action(async (name: string, options: CommandOptions) => {
     const { nodeShow } = await import('./operator/nodes.ts')
@@ -111,7 +111,7 @@ function addNode(program: Command, setExit: SetExit): void {
       node
         .command('set')
         .description(
-          'overrides of a node: overcommit (percent) and reserve (VRAM of each GPU); null takes one away',
+          'set overrides of a node: overcommit (percent) and reserve (VRAM of each GPU); null removes one',
         ),
     )
       .argument('<node>', 'name or id')
@@ -123,8 +123,8 @@ function addNode(program: Command, setExit: SetExit): void {
     setExit(await nodeSet(name, settings, options))
   })
   for (const [verb, what] of [
-    ['cordon', 'place no new task on a node; its tasks stay'],
-    ['uncordon', 'let a node take tasks again; ends a drain'],
+    ['cordon', 'stop placing tasks on a node; its tasks stay'],
+    ['uncordon', 'resume placing tasks on a node; ends a drain'],
   ] as const) {
     withExamples(
       remote(node.command(verb).description(what).argument('<node>', 'name or id')),
@@ -138,15 +138,11 @@ function addNode(program: Command, setExit: SetExit): void {
     remote(
       node
         .command('drain')
-        .description('empty a node: no new task, and those on it end or are moved; uncordon ends it'),
+        .description('drain a node: no new tasks, and its tasks finish or are requeued; ends with uncordon'),
     )
       .argument('<node>', 'name or id')
-      .option('--requeue', 'stop tasks with on_node_loss requeue: they wait for another node')
-      .option(
-        '--after <time>',
-        'with --requeue: they may end in their own time for so long',
-        timeWithin(0, 604_800_000),
-      ),
+      .option('--requeue', 'stop tasks with on_node_loss requeue; they wait for another node')
+      .option('--after <time>', 'with --requeue: time to let them finish first', timeWithin(0, 604_800_000)),
     'headroom node drain a100-1',
     'headroom node drain a100-1 --requeue --after 1h',
   ).action(async (name: string, options: NodeDrainOptions) => {
@@ -161,7 +157,7 @@ function addTask(program: Command, setExit: SetExit): void {
   addTaskLogs(task, setExit)
   addTaskActions(task, setExit)
   withExamples(
-    remote(task.command('show').description('one task, open or ended').argument('<task>', 'id')),
+    remote(task.command('show').description('show one task, open or ended').argument('<task>', 'id')),
     'headroom task show 0b6f4c1e-…',
   ).action(async (id: string, options: CommandOptions) => {
     const { taskShow } = await import('./operator/tasks.ts')
@@ -169,7 +165,10 @@ function addTask(program: Command, setExit: SetExit): void {
   })
   withExamples(
     remote(
-      task.command('explain').description('why a task waits, or where it sits').argument('<task>', 'id'),
+      task
+        .command('explain')
+        .description('explain why a task waits, or where it is placed')
+        .argument('<task>', 'id'),
     ),
     'headroom task explain 0b6f4c1e-…',
   ).action(async (id: string, options: CommandOptions) => {
@@ -181,7 +180,7 @@ function addTask(program: Command, setExit: SetExit): void {
       .argument('<task>', 'id')
       .argument(
         '<field=value...>',
-        'noswap=1, priority=P0, vram_mib=8Gi, groups=a,b, labels.team=x (empty takes a label away)',
+        'noswap=1, priority=P0, vram_mib=8Gi, groups=a,b, labels.team=x (an empty value removes a label)',
       ),
     'headroom task set 0b6f4c1e-… noswap=1 priority=P0',
     'headroom task set 0b6f4c1e-… labels.team=vision',
@@ -194,10 +193,10 @@ function addTask(program: Command, setExit: SetExit): void {
       task
         .command('cancel')
         .description(
-          'cancel tasks; a placed one is stopped by its GPU server: SIGTERM, and SIGKILL after its stop grace',
+          'cancel tasks; the GPU server of a placed task sends SIGTERM, and SIGKILL after its stop grace',
         )
         .argument('<task...>', 'ids')
-        .option('--now', 'SIGKILL at once, also while it is being stopped'),
+        .option('--now', 'send SIGKILL at once, also to a task that is stopping'),
     ),
     'headroom task cancel 0b6f4c1e-…',
     'headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs headroom task cancel',
@@ -209,10 +208,10 @@ function addTask(program: Command, setExit: SetExit): void {
 
 function addTaskActions(task: Command, setExit: SetExit): void {
   for (const [action, what] of [
-    ['hold', 'hold pending tasks back: they are not placed before they are released'],
-    ['release', 'let held tasks be placed'],
+    ['hold', 'put pending tasks on hold: they are not placed until released'],
+    ['release', 'release tasks that are on hold'],
     ['swap-out', 'swap idle tasks out of VRAM; each stays out until it wants the GPU'],
-    ['swap-in', 'let swapped-out tasks return to VRAM'],
+    ['swap-in', 'swap tasks back into VRAM'],
   ] as const) {
     withExamples(
       remote(task.command(action).description(what).argument('<task...>', 'ids')),
@@ -226,13 +225,11 @@ function addTaskActions(task: Command, setExit: SetExit): void {
 
 function addTaskLogs(task: Command, setExit: SetExit): void {
   withExamples(
-    withServer(task.command('logs').description('what a task wrote, in its latest attempt'))
+    withServer(task.command('logs').description('print the output of a task, from its latest attempt'))
       .argument('<task>', 'id')
-      .addOption(
-        new Option('--stream <stream>', 'one of them alone, on stdout').choices(['stdout', 'stderr']),
-      )
-      .option('-f, --follow', 'go on with what it writes, until it ends or Ctrl-C')
-      .option('--offset <bytes>', 'from this byte of that stream on', whole(0, 999_999_999_999)),
+      .addOption(new Option('--stream <stream>', 'only this stream, on stdout').choices(['stdout', 'stderr']))
+      .option('-f, --follow', 'keep printing new output until the task ends, or Ctrl-C')
+      .option('--offset <bytes>', 'start at this byte of that stream', whole(0, 999_999_999_999)),
     'headroom task logs 0b6f4c1e-… --follow',
     'headroom task logs 0b6f4c1e-… --stream stderr > errors.txt',
   ).action(async (id: string, options: LogsOptions) => {
@@ -243,7 +240,7 @@ function addTaskLogs(task: Command, setExit: SetExit): void {
 
 function addTaskList(task: Command, setExit: SetExit): void {
   withExamples(
-    remote(task.command('list').description('tasks, newest submission first'))
+    remote(task.command('list').description('list tasks, newest submission first'))
       .addOption(
         new Option('--state <state>', 'a list (running, pending, completed, all) or an exact state').choices(
           TASK_STATE_FILTERS,
@@ -252,9 +249,9 @@ function addTaskList(task: Command, setExit: SetExit): void {
       .option('--priority <p>', 'P0 (highest) to P4', priority)
       .option('--node <node>', 'placed on this node, by name or id')
       .option('--group <group>', 'may run in this group')
-      .option('--owner <owner>', 'submitted by')
+      .option('--owner <owner>', 'owner of the task')
       .option('--name <text>', 'part of the name')
-      .option('--limit <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
+      .option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
     'headroom task list --state pending -o wide',
     'headroom task list --node a100-1 --limit 1000 -o jsonl',
   ).action(async (options: TaskListOptions) => {
@@ -266,16 +263,16 @@ function addTaskList(task: Command, setExit: SetExit): void {
 function addGroup(program: Command, setExit: SetExit): void {
   const group = program
     .command('group')
-    .description('named sets of nodes; tasks that target one run nowhere else')
+    .description('named sets of nodes; tasks that target a group run only there')
   withExamples(
-    remote(group.command('list').description('all groups, by name')),
+    remote(group.command('list').description('list all groups, by name')),
     'headroom group list',
   ).action(async (options: CommandOptions) => {
     const { groupList } = await import('./operator/groups.ts')
     setExit(await groupList(options))
   })
   withExamples(
-    remote(group.command('show').description('one group').argument('<group>', 'its name')),
+    remote(group.command('show').description('show one group').argument('<group>', 'name of the group')),
     'headroom group show training -o yaml',
   ).action(async (id: string, options: CommandOptions) => {
     const { groupShow } = await import('./operator/groups.ts')
@@ -286,10 +283,10 @@ function addGroup(program: Command, setExit: SetExit): void {
       group
         .command('create')
         .description('create a group; its nodes leave the common pool at once')
-        .argument('<group>', 'its name'),
+        .argument('<group>', 'name of the group'),
     )
-      .option('--description <text>', 'what it is for')
-      .option('--node <node>', 'a node in it, by name or id; may be given several times', repeatable, [])
+      .option('--description <text>', 'purpose of the group')
+      .option('--node <node>', 'a node of the group, by name or id; may be repeated', repeatable, [])
       .option('--dry-run', DRY_RUN),
     'headroom group create training --node a100-1 --node a100-2',
   ).action(async (id: string, options: GroupCreateOptions) => {
@@ -297,8 +294,8 @@ function addGroup(program: Command, setExit: SetExit): void {
     setExit(await groupCreate(id, options))
   })
   withExamples(
-    remote(group.command('delete').description('delete a group').argument('<group>', 'its name'))
-      .option('--force', 'also when pending tasks target it')
+    remote(group.command('delete').description('delete a group').argument('<group>', 'name of the group'))
+      .option('--force', 'also if pending tasks target it')
       .option('--dry-run', DRY_RUN),
     'headroom group delete training',
     'headroom group delete training --dry-run',
@@ -312,17 +309,20 @@ function addGroup(program: Command, setExit: SetExit): void {
 function addGroupMembers(group: Command, setExit: SetExit): void {
   const member = (verb: string, what: string): Command =>
     remote(
-      group.command(verb).description(what).argument('<group>', 'its name').argument('<node>', 'name or id'),
+      group
+        .command(verb)
+        .description(what)
+        .argument('<group>', 'name of the group')
+        .argument('<node>', 'name or id'),
     ).option('--dry-run', DRY_RUN)
+  withExamples(member('add-node', 'add a node to a group'), 'headroom group add-node training a100-3').action(
+    async (id: string, node: string, options: GroupChangeOptions) => {
+      const { groupAddNode } = await import('./operator/groups.ts')
+      setExit(await groupAddNode(id, node, options))
+    },
+  )
   withExamples(
-    member('add-node', 'let a node join a group'),
-    'headroom group add-node training a100-3',
-  ).action(async (id: string, node: string, options: GroupChangeOptions) => {
-    const { groupAddNode } = await import('./operator/groups.ts')
-    setExit(await groupAddNode(id, node, options))
-  })
-  withExamples(
-    member('remove-node', 'let a node leave a group'),
+    member('remove-node', 'remove a node from a group'),
     'headroom group remove-node training a100-3',
   ).action(async (id: string, node: string, options: GroupChangeOptions) => {
     const { groupRemoveNode } = await import('./operator/groups.ts')
@@ -336,8 +336,8 @@ function addConfig(program: Command, setExit: SetExit): void {
     remote(
       config
         .command('get')
-        .description('all settings, or the value of one')
-        .argument('[setting]', 'its name'),
+        .description('show all settings, or the value of one')
+        .argument('[setting]', 'name of the setting'),
     ),
     'headroom config get',
     'headroom config get default_vram_overcommit_percent',
@@ -349,7 +349,7 @@ function addConfig(program: Command, setExit: SetExit): void {
     remote(
       config
         .command('set')
-        .description('change settings; those not named stay')
+        .description('change settings; others keep their values')
         .argument('<setting=value...>', 'times may have a unit (5m), sizes too (2Gi)'),
     ).option('--dry-run', DRY_RUN),
     'headroom config set default_vram_overcommit_percent=50 --dry-run',
@@ -361,8 +361,8 @@ function addConfig(program: Command, setExit: SetExit): void {
   })
   withExamples(
     remote(
-      config.command('history').description('who changed the settings, when and how, the newest last'),
-    ).option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS),
+      config.command('history').description('list changes of the settings with author and time, newest last'),
+    ).option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS),
     'headroom config history',
   ).action(async (options: HistoryOptions) => {
     const { configHistory } = await import('./operator/config.ts')
@@ -372,8 +372,8 @@ function addConfig(program: Command, setExit: SetExit): void {
     remote(
       config
         .command('restore')
-        .description('make a new revision that equals an earlier one')
-        .argument('<revision>', 'its number'),
+        .description('restore an earlier revision as a new one')
+        .argument('<revision>', 'number of the revision'),
     ).option('--dry-run', DRY_RUN),
     'headroom config restore 3 --dry-run',
     'headroom config restore 3',
@@ -389,15 +389,15 @@ function addDecisions(program: Command, setExit: SetExit): void {
       program
         .command('decisions')
         .description(
-          'what was decided and from what: placements, swaps, growths; the newest last, or one in detail',
+          'list decisions and their inputs: placements, swaps, growths; newest last, or one in detail',
         )
-        .argument('[number]', 'of a decision'),
+        .argument('[number]', 'number of the decision'),
     )
-      .option('--task <task>', 'about this task, or it left by it')
+      .option('--task <task>', 'about this task, or with it as victim')
       .option('--node <node>', 'only on this node, by name or id')
       .addOption(new Option('--kind <kind>', 'only of this kind').choices(DECISION_KINDS))
-      .option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
-      .option('--after <number>', 'from this decision on, without it', whole(0, 999_999_999_999)),
+      .option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
+      .option('--after <number>', 'start after this decision', whole(0, 999_999_999_999)),
     'headroom decisions --kind swap_out --node a100-1',
     'headroom decisions --task 0b6f4c1e-… --last 5',
     'headroom decisions 4711',
@@ -409,13 +409,13 @@ function addDecisions(program: Command, setExit: SetExit): void {
 
 function addEvents(program: Command, setExit: SetExit): void {
   const events = withExamples(
-    remote(program.command('events').description('what happened, oldest first'))
-      .option('-f, --follow', 'go on with what happens, until Ctrl-C')
-      .option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
-      .option('--after <seq>', 'from this event on, without it', whole(0, 999_999_999_999))
+    remote(program.command('events').description('list events, oldest first'))
+      .option('-f, --follow', 'keep printing new events until Ctrl-C')
+      .option('--last <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
+      .option('--after <seq>', 'start after this event', whole(0, 999_999_999_999))
       .option('--task <task>', 'only of this task')
       .option('--node <node>', 'only of this node, by name or id')
-      .option('--kind <kind>', 'only of this kind, or of these, separated by commas'),
+      .option('--kind <kind>', 'only this kind, or several kinds separated by commas'),
     'headroom events --follow',
     'headroom events --kind swap_decided,swap_in_decided',
     'headroom events --node a100-1 --last 100 -o wide',
@@ -426,12 +426,12 @@ function addEvents(program: Command, setExit: SetExit): void {
   withExamples(
     events
       .command('verify')
-      .description('look whether the log of events is as it was written; ends with 1 when it is not')
+      .description('check that the event log is unchanged since it was written; exits with 1 when it is not')
       .argument('[path]', 'data directory, store file or a copy of one (CONTROLLER_DATA_DIR, or else ./data)')
       .addOption(
         new Option(
           '--noted <seq:hash>',
-          'what an earlier verify said of the last event; may be repeated',
+          'result of an earlier verify for its last event; may be repeated',
         ).argParser(notedLinks),
       )
       .option('--json', 'print the result as JSON'),
@@ -448,9 +448,9 @@ function addWhyPending(program: Command, setExit: SetExit): void {
     remote(
       program
         .command('why-pending')
-        .description('why tasks wait: all of them, or one in detail')
+        .description('explain why tasks wait: all of them, or one in detail')
         .argument('[task]', 'id'),
-    ).option('--limit <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
+    ).option('--limit <n>', 'maximum number of rows', whole(1, MAX_ROWS), DEFAULT_TASK_ROWS),
     'headroom why-pending',
     'headroom why-pending 0b6f4c1e-…',
   ).action(async (id: string | undefined, options: WhyPendingOptions) => {

@@ -1,6 +1,4 @@
-/**
- * Values of options: text to number or list, or one clear line that commander puts behind the option's name.
- */
+/** Parses values of options; on an error gives one line that commander prints after the option's name. */
 import { InvalidArgumentError } from 'commander'
 import type { DurationMs, Mib, Priority } from '../protocol/units.ts'
 import {
@@ -16,12 +14,12 @@ import {
 import { parseVram, VRAM_FORMAT } from './vram-size.ts'
 
 export const MAX_SEED = 4_294_967_295
-/** Values of one range. */
+/** Maximum values of one range. */
 const MAX_RANGE_VALUES = 10_000
 const MIN_TASK_ID = 1_000
-/** The kernel keeps the two highest for itself. */
+/** The kernel reserves the two highest. */
 const MAX_TASK_ID = 4_294_967_293
-/** What the controller takes for one GPU. */
+/** Limit of the controller for one GPU. */
 const MAX_VRAM_MIB = 16_777_216
 
 export function whole(min: number, max: number): (text: string) => number {
@@ -32,22 +30,22 @@ export function whole(min: number, max: number): (text: string) => number {
   }
 }
 
-/** As nodes are named on the wire. */
+/** The id of a node on the wire. */
 export function nodeUuid(text: string): string {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)) return text
-  throw new InvalidArgumentError('It must be a UUID in lower case, as the server says it when it starts.')
+  throw new InvalidArgumentError('It must be a UUID in lower case, as the server prints it at its start.')
 }
 
 /**
- * Of a folder. An empty one would be the one where the command was called: `--data-dir "$DATA"`, and nothing
- * in it.
+ * Parses the name of a folder. An empty name would mean the current folder: `--data-dir "$DATA"` with an
+ * empty variable.
  */
 export function folder(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('It names no folder.')
+  if (text.trim() === '') throw new InvalidArgumentError('It must not be empty.')
   return text
 }
 
-/** Above `least`, up to and including `most`. */
+/** Parses a number above `min`, up to and including `max`. */
 export function decimal(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^\d{0,15}\.?\d{1,15}$/.test(text) ? Number(text) : NaN
@@ -62,7 +60,7 @@ export function time(text: string): DurationMs {
   return ms
 }
 
-/** A time between two bounds, both included. */
+/** Parses a time between two bounds, both included. */
 export function timeWithin(minMs: DurationMs, maxMs: DurationMs): (text: string) => DurationMs {
   return (text) => {
     const ms = time(text)
@@ -71,7 +69,7 @@ export function timeWithin(minMs: DurationMs, maxMs: DurationMs): (text: string)
   }
 }
 
-/** `P0` (highest) to `P4`; the bare number will do. */
+/** `P0` (highest) to `P4`; the number alone is accepted too. */
 export function priority(text: string): Priority {
   if (/^P?[0-4]$/.test(text)) return Number(text.replace('P', '')) as Priority
   throw new InvalidArgumentError('It must be P0 (highest), P1, P2, P3 or P4.')
@@ -94,15 +92,15 @@ export function mib(min: number, max: number): (text: string) => Mib {
 }
 
 /**
- * `1..20`, `0..200:20`, a number, or several of them: `0,50,100..200:20`. Each number once, in the order in
- * which they are written.
+ * Parses `1..20`, `0..200:20`, a number, or several of them: `0,50,100..200:20`. Returns each number once, in
+ * the given order.
  */
 export function integers(min: number, max: number): (text: string) => readonly number[] {
   const part = integerRange(min, max)
   return (text) => {
     const values = new Set(text.split(',').flatMap((each) => part(each.trim())))
     if (values.size <= MAX_RANGE_VALUES) return [...values]
-    throw new InvalidArgumentError(`It has ${values.size} values; allowed are ${MAX_RANGE_VALUES}.`)
+    throw new InvalidArgumentError(`It has ${values.size} values; the limit is ${MAX_RANGE_VALUES}.`)
   }
 }
 
@@ -116,9 +114,9 @@ function integerRange(min: number, max: number): (text: string) => readonly numb
         `It must be a number, ${RANGE_FORMAT}, or several of them with commas between.`,
       )
     if (range.from < min || range.to > max)
-      throw new InvalidArgumentError(`It must lie between ${min} and ${max}.`)
+      throw new InvalidArgumentError(`It must be between ${min} and ${max}.`)
     if (rangeCount(range) > MAX_RANGE_VALUES)
-      throw new InvalidArgumentError(`It has ${rangeCount(range)} values; allowed are ${MAX_RANGE_VALUES}.`)
+      throw new InvalidArgumentError(`It has ${rangeCount(range)} values; the limit is ${MAX_RANGE_VALUES}.`)
     return rangeValues(range)
   }
 }
@@ -128,11 +126,12 @@ export function idRange(text: string): { readonly from: number; readonly to: num
   const [from = NaN, to = NaN] = (/^(\d{1,10})-(\d{1,10})$/.exec(text)?.slice(1) ?? []).map(Number)
   if (from >= MIN_TASK_ID && from <= to && to <= MAX_TASK_ID) return { from, to }
   throw new InvalidArgumentError(
-    `It must be two numbers with - between, from ${MIN_TASK_ID} to ${MAX_TASK_ID}, as 200000-201023.`,
+    `It must be two numbers with - between, from ${MIN_TASK_ID} to ${MAX_TASK_ID}, for example ` +
+      '200000-201023.',
   )
 }
 
-/** `SEQ:HASH`, once or several times. */
+/** Parses `SEQ:HASH`, once or several times. */
 export function notedLinks(
   text: string,
   before: readonly { readonly seq: number; readonly hash: string }[] = [],
@@ -140,7 +139,7 @@ export function notedLinks(
   const [, seq, hash] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text) ?? []
   if (seq === undefined || hash === undefined) {
     throw new InvalidArgumentError(
-      'It must be the number of an event, a colon, and its hash: 64 digits from 0 to f.',
+      'It must be the number of an event, a colon, and its hash: 64 hexadecimal digits in lower case.',
     )
   }
   return [...before, { seq: Number(seq), hash }]

@@ -1,7 +1,7 @@
 /**
- * What a command is told to write. A file is there whole or not at all: it is written beside its place, as
- * NAME.new, and renamed. What is no regular file (/dev/null, a pipe) cannot be replaced and is written into.
- * What cannot be written is told in one line, with the option that named it.
+ * Writes output files of commands. A file is written completely or not at all: it is written next to its
+ * place, as NAME.new, and renamed. Anything but a regular file (/dev/null, a pipe) cannot be replaced and is
+ * written to directly. Errors are one line that names the option.
  */
 import {
   accessSync,
@@ -21,7 +21,7 @@ import { UsageError } from './exit-codes.ts'
 const BLOCK_CHARACTERS = 262_144
 
 /**
- * Grows by small pieces, written in blocks. Synchronous, because a run does not wait. Every method throws
+ * Receives small pieces, written in blocks. Synchronous, because a run does not wait. Every method throws
  * UsageError.
  */
 export class OutputFile {
@@ -31,7 +31,7 @@ export class OutputFile {
   #text = ''
   #isOpen = true
 
-  /** @param option names the file for whoever gave it, or the folder that it is in: `--out plan` */
+  /** @param option names the file, or its folder, in error messages: `--out plan` */
   constructor(option: string, path: string, mode = 0o666) {
     this.#fail = (error) => cannotBeWritten(option, error)
     try {
@@ -47,7 +47,7 @@ export class OutputFile {
     if (this.#text.length >= BLOCK_CHARACTERS) this.#flush()
   }
 
-  /** Nothing more comes. It stands in its place when `publish` has returned. */
+  /** Ends the file. It is in its place once `publish` has returned. */
   close(): void {
     this.#flush()
     this.#close()
@@ -64,7 +64,7 @@ export class OutputFile {
     }
   }
 
-  /** Nothing of it stays; what stood in its place stays there. */
+  /** Removes the new file; an existing file stays. */
   discard(): void {
     if (this.#isOpen) this.#close()
     if (this.#place.draft !== this.#place.path) rmSync(this.#place.draft, { force: true })
@@ -93,7 +93,10 @@ export function writeOutput(option: string, path: string, text: string, mode?: n
   file.publish()
 }
 
-/** Said before the work, so that nobody waits for what cannot be written then. @throws UsageError */
+/**
+ * Checks the place before the work, so that an error is found early.
+ * @throws UsageError
+ */
 export function checkPlace(option: string, path: string): void {
   try {
     const { draft } = placeOf(path)
@@ -103,29 +106,32 @@ export function checkPlace(option: string, path: string): void {
   }
 }
 
-/** The folder, and those above it. @throws UsageError */
+/**
+ * Creates the folder and its parents.
+ * @throws UsageError
+ */
 export function makeFolder(option: string, folder: string, mode = 0o777): void {
   try {
     makeFolders(folder, mode)
   } catch (error) {
-    throw new UsageError(`${option}: cannot be made: ${(error as Error).message}`, { cause: error })
+    throw new UsageError(`${option}: cannot be created: ${(error as Error).message}`, { cause: error })
   }
 }
 
 export function cannotBeWritten(option: string, error: unknown): never {
-  // Only what the file system says is somebody's to put right.
+  // Only errors of the file system are the user's to fix.
   if (!(error instanceof Error) || !('syscall' in error)) throw error
   throw new UsageError(`${option}: cannot be written to: ${error.message}`, { cause: error })
 }
 
 interface Place {
   readonly path: string
-  /** The same for what cannot be replaced. */
+  /** Equal to `path` for anything that cannot be replaced. */
   readonly draft: string
 }
 
 export function placeOf(path: string): Place {
-  if (path === '') throw Object.assign(new Error('it names no file'), { syscall: 'open' })
+  if (path === '') throw Object.assign(new Error('the name is empty'), { syscall: 'open' })
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) return { path, draft: `${path}.new` }
   if (found.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { syscall: 'open' })
@@ -134,10 +140,7 @@ export function placeOf(path: string): Place {
   return { path: real, draft: `${real}.new` }
 }
 
-/**
- * mkdir of Node, told to make parents too, goes on for ever where a folder may be there and none may be made
- * in it (/proc).
- */
+/** Node's recursive mkdir never returns where a folder exists but none can be made in it (/proc). */
 function makeFolders(folder: string, mode: number): void {
   try {
     mkdirSync(folder, { mode })

@@ -1,9 +1,9 @@
-/** The package this command runs from: a checkout, or an installed build under `dist/`. */
+/** The package of this command: a checkout, or an installed build under `dist/`. */
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The folder of package.json, as a URL that ends in a slash. */
+/** Returns the folder of package.json, as a URL that ends in a slash. */
 export function packageRoot(): URL {
   const beside = new URL('../', import.meta.url)
   return existsSync(new URL('package.json', beside)) ? beside : new URL('../../', import.meta.url)
@@ -15,16 +15,13 @@ export function packageVersion(): string {
   return typeof version === 'string' ? version : '0.0.0'
 }
 
-/**
- * Of the sources this was built from (`make build` writes it down), or of the checkout it runs in; null where
- * neither says.
- */
+/** Returns the commit of the build (written by `make build`), or of the checkout; null when unknown. */
 export function packageCommit(): string | null {
   const built = textOf(fileURLToPath(new URL('../commit', import.meta.url)))
   return commitIn(built) ?? commitOfCheckout(fileURLToPath(packageRoot()))
 }
 
-/** As git keeps it; the checkout may be a work tree of another one. */
+/** Reads git's files; the checkout may be a linked work tree. */
 function commitOfCheckout(root: string): string | null {
   const dotGit = resolve(root, '.git')
   const folder = resolve(root, /^gitdir: (.+)$/m.exec(textOf(dotGit) ?? '')?.[1] ?? '.git')

@@ -1,4 +1,4 @@
-/** All commands of `headroom`: names, arguments, options. What each does is loaded when it is called. */
+/** All commands of `headroom`: names, arguments, options. Their actions are loaded when called. */
 import { Command, Option } from 'commander'
 import type { SetExit } from './command-shape.ts'
 import type { ConformanceOptions } from './conformance.ts'
@@ -18,19 +18,17 @@ import { addTraceCommands } from './trace.ts'
 
 export function programOf(setExit: SetExit): Command {
   const program = new Command('headroom')
-    .description('Runs GPU tasks with VRAM overcommit and fair swapping, and simulates what it would do')
+    .description('Runs GPU tasks with VRAM overcommit and fair swapping, and simulates clusters')
     .version(packageVersion(), '-V, --version')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(onOneLine(text)) })
   program
     .command('serve')
     .description(
-      'the controller with its page: for the servers at CONTROLLER_NATS_URL, or over a simulated fleet in real time',
+      'run the controller with its page, for the servers at CONTROLLER_NATS_URL or a simulated fleet in ' +
+        'real time',
     )
-    .option(
-      '--accept-loss <mark>',
-      'start once on a store that went back in time: the mark that the refusal names',
-    )
+    .option('--accept-loss <mark>', 'start once on a store that went back in time: the mark from the refusal')
     .action(async ({ acceptLoss }: { readonly acceptLoss?: string }) => {
       const { serve } = await import('./serve.ts')
       await serve(process.env, acceptLoss)
@@ -44,7 +42,7 @@ export function programOf(setExit: SetExit): Command {
   addAudit(program, setExit)
   program
     .command('work')
-    .description('a task to try a cluster with: busy and idle in turn')
+    .description('run a test task that is busy and idle in turn')
     .argument('<phase...>', 'busy=10s, idle=2m')
     .action(async (phases: string[]) => {
       const { work } = await import('./work.ts')
@@ -63,18 +61,20 @@ export function programOf(setExit: SetExit): Command {
 function addGpuServer(program: Command): void {
   program
     .command('gpu-server')
-    .description("this host's GPUs in a cluster, over the broker in CONTROLLER_NATS_URL; tasks outlive it")
+    .description(
+      "add this host's GPUs to a cluster, over the broker in CONTROLLER_NATS_URL; tasks outlive the server",
+    )
     .addOption(
-      new Option('--device <kind>', 'whose GPUs: those of the NVIDIA driver, or declared ones')
+      new Option('--device <kind>', 'kind of GPUs: those of the NVIDIA driver, or declared ones')
         .choices(['auto', 'nvidia', 'process'])
         .default('auto'),
     )
     .option('--inventory <file>', 'declares the GPUs of --device process (YAML or JSON)')
-    .option('--allow-exec', 'run the commands of tasks; otherwise only leases are taken')
+    .option('--allow-exec', 'run the commands of tasks; otherwise only leases are accepted')
     .addOption(
       new Option(
         '--task-uids <from-to>',
-        'as root: user ids from which each attempt gets one of its own; else 200000-201023',
+        'as root: range of user ids, one for each attempt; else 200000-201023',
       ).argParser(idRange),
     )
     .option(
@@ -83,11 +83,11 @@ function addGpuServer(program: Command): void {
     )
     .option(
       '--tasks-as-me',
-      'not as root: run tasks as the user of the server, who can then read its key and state',
+      'not as root: run tasks as the user of the server, so they can read its key and state',
     )
     .option(
       '--work-dir <folder>',
-      'holds a folder for each attempt, in which it begins; else work/ in NODE_STATE_DIR',
+      'contains a folder for each attempt, its working directory; else work/ in NODE_STATE_DIR',
     )
     .option(
       '--host-swap-mib <size>',
@@ -96,15 +96,15 @@ function addGpuServer(program: Command): void {
     )
     .option(
       '--host-link-mib-per-s <number>',
-      'what all copies of this host together move through its memory, as measured; for simulations of it',
+      'measured total bandwidth of copies through host memory, for simulations of this node',
       whole(1, 16_777_216),
     )
     .addOption(
-      new Option('--idle-after <time>', 'a task that is not seen to work for so long is idle')
+      new Option('--idle-after <time>', 'time without work after which a task counts as idle')
         .argParser(time)
         .default(5_000, '5s'),
     )
-    .option('--stop-tasks', 'when the server is stopped by a signal, its tasks end too')
+    .option('--stop-tasks', 'end the tasks too when a signal stops the server')
     .action(async (options: GpuServerCommandOptions) => {
       const { gpuServer } = await import('./gpu-server.ts')
       await gpuServer(options, process.env)
@@ -114,12 +114,17 @@ function addGpuServer(program: Command): void {
 function addLive(program: Command, setExit: SetExit): void {
   program
     .command('live')
-    .description('a broker, a controller and servers of real processes on this machine, to try them')
-    .option('--servers <n>', 'how many', whole(1, 64), 4)
-    .option('--gpus <n>', 'declared GPUs of each', whole(1, 16), 1)
+    .description('run a broker, a controller and servers as real processes on this machine, to try them')
+    .option('--servers <n>', 'number of servers', whole(1, 64), 4)
+    .option('--gpus <n>', 'declared GPUs per server', whole(1, 16), 1)
     .option('--vram <size>', 'declared VRAM of each GPU', mib(1, 16_777_216), 24_576)
-    .option('--overcommit <percent>', 'the default VRAM overcommit', whole(0, 1_000), 100)
-    .option('--idle <seconds>', 'without use for so long, a task may be swapped out', whole(1, 86_400), 10)
+    .option('--overcommit <percent>', 'default VRAM overcommit', whole(0, 1_000), 100)
+    .option(
+      '--idle <seconds>',
+      'time without use after which a task may be swapped out',
+      whole(1, 86_400),
+      10,
+    )
     .action(async (options: LiveOptions) => {
       const { live } = await import('./live.ts')
       setExit(await live(options))
@@ -130,22 +135,23 @@ function addConformance(program: Command, setExit: SetExit): void {
   program
     .command('conformance')
     .description(
-      'which rules of the protocol a GPU server keeps; it must be empty, and no controller at its broker',
+      'test which rules of the protocol a GPU server keeps; it must be empty, without a controller at ' +
+        'its broker',
     )
     .requiredOption('--node <id>', 'UUID of the server', nodeUuid)
-    .option('--nats <url>', 'the broker; else CONTROLLER_NATS_URL')
-    .option('--heartbeat <ms>', 'how often it is told to speak', whole(100, 60_000), 500)
-    .option('--lease <ms>', 'the run lease it is given', whole(500, 86_400_000), 4_000)
-    .option('--seed <text>', 'repeats the faults of a run')
-    .option('--only <rule>', 'one rule, R3')
-    .option('--json', 'the report as JSON on stdout')
+    .option('--nats <url>', 'URL of the broker; else CONTROLLER_NATS_URL')
+    .option('--heartbeat <ms>', 'heartbeat interval of the server', whole(100, 60_000), 500)
+    .option('--lease <ms>', 'run lease of the server', whole(500, 86_400_000), 4_000)
+    .option('--seed <text>', 'seed of the faults, to repeat a run')
+    .option('--only <rule>', 'one rule, for example R3')
+    .option('--json', 'print the report as JSON')
     .action(async (options: ConformanceOptions) => {
       const { conformance } = await import('./conformance.ts')
       setExit(await conformance(options))
     })
 }
 
-/** Commander puts its suggestion on a line of its own. */
+/** Commander prints its suggestion on a separate line. */
 function onOneLine(text: string): string {
   return `${text.trimEnd().replaceAll('\n', ' ')}\n`
 }

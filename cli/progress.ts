@@ -1,17 +1,20 @@
 /**
- * How far a command is, on stderr: a bar on a terminal, a line at every tenth otherwise. Nothing for what is
- * done within two seconds.
+ * Shows the progress of a command on stderr: a bar on a terminal, otherwise a line at every tenth. Nothing
+ * for work of less than two seconds.
  */
 
 const SILENT_MS = 2_000
 const BAR_STEPS = 1_000
-/** Less than this says too little about how long the rest takes. */
+/** A smaller fraction is too little for an estimate. */
 const MIN_FRACTION_FOR_ESTIMATE = 0.02
 
-/** How far the work is, 0 to 1; may be called often. `detail` stands behind it (rows, rates). */
+/**
+ * Receives the fraction of work done, 0 to 1; may be called often. `detail` is printed after it (rows,
+ * rates).
+ */
 export type OnProgress = (fraction: number, detail?: string) => void
 
-/** @param label what is going on, in a word or two */
+/** @param label what is in progress, in a word or two */
 export async function withProgress<T>(
   label: string,
   work: (onProgress: OnProgress) => Promise<T>,
@@ -33,10 +36,7 @@ export async function withProgress<T>(
   }
 }
 
-/**
- * `40 s left`; empty at the end, and while there is too little to tell by. The rest is taken to go as fast as
- * what is done.
- */
+/** Returns `40 s left`; empty at the end, and while the fraction is too small. Assumes a constant rate. */
 export function timeLeft(fraction: number, elapsedMs: number): string {
   if (fraction < MIN_FRACTION_FOR_ESTIMATE || fraction >= 1) return ''
   const seconds = Math.ceil((elapsedMs * (1 - fraction)) / fraction / 1000)
@@ -45,7 +45,7 @@ export function timeLeft(fraction: number, elapsedMs: number): string {
 }
 
 interface Painter {
-  /** @param left what stands behind the fraction; may be empty */
+  /** @param left text after the fraction; may be empty */
   paint(fraction: number, left: string): void
   end(): void
 }

@@ -1,6 +1,4 @@
-/**
- * The `protocol` commands: what stands on the wire, for those who write a server or a client of their own.
- */
+/** The `protocol` commands: the wire format, for authors of servers and clients. */
 import type { Command } from 'commander'
 
 const LINE_WIDTH = 150
@@ -8,11 +6,13 @@ const LINE_WIDTH = 150
 export function addProtocolCommands(program: Command): void {
   const protocol = program
     .command('protocol')
-    .description('what controller and GPU servers say to each other')
+    .description('messages between the controller, GPU servers and clients')
   protocol
     .command('asyncapi')
-    .description('the AsyncAPI 3 document of the wire: subjects, operations, messages, their schemas')
-    .option('--json', 'as JSON')
+    .description(
+      'print the AsyncAPI 3 document of the protocol: subjects, operations, messages and their schemas',
+    )
+    .option('--json', 'print JSON')
     .action(async ({ json = false }: { readonly json?: boolean }) => {
       const { asyncApiDocument } = await import('../protocol/asyncapi.ts')
       const document = asyncApiDocument()

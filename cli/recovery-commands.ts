@@ -1,5 +1,5 @@
 /**
- * The verbs for a store that went back: their arguments and options. What they do is loaded when one is
+ * Commands for a store that went back in time: their arguments and options. Their actions are loaded when
  * called.
  */
 import type { Command } from 'commander'
@@ -10,12 +10,12 @@ import type { CommandOptions } from './operator/session.ts'
 export function addRecoveryCommands(program: Command, setExit: SetExit): void {
   const recovery = program
     .command('recovery')
-    .description('a store that went back in time: what the nodes have heard of')
+    .description('recovery of a store that went back in time, from what the nodes know')
   withExamples(
     remote(
       recovery
         .command('status')
-        .description('whether placements are paused, and which nodes are awaited or ahead of the store'),
+        .description('show whether placements are paused, and which nodes are awaited or ahead of the store'),
     ),
     'headroom recovery status',
   ).action(async (options: CommandOptions) => {
@@ -24,7 +24,9 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
   })
   withExamples(
     remote(
-      recovery.command('finish').description('end the recovery although nodes have not spoken (role admin)'),
+      recovery
+        .command('finish')
+        .description('end the recovery although nodes have not reported (role admin)'),
     ),
     'headroom recovery finish',
   ).action(async (options: CommandOptions) => {
@@ -37,27 +39,27 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
 function addAttempts(program: Command, setExit: SetExit): void {
   const attempts = program.command('attempts').description('running attempts that the store does not know')
   withExamples(
-    remote(attempts.command('list').description('all of them, with what their servers recorded')),
+    remote(attempts.command('list').description('list them, with the records of their servers')),
     'headroom attempts list -o wide',
   ).action(async (options: CommandOptions) => {
     const { attemptsList } = await import('./operator/recovery.ts')
     setExit(await attemptsList(options))
   })
   withExamples(
-    remote(attempts.command('adopt').description('make a task of one'))
+    remote(attempts.command('adopt').description('adopt a running attempt as a task'))
       .argument('<attempt>', 'TASK/ATTEMPT')
-      .requiredOption('--owner <name>', 'owner of the task, as you confirm it')
-      .option('--name <name>', 'name of the task (else as the server recorded it)')
-      .option('--node <node>', 'when several nodes name this attempt: name or id'),
+      .requiredOption('--owner <name>', 'owner of the task, confirmed by you')
+      .option('--name <name>', 'name of the task (else from the record of the server)')
+      .option('--node <node>', 'node (name or id), when several nodes have this attempt'),
     'headroom attempts adopt 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2 --owner ada',
   ).action(async (attempt: string, options: AdoptOptions) => {
     const { attemptsAdopt } = await import('./operator/recovery.ts')
     setExit(await attemptsAdopt(attempt, options))
   })
   withExamples(
-    remote(attempts.command('stop').description('end one'))
+    remote(attempts.command('stop').description('stop a running attempt'))
       .argument('<attempt>', 'TASK/ATTEMPT')
-      .option('--node <node>', 'when several nodes name this attempt: name or id'),
+      .option('--node <node>', 'node (name or id), when several nodes have this attempt'),
     'headroom attempts stop 5b0f7a9e-6a53-4f0a-9d5c-0e9f3c1f7c11/2',
   ).action(async (attempt: string, options: StopAttemptOptions) => {
     const { attemptsStop } = await import('./operator/recovery.ts')

@@ -1,13 +1,13 @@
 /**
- * Variables of the environment that fill in what a submission leaves out, for the command line and the client
- * module alike. REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are those of the original client; anything that
- * is given explicitly wins over all of them.
+ * Environment variables that fill in fields missing from a submission, for the command line and the client
+ * module. REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are those of the original client. An explicit value
+ * takes precedence over all of them.
  */
 import type { Mib } from '../../protocol/units.ts'
 import { parseVram, VRAM_FORMAT } from '../vram-size.ts'
 
 export interface SubmissionDefaults {
-  /** On each GPU. */
+  /** Per GPU. */
   readonly vram_mib?: Mib
   readonly gpu_count?: number
   readonly gpu_mode?: 'shared' | 'exclusive'
@@ -17,8 +17,8 @@ export interface SubmissionDefaults {
 }
 
 /**
- * Fields that the original client's variables fill in: these are named to people, because such generic names
- * may be there for something else.
+ * Fields that the original client's variables fill in. Their use is reported, because such generic names may
+ * be set for another purpose.
  */
 export const ORIGINAL_VARIABLES = {
   vram_mib: 'REQUIRED_VRAM',
@@ -38,9 +38,9 @@ const MAX_GPUS = 1024
 const MAX_SHOWN = 200
 
 /**
- * The submission with what the environment says about fields that it leaves out; `taken` names the variables
- * of the original client that were used. Only those variables are read whose field is missing: a bad value
- * that has no effect is no error.
+ * Returns the submission with its missing fields filled in from the environment; `taken` names the variables
+ * of the original client that were used. Reads a variable only if its field is missing, so a bad value
+ * without effect is not an error.
  * @throws VariableError
  */
 export function withClientVariables<T extends SubmissionDefaults>(
@@ -68,7 +68,7 @@ export function withClientVariables<T extends SubmissionDefaults>(
 interface Reader {
   readonly variable: string
   readonly range: string
-  /** Undefined: not a value. */
+  /** Undefined: not a valid value. */
   readonly read: (text: string) => unknown
 }
 
@@ -98,7 +98,7 @@ const READERS: Readonly<Record<keyof SubmissionDefaults, Reader>> = {
     range: '1 (swappable) or 0',
     read: (text) => (text === '1' ? 0 : text === '0' ? 1 : undefined),
   },
-  groups: { variable: 'CONTROLLER_NODE_GROUP_IDS', range: 'groups, separated by commas', read: groupsOf },
+  groups: { variable: 'CONTROLLER_NODE_GROUP_IDS', range: 'group ids, separated by commas', read: groupsOf },
 }
 
 function wholeOf(text: string, min: number, max: number): number | undefined {

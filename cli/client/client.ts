@@ -1,5 +1,6 @@
 /**
- * A client of the controller's REST interface (docs/client.md). Field names are those of the interface: snake_case, MiB, RFC 3339.
+ * A client of the controller's REST interface (docs/client.md). Field names are those of the interface:
+ * snake_case, MiB, RFC 3339.
  *
  *     const headroom = createClient()
  *     const task = await headroom.tasks.submit({ vram_mib: 8192, command: ['python', 'train.py'] })
@@ -107,24 +108,26 @@ export interface ClientOptions {
   readonly url?: string
   /** HEADROOM_TOKEN, when it is set; null sends none. */
   readonly token?: string | null
-  /** How often a request is tried in all, where trying again cannot do anything twice (3). */
+  /** Maximum attempts per request, where a retry cannot act twice (default 3). */
   readonly attempts?: number
-  /** Ends everything that is under way. */
+  /** Aborts all requests in progress. */
   readonly signal?: AbortSignal
   /**
-   * Where VENDOR_SWAP_FROM_VRAM, CONTROLLER_NODE_GROUP_IDS, REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are
-   * read (process.env).
+   * Source of VENDOR_SWAP_FROM_VRAM, CONTROLLER_NODE_GROUP_IDS, REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE
+   * (process.env).
    */
   readonly environment?: Readonly<Record<string, string | undefined>>
 }
 
 interface DryRun {
-  /** Answer what it would do, and change nothing. */
+  /** Return what the request would do, without changing anything. */
   readonly dryRun?: boolean
 }
 
 interface Idempotent {
-  /** 1 to 255 printable ASCII characters; another call with the same key and body gets the same task. */
+  /**
+   * 1 to 255 printable ASCII characters; a repeated call with the same key and body returns the same task.
+   */
   readonly idempotencyKey?: string
 }
 
@@ -136,7 +139,7 @@ interface GroupRequest {
   readonly node_ids?: readonly string[]
 }
 
-/** @throws TypeError when the address is no http(s) URL. */
+/** @throws TypeError when the address is not an http(s) URL */
 export function createClient(options: ClientOptions = {}) {
   const transport = new Transport({
     url: baseUrl(options.url ?? (process.env['VENDOR_CONTROLLER_URL'] || DEFAULT_URL)),
@@ -158,8 +161,8 @@ export function createClient(options: ClientOptions = {}) {
       get: ({ signal }: CallOptions = {}) =>
         transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
       /**
-       * Fields that are not sent stay as they are; everything is persisted from then on. With `dryRun` it
-       * answers the impact instead.
+       * Fields that are absent keep their values; from then on all settings are stored. With `dryRun` returns
+       * the impact instead.
        */
       set: (change: Partial<ConfigFields>, { dryRun, signal }: CallOptions & DryRun = {}) =>
         transport.json<ChangedConfigBody>({
@@ -175,7 +178,7 @@ export function createClient(options: ClientOptions = {}) {
         ...query
       }: CallOptions & { readonly before?: number; readonly limit?: number } = {}) =>
         transport.json<RevisionPage>({ method: 'GET', path: '/config/revisions', query, signal }),
-      /** A new revision that equals that one. */
+      /** Creates a new revision that equals the given one. */
       restore: (revision: number, { dryRun, signal }: CallOptions & DryRun = {}) =>
         transport.json<ChangedConfigBody>({
           method: 'POST',
@@ -189,8 +192,8 @@ export function createClient(options: ClientOptions = {}) {
       list: ({ signal, ...query }: EventsQuery & CallOptions = {}) =>
         transport.json<EventPage>({ method: 'GET', path: '/events', query, signal }),
       /**
-       * Every event from `after` on, and those that come; ends with its signal, and outlives restarts of the
-       * controller.
+       * Yields every event from `after` on, and new events; ends with its signal, and survives restarts of
+       * the controller.
        */
       follow: (follow: FollowEventsOptions) => followEvents(transport, follow),
     },
@@ -207,14 +210,14 @@ export function createClient(options: ClientOptions = {}) {
     },
     summary: ({ signal }: CallOptions = {}) =>
       transport.json<SummaryBody>({ method: 'GET', path: '/summary', signal }),
-    /** The live state as a scenario file: an answer to read as it comes. */
+    /** The live state as a scenario file, as a streamed response. */
     snapshot: ({ signal }: CallOptions = {}) => transport.open({ method: 'GET', path: '/snapshot', signal }),
-    /** How well the twin foretells. */
+    /** The accuracy of the twin's forecasts. */
     twin: ({ signal }: CallOptions = {}) =>
       transport.json<TwinBody>({ method: 'GET', path: '/twin', signal }),
     version: ({ signal }: CallOptions = {}) =>
       transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
-    /** Ready or not: what the controller checks of itself. */
+    /** Readiness: the controller's own checks. */
     readiness: ({ signal }: CallOptions = {}) =>
       transport.anyStatus<ReadyzBody>({ method: 'GET', path: '/readyz', signal }),
   }
@@ -236,8 +239,8 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
     transport.json<TaskBody>({ method: 'POST', path: `${at(id)}/${verb}`, signal })
   return {
     /**
-     * Resolves when the task is durable. Every call has a key of its own, so that it is tried again where the
-     * answer was lost and yet is one task; with `idempotencyKey` the same holds for several calls.
+     * Resolves when the task is durable. Every call has its own key, so a retry after a lost answer does not
+     * create a second task; `idempotencyKey` extends this to several calls.
      */
     submit: (
       request: TaskRequestBody,
@@ -260,7 +263,7 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
       eachOf((cursor) => list({ ...query, ...cursor })),
     update: (id: string, patch: TaskPatchBody, { signal }: CallOptions = {}) =>
       transport.json<TaskBody>({ method: 'PATCH', path: at(id), body: patch, signal }),
-    /** A pending task is cancelled at once, a placed one is being stopped when this resolves. */
+    /** A pending task is cancelled at once; a placed task is stopping when this resolves. */
     cancel: (id: string, { signal, now = false }: CallOptions & { readonly now?: boolean } = {}) =>
       transport.json<TaskBody>({
         method: 'DELETE',
@@ -268,7 +271,7 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         ...(now ? { query: { now: true } } : {}),
         signal,
       }),
-    /** Where it would go now, and who would leave for it; nothing is submitted. */
+    /** Where the task would be placed now, and which tasks would be swapped out; submits nothing. */
     tryOut: (request: TaskRequestBody, { signal }: CallOptions = {}) =>
       transport.json<PlacementPreviewBody>({
         method: 'POST',
@@ -277,13 +280,13 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         body: filledIn(request),
         signal,
       }),
-    /** A pending task is not placed before it is released. */
+    /** A task on hold is not placed until it is released. */
     hold: (id: string, options: CallOptions = {}) => post(id, 'hold', options),
     release: (id: string, options: CallOptions = {}) => post(id, 'release', options),
     /** The order is durable when this resolves; the GPU server may still refuse it. */
     swapOut: (id: string, options: CallOptions = {}) => post(id, 'swap-out', options),
     swapIn: (id: string, options: CallOptions = {}) => post(id, 'swap-in', options),
-    /** Why it waits, or where it sits. */
+    /** Why the task waits, or where it is placed. */
     explain: (
       id: string,
       { forecast, signal }: CallOptions & { readonly forecast?: 'none' | 'latest' | 'wait' } = {},
@@ -294,7 +297,7 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         query: { forecast },
         signal,
       }),
-    /** Lets a lease go on. `busy`: it wants the GPU. */
+    /** Extends a lease. `busy`: it wants the GPU. */
     keepalive: (id: string, body: KeepaliveBody, { signal }: CallOptions = {}) =>
       transport.json<KeptLeaseBody>({
         method: 'POST',
@@ -303,10 +306,10 @@ function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['e
         isRepeatable: true,
         signal,
       }),
-    /** A piece of what it wrote, by its latest attempt. */
+    /** A piece of the output of its latest attempt. */
     readLog: (id: string, { signal, ...query }: LogQuery & CallOptions = {}) =>
       transport.json<LogBody>({ method: 'GET', path: `${at(id)}/logs`, query, signal }),
-    /** What it writes, until all of an attempt is read; outlives restarts of the controller. */
+    /** Its output, until all output of an attempt is read; survives restarts of the controller. */
     followLog: (id: string, options: FollowLogOptions = {}) => followLog(transport, id, options),
   }
 }
@@ -315,7 +318,7 @@ function recoveryOf(transport: Transport) {
   return {
     get: ({ signal }: CallOptions = {}) =>
       transport.json<RecoveryBody>({ method: 'GET', path: '/recovery', signal }),
-    /** Placements go on although nodes have not spoken. */
+    /** Resumes placements although nodes have not reported. */
     finish: ({ signal }: CallOptions = {}) =>
       transport.json<RecoveryBody>({ method: 'POST', path: '/recovery/finish', signal }),
   }
@@ -350,7 +353,7 @@ function nodesOf(transport: Transport) {
       eachOf((cursor) => list({ ...query, ...cursor })),
     get: (id: string, { signal }: CallOptions = {}) =>
       transport.json<NodeBody>({ method: 'GET', path: at(id), signal }),
-    /** `overcommit_vram_percent` that is null or left out takes the override away. */
+    /** A null or absent `overcommit_vram_percent` removes the override. */
     configure: (id: string, change: NodeConfigChangeBody, { dryRun, signal }: CallOptions & DryRun = {}) =>
       transport.json<ChangedNodeBody>({
         method: 'PUT',
@@ -362,8 +365,8 @@ function nodesOf(transport: Transport) {
     cordon: (id: string, options: CallOptions = {}) => post(id, 'cordon', options),
     uncordon: (id: string, options: CallOptions = {}) => post(id, 'uncordon', options),
     /**
-     * Cordons it until it is uncordoned; with `requeue` tasks that may be requeued are moved, `after_seconds`
-     * from now.
+     * Cordons the node until it is uncordoned; with `requeue` tasks that may be requeued are moved,
+     * `after_seconds` from now.
      */
     drain: (id: string, { signal, ...query }: DrainQuery & CallOptions = {}) =>
       transport.json<NodeBody>({ method: 'POST', path: `${at(id)}/drain`, query, signal }),
@@ -374,7 +377,7 @@ function groupsOf(transport: Transport) {
   const at = (id: string): string => `/groups/${pathSegment(id)}`
   const member = (id: string, nodeId: string): string => `${at(id)}/nodes/${pathSegment(nodeId)}`
   return {
-    /** All of them, by name. */
+    /** All groups, by name. */
     list: async ({ signal }: CallOptions = {}) =>
       (
         await transport.json<{ readonly items: readonly GroupBody[] }>({
@@ -393,7 +396,7 @@ function groupsOf(transport: Transport) {
       group: Omit<GroupRequest, 'id'> & { readonly node_ids: readonly string[] },
       { signal }: CallOptions = {},
     ) => transport.json<GroupBody>({ method: 'PUT', path: at(id), body: group, signal }),
-    /** What a change would do, and nothing is changed. */
+    /** What a change would do, without changing anything. */
     tryPut: (id: string, nodeIds: readonly string[], { signal }: CallOptions = {}) =>
       transport.json<GroupDryRunBody>({
         method: 'PUT',
@@ -430,13 +433,13 @@ function groupsOf(transport: Transport) {
 
 function tokensOf(transport: Transport) {
   return {
-    /** All of them, in order of creation; their secrets are known to who holds them alone. */
+    /** All tokens, in order of creation; without their secrets. */
     list: async ({ signal }: CallOptions = {}) =>
       (await transport.json<TokenPage>({ method: 'GET', path: '/tokens', signal })).items,
-    /** The answer holds the secret, this once. */
+    /** The answer holds the secret; it cannot be read again. */
     create: (token: NewTokenBody, { signal }: CallOptions = {}) =>
       transport.json<MadeTokenBody>({ method: 'POST', path: '/tokens', body: token, signal }),
-    /** 409 for the last one of an admin, unless `force`. */
+    /** 409 for the last admin token, unless `force`. */
     revoke: (id: string, { force, signal }: CallOptions & { readonly force?: boolean } = {}) =>
       transport.json<null>({
         method: 'DELETE',
@@ -475,7 +478,7 @@ async function* eachOf<T>(
   }
 }
 
-/** Without a slash at its end; a path in front of /api/v1 is kept. */
+/** Removes a trailing slash; keeps a path in front of /api/v1. */
 function baseUrl(text: string): string {
   const url = URL.parse(text)
   const isUsable =
@@ -485,7 +488,8 @@ function baseUrl(text: string): string {
     url.password === ''
   if (!isUsable || url.search !== '' || url.hash !== '') {
     throw new TypeError(
-      `${JSON.stringify(text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200))} is no address of a controller (${DEFAULT_URL})`,
+      `${JSON.stringify(text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200))} is not the address of a ` +
+        `controller (${DEFAULT_URL})`,
     )
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')

@@ -1,21 +1,21 @@
 /**
- * What can go wrong between a program and the controller. Each is told apart by its class (or, across copies
- * of this module, its `name`).
+ * Errors between a program and the controller. Distinguish them by class (or, across copies of this module,
+ * by `name`).
  */
 import type { ProblemError } from '../../controller/api/schema/problem.ts'
 
-/** The controller answered with a problem document (RFC 9457). Nothing has changed. */
+/** The controller answered with a problem document (RFC 9457). Nothing was changed. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
-  /** For programs; the list is in docs/rest.md. */
+  /** Machine-readable; docs/rest.md lists the codes. */
   readonly code: string
   readonly detail: string
-  /** The fields that are wrong, each by its JSON Pointer. */
+  /** The invalid fields, each by its JSON Pointer. */
   readonly errors: readonly ProblemError[]
-  /** Stands in the controller's log as well; null when the answer had none. */
+  /** The request id in the controller's log; null when the answer had none. */
   readonly requestId: string | null
-  /** How long the controller asks to wait before the next try; null when it says nothing. */
+  /** Requested wait before the next attempt; null when absent. */
   readonly retryAfterSeconds: number | null
 
   constructor(problem: {
@@ -36,12 +36,10 @@ export class ApiError extends Error {
   }
 }
 
-/**
- * The controller could not be reached, or the connection broke, or no answer came in time. `cause` has more.
- */
+/** The controller could not be reached, the connection broke, or no answer arrived in time. See `cause`. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
-  /** The request never left this program: asking again cannot do anything twice. */
+  /** The request was never sent: a retry cannot act twice. */
   readonly isUnsent: boolean
 
   constructor(message: string, isUnsent: boolean, cause?: unknown) {
@@ -50,18 +48,12 @@ export class ConnectionError extends Error {
   }
 }
 
-/**
- * Something answered, and it does not speak as a controller of this version does: most often another server
- * on that address.
- */
+/** The answer is not from a controller of this version: usually another server on that address. */
 export class UnexpectedAnswer extends Error {
   override readonly name = 'UnexpectedAnswer'
 }
 
-/**
- * It goes away by itself: a broken connection, a controller that restarts, a server that is full for the
- * moment.
- */
+/** True for temporary errors: a broken connection, a restarting or overloaded controller. */
 export function isPassing(error: unknown): error is Error {
   return (
     error instanceof ConnectionError ||

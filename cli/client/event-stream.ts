@@ -1,18 +1,18 @@
-/** Server-sent events, read from the body of an answer (WHATWG HTML 9.2.6, without `retry`). */
+/** Parses server-sent events from a response body (WHATWG HTML 9.2.6, without `retry`). */
 
 export interface StreamEvent {
   readonly event: string
-  /** The last id seen, of this event or one before; empty: none. */
+  /** The last id seen, of this event or an earlier one; empty: none. */
   readonly id: string
   readonly data: string
 }
 
-/** The longest line; an event of the controller stays far below. */
+/** Maximum characters of a line; events of the controller are far shorter. */
 const MAX_LINE = 1024 * 1024
 
 /**
- * Comments are left out. Ends with the body; an event that is cut off by the end is none.
- * @param onId hears every id, also where no event came with it: the stream has come so far
+ * Yields events until the body ends; skips comments and an incomplete last event.
+ * @param onId receives every id, also without an event: the position of the stream
  */
 export async function* streamEvents(
   body: AsyncIterable<Uint8Array>,
@@ -44,7 +44,7 @@ async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string,
   let rest = ''
   for await (const chunk of body) {
     rest += decoder.decode(chunk, { stream: true })
-    // A carriage return at the end may be half of a line's end.
+    // A trailing carriage return may be half of a line end.
     const isCut = rest.endsWith('\r')
     const lines = (isCut ? rest.slice(0, -1) : rest).split(/\r\n|\r|\n/)
     rest = `${lines.pop() ?? ''}${isCut ? '\r' : ''}`

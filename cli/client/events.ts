@@ -1,4 +1,4 @@
-/** Events as they come: one stream, taken up again from the last event on where the connection broke. */
+/** Follows events: one stream, resumed after the last event when the connection breaks. */
 import type { EventBody } from '../../controller/api/schema/event.ts'
 import { ConnectionError, isPassing } from './errors.ts'
 import { openStream } from './open-stream.ts'
@@ -9,7 +9,7 @@ export interface EventFilter {
   readonly task?: string
   /** Only of this node. */
   readonly node?: string
-  /** Only of this kind, or of these, separated by commas. */
+  /** Only of this kind, or of several kinds separated by commas. */
   readonly kind?: string
 }
 
@@ -18,9 +18,9 @@ export interface EventsQuery extends EventFilter {
   readonly after?: number
   /** Only events with a lower seq. */
   readonly before?: number
-  /** Which come first (oldest). */
+  /** Sort order (oldest). */
   readonly order?: 'oldest' | 'newest'
-  /** From this time on, and before that one, in UTC (2026-01-31T08:00:00Z). */
+  /** Range of time in UTC, start included, end excluded (2026-01-31T08:00:00Z). */
   readonly since?: string
   readonly until?: string
   readonly limit?: number
@@ -30,15 +30,15 @@ export interface FollowEventsOptions extends EventFilter {
   /** Only events with a higher seq. */
   readonly after: number
   readonly signal: AbortSignal
-  /** Hears of a connection that broke, once for each; it is made again. */
+  /** Called once for each broken connection, before it is reopened. */
   readonly onInterrupted?: (error: Error) => void
 }
 
 const MAX_PAUSE_MS = 5_000
 
 /**
- * Never ends by itself; returns when the signal aborts. What the controller refuses for good is thrown:
- * ApiError `events_gone` when what follows is not kept any more.
+ * Never ends by itself; returns when the signal aborts. Throws what the controller refuses permanently:
+ * ApiError `events_gone` when the next events are no longer kept.
  */
 export async function* followEvents(
   transport: Transport,

@@ -1,4 +1,4 @@
-/** What a task writes, as it writes it: one stream, taken up again where the connection broke. */
+/** Follows the output of a task: one stream, resumed when the connection breaks. */
 import type { LogBody, LogEndBody } from '../../controller/api/schema/log.ts'
 import { ConnectionError, isPassing } from './errors.ts'
 import { openStream } from './open-stream.ts'
@@ -9,15 +9,15 @@ export interface FollowLogOptions {
   /** From this byte on. */
   readonly offset?: number
   readonly signal?: AbortSignal
-  /** Hears of a connection that broke, once for each; it is made again. */
+  /** Called once for each broken connection, before it is reopened. */
   readonly onInterrupted?: (error: Error) => void
 }
 
 export interface LogPiece {
   readonly attempt: number
   /**
-   * Where the bytes begin; more than where the last piece ended when the server no longer keeps what was
-   * between.
+   * Offset of the first byte; larger than the end of the previous piece when the server no longer keeps the
+   * bytes between them.
    */
   readonly offset: number
   readonly bytes: Uint8Array
@@ -26,8 +26,8 @@ export interface LogPiece {
 const MAX_PAUSE_MS = 5_000
 
 /**
- * Ends when the attempt's output has been read, and says why. What the controller refuses for good is thrown
- * as ApiError. With a signal it ends as an abort.
+ * Ends when the attempt's output has been read, and returns why. Throws ApiError for what the controller
+ * refuses permanently. An abort of the signal is thrown as it is.
  */
 export async function* followLog(
   transport: Transport,
@@ -69,7 +69,7 @@ async function* openLog(
     path,
     query,
     from: offset,
-    subject: 'what tasks write',
+    subject: 'the output of tasks',
     signal,
   })) {
     if (event.event === 'output') yield { kind: 'piece', piece: pieceOf(JSON.parse(event.data) as LogBody) }

@@ -1,24 +1,24 @@
-/** One stream of server-sent events, from its first event to the end of its connection. */
+/** One stream of server-sent events, from its first event until the connection ends. */
 import { ConnectionError, UnexpectedAnswer } from './errors.ts'
 import { streamEvents, type StreamEvent } from './event-stream.ts'
 import type { Call, Transport } from './transport.ts'
 
-/** Heartbeats come every 15 s; nothing at all for this long is a connection that died unnoticed. */
+/** Heartbeats arrive every 15 s; after this time without any data the connection counts as broken. */
 const SILENCE_MS = 45_000
 
 export interface StreamCall extends Pick<Call, 'path' | 'query'> {
-  /** Last-Event-ID: where to go on. */
+  /** Last-Event-ID: the position to resume from. */
   readonly from: number
-  /** What it tells, for the error where it does not: `events`. */
+  /** Subject of the stream, for error messages: `events`. */
   readonly subject: string
   readonly signal: AbortSignal | undefined
-  /** Hears how far the stream has come where it says so without an event. */
+  /** Receives positions of the stream that arrive without an event. */
   readonly onId?: (id: string) => void
 }
 
 /**
- * Ends with the connection. A broken or silent one is thrown as ConnectionError, a refusal as ApiError, an
- * abort as it is.
+ * Ends with the connection. Throws ConnectionError for a broken or silent connection, ApiError for a refusal,
+ * and an abort as it is.
  */
 export async function* openStream(
   transport: Transport,
@@ -43,12 +43,13 @@ export async function* openStream(
   try {
     yield* streamEvents(withSilenceLimit(response.body, signal, silence), onId)
   } catch (error) {
-    if (silence.signal.aborted) throw new ConnectionError(`${transport.url} fell silent`, false, error)
+    if (silence.signal.aborted)
+      throw new ConnectionError(`${transport.url} sent no data for ${SILENCE_MS / 1000} s`, false, error)
     throw transport.broken(error, outer === undefined ? {} : { signal: outer })
   }
 }
 
-/** The same bytes; aborts `silence` when none come for too long. */
+/** Yields the same bytes; aborts `silence` when none arrive for too long. */
 async function* withSilenceLimit(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,

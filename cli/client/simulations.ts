@@ -1,4 +1,4 @@
-/** Simulations beside the live cluster: runs and sweeps of scenarios (docs/simulations.md). */
+/** Simulations separate from the live cluster: runs and sweeps of scenarios (docs/simulations.md). */
 import { setTimeout as wait } from 'node:timers/promises'
 import type {
   NewSimulationBody,
@@ -13,7 +13,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
-/** How often it is asked whether a simulation is over. */
+/** Interval of requests while waiting for the end of a simulation. */
 const POLL_INTERVAL_MS = 500
 
 export function simulationsOf(transport: Transport) {
@@ -32,17 +32,17 @@ export function simulationsOf(transport: Transport) {
       return response.text()
     }
   return {
-    /** All of them, newest first. */
+    /** All simulations, newest first. */
     list: async ({ signal }: CallOptions = {}) =>
       (await transport.json<SimulationPage>({ method: 'GET', path: '/simulations', signal })).items,
     get,
-    /** A scenario by its name, as text, or as an object. */
+    /** Runs a scenario, given by name, as text, or as an object. */
     run: (request: NewSimulationBody, { signal }: CallOptions = {}) =>
       transport.json<SimulationBody>({ method: 'POST', path: '/simulations', body: request, signal }),
-    /** The same at several percentages, with several seeds and values of other fields. */
+    /** Runs a scenario at several percentages, with several seeds and values of other fields. */
     sweep: (request: NewSweepBody, { signal }: CallOptions = {}) =>
       transport.json<SimulationBody>({ method: 'POST', path: '/simulations/sweep', body: request, signal }),
-    /** The simulation once it is done, failed or cancelled. */
+    /** Resolves once the simulation is done, failed or cancelled. */
     ended: async (id: string, { signal }: CallOptions = {}): Promise<SimulationBody> => {
       for (;;) {
         const simulation = await get(id, signal === undefined ? {} : { signal })
@@ -50,14 +50,14 @@ export function simulationsOf(transport: Transport) {
         await wait(POLL_INTERVAL_MS, undefined, signal === undefined ? {} : { signal })
       }
     },
-    /** What came of it: of a sweep a SweepReport. */
+    /** The report of a simulation; a SweepReport for a sweep. */
     report: <T extends object = SweepReportBody>(id: string, { signal }: CallOptions = {}) =>
       transport.json<T>({ method: 'GET', path: `${at(id)}/report`, signal }),
-    /** Of a sweep, a row for each run: `runs.csv` of the command line. */
+    /** For a sweep, one row per run: `runs.csv` of the command line. */
     csv: file('csv'),
-    /** Of a sweep, a page that is complete in itself: `report.html` of the command line. */
+    /** For a sweep, a self-contained page: `report.html` of the command line. */
     html: file('html'),
-    /** Cancels one that is under way; deletes one that is over. */
+    /** Cancels a running simulation; deletes an ended one. */
     remove: (id: string, { signal }: CallOptions = {}) =>
       transport.json<SimulationBody | null>({ method: 'DELETE', path: at(id), signal }),
   }

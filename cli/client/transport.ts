@@ -1,13 +1,11 @@
-/**
- * One request to the controller: time limit, size limit, typed errors, and another try where that is safe.
- */
+/** One request to the controller: time limit, size limit, typed errors, and retries where they are safe. */
 import { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
 
-/** An answer must be complete after this long. */
+/** Time limit for a complete answer. */
 const TIMEOUT_MS = 30_000
-/** The largest answer that is read. */
+/** Maximum size of an answer. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
-/** The longest pause before another try, whatever Retry-After asks for. */
+/** Maximum pause before a retry, even if Retry-After is longer. */
 const MAX_PAUSE_MS = 10_000
 const FIRST_PAUSE_MS = 200
 
@@ -18,7 +16,7 @@ export interface TransportOptions {
   readonly url: string
   /** Sent as Bearer; null: none. */
   readonly token: string | null
-  /** How often a request is tried in all, where trying again is safe. */
+  /** Maximum attempts per request, where a retry is safe. */
   readonly attempts: number
   readonly signal: AbortSignal | null
 }
@@ -27,17 +25,17 @@ export type Query = Readonly<Record<string, string | number | boolean | null | u
 
 export interface Call {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Below /api/v1, every part encoded already. */
+  /** Below /api/v1, with every segment encoded. */
   readonly path: string
   readonly query?: Query
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** It may be carried out twice without harm. By default a GET may, nothing else. */
+  /** The request may be carried out twice without harm. Default: true for GET only. */
   readonly isRepeatable?: boolean
   readonly signal?: AbortSignal | undefined
 }
 
-/** Node's name for a connection that was never made. */
+/** Node's error codes for a connection that was never established. */
 const UNSENT_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -57,8 +55,8 @@ export class Transport {
   }
 
   /**
-   * The answer's body as JSON; null where there is none. Tried again are: what was refused with 429, what
-   * never left, and, when it may be carried out twice, what met a broken connection or 503.
+   * Resolves with the JSON body of the answer, or null without a body. Retries requests that got 429 or were
+   * never sent, and repeatable requests after a broken connection or 503.
    */
   async json<T>(call: Call): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -71,7 +69,10 @@ export class Transport {
     }
   }
 
-  /** The answer as it arrives; for streams, so without a time limit once it has begun. Never tried again. */
+  /**
+   * Resolves with the answer as it arrives: for streams, so without a time limit once it has started. Never
+   * retries.
+   */
   async open(call: Call): Promise<Response> {
     const limit = new AbortController()
     const timer = setTimeout(() => limit.abort(new DOMException('', 'TimeoutError')), TIMEOUT_MS)
@@ -84,7 +85,7 @@ export class Transport {
     }
   }
 
-  /** Whatever the status is: for /readyz, which says with 503 what is wrong. */
+  /** Accepts any status: for /readyz, which reports problems with 503. */
   async anyStatus<T>(call: Call): Promise<T> {
     return this.#bodyOf<T>(await this.#fetch(call, AbortSignal.timeout(TIMEOUT_MS)))
   }
@@ -113,7 +114,7 @@ export class Transport {
     }
   }
 
-  /** A failure below HTTP, in one line. An abort that the caller asked for stays what it is. */
+  /** Converts a failure below HTTP to an error of one line. An abort by the caller is returned as it is. */
   broken(error: unknown, call: Pick<Call, 'signal'>): unknown {
     if (this.#signals(call).some((signal) => signal.aborted)) return error
     if (error instanceof ApiError || error instanceof ConnectionError || error instanceof UnexpectedAnswer)
@@ -135,7 +136,8 @@ export class Transport {
       return JSON.parse(text) as T
     } catch (error) {
       throw new UnexpectedAnswer(
-        `${this.url} answered ${response.status} with something that is no JSON: is a controller there?`,
+        `${this.url} answered ${response.status} with a body that is not JSON. Is this the address of a ` +
+          'controller?',
         {
           cause: error,
         },
@@ -164,7 +166,7 @@ export class Transport {
     if (!isProblem) {
       await response.body?.cancel().catch(() => {})
       return new UnexpectedAnswer(
-        `${this.url} answered ${response.status} without saying why: is a controller there?`,
+        `${this.url} answered ${response.status} without a reason. Is this the address of a controller?`,
       )
     }
     const body = await this.#bodyOf<unknown>(response)
@@ -180,9 +182,9 @@ export class Transport {
   }
 }
 
-/** A part of a path: an id may hold anything. */
+/** Encodes a segment of a path: an id may contain any character. */
 export function pathSegment(id: string): string {
-  // A dot or two would be taken for a step up.
+  // One or two dots would be a relative path.
   if (id === '.' || id === '..') return id.replaceAll('.', '%252E')
   return encodeURIComponent(id)
 }
@@ -203,7 +205,7 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Doubles with every attempt, with jitter so that many clients do not come back together. */
+/** Doubles with every attempt, with jitter so that clients do not retry at the same time. */
 export function backoffMs(attempt: number, maxMs = MAX_PAUSE_MS): number {
   return Math.min(maxMs, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 16)) * (0.5 + Math.random() / 2)
 }
@@ -241,7 +243,7 @@ function problemFields(body: unknown, response: Response): ConstructorParameters
   }
 }
 
-/** Node wraps the reason: fetch failed ← AggregateError ← ECONNREFUSED. */
+/** Node wraps the cause: fetch failed ← AggregateError ← ECONNREFUSED. */
 function codeOf(error: unknown): string | null {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     const inner = at instanceof AggregateError ? (at.errors as unknown[])[0] : at
@@ -252,15 +254,15 @@ function codeOf(error: unknown): string | null {
 }
 
 const ERROR_TEXTS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nobody listens there',
-  ENOTFOUND: 'there is no such host name',
-  EAI_AGAIN: 'the name service does not answer',
-  EHOSTUNREACH: 'there is no way to that host',
-  ENETUNREACH: 'there is no way to that network',
+  ECONNREFUSED: 'connection refused. Is the controller running?',
+  ENOTFOUND: 'host name not found',
+  EAI_AGAIN: 'the name server does not answer',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'network unreachable',
   ECONNRESET: 'the connection broke',
   EPIPE: 'the connection broke',
   UND_ERR_SOCKET: 'the connection broke',
-  UND_ERR_CONNECT_TIMEOUT: 'the connection is not made in time',
+  UND_ERR_CONNECT_TIMEOUT: 'connection timed out',
 }
 
 function errorText(code: string | null, error: unknown): string {

@@ -1,21 +1,18 @@
-/**
- * Is there a broker where CONTROLLER_NATS_URL says? By the first line that it sends on its own (INFO), so no
- * login is needed.
- */
+/** Checks the broker at CONTROLLER_NATS_URL by its first line (INFO), which needs no login. */
 import { connect } from 'node:net'
 import { SettingsError } from '../environment/settings.ts'
 import { ENVIRONMENT } from '../environment/env-table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
 const ANSWER_TIMEOUT_MS = 3_000
-/** INFO is some hundred bytes. */
+/** INFO has some hundred bytes. */
 const MAX_INFO_BYTES = 64 * 1024
 const DEFAULT_PORT = 4222
 const VARIABLE = ENVIRONMENT.natsUrls.name
 
 export async function brokerChecks(env: NodeJS.ProcessEnv): Promise<readonly Check[]> {
   const text = env[VARIABLE] ?? ''
-  if (text === '') return [ok('broker', `${VARIABLE} is not set: none is used`)]
+  if (text === '') return [ok('broker', `${VARIABLE} is not set: no broker is used`)]
   const urls = ENVIRONMENT.natsUrls.read(text)
   if (urls === undefined || urls === null) {
     return [
@@ -34,7 +31,7 @@ async function brokerCheck(url: URL): Promise<Check> {
     if (wantsTls && url.protocol === 'nats:') {
       return warn(
         'broker',
-        `${where} is nats-server ${info.version} and takes TLS only`,
+        `${where} is nats-server ${info.version} and requires TLS`,
         `use tls:// in ${VARIABLE}, or set CONTROLLER_NATS_TLS_CA`,
       )
     }
@@ -47,7 +44,8 @@ async function brokerCheck(url: URL): Promise<Check> {
     }
     return ok(
       'broker',
-      `${where} is nats-server ${info.version}${info.auth_required === true ? ', with login' : ', open to everybody'}`,
+      `${where} is nats-server ` +
+        `${info.version}${info.auth_required === true ? ', with login' : ', open to everyone'}`,
     )
   } catch (error) {
     return fail('broker', `${where}: ${reasonOf(error)}`, `start nats-server there, or correct ${VARIABLE}`)
@@ -67,21 +65,21 @@ function infoOf(host: string, port: number): Promise<BrokerInfo> {
     let text = ''
     const end = (error: Error | null, info?: BrokerInfo): void => {
       socket.destroy()
-      if (info === undefined) reject(error ?? new Error('it ends the connection'))
+      if (info === undefined) reject(error ?? new Error('it closed the connection'))
       else resolve(info)
     }
     socket.setTimeout(ANSWER_TIMEOUT_MS, () =>
       end(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1000} s`)),
     )
     socket.on('error', (error: NodeJS.ErrnoException) =>
-      end(new Error(error.code === 'ECONNREFUSED' ? 'nobody listens there' : error.message)),
+      end(new Error(error.code === 'ECONNREFUSED' ? 'connection refused' : error.message)),
     )
     socket.on('close', () => end(null))
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1')
       if (!text.includes('\n') && text.length <= MAX_INFO_BYTES) return
       const info = readInfo(text.split('\n', 1)[0] ?? '')
-      end(new Error('something answers that is no NATS broker'), info)
+      end(new Error('the server there is not a NATS broker'), info)
     })
   })
 }

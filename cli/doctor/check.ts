@@ -1,9 +1,9 @@
 export interface Check {
   readonly name: string
-  /** warn: it matters for some uses only. */
+  /** warn: the finding matters for some uses only. */
   readonly verdict: 'ok' | 'warn' | 'fail'
   readonly detail: string
-  /** What to do about it; null when there is nothing to do. */
+  /** What to do about it; null when nothing is to be done. */
   readonly todo: string | null
 }
 
@@ -19,7 +19,7 @@ export function fail(name: string, detail: string, todo: string): Check {
   return { name, verdict: 'fail', detail, todo }
 }
 
-/** What went wrong, in one line. */
+/** Returns the reason of a failure in one line. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,6 +1,6 @@
 /**
- * Can tasks, or other parties, read what is not theirs? Finds set-ups that were made before each attempt had
- * a user of its own (docs/security.md).
+ * Checks that tasks and other parties cannot read keys and state. Finds set-ups from before each attempt had
+ * its own user (docs/security.md).
  */
 import { accessSync, constants, readFileSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -11,13 +11,13 @@ const READ_BY_OTHERS = 0o004
 const PROC = '/proc'
 const ROTATE = 'then replace them: `headroom nats rotate --all -o nats.conf`'
 
-/** The key that the environment names: open to others, or beside keys of others. */
+/** Checks the key that the environment names: readable by others, or stored with keys of others. */
 export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
   const file = env[ENVIRONMENT.natsNkeyFile.name] ?? ''
   if (file === '') return []
   const about = statSync(file, { throwIfNoEntry: false })
   if (about === undefined)
-    return [fail('key', `${file} is not there`, `correct ${ENVIRONMENT.natsNkeyFile.name}`)]
+    return [fail('key', `${file} does not exist`, `correct ${ENVIRONMENT.natsNkeyFile.name}`)]
   if ((about.mode & READ_BY_OTHERS) !== 0) {
     const party = basename(file, '.nk')
     return [
@@ -29,7 +29,7 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
     ]
   }
   const others = keysBeside(file)
-  if (others.length === 0) return [ok('key', `${file} is alone and closed to others`)]
+  if (others.length === 0) return [ok('key', `${file} is the only key in its folder and closed to others`)]
   const [first = ''] = others
   const more = others.length === 1 ? '' : ` and ${others.length - 1} more`
   return [
@@ -42,8 +42,8 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
 }
 
 /**
- * Those of other parties that this user can read. Where they are made, beside the configuration, root sees
- * all of them.
+ * Keys of other parties that this user can read. In the folder of the configuration, where keys are
+ * generated, root can read all.
  */
 function keysBeside(file: string): readonly string[] {
   const folder = dirname(file)
@@ -70,7 +70,10 @@ interface ProcessOwner {
   readonly pid: number
 }
 
-/** Tasks of this host that run as the user of a GPU server. Those of other users are seen by root only. */
+/**
+ * Checks for tasks of this host that run as the user of a GPU server. Processes of other users are visible to
+ * root only.
+ */
 export function taskUserChecks(proc = PROC): readonly Check[] {
   const servers: ProcessOwner[] = []
   const tasks: ProcessOwner[] = []
@@ -108,7 +111,7 @@ function read(path: string): string {
   }
 }
 
-/** What servers say of themselves. Simulated ones, and those of earlier versions, say nothing. */
+/** Checks what servers report. Simulated servers and earlier versions report nothing. */
 export function nodeIdentityCheck(
   nodes: readonly { readonly name: string; readonly task_identity?: string | null }[],
 ): readonly Check[] {
@@ -119,12 +122,12 @@ export function nodeIdentityCheck(
   if (first === undefined)
     return nodes.length === 0
       ? []
-      : [ok('task users of nodes', 'tasks and servers are different users everywhere')]
+      : [ok('task users of nodes', 'tasks and servers are different users on every node')]
   const words = { root: 'runs tasks as root', server_user: 'runs tasks as the user of the server' } as const
   const how =
     first.task_identity === 'root' || first.task_identity === 'server_user'
       ? words[first.task_identity]
-      : 'does not say as which users its tasks run (earlier version, or simulated)'
+      : 'does not report which users its tasks run as (earlier version, or simulated)'
   const more = open.length === 1 ? '' : `, and ${open.length - 1} more nodes are open`
   return [
     warn(

@@ -1,13 +1,13 @@
-/** Is there a controller, is it the same version, is it ready, and does its clock agree with ours? */
+/** Checks that a controller runs, has the same version, is ready, and has the same time. */
 import { ApiError } from '../client/client.ts'
 import { openClient, type ServerOption } from '../operator/session.ts'
 import { packageVersion } from '../package-info.ts'
 import { nodeIdentityCheck } from './confinement.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
-/** Clocks that differ by more make ages and times in answers misleading. */
+/** A larger difference between clocks makes ages and times in answers misleading. */
 const MAX_SKEW_MS = 5_000
-/** Of one page; more nodes are not looked at. */
+/** One page; further nodes are not checked. */
 const MAX_NODES = 1000
 
 export async function controllerChecks(server: ServerOption): Promise<readonly Check[]> {
@@ -61,7 +61,7 @@ function versionCheck(theirs: string): Check {
   )
 }
 
-/** The controller's clock lies between the moments of asking and of the answer, give or take. */
+/** The controller's time must be between the times of request and answer, within the tolerance. */
 export function clockCheck(theirs: number, askedAt: number, answeredAt: number): Check {
   const skewMs = theirs < askedAt ? askedAt - theirs : Math.max(0, theirs - answeredAt)
   if (skewMs <= MAX_SKEW_MS) return ok('clock', 'agrees with the controller')

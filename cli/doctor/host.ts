@@ -1,4 +1,4 @@
-/** What this machine has: Node, a compiler for the guard, the driver's library, a place for the store. */
+/** Checks this machine: Node, a compiler for the guard, the driver's library, a folder for the store. */
 import { execFile } from 'node:child_process'
 import { access, constants, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { ENVIRONMENT } from '../environment/env-table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
-/** As package.json has it under engines. */
+/** Equals `engines` in package.json. */
 const REQUIRED_NODE = [22, 18] as const
 const COMPILE_TIMEOUT_MS = 20_000
 const LIBRARY = 'libnvidia-ml.so.1'
@@ -30,24 +30,25 @@ export async function nodeVersionCheck(version: string): Promise<readonly Check[
   ]
 }
 
-/** The guard of a GPU server's tasks is a small C program, built where it runs. */
+/** The guard of a GPU server's tasks is a small C program, compiled on the host. */
 export async function compilerCheck(): Promise<readonly Check[]> {
   const folder = await mkdtemp(join(tmpdir(), 'headroom-doctor-'))
   try {
     const source = join(folder, 'probe.c')
     await writeFile(
       source,
-      '#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1) != 0; }\n',
+      '#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { return ' +
+        'prctl(PR_SET_CHILD_SUBREAPER, 1) != 0; }\n',
     )
     await promisify(execFile)('cc', ['-O1', '-o', join(folder, 'probe'), source], {
       timeout: COMPILE_TIMEOUT_MS,
     })
     await promisify(execFile)(join(folder, 'probe'), { timeout: COMPILE_TIMEOUT_MS })
-    return [ok('guard', 'cc builds programs here')]
+    return [ok('guard', 'cc compiles programs')]
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
     const detail = isMissing
-      ? 'there is no C compiler'
+      ? 'no C compiler found'
       : `cc does not work: ${reasonOf(error).split('\n', 1)[0]}`
     return [warn('guard', detail, 'a GPU server needs one to build its guard: install gcc and libc6-dev')]
   } finally {
@@ -55,7 +56,7 @@ export async function compilerCheck(): Promise<readonly Check[]> {
   }
 }
 
-/** Where the kernel says what matters for swaps. */
+/** Paths of kernel settings that matter for swaps. */
 export interface KernelFiles {
   readonly hugePages: string
   readonly ptraceScope: string
@@ -89,8 +90,8 @@ async function swapChecks({ hugePages, ptraceScope }: KernelFiles): Promise<read
       ? [
           fail(
             'ptrace',
-            `${ptraceScope} is ${scope}: nobody may hold threads`,
-            'tasks are swapped only below 3; it takes a restart of the host',
+            `${ptraceScope} is ${scope}: ptrace is disabled`,
+            'tasks are swapped only below 3; changing it requires a restart of the host',
           ),
         ]
       : []),
@@ -102,12 +103,12 @@ function hugePagesCheck(mode: string, file: string): Check {
   if (mode === 'always') return ok('huge pages', mode)
   return warn(
     'huge pages',
-    `${mode}: swaps of GPU memory take half as long again as they need`,
+    `${mode}: swaps of GPU memory take about 1.5 times as long`,
     `echo always > ${file}`,
   )
 }
 
-/** Says whether the store could be there, and changes nothing. */
+/** Checks whether the store could be there; changes nothing. */
 export async function dataDirCheck(env: NodeJS.ProcessEnv): Promise<readonly Check[]> {
   const folder = resolve(env[ENVIRONMENT.dataDir.name] || ENVIRONMENT.dataDir.byDefault)
   const todo = `set ${ENVIRONMENT.dataDir.name} to a folder that this user may write to; only a controller needs it`
@@ -117,12 +118,12 @@ export async function dataDirCheck(env: NodeJS.ProcessEnv): Promise<readonly Che
       if (facts.code === 'ENOENT' && at !== dirname(at)) continue
       return [warn('data', `${folder}: ${facts.message}`, todo)]
     }
-    if (!facts.isDirectory()) return [warn('data', `${at} is no folder`, todo)]
+    if (!facts.isDirectory()) return [warn('data', `${at} is not a folder`, todo)]
     const mayWrite = await access(at, constants.W_OK | constants.X_OK).then(
       () => true,
       () => false,
     )
-    if (!mayWrite) return [warn('data', `${at} cannot be written to`, todo)]
-    return [ok('data', at === folder ? `${folder} can be written to` : `${folder} can be made`)]
+    if (!mayWrite) return [warn('data', `${at} is not writable`, todo)]
+    return [ok('data', at === folder ? `${folder} is writable` : `${folder} can be created`)]
   }
 }

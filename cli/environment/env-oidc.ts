@@ -1,4 +1,4 @@
-/** The environment variables of signing in by an OpenID Connect provider. */
+/** Environment variables for signing in through an OpenID Connect provider. */
 import type { RoleRule } from '../../controller/domain/role-claims.ts'
 import { RANKED_ROLES } from '../../controller/domain/role.ts'
 import { aPath, integerIn, ONE_LINE, WORD, type EnvironmentVariable } from './env-variable.ts'
@@ -7,23 +7,24 @@ export const OIDC_VARIABLES = {
   oidcIssuer: {
     name: 'CONTROLLER_OIDC_ISSUER',
     range:
-      'an https:// URL, or an http:// URL of this host; CONTROLLER_OIDC_CLIENT_ID, _PUBLIC_URL and _ROLES must be set with it',
+      'an https:// URL, or an http:// URL of this host; CONTROLLER_OIDC_CLIENT_ID, _PUBLIC_URL and ' +
+      '_ROLES must be set with it',
     byDefault: null,
-    meaning: 'OpenID Connect provider at which people sign in to the page; unset: none',
+    meaning: 'OpenID Connect provider for signing in to the page; unset: none',
     read: issuerUrl,
   },
   oidcClientId: {
     name: 'CONTROLLER_OIDC_CLIENT_ID',
     range: 'a text of 1 to 200 characters without blanks, and CONTROLLER_OIDC_ISSUER must be set',
     byDefault: null,
-    meaning: 'What this controller is called at the provider',
+    meaning: 'Client id of this controller at the provider',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcClientSecretFile: {
     name: 'CONTROLLER_OIDC_CLIENT_SECRET_FILE',
     range: 'a readable file with one secret of 1 to 512 characters, and CONTROLLER_OIDC_ISSUER must be set',
     byDefault: null,
-    meaning: 'Its secret there; unset: a public client, which PKCE alone protects',
+    meaning: 'File with the client secret; unset: a public client, which only PKCE protects',
     read: aPath,
   },
   oidcPublicUrl: {
@@ -31,50 +32,53 @@ export const OIDC_VARIABLES = {
     range: 'an http:// or https:// URL without a path, and CONTROLLER_OIDC_ISSUER must be set',
     byDefault: null,
     meaning:
-      'Where browsers reach this controller; the provider sends them back to /api/v1/auth/callback there',
+      'URL at which browsers reach this controller; the provider redirects to /api/v1/auth/callback there',
     read: publicUrl,
   },
   oidcRoles: {
     name: 'CONTROLLER_OIDC_ROLES',
     range:
-      'value=role pairs separated by commas, with viewer, submitter, operator or admin; * stands for everybody',
+      'value=role pairs separated by commas, with viewer, submitter, operator or admin; * stands for ' +
+      'everyone',
     byDefault: null,
     meaning:
-      'Which role people get by the claim of CONTROLLER_OIDC_ROLES_CLAIM; the highest that applies; without one nobody is let in',
+      'Roles by the values of the claim CONTROLLER_OIDC_ROLES_CLAIM; the highest applies; without a ' +
+      'role the sign-in is refused',
     read: roleRules,
   },
   oidcRolesClaim: {
     name: 'CONTROLLER_OIDC_ROLES_CLAIM',
-    range: 'the name of a claim, dots leading into objects, such as realm_access.roles',
+    range: 'the name of a claim, with dots for nested objects, such as realm_access.roles',
     byDefault: 'groups',
-    meaning: 'Claim of the ID token, or of UserInfo, that holds those values',
+    meaning: 'Claim of the ID token, or of UserInfo, with those values',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcNameClaim: {
     name: 'CONTROLLER_OIDC_NAME_CLAIM',
-    range: 'the name of a claim, dots leading into objects',
+    range: 'the name of a claim, with dots for nested objects',
     byDefault: 'email',
     meaning:
-      'Claim that names people: owners of tasks, authors of changes. One that they cannot choose themselves',
+      'Claim with the name of a user, shown as owner of tasks and author of changes. Choose one that ' +
+      'users cannot set themselves',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcScope: {
     name: 'CONTROLLER_OIDC_SCOPE',
-    range: 'scopes separated by blanks, openid among them',
+    range: 'scopes separated by spaces, including openid',
     byDefault: 'openid email profile',
-    meaning: 'What the provider is asked for; some tell groups only with a scope of that name',
+    meaning: 'Scopes to request; some providers return groups only with a scope of that name',
     read: (text) => (ONE_LINE.test(text) && text.split(' ').includes('openid') ? text : undefined),
   },
   oidcSessionHours: {
     name: 'CONTROLLER_OIDC_SESSION_HOURS',
     range: 'an integer from 1 to 720',
     byDefault: '8',
-    meaning: 'How long one stays signed in',
+    meaning: 'Duration of a session in hours',
     read: (text) => integerIn(text, 1, 720),
   },
 } as const satisfies Readonly<Record<string, EnvironmentVariable<unknown>>>
 
-/** Without TLS a provider could be anybody, but for one on this host. */
+/** Without TLS a provider is not authenticated, so only one on this host may use http. */
 function issuerUrl(text: string): URL | undefined {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')

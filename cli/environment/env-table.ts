@@ -1,6 +1,6 @@
 /**
- * Every environment variable that `headroom serve` and `headroom gpu-server` read: one line each, from which
- * settings, .env.example and help are made.
+ * Every environment variable that `headroom serve` and `headroom gpu-server` read. Settings, .env.example and
+ * help are generated from this table.
  */
 import { isIP } from 'node:net'
 import { ROLES } from '../../controller/domain/role.ts'
@@ -23,7 +23,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 
 const OVERCOMMIT_RULE = CONFIG_RULES.default_vram_overcommit_percent
 
-/** In the order in which people set them. */
+/** In the order in which operators usually set them. */
 export const ENVIRONMENT = {
   httpHost: {
     name: 'CONTROLLER_HTTP_HOST',
@@ -36,7 +36,7 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_HTTP_PORT',
     range: 'an integer from 0 to 65535',
     byDefault: '30080',
-    meaning: 'Port on which they listen; 0 takes any that is free',
+    meaning: 'Port of the REST interface and the page; 0 takes any free port',
     read: (text) => integerIn(text, 0, 65_535),
   },
   adminTokenFile: {
@@ -44,43 +44,47 @@ export const ENVIRONMENT = {
     range: 'a readable file with one secret of 32 to 512 characters',
     byDefault: null,
     meaning:
-      'Secret of a token with the role admin, read once at the start; needed beyond this host as long as no token was made',
+      'File with the secret of an admin token, read once at the start; required to listen beyond this ' +
+      'host until a token has been made',
     read: aPath,
   },
   ...OIDC_VARIABLES,
   httpAllowedHosts: {
     name: 'CONTROLLER_HTTP_ALLOWED_HOSTS',
-    range: 'host names, separated by commas; *.name stands for all below it, * for any',
+    range: 'host names, separated by commas; *.name stands for all names below it, * for any',
     byDefault: null,
-    meaning: 'Names under which it may be asked, beside localhost, its own name and addresses',
+    meaning:
+      'Host names under which requests are accepted, in addition to localhost, its own name and addresses',
     read: hostNames,
   },
   httpTrustedProxies: {
     name: 'CONTROLLER_HTTP_TRUSTED_PROXIES',
     range: 'IP addresses or networks such as 10.0.0.0/8, separated by commas',
     byDefault: null,
-    meaning: 'Proxies that are believed when they say whom they ask for (X-Forwarded-For); unset: none',
+    meaning: 'Proxies whose X-Forwarded-For is trusted; unset: none',
     read: networks,
   },
   httpRequestsPerSecond: {
     name: 'CONTROLLER_HTTP_REQUESTS_PER_SECOND',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '5000',
-    meaning: 'How often one token may ask; it may save up two seconds of that',
+    meaning: 'Maximum requests per second of one token; two seconds of them may be saved up',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   httpAnonymousRequestsPerSecond: {
     name: 'CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '100',
-    meaning: 'How often one address may ask without a token that is known, once there are tokens',
+    meaning: 'Maximum requests per second of one address without a valid token, once tokens exist',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   clientRequestsPerSecond: {
     name: 'CONTROLLER_NATS_CLIENT_REQUESTS_PER_SECOND',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '5000',
-    meaning: 'How often all clients of the broker together may ask; they may save up two seconds of that',
+    meaning:
+      'Maximum requests per second of all clients of the broker together; two seconds of them may be ' +
+      'saved up',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   maxPendingPerOwner: {
@@ -88,101 +92,100 @@ export const ENVIRONMENT = {
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '100000',
     meaning:
-      'How many tasks of one owner may be pending; more are refused, and so are more than 1,000,000 of all',
+      'Maximum pending tasks of one owner; further ones are refused, as are more than 1,000,000 in total',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   maxPlacedGpusPerOwner: {
     name: 'CONTROLLER_MAX_PLACED_GPUS_PER_OWNER',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
     byDefault: '0',
-    meaning:
-      'How many GPUs the placed tasks of one owner may take, each counted once a task; the others wait',
+    meaning: 'Maximum GPUs of the placed tasks of one owner, each counted once per task; further tasks wait',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   p0Allowed: {
     name: 'CONTROLLER_P0_ALLOWED',
     range:
-      'names of tokens, roles such as role:operator and clients of the broker such as nats:lab, separated by commas',
+      'names of tokens, roles such as role:operator and clients of the broker such as nats:lab, ' +
+      'separated by commas',
     byDefault: null,
-    meaning: 'Who may submit P0 tasks; unset: everybody',
+    meaning: 'Who may submit P0 tasks; unset: everyone',
     read: namesAndRoles,
   },
   dataDir: {
     name: 'CONTROLLER_DATA_DIR',
     range: 'a path',
     byDefault: './data',
-    meaning: 'Folder of the SQLite store; it is made when it is missing',
+    meaning: 'Folder of the SQLite store; created when missing',
     read: aPath,
   },
   uploadsMaxMib: {
     name: 'CONTROLLER_UPLOADS_MAX_MIB',
     range: 'an integer from 1 to 16777216',
     byDefault: '10240',
-    meaning: 'What traces and scenarios that were sent may take together, MiB',
+    meaning: 'Maximum size of all uploaded traces and scenarios, MiB',
     read: (text) => integerIn(text, 1, 16_777_216),
   },
   uploadsMaxMibPerOwner: {
     name: 'CONTROLLER_UPLOADS_MAX_MIB_PER_OWNER',
     range: 'an integer from 1 to 16777216',
     byDefault: '2048',
-    meaning: 'What those of one owner may take, MiB',
+    meaning: 'Maximum size of the uploads of one owner, MiB',
     read: (text) => integerIn(text, 1, 16_777_216),
   },
   uploadsMinFreeMib: {
     name: 'CONTROLLER_UPLOADS_MIN_FREE_MIB',
     range: 'an integer from 0 to 16777216',
     byDefault: '1024',
-    meaning: 'What uploads leave free on the disk, MiB; this or the percentage below, whichever is more',
+    meaning: 'Free disk space that uploads must leave, MiB; this or the percentage below, whichever is more',
     read: (text) => integerIn(text, 0, 16_777_216),
   },
   uploadsMinFreePercent: {
     name: 'CONTROLLER_UPLOADS_MIN_FREE_PERCENT',
     range: 'an integer from 0 to 100',
     byDefault: '5',
-    meaning: 'What uploads leave free on the disk, percent of it',
+    meaning: 'Free disk space that uploads must leave, percent of the disk',
     read: (text) => integerIn(text, 0, 100),
   },
   eventsMaxCount: {
     name: 'CONTROLLER_EVENTS_MAX_COUNT',
     range: 'an integer from 1000 to 100000000',
     byDefault: '1000000',
-    meaning: 'How many events are kept, the newest',
+    meaning: 'Number of events kept, newest first',
     read: (text) => integerIn(text, 1_000, 100_000_000),
   },
   eventsMaxDays: {
     name: 'CONTROLLER_EVENTS_MAX_DAYS',
     range: 'an integer from 1 to 3650',
     byDefault: '365',
-    meaning: 'For how long they are kept, days',
+    meaning: 'Age up to which events are kept, days',
     read: (text) => integerIn(text, 1, 3_650),
   },
   eventsMaxMib: {
     name: 'CONTROLLER_EVENTS_MAX_MIB',
     range: 'an integer from 1 to 1048576',
     byDefault: '1024',
-    meaning: 'How much of the store they take, MiB, about',
+    meaning: 'Approximate size of the events in the store, MiB',
     read: (text) => integerIn(text, 1, 1_048_576),
   },
   record: {
     name: 'CONTROLLER_RECORDING',
     range: 'true or false',
     byDefault: 'true',
-    meaning:
-      'Whether what the controller is told is recorded beside the store, so that its decisions can be decided again',
+    meaning: 'Record all inputs of the controller next to the store, so that its decisions can be repeated',
     read: trueOrFalse,
   },
   recordingFileMib: {
     name: 'CONTROLLER_RECORDING_FILE_MIB',
     range: 'a number from 0.05 to 4096',
     byDefault: '16',
-    meaning: 'How large a file of the recording grows, MiB, about',
+    meaning: 'Approximate size of one file of the recording, MiB',
     read: (text) => decimalIn(text, 0.05, 4_096),
   },
   recordingFiles: {
     name: 'CONTROLLER_RECORDING_FILES',
     range: 'an integer from 2 to 10000',
     byDefault: '16',
-    meaning: 'How many of these files are kept, the newest',
+    meaning: 'Number of these files kept, newest first',
     read: (text) => integerIn(text, 2, 10_000),
   },
   expectStore: {
@@ -190,7 +193,8 @@ export const ENVIRONMENT = {
     range: 'true or false',
     byDefault: 'false',
     meaning:
-      'There must be a store in that folder: a volume that was not mounted does not look like a fresh installation',
+      'Require an existing store in that folder, so that an unmounted volume is not taken for a new ' +
+      'installation',
     read: trueOrFalse,
   },
   storeKind: {
@@ -198,14 +202,15 @@ export const ENVIRONMENT = {
     range: 'live or trial, with CONTROLLER_NATS_URL',
     byDefault: 'live',
     meaning:
-      'Which servers join over the broker: live refuses simulated ones, trial refuses NVIDIA GPUs; kept in the store, which refuses another kind',
+      'Which servers may join over the broker: live refuses simulated ones, trial refuses NVIDIA GPUs; ' +
+      'stored, and a store of the other kind is refused',
     read: (text) => (text === 'live' || text === 'trial' ? text : undefined),
   },
   natsUrls: {
     name: 'CONTROLLER_NATS_URL',
     range: 'one or more nats:// or tls:// URLs, separated by commas',
     byDefault: null,
-    meaning: 'Message broker over which GPU servers are reached; unset: none',
+    meaning: 'Message broker that connects GPU servers; unset: none',
     read: brokerUrls,
   },
   simulatedFleet: {
@@ -213,7 +218,8 @@ export const ENVIRONMENT = {
     range: 'a readable scenario file, without CONTROLLER_NATS_URL',
     byDefault: null,
     meaning:
-      'Scenario whose servers, workload and faults are played in real time as long as there is no broker, under its configuration until another is kept; unset: a small demonstration',
+      'Scenario whose servers, workload and faults run in real time while no broker is set, with its ' +
+      'configuration until another is stored; unset: a small demonstration',
     read: aPath,
   },
   natsUser: {
@@ -221,7 +227,8 @@ export const ENVIRONMENT = {
     range: 'a text of 1 to 200 characters without blanks',
     byDefault: null,
     meaning:
-      'User at the broker, with CONTROLLER_NATS_PASSWORD; a user and password may stand in CONTROLLER_NATS_URL instead',
+      'User at the broker, with CONTROLLER_NATS_PASSWORD; CONTROLLER_NATS_URL may hold user and ' +
+      'password instead',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   natsPassword: {
@@ -236,7 +243,7 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_NATS_TOKEN',
     range: 'a text on one line, without another way to log in',
     byDefault: null,
-    meaning: 'Token for a broker that knows no users',
+    meaning: 'Token for a broker without users',
     read: (text) => (ONE_LINE.test(text) ? text : undefined),
     isSecret: true,
   },
@@ -244,29 +251,29 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_NATS_NKEY_FILE',
     range: 'a readable file with the seed of an nkey user, SU…, without another way to log in',
     byDefault: null,
-    meaning: 'Seed with which this process proves to the broker who it is',
+    meaning: 'File with the nkey seed that authenticates this process to the broker',
     read: aPath,
   },
   natsInboxPrefix: {
     name: 'CONTROLLER_NATS_INBOX_PREFIX',
-    range: '_INBOX and what follows of letters, digits, -, _ and dots between them',
+    range: '_INBOX, followed by letters, digits, -, _ and dots between them',
     byDefault: null,
     meaning:
-      'Where answers come in; unset: _INBOX_ and the user, of an nkey its public key, or _INBOX without one',
+      'Subject prefix for answers; unset: _INBOX_ and the user or the public nkey, or _INBOX without either',
     read: (text) => (INBOX.test(text) ? text : undefined),
   },
   natsTlsCa: {
     name: 'CONTROLLER_NATS_TLS_CA',
     range: 'a readable PEM file of certificates',
     byDefault: null,
-    meaning: 'Authorities that the certificate of the broker must come from; unset: those of the system',
+    meaning: 'Certificate authorities for the certificate of the broker; unset: those of the system',
     read: aPath,
   },
   natsTlsCert: {
     name: 'CONTROLLER_NATS_TLS_CERT',
     range: 'a readable PEM file with a certificate, and CONTROLLER_NATS_TLS_KEY must be set',
     byDefault: null,
-    meaning: 'Certificate that is shown to the broker',
+    meaning: 'Client certificate for the broker',
     read: aPath,
   },
   natsTlsKey: {
@@ -287,14 +294,14 @@ export const ENVIRONMENT = {
     name: 'NODE_ID',
     range: 'a UUID in lower case',
     byDefault: null,
-    meaning: 'GPU server: its identity, as the broker knows it; unset: made from NODE_NAME',
+    meaning: 'GPU server: its identity at the broker; unset: derived from NODE_NAME',
     read: (text) => (UUID.test(text) ? text : undefined),
   },
   nodeAddress: {
     name: 'NODE_ADDRESS',
     range: 'a text of 1 to 200 characters without blanks',
     byDefault: null,
-    meaning: 'GPU server: where people find its host; unset: the host name',
+    meaning: 'GPU server: address of its host, for display; unset: the host name',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   nodeStateDir: {
@@ -302,7 +309,7 @@ export const ENVIRONMENT = {
     range: 'a path',
     byDefault: './node-state',
     meaning:
-      'GPU server: folder of what it must know after a restart, of its guards and of what tasks write; one server each',
+      'GPU server: folder of its durable state, its guards and the output of tasks; one server per folder',
     read: aPath,
   },
   outputLimitMib: {
@@ -310,7 +317,7 @@ export const ENVIRONMENT = {
     range: 'an integer from 1 to 1048576',
     byDefault: '1024',
     meaning:
-      'GPU server: how much output of an attempt is kept, stdout and stderr together; the oldest is dropped first',
+      'GPU server: maximum output kept per attempt, stdout and stderr together; the oldest is dropped first',
     read: (text) => integerIn(text, 1, 1_048_576),
   },
   defaultOvercommitPercent: {
@@ -318,7 +325,8 @@ export const ENVIRONMENT = {
     range: describeRule(OVERCOMMIT_RULE),
     byDefault: String(DEFAULT_CONFIG.default_vram_overcommit_percent),
     meaning:
-      'Global VRAM overcommit, until the first PUT /api/v1/config is stored; from then on the stored value holds',
+      'Global VRAM overcommit until the first PUT /api/v1/config is stored; from then on the stored ' +
+      'value applies',
     read: (text) =>
       OVERCOMMIT_RULE.kind === 'integer'
         ? integerIn(text, OVERCOMMIT_RULE.min, OVERCOMMIT_RULE.max)
@@ -328,7 +336,7 @@ export const ENVIRONMENT = {
     name: 'LOG_LEVEL',
     range: `one of ${LOG_LEVELS.join(', ')}`,
     byDefault: 'info',
-    meaning: 'How much the log says',
+    meaning: 'Level of the log',
     read: (text) => LOG_LEVELS.find((level) => level === text),
   },
 } as const satisfies Readonly<Record<string, EnvironmentVariable<unknown>>>
@@ -336,8 +344,8 @@ export const ENVIRONMENT = {
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const INBOX = /^_INBOX[\w-]*(?:\.[\w-]+)*$/
 
-/** Exactly written: no sign, no leading zero, no fraction, no blank. */
-/** Undefined for a list with a gap, or a role that there is not. */
+/** Canonical form only: no sign, no leading zero, no fraction, no space. */
+/** Undefined for a list with an empty item, or an unknown role. */
 function namesAndRoles(text: string): readonly string[] | undefined {
   const names = text.split(',').map((name) => name.trim())
   const isKnown = (name: string): boolean =>
@@ -347,7 +355,7 @@ function namesAndRoles(text: string): readonly string[] | undefined {
 
 const HOST_LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/
 
-/** A name whose last part is a number would be a mistyped IPv4 address. */
+/** A name whose last label is a number is a mistyped IPv4 address. */
 function isHost(text: string): boolean {
   if (isIP(text) !== 0) return true
   const labels = text.split('.')

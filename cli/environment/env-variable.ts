@@ -1,25 +1,24 @@
 /**
- * What an environment variable of ours is, and how common values are read: `undefined` says that a text is
- * out of range.
+ * The definition of an environment variable, and readers of common values: `undefined` means out of range.
  */
 
 export interface EnvironmentVariable<T> {
   readonly name: string
-  /** What is allowed, in words that follow "must be". */
+  /** The allowed values, in words that follow "must be". */
   readonly range: string
-  /** As it would be written; null: unset. */
+  /** The default as text; null: unset. */
   readonly byDefault: string | null
   readonly meaning: string
-  /** Reads a value that is not empty; `undefined` says that it is out of range. */
+  /** Reads a non-empty value; returns `undefined` when out of range. */
   read(text: string): T | undefined
-  /** Its value is shown nowhere. */
+  /** Its value is never shown. */
   readonly isSecret?: true
 }
 
 export const WORD = /^[^\s\p{Cc}]{1,200}$/u
 export const ONE_LINE = /^[^\p{Cc}]+$/u
 
-/** One of blanks alone is somebody's mistake, and would be made as a folder of that name. */
+/** A path of only spaces is a mistake, and would become a folder of that name. */
 export function aPath(text: string): string | undefined {
   return text.includes('\0') || text.trim() === '' ? undefined : text
 }
@@ -29,7 +28,7 @@ export function integerIn(text: string, min: number, max: number): number | unde
   return value >= min && value <= max ? value : undefined
 }
 
-/** With two digits after the point at most. */
+/** At most two decimal places. */
 export function decimalIn(text: string, min: number, max: number): number | undefined {
   const value = /^(?:0|[1-9]\d{0,8})(?:\.\d{1,2})?$/.test(text) ? Number(text) : NaN
   return value >= min && value <= max ? value : undefined

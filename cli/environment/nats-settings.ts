@@ -1,4 +1,4 @@
-/** How the broker is reached and who we are to it, read from the environment once, at the start. */
+/** Address of the broker and the login there, read from the environment once, at the start. */
 import { readFileSync } from 'node:fs'
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { nkeys } from '@nats-io/transport-node'
@@ -12,8 +12,7 @@ export interface NatsSettings {
   readonly urls: readonly string[]
   readonly auth: NatsAuth
   /**
-   * Not null when a URL begins with `tls:` or any of the TLS variables is set: then a broker without TLS is
-   * refused.
+   * Not null when a URL begins with `tls:` or any TLS variable is set: a broker without TLS is then refused.
    */
   readonly tls: NatsTls | null
   readonly inboxPrefix: string
@@ -21,14 +20,14 @@ export interface NatsSettings {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Files may be long; a seed or a chain of certificates is not. */
+/** Files may be long; a seed or a certificate chain is not. */
 const MAX_FILE_BYTES = 1024 * 1024
 
 /**
- * Null when CONTROLLER_NATS_URL is not set, nor anything that is only for a broker. A variable that is empty
- * counts as unset.
- * @throws SettingsError, one line that names the variable, for values out of range, files that cannot be
- *   used, and values that contradict each other.
+ * Null when neither CONTROLLER_NATS_URL nor any other broker variable is set. An empty variable counts as
+ * unset.
+ * @throws SettingsError, one line that names the variable, for values out of range, unusable files and
+ * contradictions
  */
 export function natsSettings(env: Environment): NatsSettings | null {
   const urls = valueOf(env, ENVIRONMENT.natsUrls)
@@ -43,8 +42,8 @@ export function natsSettings(env: Environment): NatsSettings | null {
 }
 
 /**
- * The broker that an option of a command names, else that of the environment. Null: neither does.
- * Throws SettingsError, and UsageError in the words of the option.
+ * Returns the broker from a command's option, else from the environment; null: neither. Throws SettingsError,
+ * and UsageError that names the option.
  */
 export function natsSettingsAt(option: string, url: string | undefined): NatsSettings | null {
   if (url === undefined) return natsSettings(process.env)
@@ -57,10 +56,7 @@ export function natsSettingsAt(option: string, url: string | undefined): NatsSet
   }
 }
 
-/**
- * Whoever says how to log in to a broker means one: a simulated fleet in its place would look like his
- * cluster.
- */
+/** A login to a broker implies a broker: a simulated fleet in its place would look like the real cluster. */
 function withoutBroker(env: Environment): null {
   const { natsUrls, natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey } =
     ENVIRONMENT
@@ -68,7 +64,7 @@ function withoutBroker(env: Environment): null {
     ({ name }) => env[name],
   )
   if (given === undefined) return null
-  throw faultOf(env, natsUrls, `set where ${given.name} is: ${natsUrls.range}`)
+  throw faultOf(env, natsUrls, `set when ${given.name} is set: ${natsUrls.range}`)
 }
 
 function authOf(env: Environment, urls: readonly string[]): NatsAuth {
@@ -88,7 +84,7 @@ function authOf(env: Environment, urls: readonly string[]): NatsAuth {
     throw faultOf(
       env,
       second ?? ENVIRONMENT.natsUrls,
-      'the only way to log in: URL, user, token and nkey exclude each other',
+      'the only login: URL, user, token and nkey exclude each other',
     )
   }
   if (inUrl !== null) return inUrl
@@ -97,7 +93,7 @@ function authOf(env: Environment, urls: readonly string[]): NatsAuth {
   return nkeyFile === null ? { kind: 'none' } : { kind: 'nkey', seed: seedIn(nkeyFile) }
 }
 
-/** All URLs that carry a login carry the same. */
+/** All URLs with a login have the same login. */
 function loginInUrls(env: Environment, urls: readonly string[]): NatsAuth | null {
   const logins = new Set(
     urls.map((url) => new URL(url)).map(({ username, password }) => JSON.stringify([username, password])),
@@ -118,7 +114,7 @@ function seedIn(path: string): Uint8Array {
   return seed
 }
 
-/** The seed of an nkey user in the text of its file; null when there is none. */
+/** Returns the seed of an nkey user in the text of its file, or null. */
 export function seedOf(text: string): Uint8Array | null {
   const line = /^SU[A-Z2-7]{56}$/m.exec(text)?.[0]
   if (line === undefined) return null
@@ -127,7 +123,7 @@ export function seedOf(text: string): Uint8Array | null {
     nkeys.fromSeed(seed)
     return seed
   } catch {
-    // Its checksum is wrong.
+    // Invalid checksum.
     return null
   }
 }
@@ -167,7 +163,7 @@ function contentsOf(variable: EnvironmentVariable<string>, path: string): string
   }
 }
 
-/** As our broker configuration allows it: a place of its own for each user. */
+/** Our broker configuration allows each user its own inbox. */
 function inboxOf(auth: NatsAuth): string {
   const user =
     auth.kind === 'password'

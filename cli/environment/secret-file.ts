@@ -1,12 +1,12 @@
-/** A file that holds a secret, named by an environment variable and read once, at the start. */
+/** A file with a secret, named by an environment variable and read once, at the start. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import type { EnvironmentVariable } from './env-variable.ts'
 import { SettingsError } from './settings.ts'
 
-/** Blanks around the secret do not count, so the file may be a little longer. */
+/** Surrounding spaces are removed, so the file may be a little longer. */
 const MAX_FILE_BYTES = 4_096
 
-/** @throws SettingsError, one line that names the variable. It never shows what the file holds. */
+/** @throws SettingsError, one line that names the variable, without the content of the file */
 export function readSecretFile(
   path: string,
   { name, range }: Pick<EnvironmentVariable<unknown>, 'name' | 'range'>,

@@ -14,17 +14,17 @@ export interface Settings {
   readonly trustedProxies: readonly string[]
   readonly requestsPerSecond: number
   readonly anonymousRequestsPerSecond: number
-  /** null: people sign in with tokens alone. */
+  /** null: users sign in with tokens only. */
   readonly oidc: OidcSettings | null
   readonly ownerLimits: OwnerLimits
   readonly dataDir: string
-  /** How many events are kept, for how long, and how much of the store they may take. */
+  /** Limits of stored events by number, age and size. */
   readonly eventsMaxCount: number
   readonly eventsMaxDays: number
   readonly eventsMaxMib: number
-  /** Of the recording beside the store; null: nothing is recorded. */
+  /** The recording in the folder of the store; null: nothing is recorded. */
   readonly recording: { readonly fileMib: number; readonly files: number } | null
-  /** There must be a store there. */
+  /** A store must exist. */
   readonly isStoreExpected: boolean
   /** Empty: no broker. */
   readonly natsUrls: readonly string[]
@@ -39,7 +39,7 @@ export interface Settings {
 
 const MIB_BYTES = 1_048_576
 
-/** Where people sign in to the page, and what they may do then. */
+/** Sign-in to the page, and the roles of its users. */
 export interface OidcSettings {
   readonly issuer: URL
   readonly clientId: string
@@ -51,7 +51,7 @@ export interface OidcSettings {
   readonly sessionHours: number
 }
 
-/** A variable has a value that it cannot have. The message is one line: variable, value, range. */
+/** A variable has an invalid value. The message is one line: variable, value, range. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError'
   readonly variable: string
@@ -66,8 +66,8 @@ export class SettingsError extends Error {
 }
 
 /**
- * A variable that is empty counts as unset, as compose files write it.
- * @throws SettingsError at the first value out of range.
+ * An empty variable counts as unset, as compose files write it.
+ * @throws SettingsError at the first value out of range
  */
 export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
   return {
@@ -117,7 +117,7 @@ function storeKind(env: Readonly<Record<string, string | undefined>>): StoreKind
   return 'simulated'
 }
 
-/** Whoever has a broker has servers of his own. */
+/** With a broker the servers are real, so a simulated fleet is ignored. */
 function simulatedFleet(env: Readonly<Record<string, string | undefined>>): string | null {
   const { simulatedFleet: fleet, natsUrls } = ENVIRONMENT
   const file = env[fleet.name]
@@ -126,7 +126,7 @@ function simulatedFleet(env: Readonly<Record<string, string | undefined>>): stri
   return valueOf(env, fleet)
 }
 
-/** All that belong together, or none. */
+/** All variables of a provider, or none. */
 function oidcSettings(env: Readonly<Record<string, string | undefined>>): OidcSettings | null {
   const { oidcIssuer, oidcClientId, oidcPublicUrl, oidcRoles, oidcClientSecretFile } = ENVIRONMENT
   const needed = [oidcIssuer, oidcClientId, oidcPublicUrl, oidcRoles]
@@ -161,7 +161,7 @@ function valueOf<T>(env: Readonly<Record<string, string | undefined>>, variable:
   return value
 }
 
-/** A broker's URL may carry a password, and this line goes to the log. */
+/** A broker's URL may hold a password, and this line goes to the log. */
 function withoutSecrets(value: string): string {
   return value.replace(/\/\/[^,]*@/g, '//…@')
 }

@@ -1,18 +1,18 @@
 /**
- * Variables of the environment that look like ours and that nothing reads: a name that was written wrongly
- * leaves its default in force, and nobody knows.
+ * Finds variables of the environment that look like ours and are not used: a misspelt name would silently
+ * leave the default in effect.
  */
 import { nearestName } from '../../simulator/scenario/nearest-name.ts'
 import { ENVIRONMENT } from './env-table.ts'
 
 const PREFIX = 'CONTROLLER_'
 const KNOWN = [...Object.values(ENVIRONMENT).map(({ name }) => name), 'CONTROLLER_NODE_GROUP_IDS']
-/** What Kubernetes sets in every container for a service that is called `controller`, or begins so. */
+/** Variables that Kubernetes sets in every container for a service whose name begins with `controller`. */
 const OF_A_SERVICE =
   /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
 const ADDRESS_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//
 
-/** One line for each, in the order of their names; values are not shown. */
+/** Returns one line per variable, in the order of names, without values. */
 export function unreadVariables(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(env)
     .filter(
@@ -24,7 +24,7 @@ export function unreadVariables(env: Readonly<Record<string, string | undefined>
         name.slice(PREFIX.length),
         KNOWN.map((known) => known.slice(PREFIX.length)),
       )
-      return `${name} is set, and nothing reads it${near === null ? '' : `; did you mean ${PREFIX}${near}?`}`
+      return `${name} is set but not used${near === null ? '' : `; did you mean ${PREFIX}${near}?`}`
     })
 }
 

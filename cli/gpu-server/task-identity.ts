@@ -1,6 +1,6 @@
 /**
- * The users that tasks of a GPU server run as, from its options; and what must not be left open to them. See
- * docs/decisions/0076.
+ * Chooses the users that tasks of a GPU server run as, from its options, and checks what must not be open to
+ * them. See docs/decisions/0076.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -26,14 +26,14 @@ export function taskIdentityOf(options: TaskIdentityOptions, uid = process.getui
       throw new UsageError(`${given}: only a server that runs as root can run tasks as other users`)
     if (allowExec && !tasksAsMe) {
       throw new UsageError(
-        'a server that is not root shares its user, and so its key and state, with its tasks: run it as root (each attempt then has a ' +
-          'user of its own), or say --tasks-as-me to accept that',
+        'a server that is not root shares its user, and so its key and state, with its tasks: run it as ' +
+          'root (each attempt then has its own user), or accept that with --tasks-as-me',
       )
     }
     return { kind: 'server_user' }
   }
   if (tasksAsMe)
-    throw new UsageError('--tasks-as-me is for a server that is not root; as root, say --task-user root')
+    throw new UsageError('--tasks-as-me is for a server that is not root; as root, use --task-user root')
   if (taskUser === 'root' || taskUser === '0:0') {
     if (taskUids !== undefined) throw new UsageError('--task-user root and --task-uids exclude each other')
     return { kind: 'root' }
@@ -43,7 +43,8 @@ export function taskIdentityOf(options: TaskIdentityOptions, uid = process.getui
   const known = users.find((user) => user.uid >= ids.from && user.uid <= ids.to)
   if (known !== undefined) {
     throw new UsageError(
-      `--task-uids ${ids.from}-${ids.to}: ${known.uid} is user ${known.name} of this host; choose a range without users`,
+      `--task-uids ${ids.from}-${ids.to}: ${known.uid} is user ${known.name} of this host; choose a ` +
+        'range without users',
     )
   }
   return taskUser === undefined
@@ -76,22 +77,23 @@ function userNamed(
   const user = users.find(({ name }) => name === text)
   if (user === undefined || user.uid === 0) {
     throw new UsageError(
-      `--task-user: there is no user ${JSON.stringify(text)} on this host; a name, uid:gid, or root`,
+      `--task-user: user ${JSON.stringify(text)} not found on this host; use a name, uid:gid, or root`,
     )
   }
   return { uid: user.uid, gid: user.gid, home: user.home }
 }
 
 /**
- * Tasks that share the user of the server could read its login to the broker: without one there is nothing to
- * steal, but every host could speak for a node. So such a broker must be on this host.
+ * Tasks that share the user of the server can read its login to the broker. A broker without login has no
+ * secret to steal, but any host that reaches it could pose as a node, so such a broker must be on this host.
  */
 export function checkBroker(identity: TaskIdentity, { auth, urls }: NatsSettings): void {
   if (identity.kind !== 'server_user' || auth.kind !== 'none') return
   const far = urls.find((url) => !isLoopback(new URL(url).hostname))
   if (far === undefined) return
   throw new UsageError(
-    `--tasks-as-me takes a broker without keys on loopback only, not ${far}: give the server a key (CONTROLLER_NATS_NKEY_FILE)`,
+    `--tasks-as-me accepts a broker without keys on loopback only, not ${far}: give the server a key ` +
+      '(CONTROLLER_NATS_NKEY_FILE)',
   )
 }
 
@@ -99,7 +101,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
-/** Throws CommandFailure when every user may read the file: tasks are users of this host. */
+/** Throws CommandFailure when every user may read the file: tasks run as users of this host. */
 export function checkKeyFile(file: string | null, identity: TaskIdentity): void {
   if (file === null || !('ids' in identity)) return
   const about = statSync(file)
@@ -124,7 +126,10 @@ export function checkFolders(folders: readonly string[], identity: TaskIdentity)
   }
 }
 
-/** The first folder on the way to `path`, and `path` itself, that a user of tasks cannot enter, or null. */
+/**
+ * Returns the first folder on the way to `path`, or `path` itself, that a user of tasks cannot enter; else
+ * null.
+ */
 export function closedFolderOf(
   path: string,
   user: { readonly uid: number; readonly gid: number } | null = null,
@@ -132,7 +137,7 @@ export function closedFolderOf(
   return parentsOf(path).find((each) => !isOpenTo(each, user)) ?? null
 }
 
-/** From the root on; what is not there yet will be made open. */
+/** From the root on; missing folders will be created open. */
 function parentsOf(path: string): readonly string[] {
   const parent = dirname(path)
   return parent === path ? [path] : [...parentsOf(parent), path]

@@ -1,14 +1,14 @@
 import { dirname } from 'node:path'
 import { closedFolderOf } from './task-identity.ts'
 
-/** Ids for the tasks of each server of a trial. */
+/** Number of ids for the tasks of each server of a trial. */
 const IDS = 1_024
 const FIRST_ID = 200_000
 
 /**
- * The option that says as which users the tasks of a server in a trial on this machine run. As root each
- * attempt has a user of its own where such users can enter the folder and start this program; else tasks run
- * as the user who tries it.
+ * Returns the option for the users of a server's tasks in a trial on this machine. As root each attempt has
+ * its own user where such users can enter the folder and start this program; else tasks run as the current
+ * user.
  * @param index of the server, from 1: servers of one host share no ids
  */
 export function trialIdentity(

@@ -1,6 +1,6 @@
 /**
- * A connection to the broker for commands of a person: where to from `--nats` or CONTROLLER_NATS_URL, who
- * from the environment, and its ups and downs told in one line each.
+ * A connection to the broker for interactive commands: the address from `--nats` or CONTROLLER_NATS_URL, the
+ * login from the environment; state changes are printed as one line each.
  */
 import { connectNatsBus, type NatsBus } from '../../controller/adapters/nats-bus.ts'
 import { ENVIRONMENT } from '../environment/env-table.ts'
@@ -8,11 +8,11 @@ import { UsageError } from '../exit-codes.ts'
 import { natsSettingsAt } from '../environment/nats-settings.ts'
 
 export interface BrokerOptions {
-  /** In place of CONTROLLER_NATS_URL. */
+  /** Replaces CONTROLLER_NATS_URL. */
   readonly nats?: string
 }
 
-/** Throws UsageError without a broker, SettingsError for one that cannot be. */
+/** Throws UsageError without a broker, SettingsError for an invalid one. */
 export function connectBroker(
   options: BrokerOptions,
   name: string,
@@ -20,7 +20,9 @@ export function connectBroker(
 ): NatsBus {
   const settings = natsSettingsAt('--nats', options.nats)
   if (settings === null)
-    throw new UsageError(`which broker? Set ${ENVIRONMENT.natsUrls.name}, or say --nats nats://host:4222`)
+    throw new UsageError(
+      `no broker is configured: set ${ENVIRONMENT.natsUrls.name}, or use --nats nats://host:4222`,
+    )
   return connectNatsBus({
     ...settings,
     name,

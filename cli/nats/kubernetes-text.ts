@@ -1,19 +1,16 @@
 /**
- * The manifests of one GPU server on Kubernetes: its key, and a workload on its node alone.
- * deploy/kubernetes/gpu-server.yaml shows one.
+ * The manifests of one GPU server on Kubernetes: its key, and a workload for its node only.
+ * deploy/kubernetes/gpu-server.yaml shows an example.
  */
 
 export interface KubernetesNode {
-  /** As `kubectl get nodes` has it. */
+  /** The name in `kubectl get nodes`. */
   readonly name: string
-  /** Where it does not follow from the name. */
+  /** Set when it does not follow from the name. */
   readonly nodeId: string | null
 }
 
-/**
- * A node is named as a DNS subdomain (Kubernetes, "Object names and IDs"); of the limit our own prefix takes
- * a part.
- */
+/** A node name is a DNS subdomain (Kubernetes, "Object names and IDs"), shortened by our own prefix. */
 const NODE_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,198}[a-z0-9])?$/
 
 /** Returns the name of a party that is not a node, else undefined. */
@@ -115,7 +112,7 @@ function volumesText(workload: string): string {
 
 const MAX_LABEL_LENGTH = 63
 
-/** A label's value is shorter than a name may be; the node's selector is exact all the same. */
+/** A label's value is shorter than a name may be; the node selector is exact anyway. */
 function labelOf(name: string): string {
   return name.slice(0, MAX_LABEL_LENGTH).replace(/[^a-z0-9]+$/, '')
 }

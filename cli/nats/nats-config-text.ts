@@ -1,16 +1,13 @@
-/**
- * The broker's configuration as text: who may connect, and what each may say and hear
- * (protocol/broker-rights.ts).
- */
+/** The broker's configuration as text: its users, and their permissions (protocol/broker-rights.ts). */
 import { brokerRights, type BrokerRights, type Identity } from '../../protocol/broker-rights.ts'
 import { sweepRights, type SweepIdentity } from '../sweep/nats/sweep-rights.ts'
 import { MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
 
 export interface BrokerUser {
-  /** For people, and the name of the file with its seed. */
+  /** For display, and the name of the file with its seed. */
   readonly name: string
   readonly identity: Identity | SweepIdentity
-  /** Public half of its nkey (`U…`). */
+  /** Public key of its nkey (`U…`). */
   readonly publicKey: string
 }
 
@@ -19,21 +16,23 @@ export interface BrokerConfigOptions {
   readonly listen: string
   /** host:port of its monitoring, for health checks; null: none. */
   readonly monitor: string | null
-  /** Paths of PEM files; null: no TLS. With `ca`, whoever connects must show a certificate of it. */
+  /** Paths of PEM files; null: no TLS. With `ca`, clients must present a certificate of that authority. */
   readonly tls: { readonly cert: string; readonly key: string; readonly ca: string | null } | null
-  /** Where sweeps over machines are kept, as the broker finds it; null: no JetStream. */
+  /** Folder for sweeps over machines, as the broker finds it; null: no JetStream. */
   readonly jetStreamDir: string | null
 }
 
 export const CONFIG_HEADER =
-  '# Made by `headroom nats config`, which keeps the keys of those it knows and renews this file.\n'
+  '# Made by `headroom nats config`, which keeps existing keys and rewrites this file.\n'
 
 /**
- * A request is answered within the time in which its sender waits; the right to answer lives a little longer.
+ * Requests are answered within the timeout of their sender; the permission to answer lasts a little longer.
  */
 const ANSWER_WITHIN = '30s'
 
-/** What sweeps may take of the broker's host. Past it the broker refuses more, and the sweep says so. */
+/**
+ * Disk limit for sweeps on the broker's host. Beyond it the broker refuses more, and the sweep reports that.
+ */
 const JETSTREAM_FILE_STORE = '16G'
 const JETSTREAM_MEMORY_STORE = '64M'
 
@@ -41,7 +40,8 @@ export function brokerConfigText(users: readonly BrokerUser[], options: BrokerCo
   const { listen, monitor, tls, jetStreamDir } = options
   return [
     CONFIG_HEADER,
-    '# It holds public keys only. Needs nats-server 2.9 or later; `nats-server --signal reload` takes in changes.\n',
+    '# It holds public keys only. Needs nats-server 2.9 or later; `nats-server --signal reload` applies ' +
+      'changes.\n',
     `listen: "${listen}"\n`,
     monitor === null ? '' : `http: "${monitor}"\n`,
     `max_payload: ${MAX_MESSAGE_BYTES}\n`,

@@ -1,7 +1,7 @@
 /**
- * `headroom nats config`: the broker's configuration, and a key for each identity. Nkeys and not passwords,
- * because then the configuration holds nothing secret and no secret ever crosses the wire; each seed lies in
- * a file of its own, for the one host that needs it.
+ * `headroom nats config`: the broker's configuration, and a key for each identity. Uses nkeys instead of
+ * passwords, because then the configuration holds no secret and no secret is ever transmitted. Each seed is
+ * in its own file, for the one host that needs it.
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -18,7 +18,7 @@ export interface NatsConfigOptions {
   readonly nodes?: readonly string[]
   readonly clients?: readonly string[]
   readonly fleets?: readonly string[]
-  /** Only for a store of trials. */
+  /** Only for a trial store. */
   readonly trialFleets?: readonly string[]
   readonly workers?: readonly string[]
   readonly jetstreamDir?: string
@@ -35,12 +35,12 @@ export interface NatsConfigOptions {
 
 type Named = Pick<BrokerUser, 'name' | 'identity'>
 
-/** For its owner and its group: the server in a container is root, and not its owner. */
+/** Readable by owner and group: the server in a container is root, and not the owner. */
 const KEY_COPY_MODE = 0o440
 
 /**
- * Keys that exist stay; only those that are missing are made. @param isTrial the controller's store is one of
- * trials
+ * Existing keys are kept; only missing ones are made.
+ * @param isTrial the controller's store is for trials
  */
 export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void {
   const { trialFleets = [] } = requested
@@ -53,7 +53,7 @@ export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void
   if (jetstreamDir !== undefined && workers.length === 0)
     throw new UsageError('--jetstream-dir needs --workers')
   if ((tlsCert === undefined) !== (tlsKey === undefined))
-    throw new UsageError('--tls-cert and --tls-key go together')
+    throw new UsageError('--tls-cert and --tls-key must be given together')
   if (tlsCa !== undefined && tlsCert === undefined)
     throw new UsageError('--tls-ca needs --tls-cert and --tls-key')
   const unfit =
@@ -62,7 +62,7 @@ export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void
       : undefined
   if (unfit !== undefined)
     throw new UsageError(
-      `--kubernetes: ${unfit} is no name of a Kubernetes node: small letters, digits, - and .`,
+      `--kubernetes: ${unfit} is not a valid name of a Kubernetes node (lower-case letters, digits, - and .)`,
     )
   const option = `--out ${out}`
   const keys = join(dirname(out), 'keys')
@@ -89,7 +89,8 @@ export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void
     printSummary(out, keys, users)
     if (manifests !== null)
       process.stdout.write(
-        `${manifests}: one file for each GPU server, with its key: kubectl apply -f ${manifests}\n`,
+        `${manifests}: one file for each GPU server, with its key. Apply with: kubectl apply -f ` +
+          `${manifests}\n`,
       )
   } catch (error) {
     throw isFileError(error) ? new UsageError(`${option}: ${error.message}`, { cause: error }) : error
@@ -97,15 +98,16 @@ export function natsConfig(requested: NatsConfigOptions, isTrial: boolean): void
 }
 
 /**
- * A folder for the one container that needs the key: other keys in it are of an earlier run, and go. One that
- * is left out has none.
+ * The folder for the one container that needs the key: removes keys of an earlier run. An identity that is
+ * left out has none.
  */
 function copyKey(copy: string, keys: string, users: readonly BrokerUser[], leftOut: readonly string[]): void {
   const [name = '', folder = ''] = copy.split(/=(.*)/s)
   const isLeftOut = leftOut.includes(name)
   if (!isLeftOut && users.every((user) => user.name !== name)) {
     throw new UsageError(
-      `--key-copies ${copy}: there is no identity ${name}; there are ${users.map((user) => user.name).join(', ')}`,
+      `--key-copies ${copy}: unknown identity ${name}; use one of ` +
+        `${users.map((user) => user.name).join(', ')}`,
     )
   }
   makeFolder('--key-copies', folder, 0o755)
@@ -168,7 +170,7 @@ function publicKeyIn(option: string, file: string): string {
     writeOutput(option, file, `${new TextDecoder().decode(nkeys.createUser().getSeed())}\n`, 0o600)
   const seed = seedOf(readFileSync(file, 'utf8'))
   if (seed === null)
-    throw new UsageError(`${file} holds no seed of an nkey user (SU…): move it away, and a new one is made`)
+    throw new UsageError(`${file} holds no seed of an nkey user (SU…): move it away to get a new one`)
   return nkeys.fromSeed(seed).getPublicKey()
 }
 
@@ -178,6 +180,6 @@ function printSummary(out: string, keys: string, users: readonly BrokerUser[]): 
     return `  ${name.padEnd(24)} CONTROLLER_NATS_NKEY_FILE=${seedFile(keys, name)}${of}\n`
   })
   process.stdout.write(
-    `${out}: ${users.length} identities; each proves itself with its own key, to be kept secret:\n${lines.join('')}`,
+    `${out}: ${users.length} identities; each authenticates with its own secret key:\n${lines.join('')}`,
   )
 }

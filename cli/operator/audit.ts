@@ -9,7 +9,7 @@ export interface AuditOptions
   readonly last: number
 }
 
-/** The interface gives so many at a time. */
+/** Page size of the interface. */
 const PAGE = 200
 
 export async function audit({

@@ -16,7 +16,7 @@ export interface HistoryOptions extends CommandOptions {
 
 const PAGE = 200
 
-/** Of one field only its value is printed, for scripts. */
+/** For one field prints only its value, for scripts. */
 export async function configGet(
   field: string | undefined,
   { output, ...server }: CommandOptions,
@@ -28,7 +28,7 @@ export async function configGet(
   }
   if (!Object.hasOwn(config, field)) {
     throw new UsageError(
-      `there is no setting ${JSON.stringify(field)}; there are ${Object.keys(config).join(', ')}`,
+      `unknown setting ${JSON.stringify(field)}; use one of ${Object.keys(config).join(', ')}`,
     )
   }
   process.stdout.write(`${JSON.stringify(config[field as keyof Config]).replace(/^"(.*)"$/, '$1')}\n`)
@@ -46,7 +46,7 @@ export async function configSet(
   return EXIT_OK
 }
 
-/** Newest last, as events are. */
+/** Newest last, like events. */
 export async function configHistory({ output, last, ...server }: HistoryOptions): Promise<number> {
   const client = openClient(server)
   const revisions: Revision[] = []
@@ -84,7 +84,7 @@ async function print(config: object, output: CommandOptions['output']): Promise<
   await printList(settings, COLUMNS, output)
 }
 
-/** Tables show the settings, then what is over; of a dry run what it would do instead. */
+/** Tables show the settings, then the exceeded limits; for a dry run its impact instead. */
 async function printChanged(changed: ChangedConfig, output: CommandOptions['output']): Promise<void> {
   if (output !== 'table' && output !== 'wide') return printOne(changed, [], output)
   const { over, impact, dry_run: _dryRun, ...config } = changed

@@ -12,7 +12,7 @@ export interface DecisionsOptions extends CommandOptions {
   readonly after?: number
 }
 
-/** The most that one page holds. */
+/** Maximum items of one page. */
 const PAGE = 200
 
 export async function decisions(number: string | undefined, options: DecisionsOptions): Promise<number> {
@@ -65,7 +65,7 @@ function fieldsOf(decision: Decision): readonly Field[] {
     ['why', decision.sentence],
     ['task', `${decision.task_id} (${decision.task_name})`],
     ['GPUs', `${decision.gpus.join(', ')} of ${decision.node_name}`],
-    ['because of', decision.caused_by === null ? null : `event ${decision.caused_by}`],
+    ['caused by', decision.caused_by === null ? null : `event ${decision.caused_by}`],
     ['waited', decision.waited_seconds === null ? null : `${decision.waited_seconds} s`],
   ]
   const gpus = decision.gpus_considered.map(
@@ -76,7 +76,9 @@ function fieldsOf(decision: Decision): readonly Field[] {
     fields.push(['missing', decision.missing.map(({ gpu, mib }) => `GPU ${gpu}: ${mib} MiB`)])
   const candidates = decision.candidates.map(
     (one) =>
-      `${one.chosen_by === null ? '  ' : '* '}${one.task_name === null ? '' : `${one.task_name} `}${one.task_id} on GPU ${one.gpu}: ${one.level}, last swap-out ${one.last_swap_out ?? 'never'}, ${one.mib} MiB, idle ${Math.floor(one.idle_seconds)} s${one.chosen_by === null ? '' : ` (${one.chosen_by})`}`,
+      `${one.chosen_by === null ? '  ' : '* '}${one.task_name === null ? '' : `${one.task_name} `}${one.task_id} ` +
+      `on GPU ${one.gpu}: ${one.level}, last swap-out ${one.last_swap_out ?? 'never'}, ${one.mib} MiB, ` +
+      `idle ${Math.floor(one.idle_seconds)} s${one.chosen_by === null ? '' : ` (${one.chosen_by})`}`,
   )
   const left = decision.candidates_left_out
   if (candidates.length > 0)
@@ -84,6 +86,6 @@ function fieldsOf(decision: Decision): readonly Field[] {
   const others = decision.others_waiting.map(
     (one) => `${one.task_id}: ${one.what}, for ${one.waited_seconds} s`,
   )
-  if (others.length > 0) fields.push(['others waiting', others])
+  if (others.length > 0) fields.push(['other waiting tasks', others])
   return fields
 }

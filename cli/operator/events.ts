@@ -16,7 +16,7 @@ export interface EventsOptions extends CommandOptions {
   readonly kind?: string
 }
 
-/** How many events one request may hold. */
+/** Maximum events of one request. */
 const PAGE = 200
 
 export async function events({
@@ -57,11 +57,11 @@ export async function events({
 
 interface Found {
   readonly shown: readonly Event[]
-  /** Where following goes on. */
+  /** Position from which to follow. */
   readonly reached: number
 }
 
-/** The last `count` that match, oldest first. */
+/** Returns the last `count` matching events, oldest first. */
 async function newest(client: HeadroomClient, filter: EventFilter, count: number): Promise<Found> {
   const shown: Event[] = []
   let before: number | null = null
@@ -74,7 +74,7 @@ async function newest(client: HeadroomClient, filter: EventFilter, count: number
       order: 'newest',
       limit: Math.min(PAGE, count - shown.length),
     })
-    // What follows has to be asked for from here on: it was not there when the first page was made.
+    // Following starts here: later events were not in the first page.
     if (before === null) reached = page.items[0]?.seq ?? page.last_seq
     shown.push(...page.items)
     before = page.next_before
@@ -83,7 +83,7 @@ async function newest(client: HeadroomClient, filter: EventFilter, count: number
   return { shown: shown.reverse(), reached }
 }
 
-/** At most `count` after that seq, oldest first. */
+/** Returns at most `count` events after that seq, oldest first. */
 async function from(
   client: HeadroomClient,
   filter: EventFilter,
@@ -111,11 +111,11 @@ const COLUMNS: readonly Column<Event>[] = [
   { title: 'EVENT', of: (event) => event.kind },
   { title: 'TASK', of: (event) => event.task_id },
   { title: 'NODE', of: (event) => event.node_id },
-  { title: 'BECAUSE OF', isNumber: true, isWide: true, of: (event) => event.caused_by },
+  { title: 'CAUSED BY', isNumber: true, isWide: true, of: (event) => event.caused_by },
   { title: 'DATA', isWide: true, of: (event) => JSON.stringify(event.data) },
 ]
 
-/** Columns cannot be sized to what is not there yet. */
+/** Columns cannot be sized for events that have not arrived yet. */
 function linePrinter(isWide: boolean): (event: Event) => Promise<void> {
   return async ({ seq, at, kind, task_id: task, node_id: node, caused_by: cause, data }) => {
     const more = isWide ? `  ${cause ?? '-'}  ${visible(JSON.stringify(data))}` : ''
@@ -125,7 +125,7 @@ function linePrinter(isWide: boolean): (event: Event) => Promise<void> {
   }
 }
 
-/** JSON of something that has no end is one line for each, YAML one document for each. */
+/** An endless list is one line per event in JSON, one document per event in YAML. */
 function documentPrinter(output: 'json' | 'jsonl' | 'yaml'): (event: Event) => Promise<void> {
   if (output !== 'yaml')
     return async (event) => void process.stdout.write(`${visibleJson(JSON.stringify(event))}\n`)

@@ -1,6 +1,6 @@
 /**
- * `headroom task explain TASK` and `headroom why-pending TASK`: the sentence, then what it rests on, then
- * what would help.
+ * `headroom task explain TASK` and `headroom why-pending TASK`: the reason as a sentence, then its facts,
+ * then changes that would help.
  */
 import type { Explanation } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
@@ -8,7 +8,7 @@ import { printOne, type Field } from './output.ts'
 import { openClient, type CommandOptions } from './session.ts'
 import { reasonLines } from './wait.ts'
 
-/** So many nodes are shown; `-o json` has all that are named. */
+/** Maximum nodes shown; `-o json` has all of them. */
 const MAX_NODES = 5
 const WIDE_MAX_NODES = 20
 
@@ -31,7 +31,7 @@ function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] 
       ['reason', wait.reason],
       ['queue position', wait.queue_position],
       ['served before it', wait.served_before],
-      ['looked at again', wait.retry_at],
+      ['next evaluation', wait.retry_at],
     )
     fields.push(['details', reasonLines(wait)])
   }
@@ -62,8 +62,7 @@ function nodeFields(verdicts: Explanation['verdicts'], maxNodes: number): readon
 
 function changeFields(wouldFit: Explanation['would_fit_if']): readonly Field[] {
   if (wouldFit === null) return []
-  if (wouldFit.fits_alone)
-    return [['would fit if', 'It fits as things are, once those before it are placed or leave.']]
+  if (wouldFit.fits_alone) return [['would fit if', 'It fits once the tasks before it are placed or leave.']]
   const lines = wouldFit.changes.map(
     ({ sentence, proviso }) => `${sentence}${proviso === null ? '' : ` ${proviso}`}`,
   )

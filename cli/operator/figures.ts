@@ -1,4 +1,4 @@
-/** Quantities as people read them. */
+/** Formats quantities for display. */
 
 const MIB_PER_GIB = 1024
 
@@ -13,7 +13,7 @@ export function percent(value: number | null): string | null {
   return value === null ? null : `${value.toFixed(1)} %`
 }
 
-/** How long ago, in the largest unit: `5s`, `12m`, `3h`, `2d`. What lies ahead is now. */
+/** Time since the instant, in the largest unit: `5s`, `12m`, `3h`, `2d`. A future instant is now. */
 export function age(instant: string | null, now: number): string | null {
   if (instant === null) return null
   return span(Math.max(0, now - Date.parse(instant)))
@@ -27,7 +27,7 @@ export function span(ms: number): string {
   return `${Math.floor(seconds / 86_400)}d`
 }
 
-/** `███░░░ 50 %`, of `width` characters. */
+/** Returns `███░░░ 50 %`, with a bar of `width` characters. */
 export function bar(part: number, whole: number, width: number): string {
   const filled = whole <= 0 ? 0 : Math.min(width, Math.max(0, Math.round((part / whole) * width)))
   return '█'.repeat(filled) + '░'.repeat(width - filled)

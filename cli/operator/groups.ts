@@ -96,8 +96,9 @@ async function printPreview(
 ): Promise<number> {
   const nodes = ({ nodes: count, gpus, effective_schedulable_mib: mib }: GroupPreview['joining']) =>
     count === 0
-      ? 'no node'
-      : `${count} ${count === 1 ? 'node' : 'nodes'}, ${gpus} ${gpus === 1 ? 'GPU' : 'GPUs'}, ${size(mib)} schedulable`
+      ? 'no nodes'
+      : `${count} ${count === 1 ? 'node' : 'nodes'}, ${gpus} ${gpus === 1 ? 'GPU' : 'GPUs'}, ${size(mib)} ` +
+        'schedulable'
   const tasks = ({ tasks: count, task_ids: ids }: GroupPreview['finishing']) =>
     count === 0 ? 'none' : [`${count}:`, ...ids]
   await printOne(
@@ -106,8 +107,8 @@ async function printPreview(
       ['leaves the common pool', nodes(preview.leaves_common_pool)],
       ['returns to the common pool', nodes(preview.returns_to_common_pool)],
       ['tasks that finish there', tasks(preview.finishing)],
-      ['pending tasks that could be placed then', tasks(preview.become_feasible)],
-      ['pending tasks that no longer could', tasks(preview.become_infeasible)],
+      ['pending tasks that could then be placed', tasks(preview.become_feasible)],
+      ['pending tasks that could no longer be placed', tasks(preview.become_infeasible)],
     ],
     output,
   )

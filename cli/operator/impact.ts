@@ -1,10 +1,10 @@
-/** What a dry run answers, for people. */
+/** Formats the result of a dry run. */
 import type { ChangedConfig } from '../client/client.ts'
 import type { Field } from './output.ts'
 
 type Impact = NonNullable<ChangedConfig['impact']>
 
-/** So many names stand in a line. */
+/** Maximum names in a line. */
 const MAX_NAMES = 5
 
 export function impactFields(impact: Impact): readonly Field[] {
@@ -20,21 +20,22 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['over the limit', `${before.over_committed_mib} → ${after.over_committed_mib} MiB`],
     [
       'below the reserve',
-      `${before.reserve_deficit_mib} → ${after.reserve_deficit_mib} MiB, on ${impact.gpu_over_count} GPUs in all`,
+      `${before.reserve_deficit_mib} → ${after.reserve_deficit_mib} MiB, on ${impact.gpu_over_count} ` +
+        'GPUs in all',
     ],
-    ['at once', cycleWords(impact.next_cycle)],
+    ['immediately', cycleWords(impact.next_cycle)],
     [
       'would now fit',
-      `${pending.would_fit}${some(pending.would_fit_ids)} that fit nowhere now, each on its own`,
+      `${pending.would_fit}${some(pending.would_fit_ids)} that do not fit anywhere now, each counted alone`,
     ],
-    ['could never fit again', `${pending.infeasible}${some(pending.infeasible_ids)}`],
+    ['could never be placed', `${pending.infeasible}${some(pending.infeasible_ids)}`],
     [
       'could not return',
       `${impact.residency_impossible_count}${some(impact.residency_impossible.map(({ task_id: id }) => id))}`,
     ],
   ]
   if (pending.cut)
-    fields.push(['looked at', `${pending.looked_at} of ${pending.of} pending tasks; the pass was cut there`])
+    fields.push(['evaluated', `${pending.looked_at} of ${pending.of} pending tasks, up to the time limit`])
   fields.push([
     'forecast',
     impact.forecast === null ? impact.forecast_unavailable_because : impact.forecast.sentence,
@@ -44,9 +45,9 @@ export function impactFields(impact: Impact): readonly Field[] {
 
 /** What the next cycle would decide. */
 function cycleWords(cycle: Impact['next_cycle']): string {
-  if (cycle === null) return '- (too many open tasks for a rehearsal)'
+  if (cycle === null) return '- (too many open tasks to simulate)'
   const { starts, starts_after_swaps: later, swap_outs: swapOuts, swap_out_mib: mib } = cycle
-  const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would begin to leave, ${mib} MiB`
+  const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would start to swap out, ${mib} MiB`
   return `${plural(starts + later, 'pending task')} placed: ${starts} now, ${later} after swaps${leave}`
 }
 
@@ -54,14 +55,17 @@ function plural(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
-/** Null when nothing is. */
+/** Null when no GPU is over its limit. */
 export function overLine({
   gpus,
   over_committed_mib: over,
   reserve_deficit_mib: deficit,
 }: ChangedConfig['over']): string | null {
   if (gpus === 0) return null
-  return `${gpus} ${gpus === 1 ? 'GPU is' : 'GPUs are'} over: ${over} MiB promised beyond the limit, ${deficit} MiB resident in the reserve; nobody leaves because of it`
+  return (
+    `${gpus} ${gpus === 1 ? 'GPU is' : 'GPUs are'} over the limit: ${over} MiB over-committed, ${deficit} ` +
+    'MiB resident in the reserve; no task is swapped out for that'
+  )
 }
 
 function some(ids: readonly string[]): string {

@@ -1,6 +1,6 @@
-/** What a person ends with Ctrl-C, and what that is not a failure of. */
+/** Work that the user ends with Ctrl-C, without that being a failure. */
 
-/** Runs until it ends by itself or SIGINT or SIGTERM comes; the signal it is given aborts then. */
+/** Runs the work until it ends, or SIGINT or SIGTERM aborts its signal. */
 export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const end = new AbortController()
   const stop = (): void => end.abort()

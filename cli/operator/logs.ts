@@ -1,6 +1,6 @@
 /**
- * `headroom task logs`: what a task wrote, each stream to the stream of the same name; as it is in a file or
- * a pipe, with its control characters shown on a terminal.
+ * `headroom task logs`: the output of a task, each stream to the stream of the same name. Unchanged in a file
+ * or a pipe; control characters are made visible on a terminal.
  */
 import type { HeadroomClient } from '../client/client.ts'
 import { drained } from '../drained.ts'
@@ -10,16 +10,16 @@ import { untilInterrupted } from './interrupt.ts'
 import { openClient, type ServerOption } from './session.ts'
 
 export interface LogsOptions extends ServerOption {
-  /** Left out: both. */
+  /** Absent: both. */
   readonly stream?: Stream
   readonly follow?: boolean
-  /** Bytes from the start of the latest attempt, of the one stream that is asked for. */
+  /** Bytes from the start of the latest attempt, in the requested stream. */
   readonly offset?: number
 }
 
 type Stream = 'stdout' | 'stderr'
 
-/** What one request may hold. */
+/** Maximum bytes of one request. */
 const PIECE_BYTES = 131_072
 
 export async function taskLogs(
@@ -48,7 +48,7 @@ interface Copy {
   readonly write: Write
 }
 
-/** One stream that was asked for goes to stdout, so that it can be put into a file. */
+/** A requested stream goes to stdout, so that it can be redirected. */
 function copiesOf(stream: Stream | undefined, offset: number): readonly Copy[] {
   if (stream !== undefined) return [{ stream, offset, write: writerOf(process.stdout) }]
   return [
@@ -57,7 +57,7 @@ function copiesOf(stream: Stream | undefined, offset: number): readonly Copy[] {
   ]
 }
 
-/** All that is there now. */
+/** Prints all existing output. */
 async function printKept(
   client: HeadroomClient,
   id: string,
@@ -83,7 +83,7 @@ async function printFollowed(
   write: Write,
 ): Promise<void> {
   const onInterrupted = (error: Error): void =>
-    void process.stderr.write(`headroom: ${visible(error.message)}; trying again\n`)
+    void process.stderr.write(`headroom: ${visible(error.message)}; retrying\n`)
   const pieces = client.tasks.followLog(id, { ...options, onInterrupted })
   let reached = options.offset ?? 0
   for (let next = await pieces.next(); ; next = await pieces.next()) {
@@ -97,13 +97,13 @@ async function printFollowed(
   }
 }
 
-/** The oldest output of a task that wrote more than its server keeps is gone. */
+/** The oldest output is dropped when a task writes more than its server keeps. */
 function reportGap(stream: Stream, missingBytes: number): void {
   if (missingBytes > 0)
     process.stderr.write(`headroom: ${missingBytes} bytes of ${stream} are no longer kept\n`)
 }
 
-/** Resolves when the reader has room for more: only the reader waits, never the task. */
+/** Resolves when the reader has room for more: only this command waits, never the task. */
 type Write = (bytes: Uint8Array) => Promise<void>
 
 function writerOf(stream: NodeJS.WriteStream): Write {

@@ -7,7 +7,7 @@ import { printDone, printList, printOne, type Column, type Field } from './outpu
 import { nodeNamed, openClient, pairsOf, type CommandOptions } from './session.ts'
 import { settingValue } from './setting-values.ts'
 
-/** The most that one page holds. */
+/** Maximum items of one page. */
 const PAGE = 1000
 
 export async function nodeList({ output, ...server }: CommandOptions): Promise<number> {
@@ -33,7 +33,7 @@ export async function nodeCordon(
   const node = isCordoned ? await client.nodes.cordon(id) : await client.nodes.uncordon(id)
   await printDone(
     node,
-    `${node.name}: ${isCordoned ? 'cordoned, it takes no new task' : 'takes tasks again'}`,
+    `${node.name}: ${isCordoned ? 'cordoned; no new tasks are placed on it' : 'accepts tasks again'}`,
     output,
   )
   return EXIT_OK
@@ -50,12 +50,12 @@ export async function nodeDrain(
   { output, requeue = false, after, ...server }: NodeDrainOptions,
 ): Promise<number> {
   if (after !== undefined && !requeue)
-    throw new UsageError('--after says when tasks are requeued: it needs --requeue')
+    throw new UsageError('--after delays the requeueing of tasks: add --requeue')
   const client = openClient(server)
   const { node_id: id } = await nodeNamed(client, name)
   const seconds = after === undefined ? {} : { after_seconds: Math.ceil(after / 1000) }
   const node = await client.nodes.drain(id, requeue ? { requeue, ...seconds } : {})
-  await printDone(node, `${node.name}: is being drained, ${tasksLeft(node)}`, output)
+  await printDone(node, `${node.name}: draining, ${tasksLeft(node)}`, output)
   return EXIT_OK
 }
 
@@ -71,7 +71,7 @@ const SHORT_NAMES: Readonly<Record<string, keyof NodeConfigChange>> = {
   safety_reserve_mib: 'safety_reserve_mib',
 }
 
-/** `overcommit=50 reserve=2Gi`; null takes an override away, what is not named stays. */
+/** Parses `overcommit=50 reserve=2Gi`; null removes an override, and unnamed settings stay. */
 export async function nodeSet(
   name: string,
   texts: readonly string[],
@@ -81,18 +81,19 @@ export async function nodeSet(
   for (const [short, text] of pairsOf(texts)) {
     const field = SHORT_NAMES[short]
     if (field === undefined)
-      throw new UsageError(`a node has no setting ${JSON.stringify(short)}; it has overcommit and reserve`)
-    if (field in change) throw new UsageError(`${field} stands twice`)
+      throw new UsageError(`unknown setting ${JSON.stringify(short)} of a node; use overcommit or reserve`)
+    if (field in change) throw new UsageError(`${field} is given twice`)
     change[field] = settingValue(field, text)
   }
   const client = openClient(server)
   const before = await nodeNamed(client, name)
-  // Left out, the percentage would be cleared (specification 4).
+  // An absent percentage would be cleared (specification 4).
   const whole = { overcommit_vram_percent: before.overcommit.override_percent, ...change }
   const node = await client.nodes.configure(before.node_id, whole)
   await printDone(
     node,
-    `${node.name}: overcommit ${node.overcommit.effective_percent} %, reserve ${size(node.reserve.effective_mib)} a GPU`,
+    `${node.name}: overcommit ${node.overcommit.effective_percent} %, reserve ` +
+      `${size(node.reserve.effective_mib)} a GPU`,
     output,
   )
   return EXIT_OK
@@ -161,15 +162,18 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ['tasks run as', identityOf(node)],
     [
       'overcommit',
-      `${overcommit.effective_percent} % (${overcommit.source === 'node' ? 'of its own' : 'global default'})`,
+      `${overcommit.effective_percent} % ` +
+        `(${overcommit.source === 'node' ? 'node override' : 'global default'})`,
     ],
     [
       'reserve',
-      `${size(reserve.effective_mib)} a GPU (${reserve.override_mib === null ? 'global default' : 'of its own'})`,
+      `${size(reserve.effective_mib)} a GPU ` +
+        `(${reserve.override_mib === null ? 'global default' : 'node override'})`,
     ],
     [
       'VRAM',
-      `${size(vram.physical_mib)} physical, ${size(vram.used_mib)} used, ${size(vram.foreign_mib)} of it foreign`,
+      `${size(vram.physical_mib)} physical, ${size(vram.used_mib)} used, ${size(vram.foreign_mib)} of ` +
+        'it foreign',
     ],
     [
       'committed',
@@ -177,16 +181,17 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ],
     [
       'host memory',
-      `${size(host.used_mib)} of ${size(host.swap_mib)} used for swapped-out tasks, ${size(host.promised_mib)} promised`,
+      `${size(host.used_mib)} of ${size(host.swap_mib)} used for swapped-out tasks, ` +
+        `${size(host.promised_mib)} promised`,
     ],
-    ['queue', `${node.queue_length} wait for bytes here`],
+    ['queue', `${node.queue_length} waiting for VRAM here`],
     ['GPUs', node.gpus.map(gpuLine)],
   ]
 }
 
 const IDENTITIES: Readonly<Record<NonNullable<Node['task_identity']>, string>> = {
-  uid_per_attempt: 'a user of their own each',
-  task_user: 'one user, not that of the server (--task-user)',
+  uid_per_attempt: 'each attempt has its own user',
+  task_user: 'one user, different from the server (--task-user)',
   root: 'root (--task-user root)',
   server_user: 'the user of the server (--tasks-as-me)',
 }
@@ -199,7 +204,7 @@ function identityOf({ task_identity: identity }: Partial<Pick<Node, 'task_identi
 function autoCordonLine({ auto_cordon: closed }: Node): string | null {
   if (closed === null) return null
   const next = closed.is_trial_open
-    ? 'the next task is its trial'
+    ? 'trial: the next task is started as a test'
     : `next trial start ${closed.next_trial_at}`
   return `since ${closed.since}, ${closed.code}: ${closed.reason}; ${next}`
 }
@@ -212,6 +217,9 @@ function gpuLine({
   exclusive_task_id: exclusive,
 }: Node['gpus'][number]): string {
   const held =
-    exclusive === null ? `${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'}` : 'one task for itself'
-  return `${index}  ${model}: ${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.committed_mib)} committed, ${held}`
+    exclusive === null ? `${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'}` : 'one exclusive task'
+  return (
+    `${index}  ${model}: ${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ` +
+    `${size(vram.committed_mib)} committed, ${held}`
+  )
 }

@@ -1,10 +1,10 @@
-/** How an answer is printed: a table for people, JSON, JSON lines or YAML for programs. */
+/** Output formats: a table for people; JSON, JSON lines or YAML for programs. */
 import { paletteOf, visible, visibleJson, type Palette } from '../terminal-text.ts'
 
 export const OUTPUT_FORMATS = ['table', 'wide', 'json', 'jsonl', 'yaml'] as const
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number]
 
-/** Where it is printed; stdout, or what a test gives. */
+/** Destination: stdout, or a buffer in tests. */
 export interface Out {
   write(text: string): unknown
   readonly isTTY?: boolean
@@ -20,7 +20,7 @@ export interface Column<T> {
   readonly colour?: (text: string, row: T, palette: Palette) => string
 }
 
-/** A label and what stands behind it; several values stand on lines of their own. */
+/** A label and its value; several values are printed on separate lines. */
 export type Field = readonly [label: string, value: string | number | null | readonly string[]]
 
 export async function printList<T>(
@@ -35,7 +35,7 @@ export async function printList<T>(
   else out.write(await documentOf(rows, format))
 }
 
-/** Table and wide print the fields, one a line. */
+/** Table and wide print one field per line. */
 export async function printOne(
   value: object,
   fields: readonly Field[],
@@ -47,7 +47,7 @@ export async function printOne(
   else out.write(await documentOf(value, format))
 }
 
-/** One line for people (`what` was done), the changed thing for programs. */
+/** Prints one line of text for people, the changed object for programs. */
 export async function printDone(
   value: object,
   text: string,
@@ -58,7 +58,7 @@ export async function printDone(
   else await printOne(value, [], format, out)
 }
 
-/** Columns as wide as what stands in them, two blanks between. */
+/** Columns are as wide as their content, with two spaces between. */
 export function tableOf<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
@@ -96,7 +96,10 @@ function fieldsOf(fields: readonly Field[], palette: Palette): string {
       const lines = Array.isArray(value)
         ? (value as readonly string[]).map(textOf)
         : [textOf(value as string | number | null)]
-      return `${palette.bold(visible(label).padEnd(width))}  ${(lines.length === 0 ? ['-'] : lines).join(`\n${' '.repeat(width + 2)}`)}\n`
+      return (
+        `${palette.bold(visible(label).padEnd(width))}  ` +
+        `${(lines.length === 0 ? ['-'] : lines).join(`\n${' '.repeat(width + 2)}`)}\n`
+      )
     })
     .join('')
 }
@@ -115,7 +118,7 @@ function padded(text: string, width: number, isNumber: boolean): string {
   return isNumber ? `${blanks}${text}` : `${text}${blanks}`
 }
 
-/** Characters, not code units; wide ones are counted as one. */
+/** Counts characters, not code units; wide characters count as one. */
 function widthOf(text: string): number {
   return [...text].length
 }
@@ -124,7 +127,7 @@ async function documentOf(value: unknown, format: 'json' | 'yaml'): Promise<stri
   if (format === 'json') return `${visibleJson(JSON.stringify(value, null, 2))}\n`
   const { Document, visit } = await import('yaml')
   const document = new Document(value, { aliasDuplicateObjects: false })
-  // In double quotes every character can be written as an escape, and only there.
+  // Only double-quoted strings can escape every character.
   visit(document, {
     Scalar(_key, scalar) {
       if (typeof scalar.value === 'string' && visible(scalar.value) !== scalar.value)

@@ -17,8 +17,8 @@ export async function recoveryFinish({ output, ...server }: CommandOptions): Pro
   await printDone(
     recovery,
     paused === null
-      ? 'no recovery is on: tasks are placed'
-      : `the recovery has ended; placements wait: ${paused}`,
+      ? 'no recovery is in progress: tasks are placed'
+      : `the recovery has ended; placements are paused: ${paused}`,
     output,
   )
   return EXIT_OK
@@ -27,7 +27,7 @@ export async function recoveryFinish({ output, ...server }: CommandOptions): Pro
 function fieldsOf(status: Recovery): readonly Field[] {
   const { recovery, store, nodes_ahead: ahead } = status
   return [
-    ['placements', status.placements_paused === null ? 'go on' : `paused: ${status.placements_paused}`],
+    ['placements', status.placements_paused === null ? 'active' : `paused: ${status.placements_paused}`],
     [
       'recovery',
       recovery === null
@@ -36,7 +36,7 @@ function fieldsOf(status: Recovery): readonly Field[] {
     ],
     ['awaited', [...(recovery?.nodes_awaited ?? []), ...status.nodes_awaited_since_start]],
     ['store', `epoch ${store.epoch}, event ${store.event_seq}`],
-    ['ahead', `${ahead.length} of ${status.nodes_heard} nodes that were heard`],
+    ['ahead', `${ahead.length} of ${status.nodes_heard} nodes that have reported`],
     [
       '',
       ahead.map(
@@ -82,7 +82,7 @@ export async function attemptsAdopt(
   const { taskId, attempt } = attemptNamed(text)
   const body = { owner, ...(name === undefined ? {} : { name }), ...(await nodeIdOf(client, node)) }
   const task = await client.attempts.adopt(taskId, attempt, body)
-  await printDone(task, `${text}: task of ${owner} from now on`, output)
+  await printDone(task, `${text}: now a task of ${owner}`, output)
   return EXIT_OK
 }
 
@@ -93,7 +93,7 @@ export async function attemptsStop(
   const client = openClient(server)
   const { taskId, attempt } = attemptNamed(text)
   const stopped = await client.attempts.stop(taskId, attempt, await nodeIdOf(client, node))
-  await printDone(stopped, `${text}: ${stopped.node_name} is told to end it`, output)
+  await printDone(stopped, `${text}: ${stopped.node_name} is ordered to stop it`, output)
   return EXIT_OK
 }
 

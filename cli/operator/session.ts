@@ -1,4 +1,4 @@
-/** The client that an operator's verb speaks through, and the things its arguments name. */
+/** The client of an operator's command, and the objects that its arguments name. */
 import { readFileSync } from 'node:fs'
 import { createClient, type HeadroomClient, type Node } from '../client/client.ts'
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../exit-codes.ts'
@@ -13,10 +13,10 @@ export interface CommandOptions extends ServerOption {
   readonly output: OutputFormat
 }
 
-/** A person waits, and asks again: nothing is tried a second time. */
+/** Interactive commands do not retry. */
 const ATTEMPTS = 1
 
-/** @throws UsageError when the address cannot be one. */
+/** @throws UsageError when the address is invalid */
 export function openClient(
   { server, tokenFile }: ServerOption,
   more: { readonly attempts?: number; readonly signal?: AbortSignal } = {},
@@ -44,10 +44,10 @@ function tokenIn(path: string): string {
   } catch (error) {
     throw new UsageError(`--token-file: ${(error as Error).message}`, { cause: error })
   }
-  throw new UsageError(`--token-file: ${path} holds no token`)
+  throw new UsageError(`--token-file: ${path} contains no token`)
 }
 
-/** A node by its id, or by its name where only one has it. */
+/** Finds a node by id, or by a unique name. */
 export async function nodeNamed(client: HeadroomClient, text: string): Promise<Node> {
   const named: Node[] = []
   for await (const node of client.nodes.each({ limit: 1000 })) {
@@ -55,24 +55,23 @@ export async function nodeNamed(client: HeadroomClient, text: string): Promise<N
     if (node.name === text) named.push(node)
   }
   const [only, second] = named
-  if (only === undefined)
-    throw new CommandFailure(`There is no node ${JSON.stringify(text)}.`, EXIT_NOT_FOUND)
+  if (only === undefined) throw new CommandFailure(`Node ${JSON.stringify(text)} not found.`, EXIT_NOT_FOUND)
   if (second !== undefined) {
     throw new UsageError(
-      `${named.length} nodes are called ${JSON.stringify(text)}: give the id of one (headroom node list -o wide)`,
+      `${named.length} nodes have the name ${JSON.stringify(text)}: use the id (headroom node list -o wide)`,
     )
   }
   return only
 }
 
-/** `name=value` pairs; a value may hold more equals signs. */
+/** Parses `name=value` pairs; a value may contain equals signs. */
 export function pairsOf(texts: readonly string[]): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>()
   for (const text of texts) {
     const at = text.indexOf('=')
     if (at < 1) throw new UsageError(`${JSON.stringify(text)} must be NAME=VALUE`)
     const name = text.slice(0, at)
-    if (pairs.has(name)) throw new UsageError(`${name} stands twice`)
+    if (pairs.has(name)) throw new UsageError(`${name} is given twice`)
     pairs.set(name, text.slice(at + 1))
   }
   return pairs

@@ -1,12 +1,11 @@
-/**
- * Values of settings as people write them, to what the interface takes. What is in range is the controller's
- * to say.
- */
+/** Converts values of settings to what the interface accepts. The controller checks ranges. */
 import { DURATION_FORMAT, parseDuration } from '../../simulator/scenario/quantity.ts'
 import { UsageError } from '../exit-codes.ts'
 import { parseVram, VRAM_FORMAT } from '../vram-size.ts'
 
-/** `5m` for a field in seconds, `2Gi` for one in MiB, whole numbers, `null`; all else stays text. */
+/**
+ * `5m` for a field in seconds, `2Gi` for a field in MiB, whole numbers, `null`; everything else stays text.
+ */
 export function settingValue(name: string, text: string): number | string | null {
   if (text === 'null') return null
   if (/^-?\d{1,15}$/.test(text)) return Number(text)

@@ -1,4 +1,4 @@
-/** `headroom snapshot`: the live state as a scenario file, as it comes. */
+/** `headroom snapshot`: streams the live state as a scenario file. */
 import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
@@ -29,7 +29,7 @@ export async function snapshot({ out, ...server }: SnapshotOptions): Promise<num
     if (draft !== path) await rm(draft, { force: true })
     if ('syscall' in (error as Error)) cannotBeWritten(option, error)
     throw new CommandFailure(
-      `${out} is not written: the answer broke off: ${(error as Error).message}`,
+      `${out} was not written: the answer was cut off: ${(error as Error).message}`,
       EXIT_FAILED,
     )
   }

@@ -5,7 +5,7 @@ import { percent, size } from './figures.ts'
 import { printOne, type Field } from './output.ts'
 import { openClient, type CommandOptions } from './session.ts'
 
-/** Ends with 1 when the controller is not ready. */
+/** Exits with 1 when the controller is not ready. */
 export async function status({ output, ...server }: CommandOptions): Promise<number> {
   const client = openClient(server)
   const [summary, readiness, version] = await Promise.all([
@@ -33,7 +33,8 @@ function statusFields(
   return [
     [
       'controller',
-      `${url}, Headroom ${version.version}, ${version.store_kind ?? version.fleet} ${version.fleet === 'simulated' ? 'fleet' : 'store'}`,
+      `${url}, Headroom ${version.version}, ${version.store_kind ?? version.fleet} ` +
+        `${version.fleet === 'simulated' ? 'fleet' : 'store'}`,
     ],
     ['ready', failing.length === 0 ? 'yes' : ['no', ...failing]],
     ...summaryFields(summary),
@@ -59,11 +60,12 @@ export function summaryFields({
     ],
     [
       'tasks',
-      `${lists.running} running, ${lists.pending} pending, ${lists.completed} ended (${states.failed} failed, ${states.lost} lost)`,
+      `${lists.running} running, ${lists.pending} pending, ${lists.completed} ended (${states.failed} ` +
+        `failed, ${states.lost} lost)`,
     ],
     ...(tasks.stopping === 0
       ? []
-      : ([['stopping', `${tasks.stopping} of the running ones: told to end, and not over yet`]] as const)),
+      : ([['stopping', `${tasks.stopping} running tasks are stopping`]] as const)),
     ...lateEndFields(tasks.ended_last_hour),
     ['pending', pendingLines(summary.pending_by_reason)],
     [
@@ -73,7 +75,8 @@ export function summaryFields({
     ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}`],
     [
       'overcommit',
-      `${overcommit.default_percent} % (${overcommit.source}), ${overcommit.nodes_with_override} nodes have their own`,
+      `${overcommit.default_percent} % (${overcommit.source}), ${overcommit.nodes_with_override} nodes ` +
+        'have their own',
     ],
     ['swaps', `${swaps.outs} out, ${swaps.ins} in since the controller started`],
     [
@@ -84,19 +87,20 @@ export function summaryFields({
       'starvation',
       starved === null
         ? `unknown: ${summary.starvation_unknown_because}`
-        : `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, compute ${percent(starved.compute)})`,
+        : `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, ` +
+          `compute ${percent(starved.compute)})`,
     ],
   ]
 }
 
-/** No line while all is well. */
+/** Empty without alarms. */
 function alarmFields(alarms: Summary['alarms']): readonly Field[] {
   if (alarms.length === 0) return []
   const where = (nodes: readonly string[]): string => (nodes.length === 0 ? '' : ` (${nodes.join(', ')})`)
   return [['alarms', alarms.map(({ code, nodes, detail }) => `${code}${where(nodes)}: ${detail}`)]]
 }
 
-/** Of many tasks a sample is explained; the line says so. */
+/** For many tasks only a sample is explained; the line says so. */
 function pendingLines({
   counted,
   of,
@@ -117,7 +121,7 @@ const CONDITIONS = [
   'quarantined',
 ] as const
 
-/** No line while none has any. */
+/** Empty when all counts are zero. */
 function conditionLines(nodes: Summary['nodes']): readonly string[] {
   const words = CONDITIONS.filter((condition) => nodes[condition] > 0).map(
     (condition) => `${nodes[condition]} ${condition}`,
@@ -125,7 +129,7 @@ function conditionLines(nodes: Summary['nodes']): readonly string[] {
   return nodes.attention === 0 ? [] : [`${nodes.attention} need attention: ${words.join(', ')}`]
 }
 
-/** No line while none failed or was lost. */
+/** Empty when no task failed or was lost. */
 function lateEndFields(ends: Summary['tasks']['ended_last_hour']): readonly Field[] {
   if (ends === null || ends.failed + ends.lost === 0) return []
   return [['last hour', `${ends.failed} tasks failed, ${ends.lost} lost since ${ends.since}`]]

@@ -17,7 +17,7 @@ export interface TaskListOptions extends CommandOptions {
   readonly limit: number
 }
 
-/** The most that one page holds. */
+/** Maximum items of one page. */
 const PAGE = 200
 
 export async function taskList({
@@ -59,7 +59,7 @@ export interface CancelOptions extends CommandOptions {
   readonly now?: boolean
 }
 
-/** All of them are tried; the first failure is what the exit code says. */
+/** Tries all of them; the first failure determines the exit code. */
 export async function taskCancel(
   ids: readonly string[],
   { output, now, ...server }: CancelOptions,
@@ -67,16 +67,12 @@ export async function taskCancel(
   const client = openClient(server)
   await forEach(ids, async (id) => {
     const task = await client.tasks.cancel(id, { now: now === true })
-    await printDone(
-      task,
-      `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'is being stopped'}`,
-      output,
-    )
+    await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'stopping'}`, output)
   })
   return EXIT_OK
 }
 
-/** @throws the first failure, once all were tried. */
+/** @throws the first failure, after all were tried */
 async function forEach(ids: readonly string[], act: (id: string) => Promise<void>): Promise<void> {
   let failure: Error | null = null
   for (const id of ids) {
@@ -94,13 +90,13 @@ async function forEach(ids: readonly string[], act: (id: string) => Promise<void
 export type TaskAction = 'hold' | 'release' | 'swap-out' | 'swap-in'
 
 const DONE: Readonly<Record<TaskAction, string>> = {
-  hold: 'held, it is not placed before it is released',
+  hold: 'on hold; not placed until released',
   release: 'released',
-  'swap-out': 'is told to leave VRAM',
-  'swap-in': 'asks to return to VRAM',
+  'swap-out': 'swap-out requested',
+  'swap-in': 'swap-in requested',
 }
 
-/** All of them are tried; the first failure is what the exit code says. */
+/** Tries all of them; the first failure determines the exit code. */
 export async function taskAction(
   action: TaskAction,
   ids: readonly string[],
@@ -120,7 +116,7 @@ export async function taskAction(
   return EXIT_OK
 }
 
-/** `noswap=1 priority=0 vram_mib=8Gi groups=a,b labels.team=x`; a label that is empty goes away. */
+/** Parses `noswap=1 priority=0 vram_mib=8Gi groups=a,b labels.team=x`; an empty value removes a label. */
 export async function taskSet(
   id: string,
   texts: readonly string[],
@@ -141,7 +137,7 @@ function patchOf(pairs: ReadonlyMap<string, string>): TaskPatch {
     else patch[name] = settingValue(name, text)
   }
   if (Object.keys(labels).length > 0) patch['labels'] = labels
-  if (Object.keys(patch).length === 0) throw new UsageError('nothing is set: name at least one FIELD=VALUE')
+  if (Object.keys(patch).length === 0) throw new UsageError('nothing to set: give at least one FIELD=VALUE')
   return patch as TaskPatch
 }
 
@@ -166,16 +162,16 @@ export function taskColumns(now: number): readonly Column<Task>[] {
   ]
 }
 
-/** `2 × 8Gi`, or one GPU for itself. */
+/** Returns `2 × 8Gi`, or `whole GPU`. */
 function vramOf(task: Task): string {
   const each = task.vram_mib === null ? 'whole GPU' : size(task.vram_mib)
   return task.gpu_count === 1 ? each : `${task.gpu_count}×${each}`
 }
 
-/** Its state, and what an operator has done to it. */
+/** Returns its state, and operator actions on it. */
 function stateOf({ state, held, stopping_since }: Task): string {
   if (stopping_since !== null) return `${state}, stopping`
-  return held ? `${state}, held back` : state
+  return held ? `${state}, on hold` : state
 }
 
 export function stateColour(text: string, { state }: Pick<Task, 'state'>, palette: Palette): string {
@@ -217,22 +213,24 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['owner', task.owner],
     ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
     ['on node loss', task.on_node_loss],
-    ['stop grace', task.stop_grace_seconds === null ? 'of the cluster' : `${task.stop_grace_seconds} s`],
+    ['stop grace', task.stop_grace_seconds === null ? 'cluster default' : `${task.stop_grace_seconds} s`],
     [
       'requeues',
-      `${task.requeues} after short attempts, ${task.max_requeues === null ? 'no limit' : `at most ${task.max_requeues}`}`,
+      `${task.requeues} after short attempts, ` +
+        `${task.max_requeues === null ? 'no limit' : `at most ${task.max_requeues}`}`,
     ],
     ['submitted', task.submitted_at],
     ['first started', task.first_started_at],
     ['finished', task.finished_at],
     ['age', age(task.submitted_at, now)],
     ['refused by', task.start_refusals.map(({ node_name: node, detail }) => `${node}: ${detail}`)],
-    ['tried again', task.start_pause?.until ?? null],
+    ['next attempt', task.start_pause?.until ?? null],
     ['attempt', task.attempt],
     ['exit code', task.exit_code],
     [
       'starvation',
-      `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, compute ${percent(starved.compute)})`,
+      `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, ` +
+        `compute ${percent(starved.compute)})`,
     ],
   ]
 }

@@ -1,6 +1,6 @@
 /**
- * Tokens in the store of a controller that does not run: for the first one, and for whoever has locked
- * himself out.
+ * Manages tokens in the store of a stopped controller: to make the first one, and to recover when all admin
+ * tokens are lost.
  */
 import { AccessBook } from '../../controller/engine/commands/access-book.ts'
 import { Authenticator } from '../../controller/api/access/authenticator.ts'
@@ -26,7 +26,7 @@ export interface TokenStore {
   revoke(id: string, force: boolean): Promise<void>
 }
 
-/** @throws StoreFault when a controller runs on it, or it cannot be written. */
+/** @throws StoreFault when a controller uses the store, or it is not writable */
 export async function withTokenStore<T>(
   dataDir: string,
   work: (store: TokenStore) => Promise<T>,
@@ -37,7 +37,7 @@ export async function withTokenStore<T>(
   } catch (error) {
     if (!(error instanceof StoreFault) || !error.message.includes('another controller')) throw error
     throw new CommandFailure(
-      `A controller runs on ${dataDir}: ask that one, without --data-dir.`,
+      `A controller is running on ${dataDir}: use its interface, without --data-dir.`,
       EXIT_CONFLICT,
     )
   } finally {
@@ -69,7 +69,7 @@ function tokenStore(store: Store, state: StoredState): TokenStore {
         throw new UsageError(`the name must be ${TOKEN_NAME_RANGE}`)
       if (role !== 'admin' && !authenticator.hasAdmin(null)) {
         throw new CommandFailure(
-          'The first token must be an admin: with any other nobody could make a second one.',
+          'The first token must be an admin: other roles cannot make tokens.',
           EXIT_CONFLICT,
         )
       }
@@ -91,7 +91,7 @@ function tokenStore(store: Store, state: StoredState): TokenStore {
     async revoke(id, force) {
       if (book.token(id)?.role === 'admin' && !force && !authenticator.hasAdmin(id)) {
         throw new CommandFailure(
-          'It is the last token of an admin: --force revokes it all the same.',
+          'It is the last admin token. Use --force to revoke it anyway.',
           EXIT_CONFLICT,
         )
       }
@@ -100,7 +100,7 @@ function tokenStore(store: Store, state: StoredState): TokenStore {
   }
 }
 
-/** The book answers within the call here. */
+/** Here the answer arrives within the call. */
 function valueOf<V>(command: (answer: AnswerTo<V>) => void): V {
   const given: Answer<V>[] = []
   command((answer) => given.push(answer))
@@ -108,9 +108,9 @@ function valueOf<V>(command: (answer: AnswerTo<V>) => void): V {
   if (answer?.ok === true) return answer.value
   const refusal: Refusal | undefined = answer?.refusal
   if (refusal?.code === 'not_found')
-    throw new CommandFailure(`There is no token ${JSON.stringify(refusal.id)}.`, EXIT_NOT_FOUND)
+    throw new CommandFailure(`Token ${JSON.stringify(refusal.id)} not found.`, EXIT_NOT_FOUND)
   throw new CommandFailure(
-    refusal !== undefined && 'detail' in refusal ? refusal.detail : 'It was not taken.',
+    refusal !== undefined && 'detail' in refusal ? refusal.detail : 'The change was refused.',
     EXIT_CONFLICT,
   )
 }

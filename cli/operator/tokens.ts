@@ -21,7 +21,7 @@ export interface TokenCreateOptions extends TokenOptions {
   readonly expires?: number
 }
 
-/** The secret alone stands on stdout, so that it can be sent to where it belongs. */
+/** Only the secret goes to stdout, so that it can be piped. */
 export async function tokenCreate(name: string, options: TokenCreateOptions): Promise<number> {
   const { output, role, expires, dataDir, ...server } = options
   const wanted = { name, role, expires_in_seconds: expires === undefined ? null : Math.ceil(expires / 1000) }
@@ -69,12 +69,12 @@ export async function tokenRevoke(
 }
 
 /**
- * The first token may be made before the store is; to look for one in a store that is not there is a mistake
- * in its name. @throws UsageError
+ * The first token may be made before the store exists; for other commands a missing store is a mistyped name.
+ * @throws UsageError
  */
 function requireStoreIn(dataDir: string): string {
   const path = resolve(join(dataDir, STORE_FILE))
-  if (!existsSync(path)) throw new UsageError(`there is no store at ${path}: name its folder with --data-dir`)
+  if (!existsSync(path)) throw new UsageError(`no store at ${path}: name its folder with --data-dir`)
   return dataDir
 }
 
@@ -85,10 +85,7 @@ export function tokenGenerate({ out }: { readonly out?: string }): number {
   return EXIT_OK
 }
 
-/**
- * Whoever comes second keeps what the first has written: the draft is linked to its place, which fails where
- * something stands.
- */
+/** Never overwrites: the draft is linked to its place, which fails when a file exists there. */
 function writeNew(path: string, text: string): void {
   const option = `--out ${path}`
   if (existsSync(path)) return keepsLink(path)
@@ -98,7 +95,7 @@ function writeNew(path: string, text: string): void {
     rmSync(draft, { force: true })
     writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
     linkSync(draft, path)
-    process.stderr.write(`wrote ${path}: whoever reads it is an admin\n`)
+    process.stderr.write(`wrote ${path}: it grants the role admin to everyone who can read it\n`)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') cannotBeWritten(option, error)
     keepsLink(path)
@@ -108,7 +105,7 @@ function writeNew(path: string, text: string): void {
 }
 
 function keepsLink(path: string): void {
-  process.stderr.write(`${path} is there and stays as it is\n`)
+  process.stderr.write(`${path} exists and was not changed\n`)
 }
 
 const COLUMNS: readonly Column<Token>[] = [

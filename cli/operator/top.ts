@@ -1,7 +1,4 @@
-/**
- * `headroom top`: the cluster as it changes. On a terminal it repaints until Ctrl-C, anywhere else it prints
- * once.
- */
+/** `headroom top`: the changing cluster. Repaints on a terminal until Ctrl-C; otherwise prints once. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ConnectionError, type HeadroomClient, type Node, type Summary, type Task } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
@@ -14,7 +11,7 @@ import { openClient, type CommandOptions } from './session.ts'
 import { taskColumns } from './tasks.ts'
 
 export interface TopOptions extends CommandOptions {
-  /** Milliseconds between two looks. */
+  /** Milliseconds between updates. */
   readonly interval: number
   readonly once?: boolean
 }
@@ -22,14 +19,14 @@ export interface TopOptions extends CommandOptions {
 interface ClusterView {
   readonly summary: Summary
   readonly nodes: readonly Node[]
-  /** Placed ones first, newest first; as many as are looked at. */
+  /** Placed ones first, newest first; limited to the number read. */
   readonly tasks: readonly Task[]
 }
 
-/** So many nodes and tasks are looked at; more fit on no screen. */
+/** Maximum nodes and tasks read; no screen shows more. */
 const NODES = 200
 const TASKS = 100
-/** The screen of another program comes back when this one ends (xterm's alternate screen). */
+/** xterm's alternate screen: restores the previous screen at the end. */
 const ENTER = '\u001b[?1049h\u001b[?25l'
 const LEAVE = '\u001b[?25h\u001b[?1049l'
 const HOME = '\u001b[H'
@@ -46,7 +43,7 @@ export async function top({ output, interval, once, ...server }: TopOptions): Pr
     else await printOne(readView, [], output)
     return EXIT_OK
   }
-  // Whatever is wrong at the start is said on the ordinary screen.
+  // Errors at the start are printed on the ordinary screen.
   let look = await readCluster(client)
   process.stdout.write(ENTER)
   try {
@@ -80,14 +77,14 @@ async function readCluster(client: HeadroomClient): Promise<ClusterView> {
   return { summary, nodes, tasks: [...running.items, ...pending.items].slice(0, TASKS) }
 }
 
-/** A page of nodes ends by its bytes, too. */
+/** A page of nodes is also limited by bytes. */
 async function firstNodes(client: HeadroomClient): Promise<readonly Node[]> {
   const nodes: Node[] = []
   for await (const node of client.nodes.each({ limit: NODES })) if (nodes.push(node) === NODES) break
   return nodes
 }
 
-/** Overwrites the screen line by line, so that nothing flickers. */
+/** Overwrites the screen line by line to avoid flicker. */
 function paint(page: string): void {
   const { columns } = process.stdout
   const lines = page
@@ -99,15 +96,20 @@ function paint(page: string): void {
 
 const BAR = 20
 
-/** @param rows how many lines there are for all of it */
+/** @param rows lines available in total */
 function pageOf({ summary, nodes, tasks }: ClusterView, isWide: boolean, rows: number): string {
   const palette = paletteOf(process.stdout)
   const { vram, tasks: counts } = summary
   const now = Date.parse(summary.at)
   const head = [
-    `${palette.bold('headroom')}  ${summary.at}  ${summary.nodes.up}/${summary.nodes.total} nodes, ${summary.gpus.up}/${summary.gpus.total} GPUs up`,
-    `tasks  ${counts.by_list.running} running, ${counts.by_list.pending} pending  utilization ${percent(summary.utilization_percent) ?? '-'}  starvation ${percent(summary.starvation_percent?.total ?? null) ?? '-'}`,
-    `VRAM   ${bar(vram.used_mib, vram.physical_mib, BAR)} ${size(vram.used_mib)} of ${size(vram.physical_mib)} used  ${bar(vram.committed_mib, vram.commit_limit_mib, BAR)} ${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)} committed`,
+    `${palette.bold('headroom')}  ${summary.at}  ${summary.nodes.up}/${summary.nodes.total} nodes, ` +
+      `${summary.gpus.up}/${summary.gpus.total} GPUs up`,
+    `tasks  ${counts.by_list.running} running, ${counts.by_list.pending} pending  utilization ` +
+      `${percent(summary.utilization_percent) ?? '-'}  starvation ` +
+      `${percent(summary.starvation_percent?.total ?? null) ?? '-'}`,
+    `VRAM   ${bar(vram.used_mib, vram.physical_mib, BAR)} ${size(vram.used_mib)} of ` +
+      `${size(vram.physical_mib)} used  ${bar(vram.committed_mib, vram.commit_limit_mib, BAR)} ` +
+      `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)} committed`,
     '',
   ]
   const nodeLines = tableOf(nodes, nodeColumns(now), isWide, palette).split('\n')
@@ -117,7 +119,7 @@ function pageOf({ summary, nodes, tasks }: ClusterView, isWide: boolean, rows: n
   return [...head, ...shownNodes, ...taskLines].slice(0, Math.max(1, rows)).join('\n').trimEnd() + '\n'
 }
 
-/** At most `width` characters; colours count for nothing. */
+/** Cuts to `width` characters; colours do not count. */
 export function clipped(line: string, width: number): string {
   let shown = 0
   let text = ''

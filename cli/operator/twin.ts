@@ -1,11 +1,11 @@
-/** `headroom twin`: how well the twin foretells what the cluster does. */
+/** `headroom twin`: the accuracy of the twin's forecasts. */
 import type { Twin } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { printOne, type Field } from './output.ts'
 import { openClient, type CommandOptions } from './session.ts'
 
 const METRICS = ['queue_wait_s', 'starvation_percent', 'utilization_percent', 'swap_outs_per_hour'] as const
-/** So many intervals are shown; `-o json` has all. */
+/** Maximum intervals shown; `-o json` has all. */
 const SHOWN = 6
 
 export async function twinState({ output, ...server }: CommandOptions): Promise<number> {
@@ -23,7 +23,7 @@ function fieldsOf({
 }: Twin): readonly Field[] {
   const fields: Field[] = [['twin', `${state}; a score above ${threshold} is drift`]]
   for (const metric of METRICS) fields.push([metric, [scoreOf(scores[metric]), ...latestOf(history, metric)]])
-  if (because !== null) fields.push(['not foretold', because])
+  if (because !== null) fields.push(['not forecast', because])
   return fields
 }
 
@@ -36,7 +36,8 @@ function latestOf(history: Twin['history'], metric: (typeof METRICS)[number]): s
     const point = entry[metric]
     if (point === null) return []
     return [
-      `${to}: ${point.actual.toFixed(1)} came, ${point.p50.toFixed(1)} (${point.p10.toFixed(1)} to ${point.p90.toFixed(1)}) was foretold`,
+      `${to}: actual ${point.actual.toFixed(1)}, predicted ${point.p50.toFixed(1)} ` +
+        `(${point.p10.toFixed(1)} to ${point.p90.toFixed(1)})`,
     ]
   })
 }

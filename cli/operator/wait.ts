@@ -1,11 +1,11 @@
-/** Why a task waits, as lines for people. */
+/** Formats the reasons of a wait, one per line. */
 import type { Task } from '../client/client.ts'
 import { size } from './figures.ts'
 
 type Wait = NonNullable<Task['wait']>
 type Reason = Pick<Wait, 'reason' | 'node_count' | 'have_mib' | 'need_mib'>
 
-/** The first reason that holds, then the others: `WAITING_VRAM on 3 nodes: has 4Gi, needs 16Gi`. */
+/** The decisive reason, then the others: `WAITING_VRAM on 3 nodes: has 4Gi, needs 16Gi`. */
 export function reasonLines(wait: Wait): readonly string[] {
   return [wait, ...wait.secondary].map(reasonLine)
 }

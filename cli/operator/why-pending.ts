@@ -12,7 +12,7 @@ export interface WhyPendingOptions extends CommandOptions {
 
 const PAGE = 200
 
-/** Of one task everything; without one, every pending task with its reason, first in the queue first. */
+/** For one task all details; otherwise every pending task with its reason, in queue order. */
 export async function whyPending(id: string | undefined, options: WhyPendingOptions): Promise<number> {
   if (id !== undefined) return taskExplain(id, options)
   const { output, limit, ...server } = options
@@ -23,7 +23,7 @@ export async function whyPending(id: string | undefined, options: WhyPendingOpti
   return EXIT_OK
 }
 
-/** 1. Place in the queue. 2. Order of submission. */
+/** 1. Queue position. 2. Order of submission. */
 function byQueuePosition(a: Task, b: Task): number {
   return (a.wait?.queue_position ?? Infinity) - (b.wait?.queue_position ?? Infinity) || a.seq - b.seq
 }

@@ -54,7 +54,7 @@ it(
     expect(await headroom(['conformance', '--node', NODE, '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
       code: 3,
       stdout: '',
-      stderr: /no broker answers within 10 s: nothing was examined/,
+      stderr: /no broker answered within 10 s: nothing was tested/,
     })
     expect(await headroom(['conformance', '--node', 'gpu-1', '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
       code: 2,

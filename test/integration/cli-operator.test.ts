@@ -120,7 +120,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
       vram_mib: 1_048_576,
     })
     expect((await headroom('task', 'hold', task.id)).stdout).toBe(
-      `${task.id}: held, it is not placed before it is released\n`,
+      `${task.id}: on hold; not placed until released\n`,
     )
     expect((await headroom('task', 'explain', task.id)).stdout).toMatch(/reason +HELD\n/)
     expect((await headroom('task', 'release', task.id)).stdout).toBe(`${task.id}: released\n`)
@@ -174,7 +174,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     expect(await json('node', 'cordon', 'l40s-0')).toMatchObject({ cordoned: true })
     expect(await json('node', 'uncordon', 'l40s-0')).toMatchObject({ cordoned: false })
     expect((await headroom('node', 'drain', 'l40s-0', '--requeue', '--after', '1h')).stdout).toMatch(
-      /^l40s-0: is being drained, /,
+      /^l40s-0: draining, /,
     )
     expect((await headroom('node', 'list')).stdout).toMatch(/l40s-0 +up,drain(ing|ed) /)
     expect((await headroom('node', 'drain', 'l40s-0', '--after', '1h')).code).toBe(2)
@@ -339,7 +339,7 @@ describe('before a fake engine', { timeout: 60_000 }, () => {
   it('a name that two nodes have is refused', async () => {
     const { code, stdout, stderr } = await headroom('node', 'show', HOSTILE)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/2 nodes are called/)
+    expect(stderr).toMatch(/2 nodes have the name/)
     expect((await headroom('node', 'show', NODE_ID)).code).toBe(0)
   })
 })
@@ -368,13 +368,13 @@ describe('what does not work ends with a code that says why, and one line', { ti
     { why: 'a missing argument', args: ['task', 'show'], code: 2, says: /missing required argument 'task'/ },
     { why: 'an unknown verb', args: ['task', 'shw', 'x'], code: 2, says: /Did you mean show/ },
     { why: 'no pair', args: ['config', 'set', 'x'], code: 2, says: /must be NAME=VALUE/ },
-    { why: 'a pair twice', args: ['config', 'set', 'a=1', 'a=2'], code: 2, says: /a stands twice/ },
+    { why: 'a pair twice', args: ['config', 'set', 'a=1', 'a=2'], code: 2, says: /a is given twice/ },
     { why: 'an unknown setting', args: ['config', 'set', 'foo=1'], code: 2, says: /foo is not known here/ },
     {
       why: 'an unknown setting, read',
       args: ['config', 'get', 'foo'],
       code: 2,
-      says: /there is no setting "foo"/,
+      says: /unknown setting "foo"/,
     },
     {
       why: 'a setting out of range',
@@ -400,7 +400,7 @@ describe('what does not work ends with a code that says why, and one line', { ti
       code: 2,
       says: /it has overcommit and reserve/,
     },
-    { why: 'an unknown node', args: ['node', 'show', 'x'], code: 4, says: /There is no node "x"/ },
+    { why: 'an unknown node', args: ['node', 'show', 'x'], code: 4, says: /Node "x" not found/ },
     { why: 'an unknown task', args: ['task', 'show', 'x'], code: 4, says: /There is no task "x"/ },
     { why: 'an unknown task, explained', args: ['why-pending', 'x'], code: 4, says: /There is no task "x"/ },
     { why: 'an unknown group', args: ['group', 'delete', 'x'], code: 4, says: /There is no group "x"/ },
@@ -424,7 +424,7 @@ describe('what does not work ends with a code that says why, and one line', { ti
     expect(down).toEqual({
       code: 3,
       stdout: '',
-      stderr: `headroom: cannot reach the controller at ${nobody}: nobody listens there\n`,
+      stderr: `headroom: cannot reach the controller at ${nobody}: connection refused. Is the controller running?\n`,
     })
     const strange = await headroom('status', '--server', other)
     expect(strange).toMatchObject({ code: 3, stdout: '' })

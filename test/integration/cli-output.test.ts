@@ -141,7 +141,7 @@ describe('standard output', () => {
     })
     expect([status, stderr]).toEqual([
       1,
-      'headroom: standard output cannot be written to: ENOSPC: no space left on device, write\n',
+      'headroom: cannot write to standard output: ENOSPC: no space left on device, write\n',
     ])
   })
 })

@@ -322,7 +322,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
       [['--nodes', 'bad', '-o', out], /^error: .*node-bad\.nk holds no seed of an nkey user.*\n$/],
       [['--nodes', 'a b', '-o', out], /^error: .*It must be names of letters.*\n$/],
       [['--nodes', 'a,a', '-o', out], /none twice/],
-      [['--tls-cert', 'x', '-o', out], /^error: --tls-cert and --tls-key go together\n$/],
+      [['--tls-cert', 'x', '-o', out], /^error: --tls-cert and --tls-key must be given together\n$/],
       [['-o', join(own, 'nats.conf')], /^error: --out .*cannot be made: E[A-Z]+: .*\n$/],
     ]
     for (const [args, says] of wrong)

@@ -60,7 +60,7 @@ describe('after a restore', { timeout: 60_000 }, () => {
     await open()
     expect(await run('attempts', 'adopt', 'later/1', '--owner', 'ada', '--name', 'trained')).toMatchObject({
       code: 0,
-      stdout: 'later/1: task of ada from now on\n',
+      stdout: 'later/1: now a task of ada\n',
     })
     expect(await get('/tasks/later')).toMatchObject({
       state: 'running',
@@ -70,7 +70,7 @@ describe('after a restore', { timeout: 60_000 }, () => {
     })
     expect(await run('attempts', 'stop', 'other/1')).toMatchObject({
       code: 0,
-      stdout: `other/1: ${nodeOf('other')} is told to end it\n`,
+      stdout: `other/1: ${nodeOf('other')} is ordered to stop it\n`,
     })
     while (world.runsOn('other').length > 0) await wait(10)
     expect(world.runsOn('later')).toHaveLength(1)
@@ -106,7 +106,7 @@ describe('after a restore', { timeout: 60_000 }, () => {
     expect(store).toMatchObject({ epoch, controller })
     expect(store.event_seq).toBe((await get<EventPage>('/events?limit=1')).last_seq)
     const { stdout } = await run('recovery', 'status')
-    expect(stdout).toMatch(/^ahead +\d of 3 nodes that were heard$/m)
+    expect(stdout).toMatch(/^ahead +\d of 3 nodes that have reported$/m)
     expect(stdout).toMatch(new RegExp(`^store +epoch ${epoch}, event \\d+$`, 'm'))
   })
 })

@@ -165,7 +165,7 @@ describe('headroom token', () => {
     )
     expect((await token(['revoke', alice.id, ...online])).code).toBe(0)
     expect((await token(['create', 'bob', '--role', 'viewer', '--data-dir', data])).stderr).toContain(
-      'A controller runs on',
+      'A controller is running on',
     )
     served.process.kill('SIGKILL')
     await served.ended

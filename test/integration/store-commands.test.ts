@@ -327,7 +327,7 @@ describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
     const { code, stderr } = await headroom(['token', ...args, dataDir])
     expect([code, existsSync(dataDir)]).toEqual([2, false])
     expect(stderr).toMatch(
-      /^error: there is no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/,
+      /^error: no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/,
     )
   })
 

@@ -211,7 +211,7 @@ describe('trying again', () => {
     expect(error).toBeInstanceOf(ConnectionError)
     expect(error).toMatchObject({
       isUnsent: true,
-      message: `cannot reach the controller at ${url}: nobody listens there`,
+      message: `cannot reach the controller at ${url}: connection refused. Is the controller running?`,
     })
   })
 
@@ -230,7 +230,7 @@ describe('what is no controller', () => {
       'a page',
       (response: ServerResponse) =>
         void response.setHeader('content-type', 'text/html').end('<h1>hello</h1>'),
-      /no JSON/,
+      /not JSON/,
     ],
     ['an error page', (response: ServerResponse) => void response.writeHead(502).end('bad gateway'), /502/],
     [

@@ -36,7 +36,7 @@ describe('settings of the broker', () => {
       new SettingsError(
         'CONTROLLER_NATS_URL',
         '',
-        `set where ${name} is: one or more nats:// or tls:// URLs, separated by commas`,
+        `set when ${name} is set: one or more nats:// or tls:// URLs, separated by commas`,
       ),
     )
   })
@@ -120,11 +120,11 @@ describe('settings of the broker', () => {
     ],
     [
       { CONTROLLER_NATS_TOKEN: 'secret', CONTROLLER_NATS_USER: 'u', CONTROLLER_NATS_PASSWORD: 'secret' },
-      'CONTROLLER_NATS_TOKEN is "…"; it must be the only way',
+      'CONTROLLER_NATS_TOKEN is "…"; it must be the only login',
     ],
     [
       { CONTROLLER_NATS_URL: 'nats://u:secret@a', CONTROLLER_NATS_TOKEN: 'secret' },
-      'CONTROLLER_NATS_TOKEN is "…"; it must be the only way',
+      'CONTROLLER_NATS_TOKEN is "…"; it must be the only login',
     ],
     [
       { CONTROLLER_NATS_NKEY_FILE: '/no/such/file' },
@@ -140,7 +140,7 @@ describe('settings of the broker', () => {
     ],
     [{ CONTROLLER_NATS_TLS_KEY: join(folder, 'client.key') }, 'CONTROLLER_NATS_TLS_CERT must be set'],
     [{ CONTROLLER_NATS_TLS_CERT: join(folder, 'client.pem') }, 'CONTROLLER_NATS_TLS_KEY must be set'],
-    [{ CONTROLLER_NATS_INBOX_PREFIX: 'a.>' }, 'CONTROLLER_NATS_INBOX_PREFIX is "a.>"; it must be _INBOX and'],
+    [{ CONTROLLER_NATS_INBOX_PREFIX: 'a.>' }, 'CONTROLLER_NATS_INBOX_PREFIX is "a.>"; it must be _INBOX, followed by'],
   ])('%j is refused in one line without secrets', (env, message) => {
     const error = errorOf(() => natsSettings({ ...URL_ONLY, ...env }))
     expect(error.message).toContain(message)

@@ -72,7 +72,7 @@ describe('a file that a command writes', () => {
   })
 
   it.each([
-    ['', /^--out: cannot be written to: it names no file$/],
+    ['', /^--out: cannot be written to: the name is empty$/],
     ['none/a.txt', /^--out: cannot be written to: ENOENT/],
     ['file/a.txt', /^--out: cannot be written to: ENOTDIR/],
     ['folder', /^--out: cannot be written to: .*folder is a folder$/],
@@ -97,12 +97,12 @@ describe('a folder that a command makes', () => {
   it('is refused at once where none can be made', () => {
     const file = join(fresh(), 'file')
     writeFileSync(file, '')
-    expect(() => makeFolder('--out', file)).toThrow(/^--out: cannot be made: EEXIST/)
-    expect(() => makeFolder('--out', join(file, 'a'))).toThrow(/^--out: cannot be made: ENOTDIR/)
-    expect(() => makeFolder('--out', '')).toThrow(/^--out: cannot be made: ENOENT/)
+    expect(() => makeFolder('--out', file)).toThrow(/^--out: cannot be created: EEXIST/)
+    expect(() => makeFolder('--out', join(file, 'a'))).toThrow(/^--out: cannot be created: ENOTDIR/)
+    expect(() => makeFolder('--out', '')).toThrow(/^--out: cannot be created: ENOENT/)
     // Where /proc is, mkdir says that there is no parent, though there is one.
     if (existsSync('/proc/self'))
-      expect(() => makeFolder('--out', '/proc/none/a')).toThrow(/^--out: cannot be made: ENOENT/)
+      expect(() => makeFolder('--out', '/proc/none/a')).toThrow(/^--out: cannot be created: ENOENT/)
   })
 })
 

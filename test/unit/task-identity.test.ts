@@ -22,9 +22,9 @@ it('as root each attempt gets a user of its own, unless one user, or root, was c
   for (const taskUser of ['root', '0:0']) expect(taskIdentityOf({ taskUser }, 0)).toEqual({ kind: 'root' })
 })
 
-it('a server that is not root shares its user with its tasks, and needs to be told so where it runs commands', () => {
+it('a server that is not root shares its user with its tasks, and must accept that by an option to run commands', () => {
   expect(() => taskIdentityOf({ allowExec: true }, ORDINARY)).toThrow(
-    /run it as root .* or say --tasks-as-me/,
+    /run it as root .* or accept that with --tasks-as-me/,
   )
   for (const options of [{ allowExec: true, tasksAsMe: true }, {}]) {
     expect(taskIdentityOf(options, ORDINARY)).toEqual({ kind: 'server_user' })
@@ -32,9 +32,9 @@ it('a server that is not root shares its user with its tasks, and needs to be to
 })
 
 it.each([
-  [{ tasksAsMe: true }, 0, /as root, say --task-user root/],
+  [{ tasksAsMe: true }, 0, /as root, use --task-user root/],
   [{ taskUser: 'root', taskUids: IDS }, 0, /exclude each other/],
-  [{ taskUser: 'no-such-user' }, 0, /there is no user "no-such-user"/],
+  [{ taskUser: 'no-such-user' }, 0, /user "no-such-user" not found/],
   [{ taskUser: 'nobody' }, ORDINARY, /--task-user: only a server that runs as root/],
   [{ taskUids: IDS }, ORDINARY, /--task-uids: only a server that runs as root/],
   [

@@ -11,9 +11,9 @@ it('a variable that nothing reads is told, with the one that was meant, and with
       PATH: '/bin',
     }),
   ).toEqual([
-    'CONTROLLER_HTP_PORT is set, and nothing reads it; did you mean CONTROLLER_HTTP_PORT?',
-    'CONTROLLER_NATS_PASWORD is set, and nothing reads it; did you mean CONTROLLER_NATS_PASSWORD?',
-    'CONTROLLER_ZZ is set, and nothing reads it',
+    'CONTROLLER_HTP_PORT is set but not used; did you mean CONTROLLER_HTTP_PORT?',
+    'CONTROLLER_NATS_PASWORD is set but not used; did you mean CONTROLLER_NATS_PASSWORD?',
+    'CONTROLLER_ZZ is set but not used',
   ])
 })
 
