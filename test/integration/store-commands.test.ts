@@ -326,9 +326,7 @@ describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
     const dataDir = join(folder, 'mistyped')
     const { code, stderr } = await headroom(['token', ...args, dataDir])
     expect([code, existsSync(dataDir)]).toEqual([2, false])
-    expect(stderr).toMatch(
-      /^error: no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/,
-    )
+    expect(stderr).toMatch(/^error: no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/)
   })
 
   it('named as a file is no failed disk', async () => {

@@ -140,7 +140,10 @@ describe('settings of the broker', () => {
     ],
     [{ CONTROLLER_NATS_TLS_KEY: join(folder, 'client.key') }, 'CONTROLLER_NATS_TLS_CERT must be set'],
     [{ CONTROLLER_NATS_TLS_CERT: join(folder, 'client.pem') }, 'CONTROLLER_NATS_TLS_KEY must be set'],
-    [{ CONTROLLER_NATS_INBOX_PREFIX: 'a.>' }, 'CONTROLLER_NATS_INBOX_PREFIX is "a.>"; it must be _INBOX, followed by'],
+    [
+      { CONTROLLER_NATS_INBOX_PREFIX: 'a.>' },
+      'CONTROLLER_NATS_INBOX_PREFIX is "a.>"; it must be _INBOX, followed by',
+    ],
   ])('%j is refused in one line without secrets', (env, message) => {
     const error = errorOf(() => natsSettings({ ...URL_ONLY, ...env }))
     expect(error.message).toContain(message)
