@@ -47,7 +47,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       edit(`${ENGINE}/node/contacts.ts`, 'weigh', '2 * c.aheadCount > c.contacts.size', '(false as boolean)'),
     ],
     likes,
-    directed: { scenario: 'faults/fault-store-set-back' },
+    directed: { scenario: 'most-nodes-ahead' },
   },
   {
     name: 'r5-tasks-of-ahead-nodes-placed',
@@ -101,6 +101,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes,
+    directed: { scenario: 'regressions/regression-no-reservation-in-recovery' },
   },
   {
     name: 'r5-pending-not-reattached',
