@@ -22,6 +22,3 @@ def before_call(context, case, kwargs):
             query.pop(name, None)
     if "before" in query:
         query.pop("after", None)
-    # Which parameters are needed depends on the kind of the simulation that the path names.
-    if case.operation.path.startswith("/api/v1/simulations/{simulation_id}/"):
-        query.clear()
