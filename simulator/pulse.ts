@@ -27,6 +27,8 @@ export class Pulse {
   #steps = 0
   #lastEventAt: Instant
   #placedTasks = 0
+  /** The store may have lost nodes that have not registered again. */
+  #wasSetBack = false
   /** Whoever is left waits for ever, though he may be swapped out of a GPU or counted as waiting. */
   isStuck = false
 
@@ -44,6 +46,7 @@ export class Pulse {
 
   /** The store went back to a state in which this number of tasks have a place. */
   setBack(placedTasks: number): void {
+    this.#wasSetBack = true
     this.#placedTasks = placedTasks
   }
 
@@ -61,7 +64,8 @@ export class Pulse {
     return (
       this.#placedTasks === 0 &&
       world.controller.engine.cluster.waiting.gpus === 0 &&
-      world.clock.nextAt() !== world.clock.now()
+      world.clock.nextAt() !== world.clock.now() &&
+      !(this.#wasSetBack && world.controller.engine.cluster.nodes.size < world.servers.size)
     )
   }
 

@@ -4,14 +4,15 @@ import { eligibleOn, ineligibility, swapDecisionOf } from './swap-decision.ts'
 
 /** `noswap_never_swapped`: neither by decision nor by any order, nor on the servers. */
 export function noswapNeverSwapped({ shadow, observed, report }: RuleContext): AlwaysRule {
-  /** Tasks whose attempt was out of VRAM when it was reported: it returns once. */
+  /** Tasks whose attempt was reported, and may have been out of VRAM then: it returns once. */
   const returning = new Set<string>()
   return {
     before({ kind, taskId, nodeId, data }) {
       const residency = data['residency']
       // Its server had swapped it out before the store lost that it may be.
-      if (data['because'] === 'reported') return void returning.add(taskId ?? '')
+      if (kind === 'task_placed' && data['when'] === 'reported') returning.add(taskId ?? '')
       if (residency === 'resident') returning.delete(taskId ?? '')
+      if (returning.has(taskId ?? '')) return
       if (
         kind !== 'task_residency' ||
         taskId === null ||

@@ -76,7 +76,17 @@ export function drawDocument(seed: number): FuzzDocument {
   )
   const drawn = { fleet: limited, config, workload }
   const taskIds = workload.map(({ task }) => String((task as Entry)['id']))
-  const setBackShape = { fromMs: SET_BACK_FROM_MS, untilMs: times.untilMs, overMs: times.overMs, taskIds }
+  const whole = drawEager(
+    dice('eager'),
+    drawSignals(dice('signals/nodes'), drawn, features, times.arrivalsMs),
+  )
+  const everyTaskId = whole.workload.map(({ task }) => String((task as Entry)['id']))
+  const setBackShape = {
+    fromMs: SET_BACK_FROM_MS,
+    untilMs: times.untilMs,
+    overMs: times.overMs,
+    taskIds: everyTaskId,
+  }
   const setBackDice = features.on.has(SET_BACK_FEATURE) ? dice('set-backs') : null
   const setBacks = setBackDice === null ? [] : drawSetBacks(setBackDice, setBackShape)
   const settling = setBackDice === null ? [] : drawSettling(setBackDice, setBackShape)
@@ -91,7 +101,7 @@ export function drawDocument(seed: number): FuzzDocument {
     version: 1,
     seed,
     clock: { until: `${times.overMs}ms` },
-    ...drawEager(dice('eager'), drawSignals(dice('signals/nodes'), drawn, features, times.arrivalsMs)),
+    ...whole,
     operator: setBackDice === null ? operator : [...operator.map(withoutExpectation), ...settling],
     faults: [
       ...drawFaults(dice('faults'), nodes, {
