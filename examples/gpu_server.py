@@ -262,37 +262,38 @@ class Server:
         return answer
 
     def obey(self, message: Json, body: Json) -> Json:
-        """Obeys or refuses. A refused start and a never_seen burn an attempt that never ran (R3)."""
+        """Obeys or refuses. A refused start and a never_seen invalidate an attempt that never ran (R3)."""
         key, reason = (body["task_id"], body["attempt"]), None
         try:
-            if not self.heed(message):
-                raise Refused("stale_epoch")
-            outcome = self.obey_current(body, key)
+            outcome = self.obey_current(message, body, key)
         except Refused as refused:
             outcome, reason = "refused", str(refused)
             if body["op"] == "start":
                 asyncio.get_running_loop().call_later(1, self.beat_soon.set)
-        is_burned = outcome == "never_seen" or (outcome == "refused" and body["op"] == "start")
-        if is_burned and self.journal.state(key) is None:
-            self.journal.set_state(key, "burned")
+        is_invalid = outcome == "never_seen" or (outcome == "refused" and body["op"] == "start")
+        if is_invalid and self.journal.state(key) is None:
+            self.journal.set_state(key, "invalid")
         attempt = self.live.get(key)
         where = (attempt.residency, attempt.generation) if attempt else ("none", 0)
         return {"op": "result", "task_id": key[0], "attempt": key[1], "outcome": outcome, "reason": reason,
                 "residency": where[0], "generation": where[1]}  # fmt: skip
 
-    def obey_current(self, body: Json, key: tuple[str, int]) -> str:
-        """Answers what is known of the attempt (R7); checks boot and time of everything else; then obeys."""
-        known = self.journal.state(key)
+    def obey_current(self, message: Json, body: Json, key: tuple[str, int]) -> str:
+        """A repeated start is answered at any time; any other command is checked for epoch, boot and time."""
+        is_newest, is_start, known = self.heed(message), body["op"] == "start", self.journal.state(key)
         if known is None and key[1] < self.journal.highest_attempt(key[0]):
             known = "gone"
-        if known is not None and (known != "live" or body["op"] == "start"):
-            return {"live": "running", "ended": "finished", "gone": "gone", "burned": "never_seen"}[known]
-        if body["node_boot"] != self.boot:
-            raise Refused("other_boot")
-        if now_ms() > body["valid_until_mono"]:
-            raise Refused("expired")
+        if known is None or not is_start:
+            if not is_newest:
+                raise Refused("stale_epoch")
+            if body["node_boot"] != self.boot:
+                raise Refused("other_boot")
+            if now_ms() > body["valid_until_mono"]:
+                raise Refused("expired")
+        if known is not None and (known != "live" or is_start):
+            return {"live": "running", "ended": "finished", "gone": "gone", "invalid": "never_seen"}[known]
         self.reserve_mib = body.get("safety_reserve_mib", self.reserve_mib)
-        if body["op"] == "start":
+        if is_start:
             self.start(body)
         elif known is None:
             return "never_seen"
@@ -459,10 +460,8 @@ class Server:
             return
         is_out = attempt.residency == "swapping_out" and (folder / "frozen").exists()
         if now_ms() >= attempt.swap_ends and (is_out or attempt.residency == "swapping_in"):
-            attempt.residency, attempt.generation = (
-                "swapped_out" if is_out else "resident",
-                attempt.generation + 1,
-            )
+            attempt.residency = "swapped_out" if is_out else "resident"
+            attempt.generation += 1
             now = {"residency": attempt.residency, "generation": attempt.generation, "because": None}
             self.report(attempt, "residency", **now)
             self.save(attempt)
@@ -480,7 +479,8 @@ class Server:
             wants_gpu = is_busy or (attempt.wants_gpu and idle_ms < IDLE_AFTER_MS)
             if attempt.is_started and attempt.residency == "resident" and wants_gpu != attempt.wants_gpu:
                 attempt.wants_gpu = wants_gpu
-                self.report(attempt, "gpu_wanted" if wants_gpu else "gpu_used", idle_ms=idle_ms)
+                kind = "gpu_wanted" if wants_gpu else "gpu_used"
+                self.report(attempt, kind, idle_ms=0 if wants_gpu else idle_ms)
 
 
 async def connect(options: argparse.Namespace) -> Any:

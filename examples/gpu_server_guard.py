@@ -99,6 +99,8 @@ def guard(folder: Path) -> None:
     ended_by = ""
     while not ended_by and (child is None or child.poll() is None):
         order, lease = read_json(folder / "order.json"), read_json(folder.parent.parent / "lease.json")
+        if not order or not lease:  # the state of the node was deleted
+            break
         is_lease_over = order["is_leased"] and now_ms() >= lease["ends"]
         if order["kill_at"] is not None and not was_told:
             signal_all(spec["tag"], signal.SIGTERM)

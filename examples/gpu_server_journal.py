@@ -64,7 +64,7 @@ class Journal:
         self.db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
 
     def state(self, key: tuple[str, int]) -> Optional[str]:
-        """Returns live, ended (not acknowledged), gone (acknowledged), burned (it never ran), or None."""
+        """Returns live, ended (not acknowledged), gone (acknowledged), invalid (it never ran), or None."""
         row = self.db.execute("SELECT state FROM attempts WHERE task = ? AND attempt = ?", key).fetchone()
         return str(row[0]) if row else None
 
@@ -108,7 +108,7 @@ class Journal:
             shutil.rmtree(json.loads(row[1])["folder"], ignore_errors=True)
             self.db.execute("UPDATE attempts SET record = NULL WHERE id = ?", (row[0],))
         oldest = f"(SELECT max(id) FROM attempts) - {KEPT_ATTEMPTS}"
-        self.db.execute(f"DELETE FROM attempts WHERE state IN ('gone', 'burned') AND id < {oldest}")
+        self.db.execute(f"DELETE FROM attempts WHERE state IN ('gone', 'invalid') AND id < {oldest}")
 
     def commit(self) -> None:
         """Makes everything durable, or ends the process: after a failed write nothing is said (R10)."""
