@@ -2,58 +2,66 @@
  * A Docker engine of the test's own, in a folder of its own; nothing of an engine that runs here is touched.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { openSync } from 'node:fs'
-import { join } from 'node:path'
+import { openSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 
 const START_WITHIN_MS = 60_000
-const PACKAGES = ['docker.io', 'docker-compose', 'busybox-static', 'nats-server']
-const PROGRAMS = ['dockerd', 'docker-compose', 'busybox', 'nats-server']
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-
-/** Null once everything is installed; otherwise why the test is left out. */
-export function whyNoEngine(): string | null {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0)
-    return 'it starts a Docker engine: run it as root on Linux'
-  const missing = (): boolean =>
-    PROGRAMS.some((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
-  if (missing() && spawnSync('sh', ['-c', 'command -v apt-get']).status === 0) {
-    process.stdout.write(`installing ${PACKAGES.join(', ')}\n`)
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-    spawnSync('apt-get', ['update', '-qq'], { env, stdio: 'ignore' })
-    spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...PACKAGES], {
-      env,
-      stdio: 'ignore',
-    })
-  }
-  return missing() ? `${PROGRAMS.join(', ')} are needed, and could not all be installed` : null
-}
+/** Taken over from the caller; a variable of docker-compose.yml must not come from a developer's shell. */
+const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG']
+/** Where an engine writes whatever its options say: sockets of containerd and plugins, its own key. */
+const FIXED_PLACES = ['/run', '/etc/docker']
 
 export interface Engine {
   readonly env: NodeJS.ProcessEnv
+  readonly socket: string
   docker(...args: readonly string[]): string
   stop(): Promise<void>
 }
 
-/** Rejects when it does not answer within a minute. */
+/**
+ * It takes the overlay file system where the kernel has it, and copies every layer elsewhere. Needs
+ * namespaces of its own (main.ts). Rejects with the last lines of its log when it does not answer within a
+ * minute.
+ */
 export async function startEngine(folder: string): Promise<Engine> {
-  const socket = `unix://${join(folder, 'docker.sock')}`
+  const inFolder = (name: string): string => join(folder, name)
+  const socket = inFolder('docker.sock')
+  for (const place of FIXED_PLACES) execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', place])
+  execFileSync('busybox', ['ip', 'link', 'set', 'lo', 'up'])
+  const log = openSync(inFolder('log'), 'a')
   const places = [
     '--data-root',
-    join(folder, 'data'),
+    inFolder('data'),
     '--exec-root',
-    join(folder, 'exec'),
+    inFolder('exec'),
     '-H',
-    socket,
+    `unix://${socket}`,
     '-p',
-    join(folder, 'pid'),
+    inFolder('pid'),
   ]
-  const log = openSync(join(folder, 'log'), 'a')
-  const daemon = spawn('dockerd', [...places, '--storage-driver=vfs'], { stdio: ['ignore', log, log] })
+  const groups = ['--cgroup-parent', `/${basename(folder)}`, '--exec-opt', 'native.cgroupdriver=cgroupfs']
+  const daemon = spawn('dockerd', [...places, ...groups, '--shutdown-timeout=5'], {
+    stdio: ['ignore', log, log],
+  })
   const ended = new Promise<void>((resolve) => daemon.once('exit', () => resolve()))
-  const env = { ...process.env, DOCKER_HOST: socket }
-  const engine: Engine = {
+  const inherited = INHERITED.flatMap((name) =>
+    process.env[name] === undefined ? [] : [[name, process.env[name]]],
+  )
+  const env: NodeJS.ProcessEnv = { ...Object.fromEntries(inherited), DOCKER_HOST: `unix://${socket}` }
+  const deadline = performance.now() + START_WITHIN_MS
+  while (spawnSync('docker', ['info'], { env, stdio: 'ignore' }).status !== 0) {
+    if (performance.now() > deadline || daemon.exitCode !== null) {
+      throw new Error(
+        `dockerd does not answer:\n${readFileSync(inFolder('log'), 'utf8').trim().split('\n').slice(-5).join('\n')}`,
+      )
+    }
+    await wait(200)
+  }
+  return {
     env,
+    socket,
     docker: (...args) =>
       execFileSync('docker', args, {
         env,
@@ -62,15 +70,8 @@ export async function startEngine(folder: string): Promise<Engine> {
         stdio: ['ignore', 'pipe', 'pipe'],
       }),
     async stop() {
-      daemon.kill('SIGTERM')
+      process.kill(Number(readFileSync(inFolder('pid'), 'utf8')), 'SIGTERM')
       await ended
     },
   }
-  const deadline = performance.now() + START_WITHIN_MS
-  while (spawnSync('docker', ['info'], { env, stdio: 'ignore' }).status !== 0) {
-    if (performance.now() > deadline || daemon.exitCode !== null)
-      throw new Error(`dockerd does not answer: see ${join(folder, 'log')}`)
-    await wait(200)
-  }
-  return engine
 }

@@ -1,15 +1,16 @@
 /**
  * The images of docker-compose.yml without a registry: the build of this repository, Node and a busybox, put
- * together as the Dockerfile says. Its RUN lines of the last stages are run, and its USER, ENTRYPOINT, ENV
- * and so on are taken over, so that a change there is seen here.
+ * together as the Dockerfile says. The engine runs the RUN lines of the last stages, and takes over USER,
+ * ENTRYPOINT, ENV and so on, so that a change there is seen here.
  */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   cpSync,
   mkdirSync,
   readFileSync,
   readdirSync,
   realpathSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -20,12 +21,14 @@ import type { Engine } from './engine.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const TAKEN_OVER = ['USER', 'ENTRYPOINT', 'CMD', 'ENV', 'EXPOSE', 'VOLUME', 'WORKDIR']
 const PASSWD = 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n'
+const APP_ROOT = 'headroom-app-root'
 const INVENTORY = 'gpus: [{ model: declared, vram_mib: 8192, swap: pinned-gen4 }]\n'
 
 /** @param dist what `make build` made */
 export function makeImages(engine: Engine, folder: string, dist: string): void {
   const app = join(folder, 'app')
   baseRoot(app)
+  copyProgram(app, process.execPath, '/usr/local/bin/node')
   cpSync(dist, join(app, 'app/dist'), { recursive: true })
   for (const path of ['package.json', 'scenarios'])
     cpSync(join(ROOT, path), join(app, 'app', path), { recursive: true })
@@ -40,42 +43,40 @@ export function makeImages(engine: Engine, folder: string, dist: string): void {
   execFileSync('touch', [join(app, 'app/dist/gpu-server/guard/build/headroom-guard')])
   // The declared GPUs of the test.
   writeFileSync(join(app, 'app/inventory.yaml'), INVENTORY)
-  for (const name of ['controller', 'gpu-server']) imageOf(engine, app, name, `headroom-${name}:latest`)
+  imported(engine, app, APP_ROOT)
+  for (const name of ['controller', 'gpu-server']) imageOf(engine, name, `headroom-${name}:latest`)
   const nats = join(folder, 'nats')
   baseRoot(nats)
-  copyProgram(nats, '/usr/sbin/nats-server', '/usr/bin/nats-server')
-  imported(engine, nats, 'nats:2.11-alpine', ['ENTRYPOINT ["nats-server"]'])
+  copyProgram(nats, placeOf('nats-server'), '/usr/bin/nats-server')
+  imported(engine, nats, 'nats:2.11-alpine', 'ENTRYPOINT ["nats-server"]')
 }
 
-/** The stages of an image from ours on, each on a copy of the root. */
-function imageOf(engine: Engine, app: string, name: string, tag: string): void {
+/** The stages of an image from ours on. All RUN lines are run as root. */
+function imageOf({ docker }: Engine, name: string, tag: string): void {
   const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
   const instructions: Instruction[] = ['base', name].flatMap((stage) => [
     ...(stages.get(stage)?.instructions ?? []),
   ])
-  const root = `${app}-${name}`
-  cpSync(app, root, { recursive: true, verbatimSymlinks: true })
-  const changes: string[] = []
-  for (const { keyword, text } of instructions) {
-    if (keyword === 'RUN') execFileSync('chroot', [root, '/bin/sh', '-c', text])
-    if (TAKEN_OVER.includes(keyword)) changes.push(`${keyword} ${text}`)
-  }
-  imported(engine, root, tag, changes)
+  const lines = instructions.filter(({ keyword }) => keyword === 'RUN').map(({ text }) => text)
+  const changes = instructions
+    .filter(({ keyword }) => TAKEN_OVER.includes(keyword))
+    .map(({ keyword, text }) => `${keyword} ${text}`)
+  docker('run', '--name', name, '--network=none', APP_ROOT, '/bin/sh', '-ec', lines.join('\n'))
+  docker('commit', ...changes.flatMap((change) => ['--change', change]), name, tag)
+  docker('rm', name)
 }
 
-function imported(engine: Engine, root: string, tag: string, changes: readonly string[]): void {
-  const options = changes
-    .flatMap((change) => ['--change', change])
-    .map((each) => `'${each.replaceAll("'", "'\\''")}'`)
-  const path = 'ENV PATH=/usr/local/bin:/usr/bin:/bin'
-  execFileSync(
-    'sh',
-    ['-c', `tar c -C '${root}' . | docker import --change '${path}' ${options.join(' ')} - ${tag}`],
-    {
-      env: engine.env,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    },
-  )
+function imported({ env }: Engine, root: string, tag: string, ...changes: readonly string[]): void {
+  const options = ['ENV PATH=/usr/local/bin:/usr/bin:/bin', ...changes].flatMap((change) => [
+    '--change',
+    change,
+  ])
+  const script = 'tar c -C "$0" . | docker import "$@"'
+  execFileSync('sh', ['-c', script, root, ...options, '-', tag], {
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  rmSync(root, { recursive: true })
 }
 
 function baseRoot(root: string): void {
@@ -83,19 +84,22 @@ function baseRoot(root: string): void {
     mkdirSync(join(root, path), { recursive: true })
   }
   execFileSync('chmod', ['1777', join(root, 'tmp')])
-  cpSync('/bin/busybox', join(root, 'bin/busybox'))
-  for (const name of ['sh', 'mkdir', 'chown', 'chmod', 'cat', 'ls', 'id', 'sleep', 'wget'])
+  copyProgram(root, placeOf('busybox'), '/bin/busybox')
+  for (const name of ['sh', 'mkdir', 'chown', 'chmod', 'cat', 'sleep', 'tee', 'wget'])
     symlinkSync('busybox', join(root, 'bin', name))
   writeFileSync(join(root, 'etc/passwd'), PASSWD)
   writeFileSync(join(root, 'etc/group'), 'root:x:0:\nnogroup:x:65534:\n')
-  copyProgram(root, process.execPath, '/usr/local/bin/node')
 }
 
-/** With the libraries that it needs. */
+function placeOf(program: string): string {
+  return execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim()
+}
+
+/** With the libraries that it needs; a static one needs none. */
 function copyProgram(root: string, from: string, to: string): void {
   mkdirSync(dirname(join(root, to)), { recursive: true })
   cpSync(realpathSync(from), join(root, to))
-  const libraries = execFileSync('ldd', [from], { encoding: 'utf8' }).matchAll(/(\/\S+)\s+\(0x/g)
+  const libraries = spawnSync('ldd', [from], { encoding: 'utf8' }).stdout.matchAll(/(\/\S+)\s+\(0x/g)
   for (const [, library = ''] of libraries) {
     mkdirSync(dirname(join(root, library)), { recursive: true })
     cpSync(realpathSync(library), join(root, library))
