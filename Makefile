@@ -2,7 +2,8 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up live install ui test check check-types check-lint check-format check-imports broker browser
+.PHONY: help up live install ui test check check-types check-lint check-format check-imports
+.PHONY: broker browser engine
 .PHONY: build guard fmt clean accept screenshots mutants fidelity structure
 .PHONY: bench bench-live bench-rest bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-faults test-storms test-durability test-loss test-set-back test-hostile
@@ -166,36 +167,39 @@ test-set-back: export SET_BACK_ALARM_WITHIN_MS ?= 2000
 test-set-back: install broker ## restore an older data folder under a running cluster: no task is killed
 	vitest run test/durability/set-back.test.ts --disable-console-intercept=true
 
-# Starts its own Docker engine without a registry: images are made from the build and this host's programs.
-# Runs as root and installs Debian packages.
-test-containers: install build guard ## run docker-compose.yml on a Docker engine (needs root)
+# Starts its own Docker engine in its own namespaces, without a registry: images are made from the build and
+# this host's programs.
+test-containers: install engine build guard ## run docker-compose.yml on a Docker engine (needs root)
 	@exec node test/containers/main.ts $(DIST)
+
+# $(call installed,PROGRAMS,PACKAGES) ends the recipe once all programs exist. As root it installs the packages.
+installed = missing() { for program in $(1); do command -v $$program >/dev/null || echo $$program; done; }; \
+	test -z "$$(missing)" && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing $(2)"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y -qq --no-install-recommends $(2); } >/dev/null && \
+	  test -z "$$(missing)" && exit 0; \
+	fi;
 
 # Integration tests need a real broker. It is installed where possible. Without it those tests are skipped,
 # and continuous integration fails.
 broker:
-	@command -v nats-server >/dev/null && exit 0; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "installing nats-server"; \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-	    apt-get install -y -qq --no-install-recommends nats-server; } >/dev/null && \
-	  command -v nats-server >/dev/null && exit 0; \
-	fi; \
+	@$(call installed,nats-server,nats-server) \
 	echo "nats-server not found. Debian, Ubuntu (as root): apt-get install nats-server. Other systems:"; \
 	echo "https://github.com/nats-io/nats-server/releases"; \
 	test -z "$$CI"
 
 # Tests of the web page need a real browser.
 browser:
-	@command -v chromium >/dev/null && exit 0; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "installing chromium"; \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null && \
-	  command -v chromium >/dev/null && exit 0; \
-	fi; \
+	@$(call installed,chromium,chromium fonts-dejavu-core) \
 	echo "chromium not found. Debian (as root): apt-get install chromium fonts-dejavu-core"; \
 	test -z "$$CI"
+
+ENGINE := dockerd docker docker-compose busybox nats-server
+# test/containers/main.ts names what is still missing.
+engine:
+	@$(call installed,$(ENGINE),docker.io docker-compose busybox-static nats-server) true
 
 # ARGS=test/ui/tasks.test.ts runs only these tests.
 test-ui: install ui browser ## test the web page in a browser against a simulated fleet
