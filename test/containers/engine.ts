@@ -53,9 +53,8 @@ export async function startEngine(folder: string): Promise<Engine> {
   const deadline = performance.now() + START_WITHIN_MS
   while (spawnSync('docker', ['info'], { env, stdio: 'ignore' }).status !== 0) {
     if (performance.now() > deadline || daemon.exitCode !== null) {
-      throw new Error(
-        `dockerd does not answer:\n${readFileSync(inFolder('log'), 'utf8').trim().split('\n').slice(-5).join('\n')}`,
-      )
+      const log = readFileSync(inFolder('log'), 'utf8').trim().split('\n')
+      throw new Error(`dockerd does not answer:\n${log.slice(-5).join('\n')}`)
     }
     await wait(200)
   }

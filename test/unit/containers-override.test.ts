@@ -7,7 +7,7 @@ import { differences, FORBIDDEN, overrideOf, type ComposeConfig } from '../conta
 const text = readFileSync(join(import.meta.dirname, '../../docker-compose.yml'), 'utf8')
 const shipped = parse(text, { merge: true }) as ComposeConfig
 
-describe('the override of make test-containers', () => {
+describe('The override of make test-containers', () => {
   it('changes runtime and device of the GPU server and nothing else', () => {
     const override = overrideOf(shipped)
     expect(override).toEqual({
