@@ -50,7 +50,7 @@ export class StoreVault {
   readonly #kept = new Map<SetBack, Promise<Kept>>()
   readonly #listeners: ((lost: LostHistory) => void)[] = []
   /** Silent losses that no operator has settled. */
-  readonly unsettled = new Set<SetBack>()
+  readonly unsettled: Set<SetBack> = new Set()
 
   constructor(options: StoreVaultOptions) {
     this.#o = options
