@@ -79,6 +79,14 @@ describe.each(PAGES)('%s', (page) => {
   })
 })
 
+it('Each entry of the changelog is one line of at most 120 characters', () => {
+  const lines = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split('\n')
+  const entries = lines.slice(lines.indexOf('### Added'))
+  expect(
+    entries.filter((line) => line.length > 120 || !/^(?:- .*|#+ .*|\*\*.*\*\*|Nothing\.|)$/.test(line)),
+  ).toEqual([])
+})
+
 describe('docs/decisions', () => {
   const folder = join(ROOT, 'docs/decisions')
   const pages = readdirSync(folder).filter((name) => /^\d{4}-/.test(name))
