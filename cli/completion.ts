@@ -103,7 +103,7 @@ _headroom() {
   local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" at=headroom words='' isValue='' i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
-    # What follows is somebody else's command line.
+    # What follows -- is the command line of another program.
     [[ "\${COMP_WORDS[i]}" == -- ]] && return
     case "$at \${COMP_WORDS[i]}" in
     ${pathPattern(places)}) at="$at \${COMP_WORDS[i]}" ;;

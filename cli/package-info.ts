@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 
 /** Returns the folder of package.json, as a URL that ends in a slash. */
 export function packageRoot(): URL {
-  const beside = new URL('../', import.meta.url)
-  return existsSync(new URL('package.json', beside)) ? beside : new URL('../../', import.meta.url)
+  const root = new URL('../', import.meta.url)
+  return existsSync(new URL('package.json', root)) ? root : new URL('../../', import.meta.url)
 }
 
 export function packageVersion(): string {

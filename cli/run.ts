@@ -1,11 +1,11 @@
-/** `headroom run` and `headroom lease`: their options. What they do is loaded when one is called. */
+/** `headroom run` and `headroom lease`: their options. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
 import { withServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
 import { priority, timeWithin, vram, whole } from './option-values.ts'
 import type { LeaseOptions } from './run/hold-lease.ts'
 import type { RunOptions } from './run/run-task.ts'
 
-/** As in controller/api/schema/task.ts. */
+/** Equals the limit in controller/api/schema/task.ts. */
 const MAX_GPUS = 1024
 const MAX_RUNTIME_SECONDS = 31_536_000
 const MAX_REQUEUES = 1000
@@ -27,31 +27,37 @@ export function addRun(program: Command, setExit: SetExit): void {
     demanding(
       program
         .command('run')
-        .description('run a command on a GPU server: its output here, its exit code too; Ctrl-C cancels it'),
+        .description('run a command on a GPU server with its output and exit code here; Ctrl-C cancels it'),
     )
+      .option('--env <name=value>', 'an environment variable of the task; may be repeated', repeatable, [])
       .option(
-        '--env <name=value>',
-        'a variable of its environment; may be given several times',
-        repeatable,
-        [],
+        '--max-runtime <seconds>',
+        'maximum runtime; the task is then stopped',
+        whole(1, MAX_RUNTIME_SECONDS),
       )
-      .option('--max-runtime <seconds>', 'it is stopped after so long', whole(1, MAX_RUNTIME_SECONDS))
       .option(
         '--stop-grace <duration>',
-        'between SIGTERM and SIGKILL when it is stopped (default: of the cluster)',
+        'time between SIGTERM and SIGKILL when the task is stopped (default: the cluster setting)',
         stopGraceSeconds,
       )
       .addOption(
-        new Option('--on-node-loss <what>', 'when its server is lost').choices(['wait', 'fail', 'requeue']),
+        new Option('--on-node-loss <what>', 'action when its server is lost').choices([
+          'wait',
+          'fail',
+          'requeue',
+        ]),
       )
       .option(
         '--max-requeues <n>',
-        'requeues after attempts that ended within 10 minutes; none: no limit',
+        'maximum requeues after attempts that ended within 10 minutes; none: no limit',
         requeues,
       )
-      .option('-d, --detach', 'print its id and leave it alone')
-      .option('--dry-run', 'say where it would go now and who would be swapped out for it, and run nothing')
-      .argument('<command...>', 'what is run, after --; no shell reads it'),
+      .option('-d, --detach', 'print the task id and return; the task keeps running')
+      .option(
+        '--dry-run',
+        'show where the task would be placed now and which tasks would be swapped out; runs nothing',
+      )
+      .argument('<command...>', 'the command, after --; not interpreted by a shell'),
     'headroom run --vram 16Gi -- python train.py --epochs 3',
     'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',
     "headroom run --vram 8Gi --env HF_HOME=/data/hf -- sh -c 'python eval.py | tee out.txt'",
@@ -67,12 +73,12 @@ export function addLease(program: Command, setExit: SetExit): void {
     demanding(
       program
         .command('lease')
-        .description('hold a place on a GPU while a command runs here, or until Ctrl-C'),
+        .description('reserve a place on a GPU while a command runs here, or until Ctrl-C'),
     )
-      .option('--idle', 'hold the place without wanting the GPU: it may be swapped out')
+      .option('--idle', 'reserve the place without wanting the GPU: it may be swapped out')
       .argument(
         '[command...]',
-        'what runs here meanwhile, after --; it is told HEADROOM_TASK_ID, HEADROOM_NODE, HEADROOM_GPUS',
+        'command to run here, after --; gets HEADROOM_TASK_ID, HEADROOM_NODE, HEADROOM_GPUS',
       ),
     'headroom lease --vram 8Gi',
     'headroom lease --vram 8Gi -- ./notebook.sh',
@@ -82,25 +88,25 @@ export function addLease(program: Command, setExit: SetExit): void {
   })
 }
 
-/** What both ask of a GPU. */
+/** Adds the options for GPU demand that both commands have. */
 function demanding(command: Command): Command {
   return withServer(command)
     .option(
       '--vram <size>',
-      'VRAM on each GPU: 8Gi, 8192Mi, 8G; may be left out only with --exclusive (REQUIRED_VRAM)',
+      'VRAM on each GPU: 8Gi, 8192Mi, 8G; optional only with --exclusive (REQUIRED_VRAM)',
       vram,
     )
     .option('--gpus <n>', 'GPUs of one node, all or nothing; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
-    .option('--noswap', 'stays in VRAM: never swapped out, no overcommit (VENDOR_SWAP_FROM_VRAM=0)')
-    .option('--swap', 'may be swapped out while it is idle (the default, VENDOR_SWAP_FROM_VRAM=1)')
+    .option('--noswap', 'keep in VRAM: never swapped out, no overcommit (VENDOR_SWAP_FROM_VRAM=0)')
+    .option('--swap', 'allow swap-out while idle (the default, VENDOR_SWAP_FROM_VRAM=1)')
     .option('--priority <p>', 'P0 (highest) to P4; P2 by default (PRIO)', priority)
     .option(
       '--group <group>',
-      'may run in this group; may be given several times (CONTROLLER_NODE_GROUP_IDS)',
+      'a group in which it may run; may be repeated (CONTROLLER_NODE_GROUP_IDS)',
       repeatable,
       [],
     )
-    .option('--name <name>', 'what it is called')
-    .option('--label <name=value>', 'may be given several times', repeatable, [])
-    .option('--exclusive', 'a GPU for itself (GPU_MODE=exclusive)')
+    .option('--name <name>', 'name of the task')
+    .option('--label <name=value>', 'a label; may be repeated', repeatable, [])
+    .option('--exclusive', 'exclusive use of its GPUs (GPU_MODE=exclusive)')
 }

@@ -1,6 +1,6 @@
 /**
  * `headroom serve`: the controller over SQLite, with GPU servers over a broker, or with an embedded simulated
- * fleet as long as none is configured.
+ * fleet when no broker is configured.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -46,12 +46,13 @@ import { untilSignal } from './until-signal.ts'
 
 const DAY_MS = 86_400_000
 const MIB_BYTES = 1_048_576
-/** After a signal, what is under way may take so long. */
+/** Time for work in progress to end after a signal. */
 const STOP_TIMEOUT_MS = 8_000
 
 /**
- * Runs until SIGINT or SIGTERM. @param acceptLoss the mark that the store need not reach. Throws
- * SettingsError, StoreFault or StartFault when it cannot start; each says why in one line.
+ * Runs until SIGINT or SIGTERM.
+ * @param acceptLoss the mark that the store need not reach
+ * Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line.
  */
 export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promise<void> {
   const settings = readSettings(env)
@@ -79,7 +80,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
       measured.onEvents(events)
       logEvents(events)
     },
-    // What is told inside an input is written down after it: an audit entry is an input of its own.
+    // Deferred: an audit entry is an input itself and must follow the input that reported it.
     onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
     ...(recording === null ? {} : { watch: recording.tap }),
     ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind },
@@ -131,7 +132,8 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
     throw fault
   })
   process.stdout.write(
-    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ${withAuthenticator(access, signIn)}; Ctrl-C stops it)\n`,
+    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ` +
+      `${withAuthenticator(access, signIn)}; Ctrl-C stops it)\n`,
   )
   await untilSignal()
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
@@ -145,17 +147,17 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
 
 function withAuthenticator({ authenticator }: Access, signIn: SignIn | null): string {
   if (!authenticator.isRequired) return 'open to this host'
-  return signIn === null ? 'asks for a token' : `asks for a token or for a sign-in at ${signIn.provider}`
+  return signIn === null ? 'requires a token' : `requires a token or a sign-in at ${signIn.provider}`
 }
 
-/** Before the store opens: the room may be what it lacks. */
+/** Before the store opens, because it may need the disk space. */
 function removeCutOffUploads({ dataDir }: Settings, log: Logger): void {
   const removed = removePartialUploads(dataDir)
   if (removed > 0)
-    log.warn(`${removed} uploads were cut off when the controller ended: their files were removed`)
+    log.warn(`${removed} uploads were interrupted when the controller ended: their files were removed`)
 }
 
-/** Nothing that is not durable was acknowledged, and nothing will be (R10). */
+/** Only durable changes were acknowledged, and nothing will be from now on (R10). */
 function endWithStore(fault: unknown, store: Store, log: Logger): void {
   log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
   process.stderr.write(
@@ -165,13 +167,13 @@ function endWithStore(fault: unknown, store: Store, log: Logger): void {
   void store.close().finally(() => process.exit(1))
 }
 
-/** Where the page was built to; a checkout in which nobody has done that has none. */
+/** The folder of the built page; none in a checkout without a build. */
 function builtPage(): { readonly uiDir?: string } {
   const uiDir = fileURLToPath(new URL('dist/ui', packageRoot()))
   return existsSync(join(uiDir, 'index.html')) ? { uiDir } : {}
 }
 
-/** Servers of one's own over a broker, or those of a scenario. */
+/** Real servers over a broker, or those of a scenario. */
 type Managed = { readonly nats: NatsSettings } | { readonly played: FleetScenario }
 
 async function startFleet(
@@ -185,15 +187,15 @@ async function startFleet(
       ? await startSimulatedFleet(managed.played, store, log, options)
       : await startLiveFleet(managed.nats, store, log, options)
   } catch (error) {
-    // Its threads would keep the process.
+    // Its threads would keep the process alive.
     await store.close()
     throw error
   }
 }
 
 /**
- * What holds until the first change that is kept: of a scenario of one's own what it says, but for a
- * percentage that the environment names.
+ * The configuration until the first stored change: for a scenario its own, except a percentage that the
+ * environment names.
  */
 function initialConfig(env: NodeJS.ProcessEnv, settings: Settings, managed: Managed): Partial<ConfigFields> {
   const percent = { default_vram_overcommit_percent: settings.defaultOvercommitPercent }
@@ -222,13 +224,14 @@ function openStore(
   })
 }
 
-/** @returns where it listens, as a URL. */
+/** @returns the URL on which it listens */
 async function listen(app: FastifyInstance, { httpHost: host, httpPort }: Settings): Promise<string> {
   try {
     await app.listen({ host, port: httpPort })
   } catch (error) {
     throw new StartFault(
-      `cannot listen on ${host}:${httpPort}: ${reasonOf(error)}; set CONTROLLER_HTTP_PORT or CONTROLLER_HTTP_HOST`,
+      `cannot listen on ${host}:${httpPort}: ${reasonOf(error)}. Set CONTROLLER_HTTP_PORT or ` +
+        'CONTROLLER_HTTP_HOST.',
     )
   }
   const address = app.server.address()
@@ -238,8 +241,8 @@ async function listen(app: FastifyInstance, { httpHost: host, httpPort }: Settin
 
 function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code
-  if (code === 'EADDRINUSE') return 'somebody listens there already'
-  if (code === 'EACCES') return 'that port needs more rights'
+  if (code === 'EADDRINUSE') return 'the port is already in use'
+  if (code === 'EACCES') return 'the port requires more privileges'
   return error instanceof Error ? error.message : String(error)
 }
 

@@ -1,11 +1,9 @@
-/**
- * `headroom doctor` and `headroom completion`: their arguments. What they do is loaded when one is called.
- */
+/** `headroom doctor` and `headroom completion`: their arguments. Their actions are loaded when called. */
 import { Argument, type Command } from 'commander'
 import { remote, withExamples, type SetExit } from './command-shape.ts'
 import type { CommandOptions } from './operator/session.ts'
 
-/** As in completion.ts; a test holds them equal. */
+/** Equals the list in completion.ts; a test compares them. */
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 export function addServiceCommands(program: Command, setExit: SetExit): void {
@@ -13,7 +11,7 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
     remote(
       program
         .command('doctor')
-        .description('look for what keeps headroom from working here; ends with 1 when something fails'),
+        .description('check the requirements of headroom on this machine; exits with 1 when a check fails'),
     ),
     'headroom doctor',
     'CONTROLLER_NATS_URL=nats://broker:4222 headroom doctor -o json',
@@ -24,8 +22,8 @@ export function addServiceCommands(program: Command, setExit: SetExit): void {
   withExamples(
     program
       .command('completion')
-      .description('completion for a shell, to be sourced by it')
-      .addArgument(new Argument('<shell>', 'which one').choices(SHELLS)),
+      .description('print the completion script of a shell, to be sourced')
+      .addArgument(new Argument('<shell>', 'name of the shell').choices(SHELLS)),
     'source <(headroom completion bash)',
     'headroom completion fish > ~/.config/fish/completions/headroom.fish',
   ).action(async (shell: (typeof SHELLS)[number]) => {

@@ -1,4 +1,4 @@
-/** `headroom backup`, `restore` and `verify`: their arguments. What they do is loaded when one is called. */
+/** `headroom backup`, `restore` and `verify`: their arguments. Their actions are loaded when called. */
 import type { Command } from 'commander'
 import { withExamples, type SetExit } from './command-shape.ts'
 import { folder, whole } from './option-values.ts'
@@ -10,14 +10,12 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
       program
         .command('backup')
         .description(
-          'copy the store, whether a controller runs on it or not; the copy is read back before it gets its name',
+          'copy the store, with or without a running controller; the copy is verified before it gets ' +
+            'its name',
         ),
     )
-      .argument(
-        '<target>',
-        'a file that is not there yet, or a folder: the copy is named after the time then',
-      )
-      .option('--keep <n>', 'in a folder: remove all but the newest copies of this kind', whole(1, 10_000)),
+      .argument('<target>', 'a new file, or a folder, in which the copy is named by the current time')
+      .option('--keep <n>', 'in a folder: keep only the newest copies of this kind', whole(1, 10_000)),
     'headroom backup /backup/headroom.db',
     'headroom backup /backup/ --keep 7   # from cron, every night',
   ).action(async (target: string, options: StoreOptions & { readonly keep?: number }) => {
@@ -25,10 +23,12 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
     await backup(target, options)
   })
   withExamples(
-    onStore(program.command('restore').description('make a backup the store; the controller must be stopped'))
-      .argument('<backup>', 'a file that headroom backup made')
-      .option('--force', 'a store that is there is put aside')
-      .option('--dry-run', 'only say what would be lost, against the store and the mark that are there'),
+    onStore(
+      program.command('restore').description('replace the store by a backup; the controller must be stopped'),
+    )
+      .argument('<backup>', 'a file made by headroom backup')
+      .option('--force', 'move an existing store aside')
+      .option('--dry-run', 'only show what would be lost, compared to the existing store and mark'),
     'headroom restore /backup/headroom.db --data-dir /var/lib/headroom --dry-run',
     'headroom restore /backup/headroom.db --data-dir /var/lib/headroom',
   ).action(
@@ -41,10 +41,8 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
     onStore(
       program
         .command('verify')
-        .description(
-          'is the store, or a backup, whole, and does what it says fit together? Ends with 1 when it does not',
-        ),
-    ).argument('[file]', 'else headroom.db in the data folder'),
+        .description('check the integrity of the store, or of a backup; exits with 1 when a check fails'),
+    ).argument('[file]', 'the file; else headroom.db in the data folder'),
     'headroom verify',
     'headroom verify /backup/headroom.db',
   ).action(async (file: string | undefined, options: StoreOptions) => {
@@ -54,5 +52,9 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
 }
 
 function onStore(command: Command): Command {
-  return command.option('--data-dir <folder>', 'of the store (CONTROLLER_DATA_DIR, or else ./data)', folder)
+  return command.option(
+    '--data-dir <folder>',
+    'folder of the store (CONTROLLER_DATA_DIR, else ./data)',
+    folder,
+  )
 }

@@ -1,17 +1,14 @@
-/**
- * Text that came from elsewhere, made safe to print: nothing in it moves the cursor, changes colours, or
- * turns letters around.
- */
+/** Makes external text safe to print: it cannot move the cursor, change colours, or reorder letters. */
 
-/** C0 and C1 controls, DEL, line and paragraph separators, and what changes the direction of writing. */
+/** C0 and C1 controls, DEL, line and paragraph separators, and direction controls. */
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g
 
-/** On one line; what cannot be shown stands as `\n`, `\x1b` or `\u202e`. */
+/** Returns one line; unsafe characters become `\n`, `\x1b` or `\u202e`. */
 export function visible(text: string): string {
   return text.replace(UNSAFE, escapeOf)
 }
 
-/** Several lines: line feeds and tabs stay. A carriage return before a line feed goes, any other is shown. */
+/** Keeps line feeds and tabs. Removes a carriage return before a line feed, escapes any other. */
 export function visibleLines(text: string): string {
   return text
     .replaceAll('\r\n', '\n')
@@ -20,10 +17,7 @@ export function visibleLines(text: string): string {
     )
 }
 
-/**
- * In a text that is JSON, or in which such characters stand in double quotes only: the same value, and safe
- * to print.
- */
+/** For JSON, or a text with such characters only in double quotes: the same value, safe to print. */
 export function visibleJson(json: string): string {
   return json.replace(UNSAFE, (character) => (character === '\n' ? character : `\\u${hex(character, 4)}`))
 }
@@ -48,7 +42,8 @@ export interface Palette {
 }
 
 /**
- * Colours on a terminal that takes them; plain text where NO_COLOR is set, TERM is dumb, or nobody watches.
+ * Colours on a terminal that supports them; plain text if NO_COLOR is set, TERM is dumb, or the output is not
+ * a terminal.
  */
 export function paletteOf(
   stream: { readonly isTTY?: boolean },

@@ -1,4 +1,4 @@
-/** `headroom token …` and `headroom audit`: their options. What they do is loaded when one is called. */
+/** `headroom token …` and `headroom audit`: their options. Their actions are loaded when called. */
 import { Option, type Command } from 'commander'
 import { ROLES } from '../controller/domain/role.ts'
 import { remote, withExamples, type SetExit } from './command-shape.ts'
@@ -12,10 +12,10 @@ const MAX_AUDIT_ROWS = 100_000
 const DEFAULT_AUDIT_ROWS = 20
 
 export function addTokenCommands(program: Command, setExit: SetExit): void {
-  const token = program.command('token').description('who may use the REST interface (docs/security.md)')
+  const token = program.command('token').description('tokens for the REST interface (docs/security.md)')
   addCreate(token, setExit)
   withExamples(
-    offline(remote(token.command('list').description('all tokens, without their secrets'))),
+    offline(remote(token.command('list').description('list all tokens, without their secrets'))),
     'headroom token list',
   ).action(async (options: TokenOptions) => {
     const { tokenList } = await import('./operator/tokens.ts')
@@ -23,10 +23,8 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
   })
   withExamples(
     offline(
-      remote(
-        token.command('revoke').description('tokens are of no use from now on').argument('<id...>', 'ids'),
-      ),
-    ).option('--force', 'also the last one of an admin'),
+      remote(token.command('revoke').description('revoke tokens at once').argument('<id...>', 'ids')),
+    ).option('--force', 'also the last admin token'),
     'headroom token revoke k7v2m4x3q5zd',
   ).action(async (ids: string[], options: TokenOptions & { readonly force?: boolean }) => {
     const { tokenRevoke } = await import('./operator/tokens.ts')
@@ -35,11 +33,8 @@ export function addTokenCommands(program: Command, setExit: SetExit): void {
   withExamples(
     token
       .command('generate')
-      .description('a secret for CONTROLLER_ADMIN_TOKEN_FILE; nothing is asked and nothing stored elsewhere')
-      .option(
-        '--out <file>',
-        'written there, readable by you alone; one that is there stays; else on stdout',
-      ),
+      .description('generate a secret for CONTROLLER_ADMIN_TOKEN_FILE; it is not stored elsewhere')
+      .option('--out <file>', 'file to write, readable only by you; an existing file is kept; else stdout'),
     'headroom token generate --out admin.token',
   ).action(async (options: { readonly out?: string }) => {
     const { tokenGenerate } = await import('./operator/tokens.ts')
@@ -53,12 +48,12 @@ function addCreate(token: Command, setExit: SetExit): void {
       remote(
         token
           .command('create')
-          .description('make a token; its secret is printed this once')
-          .argument('<name>', 'whose it is'),
+          .description('make a token; its secret is printed only once')
+          .argument('<name>', 'name of the token'),
       ),
     )
-      .addOption(new Option('--role <role>', 'what it may do').choices(ROLES).makeOptionMandatory())
-      .option('--expires <time>', 'it is of no use after so long', timeWithin(MINUTE_MS, TEN_YEARS_MS)),
+      .addOption(new Option('--role <role>', 'role of the token').choices(ROLES).makeOptionMandatory())
+      .option('--expires <time>', 'lifetime', timeWithin(MINUTE_MS, TEN_YEARS_MS)),
     'headroom token create alice --role submitter --expires 90d',
     'headroom token create root --role admin --data-dir ./data  # the first one, before the controller runs',
   ).action(async (name: string, options: TokenCreateOptions) => {
@@ -69,14 +64,16 @@ function addCreate(token: Command, setExit: SetExit): void {
 
 export function addAudit(program: Command, setExit: SetExit): void {
   withExamples(
-    remote(program.command('audit').description('who asked for what, and who was kept out, newest first'))
-      .option('--actor <name>', 'only of this name')
+    remote(
+      program.command('audit').description('list requests and refusals with their callers, newest first'),
+    )
+      .option('--actor <name>', 'only this name')
       .option('--action <operation>', 'only this operation (putConfig)')
       .option('--target <text>', 'part of method and path')
       .addOption(
-        new Option('--outcome <outcome>', 'how it came out').choices(['accepted', 'refused', 'failed']),
+        new Option('--outcome <outcome>', 'result of the request').choices(['accepted', 'refused', 'failed']),
       )
-      .option('--last <n>', 'at most so many', whole(1, MAX_AUDIT_ROWS), DEFAULT_AUDIT_ROWS),
+      .option('--last <n>', 'maximum number of rows', whole(1, MAX_AUDIT_ROWS), DEFAULT_AUDIT_ROWS),
     'headroom audit --outcome refused',
     'headroom audit --actor alice --last 200 -o jsonl',
   ).action(async (options: AuditOptions) => {
@@ -88,7 +85,7 @@ export function addAudit(program: Command, setExit: SetExit): void {
 function offline(command: Command): Command {
   return command.option(
     '--data-dir <dir>',
-    'in the store there, of a controller that does not run; nobody is asked',
+    'use the store in this folder directly; its controller must be stopped',
     folder,
   )
 }

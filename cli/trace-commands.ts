@@ -54,7 +54,7 @@ export interface TraceImportOptions {
   readonly interval?: number
 }
 
-/** As people write them, and as importers know them. */
+/** Names of the options on the command line, by their name in importers. */
 const FORMAT_OPTIONS: Readonly<Record<FormatOption, string>> = {
   nodesFile: '--nodes',
   columns: '--columns',
@@ -131,12 +131,12 @@ async function* counted<T>(items: AsyncIterable<T>, onCount: (count: number) => 
   }
 }
 
-/** An option that plays no part is a mistake of whoever gave it. */
+/** An option without effect is a mistake of the user. */
 function refuseOptionsOfOthers(importer: Importer, given: ImportOptions): void {
   for (const [option, flag] of Object.entries(FORMAT_OPTIONS) as Array<[FormatOption, string]>) {
     if (given[option] === undefined || importer.options.includes(option)) continue
     const takers = IMPORTERS.filter(({ options }) => options.includes(option)).map(({ format }) => format)
-    throw new UsageError(`${flag} goes with ${takers.join(' and ')}, not with ${importer.format}`)
+    throw new UsageError(`${flag} is an option of ${takers.join(' and ')}, not of ${importer.format}`)
   }
 }
 
@@ -151,7 +151,7 @@ export async function traceInspect(file: string, { json }: { readonly json?: boo
   return EXIT_OK
 }
 
-/** Fields that were not given are left out, so that the importer's defaults hold. */
+/** Fields that were not given are left out, so that the importer's defaults apply. */
 function importOptions(options: TraceImportOptions): ImportOptions {
   const {
     output,
@@ -171,7 +171,7 @@ function importOptions(options: TraceImportOptions): ImportOptions {
   } = options
   return {
     ...same,
-    // Where there is room for the trace there is room for what has to be sorted.
+    // The disk with room for the trace also has room for temporary files of the sort.
     spillFolder: dirname(output),
     ...defined({
       nodesFile: nodes,
@@ -196,9 +196,9 @@ function defined<T extends object>(fields: T): Defined<T> {
 }
 
 const WHOLE_GPUS =
-  'Tasks of unknown VRAM take whole GPUs. --vram-mib, --vram-map or --shared make them share.'
+  'Tasks of unknown VRAM take whole GPUs. Use --vram-mib, --vram-map or --shared to let them share.'
 
-/** No row disappears without being counted here. */
+/** Counts every dropped row. */
 function reportOf(
   format: Importer,
   { rows, dropped, importer }: TraceHeader,
@@ -212,7 +212,7 @@ function reportOf(
     ...linesOf('dropped ', dropped, { ...COMMON_REASONS, ...format.dropped }),
     ...linesOf('adjusted', adjusted, format.adjusted),
     ...linesOf('ignored ', ignored, format.ignored),
-    ...(synthetic.length === 0 ? [] : [`  made up  ${synthetic.join(', ')}`]),
+    ...(synthetic.length === 0 ? [] : [`  generated  ${synthetic.join(', ')}`]),
     ...(synthetic.includes('gpu_mode') ? [`  ${WHOLE_GPUS}`] : []),
   ]
   return lines.map((line) => `${visible(line)}\n`).join('')
@@ -229,7 +229,7 @@ function linesOf(
   )
 }
 
-/** 1234567 → 1,234,567. */
+/** Formats 1234567 as 1,234,567. */
 function grouped(count: number): string {
   return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }

@@ -1,4 +1,4 @@
-/** The verbs about the live cluster run on: their options. What they do is loaded when one is called. */
+/** Commands of the digital twin: their options. Their actions are loaded when called. */
 import type { Command } from 'commander'
 import { remote, withServer, withExamples, type SetExit } from './command-shape.ts'
 import type { CommandOptions } from './operator/session.ts'
@@ -7,7 +7,7 @@ import type { SnapshotOptions } from './operator/snapshot.ts'
 export function addTwinCommands(program: Command, setExit: SetExit): void {
   addSnapshot(program, setExit)
   withExamples(
-    remote(program.command('twin').description('how well the twin foretells what the cluster does')),
+    remote(program.command('twin').description('show the accuracy of the twin’s forecasts')),
     'headroom twin',
     'headroom twin -o json | jq .scores',
   ).action(async (options: CommandOptions) => {
@@ -21,8 +21,8 @@ function addSnapshot(program: Command, setExit: SetExit): void {
     withServer(
       program
         .command('snapshot')
-        .description('the live state as a scenario file, to run on with `headroom sim run`'),
-    ).option('--out <file>', 'where it is written; else it is printed'),
+        .description('save the live state as a scenario file, to continue with `headroom sim run`'),
+    ).option('--out <file>', 'file to write; else stdout'),
     'headroom snapshot --out now.scenario.json',
     'headroom snapshot | jq .config',
   ).action(async (options: SnapshotOptions) => {

@@ -1,4 +1,4 @@
-/** `headroom events verify`: no controller is asked, the file is read. */
+/** `headroom events verify`: reads the file, without a controller. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { STORE_FILE } from '../controller/adapters/sqlite/store.ts'

@@ -1,6 +1,4 @@
-/**
- * VRAM as people write it on a command line: always with a unit, since nobody can tell a bare 8 from 8192.
- */
+/** VRAM on a command line: always with a unit, since a bare 8 could mean GiB or MiB. */
 import type { Mib } from '../protocol/units.ts'
 
 export const VRAM_FORMAT = 'a size with its unit: 8Gi, 8192Mi, 8G or 8000M'
@@ -16,7 +14,7 @@ const BYTES_PER_UNIT = {
 const BYTES_PER_MIB = 2n ** 20n
 
 /**
- * `8Gi` → 8192; decimal units are rounded up to whole MiB, `8G` → 7630. Null: not one. Whole numbers only.
+ * `8Gi` → 8192; decimal units are rounded up to whole MiB, `8G` → 7630. Null: invalid. Whole numbers only.
  */
 export function parseVram(text: string): Mib | null {
   const match = /^(\d{1,12})(Mi|Gi|Ti|M|G|T)$/.exec(text)

@@ -1,7 +1,7 @@
 /**
- * `headroom work busy=10s idle=20s …`: a task to try a cluster with. Over its control socket
- * (HEADROOM_SOCKET) it says when it is busy; without one it uses the CPU instead, which a server without GPUs
- * takes for work. A simulated server models the same command (simulator/fleet/command-work.ts).
+ * `headroom work busy=10s idle=20s …`: a task for testing a cluster. It reports over its control socket
+ * (HEADROOM_SOCKET) when it is busy; without a socket it uses the CPU instead, which a server without GPUs
+ * counts as work. A simulated server models the same command (simulator/fleet/command-work.ts).
  */
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { parseWork, type WorkPhase } from '../simulator/fleet/command-work.ts'
 import { formatDuration } from '../simulator/scenario/quantity.ts'
 import { EXIT_OK, UsageError } from './exit-codes.ts'
 
-/** The CPU is used for so long without a look at signals. */
+/** Time between checks for signals while using the CPU. */
 const SLICE_MS = 20
 
 export async function work(steps: readonly string[]): Promise<number> {
@@ -41,7 +41,7 @@ function tell(socket: Socket | null, { kind }: WorkPhase): void {
   if (socket !== null && !socket.destroyed) socket.write(`${JSON.stringify({ busy: kind === 'busy' })}\n`)
 }
 
-/** CPU time, not wall time: a task that was stopped meanwhile goes on where it was. */
+/** CPU time, not wall time: a task that was stopped meanwhile continues where it was. */
 async function useCpu(ms: number): Promise<void> {
   const untilUs = cpuUs() + ms * 1000
   while (cpuUs() < untilUs) {

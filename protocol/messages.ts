@@ -236,7 +236,7 @@ export interface LogChunk {
   readonly stream: LogStream
   /** Start of `data`: the requested offset, or the oldest byte still kept when that is later. */
   readonly offset: number
-  /** Bytes in base64; empty when there are none from the offset on. */
+  /** Bytes in base64; empty when the offset is at the end. */
   readonly data: string
   /** No more output will follow. */
   readonly is_ended: boolean

@@ -1,4 +1,4 @@
-/** `headroom run --dry-run`: where it would go now, as lines for people. */
+/** `headroom run --dry-run`: prints where the task would be placed now. */
 import type { HeadroomClient, TaskRequest } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { size } from '../operator/figures.ts'
@@ -11,11 +11,12 @@ export async function printDryRun(client: HeadroomClient, request: TaskRequest):
     const when =
       starts === 'now'
         ? 'It would start now'
-        : `It would start once ${victims.length === 0 ? 'others have left' : 'these have left'}`
+        : 'It would start once ' +
+          `${victims.length === 0 ? 'other tasks have left' : 'these tasks are swapped out'}`
     lines.push(`${when} on GPU ${placement.gpus.join(', ')} of ${placement.node_name}.`)
   }
   for (const { task_id: id, name, priority, mib } of victims)
-    lines.push(`  swapped out: ${id} ${name} (P${priority}, ${size(mib)} a GPU)`)
+    lines.push(`  swapped out: ${id} ${name} (P${priority}, ${size(mib)} per GPU)`)
   if (wait !== null) lines.push(`It would wait: ${wait.sentence}`)
   process.stdout.write(lines.map((line) => `${visible(line)}\n`).join(''))
   return EXIT_OK

@@ -1,17 +1,16 @@
-/** What the exit code of `headroom run` is: that of the task, as a shell would say it. */
+/** The exit code of `headroom run`: the task's, as a shell reports it. */
 import { constants } from 'node:os'
 import type { Task } from '../client/client.ts'
 import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
 
-/** 128 + its number; null for what is no signal here. */
+/** 128 + signal number; null for an unknown signal. */
 export function codeOfSignal(name: string): number | null {
   const number = (constants.signals as Readonly<Record<string, number | undefined>>)[name]
   return number === undefined ? null : 128 + number
 }
 
 /**
- * Its own code; 128 + signal for one that a signal ended; 1 for what ended otherwise (lost, cancelled by
- * somebody).
+ * Its own code; 128 + signal when a signal ended it; 1 for any other end (lost, cancelled by another client).
  */
 export function exitCodeOfTask(task: Pick<Task, 'state' | 'exit_code' | 'end_reason'>): number {
   if (task.exit_code !== null)

@@ -1,4 +1,4 @@
-/** `headroom lease`: a place on a GPU that lives as long as this process, or the command it runs, says so. */
+/** `headroom lease`: a place on a GPU that lasts as long as this process, or the command it runs. */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError, type HeadroomClient, type Task } from '../client/client.ts'
@@ -15,10 +15,11 @@ export interface LeaseOptions extends DemandOptions {
   readonly idle?: boolean
 }
 
-/** While it waits for its place; a person reads along. */
+/** While it waits for its place; a person reads the output. */
 const POLL_INTERVAL_MS = 500
 /**
- * A lease lasts a minute unless the controller says otherwise; a third of it leaves room for two failures.
+ * A lease lasts a minute unless the controller says otherwise; renewing at a third of it tolerates two
+ * failures.
  */
 const KEEPALIVE_MS = 15_000
 const MIN_KEEPALIVE_MS = 500
@@ -52,8 +53,8 @@ export async function holdLease(command: readonly string[], options: LeaseOption
 }
 
 /**
- * What `use` answers, while the lease is kept alive; null when the signal came before it had its place.
- * Throws when the lease ends too early.
+ * Returns the result of `use`, while the lease is kept alive; null when a signal came before it had its
+ * place. Throws when the lease ends too early.
  */
 async function held(
   lease: Lease,
@@ -97,11 +98,14 @@ class Lease {
     this.#line = line
   }
 
-  /** Until the signal; resolves null then. Throws when the controller says that the lease is over. */
+  /**
+   * Sends keepalives until the signal, then resolves with null. Throws when the controller says that the
+   * lease is over.
+   */
   async keep(signal: AbortSignal): Promise<null> {
     while (!signal.aborted) {
       const away = (error: Error): void =>
-        this.#line.print(`${error.message}; the lease ends unless the controller comes back`)
+        this.#line.print(`${error.message}; the lease ends unless the controller returns`)
       const kept = await retryWhileUnreachable(
         () => this.#client.tasks.keepalive(this.#id, { busy: this.#isBusy }, { signal }),
         away,
@@ -119,7 +123,7 @@ class Lease {
     return null
   }
 
-  /** The task once it is in VRAM; null when the signal came first. */
+  /** Resolves with the task once it is in VRAM; null when the signal came first. */
   async untilPlaced(signal: AbortSignal): Promise<Task | null> {
     while (!signal.aborted) {
       const ask = () => this.#client.tasks.get(this.#id, { signal })
@@ -143,12 +147,15 @@ class Lease {
 
 function assignmentLine(task: Task): string {
   const { placement } = task
-  return `${task.id}  ${placement?.node_name ?? '-'}  ${placement?.node_id ?? '-'}  GPU ${placement?.gpus.join(',') ?? '-'}`
+  return (
+    `${task.id}  ${placement?.node_name ?? '-'}  ${placement?.node_id ?? '-'}  GPU ` +
+    `${placement?.gpus.join(',') ?? '-'}`
+  )
 }
 
 /**
- * Its exit code, or 128 + signal. Who interrupts this process means the command; on a terminal Ctrl-C has
- * reached it already.
+ * Returns its exit code, or 128 + signal. A signal to this process is passed to the command; on a terminal
+ * Ctrl-C has reached it already.
  */
 function runHere(
   command: readonly string[],
@@ -170,7 +177,7 @@ function runHere(
     over.addEventListener('abort', stop, { once: true })
     child.once('error', (error: NodeJS.ErrnoException) =>
       reject(
-        new UsageError(`${file}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`, {
+        new UsageError(`${file}: ${error.code === 'ENOENT' ? 'command not found' : error.message}`, {
           cause: error,
         }),
       ),
@@ -179,7 +186,7 @@ function runHere(
   })
 }
 
-/** What is not given back ends by itself when its time is over. */
+/** A lease that is not released ends by itself when its time is over. */
 async function giveBack(client: HeadroomClient, id: string): Promise<void> {
   await client.tasks.cancel(id).catch(() => {})
 }

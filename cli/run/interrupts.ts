@@ -1,21 +1,21 @@
 /**
- * Ctrl-C, again and again: the first asks for an orderly end, the second for one at once where there is a
- * difference, the next leaves.
+ * Handles repeated Ctrl-C: the first requests an orderly end, the second an immediate one where that differs,
+ * the next exits.
  */
 import { codeOfSignal } from './exit-status.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export interface Interrupts {
-  /** The exit code that belongs to the first signal; null before it. */
+  /** The exit code of the first signal; null before it. */
   readonly exitCode: number | null
-  /** Listens no more. */
+  /** Stops listening. */
   end(): void
 }
 
 /**
- * @param onFirst what an orderly end is; called once
- * @param onSecond an end at once; called once. Left out: the second signal leaves.
+ * @param onFirst starts an orderly end; called once
+ * @param onSecond ends at once; called once. Absent: the second signal exits.
  */
 export function onInterrupt(onFirst: () => void, onSecond?: () => void): Interrupts {
   let exitCode: number | null = null

@@ -1,5 +1,6 @@
 /**
- * Asking a controller that may be away for a while: a restart is nothing that a running task has to know of.
+ * Retries requests while the controller is unreachable: a restart of the controller must not end a running
+ * task.
  */
 import { ApiError, ConnectionError } from '../client/client.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,8 +9,8 @@ const FIRST_PAUSE_MS = 200
 const MAX_PAUSE_MS = 5_000
 
 /**
- * The answer, however long it takes; what the controller refuses is thrown, and the abort when the signal
- * comes. `onAway` hears of the first failure.
+ * Resolves with the answer, however long it takes. Throws what the controller refuses, and the abort of the
+ * signal. Calls `onAway` at the first failure.
  */
 export async function retryWhileUnreachable<T>(
   ask: () => Promise<T>,

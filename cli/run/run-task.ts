@@ -1,4 +1,4 @@
-/** `headroom run`: submits, follows, passes the exit code on. */
+/** `headroom run`: submits a task, follows it and returns its exit code. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WaitReason } from '../../controller/scheduler/explain.ts'
 import { ApiError, type HeadroomClient, type Task } from '../client/client.ts'
@@ -23,7 +23,7 @@ export interface RunOptions extends DemandOptions {
   readonly dryRun?: boolean
 }
 
-/** Reasons that pass only when the cluster or the task is changed: time alone does not end such a wait. */
+/** Reasons that only a change of the cluster or the task resolves: such a wait has no end by itself. */
 const NO_END_IN_SIGHT: ReadonlySet<string> = new Set([
   'HELD',
   'GROUP_NOT_FOUND',
@@ -34,14 +34,14 @@ const NO_END_IN_SIGHT: ReadonlySet<string> = new Set([
   'EXEC_NOT_ALLOWED',
 ] satisfies WaitReason[])
 
-/** It is tried again in minutes or hours, and mostly for the same end: a program that is not there. */
+/** Retried in minutes or hours, mostly with the same result: for example a missing program. */
 const REFUSED: WaitReason = 'START_REFUSED'
 
-/** A task that waits is looked at this often, one that runs as often as its end should be seen. */
+/** Interval of requests for the state of a task. */
 const POLL_INTERVAL_MS = 500
-/** Only what certainly was not taken is submitted again. */
+/** Submissions are retried only if they were certainly not accepted. */
 const SUBMIT_ATTEMPTS = 3
-/** 128 + SIGPIPE: nobody reads what it writes. */
+/** 128 + SIGPIPE: the reader of its output is gone. */
 const EXIT_BROKEN_PIPE = 141
 
 export async function runTask(command: readonly string[], options: RunOptions): Promise<number> {
@@ -71,7 +71,7 @@ class Run {
   #isHurried = false
   #isUnreachable = false
   #isPipeBroken = false
-  /** The reason to wait that was said last. */
+  /** The last reason of a wait that was printed. */
   #printedReason: string | null = null
 
   constructor(client: HeadroomClient) {
@@ -81,12 +81,12 @@ class Run {
   async toItsEnd(submit: () => Promise<Task>): Promise<number> {
     const interrupts = onInterrupt(
       () => {
-        this.#line.print('cancelling the task; Ctrl-C again ends it at once')
+        this.#line.print('cancelling the task; press Ctrl-C again to kill it at once')
         this.#isCancelled = true
         void this.#cancel()
       },
       () => {
-        this.#line.print('ending the task at once; Ctrl-C again leaves it alone')
+        this.#line.print('killing the task; press Ctrl-C again to leave it')
         this.#isHurried = true
         void this.#cancel()
       },
@@ -96,7 +96,7 @@ class Run {
       if (!this.#isCancelled) void this.#cancel()
       this.#isCancelled = true
     }
-    const stdin = noticeStdin(() => this.#line.print('stdin is not passed on to the task: it reads nothing'))
+    const stdin = noticeStdin(() => this.#line.print('stdin is not passed to the task'))
     process.stdout.on('error', onBrokenPipe)
     process.stderr.on('error', onBrokenPipe)
     try {
@@ -123,7 +123,7 @@ class Run {
     return exitCodeOfTask(task)
   }
 
-  /** Attempt after attempt, until the task is final. */
+  /** Follows one attempt after the other, until the task is final. */
   async #follow(submitted: Task): Promise<Task> {
     let task = submitted
     let followed = 0
@@ -132,7 +132,7 @@ class Run {
       if (task.attempt > followed) {
         const isAgain = followed > 0
         followed = task.attempt
-        if (isAgain) this.#line.print('the task begins anew')
+        if (isAgain) this.#line.print('the task starts again')
         this.#line.clear()
         const watch = this.#watchStart(task)
         await this.#output(task.id).finally(watch.end)
@@ -143,7 +143,7 @@ class Run {
     }
   }
 
-  /** Says why it waits, while it does. */
+  /** Shows why it waits, while it does. */
   async #untilPlaced(task: Task): Promise<Task> {
     let now = task
     while (now.state === 'pending') {
@@ -155,19 +155,19 @@ class Run {
     return now
   }
 
-  /** Once for each such reason, on a terminal or not: a script would wait in silence. */
+  /** Prints each such reason once, on a terminal or not: a script would otherwise wait without a message. */
   #printLongWait({ id, wait }: Task): void {
     const isEndless = wait !== null && NO_END_IN_SIGHT.has(wait.reason)
     const reason = isEndless || wait?.reason === REFUSED ? wait.reason : null
     if (reason !== null && reason !== this.#printedReason) {
-      const until = isEndless ? 'This wait does not end unless the task or the cluster is changed; ' : ''
+      const until = isEndless ? 'This wait does not end until the task or the cluster is changed; ' : ''
       this.#line.print(`task ${id}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
     }
     this.#printedReason = reason
   }
 
   /**
-   * Its output is awaited from its placement on; the start may still be refused, and then the task waits
+   * Its output is followed from its placement on; the start may still be refused, and then the task waits
    * again.
    */
   #watchStart(placed: Task): { readonly end: () => void } {
@@ -180,7 +180,7 @@ class Run {
         await sleep(POLL_INTERVAL_MS, undefined, { ref: false })
       }
     }
-    // What cannot be read here is told where the output or the end of the task is read.
+    // An error here is reported where the output or the end of the task is read.
     watch().catch(() => {})
     return {
       end: () => {
@@ -189,7 +189,7 @@ class Run {
     }
   }
 
-  /** Both streams, to the streams of the same names. */
+  /** Copies both streams to the streams of the same names. */
   async #output(id: string): Promise<void> {
     const [out, err] = await Promise.allSettled([
       this.#copy(id, 'stdout', process.stdout),
@@ -197,11 +197,10 @@ class Run {
     ])
     const failed = [out, err].find((one) => one.status === 'rejected')
     if (failed === undefined) return
-    // It ended before anything of it ran, or where it ran knows nothing of it any more: its exit code still
-    // counts.
+    // It ended before it ran, or its server no longer has its output: its exit code still counts.
     const error: unknown = failed.reason
     if (!(error instanceof ApiError)) throw error
-    if (error.status !== 409) this.#line.print(`what the task writes cannot be read: ${error.message}`)
+    if (error.status !== 409) this.#line.print(`cannot read the output of the task: ${error.message}`)
     else if (/simulated/.test(error.message)) this.#line.print(error.message)
   }
 
@@ -215,7 +214,7 @@ class Run {
       const next = await following.next()
       if (next.done === true) {
         if (next.value.why === 'unavailable' && (await this.#hasRun(id)))
-          this.#line.print(`the rest of ${stream} cannot be read: its GPU server does not have it any more`)
+          this.#line.print(`cannot read the rest of ${stream}: its GPU server no longer has it`)
         return
       }
       this.#isUnreachable = false
@@ -226,7 +225,7 @@ class Run {
     }
   }
 
-  /** What was never started, a program that is not there, has written nothing that could be lost. */
+  /** An attempt that was never started (a missing program) has no output to lose. */
   async #hasRun(id: string): Promise<boolean> {
     return (await this.#poll(id)).first_started_at !== null
   }
@@ -240,11 +239,11 @@ class Run {
     return task
   }
 
-  /** Once for each time that it goes away. */
+  /** Reports each interruption once. */
   #unreachable(error: Error): void {
     if (this.#isUnreachable) return
     this.#isUnreachable = true
-    this.#line.print(`${error.message}; the task goes on, waiting for the controller`)
+    this.#line.print(`${error.message}; the task continues, waiting for the controller`)
   }
 
   async #cancel(): Promise<void> {

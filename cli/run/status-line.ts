@@ -1,4 +1,4 @@
-/** One line that says what is going on, on a terminal only, and overwritten by the next. */
+/** One line with the current status, only on a terminal, overwritten by the next. */
 import { visible } from '../terminal-text.ts'
 
 const CLEAR_LINE = '\r\u001b[K'
@@ -11,7 +11,7 @@ export class StatusLine {
     this.#stream = stream
   }
 
-  /** Replaces what stood there; longer than the terminal is wide is cut. */
+  /** Replaces the line; cuts it to the width of the terminal. */
   show(text: string): void {
     const line = visible(text).slice(0, Math.max(20, (this.#stream.columns ?? 80) - 1))
     if (!this.#stream.isTTY || line === this.#shown) return
@@ -19,13 +19,13 @@ export class StatusLine {
     this.#shown = line
   }
 
-  /** Makes room for what others print. */
+  /** Clears the line for other output. */
   clear(): void {
     if (this.#shown !== '') this.#stream.write(CLEAR_LINE)
     this.#shown = ''
   }
 
-  /** A line that stays, on a terminal or not. */
+  /** Prints a line that stays, on a terminal or not. */
   print(text: string): void {
     this.clear()
     this.#stream.write(`headroom: ${visible(text)}\n`)

@@ -1,4 +1,4 @@
-/** From options and environment to a submission. A flag wins over its variable. */
+/** Builds a submission from options and environment. An option takes precedence over its variable. */
 import type { TaskRequest } from '../client/client.ts'
 import { VariableError, withClientVariables } from '../client/client-variables.ts'
 import { UsageError } from '../exit-codes.ts'
@@ -19,9 +19,9 @@ export interface DemandOptions extends ServerOption {
 }
 
 /**
- * Says on stderr what was taken from the variables of the original client (REQUIRED_VRAM, PRIO, GPU_COUNT,
+ * Prints to stderr which variables of the original client were used (REQUIRED_VRAM, PRIO, GPU_COUNT,
  * GPU_MODE).
- * @throws UsageError when options contradict each other or a variable cannot be used.
+ * @throws UsageError when options contradict each other or a variable is invalid
  */
 export function demandOf(options: DemandOptions, env: NodeJS.ProcessEnv = process.env): TaskRequest {
   if (options.noswap === true && options.swap === true)
@@ -44,7 +44,7 @@ export function demandOf(options: DemandOptions, env: NodeJS.ProcessEnv = proces
     env,
   )
   if (request.vram_mib === undefined && request.gpu_mode !== 'exclusive')
-    throw new UsageError('--vram is missing: how much VRAM on each GPU? (--vram 8Gi)')
+    throw new UsageError('--vram is required: VRAM on each GPU, for example --vram 8Gi')
   if (taken.length > 0)
     process.stderr.write(`headroom: taken from the environment: ${visible(taken.join(', '))}\n`)
   return { gpu_count: 1, gpu_mode: 'shared', noswap: 0, priority: 2, groups: [], ...request }
@@ -65,17 +65,18 @@ function fromEnvironment(
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
- * The command with its variables in front of it: `env` sets them, since a task has a command and no
- * environment of its own.
- * @throws UsageError when a name is none.
+ * Returns the command with its variables in front: `env` sets them, since a task has a command and no
+ * environment.
+ * @throws UsageError for an invalid name
  */
 export function commandWithEnv(command: readonly string[], env: readonly string[]): readonly string[] {
   const pairs = pairsOf(env)
   for (const name of pairs.keys()) {
-    if (!VARIABLE.test(name)) throw new UsageError(`--env: ${JSON.stringify(name)} is no name of a variable`)
+    if (!VARIABLE.test(name))
+      throw new UsageError(`--env: ${JSON.stringify(name)} is not a valid variable name`)
   }
   if (pairs.size === 0) return command
-  // What follows the assignments is the command, even when it holds an equals sign itself.
+  // What follows the assignments is the command, even if it contains an equals sign.
   const runs = command[0]?.includes('=') === true ? ['sh', '-c', 'exec "$@"', 'sh', ...command] : command
   return ['env', ...[...pairs].map(([name, value]) => `${name}=${value}`), ...runs]
 }

@@ -1,7 +1,7 @@
-/** Notices what stands on stdin, which a task does not get, so that it is not dropped without a word. */
+/** Detects input on stdin, which is not passed to a task, so that it is not dropped without a message. */
 import { fstatSync } from 'node:fs'
 
-/** @param onInput called once, when there is something that the task would have read */
+/** @param onInput called once, when there is input that the task would have read */
 export function noticeStdin(
   onInput: () => void,
   stdin: NodeJS.ReadStream & { readonly fd: 0 } = process.stdin,
@@ -17,7 +17,7 @@ export function noticeStdin(
     stdin.off('data', take)
     stdin.off('error', end)
     stdin.pause()
-    // A pipe that stays open keeps no process alive that is done.
+    // An open pipe must not keep the finished process alive.
     stdin.unref()
   }
   stdin.on('data', take)

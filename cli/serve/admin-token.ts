@@ -13,7 +13,7 @@ import { SettingsError } from '../environment/settings.ts'
 
 export interface AdminToken {
   readonly hash: string
-  /** What is not as it should be, and is taken all the same; null: nothing. */
+  /** A problem with the file that does not prevent its use; null: none. */
   readonly warning: string | null
 }
 
@@ -22,8 +22,8 @@ const READABLE_BY_ALL = 0o004
 
 /**
  * Null when the variable is not set.
- * @throws SettingsError, one line that names the variable, for a file that cannot be read or holds no such
- *   secret. It never shows what the file holds.
+ * @throws SettingsError, one line that names the variable without the content of the file, when the file is
+ * unreadable or holds no valid secret
  */
 export function adminToken(env: Readonly<Record<string, string | undefined>>): AdminToken | null {
   const path = env[VARIABLE]
@@ -41,8 +41,7 @@ export function adminToken(env: Readonly<Record<string, string | undefined>>): A
 }
 
 function whyNoSecret(secret: string): string | null {
-  if (!/^[\x21-\x7e]*$/.test(secret))
-    return 'it holds blanks, several lines, or characters that are not ASCII'
-  if (secret.length < SECRET_MIN_CHARACTERS) return `it holds ${secret.length} characters`
+  if (!/^[\x21-\x7e]*$/.test(secret)) return 'it contains spaces, several lines, or characters outside ASCII'
+  if (secret.length < SECRET_MIN_CHARACTERS) return `it has ${secret.length} characters`
   return secret.length > SECRET_MAX_CHARACTERS ? 'it is longer' : null
 }

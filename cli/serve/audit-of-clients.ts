@@ -1,6 +1,6 @@
 /**
- * What clients of the bus change, in the audit of the REST interface. That is made after the controller,
- * which hears its first client later.
+ * Adds changes by clients of the bus to the audit of the REST interface. The audit is created after the
+ * controller, whose first client request comes later.
  */
 import type { AuditTrail } from '../../controller/api/access/audit-trail.ts'
 import type { ClientAudit } from '../../controller/wire/client-audit.ts'

@@ -1,4 +1,4 @@
-/** Signing in by an OpenID Connect provider, from the settings of `headroom serve`. */
+/** Sign-in through an OpenID Connect provider, from the settings of `headroom serve`. */
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
 import { Sessions } from '../../controller/api/access/sessions.ts'
 import { SignIn } from '../../controller/api/access/sign-in.ts'
@@ -11,8 +11,8 @@ const CALLBACK_PATH = '/api/v1/auth/callback'
 const SECRET = /^[\x21-\x7e]{1,512}$/
 
 /**
- * @throws SettingsError for a secret that cannot be read. The provider is asked when somebody signs in: it
- *   may come later and go at any time.
+ * @throws SettingsError for an unreadable secret. The provider is contacted at the first sign-in: it need not
+ * be available before.
  */
 export function browserSignIn(oidc: OidcSettings): SignIn {
   const { issuer, clientId, clientSecretFile, publicUrl, scope, rules, sessionHours } = oidc
@@ -35,6 +35,7 @@ export function browserSignIn(oidc: OidcSettings): SignIn {
 function clientSecretIn(path: string): string {
   const variable = ENVIRONMENT.oidcClientSecretFile
   const secret = readSecretFile(path, variable).text.trim()
-  if (!SECRET.test(secret)) throw new SettingsError(variable.name, path, `${variable.range} (it holds none)`)
+  if (!SECRET.test(secret))
+    throw new SettingsError(variable.name, path, `${variable.range} (it contains none)`)
   return secret
 }

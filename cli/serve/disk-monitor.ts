@@ -1,5 +1,5 @@
 /**
- * How much is free on the disk of the store, looked at now and then: a disk that hangs must not hang the
+ * Measures the free space on the disk of the store periodically: a disk that hangs must not block the
  * controller.
  */
 import { statfs } from 'node:fs/promises'
@@ -10,13 +10,13 @@ const CHECK_INTERVAL_MS = 5_000
 export const MIN_FREE_BYTES = 33_554_432
 
 export interface DiskMonitor {
-  /** null: not known yet, or the file system does not say. */
+  /** null: not known yet, or not reported by the file system. */
   freeBytes(): number | null
   check(): ReadinessCheck
   stop(): void
 }
 
-/** @param ask the file system; a test has its own. */
+/** @param ask returns the state of the file system; replaced in tests */
 export function monitorDisk(
   folder: string,
   ask: (folder: string) => Promise<{ readonly bavail: number; readonly bsize: number }> = statfs,
@@ -41,7 +41,7 @@ export function monitorDisk(
     check: () => {
       const isShort = free !== null && free < MIN_FREE_BYTES
       const known = free === null ? 'not known' : 'ok'
-      // /readyz is open to all: how much is free is in the metrics.
+      // /readyz is public: the amount of free space is only in the metrics.
       return {
         name: 'disk',
         ok: !isShort,

@@ -1,6 +1,6 @@
 /**
- * Events in the log: decisions at level debug, what an operator should see at info or warn. Each has the ids
- * by which the API knows it.
+ * Writes events to the log: decisions at level debug, what an operator should see at info or warn, each with
+ * the ids of the API.
  */
 import type { Logger } from 'pino'
 import type { Event, EventKind } from '../../controller/domain/event.ts'
@@ -21,7 +21,7 @@ const ALARMING: ReadonlySet<EventKind> = new Set([
   'attempt_quarantined',
 ])
 
-/** @param fleet of a simulated one nobody has to hear that its nodes come and go. */
+/** @param fleet for a simulated one, nodes that come and go are not logged */
 export function createEventLog(log: Logger, fleet: 'live' | 'simulated'): (events: readonly Event[]) => void {
   const isDebugging = log.isLevelEnabled('debug')
   return (events) => {

@@ -1,4 +1,4 @@
-/** Who may reach the REST interface: from settings and tokens, at the start of `headroom serve`. */
+/** Access to the REST interface: from settings and tokens, at the start of `headroom serve`. */
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { createAccess, type Access } from '../../controller/api/access/access.ts'
@@ -15,7 +15,7 @@ export function isLoopback(host: string): boolean {
   return host === '::1' || /^(?:::ffff:)?127\./.test(host)
 }
 
-/** @throws StartFault when others than this host could reach it and nobody would have to say who he is. */
+/** @throws StartFault when other hosts could reach the interface without authentication */
 export async function requireToken(
   { httpHost, oidc }: Settings,
   token: AdminToken | null,
@@ -25,8 +25,10 @@ export async function requireToken(
   const { tokens } = await store.load()
   if (tokens.length > 0) return
   throw new StartFault(
-    `${ENVIRONMENT.httpHost.name} is ${JSON.stringify(httpHost)}, which others can reach, and there is no token: ` +
-      `set ${ENVIRONMENT.adminTokenFile.name} to a file with a secret (headroom token generate), make a token with headroom token create ` +
+    `${ENVIRONMENT.httpHost.name} is ${JSON.stringify(httpHost)}, which other hosts can reach, and ` +
+      'there is no token: ' +
+      `set ${ENVIRONMENT.adminTokenFile.name} to a file with a secret (headroom token generate), make a ` +
+      'token with headroom token create ' +
       '--data-dir, or listen on 127.0.0.1',
   )
 }

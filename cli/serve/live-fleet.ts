@@ -1,6 +1,6 @@
 /**
  * The controller of real GPU servers: over SQLite, NATS, real time and real randomness. The broker may be
- * away, now or later.
+ * unavailable at any time.
  */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -14,7 +14,7 @@ import type { NatsSettings } from '../environment/nats-settings.ts'
 import { createRateLimitedLog } from './rate-limited-log.ts'
 import type { ServedFleet } from './served-fleet.ts'
 
-/** Loads the store and begins to listen; connects in the background. */
+/** Loads the store and starts to listen; connects in the background. */
 export async function startLiveFleet(
   nats: NatsSettings,
   store: Store,
@@ -35,11 +35,15 @@ export async function startLiveFleet(
       log.info({ state, detail }, 'broker')
     },
     onBadMessage: (subject, why, reason) =>
-      refusals.warn(reason, { subject: subject.slice(0, MAX_SHOWN), why, reason }, 'message not understood'),
+      refusals.warn(
+        reason,
+        { subject: subject.slice(0, MAX_SHOWN), why, reason },
+        'message refused: not understood',
+      ),
     onSlowConsumer: (pattern) =>
-      refusals.warn('slow_consumer', { pattern }, 'messages were dropped because too many wait'),
+      refusals.warn('slow_consumer', { pattern }, 'messages dropped: too many are waiting'),
     onDenied: (operation, subject) =>
-      log.error({ operation, subject }, 'the broker forbids this: check its permissions for this user'),
+      log.error({ operation, subject }, 'the broker denied permission: check the permissions of this user'),
   })
   const controller = createController(
     { clock, random: createSystemRandom(), bus, store },
@@ -74,5 +78,5 @@ export async function startLiveFleet(
   }
 }
 
-/** Of a text that came from outside. */
+/** Maximum characters of external text. */
 const MAX_SHOWN = 200

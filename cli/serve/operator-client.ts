@@ -1,6 +1,6 @@
 /**
- * The REST interface inside a simulated world: what an operator of a scenario asks goes through the real
- * routes, while virtual time stands still.
+ * The REST interface inside a simulated world: requests of a scenario's operator go through the real routes,
+ * while virtual time does not advance.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, InjectOptions } from 'fastify'
@@ -13,7 +13,7 @@ import type { OperatorMethod } from '../../simulator/scenario/scenario.ts'
 import type { World } from '../../simulator/world.ts'
 import { packageVersion } from '../package-info.ts'
 
-/** Turns of the event loop that an answer may take. */
+/** Maximum turns of the event loop for an answer. */
 const MAX_TURNS = 100_000
 
 export const openOperatorClient: OpenDesk = (world, pump): Promise<OperatorDesk> =>
@@ -21,16 +21,16 @@ export const openOperatorClient: OpenDesk = (world, pump): Promise<OperatorDesk>
 
 type Pump = Parameters<OpenDesk>[1]
 
-/** What of the interface depends on whose it is. */
+/** Options of the interface that depend on the controller. */
 export type OperatorClientOptions = (controller: Controller) => Partial<ApiOptions>
 
-/** Where the interface of a controller comes from, and what becomes of it. */
+/** Creates and releases the interface of a controller. */
 export interface Routes {
   appFor(options: ApiOptions): Promise<FastifyInstance>
   release(app: FastifyInstance): Promise<void>
 }
 
-/** Every controller has an interface of its own. */
+/** Each controller has its own interface. */
 const OWN_ROUTES: Routes = {
   async appFor(options) {
     const app = createApi(options)
@@ -44,11 +44,11 @@ export interface Answered {
   readonly status: number
   readonly headers: Readonly<Record<string, unknown>>
   readonly body: Buffer
-  /** It has reached the controller, and may have changed something. */
+  /** The request has reached the controller, and may have changed something. */
   readonly isCommand: boolean
 }
 
-/** The interface of one controller, and how many of the commands that came through it are not answered. */
+/** The interface of one controller, and the number of its unanswered commands. */
 interface Front {
   readonly controller: Controller
   readonly app: FastifyInstance
@@ -70,7 +70,9 @@ export class RestOperatorClient implements OperatorDesk {
     this.#routes = routes
   }
 
-  /** A controller that dies over it has cut the connection: the operator asks again when there is one. */
+  /**
+   * A controller that dies during the request has cut the connection: the operator retries once there is one.
+   */
   async ask(
     method: OperatorMethod,
     path: string,
@@ -87,14 +89,14 @@ export class RestOperatorClient implements OperatorDesk {
     }
   }
 
-  /** Carries a request out in this instant. Null: nobody is there to answer, or no more. */
+  /** Carries out a request at this instant. Null: no controller runs, or no longer. */
   async put(request: InjectOptions): Promise<Answered | null> {
     return this.#world.isControllerUp
       ? this.#askOnce(await this.#frontOf(this.#world.controller), request)
       : null
   }
 
-  /** The interface as it is now, for reading; null: no controller runs. */
+  /** The current interface, for reading; null: no controller runs. */
   async interface(): Promise<FastifyInstance | null> {
     return this.#world.isControllerUp ? (await this.#frontOf(this.#world.controller)).app : null
   }
@@ -108,11 +110,11 @@ export class RestOperatorClient implements OperatorDesk {
       const from = this.#world.clock.steps
       await this.#pump(() => this.#world.isControllerUp)
       if (this.#world.clock.steps === from)
-        throw new Error('no controller comes up any more, and the operator has asked for it')
+        throw new Error('no controller will start again, and the operator is waiting for an answer')
     }
   }
 
-  /** Null: nobody is there to answer any more. */
+  /** Null: the controller is gone. */
   async #askOnce(front: Front, request: InjectOptions): Promise<Answered | null> {
     front.isCommanded = false
     let isAnswered = false
@@ -120,11 +122,11 @@ export class RestOperatorClient implements OperatorDesk {
       isAnswered = true
     })
     const isOver = (): boolean => isAnswered || this.#isGone(front)
-    // Where nothing breaks an answer is due in this instant; elsewhere time goes on while a command waits for
+    // Without faults an answer is due at this instant; with faults, time advances while a command waits for
     // its answer.
     const isDue = (): boolean => isOver() || (this.#world.faults !== null && front.unanswered === 0)
-    // The world moves only once the request has reached the controller, so that it makes no difference how
-    // long HTTP takes.
+    // The world advances only once the request has reached the controller, so that the duration of HTTP has
+    // no effect.
     for (let turn = 0; !isOver() && turn < MAX_TURNS; turn++) {
       await setImmediate()
       if (front.isCommanded) await this.#pump(isDue)
@@ -176,7 +178,7 @@ interface CommandTap {
   answered(): void
 }
 
-/** The same commands; `watch` hears of each, and of its answer. */
+/** Returns the same commands; `watch` is called for each, and for its answer. */
 function tapped(commands: Commands, watch: CommandTap): Commands {
   return new Proxy(commands, {
     get(target, key) {

@@ -1,16 +1,16 @@
-/** Log lines that a broken or hostile peer could cause by the thousand: counted all, written seldom. */
+/** Log lines that a broken or hostile peer could cause by the thousand: all are counted, few are written. */
 import type { Logger } from 'pino'
 
-/** One of a kind is written this often at most; the next says how many there were. */
+/** Minimum interval between lines of one kind; the next line says how many there were. */
 const WRITE_INTERVAL_MS = 10_000
-/** Kinds that are told apart; further ones are counted together. */
+/** Maximum number of kinds; further ones are counted together. */
 const MAX_KINDS = 64
 const OTHERS = 'others'
 
 export interface RateLimitedLog {
-  /** So many of each kind so far. */
+  /** Count of each kind so far. */
   readonly counts: ReadonlyMap<string, number>
-  /** `kind` says which lines are alike: a reason, never what came in. */
+  /** `kind` groups equal lines: a reason, never external input. */
   warn(kind: string, facts: Readonly<Record<string, unknown>>, text: string): void
 }
 

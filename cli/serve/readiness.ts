@@ -1,9 +1,9 @@
-/** What /readyz asks of the controller itself. */
+/** The controller's own checks for /readyz. */
 import type { ReadinessCheck } from '../../controller/api/context.ts'
 import type { ProcessMetrics } from '../../controller/api/prometheus/process-metrics.ts'
 import type { Controller } from '../../controller/controller.ts'
 
-/** An event loop that was this late lets clients run into their timeouts. */
+/** With a delay of the event loop this long, clients run into timeouts. */
 const MAX_LOOP_DELAY_S = 5
 
 export function ownChecks(
@@ -15,7 +15,7 @@ export function ownChecks(
   const isLate = delayS > MAX_LOOP_DELAY_S
   return [
     { name: 'store', ok: !engine.isFaulty, detail: engine.isFaulty ? 'the store has failed' : 'ok' },
-    { name: 'recovery', ok: isRecovered, detail: isRecovered ? 'ok' : 'what is durable is being read' },
+    { name: 'recovery', ok: isRecovered, detail: isRecovered ? 'ok' : 'reading the store' },
     { name: 'event_loop', ok: !isLate, detail: isLate ? `it was ${delayS.toFixed(1)} s late` : 'ok' },
   ]
 }

@@ -1,4 +1,4 @@
-/** Real time as paced clocks take it. */
+/** Real time for paced clocks. */
 import type { RealTime } from '../../simulator/paced-clock.ts'
 
 export const REAL_TIME: RealTime = {

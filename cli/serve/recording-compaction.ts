@@ -1,7 +1,7 @@
 /**
- * The oldest file of a recording is decided again before it makes room, and what the controller remembered at
- * its end is written down: the checkpoint of the next file. So the controller that serves does not stand
- * still for it, and what is kept is known to be decidable.
+ * Replays the oldest file of a recording before it is dropped, and writes the controller's state at its end
+ * as the checkpoint of the next file. The serving controller is not blocked, and what is kept has been
+ * verified to replay.
  */
 import { Worker } from 'node:worker_threads'
 import { writeCheckpoint } from '../../controller/adapters/recording/checkpoint-file.ts'
@@ -10,7 +10,8 @@ import { Redecision } from '../../simulator/recording/redecide.ts'
 import { workerUrl } from '../workers/worker-url.ts'
 
 /**
- * Durable when it resolves. @throws for a file that cannot be read, or that this version decides otherwise.
+ * Durable when it resolves.
+ * @throws for a file that cannot be read, or that this version decides differently
  */
 export async function compactRecording(first: string, next: string): Promise<void> {
   const redecision = new Redecision()
@@ -19,18 +20,16 @@ export async function compactRecording(first: string, next: string): Promise<voi
     const { difference } = redecision
     if (difference === null) continue
     throw new Error(
-      `${first}: input ${difference.input} is decided otherwise than it was; headroom sim redecide shows how`,
+      `${first}: input ${difference.input} is decided differently than recorded; headroom sim redecide ` +
+        'shows how',
     )
   }
   const checkpoint = redecision.checkpoint()
-  if (checkpoint === null) throw new Error(`${first}: no controller begins in it`)
+  if (checkpoint === null) throw new Error(`${first}: contains no start of a controller`)
   await writeCheckpoint(next, checkpoint)
 }
 
-/**
- * The same in a thread of its own, which gives way to all others. When the signal says so it ends with
- * nothing done.
- */
+/** Does the same in its own low-priority thread. An abort of the signal ends it without a change. */
 export function compactInThread(first: string, next: string, signal: AbortSignal): Promise<void> {
   return new Promise((done, failed) => {
     const worker = new Worker(workerUrl('serve/recording-worker'), { workerData: { first, next } })
@@ -41,7 +40,7 @@ export function compactInThread(first: string, next: string, signal: AbortSignal
     worker.once('error', failed)
     worker.once('exit', (code) => {
       signal.removeEventListener('abort', end)
-      failed(new Error(`the thread that writes a checkpoint ended with ${code}`))
+      failed(new Error(`the thread that writes a checkpoint ended with code ${code}`))
     })
   })
 }

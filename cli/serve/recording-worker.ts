@@ -1,4 +1,4 @@
-/** The thread that folds the oldest file of a recording into the checkpoint of the next one. */
+/** The thread that compacts the oldest file of a recording into the checkpoint of the next one. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { compactRecording } from './recording-compaction.ts'
 import { lowerPriority, NICE_RUN } from '../simulations/low-priority.ts'

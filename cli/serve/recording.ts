@@ -1,4 +1,4 @@
-/** The recording of a controller that serves: files beside its store (docs/recording.md). */
+/** The recording of a serving controller: files in the folder of its store (docs/recording.md). */
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { RECORDING_FOLDER } from '../../controller/adapters/recording/format.ts'
@@ -18,7 +18,7 @@ export interface ServedRecording {
   readonly tap: InputRecorder
 }
 
-/** Null: it is off. */
+/** Null: disabled. */
 export function startRecording(
   { dataDir, recording }: Pick<Settings, 'dataDir' | 'recording'>,
   log: Logger,
@@ -33,17 +33,12 @@ export function startRecording(
     now: Date.now,
     fold: compactInThread,
     onHeadless: (reason) =>
-      log.warn(
-        { dir, reason },
-        'the recording of this run has lost its beginning and cannot be decided again',
-      ),
+      log.warn({ dir, reason }, 'the beginning of this recording is lost, so it cannot be replayed'),
     onStopped: (reason) => log.error({ dir, reason }, 'recording has stopped; the controller goes on'),
   })
-  // A process that breaks down takes its last inputs along otherwise.
+  // Otherwise a crashing process would lose its last inputs.
   process.once('exit', () => files.flushNow())
   const onNested = (): void =>
-    log.error(
-      'broken invariant: an input came while another was taken; this recording cannot be decided again',
-    )
+    log.error('broken invariant: an input arrived during another; this recording cannot be replayed')
   return { files, tap: new InputRecorder(files, packageVersion(), onNested) }
 }

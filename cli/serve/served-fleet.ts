@@ -1,16 +1,16 @@
 import type { ReadinessCheck } from '../../controller/api/context.ts'
 import type { Controller } from '../../controller/controller.ts'
 
-/** A controller that runs, and what it manages. */
+/** A running controller, and the fleet that it manages. */
 export interface ServedFleet {
   readonly controller: Controller
   readonly kind: 'live' | 'simulated'
-  /** What it manages, for the line at the start. */
+  /** The fleet, for the line at the start. */
   readonly describe: string
-  /** Messages that the bus did not pass on, by reason. */
+  /** Messages that the bus dropped, by reason. */
   readonly dropped: ReadonlyMap<string, number>
-  /** What /readyz asks besides the store. */
+  /** Checks for /readyz in addition to the store. */
   readonly readiness: () => readonly ReadinessCheck[]
-  /** Closes the store too. */
+  /** Also closes the store. */
   stop(): Promise<void>
 }

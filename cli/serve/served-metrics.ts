@@ -1,4 +1,4 @@
-/** What `headroom serve` measures of its own: decisions, commits, messages, queues, the process. */
+/** Metrics of `headroom serve`: decisions, commits, messages, queues, the process. */
 import { FAST_SECONDS, Histogram } from '../../controller/api/prometheus/instruments.ts'
 import { createEventMetrics } from '../../controller/api/prometheus/event-metrics.ts'
 import {
@@ -20,13 +20,13 @@ export interface ServedMetrics {
   onEvents(events: readonly Event[]): void
   /** For the store's options. */
   onCommit(ms: number, batches: number): void
-  /** What there is once the controller runs. */
+  /** Sources that exist once the controller runs. */
   watch(sources: WatchedSources): void
 }
 
 export interface WatchedSources {
   readonly controller: Controller
-  /** Messages that the bus did not pass on, by reason. */
+  /** Messages that the bus dropped, by reason. */
   readonly dropped: ReadonlyMap<string, number>
   readonly commitQueueDepth: () => number
   readonly diskFreeBytes: () => number | null
@@ -93,7 +93,7 @@ function addQueues(
   metrics.add(
     gauge(
       'headroom_store_queue_batches',
-      'Batches that wait for the transaction under way to end.',
+      'Batches that wait for the current transaction to end.',
       commitQueueDepth,
     ),
     gauges(
@@ -105,15 +105,10 @@ function addQueues(
         yield* byLabel({ in_flight: inFlight, waiting })
       },
     ),
-    counters(
-      'headroom_messages_refused_total',
-      'Messages that were not taken, by reason.',
-      ['reason'],
-      function* () {
-        const { refused, late } = controller.messages
-        yield* byLabel({ ...Object.fromEntries(dropped), ...refused, late })
-      },
-    ),
+    counters('headroom_messages_refused_total', 'Refused messages by reason.', ['reason'], function* () {
+      const { refused, late } = controller.messages
+      yield* byLabel({ ...Object.fromEntries(dropped), ...refused, late })
+    }),
     gauge('headroom_data_free_bytes', 'Free space on the disk of CONTROLLER_DATA_DIR.', diskFreeBytes),
     gauge('headroom_recording_active', 'Inputs are recorded (1), or recording has stopped (0).', () =>
       recording === null ? null : recording.isOpen ? 1 : 0,
@@ -125,7 +120,7 @@ function addQueues(
     ),
     counted(
       'headroom_recording_written_bytes_total',
-      'What the recording has written.',
+      'Bytes written by the recording.',
       () => recording?.writtenBytes ?? null,
     ),
   )

@@ -1,6 +1,6 @@
 /**
- * Desks in one small world after another over the same routes: these take longer to build than such a world
- * to run.
+ * Operator clients for a series of small worlds over the same routes: the routes take longer to build than
+ * such a world to run.
  */
 import type { FastifyInstance } from 'fastify'
 import { createApi, type ApiOptions } from '../../controller/api/server.ts'
@@ -8,7 +8,7 @@ import type { OpenDesk } from '../../simulator/run.ts'
 import { RestOperatorClient, type Routes } from './operator-client.ts'
 
 export interface OperatorClients {
-  /** Of one world at a time. */
+  /** For one world at a time. */
   readonly openOperatorClient: OpenDesk
   close(): Promise<void>
 }
@@ -17,7 +17,7 @@ export function createOperatorClients(): OperatorClients {
   let app: FastifyInstance | null = null
   let present: Pick<ApiOptions, 'commands' | 'views'> | null = null
   const here = (): Pick<ApiOptions, 'commands' | 'views'> => {
-    if (present === null) throw new Error('nobody has opened a desk yet')
+    if (present === null) throw new Error('no operator client is open')
     return present
   }
   const routes: Routes = {
@@ -40,7 +40,7 @@ export function createOperatorClients(): OperatorClients {
   }
 }
 
-/** Whatever is asked of it, and of objects in it, is asked of what `target` answers at that time. */
+/** Forwards every access, also to nested objects, to the current value of `target`. */
 function forwarded<T extends object>(target: () => T): T {
   const inner = new Map<PropertyKey, object>()
   return new Proxy({} as T, {

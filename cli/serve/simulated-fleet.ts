@@ -1,5 +1,5 @@
 /**
- * The simulated fleet of `headroom serve`: the demonstration, or a scenario of one's own
+ * The simulated fleet of `headroom serve`: the demonstration, or a custom scenario
  * (CONTROLLER_SIMULATED_FLEET).
  */
 import { randomUUID } from 'node:crypto'
@@ -20,7 +20,7 @@ import { REAL_TIME } from './real-time.ts'
 import type { ServedFleet } from './served-fleet.ts'
 
 const DEMONSTRATION = fileURLToPath(new URL('scenarios/live-demo.scenario.yaml', packageRoot()))
-/** With a fresh store the demonstration has been running for so long. */
+/** Simulated age of the demonstration on a new store. */
 const WARM_UP_MS = 2 * 3_600_000
 
 export interface FleetScenario {
@@ -30,8 +30,8 @@ export interface FleetScenario {
 }
 
 /**
- * @param file null: the demonstration @throws UsageError with file, line and column of what cannot be read or
- *   served.
+ * @param file null: the demonstration
+ * @throws UsageError with file, line and column for what cannot be read or served
  */
 export function readFleet(file: string | null): FleetScenario {
   try {
@@ -52,7 +52,7 @@ export async function startSimulatedFleet(
   log: Logger,
   options: ControllerOptions,
 ): Promise<ServedFleet> {
-  // What is shown has been running for a while when somebody looks at it first.
+  // The demonstration shows a cluster with some history.
   const isWarm = file === null && (await store.load()).marks.epoch === 0
   const startAt = isWarm ? Date.now() - WARM_UP_MS : Date.now()
   const onRefused = (nodeId: string | null, reason: string): void => {

@@ -1,4 +1,4 @@
-/** What simulates beside the live cluster: scenarios that are asked for, and the twin. */
+/** Simulations separate from the live cluster: requested scenarios, and the twin. */
 import type { Controller } from '../../controller/controller.ts'
 import { openSimulations } from '../simulations/simulations.ts'
 import type { UploadLimits } from '../simulations/upload-quota.ts'
@@ -11,7 +11,7 @@ export interface SimulationServicesOptions {
   readonly log: (line: string) => void
 }
 
-/** Both in processes of their own, which end with `close`. */
+/** Both run in their own processes, which end with `close`. */
 export async function openSimulationServices({
   controller,
   dataDir,

@@ -1,4 +1,4 @@
-/** One scenario of `sim check`: what a worker process does with it. */
+/** One scenario of `sim check`, run in a worker process. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
@@ -20,9 +20,9 @@ export interface CheckTask {
 export interface CheckAnswer {
   readonly file: string
   readonly scenario: string
-  /** Null when the run broke off. */
+  /** Null when the run was aborted. */
   readonly result: RunResult | null
-  /** What does not hold, in words. */
+  /** Violations as text. */
   readonly violations: readonly string[]
   /** Null: none is recorded. */
   readonly expected: ExpectedResult | null
@@ -49,8 +49,8 @@ export function expectedOf({ digest, virtual_s, metrics }: RunResult): ExpectedR
 }
 
 /**
- * What goes wrong inside a run (an assertion or an invariant that throws) is a violation at its instant; a
- * trace that cannot be used is thrown.
+ * An error inside a run (an assertion or an invariant that throws) is a violation at its instant; an unusable
+ * trace is thrown.
  */
 async function runChecked(
   file: string,
@@ -83,13 +83,14 @@ async function runChecked(
     return {
       result: null,
       violations: [
-        `at ${world === undefined ? 'the start' : formatDuration(world.nowMs)}: ${error.stack ?? error.message}`,
+        `at ${world === undefined ? 'the start' : formatDuration(world.nowMs)}: ` +
+          `${error.stack ?? error.message}`,
       ],
     }
   }
 }
 
-/** An assertion on a number that no result has is a mistake in the file. */
+/** An assertion on a number that is not in the result is a mistake in the file. */
 function checkerOf(file: string, world: World, { assertions }: Scenario): Checker {
   try {
     return createChecker(world, assertions)

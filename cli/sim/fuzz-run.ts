@@ -1,4 +1,4 @@
-/** A stretch of seeds: what a worker process of `sim fuzz` does with it. */
+/** A range of seeds of `sim fuzz`, run in a worker process. */
 import { addCounts, type Counts } from '../../simulator/fuzz/coverage.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import { drawDocument } from '../../simulator/fuzz/draw.ts'
@@ -15,14 +15,14 @@ export interface FuzzFailure {
 }
 
 export interface FuzzAnswer {
-  /** One a seed, in their order; null: the run broke off. */
+  /** One per seed, in order; null: the run was aborted. */
   readonly digests: readonly (string | null)[]
   readonly failures: readonly FuzzFailure[]
   readonly counts: Counts
   readonly steps: number
 }
 
-/** One seed in so many is run again when the stretch is over, and must come to the same. */
+/** One in this number of seeds is run again after the range, and must give the same digest. */
 const REPEAT_INTERVAL = 50
 /** The routes are the same for all worlds of a process. */
 const operatorClients = createOperatorClients()
@@ -50,7 +50,9 @@ export async function runFuzzTask(
     if (again !== digest)
       failures.push({
         seed,
-        findings: [{ rule: 'same_digest', sentence: `it came to ${digest}, and then to ${again}` }],
+        findings: [
+          { rule: 'same_digest', sentence: `digest ${digest} in the first run, ${again} in the second` },
+        ],
       })
   }
   return { digests, failures, counts: Object.fromEntries(counts), steps }

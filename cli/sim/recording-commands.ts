@@ -1,4 +1,4 @@
-/** The `sim` commands for recordings of a live controller. What they do is loaded when one is called. */
+/** The `sim` commands for recordings of a live controller. Their actions are loaded when called. */
 import type { Command } from 'commander'
 import { withExamples } from '../command-shape.ts'
 import type { SimRecordOptions } from './sim-record.ts'
@@ -8,10 +8,10 @@ export function addRecordingCommands(sim: Command, setExit: (code: number) => vo
   const redecide = sim
     .command('redecide')
     .description(
-      'the inputs that a live controller recorded, decided again: the same decisions, or the first that differs',
+      'replay the recorded inputs of a live controller, and report the first decision that differs',
     )
-    .argument('<recording>', 'CONTROLLER_DATA_DIR, its recording/, or one file of that to begin with')
-    .option('--json', 'as JSON on stdout')
+    .argument('<recording>', 'CONTROLLER_DATA_DIR, its recording/, or the first file to read there')
+    .option('--json', 'print JSON')
     .action(async (path: string, options: SimRedecideOptions) => {
       const { simRedecide } = await import('./sim-redecide.ts')
       setExit(await simRedecide(path, options))
@@ -20,15 +20,13 @@ export function addRecordingCommands(sim: Command, setExit: (code: number) => vo
   const record = sim
     .command('record')
     .description(
-      'a time range of the live history as a scenario: fleet, configuration, tasks, operator and faults as they were observed',
+      'convert a time range of the live history to a scenario: fleet, configuration, tasks, operator ' +
+        'and faults as observed',
     )
     .option('--data <folder>', 'CONTROLLER_DATA_DIR of the controller, or a copy of its recording/', './data')
-    .option(
-      '--from <instant>',
-      'when it begins, in UTC (2026-05-04T08:00:00Z); else when the first node is up',
-    )
-    .option('--to <instant>', 'when it ends; else where the recording ends')
-    .option('--name <name>', 'of the scenario', 'recorded')
+    .option('--from <instant>', 'start, in UTC (2026-05-04T08:00:00Z); else when the first node is up')
+    .option('--to <instant>', 'end; else the end of the recording')
+    .option('--name <name>', 'name of the scenario', 'recorded')
     .option('--out <file>', 'the scenario file; else stdout')
     .action(async (options: SimRecordOptions) => {
       const { simRecord } = await import('./sim-record.ts')
@@ -36,6 +34,7 @@ export function addRecordingCommands(sim: Command, setExit: (code: number) => vo
     })
   withExamples(
     record,
-    'headroom sim record --data /var/lib/headroom --from 2026-05-04T08:00:00Z --to 2026-05-04T09:00:00Z --out incident.scenario.json',
+    'headroom sim record --data /var/lib/headroom --from 2026-05-04T08:00:00Z --to 2026-05-04T09:00:00Z ' +
+      '--out incident.scenario.json',
   )
 }

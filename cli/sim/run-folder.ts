@@ -1,6 +1,6 @@
 /**
- * `--out DIR`: the files of one run. All but timing.json are byte-equal on every run of the same scenario,
- * seed and version.
+ * `--out DIR`: the files of one run. All except timing.json are byte-equal for the same scenario, seed and
+ * version.
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,20 +13,20 @@ import { makeFolder, OutputFile } from '../output-file.ts'
 import type { Timing } from './stopwatch.ts'
 
 export interface RunFolder {
-  /** What the run is told, so that it fills the files. */
+  /** Options of the run that fill the files. */
   readonly options: Pick<RunOptions, 'journalSink' | 'onOutcome' | 'sampler'>
   /**
-   * Writes what is known at the end; then the files take their names, result.json last: where it stands, the
-   * others belong to it.
+   * Writes the final values; then the files get their names, result.json last: if it exists, the others
+   * belong to it.
    */
   finish(run: Run, timing: Timing): void
-  /** The run came to nothing: what stood there before stays. */
+  /** The run failed: existing files stay. */
   abandon(): void
 }
 
 /**
- * Throws UsageError when the folder cannot be made or written to; so do the methods of what it answers.
- * @param option that named it
+ * Throws UsageError when the folder is not writable; so do the methods of the result.
+ * @param option the option that named the folder
  */
 export function openRunFolder(
   folder: string,
@@ -65,7 +65,7 @@ export function openRunFolder(
       open('timing.json').write(jsonText(timing))
       open('result.json').write(jsonText(run.result))
       for (const file of files) file.close()
-      // One of an earlier run does not belong to the files that come now.
+      // A result of an earlier run does not belong to the new files.
       rmSync(join(folder, 'result.json'), { force: true })
       for (const file of files) file.publish()
     },

@@ -1,6 +1,4 @@
-/**
- * What `sim run`, `sweep` and `check` read before they begin: the scenario, and what identifies its traces.
- */
+/** Input of `sim run`, `sweep` and `check`: the scenario, and the identity of its traces. */
 import { createHash } from 'node:crypto'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { RunIdentity } from '../../simulator/run.ts'
@@ -13,17 +11,17 @@ import { packageVersion } from '../package-info.ts'
 export interface RunInput {
   readonly scenario: Scenario
   readonly identity: RunIdentity
-  /** How many tasks will come, about: for progress. */
+  /** Approximate number of tasks, for progress. */
   readonly expectedTasks: number
 }
 
-/**
- * What `fingerprintTrace` says of a file, by its path, so that a trace is read once for all settings of a
- * sweep.
- */
+/** Results of `fingerprintTrace` by path, so that a trace is read once for all settings of a sweep. */
 export type Fingerprints = Map<string, Awaited<ReturnType<typeof fingerprintTrace>>>
 
-/** Throws ScenarioError or TraceError. @param withinMs as for `expectedOf` */
+/**
+ * Throws ScenarioError or TraceError.
+ * @param withinMs as for `expectedOf`
+ */
 export async function readRunInput(
   source: ScenarioSource,
   overrides: readonly Override[] = [],
@@ -33,7 +31,7 @@ export async function readRunInput(
   return identified(loadScenario(source, overrides), known, withinMs)
 }
 
-/** Reads the traces of a scenario that was loaded. Throws TraceError. */
+/** Reads the traces of a loaded scenario. Throws TraceError. */
 export async function identified(
   { scenario, sha256 }: LoadedScenario,
   known: Fingerprints = new Map(),
@@ -59,7 +57,10 @@ export async function identified(
   }
 }
 
-/** Returns about how many tasks the item brings. @param withinMs no later ones are counted; Infinity: all */
+/**
+ * Returns the approximate number of tasks of the item.
+ * @param withinMs later tasks are not counted; Infinity: all
+ */
 export function expectedOf(
   item: Exclude<WorkloadItem, { kind: 'trace' }>,
   withinMs: DurationMs = Infinity,
@@ -71,7 +72,8 @@ export function expectedOf(
 }
 
 /**
- * One trace: its SHA-256. Several: that of their digests in hex, one a line, in the order of the workload.
+ * For one trace: its SHA-256. For several: that of their digests in hex, one per line, in the order of the
+ * workload.
  */
 function combined(hashes: readonly string[]): string | null {
   if (hashes.length <= 1) return hashes[0] ?? null

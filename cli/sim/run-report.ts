@@ -1,6 +1,6 @@
 /**
- * Runs a plan and says what came of it: what `sim run` and `sim replay` have in common. Loads nothing that
- * reads scenarios.
+ * Runs a plan and prints its result: shared by `sim run` and `sim replay`. Loads no module that reads
+ * scenarios.
  */
 import { basename } from 'node:path'
 import { formatResult } from '../../simulator/report/summary.ts'
@@ -17,7 +17,7 @@ export interface OutputOptions {
   readonly out?: string
 }
 
-/** Runs and prints what came of it: JSON, or a summary on stdout and the timing on stderr. */
+/** Prints JSON, or a summary on stdout and the timing on stderr. */
 export async function runAndReport(
   title: string,
   plan: RunPlan,
@@ -51,6 +51,7 @@ function print(title: string, { result }: Run, timing: Timing, isJson: boolean):
   }
   process.stdout.write(formatResult(title, result))
   process.stderr.write(
-    `took ${timing.wall_s.toFixed(1)} s, ${timing.cpu_s.toFixed(1)} s of CPU, ${timing.decide_s.toFixed(1)} s of them deciding\n`,
+    `took ${timing.wall_s.toFixed(1)} s, ${timing.cpu_s.toFixed(1)} s of CPU, ` +
+      `${timing.decide_s.toFixed(1)} s of them deciding\n`,
   )
 }

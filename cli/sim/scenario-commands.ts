@@ -1,4 +1,4 @@
-/** `headroom sim validate` and `sim schema`. What one does is loaded when it is called. */
+/** `headroom sim validate` and `sim schema`. Their actions are loaded when called. */
 import type { Command } from 'commander'
 import { type SetExit, withExamples } from '../command-shape.ts'
 import type { SimValidateOptions } from './sim-validate.ts'
@@ -7,10 +7,10 @@ export function addScenarioCommands(sim: Command, setExit: SetExit): void {
   const validate = sim
     .command('validate')
     .description(
-      'hold scenario files against the format: every problem with its line, column and the nearest name; nothing is run',
+      'check scenario files: every problem with its line, column and the nearest name; runs nothing',
     )
     .argument('[files...]', 'scenarios; else all in scenarios/ and its folders')
-    .option('--json', 'as JSON on stdout')
+    .option('--json', 'print JSON')
     .action(async (files: string[], options: SimValidateOptions) => {
       const { simValidate } = await import('./sim-validate.ts')
       setExit(await simValidate(files, options))
@@ -23,7 +23,8 @@ export function addScenarioCommands(sim: Command, setExit: SetExit): void {
   const schema = sim
     .command('schema')
     .description(
-      'the JSON Schema (2020-12) of scenario files, for editors and other programs; scenarios/scenario.schema.json is the same',
+      'print the JSON Schema (2020-12) of scenario files, for editors and other programs; equals ' +
+        'scenarios/scenario.schema.json',
     )
     .action(async () => {
       const { simSchema } = await import('./sim-validate.ts')

@@ -1,4 +1,4 @@
-/** The scenarios that a command takes when none is named. */
+/** The default scenarios of commands. */
 import { existsSync, globSync } from 'node:fs'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { expectedFileOf } from './check-run.ts'
@@ -6,17 +6,14 @@ import { UsageError } from '../exit-codes.ts'
 
 export const SCENARIO_FILES = 'scenarios/**/*.scenario.yaml'
 
-/** All in scenarios/ and its folders, by name. Throws UsageError when there is none. */
+/** Returns all in scenarios/ and its folders, by name. Throws UsageError without one. */
 export function scenarioFiles(): string[] {
   const files = globSync(SCENARIO_FILES).sort((a, b) => (a < b ? -1 : 1))
   if (files.length === 0) throw new UsageError(`no ${SCENARIO_FILES} here: name the scenarios`)
   return files
 }
 
-/**
- * Those that assert something or have a recorded digest: the others (a demonstration, say) are there to be
- * looked at.
- */
+/** Returns those with assertions or a recorded digest; the others are demonstrations. */
 export function checkedScenarioFiles(): string[] {
   const files = scenarioFiles().filter((file) => existsSync(expectedFileOf(file)) || assertsSomething(file))
   if (files.length === 0)

@@ -63,12 +63,16 @@ function textOf(checked: Checked): string {
     case 'recorded':
       return [`recorded  ${scenario}: ${expectedFileOf(file)}\n`, ...changesOf(checked)].join('')
     case 'unrecorded':
-      return `ok        ${scenario} (no digest is recorded: \`headroom sim check --update ${file}\` does)\n`
+      return (
+        `ok        ${scenario} (no digest is recorded; to record it: \`headroom sim check --update ` +
+        `${file}\`)\n`
+      )
     case 'mismatch':
       return [
         `MISMATCH  ${scenario}: the digest is ${result?.digest}, recorded is ${expected?.digest}\n`,
         ...differencesOf(expected, result).map((difference) => `            ${difference}\n`),
-        `          It decides otherwise than recorded. If that is meant: headroom sim check --update ${file}\n`,
+        '          The decisions differ from the recording. If that is intended: headroom sim check ' +
+          `--update ${file}\n`,
         `          repeat: headroom sim check ${file}\n`,
       ].join('')
     case 'failed':
@@ -80,7 +84,7 @@ function textOf(checked: Checked): string {
   }
 }
 
-/** What a person has accepted by recording it. */
+/** The differences that `--update` recorded. */
 function changesOf({ expected, result }: Checked): string[] {
   if (expected === null || expected.digest === result?.digest) return []
   const digests = `digest: ${expected.digest} → ${result?.digest}`

@@ -9,15 +9,16 @@ export interface SimCompareOptions {
   readonly json?: boolean
 }
 
-/** Ends with 0 when they are the same, with 6 when they differ. */
+/** Exits with 0 when they are equal, with 6 when they differ. */
 export function simCompare(a: string, b: string, { json }: SimCompareOptions): number {
   const [before, after] = [readRuns(a), readRuns(b)]
   if (isSweep(before) !== isSweep(after))
-    throw new UsageError(`${a} and ${b} do not compare: one is a sweep, the other a single run`)
+    throw new UsageError(`${a} and ${b} cannot be compared: one is a sweep, the other a single run`)
   const comparison = compareRuns(before, after)
   if (comparison.pairs === 0) {
     throw new UsageError(
-      `${a} and ${b} have no run in common: A has ${comparison.only_in_a[0]}, B has ${comparison.only_in_b[0]}, …`,
+      `${a} and ${b} have no run in common: A has ${comparison.only_in_a[0]}, B has ` +
+        `${comparison.only_in_b[0]}, …`,
     )
   }
   const text =
@@ -36,7 +37,10 @@ function sides(...both: readonly [Side, Side]): string {
     const what = isSweep(runs)
       ? `a sweep of ${runs.length} ${runs.length === 1 ? 'run' : 'runs'}`
       : `a run with seed ${first.seed}`
-    return `${'AB'[i]}  ${path}: ${what}, scenario ${first.scenario_sha256?.slice(0, 12) ?? '–'}, version ${first.version}\n`
+    return (
+      `${'AB'[i]}  ${path}: ${what}, scenario ${first.scenario_sha256?.slice(0, 12) ?? '–'}, version ` +
+      `${first.version}\n`
+    )
   })
   return lines.join('')
 }
@@ -45,7 +49,7 @@ function isSweep(runs: readonly ComparableRun[]): boolean {
   return runs[0]?.overcommit_percent !== undefined
 }
 
-/** A folder of `--out`, or what `--json` printed. At least one run. */
+/** Reads a folder of `--out`, or the output of `--json`. Returns at least one run. */
 function readRuns(path: string): readonly ComparableRun[] {
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
   const file = isFolder ? join(path, 'result.json') : path
@@ -53,7 +57,7 @@ function readRuns(path: string): readonly ComparableRun[] {
   const runs =
     isRecord(content) && Array.isArray(content['runs']) ? (content['runs'] as unknown[]) : [content]
   if (runs.length > 0 && runs.every(isRun)) return runs
-  throw new UsageError(`${file}: is no result of a run or of a sweep`)
+  throw new UsageError(`${file}: is not the result of a run or a sweep`)
 }
 
 function readJson(file: string): unknown {
@@ -67,7 +71,7 @@ function readJson(file: string): unknown {
 function unreadable({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'ENOENT') return 'no such file or folder'
   return code === undefined
-    ? `is no result of \`sim run\` or \`sim sweep\`: ${message}`
+    ? `is not the result of \`sim run\` or \`sim sweep\`: ${message}`
     : `cannot be read: ${message}`
 }
 

@@ -1,4 +1,4 @@
-/** `headroom sim counterfactual SCENARIO`: what a swap decision could have come to. */
+/** `headroom sim counterfactual SCENARIO`: the outcome of a swap decision with another victim. */
 import { counterfactual, CounterfactualFault, swapChoices } from '../../simulator/counterfactual.ts'
 import type { Counterfactual, InvolvedTask, SwapChoice } from '../../simulator/counterfactual.ts'
 import type { RunOptions } from '../../simulator/run.ts'
@@ -21,10 +21,12 @@ export async function simCounterfactual(
   { decision, victim, seed, json = false }: CounterfactualOptions,
 ): Promise<number> {
   if ((decision === undefined) !== (victim === undefined))
-    throw new UsageError('--decision and --victim go together; without both the decisions are listed')
+    throw new UsageError(
+      '--decision and --victim must be given together; without both the decisions are listed',
+    )
   const { scenario, identity } = await readRunInput(file)
   if (scenario.faults.length > 0)
-    throw new UsageError('a scenario with faults has no counterfactual yet: leave out its faults')
+    throw new UsageError('counterfactuals of scenarios with faults are not supported: remove the faults')
   const options: RunOptions = {
     ...(seed === undefined ? {} : { seed }),
     ...(scenario.operator.length === 0
@@ -51,17 +53,23 @@ function listed(choices: readonly SwapChoice[]): string {
     .slice(0, MAX_LISTED)
     .map(({ decision, atMs, taskId, node, victimIds, candidateIds }) => {
       const others = candidateIds.filter((id) => !victimIds.includes(id))
-      const could = others.length === 0 ? 'nobody else could' : `could also: ${others.join(', ')}`
-      return `${decision}  at ${formatDuration(atMs)}  ${taskId} on ${node}: ${victimIds.join(', ')} left; ${could}\n`
+      const could = others.length === 0 ? 'no alternatives' : `alternatives: ${others.join(', ')}`
+      return (
+        `${decision}  at ${formatDuration(atMs)}  ${taskId} on ${node}: swapped out ` +
+        `${victimIds.join(', ')}; ${could}\n`
+      )
     })
   if (choices.length > MAX_LISTED) lines.push(`and ${choices.length - MAX_LISTED} more; --json has all\n`)
   return lines.length === 0 ? 'The run has no swap decision.\n' : lines.join('')
 }
 
 function resultText({ decision, otherVictimIds, cluster, tasks, tasksChanged }: Counterfactual): string {
-  const head = `Decision ${decision.decision} at ${formatDuration(decision.atMs)}, for ${decision.taskId} on ${decision.node}: ${decision.victimIds.join(', ')} left; instead: ${otherVictimIds.join(', ')}.\n`
+  const head =
+    `Decision ${decision.decision} at ${formatDuration(decision.atMs)}, for ${decision.taskId} on ` +
+    `${decision.node}: swapped out ${decision.victimIds.join(', ')}; instead: ` +
+    `${otherVictimIds.join(', ')}.\n`
   const rows = [
-    row('', 'as it was', 'instead', 'difference'),
+    row('', 'original', 'instead', 'difference'),
     row('cluster', '', '', ''),
     ...figureRows(cluster.before, cluster.after),
     ...tasks.flatMap((task) => [
@@ -69,13 +77,16 @@ function resultText({ decision, otherVictimIds, cluster, tasks, tasksChanged }: 
       ...figureRows(task.before, task.after),
     ]),
   ]
-  return `${head}${rows.join('')}${tasksChanged} ${tasksChanged === 1 ? 'task ends' : 'tasks end'} at another time or in another way.\n`
+  return (
+    `${head}${rows.join('')}${tasksChanged} ${tasksChanged === 1 ? 'task ends' : 'tasks end'} at another ` +
+    `time or in another way.\n`
+  )
 }
 
 const ROLES: Readonly<Record<InvolvedTask['role'], string>> = {
-  needs: 'needed the bytes',
+  needs: 'needed the VRAM',
   left: 'left',
-  leaves_instead: 'leaves instead',
+  leaves_instead: 'swapped out instead',
 }
 
 function figureRows<T extends object>(before: T | null, after: T | null): string[] {

@@ -1,6 +1,6 @@
 /**
- * `headroom sim fuzz`: scenarios drawn from seeds, each judged; of the first seed that fails the smallest
- * scenario that fails alike is written.
+ * `headroom sim fuzz`: scenarios generated from seeds, each checked; for the first failing seed, writes the
+ * smallest scenario with the same failure.
  */
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
@@ -35,7 +35,7 @@ export interface SimFuzzOptions {
   readonly json?: boolean
 }
 
-/** Seeds that a worker takes at a time. */
+/** Seeds per job of a worker. */
 const STRETCH = 25
 /** What a seed may draw. */
 const DRAWN: readonly string[] = [...new Set([...FEATURES, ...FAULT_KINDS])]
@@ -46,7 +46,7 @@ export async function simFuzz(file: string | undefined, options: SimFuzzOptions)
   return file === undefined ? fuzzSeeds(options) : judgeFile(file)
 }
 
-/** One scenario from a file instead of drawn ones: how a failure is repeated. */
+/** Checks one scenario from a file, to repeat a failure. */
 async function judgeFile(file: string): Promise<number> {
   const operatorClients = createOperatorClients()
   const { digest, violations } = await judge(
@@ -117,7 +117,7 @@ function drawnBy(seed: number): ReadonlySet<string> {
   return new Set<string>([...on, ...faults])
 }
 
-/** Of all runs in the order of their seeds: the same for the same seeds, however many workers. */
+/** Digest of all runs in the order of their seeds: equal for the same seeds, with any number of workers. */
 function digestOf(answers: readonly FuzzAnswer[]): string {
   const hash = createHash('sha256')
   for (const { digests } of answers) for (const digest of digests) hash.update(`${digest}\n`)
@@ -146,7 +146,7 @@ async function writeShrunk({ seed, findings }: FuzzFailure, folder: string): Pro
   )
   writeOutput(`--out ${folder}`, file, text)
   process.stdout.write(
-    `seed ${seed}, made smaller in ${tries} tries: ${file}\n  repeat: headroom sim fuzz ${file}\n`,
+    `seed ${seed}, reduced in ${tries} tries: ${file}\n  repeat: headroom sim fuzz ${file}\n`,
   )
 }
 

@@ -20,18 +20,22 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   const [from, to] = [instantOf('--from', range.from), instantOf('--to', range.to)]
   if (from !== null && to !== null && to <= from) throw new UsageError('--to must be later than --from')
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(name))
-    throw new UsageError('--name must be of small letters, digits, dot, - and _')
+    throw new UsageError('--name must consist of lower-case letters, digits, dots, - and _')
   if (out !== undefined) checkPlace(`--out ${out}`, out)
-  const beside = join(data, RECORDING_FOLDER)
+  const recordingFolder = join(data, RECORDING_FOLDER)
   const notes = newReadNotes()
-  const recorded = await recordScenario(readRecording(existsSync(beside) ? beside : data, notes), {
-    from,
-    to,
-    name,
-  }).catch((error: unknown) => {
+  const recorded = await recordScenario(
+    readRecording(existsSync(recordingFolder) ? recordingFolder : data, notes),
+    {
+      from,
+      to,
+      name,
+    },
+  ).catch((error: unknown) => {
     if (!(error instanceof OtherCourse)) throw error
     throw new CommandFailure(
-      `this version decides otherwise than the recorded one (${error.message}); headroom sim redecide says where`,
+      `this version decides differently than the recorded one (${error.message}); headroom sim redecide ` +
+        'shows where',
       EXIT_DIGEST_MISMATCH,
     )
   })
@@ -43,10 +47,11 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   const times = [recorded.from, recorded.to].map((at) => new Date(at).toISOString()).join(' to ')
   const missing = [
     ...(leftOut.nodes > 0 ? [`${leftOut.nodes} nodes that were not up`] : []),
-    ...(leftOut.tasks > 0 ? [`${leftOut.tasks} tasks on them or being stopped`] : []),
+    ...(leftOut.tasks > 0 ? [`${leftOut.tasks} tasks on them or stopping`] : []),
   ]
   process.stderr.write(
-    `${times}: ${nodes} nodes, ${tasks} tasks, ${operator} operator actions, ${faults} faults${missing.length === 0 ? '' : `; left out: ${missing.join(', ')}`}\n`,
+    `${times}: ${nodes} nodes, ${tasks} tasks, ${operator} operator actions, ${faults} ` +
+      `faults${missing.length === 0 ? '' : `; left out: ${missing.join(', ')}`}\n`,
   )
   return EXIT_OK
 }
@@ -56,7 +61,8 @@ function instantOf(option: string, text: string | undefined): number | null {
   const at = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,3})?Z$/.test(text) ? Date.parse(text) : NaN
   if (Number.isNaN(at))
     throw new UsageError(
-      `${option} is ${JSON.stringify(text.slice(0, 40))}; it must be an instant in UTC such as 2026-05-04T08:00:00Z`,
+      `${option} is ${JSON.stringify(text.slice(0, 40))}; it must be an instant in UTC such as ` +
+        '2026-05-04T08:00:00Z',
     )
   return at
 }

@@ -1,4 +1,4 @@
-/** `headroom sim redecide RECORDING`: the recorded inputs, decided again by this version. */
+/** `headroom sim redecide RECORDING`: replays the recorded inputs with this version. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { RECORDING_FOLDER } from '../../controller/adapters/recording/format.ts'
@@ -29,7 +29,9 @@ export async function simRedecide(path: string, { json }: SimRedecideOptions): P
 function textOf(again: Redecided, { files, bytes }: ReadNotes): string {
   const { starts, inputs, decisions, events, firstAt, lastAt, difference } = again
   const from = firstAt === null || lastAt === null ? '' : ` from ${instant(firstAt)} to ${instant(lastAt)}`
-  const read = `${files} files, ${(bytes / 1_048_576).toFixed(1)} MiB: ${inputs} inputs of ${starts} controller starts${from}\n`
+  const read =
+    `${files} files, ${(bytes / 1_048_576).toFixed(1)} MiB: ${inputs} inputs of ${starts} controller ` +
+    `starts${from}\n`
   const equal = `${decisions} decisions and ${events} events`
   return difference === null
     ? `${read}identical: ${equal}\n`
@@ -41,11 +43,17 @@ function differenceText(difference: Difference): string {
   switch (difference.what) {
     case 'decision': {
       const { recorded, redecided } = difference
-      return `DIFFERENT decision ${where}\n  recorded:  ${decisionText(recorded)}\n  this code: ${decisionText(redecided)}\n`
+      return (
+        `DIFFERENT decision ${where}\n  recorded:  ${decisionText(recorded)}\n  this code: ` +
+        `${decisionText(redecided)}\n`
+      )
     }
     case 'event': {
       const { recorded, redecided } = difference
-      return `DIFFERENT event ${where}\n  recorded:  ${eventText(recorded)}\n  this code: ${eventText(redecided)}\n`
+      return (
+        `DIFFERENT event ${where}\n  recorded:  ${eventText(recorded)}\n  this code: ` +
+        `${eventText(redecided)}\n`
+      )
     }
     case 'course':
       return `DIFFERENT course ${where}: ${difference.detail}\n`

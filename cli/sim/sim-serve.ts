@@ -1,6 +1,5 @@
 /**
- * `headroom sim serve FILE`: the scenario's servers, simulated, in the service of a controller that is
- * reached over NATS.
+ * `headroom sim serve FILE`: the scenario's simulated servers, for a controller that is reached over NATS.
  */
 import { randomUUID } from 'node:crypto'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
@@ -20,13 +19,13 @@ import { untilSignal } from '../until-signal.ts'
 
 export interface SimServeOptions extends BrokerOptions {
   readonly speed: number
-  /** How long tasks are busy whose command says nothing of it; undefined: until they are stopped. */
+  /** Busy time of tasks whose command does not state it; undefined: until they are stopped. */
   readonly taskTime?: number
-  /** False: what the scenario says of faults is left out. */
+  /** False: the faults of the scenario are left out. */
   readonly faults: boolean
 }
 
-/** So many servers are listed with their ids. */
+/** Maximum number of servers listed with their ids. */
 const LISTED = 8
 
 export async function simServe(file: string, options: SimServeOptions): Promise<number> {

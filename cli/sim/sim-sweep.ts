@@ -23,11 +23,11 @@ import { workerUrl } from '../workers/worker-url.ts'
 export interface SimSweepOptions extends OutputOptions, SweepWish {
   readonly objective?: readonly Objective[]
   readonly jobs?: number
-  /** False: no journal.jsonl is kept. */
+  /** False: journal.jsonl is not kept. */
   readonly journal: boolean
-  /** A broker: the runs are made by `headroom sim worker` on any machines. */
+  /** A broker: `headroom sim worker` on any machines makes the runs. */
   readonly workers?: string
-  /** Of such a worker: silent for so long it counts as gone. */
+  /** Silence after which such a worker counts as lost. */
   readonly redeliver: DurationMs
 }
 
@@ -47,17 +47,20 @@ export async function simSweep(file: string, options: SimSweepOptions): Promise<
   }
 }
 
-/** What an earlier sweep into the same folder has done and nobody has touched. */
+/** Takes the intact results of an earlier sweep into the same folder. */
 function takeDone(plan: SweepPlan, store: SweepRunStore, answers: Map<number, SweepAnswer>): void {
   for (const [index, job] of plan.jobs.entries()) {
     const done = findRun(store.folder, { ...plan.pointOf(job).input.identity, ...store, job })
     if (done !== null) answers.set(index, { ...done, run: sweepRunOf(job, done.result) })
   }
   if (answers.size > 0)
-    process.stderr.write(`${answers.size} of ${plan.jobs.length} runs are in ${store.folder} already\n`)
+    process.stderr.write(`${answers.size} of ${plan.jobs.length} runs already exist in ${store.folder}\n`)
 }
 
-/** Fills in the answers that are missing. @returns the exit code of the signal that stopped it, or null */
+/**
+ * Makes the missing runs.
+ * @returns the exit code of the signal that stopped it, or null
+ */
 async function runRest(
   file: string,
   plan: SweepPlan,
@@ -95,7 +98,7 @@ interface Rest {
   readonly file: string
   readonly plan: SweepPlan
   readonly store: SweepRunStore | null
-  /** Of the plan's jobs. */
+  /** Indexes of the plan's jobs. */
   readonly indexes: readonly number[]
   readonly signal: AbortSignal
   readonly onAnswer: (answer: SweepAnswer, index: number) => void
@@ -149,15 +152,11 @@ async function finish(
   const answers = [...byIndex].sort(([a], [b]) => a - b).map(([, answer]) => answer)
   const count = `${answers.length} of ${plan.jobs.length} runs`
   if (stopped !== null && out !== undefined) {
-    process.stderr.write(
-      `stopped: ${count} are done and kept in ${out}; the same command goes on from there\n`,
-    )
+    process.stderr.write(`stopped: ${count} are done and kept in ${out}; repeat the command to continue\n`)
     return stopped
   }
   if (stopped !== null)
-    process.stderr.write(
-      `stopped: ${count} are done; with --out FOLDER a sweep goes on where it was stopped\n`,
-    )
+    process.stderr.write(`stopped: ${count} are done; with --out FOLDER a sweep can be continued\n`)
   if (answers.length > 0) {
     const report = await reportOn(plan, answers, objective)
     const timings = answers.map(({ timing }) => timing)
@@ -168,7 +167,8 @@ async function finish(
   const faults = answers.flatMap(({ run, operatorFaults }) =>
     operatorFaults.map(
       (fault) =>
-        `${[`${run.overcommit_percent} %`, settingsText(run.settings)].filter(Boolean).join(', ')}, seed ${run.seed}: ${fault}`,
+        `${[`${run.overcommit_percent} %`, settingsText(run.settings)].filter(Boolean).join(', ')}, ` +
+        `seed ${run.seed}: ${fault}`,
     ),
   )
   for (const fault of faults) process.stderr.write(`${fault}\n`)

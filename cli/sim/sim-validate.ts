@@ -15,7 +15,8 @@ export interface SimValidateOptions {
 }
 
 /**
- * Every file, and of each every problem; 2 when there is one. Nothing is run; of a trace the header is read.
+ * Reports every problem of every file; exits with 2 when there is one. Runs nothing; reads only the header of
+ * a trace.
  */
 export async function simValidate(files: readonly string[], { json }: SimValidateOptions): Promise<number> {
   const found: { readonly file: string; readonly error: ScenarioError | null }[] = []
@@ -49,7 +50,7 @@ async function problemsOf(file: string): Promise<ScenarioError | null> {
   }
 }
 
-/** Traces that are there and cannot be read, at the places that name them. */
+/** Existing but unreadable traces, at the places that name them. */
 async function traceProblems({ scenario, text, file }: LoadedScenario): Promise<ScenarioError | null> {
   const { root, problems } = parseDocument(text)
   if (root === null) return null

@@ -1,4 +1,4 @@
-/** `headroom sim worker`: makes runs of whatever sweeps lie on a broker, until it is stopped. */
+/** `headroom sim worker`: makes runs of the sweeps on a broker, until it is stopped. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,12 +27,12 @@ export interface SimWorkerOptions {
   readonly jobs?: number
 }
 
-/** So long one request for work waits; then the next. */
+/** Duration of one request for work. */
 const POLL_MS = 2_000
 const RETRY_MS = 500
-/** A run that was given out so often and never came back takes its worker with it. */
+/** A run that was delivered this often without a result ends its workers. */
 const MAX_DELIVERIES = 5
-/** A job that this worker may not do waits so long for another. */
+/** Delay before a job that this worker may not do is delivered to another. */
 const REDELIVER_AFTER_MS = 2_000
 /** The first sweep on a broker creates its queue. */
 const QUEUE_RETRY_MS = 2_000
@@ -46,7 +46,7 @@ export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<numbe
     const stream = new JetStream(connection)
     const build = { version: packageVersion(), commit: packageCommit() }
     const runs = jobs ?? availableParallelism()
-    process.stderr.write(`worker: headroom ${nameOf(build)}, ${runs} runs at a time\n`)
+    process.stderr.write(`worker: headroom ${nameOf(build)}, ${runs} concurrent runs\n`)
     const context = {
       stream,
       folder,
@@ -67,7 +67,7 @@ export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<numbe
 
 interface WorkerContext {
   readonly stream: JetStream
-  /** Scratch, for the files of a run until they are sent. */
+  /** Temporary folder for the files of a run until they are sent. */
   readonly folder: string
   readonly traces: TraceCache
   readonly build: BuildIdentity
@@ -76,13 +76,13 @@ interface WorkerContext {
 
 type JobRunner = JobProcess<SweepTask, SweepAnswer>
 
-/** One run at a time, in a process of its own, so that this one stays awake to say that it is at work. */
+/** One run at a time, in its own process, so that this process can report that it is working. */
 async function serve(context: WorkerContext): Promise<void> {
   let runner = newRunner()
   try {
     while (!context.signal.aborted) {
       const delivery = await nextJob(context)
-      // A run that took its process with it must not take the runs after it.
+      // A run that crashed its process must not affect the next runs.
       if (runner.isEnded) runner = newRunner()
       if (delivery !== null) await work(context, runner, delivery)
     }
@@ -95,7 +95,7 @@ function newRunner(): JobRunner {
   return new JobProcess(workerUrl('sim/sweep-worker'))
 }
 
-/** Null: there is none now, or the broker is away. */
+/** Null: no job now, or the broker is unavailable. */
 async function nextJob({ stream, signal }: WorkerContext): Promise<Delivery | null> {
   try {
     return await stream.next(JOBS, WORKERS, POLL_MS)
@@ -106,8 +106,8 @@ async function nextJob({ stream, signal }: WorkerContext): Promise<Delivery | nu
 }
 
 /**
- * The worker has no right to make the queue; who starts a sweep makes it. Throws JetStreamError for a broker
- * without JetStream.
+ * The worker may not create the queue; the command that starts a sweep does. Throws JetStreamError for a
+ * broker without JetStream.
  */
 async function waitForQueue({ stream, signal }: WorkerContext): Promise<void> {
   let isTold = false
@@ -117,14 +117,14 @@ async function waitForQueue({ stream, signal }: WorkerContext): Promise<void> {
     } catch (error) {
       if (error instanceof JetStreamError && error.code !== 404) throw error
       if (!isTold)
-        process.stderr.write('worker: no sweep was ever started on this broker; waiting for the first\n')
+        process.stderr.write('worker: no sweep was started on this broker yet; waiting for the first\n')
       isTold = true
       await wait(QUEUE_RETRY_MS, undefined, { signal }).catch(() => undefined)
     }
   }
 }
 
-/** The job is acknowledged when its result is on the broker's disk, and not before. */
+/** Acknowledges the job once its result is on the broker's disk, not before. */
 async function work(context: WorkerContext, runner: JobRunner, delivery: Delivery): Promise<void> {
   const read = readJob(delivery.data)
   if (!read.ok) return rejectJob(context, delivery, read.why)
@@ -146,38 +146,41 @@ async function work(context: WorkerContext, runner: JobRunner, delivery: Deliver
         : `failed: ${firstLineOf(result.message)}`
     process.stderr.write(`worker: ${job.sweep} ${job.run} ${what}\n`)
   } catch (error) {
-    // The broker went away in the middle: it will give the job out again.
+    // The connection broke during the run: the broker will deliver the job again.
     process.stderr.write(`worker: ${job.sweep} ${job.run}: ${(error as Error).message}\n`)
   } finally {
     clearInterval(alive)
   }
 }
 
-/** No message ends the worker. The broker delivers again what it does not accept now. */
+/** No message ends the worker. The broker delivers an unaccepted message again. */
 async function rejectJob({ stream }: WorkerContext, delivery: Delivery, why: string): Promise<void> {
-  process.stderr.write(
-    `worker: ${delivery.subject}: a message that is no job (${why}): moved to headroom.sweep.dead\n`,
-  )
+  process.stderr.write(`worker: ${delivery.subject}: invalid job (${why}): moved to headroom.sweep.dead\n`)
   await moveToDeadLetters(stream, delivery, why).catch(async (error: unknown) => {
-    process.stderr.write(`worker: ${delivery.subject}: it could not be moved: ${(error as Error).message}\n`)
+    process.stderr.write(
+      `worker: ${delivery.subject}: cannot move the message: ${(error as Error).message}\n`,
+    )
     await delivery.redeliver(REDELIVER_AFTER_MS).catch(() => undefined)
   })
 }
 
-/** Other code may come to other bytes. */
+/** Other code may produce other bytes. */
 function refusalOf(job: JobMessage, build: BuildIdentity): string | null {
   const isSame =
     job.version === build.version &&
     (job.commit === null || build.commit === null || job.commit === build.commit)
   if (isSame && job.format === FORMAT) return null
-  return `this worker is headroom ${nameOf(build)}, the sweep ${job.sweep} was started by ${nameOf(job)}: their results may differ, so it takes no part; run the same version on both`
+  return (
+    `this worker is headroom ${nameOf(build)}, but the sweep ${job.sweep} was started by ${nameOf(job)}: ` +
+    'their results may differ, so it does not take part. Run the same version on both.'
+  )
 }
 
 function nameOf({ version, commit }: BuildIdentity): string {
   return commit === null ? version : `${version} (${commit.slice(0, 12)})`
 }
 
-/** Null: stopped in the middle. A run that cannot be made is an outcome, too. */
+/** Null: stopped during the run. A run that cannot be made is an outcome too. */
 async function outcomeOf(
   context: WorkerContext,
   runner: JobRunner,
@@ -186,7 +189,7 @@ async function outcomeOf(
 ): Promise<ResultMessage | null> {
   const head = { format: FORMAT, run: job.run } as const
   if (deliveries > MAX_DELIVERIES) {
-    const message = `run ${job.run} was given to ${MAX_DELIVERIES} workers, and none of them came back with it`
+    const message = `run ${job.run} was given to ${MAX_DELIVERIES} workers, and none returned a result`
     return { ...head, kind: 'failed', name: 'CommandFailure', message }
   }
   const traces = new Map<string, HeldTrace>()
@@ -227,10 +230,7 @@ function isTransportError({ name }: Error): boolean {
   return TRANSPORT_ERRORS.has(name)
 }
 
-/**
- * @param held learns by name, as it is where the sweep was started, which traces it holds: the caller
- *   releases them
- */
+/** @param held collects the traces it holds, by their name at the sender; the caller releases them */
 async function taskOf(
   context: WorkerContext,
   job: JobMessage,
@@ -245,7 +245,7 @@ async function taskOf(
   const source = { text: point.text, baseDir: point.base_dir, file: point.file, traces }
   const input = await readRunInput(source, overridesOf(point.settings))
   if (JSON.stringify(input.identity) !== JSON.stringify(point.identity))
-    throw new Error(`run ${job.run}: what came over the broker is not what was sent`)
+    throw new Error(`run ${job.run}: the received content differs from the content sent`)
   const store =
     job.files === 'none'
       ? null
@@ -262,7 +262,7 @@ async function pointOf(
   { sweep, run, point: ref }: JobMessage,
 ): Promise<PointBlob> {
   const read = readPoint(await getBlob(stream, sweep, 'blob', ref))
-  if (!read.ok) throw new Error(`run ${run}: its scenario cannot be taken: ${read.why}`)
+  if (!read.ok) throw new Error(`run ${run}: invalid scenario: ${read.why}`)
   return read.value
 }
 

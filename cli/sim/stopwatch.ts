@@ -1,15 +1,15 @@
-/** How long a run takes: what result.json leaves out, because it differs every time. */
+/** Times of a run: not in result.json, because they differ every time. */
 import type { Stopwatch } from '../../simulator/run.ts'
 
 export interface Timing {
   /**
-   * User and system time of the whole process so far, start included and its workers left out; of a run among
-   * several, of the thread that made it.
+   * User and system time of the whole process so far, including its start, without workers; for one of
+   * several runs, of its thread.
    */
   readonly cpu_s: number
   /** Since the start of the process, or of the run. */
   readonly wall_s: number
-  /** Spent deciding: the controller's cycles. */
+  /** Time spent deciding: the controller's cycles. */
   readonly decide_s: number
 }
 
@@ -38,14 +38,14 @@ export function processTiming(stopwatch: DecisionStopwatch | null): Timing {
   return timing((user + system) / 1000, performance.now(), stopwatch)
 }
 
-/** Of one run among several in this process: measured in its own thread from now on. */
+/** For one of several runs in this process: measured in its own thread from now on. */
 export function startTiming(stopwatch: DecisionStopwatch): () => Timing {
   const cpu = threadCpuMs()
   const wall = performance.now()
   return () => timing(threadCpuMs() - cpu, performance.now() - wall, stopwatch)
 }
 
-/** Node 22 knows the CPU time of the process only. */
+/** Node 22 reports the CPU time of the process only. */
 function threadCpuMs(): number {
   const { user, system } = (process.threadCpuUsage ?? process.cpuUsage)()
   return (user + system) / 1000

@@ -1,4 +1,4 @@
-/** One run of a sweep: what a worker process does with a job. */
+/** One run of a sweep, made in a worker process. */
 import type { RunIdentity } from '../../simulator/run.ts'
 import { runScenario } from '../../simulator/run.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
@@ -14,12 +14,12 @@ export interface SweepTask {
   readonly identity: RunIdentity
   readonly expectedTasks: number
   readonly job: SweepJob
-  /** Where its files go; null: only the result is wanted. */
+  /** Destination of its files; null: only the result is needed. */
   readonly store: SweepRunStore | null
 }
 
 export interface SweepRunStore {
-  /** Of the sweep. */
+  /** The folder of the sweep. */
   readonly folder: string
   readonly commit: string | null
   readonly hasJournal: boolean

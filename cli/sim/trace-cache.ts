@@ -1,25 +1,25 @@
 /**
- * Traces of sweeps on a worker's disk, each fetched once for all runs that read it. Their files are numbered
- * here: nothing that came over the broker is part of a path. Their number of bytes is bounded; the traces
- * that were used least recently make room.
+ * Traces of sweeps on a worker's disk, each fetched once for all runs that read it. The files are numbered
+ * here: nothing received over the broker is part of a path. Their total size is bounded; the least recently
+ * used traces are removed.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TraceRef } from '../sweep/nats/sweep-messages.ts'
 
-/** Traces that runs are reading are kept past it. */
+/** Traces in use are kept beyond this limit. */
 export const MAX_CACHE_BYTES = 8 * 1024 * 1024 * 1024
 
 interface Kept {
   readonly path: string
   readonly bytes: number
-  /** Runs that read it. */
+  /** Number of runs that read it. */
   readers: number
 }
 
 export interface HeldTrace {
   readonly path: string
-  /** The run does not read it any more. */
+  /** The run no longer reads it. */
   readonly release: () => void
 }
 
@@ -29,7 +29,7 @@ export class TraceCache {
   /** Least recently used first. */
   readonly #kept = new Map<string, Kept>()
   #nextNumber = 1
-  /** One is fetched at a time: each is in memory while it is. */
+  /** One is fetched at a time: each is held in memory while it is fetched. */
   #fetching: Promise<unknown> = Promise.resolve()
 
   constructor(folder: string, maxBytes = MAX_CACHE_BYTES) {
@@ -38,7 +38,10 @@ export class TraceCache {
     mkdirSync(folder, { recursive: true })
   }
 
-  /** @param ref checked (sweep-messages.ts) @param fetch its content, held against its hash */
+  /**
+   * @param ref checked (sweep-messages.ts)
+   * @param fetch returns its content, checked against its hash
+   */
   hold(ref: TraceRef, fetch: () => Promise<Uint8Array>): Promise<HeldTrace> {
     const held = this.#fetching.then(() => this.#take(ref, fetch))
     this.#fetching = held.catch(() => undefined)

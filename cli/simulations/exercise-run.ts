@@ -1,4 +1,7 @@
-/** An exercise in a session's process: who learns from it against who knows, scored by the same rules. */
+/**
+ * An exercise in a session's process: the learner's result against the reference solution, scored by the same
+ * rules.
+ */
 import type { Debrief, ExerciseAction, RunReplay } from '../../controller/ports/simulation.ts'
 import type { AnswerValue, Exercise } from '../../simulator/exercise/exercise.ts'
 import { scoreOf, type Evidence, type Score } from '../../simulator/exercise/score.ts'
@@ -13,7 +16,7 @@ import { columnsOf } from './run-job.ts'
 import type { Input } from './session-input.ts'
 import { injected, openSessionWorld, type SessionWorld } from './session-world.ts'
 
-/** What is to be told of a session that was brought to the end of its exercise. */
+/** Returns the debriefing of a session that has reached the end of its exercise. */
 export async function debriefOf(
   exercise: Exercise,
   stage: SessionWorld,
@@ -49,7 +52,7 @@ interface ExerciseOutcome {
   readonly metrics: object
 }
 
-/** The same cluster, brought to its end by who knows. */
+/** Runs the same cluster to its end with the reference solution. */
 export async function referenceOutcome(
   exercise: Exercise,
 ): Promise<ExerciseOutcome & { readonly replay: RunReplay }> {
@@ -62,9 +65,7 @@ export async function referenceOutcome(
   }
 }
 
-/**
- * The session once more, looked at all the way: whoever went back and forth in it left no record of one way.
- */
+/** Runs the session again without interruption: a session with seeks has no record of a single run. */
 async function replayOf(exercise: Exercise, inputs: readonly Input[]): Promise<RunReplay> {
   const { session, replay } = await recorded(exercise.scenario, inputs, exercise.endsAtMs)
   await session.close()
@@ -86,7 +87,7 @@ async function recorded(plan: RunPlan, inputs: readonly Input[], endMs: Duration
   return { session, replay }
 }
 
-/** What has come of it at this instant. */
+/** Returns the outcome at this instant. */
 export async function outcomeOf(
   exercise: Exercise,
   stage: SessionWorld,

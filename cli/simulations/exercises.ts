@@ -1,4 +1,4 @@
-/** The exercises that come with Headroom, and the sessions that are one. */
+/** The exercises that are part of Headroom, and their sessions. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ interface Known {
   readonly sha256: string
 }
 
-/** What of the port is about exercises. */
+/** The part of the port for exercises. */
 export function exercisesPort(
   sessions: Sessions,
   folder: string,
@@ -37,7 +37,7 @@ export function exercisesPort(
   }
 }
 
-/** In order of their names. They come with Headroom: one that is not right is a fault of ours. */
+/** Sorted by name. They are part of Headroom: an invalid one is a bug. */
 async function readAll(folder: string): Promise<readonly Known[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith(EXERCISE_SUFFIX))
   const all = names.map(async (name): Promise<Known> => {

@@ -1,4 +1,4 @@
-/** Scenarios by name: those that come with Headroom, and those that people have stored here. */
+/** Scenarios by name: those that are part of Headroom, and those that users have uploaded. */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { byCodeUnits } from '../../controller/domain/order.ts'
@@ -16,11 +16,11 @@ const FACTS = '.facts.json'
 const TRACE = /\.trace\.jsonl(?:\.gz)?$/
 
 export interface LibraryFolders {
-  /** Comes with Headroom; nothing is written there. */
+  /** Part of Headroom; read only. */
   readonly shipped: string
-  /** People's own scenarios. */
+  /** Uploaded scenarios. */
   readonly own: string
-  /** Traces that people have sent. */
+  /** Uploaded traces. */
   readonly traces: string
 }
 
@@ -38,7 +38,7 @@ export class ScenarioLibrary {
     this.#reader = reader
   }
 
-  /** In order of their names. */
+  /** Sorted by name. */
   async list(): Promise<readonly LibraryEntry[]> {
     return (await this.#all()).map(({ file: _, ...entry }) => entry)
   }
@@ -51,8 +51,8 @@ export class ScenarioLibrary {
   }
 
   /**
-   * What a process is given to read it; undefined for a name that is not known. A text may name no file but
-   * the traces that are here.
+   * Returns what a process needs to read it; undefined for an unknown name. A text may name no file except
+   * the uploaded traces.
    */
   async sourceOf(scenario: ScenarioReference): Promise<ScenarioSource | undefined> {
     if ('text' in scenario) return this.#ofText(scenario.text)
@@ -61,14 +61,14 @@ export class ScenarioLibrary {
     return known.isOwn ? this.#ofText(await readFile(known.file, 'utf8')) : known.file
   }
 
-  /** Keeps a text that was found right. */
+  /** Stores a valid text. */
   async put(name: string, text: string, by: Uploader, room: UploadQuota): Promise<Outcome<null>> {
     const all = await this.#all()
     const known = all.find((entry) => entry.name === name)
     if (known !== undefined && !known.isOwn)
-      return conflict(`A scenario that comes with Headroom is called ${name}.`)
+      return conflict(`The name ${name} is used by a scenario that is part of Headroom. Choose another name.`)
     if (known === undefined && all.filter(({ isOwn }) => isOwn).length >= LIMITS.ownScenarios) {
-      return conflict(`${LIMITS.ownScenarios} scenarios are kept already; delete one.`)
+      return conflict(`The limit of ${LIMITS.ownScenarios} scenarios is reached. Delete one first.`)
     }
     const notTheirs = known === undefined ? null : whyNotTheirs(`The scenario ${name}`, known.createdBy, by)
     if (notTheirs !== null) return refused({ code: 'forbidden', detail: notTheirs })
@@ -77,18 +77,18 @@ export class ScenarioLibrary {
     const full =
       room.whyNot(await room.usageOf(by.name), Buffer.byteLength(text)) ?? (await room.whyDiskIsShort())
     if (full !== null) return refused({ code: 'uploads_full', detail: full })
-    // An operator who replaces a scenario does not take it over.
+    // Replacing a scenario as an operator keeps its owner.
     const createdBy = known === undefined ? by.name : known.createdBy
     await this.#write(`${name}${FACTS}`, JSON.stringify({ createdBy }))
     await this.#write(`${name}${SUFFIX}`, text)
     return { ok: true, value: null }
   }
 
-  /** The value says whether there was one. */
+  /** Returns whether there was one. */
   async remove(name: string, by: Uploader): Promise<Outcome<boolean>> {
     const known = (await this.#all()).find((entry) => entry.name === name)
     if (known === undefined) return { ok: true, value: false }
-    if (!known.isOwn) return conflict('It comes with Headroom and stays.')
+    if (!known.isOwn) return conflict('The scenario is part of Headroom and cannot be deleted.')
     const notTheirs = whyNotTheirs(`The scenario ${name}`, known.createdBy, by)
     if (notTheirs !== null) return refused({ code: 'forbidden', detail: notTheirs })
     await rm(known.file, { force: true })
@@ -96,7 +96,7 @@ export class ScenarioLibrary {
     return { ok: true, value: true }
   }
 
-  /** Those that people have stored. */
+  /** The uploaded scenarios. */
   async uploads(): Promise<readonly UploadedFile[]> {
     const own = await this.#read(this.#folders.own, true)
     return Promise.all(
@@ -120,7 +120,7 @@ export class ScenarioLibrary {
     return { text, baseDir: this.#folders.shipped, file: 'scenario', traces: await this.#traces() }
   }
 
-  /** By the name that a scenario calls them: `traces/NAME.trace.jsonl`. */
+  /** By the name in scenarios: `traces/NAME.trace.jsonl`. */
   async #traces(): Promise<Record<string, string>> {
     const found: Record<string, string> = {}
     for (const folder of [this.#folders.traces, join(this.#folders.shipped, 'traces')]) {
@@ -132,7 +132,7 @@ export class ScenarioLibrary {
 
   async #all(): Promise<readonly Known[]> {
     this.#shipped ??= this.#read(this.#folders.shipped, false)
-    // Once it could not be read, the next one tries again.
+    // After a failed read the next call tries again.
     const shipped = await this.#shipped.catch((error: unknown) => {
       this.#shipped = null
       throw error
@@ -159,11 +159,11 @@ export class ScenarioLibrary {
 async function ownEntry(file: string): Promise<Known> {
   const name = basename(file, SUFFIX)
   const createdBy = await ownerIn(join(dirname(file), `${name}${FACTS}`))
-  // What is too large to run was not stored.
+  // A scenario that is too large to run was never stored.
   return { name, description: null, purpose: 'own', tooLargeBecause: null, isOwn: true, createdBy, file }
 }
 
-/** Of what was stored before owners were written down, none is known. */
+/** Null for files stored before owners were recorded. */
 async function ownerIn(file: string): Promise<string | null> {
   try {
     const { createdBy } = JSON.parse(await readFile(file, 'utf8')) as { readonly createdBy?: unknown }
@@ -177,13 +177,13 @@ function conflict(detail: string): Outcome<never> {
   return refused({ code: 'conflict', detail })
 }
 
-/** The folder below the library that it stands in. */
+/** The folder of the library that contains it. */
 function purposeOf(folder: string, file: string): string | null {
   const within = relative(folder, dirname(file))
   return within === '' ? null : within
 }
 
-/** All files below the folder, by their paths from there, in order; none where there is no such folder. */
+/** All files below the folder, by relative path, sorted; none when the folder does not exist. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   try {
     const names = await readdir(folder, { recursive: true })

@@ -1,11 +1,11 @@
-/** Processes of simulations give way to the controller, which decides and answers. */
+/** Processes of simulations have lower priority than the controller, which decides and answers. */
 import { readdirSync, writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 /**
- * Of this process. Linux counts threads: those that V8 has begun already to collect garbage and to compile
- * are told one by one, and those that come later are as the one that begins them. Where memory runs out on
- * Linux this process goes, and not the controller.
+ * Sets the priority of this process. Linux sets it per thread: V8's existing threads for garbage collection
+ * and compilation are set one by one, and later threads inherit it. When memory runs out, Linux ends this
+ * process and not the controller.
  */
 export function lowerPriority(niceness: number): void {
   if (process.platform !== 'linux') return permitted(() => setPriority(0, niceness))
@@ -17,12 +17,12 @@ export function lowerPriority(niceness: number): void {
 
 /** A run: the last to get a core. */
 export const NICE_RUN = 19
-/** Somebody waits for it. */
+/** A user waits for the result. */
 export const NICE_ASKED = 5
 
 const OOM_SCORE = '1000'
 
-/** A container may forbid it; the simulation is then only less polite. */
+/** A container may forbid it; the simulation then runs at normal priority. */
 function permitted(act: () => void): void {
   try {
     act()

@@ -1,4 +1,4 @@
-/** A simulation as it begins. */
+/** Creates the record of a simulation at its start. */
 import type {
   RunChoices,
   ScenarioFacts,

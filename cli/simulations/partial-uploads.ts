@@ -1,27 +1,25 @@
-/**
- * What an upload that did not end has left. A controller that is killed while it receives one leaves the
- * whole of it.
- */
+/** Files of interrupted uploads. A controller that is killed during an upload leaves the file. */
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The process that receives it is part of the name: one that runs still needs it. */
+/** The name contains the receiving process: a living one still needs the file. */
 const PARTIAL = /^\.upload-(?:(\d+)-)?[0-9a-f-]{36}$/
 
 export function newPartialName(): string {
   return `.upload-${process.pid}-${randomUUID()}`
 }
 
-/** The folders below the data folder where uploads are kept. */
+/** The folders of uploads below the data folder. */
 export function uploadFolders(dataDir: string): { readonly traces: string; readonly scenarios: string } {
   const folder = join(dataDir, 'simulations')
   return { traces: join(folder, 'traces'), scenarios: join(folder, 'scenarios') }
 }
 
 /**
- * Before the store opens: the room may be what it lacks. Throws nothing: what cannot be removed stays.
- * @returns how many were removed
+ * Called before the store opens, because it may need the disk space. Never throws: files that cannot be
+ * removed stay.
+ * @returns the number of removed files
  */
 export function removePartialUploads(dataDir: string): number {
   let removed = 0

@@ -1,12 +1,9 @@
-/** Simulations wait in the order in which they were asked for; so many run at a time. */
+/** Runs simulations in the order of their requests, with limited concurrency. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { SimulationRegistry } from './simulation-registry.ts'
 import { LIMITS } from './limits.ts'
 
-/**
- * What one does while it runs. Throws what it fails of; when `signal` aborts it ends its processes and
- * rejects.
- */
+/** A simulation. Throws its failure; when `signal` aborts it ends its processes and rejects. */
 export type Work = (how: {
   readonly signal: AbortSignal
   readonly onProgress: (fraction: number) => void
@@ -18,7 +15,7 @@ interface Job {
   readonly abort: AbortController
 }
 
-/** Long enough that something changes, short enough to be tried. */
+/** Long enough for a change of the queue. */
 const RETRY_AFTER_SECONDS = 10
 
 export class SimulationQueue {
@@ -35,12 +32,12 @@ export class SimulationQueue {
     this.#withinMs = withinMs
   }
 
-  /** Null: one more may come. Else after how many seconds to ask again. */
+  /** Null: the queue has room. Otherwise seconds until the client should retry. */
   get retryAfterSeconds(): number | null {
     return this.#waiting.length >= LIMITS.queued || this.#isClosed ? RETRY_AFTER_SECONDS : null
   }
 
-  /** The book has its record already. */
+  /** The registry has its record already. */
   add(id: string, work: Work): void {
     this.#waiting.push({ id, work, abort: new AbortController() })
     this.#next()
@@ -84,7 +81,7 @@ export class SimulationQueue {
       await work({ signal: abort.signal, onProgress: (fraction) => this.#book.progressed(id, fraction) })
       this.#book.change(id, { state: 'done', endedAt: this.#now(), progress: 1 })
     } catch (error) {
-      // Whoever cancels it says why.
+      // The caller of cancel gives the reason.
       if (abort.signal.aborted && !isTooLate) return
       const reason = isTooLate ? `It took longer than ${this.#withinMs / 1000} s.` : reasonOf(error)
       this.#book.change(id, { state: 'failed', endedAt: this.#now(), reason })
@@ -96,7 +93,7 @@ export class SimulationQueue {
 
 const SHOWN_CHARACTERS = 2_000
 
-/** In the words of what was thrown: scenarios, traces and limits name their faults for people. */
+/** The thrown message: scenarios, traces and limits have messages for users. */
 function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   return message.slice(0, SHOWN_CHARACTERS)

@@ -1,6 +1,6 @@
 /**
- * What the process that reads scenarios is asked, and answers. A text that somebody sent is never read in
- * that of the controller.
+ * Requests and answers of the process that reads scenarios. The controller's process never reads uploaded
+ * text.
  */
 import { readFileSync } from 'node:fs'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -14,7 +14,7 @@ import { factsOf, whyTooLarge } from './scenario-facts.ts'
 export type FoundScenario = Omit<LibraryEntry, 'isOwn' | 'createdBy'> & { readonly file: string }
 
 export type ReadJob =
-  /** `withinMs`: tasks that come later are not counted; null: all are. */
+  /** `withinMs`: later tasks are not counted; null: all are. */
   | { readonly kind: 'scenario'; readonly source: ScenarioSource; readonly withinMs: DurationMs | null }
   | {
       readonly kind: 'sweep'
@@ -52,7 +52,7 @@ function readScenario(source: ScenarioSource, withinMs: DurationMs | null): Read
   return detail === null ? { kind: 'facts', facts, text: loaded.text } : { kind: 'too_large', detail }
 }
 
-/** Of a file that is no scenario any more only its name is known. */
+/** For a file that is no longer a valid scenario only its name is returned. */
 function entriesOf(files: Extract<ReadJob, { kind: 'library' }>['files']): readonly FoundScenario[] {
   return files.map(({ file, purpose }) => ({ ...described(file), purpose, file }))
 }

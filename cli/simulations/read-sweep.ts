@@ -1,6 +1,6 @@
 /**
- * A sweep that was asked for over REST, before it is queued: which runs it is made of, and whether each of
- * its scenarios is right and within the limits.
+ * Checks a sweep requested over REST before it is queued: its runs, and that each scenario is valid and
+ * within the limits.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
@@ -15,10 +15,10 @@ import { factsOf, whyTooLarge } from './scenario-facts.ts'
 export type SweepReadResult =
   | { readonly kind: 'sweep'; readonly facts: ScenarioFacts; readonly grid: SweepGrid }
   | { readonly kind: 'too_large'; readonly detail: string }
-  /** As SimulationRefusal has it. */
+  /** Equals the case in SimulationRefusal. */
   | { readonly kind: 'invalid'; readonly field: string; readonly detail: string }
 
-/** Throws ScenarioError for what is wrong with the scenario itself. */
+/** Throws ScenarioError for an invalid scenario. */
 export function readSweep(
   source: ScenarioSource,
   wish: SweepWish,
@@ -43,17 +43,17 @@ function bodyProblem(refusal: GridRefusal): Refused {
     case 'no_percentages':
       return refusedAt(
         ['overcommit_percents'],
-        'overcommit_percents is required: the scenario has no sweep of its own, and no other field is swept',
+        'overcommit_percents is required: the scenario has no sweep, and no other field is swept',
       )
     case 'too_many_runs':
       return refusedAt(
         ['seeds'],
-        `overcommit_percents, seeds and fields make ${refusal.runs} runs; allowed are ${refusal.max}`,
+        `overcommit_percents, seeds and fields make ${refusal.runs} runs; the limit is ${refusal.max}`,
       )
   }
 }
 
-/** Null: every combination of the other fields is a scenario that may be run. */
+/** Null: every combination of the other fields is a valid scenario within the limits. */
 function sweepRefusal(
   source: ScenarioSource,
   { axes }: SweepGrid,
@@ -63,13 +63,13 @@ function sweepRefusal(
     const problem = overrideFieldProblem(field)
     if (problem !== null) return refusedAt(['fields', field], problem)
     if (new Set(values.map(String)).size < values.length)
-      return refusedAt(['fields', field], `${field} has a value twice`)
+      return refusedAt(['fields', field], `${field} has the same value twice`)
   }
   const combinations = sweepSize([0], [0], axes)
   if (combinations > LIMITS.sweptSettings) {
     return refusedAt(
       ['fields'],
-      `fields make ${combinations} combinations; allowed are ${LIMITS.sweptSettings}`,
+      `fields make ${combinations} combinations; the limit is ${LIMITS.sweptSettings}`,
     )
   }
   for (const settings of axes.length === 0 ? [] : settingsOf(axes)) {
@@ -89,7 +89,7 @@ function settingRefusal(
     return tooLarge === null ? null : refusedAt(['fields'], `with ${settingsText(settings)}: ${tooLarge}`)
   } catch (error) {
     if (!(error instanceof ScenarioError)) throw error
-    const [{ path, detail } = { path: '', detail: 'is not right' }] = error.problems
+    const [{ path, detail } = { path: '', detail: 'is invalid' }] = error.problems
     const dotted = path.replaceAll(/\[(\d+)\]/g, '.$1')
     const field = Object.keys(settings).find(
       (each) => dotted === each || dotted.startsWith(`${each}.`) || each.startsWith(`${dotted}.`),
@@ -101,7 +101,7 @@ function settingRefusal(
   }
 }
 
-/** @param way to the field in the body */
+/** @param way path of the field in the body */
 function refusedAt(way: readonly string[], detail: string): Refused {
   return {
     kind: 'invalid',

@@ -1,7 +1,7 @@
 /**
- * Simulations that are over, on disk: a folder each with record.json and its results. They outlive the
- * process; the oldest go when there are too many or they take too much. What was under way when the process
- * ended is found as failed.
+ * Ended simulations on disk: one folder each, with record.json and its results. They outlive the process; the
+ * oldest are removed beyond the limits of number and size. A simulation that was running when the process
+ * ended is loaded as failed.
  */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,10 +11,10 @@ import { sha256 } from '../sweep/run-store.ts'
 import { LIMITS } from './limits.ts'
 
 const RECORD = 'record.json'
-/** What came of it. */
+/** The result of a simulation. */
 export const REPORT = 'report.json'
 
-/** Who was where in a run, or how it went over time: in the one of a sweep, or in the only one. */
+/** Residency or time series of a run: one of a sweep, or the only one. */
 export function runFile(what: 'residency' | 'series', run: SweptRunKey | null): string {
   if (run === null) return `${what}.json`
   const { overcommitPercent, seed, settings } = run
@@ -22,7 +22,7 @@ export function runFile(what: 'residency' | 'series', run: SweptRunKey | null): 
   return `${what}-${overcommitPercent}-${seed}${others}.json`
 }
 
-/** What a folder may be called: the ids that are made here. */
+/** Valid folder names: ids made here. */
 const ID = /^[0-9a-f-]{36}$/
 
 /**
@@ -44,7 +44,7 @@ export class RecordStore {
     this.#now = now
   }
 
-  /** What is there, newest first. A folder that cannot be read is left alone. */
+  /** Loads all records, newest first. Skips unreadable folders. */
   async load(): Promise<SimulationRecord[]> {
     await mkdir(this.#dir, { recursive: true })
     const found: SimulationRecord[] = []
@@ -59,7 +59,7 @@ export class RecordStore {
     await this.writeFile(record.id, RECORD, JSON.stringify(record))
   }
 
-  /** Whole or not at all. */
+  /** Writes completely or not at all. */
   async writeFile(id: string, name: string, text: string): Promise<void> {
     const folder = join(this.#dir, id)
     await mkdir(folder, { recursive: true })
@@ -69,7 +69,7 @@ export class RecordStore {
     this.#bytes.set(id, (this.#bytes.get(id) ?? 0) + text.length)
   }
 
-  /** Null: there is none. */
+  /** Null: no such file. */
   async readFile(id: string, name: string): Promise<string | null> {
     try {
       return await readFile(join(this.#dir, id, name), 'utf8')
@@ -84,7 +84,7 @@ export class RecordStore {
     await rm(join(this.#dir, id), { recursive: true, force: true })
   }
 
-  /** Which of these have to go, so that the others are within the limits. */
+  /** Returns the records to remove so that the others are within the limits. */
   overdue(records: readonly SimulationRecord[]): readonly string[] {
     const over = records.filter(({ state }) => isOver(state)).sort(byAge)
     let bytes = 0
@@ -116,7 +116,7 @@ export class RecordStore {
   }
 }
 
-const INTERRUPTED = 'The controller was restarted while it was under way.'
+const INTERRUPTED = 'The controller restarted during the simulation.'
 
 async function sizeOf(folder: string): Promise<number> {
   let bytes = 0

@@ -1,4 +1,4 @@
-/** One run in a process of its own: its result, and how it went over time. */
+/** One run in its own process: its result, and its time series. */
 import type { RunChoices, RunResidency, SimulationSeries } from '../../controller/ports/simulation.ts'
 import type { RunResult } from '../../simulator/report/result.ts'
 import { ResidencyRecorder } from '../../simulator/report/residency.ts'
@@ -15,11 +15,11 @@ import { whyTooLarge } from './scenario-facts.ts'
 
 export interface RunJob {
   readonly source: ScenarioSource
-  /** Fields of the scenario that take another value than its text says. */
+  /** Fields of the scenario with a value other than in its text. */
   readonly overrides?: readonly Override[]
-  /** Whether the workload by itself is looked at, too. */
+  /** Also analyses the workload alone. */
   readonly asksIdleness?: boolean
-  /** Of its series; left out: as many as a series has at most. */
+  /** Rows of its series; absent: the maximum of a series. */
   readonly seriesRows?: number
   readonly choices: RunChoices
 }
@@ -28,19 +28,19 @@ export interface RunAnswer {
   readonly result: RunResult
   readonly series: SimulationSeries
   readonly residency: RunResidency
-  /** Null: nobody asked. */
+  /** Null: not requested. */
   readonly idleness: Idleness | null
   readonly timing: Timing
-  /** What the scenario's operator was answered and did not expect. */
+  /** Answers to the scenario's operator that it did not expect. */
   readonly operatorFaults: readonly string[]
 }
 
-/** A limit of this place, not a fault of the scenario. */
+/** A limit of this service, not a fault of the scenario. */
 export class LimitReached extends Error {
   override readonly name = 'LimitReached'
 }
 
-/** As the pulse of a run tells its progress: once in so many steps. */
+/** Steps between progress reports of a run. */
 const STEPS_PER_BEAT = 1024
 
 export async function runJob(job: RunJob, onProgress: (fraction: number) => void): Promise<RunAnswer> {
@@ -70,7 +70,7 @@ export async function runJob(job: RunJob, onProgress: (fraction: number) => void
     onProgress: (fraction) => {
       beats += 1
       if (beats * STEPS_PER_BEAT > LIMITS.steps)
-        throw new LimitReached(`It took more than ${LIMITS.steps} events.`)
+        throw new LimitReached(`The run exceeded ${LIMITS.steps} events.`)
       onProgress(fraction)
     },
     ...(scenario.operator.length === 0
@@ -79,11 +79,11 @@ export async function runJob(job: RunJob, onProgress: (fraction: number) => void
   })
   const timing = takeTiming()
   const residency = (recorder as ResidencyRecorder | null)?.finish()
-  if (residency === undefined) throw new Error('a run has ended that never started')
+  if (residency === undefined) throw new Error('the run ended without a start')
   return { result, series: columnsOf(sampler.csv()), residency, idleness, timing, operatorFaults }
 }
 
-/** The rows of series.csv as columns on one x: seconds since the start, at the end of each interval. */
+/** Returns the rows of series.csv as columns over x: seconds since the start, at the end of each interval. */
 export function columnsOf(csv: string): SimulationSeries {
   const [head = '', ...lines] = csv.trimEnd().split('\n')
   const [, ...names] = head.split(',')

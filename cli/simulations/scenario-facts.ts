@@ -1,4 +1,4 @@
-/** What of a scenario is known before it runs, and whether it is more than is run here. */
+/** Facts about a scenario before it runs, and whether it exceeds the limits. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
 import type { LoadedScenario } from '../../simulator/scenario/load.ts'
@@ -6,10 +6,7 @@ import { ownAxes } from '../../simulator/sweep-grid.ts'
 import { expectedOf } from '../sim/run-input.ts'
 import { LIMITS } from './limits.ts'
 
-/**
- * @param withinMs tasks that come later are not counted: nothing arrives after it, or it is as far as a limit
- *   looks ahead; null: all
- */
+/** @param withinMs later tasks are not counted: the end of arrivals, or the horizon of a limit; null: all */
 export function factsOf(
   { scenario, sha256 }: LoadedScenario,
   withinMs: DurationMs | null = null,
@@ -30,7 +27,7 @@ export function factsOf(
   }
 }
 
-/** A session is driven by hand and may end at any time: its limit looks no further than this. */
+/** A session is interactive and may end at any time: its limit looks no further than this. */
 export function sessionHorizonMs(untilMs: DurationMs | null): DurationMs {
   return Math.min(untilMs ?? Infinity, LIMITS.sessionTasksWithinMs)
 }
@@ -41,9 +38,9 @@ export function whyTooLarge({
   gpus,
   expectedTasks,
 }: Pick<ScenarioFacts, 'nodes' | 'gpus' | 'expectedTasks'>): string | null {
-  if (nodes > LIMITS.nodes) return `The fleet has ${nodes} nodes; allowed are ${LIMITS.nodes}.`
-  if (gpus > LIMITS.gpus) return `The fleet has ${gpus} GPUs; allowed are ${LIMITS.gpus}.`
+  if (nodes > LIMITS.nodes) return `The fleet has ${nodes} nodes; the limit is ${LIMITS.nodes}.`
+  if (gpus > LIMITS.gpus) return `The fleet has ${gpus} GPUs; the limit is ${LIMITS.gpus}.`
   if (expectedTasks > LIMITS.tasks)
-    return `About ${expectedTasks} tasks would come; allowed are ${LIMITS.tasks}.`
+    return `The scenario has about ${expectedTasks} tasks; the limit is ${LIMITS.tasks}.`
   return null
 }

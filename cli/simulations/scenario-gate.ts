@@ -1,4 +1,4 @@
-/** What somebody sent or named, read and found right before anything is done with it. */
+/** Reads and checks an uploaded or named scenario before it is used. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Outcome, ScenarioFacts, ScenarioReference } from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
@@ -10,7 +10,7 @@ import { refused } from './refused.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 
 export interface Found {
-  /** What a process that runs it is given. */
+  /** Input of a process that runs it. */
   readonly source: ScenarioSource
   readonly facts: ScenarioFacts
   readonly text: string
@@ -21,9 +21,9 @@ export interface FoundSweep extends Omit<Found, 'text'> {
 }
 
 export interface ScenarioGate {
-  /** @param withinMs tasks that come later do not count towards the limit; null: all do */
+  /** @param withinMs later tasks do not count towards the limit; null: all do */
   readonly scenario: (scenario: ScenarioReference, withinMs: DurationMs | null) => Promise<Outcome<Found>>
-  /** With every combination of what is varied in it. */
+  /** Also checks every combination of swept values. */
   readonly sweep: (
     scenario: ScenarioReference,
     wish: SweepWish,
@@ -51,7 +51,7 @@ export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): 
       if (answer.kind === 'invalid')
         return refused({ code: 'invalid', field: answer.field, detail: answer.detail })
       const value = found(answer, source)
-      if (value === null) throw new Error('the reader answered something else')
+      if (value === null) throw new Error('the reader sent an unexpected answer')
       return { ok: true, value }
     } catch (error) {
       if (error instanceof WorkerFault)

@@ -1,7 +1,4 @@
-/**
- * Reads scenarios in a process of its own, within a time: whatever a text does to its reader, the controller
- * goes on.
- */
+/** Reads scenarios in its own process, with a time limit: no text can stop the controller. */
 import type { DurationMs } from '../../protocol/units.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { WorkerFault } from '../workers/worker-process.ts'
@@ -9,10 +6,10 @@ import { workerUrl } from '../workers/worker-url.ts'
 import { LIMITS } from './limits.ts'
 import type { ReadAnswer, ReadJob } from './read-job.ts'
 
-/** Texts that wait to be read. */
+/** Maximum number of waiting texts. */
 const MAX_WAITING = 16
 const HEAP_MIB = 512
-/** The library is many files, each of which was read once before it came there. */
+/** The library has many files, each of which was checked before it was stored. */
 const LIBRARY_TIMEOUT_MS: DurationMs = 20_000
 
 export class ScenarioReader {
@@ -27,8 +24,8 @@ export class ScenarioReader {
   }
 
   /**
-   * One after the other. Null: too many wait. Rejects with WorkerFault when it takes too long or too much
-   * memory.
+   * Reads one text at a time. Null: too many are waiting. Rejects with WorkerFault when it takes too much
+   * time or memory.
    */
   read(job: ReadJob): Promise<ReadAnswer> | null {
     if (this.#waiting >= MAX_WAITING || this.#isClosed) return null
@@ -68,7 +65,7 @@ export class ScenarioReader {
     }
   }
 
-  /** The time that a process takes to start is nobody's fault. */
+  /** The start of a process does not count towards the time limit. */
   async #warm(): Promise<JobProcess<ReadJob, ReadAnswer>> {
     if (this.#process !== null && !this.#process.isEnded) return this.#process
     const process = new JobProcess<ReadJob, ReadAnswer>(workerUrl('simulations/reader-worker'), {

@@ -1,6 +1,6 @@
 /**
- * Who asks inside a session: whoever forwards a request says it, and nobody else can reach that REST
- * interface.
+ * Authenticates requests inside a session: the forwarding controller states the caller, and only it can reach
+ * that REST interface.
  */
 import { createAccess, type Access } from '../../controller/api/access/access.ts'
 import type { Caller } from '../../controller/api/caller.ts'
@@ -9,7 +9,7 @@ import type { AskedBy } from './session-input.ts'
 
 const SCHEME = 'Session '
 
-/** The header that says it. */
+/** Returns the header that states the caller. */
 export function signed({ by, role }: AskedBy): string {
   return SCHEME + encodeURIComponent(JSON.stringify({ name: by, role, tokenId: null } satisfies Caller))
 }

@@ -1,6 +1,6 @@
 /**
- * A session in its process: keeps pace with real time, does what it is told one after the other, and lets
- * readers look on meanwhile.
+ * A session in its process: keeps pace with real time, processes commands one after the other, and serves
+ * readers meanwhile.
  */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
@@ -23,19 +23,19 @@ import type { AnswerInput, Input, RequestInput, Unplaced } from './session-input
 import { actionsIn, answersIn, debriefOf } from './exercise-run.ts'
 import { openSessionWorld, type SessionWorld, type SessionAnswer } from './session-world.ts'
 
-/** How often virtual time follows real time. */
+/** Interval at which virtual time follows real time. */
 const PACE_MS = 40
-/** Events that are taken before others get their turn. */
+/** Events processed before other work gets a turn. */
 const SLICE_EVENTS = 4_000
 const MAX_SNAPSHOTS = 100
 const MAX_INPUTS = 100_000
 
-/** What a session may not do; its message is for people. */
+/** A command that the session refuses; the message is for users. */
 export class SessionConflict extends Error {
   override readonly name = 'SessionConflict'
 }
 
-/** Where another session goes on from. */
+/** The starting point of a forked session. */
 export interface Branch {
   readonly position: Position
   readonly inputs: readonly Input[]
@@ -46,7 +46,7 @@ export interface SessionHostOptions {
   readonly branch: Branch | null
   readonly speed: number | null
   readonly isPaused: boolean
-  /** What breaks in it by its plan is then nothing that who learns from it may read. */
+  /** Faults from its plan are hidden from the learner. */
   readonly exercise: Exercise | null
 }
 
@@ -57,11 +57,11 @@ export class SessionHost {
   readonly #session: Session<Input>
   readonly #exercise: Exercise | null
   readonly #snapshots: Kept[] = []
-  /** Virtual per real; null: as fast as it can. */
+  /** Virtual time per real time; null: as fast as possible. */
   #speed: number | null
   #isPaused: boolean
   #seekMs: DurationMs | null = null
-  /** Where virtual and real time were when the pace was set. */
+  /** Virtual and real time when the speed was set. */
   #anchor = { real: 0, virtualMs: 0 }
   #isClosed = false
   #last: Promise<unknown> = Promise.resolve()
@@ -119,7 +119,7 @@ export class SessionHost {
     }
   }
 
-  /** How far it is, for little. */
+  /** Cheap progress report. */
   get pulse(): { readonly virtualMs: DurationMs; readonly endMs: DurationMs | null } {
     return { virtualMs: this.world.world.nowMs, endMs: this.#plan.clock.untilMs }
   }
@@ -144,7 +144,7 @@ export class SessionHost {
     }
   }
 
-  /** A request that may change something: its instant stands still until it is answered. */
+  /** A request that may change something: virtual time does not advance until it is answered. */
   put(request: Unplaced<RequestInput>): Promise<SessionAnswer> {
     return this.#exclusively(async () => {
       const answered = (await this.#put(request)) as SessionAnswer
@@ -153,21 +153,22 @@ export class SessionHost {
     })
   }
 
-  /** @param entry a list of one fault, as text. It begins now. Throws ScenarioError. */
+  /** @param entry a list of one fault, as text. It starts now. Throws ScenarioError. */
   injectFault(entry: string, isHidden: boolean, by: string | null): Promise<void> {
     return this.#exclusively(async () => {
       const [fault] = readFaults(entry, this.#plan.nodes, 'fault')
       if (fault === undefined || fault.kind === 'swarm')
-        throw new SessionConflict('One fault at a time is injected, and no swarm.')
+        throw new SessionConflict('Inject one fault at a time, and no swarm.')
       if (fault.kind === 'store_set_back' && typeof fault.to !== 'string' && fault.to.backMs > 0)
         throw new SessionConflict(
-          'A running session keeps no earlier states of its store. Send `to`, or `back: 0s` with `loss: restored`.',
+          'A running session keeps no earlier states of its store. Send `to`, or `back: 0s` with `loss: ' +
+            'restored`.',
         )
       await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.world.world.nowMs }, isHidden, by })
     })
   }
 
-  /** Of the scenario and injected, in that order. */
+  /** Faults of the scenario, then injected ones. */
   faults(): readonly SessionFault[] {
     const ofScenario = (this.#plan.faults ?? []).map((fault): SessionFault => ({
       atMs: fault.kind === 'swarm' ? fault.fromMs : fault.atMs,
@@ -202,13 +203,13 @@ export class SessionHost {
   answer({ question, value, by }: Pick<AnswerInput, 'question' | 'value' | 'by'>): Promise<ExerciseView> {
     return this.#exclusively(async () => {
       if (!this.#required().questions.some(({ id }) => id === question))
-        throw new SessionConflict(`The exercise asks no ${JSON.stringify(question)}.`)
+        throw new SessionConflict(`The exercise has no question ${JSON.stringify(question)}.`)
       await this.#put({ kind: 'answer', question, value, by })
       return this.exercise()
     })
   }
 
-  /** Brings the exercise to its end. Throws SessionConflict. */
+  /** Runs the exercise to its end. Throws SessionConflict. */
   finish(): Promise<Debrief> {
     return this.#exclusively(async () => {
       const exercise = this.#required()
@@ -230,7 +231,7 @@ export class SessionHost {
     await this.#exclusively(() => this.#session.close())
   }
 
-  /** Nothing else happens to the session meanwhile. */
+  /** Runs `act` while nothing else changes the session. */
   #exclusively<T>(act: () => T | Promise<T>): Promise<T> {
     const acted = this.#last.then(act)
     this.#last = acted.catch(() => {})
@@ -245,7 +246,10 @@ export class SessionHost {
     }
   }
 
-  /** Some of what is due. @returns whether there is more */
+  /**
+   * Processes some of the due events.
+   * @returns true if there are more
+   */
   async #runSlice(): Promise<boolean> {
     const goalMs = this.#goalMs()
     if (goalMs === null || this.#isClosed) return false
@@ -260,7 +264,7 @@ export class SessionHost {
     return !isThere
   }
 
-  /** Null: it stands still. */
+  /** Null: paused. */
   #goalMs(): DurationMs | null {
     if (this.#seekMs !== null) return this.#seekMs
     if (this.#isPaused) return null
@@ -270,7 +274,7 @@ export class SessionHost {
         end,
         this.#anchor.virtualMs + Math.floor((performance.now() - this.#anchor.real) * this.#speed),
       )
-    // As fast as it can: to the next thing that is due, with a look at the others after each slice.
+    // At unlimited speed: to the next due event, with a turn for other work after each slice.
     const { clock, nowMs } = this.world.world
     const next = clock.nextAt()
     return next === null
@@ -283,13 +287,13 @@ export class SessionHost {
   }
 
   #required(): Exercise {
-    if (this.#exercise === null) throw new SessionConflict('The session is no exercise.')
+    if (this.#exercise === null) throw new SessionConflict('The session is not an exercise.')
     return this.#exercise
   }
 
   async #put(input: Unplaced): Promise<unknown> {
     if (this.#session.inputs.length >= MAX_INPUTS)
-      throw new SessionConflict(`A session takes at most ${MAX_INPUTS} inputs.`)
+      throw new SessionConflict(`The session has reached the limit of ${MAX_INPUTS} inputs.`)
     return this.#session.put(input)
   }
 
@@ -307,14 +311,14 @@ export class SessionHost {
 
   #setSpeed(factor: number | null): SessionView {
     if (this.world.world.nowMs >= (this.#plan.clock.untilMs ?? Infinity))
-      throw new SessionConflict('The session is at its end; seek back first.')
+      throw new SessionConflict('The session is at its end. Seek back first.')
     this.#speed = factor
     this.#isPaused = false
     this.#setAnchor()
     return this.view()
   }
 
-  /** Answers when it is there, or it takes its time. */
+  /** Answers when the target is reached, or the time limit has passed. */
   async #seek(virtualMs: DurationMs): Promise<SessionView> {
     if (virtualMs > (this.#plan.clock.untilMs ?? Infinity))
       throw new SessionConflict(`The session ends at ${(this.#plan.clock.untilMs as number) / 1000} s.`)
@@ -342,7 +346,7 @@ export class SessionHost {
 
   #keep(name: string): SessionView {
     if (this.#snapshots.length >= MAX_SNAPSHOTS)
-      throw new SessionConflict(`A session keeps at most ${MAX_SNAPSHOTS} snapshots.`)
+      throw new SessionConflict(`The session has reached the limit of ${MAX_SNAPSHOTS} snapshots.`)
     const { position, inputs } = this.#session
     const stateHash = this.#session.stateHash()
     const id = randomUUID()
@@ -359,7 +363,7 @@ export class SessionHost {
   }
 }
 
-/** So much virtual time at a time when nothing holds it back. */
+/** Virtual time per step at unlimited speed. */
 const FAST_STRETCH_MS = 60_000
-/** A seek that takes longer goes on after its answer. */
+/** A longer seek continues after its answer. */
 const SEEK_TIMEOUT_MS = 20_000

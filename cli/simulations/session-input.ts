@@ -1,4 +1,4 @@
-/** What is done to a session from outside, as it is kept and done again. */
+/** External inputs of a session, stored to be repeated. */
 import type { Role } from '../../controller/domain/role.ts'
 import type { Fault } from '../../simulator/scenario/fault.ts'
 import type { SessionInput } from '../../simulator/session/stage.ts'
@@ -19,12 +19,12 @@ export interface RequestInput extends SessionInput, AskedBy {
 export interface FaultInput extends SessionInput {
   readonly kind: 'fault'
   readonly fault: Fault
-  /** Only who has injected it and his like may read of it. */
+  /** Visible only to its author and to equal or higher roles. */
   readonly isHidden: boolean
   readonly by: string | null
 }
 
-/** To a question of an exercise. */
+/** An answer to a question of an exercise. */
 export interface AnswerInput extends SessionInput {
   readonly kind: 'answer'
   readonly question: string
@@ -33,5 +33,5 @@ export interface AnswerInput extends SessionInput {
 }
 
 export type Input = RequestInput | FaultInput | AnswerInput
-/** Before it has a place. */
+/** An input without a position yet. */
 export type Unplaced<I extends Input = Input> = I extends unknown ? Omit<I, 'position'> : never

@@ -1,4 +1,4 @@
-/** What goes between the controller and the process of a session. `n` names a conversation. */
+/** Messages between the controller and the process of a session. `n` identifies a conversation. */
 import type {
   Debrief,
   ExerciseView,
@@ -41,7 +41,7 @@ export type ToSession =
       readonly by: string | null
     }
   | { readonly n: number; readonly kind: 'ask'; readonly request: ForwardedRequest }
-  /** The reader of an answer takes one more piece, or nothing any more. */
+  /** The reader of an answer requests one more piece, or stops reading. */
   | { readonly n: number; readonly kind: 'more' | 'enough' }
 
 export type FromSession =
@@ -66,5 +66,5 @@ export type FromSession =
     }
   | { readonly n: number; readonly kind: 'piece'; readonly bytes: Uint8Array }
   | { readonly n: number; readonly kind: 'end' }
-  /** It goes on by itself; how far it is. */
+  /** Sent while the session advances by itself: its progress. */
   | { readonly n: 0; readonly kind: 'pulse'; readonly virtualMs: number; readonly endMs: number | null }

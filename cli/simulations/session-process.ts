@@ -1,4 +1,4 @@
-/** A session as the controller sees it: conversations with its process. */
+/** The controller's side of a session: conversations with its process. */
 import type {
   Debrief,
   ExerciseView,
@@ -26,7 +26,7 @@ export class SessionProcess {
   #isEnded = false
   #fault: WorkerFault | null = null
 
-  /** @param onOver the process has ended, by itself or by `end` */
+  /** @param onOver called when the process has ended, by itself or by `end` */
   constructor(
     onPulse: (virtualMs: number, endMs: number | null) => void,
     onOver: (fault: WorkerFault) => void,
@@ -43,7 +43,7 @@ export class SessionProcess {
     })
   }
 
-  /** Rejects with what the session threw, by its name, or with WorkerFault. */
+  /** Rejects with the error of the session, by name, or with WorkerFault. */
   open(job: SessionJob): Promise<SessionView> {
     return this.#view({ kind: 'open', job })
   }
@@ -54,7 +54,7 @@ export class SessionProcess {
 
   async branch(snapshot: string | null): Promise<Branch> {
     const answer = await this.#once({ kind: 'branch', snapshot })
-    if (answer.kind !== 'branch') throw new Error('the session answered something else')
+    if (answer.kind !== 'branch') throw new Error('unexpected answer of the session')
     return answer.branch
   }
 
@@ -66,13 +66,13 @@ export class SessionProcess {
   ): Promise<readonly SessionFault[] | { readonly problems: readonly ScenarioProblem[] }> {
     const answer = await this.#once({ kind: 'break', entry, isHidden, by })
     if (answer.kind === 'problems') return { problems: answer.problems }
-    if (answer.kind !== 'faults') throw new Error('the session answered something else')
+    if (answer.kind !== 'faults') throw new Error('unexpected answer of the session')
     return answer.faults
   }
 
   async faults(): Promise<readonly SessionFault[]> {
     const answer = await this.#once({ kind: 'faults' })
-    if (answer.kind !== 'faults') throw new Error('the session answered something else')
+    if (answer.kind !== 'faults') throw new Error('unexpected answer of the session')
     return answer.faults
   }
 
@@ -86,7 +86,7 @@ export class SessionProcess {
 
   async finish(): Promise<Debrief> {
     const answer = await this.#once({ kind: 'finish' })
-    if (answer.kind !== 'debrief') throw new Error('the session answered something else')
+    if (answer.kind !== 'debrief') throw new Error('unexpected answer of the session')
     return answer.debrief
   }
 
@@ -115,7 +115,7 @@ export class SessionProcess {
 
   async #view(message: Unnumbered<ToSession>): Promise<SessionView> {
     const answer = await this.#once(message)
-    if (answer.kind !== 'view') throw new Error('the session answered something else')
+    if (answer.kind !== 'view') throw new Error('unexpected answer of the session')
     return answer.view
   }
 
@@ -140,7 +140,7 @@ export class SessionProcess {
     if (this.#fault === null) this.#worker.post(message)
   }
 
-  /** Whoever waits for an answer is told that there will be none. */
+  /** Rejects all pending requests. */
   #over(fault: WorkerFault): void {
     if (this.#fault !== null) return
     this.#fault = fault
@@ -151,11 +151,11 @@ export class SessionProcess {
 }
 
 function viewIn(answer: FromSession): ExerciseView {
-  if (answer.kind !== 'exercise') throw new Error('the session answered something else')
+  if (answer.kind !== 'exercise') throw new Error('unexpected answer of the session')
   return answer.view
 }
 
-/** The body of an answer: each piece is asked for when somebody takes it. */
+/** The body of an answer: each piece is requested when the reader is ready for it. */
 class Pieces implements AsyncIterable<Uint8Array> {
   readonly #onConsumed: (kind: 'more' | 'enough') => void
   readonly #waiting: Uint8Array[] = []

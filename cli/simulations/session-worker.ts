@@ -15,7 +15,7 @@ import { SessionHost, type SessionHostOptions } from './session-host.ts'
 import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
 import { injected, NO_CONTROLLER, textHeaders, type SessionAnswer } from './session-world.ts'
 
-/** How often the controller hears how far it is. */
+/** Interval of progress reports to the controller. */
 const PULSE_MS = 250
 
 const SAFE = new Set(['GET', 'HEAD'])
@@ -25,7 +25,7 @@ const parent = linkToParent()
 const post = (message: FromSession): void => parent.post(message)
 const readers = new Map<number, { more(): void; enough(): void }>()
 let host: SessionHost | null = null
-/** Where it was when the controller last heard of it. */
+/** The virtual time last reported to the controller. */
 let answered = -1
 
 parent.listen((heard) => {
@@ -131,7 +131,7 @@ function sendAnswer(n: number, { status, headers, body }: SessionAnswer): void {
   post({ n, kind: 'end' })
 }
 
-/** Reads go beside everything else, and some go on for ever. */
+/** Reads run concurrently with everything else, and some never end. */
 async function read(n: number, request: ForwardedRequest): Promise<void> {
   const app = await opened().world.interface()
   if (app === null) return sendAnswer(n, NO_CONTROLLER)
@@ -140,7 +140,7 @@ async function read(n: number, request: ForwardedRequest): Promise<void> {
   sendPieces(n, answered.stream())
 }
 
-/** One piece for each that was asked for: whoever reads slowly is not sent more than he takes. */
+/** Sends one piece per request: a slow reader is not sent more than it takes. */
 function sendPieces(n: number, stream: Readable): void {
   stream.pause()
   let wanted = 0

@@ -1,6 +1,6 @@
 /**
- * The world of a session, with the REST interface of its own controller before it. Anything may be made to
- * break in it, so every heartbeat is sent.
+ * The world of a session, with the REST interface of its own controller. Any fault may be injected, so every
+ * heartbeat is sent.
  */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
@@ -18,7 +18,7 @@ import { RestOperatorClient } from '../serve/operator-client.ts'
 import type { Input, RequestInput, Unplaced } from './session-input.ts'
 import { sessionAccess, signed } from './session-access.ts'
 
-/** What its pages can look back on. */
+/** History that its pages can show. */
 const RETAIN_EVENTS = 200_000
 const RETAIN_DECISIONS = 20_000
 
@@ -31,7 +31,7 @@ export interface SessionAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
-  /** It has reached the controller and may have changed something. */
+  /** The request has reached the controller and may have changed something. */
   readonly isCommand: boolean
 }
 
@@ -84,7 +84,7 @@ export async function openSessionWorld(plan: RunPlan): Promise<SessionWorld> {
   }
 }
 
-/** As the request goes to the REST interface. */
+/** Converts a request for the REST interface. */
 export function injected({ method, path, headers, body, by, role }: Unplaced<RequestInput>) {
   return {
     method: method as 'GET',
@@ -102,7 +102,7 @@ export function textHeaders(headers: Readonly<Record<string, unknown>>): Record<
 
 const NOTHING: SessionAnswer = { status: 204, headers: {}, body: Buffer.alloc(0), isCommand: true }
 
-/** What a proxy says of a controller that is away. */
+/** The answer of a proxy while the controller is down. */
 export const NO_CONTROLLER: SessionAnswer = {
   status: 503,
   headers: { 'content-type': 'application/problem+json', 'retry-after': '1' },
@@ -111,7 +111,7 @@ export const NO_CONTROLLER: SessionAnswer = {
       type: 'urn:headroom:problem:store_failed',
       title: 'The store does not answer',
       status: 503,
-      detail: 'The controller of this session does not run at this instant.',
+      detail: 'The controller of this session is not running at this time.',
       code: 'store_failed',
       errors: [],
       request_id: '',
@@ -120,7 +120,7 @@ export const NO_CONTROLLER: SessionAnswer = {
   isCommand: false,
 }
 
-/** What the scenario's own operator asks, with all rights. */
+/** Requests of the scenario's own operator, with all rights. */
 function asOperator(operatorClient: RestOperatorClient) {
   const headers = {
     authorization: signed({ by: 'operator', role: 'admin' }),
@@ -133,7 +133,7 @@ function asOperator(operatorClient: RestOperatorClient) {
   }
 }
 
-/** Charts of a controller begin when it does. */
+/** Charts of a controller start with it. */
 function sampleEveryController(world: World): { of(controller: Controller): Series; stop(): void } {
   let known: { readonly controller: Controller; readonly series: Series } | null = null
   const begin = (): void => {
@@ -153,7 +153,7 @@ function sampleEveryController(world: World): { of(controller: Controller): Seri
   }
 }
 
-/** Of all that was told, where every open task and every node stands, and the time. */
+/** Hash of all events, the state of every open task and node, and the time. */
 function stateHashOf(world: World, { events, atMs }: Position): string {
   const { views } = world.controller
   const hash = createHash('sha256')

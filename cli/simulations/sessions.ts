@@ -1,4 +1,4 @@
-/** The sessions that are open: a process each, so many at a time, ended when nobody has asked for a while. */
+/** The open sessions: a process each, limited in number, ended after a time without requests. */
 import { randomUUID } from 'node:crypto'
 import type {
   Debrief,
@@ -23,7 +23,7 @@ import { refused } from './refused.ts'
 import type { SessionJob } from './session-messages.ts'
 import { SessionProcess } from './session-process.ts'
 
-/** What a session is begun with, for its record. */
+/** The start of a session, for its record. */
 interface SessionStart {
   readonly facts: Pick<ScenarioFacts, 'name' | 'sha256'>
   readonly exercise: string | null
@@ -70,7 +70,7 @@ export class Sessions {
     )
   }
 
-  /** @param file of the exercise */
+  /** @param file the file of the exercise */
   startExercise(
     name: string,
     file: string,
@@ -94,7 +94,7 @@ export class Sessions {
     return this.#with(id, ({ process }) => process.answer(question, value, by))
   }
 
-  /** The session is over when this resolves. */
+  /** The session has ended when this resolves. */
   async finish(id: string): Promise<Outcome<Debrief>> {
     const debrief = await this.#with(id, ({ process }) => process.finish())
     if (!debrief.ok) return debrief
@@ -153,7 +153,7 @@ export class Sessions {
 
   async #start(begun: SessionStart, job: SessionJob, by: string | null): Promise<Outcome<SimulationRecord>> {
     if (this.#open.size >= LIMITS.sessions) {
-      const detail = `${LIMITS.sessions} sessions are open already; delete one.`
+      const detail = `The limit of ${LIMITS.sessions} open sessions is reached. Delete one first.`
       return refused({ code: 'too_many', detail, retryAfterSeconds: RETRY_AFTER_SECONDS })
     }
     const now = this.#now()
@@ -199,14 +199,14 @@ export class Sessions {
     const detail =
       record.kind === 'session'
         ? `The session is ${record.state}: ${record.reason ?? ''}`
-        : 'The simulation is no session.'
+        : 'The simulation is not a session.'
     return refused({ code: 'conflict', detail })
   }
 
   #endIdle(): void {
     const before = this.#now() - LIMITS.sessionIdleMs
     for (const [id, { askedAt }] of this.#open) {
-      if (askedAt < before) void this.end(id, `Nobody asked for ${LIMITS.sessionIdleMs / 60_000} min.`)
+      if (askedAt < before) void this.end(id, `No requests for ${LIMITS.sessionIdleMs / 60_000} min.`)
     }
   }
 }

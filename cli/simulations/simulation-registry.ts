@@ -1,9 +1,9 @@
-/** The simulations that are known, each in its latest state, and who waits to hear of one. */
+/** The known simulations, each in its latest state, and the clients that wait for changes. */
 import type { DurationMs } from '../../protocol/units.ts'
 import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
 import { byAge, type RecordStore } from './records.ts'
 
-/** How far a simulation is, is told no more often than this. */
+/** Minimum interval between progress reports of a simulation. */
 const PROGRESS_INTERVAL_MS = 200
 
 export type Change = Partial<Omit<SimulationRecord, 'id' | 'revision'>>
@@ -15,7 +15,7 @@ export class SimulationRegistry {
   readonly #onFault: (error: unknown) => void
   readonly #waiting = new Map<string, Set<() => void>>()
   readonly #notifiedAt = new Map<string, number>()
-  /** Writes of one record stay in their order. */
+  /** Orders the writes of a record. */
   #lastWrite: Promise<void> = Promise.resolve()
 
   constructor(store: RecordStore, now: () => number, onFault: (error: unknown) => void) {
@@ -48,7 +48,7 @@ export class SimulationRegistry {
     this.#keep(record.id)
   }
 
-  /** The record as it is then; undefined when there is none any more, or it is over. */
+  /** Returns the changed record; undefined when it is missing, or the simulation has ended. */
   change(id: string, change: Change): SimulationRecord | undefined {
     const before = this.#records.get(id)
     if (before === undefined || isOver(before.state)) return undefined
@@ -60,7 +60,7 @@ export class SimulationRegistry {
     return after
   }
 
-  /** Told now and then, and not written down. */
+  /** Reported from time to time, but not stored. */
   progressed(id: string, fraction: number): void {
     const record = this.#records.get(id)
     const now = this.#now()
@@ -79,7 +79,7 @@ export class SimulationRegistry {
     this.#notify(id)
   }
 
-  /** A session: where it is now, which may be before where it was. */
+  /** For a session: its current position, which may be before the previous one. */
   advanced(id: string, fraction: number): void {
     const record = this.#records.get(id)
     if (record === undefined || isOver(record.state)) return
@@ -108,12 +108,12 @@ export class SimulationRegistry {
     })
   }
 
-  /** All that is to be written is written. */
+  /** Resolves when all writes are done. */
   async settled(): Promise<void> {
     await this.#lastWrite
   }
 
-  /** Nobody waits any longer. */
+  /** Ends all waits. */
   close(): void {
     for (const id of this.#waiting.keys()) this.#notify(id)
   }

@@ -1,6 +1,6 @@
 /**
- * The simulator behind the controller's port: what is asked over REST, done in processes of their own, kept
- * in the data folder.
+ * The simulator behind the controller's port: requests over REST run in their own processes and are stored in
+ * the data folder.
  */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -48,7 +48,7 @@ import { ScenarioReader } from './scenario-reader.ts'
 import { Sessions } from './sessions.ts'
 
 export interface SimulationsOptions {
-  /** The controller's own: a folder below is taken. */
+  /** The controller's folder; a subfolder is used. */
   readonly dataDir: string
   readonly log: (line: string) => void
   readonly now?: () => number
@@ -56,18 +56,15 @@ export interface SimulationsOptions {
 }
 
 export interface Simulations extends Simulation {
-  /** All uploads, as last looked at; null: not yet. */
+  /** Size of all uploads as last measured; null: not yet. */
   readonly uploadBytes: () => number | null
-  /**
-   * Finds what was there before. A folder that cannot be read is told in the log: the controller does not
-   * need it.
-   */
+  /** Loads earlier simulations. An unreadable folder is only logged: the controller does not need it. */
   open(): Promise<void>
   /** Ends everything that runs. */
   close(): Promise<void>
 }
 
-/** What was there before is found again. */
+/** Loads earlier simulations first. */
 export async function openSimulations(options: SimulationsOptions): Promise<Simulations> {
   const simulations = createSimulations(options)
   await simulations.open()
@@ -86,7 +83,7 @@ export function createSimulations(options: SimulationsOptions): Simulations {
   const files = new SweepFiles()
   const store = new RecordStore(join(folder, 'runs'), now)
   const book = new SimulationRegistry(store, now, (error) =>
-    log(`a simulation could not be written down: ${String(error)}`),
+    log(`cannot store a simulation: ${String(error)}`),
   )
   const queue = new SimulationQueue(book, now)
   const sessions = new Sessions(book, store, now)
@@ -112,7 +109,7 @@ export function createSimulations(options: SimulationsOptions): Simulations {
       Promise.all([book.load(), room.usageOf(null)])
         .then(() => undefined)
         .catch((error: unknown) =>
-          log(`simulations of before are not known, the controller goes on: ${String(error)}`),
+          log(`cannot load earlier simulations, the controller continues: ${String(error)}`),
         ),
     async close() {
       await sessions.close(STOPPED)
@@ -160,7 +157,7 @@ export function createSimulations(options: SimulationsOptions): Simulations {
   }
 }
 
-/** What of the port is about sessions. */
+/** The part of the port for sessions. */
 function sessionsPort(
   sessions: Sessions,
   readScenario: ScenarioGate['scenario'],
@@ -178,7 +175,7 @@ function sessionsPort(
   }
 }
 
-/** What of the port is about results. */
+/** The part of the port for results. */
 function resultsPort(
   book: SimulationRegistry,
   store: RecordStore,
@@ -201,7 +198,7 @@ function resultsPort(
   }
 }
 
-/** What of the port is about the library. */
+/** The part of the port for the library. */
 function libraryPort(
   library: ScenarioLibrary,
   readScenario: ScenarioGate['scenario'],
@@ -274,13 +271,13 @@ async function usageOf(owner: string | null, { library, room, traces }: Kept): P
   }
 }
 
-/** Or what is wrong with one. */
+/** Returns the objectives, or an error text. */
 function objectivesOf(texts: readonly string[]): readonly Objective[] | string {
   if (texts.length === 0) return DEFAULT_OBJECTIVES
   const objectives: Objective[] = []
   for (const text of texts) {
     const objective = parseObjective(text)
-    if (objective === null) return `an objective is ${OBJECTIVE_FORMAT}; got ${JSON.stringify(text)}`
+    if (objective === null) return `an objective must be ${OBJECTIVE_FORMAT}; got ${JSON.stringify(text)}`
     objectives.push(objective)
   }
   return objectives
@@ -288,7 +285,7 @@ function objectivesOf(texts: readonly string[]): readonly Objective[] | string {
 
 const FILES_BUSY = {
   code: 'too_many',
-  detail: 'Too many files of sweeps are being made.',
+  detail: 'Too many sweep files are being made.',
   retryAfterSeconds: 2,
 } as const
 const STOPPED = 'The controller was stopped.'

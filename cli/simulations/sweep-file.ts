@@ -1,6 +1,6 @@
 /**
- * The result of a sweep as a file for people. It is made when it is asked for, in a process of its own: of a
- * large sweep it takes a second.
+ * The result of a sweep as a downloadable file. Made on request, in its own process: for a large sweep it
+ * takes a second.
  */
 import type { SweepFileFormat } from '../../controller/ports/simulation.ts'
 import { JobProcess } from '../workers/job-process.ts'
@@ -9,7 +9,7 @@ import { workerUrl } from '../workers/worker-url.ts'
 
 export interface SweepFileJob {
   readonly format: SweepFileFormat
-  /** Of the scenario. */
+  /** Name of the scenario. */
   readonly name: string
   /** `result.json` */
   readonly report: string
@@ -20,16 +20,16 @@ export function sweepFile({ format, name, report }: SweepFileJob): Promise<strin
   return Promise.resolve(format === 'csv' ? sweepRunsCsv(parsed) : sweepHtml(name, parsed))
 }
 
-/** Requests that wait; each holds the result of a sweep. */
+/** Waiting requests; each holds the result of a sweep. */
 const MAX_WAITING = 8
 const HEAP_MIB = 512
 
-/** Makes them one after the other. */
+/** Makes one file at a time. */
 export class SweepFiles {
   #last: Promise<unknown> = Promise.resolve()
   #waiting = 0
 
-  /** Null: too many wait. */
+  /** Null: too many are waiting. */
   make(job: SweepFileJob): Promise<string> | null {
     if (this.#waiting >= MAX_WAITING) return null
     this.#waiting += 1

@@ -1,6 +1,6 @@
 /**
- * A sweep over REST: the runs that `headroom sim sweep` would make, a few processes at a time. What was done
- * is kept, however it ends.
+ * A sweep over REST: the same runs as `headroom sim sweep`, a few processes at a time. Finished runs are
+ * kept, however it ends.
  */
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import type { Idleness } from '../../simulator/plan/idleness.ts'
@@ -72,7 +72,7 @@ interface RunningAll {
   readonly take: (index: number, answer: RunAnswer) => Promise<void>
 }
 
-/** A few processes at a time. Of the first run that fails, or when the signal comes, all of them end. */
+/** Runs a few processes at a time. The first failure, or the signal, ends all of them. */
 async function runAll(jobs: readonly RunJob[], { signal, tell, take }: RunningAll): Promise<void> {
   const failure = new AbortController()
   const stop = AbortSignal.any([signal, failure.signal])
@@ -100,7 +100,7 @@ async function runAll(jobs: readonly RunJob[], { signal, tell, take }: RunningAl
   await Promise.all(Array.from({ length: Math.min(SWEEP_PROCESSES, jobs.length) }, takeJobs))
 }
 
-/** Later runs are kept without it when the first ones took all the room. */
+/** Later runs are stored without it when the first ones have used the whole limit. */
 function keeperOf(id: string, store: RecordStore, what: 'residency' | 'series', maxBytes: number) {
   let characters = 0
   return async ({ overcommitPercent, seed, settings }: SweepJob, kept: object): Promise<void> => {
@@ -115,7 +115,7 @@ function keeperOf(id: string, store: RecordStore, what: 'residency' | 'series', 
   }
 }
 
-/** The first run of each combination of the other fields also says how idle its workload is. */
+/** The first run of each combination of the other fields also measures the idleness of its workload. */
 function jobOf(
   { source, untilMs, grid }: SweepWork,
   { overcommitPercent, settings, seed }: SweepJob,

@@ -1,4 +1,4 @@
-/** What somebody sent as a trace, checked and turned into one, in a process of its own. */
+/** An uploaded trace, checked and converted in its own process. */
 import { readSync, openSync, closeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ActivityModelName } from '../../simulator/fleet/activity.ts'
@@ -10,12 +10,12 @@ import { inspectTrace } from '../../simulator/trace/inspect.ts'
 import { writeTrace } from '../../simulator/trace/trace-file-writer.ts'
 
 export interface TraceJob {
-  /** As it was sent. */
+  /** The uploaded file. */
   readonly source: string
-  /** Where the trace goes. */
+  /** Destination of the trace. */
   readonly target: string
   readonly name: string
-  /** Null: a trace already, or it cannot be told what it is. */
+  /** Null: a trace already, or the format is not known. */
   readonly format: string | null
   readonly activityModel: ActivityModelName | null
 }
@@ -28,7 +28,7 @@ export type TraceAnswer =
       readonly dropped: Readonly<Record<string, number>>
       readonly isWritten: boolean
     }
-  /** It cannot be used; for people. */
+  /** The file cannot be used; message for users. */
   | { readonly problem: string }
 
 export async function traceJob(job: TraceJob): Promise<TraceAnswer> {
@@ -43,7 +43,7 @@ export async function traceJob(job: TraceJob): Promise<TraceAnswer> {
   }
 }
 
-/** It is a trace: every line is read once. */
+/** The file is a trace: every line is read once. */
 async function checked({ source }: TraceJob): Promise<TraceAnswer> {
   const trace = await openTrace(source)
   const { header } = trace
@@ -56,7 +56,7 @@ async function imported({ source, target, name, format, activityModel }: TraceJo
     const formats = IMPORTERS.map((importer) => importer.format).join(', ')
     throw new TraceError(
       { field: 'format' },
-      `is needed: the file is no trace of Headroom; say which of ${formats} it is`,
+      `is required: the file is not a Headroom trace; use one of ${formats}`,
     )
   }
   const options = { name, spillFolder: dirname(target), ...(activityModel === null ? {} : { activityModel }) }
@@ -71,7 +71,7 @@ async function imported({ source, target, name, format, activityModel }: TraceJo
 
 const HEAD_BYTES = 16
 
-/** By its first words. */
+/** Checks the first bytes. */
 function isTrace(file: string): boolean {
   const head = Buffer.alloc(HEAD_BYTES)
   const handle = openSync(file, 'r')

@@ -1,4 +1,4 @@
-/** The process that checks a trace that somebody sent. */
+/** The process that checks an uploaded trace. */
 import { serveJobs } from '../workers/serve-jobs.ts'
 import { lowerPriority, NICE_RUN } from './low-priority.ts'
 import { traceJob } from './trace-job.ts'

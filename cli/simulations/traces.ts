@@ -1,6 +1,5 @@
 /**
- * Traces that people have sent: streamed to disk within a limit, checked in a process of its own, kept beside
- * what is known of them.
+ * Uploaded traces: streamed to disk within a limit, checked in their own process, stored with their facts.
  */
 import { createWriteStream } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -20,14 +19,14 @@ import { bytesBelow, type UploadQuota } from './upload-quota.ts'
 
 const SUFFIX = '.trace.jsonl'
 const FACTS = '.facts.json'
-/** While a file is received its room is looked at this often. */
+/** Quota check interval while a file is received. */
 const CHECK_INTERVAL_BYTES = 16 * 1024 * 1024
-/** While it is read. */
+/** Quota check interval while a file is read. */
 const CHECK_INTERVAL_MS = 500
 
 export interface TracesOptions {
   readonly folder: string
-  /** The names of the traces there are taken. */
+  /** Names of traces there are reserved. */
   readonly shippedFolder: string
   readonly room: UploadQuota
   readonly now: () => number
@@ -35,14 +34,14 @@ export interface TracesOptions {
 
 type TracesPort = Pick<Simulation, 'storeTrace' | 'traces' | 'removeTrace'>
 
-/** What of the port is about traces. */
+/** The part of the port for traces. */
 export function tracesPort(options: TracesOptions): TracesPort {
   const { folder } = options
   let isBusy = false
   return {
     async storeTrace(upload) {
       if (isBusy)
-        return refused({ code: 'too_many', detail: 'Another trace is being taken.', retryAfterSeconds: 5 })
+        return refused({ code: 'too_many', detail: 'Another trace is being received.', retryAfterSeconds: 5 })
       isBusy = true
       try {
         return await store(options, upload)
@@ -67,11 +66,17 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
   const { name, by } = upload
   const taken = await stat(join(shippedFolder, name + SUFFIX)).catch(() => null)
   if (taken !== null)
-    return refused({ code: 'conflict', detail: `A trace that comes with Headroom is called ${name}.` })
+    return refused({
+      code: 'conflict',
+      detail: `The name ${name} is used by a trace that is part of Headroom. Choose another name.`,
+    })
   const known = await traceEntries(folder)
   const before = known.find((entry) => entry.name === name)
   if (known.length >= LIMITS.traces && before === undefined) {
-    return refused({ code: 'conflict', detail: `${LIMITS.traces} traces are kept already; delete one.` })
+    return refused({
+      code: 'conflict',
+      detail: `The limit of ${LIMITS.traces} traces is reached. Delete one first.`,
+    })
   }
   const notTheirs = before === undefined ? null : whyNotTheirs(`The trace ${name}`, before.createdBy, by)
   if (notTheirs !== null) return refused({ code: 'forbidden', detail: notTheirs })
@@ -93,7 +98,7 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
     const { isWritten, ...facts } = answer
     const written = isWritten ? target : source
     const { size: bytes } = await stat(written)
-    // An operator who replaces a trace does not take it over.
+    // Replacing a trace as an operator keeps its owner.
     const createdBy = before === undefined ? by.name : before.createdBy
     const entry: TraceEntry = { name, ...facts, createdAt: now(), createdBy, bytes }
     await rename(written, join(folder, name + SUFFIX))
@@ -104,7 +109,7 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
   }
 }
 
-/** Says why what is written into the folder of one upload is too much by now; null: it is not. */
+/** Returns why the files of one upload exceed the quota by now; null: they do not. */
 type QuotaCheck = () => Promise<string | null>
 
 async function quotaCheckFor(room: UploadQuota, work: string, owner: string | null): Promise<QuotaCheck> {
@@ -112,7 +117,7 @@ async function quotaCheckFor(room: UploadQuota, work: string, owner: string | nu
   return async () => room.whyNot(usage, await bytesBelow(work)) ?? (await room.whyDiskIsShort())
 }
 
-/** @returns why it was not taken; null: it was */
+/** @returns why the file was refused; null: it was stored */
 async function receive(
   file: string,
   body: AsyncIterable<Uint8Array>,
@@ -144,7 +149,7 @@ async function receive(
   return full === null ? refusal : refused({ code: 'uploads_full', detail: full })
 }
 
-/** A trace that is made of another file grows beside it, and its sorting too. */
+/** A converted trace grows next to the uploaded file, and so do temporary files of the sort. */
 async function check(job: TraceJob, look: QuotaCheck): Promise<TraceAnswer | { readonly full: string }> {
   const process = new JobProcess<TraceJob, TraceAnswer>(workerUrl('simulations/trace-worker'), {
     heapMib: LIMITS.heapMib,
@@ -171,7 +176,7 @@ async function check(job: TraceJob, look: QuotaCheck): Promise<TraceAnswer | { r
   }
 }
 
-/** In order of their names. */
+/** Sorted by name. */
 export async function traceEntries(folder: string): Promise<readonly TraceEntry[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
@@ -181,7 +186,7 @@ export async function traceEntries(folder: string): Promise<readonly TraceEntry[
   return Promise.all(facts.map((name) => entryIn(folder, name)))
 }
 
-/** The size is looked up: it was not written down before. */
+/** The size is read from the file: earlier versions did not store it. */
 async function entryIn(folder: string, name: string): Promise<TraceEntry> {
   const entry = JSON.parse(await readFile(join(folder, name), 'utf8')) as TraceEntry
   const bytes = await stat(join(folder, entry.name + SUFFIX)).then(

@@ -1,6 +1,6 @@
 /**
- * How much room uploads may take: in all, for each owner, and never the last of the disk, which is the
- * store's as well. Looked at before, while and after a file is received.
+ * Disk space for uploads: limits in total and per owner, and a minimum that stays free for the store. Checked
+ * before, during and after an upload.
  */
 import { readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 export interface UploadLimits {
   readonly maxBytes: number
   readonly maxBytesPerOwner: number
-  /** Free bytes and the share of the disk that stay free, whichever is more. */
+  /** Free bytes and share of the disk that must stay free, whichever is more. */
   readonly minFreeBytes: number
   readonly minFreePercent: number
 }
@@ -34,12 +34,12 @@ type StatFs = (
 ) => Promise<{ readonly bavail: number; readonly blocks: number; readonly bsize: number }>
 
 export interface UploadQuotaOptions {
-  /** Of the disk that is looked at. */
+  /** A folder on the disk to check. */
   readonly folder: string
   readonly limits: UploadLimits
-  /** What is kept now. */
+  /** Returns the stored uploads. */
   readonly kept: () => Promise<readonly UploadedFile[]>
-  /** A test has its own. Default: what the file system says. */
+  /** Replaced in tests. Default: asks the file system. */
   readonly ask?: StatFs
 }
 
@@ -50,7 +50,7 @@ export interface Usage {
 
 export class UploadQuota {
   readonly limits: UploadLimits
-  /** The latest that is known, for metrics; null: not looked at yet. */
+  /** The latest known total, for metrics; null: not measured yet. */
   totalBytes: number | null = null
   readonly #options: UploadQuotaOptions
   readonly #ask: StatFs
@@ -72,29 +72,32 @@ export class UploadQuota {
   }
 
   /**
-   * @param usage without what is being received @returns why `bytes` more of this owner may not be kept;
-   *   null: they may
+   * @param usage without the current upload
+   * @returns why `bytes` more of this owner are refused; null: they are accepted
    */
   whyNot({ ownBytes, totalBytes }: Usage, bytes: number): string | null {
     const { maxBytes, maxBytesPerOwner } = this.limits
     if (ownBytes + bytes > maxBytesPerOwner) {
-      return `Your uploads may take ${inMib(maxBytesPerOwner)} together. Delete one first (GET /usage says what they take).`
+      return (
+        `The limit of ${inMib(maxBytesPerOwner)} for your uploads is reached. Delete one first (GET ` +
+        '/usage shows their size).'
+      )
     }
     if (totalBytes + bytes > maxBytes)
-      return `All uploads together may take ${inMib(maxBytes)}. One has to be deleted first.`
+      return `The limit of ${inMib(maxBytes)} for all uploads is reached. One has to be deleted first.`
     return null
   }
 
-  /** Why nothing more may be written now. Says nothing of how much is free. */
+  /** Returns why nothing more may be written now, without the amount of free space. */
   async whyDiskIsShort(): Promise<string | null> {
     const { bavail, blocks, bsize } = await this.#ask(this.#options.folder)
     const { minFreeBytes, minFreePercent } = this.limits
     const floor = Math.max(minFreeBytes, (blocks * bsize * minFreePercent) / 100)
-    return bavail * bsize < floor ? 'The disk is short of space: no uploads are taken now.' : null
+    return bavail * bsize < floor ? 'The disk is short of space: uploads are refused for now.' : null
   }
 }
 
-/** Bytes of all files below a folder that is being written. */
+/** Returns the size of all files below a folder that is being written. */
 export async function bytesBelow(folder: string): Promise<number> {
   const names = await readdir(folder, { recursive: true }).catch(() => [])
   const sizes = await Promise.all(

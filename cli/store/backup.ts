@@ -13,23 +13,23 @@ export async function backup(
   options: StoreOptions & { readonly keep?: number },
 ): Promise<void> {
   const source = storePath(options)
-  if (!existsSync(source))
-    throw new UsageError(`there is no store at ${source}: name its folder with --data-dir`)
+  if (!existsSync(source)) throw new UsageError(`no store at ${source}: name its folder with --data-dir`)
   const isFolder = target.endsWith('/') || (existsSync(target) && statSync(target).isDirectory())
-  if (options.keep !== undefined && !isFolder) throw new UsageError('--keep goes with a folder')
+  if (options.keep !== undefined && !isFolder) throw new UsageError('--keep requires a folder')
   const file = isFolder
     ? join(resolve(target), `headroom-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.db`)
     : resolve(target)
-  if (isFolder && !existsSync(target)) throw new UsageError(`there is no folder ${target}`)
-  if (existsSync(file)) throw new UsageError(`${file} is there already: name another file`)
+  if (isFolder && !existsSync(target)) throw new UsageError(`folder ${target} not found`)
+  if (existsSync(file)) throw new UsageError(`${file} already exists: name another file`)
   backUp(source, file, BUSY_TIMEOUT_MS)
   const removed = options.keep === undefined ? 0 : removeAllBut(options.keep, resolve(target))
   process.stdout.write(
-    `${file} (${Math.ceil(statSync(file).size / 1024)} KiB)${removed > 0 ? `, ${removed} older removed` : ''}\n`,
+    `${file} (${Math.ceil(statSync(file).size / 1024)} ` +
+      `KiB)${removed > 0 ? `, ${removed} older removed` : ''}\n`,
   )
 }
 
-/** Their names begin with their time. */
+/** Names begin with the time, so they sort by age. */
 function removeAllBut(keep: number, folder: string): number {
   const copies = readdirSync(folder)
     .filter((name) => NAME.test(name))

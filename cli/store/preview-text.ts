@@ -1,4 +1,4 @@
-/** What a restore would lose, as lines for people. */
+/** Formats what a restore would lose. */
 import type { LostRecords, RestorePreview } from '../../controller/adapters/sqlite/restore-preview.ts'
 import { markText } from '../../controller/adapters/sqlite/store-mark.ts'
 import { visible } from '../terminal-text.ts'
@@ -9,7 +9,7 @@ export function previewText(backup: string, path: string, preview: RestorePrevie
     storeLine(path, preview),
     preview.mark === null ? 'mark    none' : `mark    ${markText(preview.mark)}`,
     ...lossLines(preview),
-    'epoch   the restored store continues above every epoch that is known here, in recovery',
+    'epoch   the restored store continues above every epoch known here, in recovery',
     'dry run: nothing was changed',
   ]
   return `${lines.join('\n')}\n`
@@ -29,18 +29,16 @@ function lastEvent({ eventSeq, lastEventAt }: RestorePreview['backup']): string 
 
 function lossLines({ backup, store, mark, events, isOtherHistory, lost }: RestorePreview): readonly string[] {
   if (store === null && mark === null)
-    return ['lost    not known: neither a store nor a mark is there to compare with']
+    return ['lost    not known: there is no store and no mark to compare with']
   const to = Math.max(store?.epoch ?? 0, mark?.epoch ?? 0)
   const lines = [
     events === 0
       ? 'lost    0 events'
       : `lost    ${events} events, ${backup.eventSeq + 1} to ${backup.eventSeq + events}`,
-    to > backup.epoch ? `lost    what was done in epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
+    to > backup.epoch ? `lost    changes of epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
   ]
   if (isOtherHistory)
-    lines.unshift(
-      'lost    the backup is of another history than the store: everything that the store alone has',
-    )
+    lines.unshift('lost    the backup has another history than the store: everything that only the store has')
   return [...lines, ...(lost === null ? [] : recordLines(lost))]
 }
 

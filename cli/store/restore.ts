@@ -29,10 +29,12 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
     busyTimeoutMs: BUSY_TIMEOUT_MS,
   })
   process.stdout.write(
-    `${path} holds ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events of ${backup}\n`,
+    `${path} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events of ` +
+      `${backup}\n`,
   )
-  if (aside !== null) process.stdout.write(`what was there is now ${aside}\n`)
+  if (aside !== null) process.stdout.write(`the previous store is now ${aside}\n`)
   process.stdout.write(
-    'the next controller starts in recovery: it asks every node before it places, requeues or gives up a task\n',
+    'the next controller starts in recovery: it contacts every node before it places, requeues or gives ' +
+      'up a task\n',
   )
 }

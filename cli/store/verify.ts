@@ -12,12 +12,13 @@ export async function verify(file: string | undefined, options: StoreOptions): P
   const { schema, epoch, tasks, nodes, events, problems } = await verifyStore(path)
   for (const problem of problems) process.stdout.write(`${problem}\n`)
   if (problems.length > 0) {
-    process.stderr.write(`${path}: not well\n`)
+    process.stderr.write(`${path}: damaged\n`)
     return EXIT_FAILED
   }
-  const age = schema === SCHEMA_VERSION ? '' : ` (this program makes it ${SCHEMA_VERSION})`
+  const age = schema === SCHEMA_VERSION ? '' : ` (this program migrates it to ${SCHEMA_VERSION})`
   process.stdout.write(
-    `${path}: well; schema ${schema}${age}, epoch ${epoch}, ${tasks} tasks, ${nodes} nodes, ${events} events\n`,
+    `${path}: intact; schema ${schema}${age}, epoch ${epoch}, ${tasks} tasks, ${nodes} nodes, ${events} ` +
+      `events\n`,
   )
   return EXIT_OK
 }

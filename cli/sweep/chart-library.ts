@@ -1,5 +1,5 @@
 /**
- * uPlot as a report has it inside: from its package, with its licence; null where the package is not
+ * uPlot for embedding in a report, from its package, with its licence; null where the package is not
  * installed.
  */
 import { readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ export function chartLibrary(): ChartLibrary | null {
       style: text('dist/uPlot.min.css'),
     }
   } catch {
-    // The charts are in the page all the same.
+    // The static charts are in the page anyway.
     return null
   }
 }

@@ -5,9 +5,7 @@ import type { RunPlan } from '../../simulator/run.ts'
 import { startTasksOf, workloadOf } from '../../simulator/scenario/generate.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 
-/**
- * Of the tasks that a run with that seed has: those there at the start and those it draws. Throws TraceError.
- */
+/** Measures the tasks of a run with that seed: initial and generated ones. Throws TraceError. */
 export function idlenessOfScenario(scenario: RunPlan, seed: number): Promise<Idleness> {
   const idleSeconds = scenario.config.idle_swap_out_seconds ?? DEFAULT_CONFIG.idle_swap_out_seconds
   const random = createSeededRandom(seed)

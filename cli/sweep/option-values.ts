@@ -1,4 +1,4 @@
-/** Values of the options that say what a sweep tries and asks for. */
+/** Values of the options for sweeps. */
 import { InvalidArgumentError } from 'commander'
 import { OBJECTIVE_FORMAT, parseObjective } from '../../simulator/plan/objective.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
@@ -7,27 +7,27 @@ import type { Override, OverrideValue } from '../../simulator/scenario/override.
 import { parseRange, rangeCount, rangeValues } from '../../simulator/scenario/quantity.ts'
 import type { SweepAxis } from '../../simulator/sweep.ts'
 
-/** Of one field. */
+/** Maximum values of one field. */
 const MAX_VALUES = 1_000
 
-/** `fleet.0.count=2,4` or `=2..8:2`, once or several times. */
+/** Parses `fleet.0.count=2,4` or `=2..8:2`, once or several times. */
 export function sweptAxes(text: string, before: readonly SweepAxis[] = []): readonly SweepAxis[] {
   const { field, written } = fieldIn(text)
   const values = written.split(',').flatMap(valuesIn)
   if (values.length > MAX_VALUES)
-    throw new InvalidArgumentError(`It has ${values.length} values; allowed are ${MAX_VALUES}.`)
-  if (new Set(values).size < values.length) throw new InvalidArgumentError('It has a value twice.')
+    throw new InvalidArgumentError(`It has ${values.length} values; the limit is ${MAX_VALUES}.`)
+  if (new Set(values).size < values.length) throw new InvalidArgumentError('It has the same value twice.')
   return [...before, { field, values }]
 }
 
-/** `config.idle_swap_out_seconds=60`, once or several times. */
+/** Parses `config.idle_swap_out_seconds=60`, once or several times. */
 export function fieldValues(text: string, before: readonly Override[] = []): readonly Override[] {
   const { field, written } = fieldIn(text)
   if (before.some((each) => each.field === field)) throw new InvalidArgumentError(`${field} is set twice.`)
   return [...before, { field, value: overrideValue(written) }]
 }
 
-/** `starvation.total<=20`, once or several times. */
+/** Parses `starvation.total<=20`, once or several times. */
 export function objectives(text: string, before: readonly Objective[] = []): readonly Objective[] {
   const objective = parseObjective(text)
   if (objective === null) throw new InvalidArgumentError(`It must be ${OBJECTIVE_FORMAT}.`)
@@ -38,7 +38,7 @@ function fieldIn(text: string): { readonly field: string; readonly written: stri
   const at = text.indexOf('=')
   const [field, written] = [text.slice(0, at), text.slice(at + 1)]
   if (at < 1 || written === '')
-    throw new InvalidArgumentError('It must be FIELD=VALUE, like fleet.0.count=4.')
+    throw new InvalidArgumentError('It must be FIELD=VALUE, for example fleet.0.count=4.')
   const problem = overrideFieldProblem(field)
   if (problem !== null) throw new InvalidArgumentError(`${problem}.`)
   return { field, written }
@@ -48,6 +48,6 @@ function valuesIn(text: string): readonly OverrideValue[] {
   const range = parseRange(text)
   if (range === null) return [overrideValue(text)]
   if (rangeCount(range) > MAX_VALUES)
-    throw new InvalidArgumentError(`It has ${rangeCount(range)} values; allowed are ${MAX_VALUES}.`)
+    throw new InvalidArgumentError(`It has ${rangeCount(range)} values; the limit is ${MAX_VALUES}.`)
   return rangeValues(range)
 }

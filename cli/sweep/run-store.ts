@@ -1,8 +1,8 @@
 /**
- * `runs/` of a sweep's folder: one folder for each run that is done, whole or not there. A run is written
- * beside its place and moved there when it is complete, with `done.json`, which says which run it is and what
- * its files hash to. So a process that dies at any time leaves nothing that looks done, and a file that is
- * torn or was changed since is found out.
+ * `runs/` of a sweep's folder: one folder for each finished run, complete or absent. A run is written to a
+ * temporary folder and moved when complete, with `done.json`, which identifies the run and has the hashes of
+ * its files. A process that dies at any time leaves nothing that looks finished, and torn or changed files
+ * are detected.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -22,10 +22,10 @@ export interface StoredRun {
   readonly operatorFaults: readonly string[]
 }
 
-/** Everything a run's bytes depend on. */
+/** Everything that determines a run's bytes. */
 export interface RunKey extends RunIdentity {
   readonly job: SweepJob
-  /** Of the sources, where it is known: the version alone does not tell two states of a checkout apart. */
+  /** Commit of the sources, where known: the version alone does not distinguish states of a checkout. */
   readonly commit: string | null
   readonly hasJournal: boolean
 }
@@ -42,11 +42,11 @@ const RUNS = 'runs'
 const DONE = 'done.json'
 const PARTIAL = '.partial-'
 const LOCK = '.lock'
-/** What a run's bytes are: equal on every machine. */
+/** The deterministic files of a run, equal on every machine. */
 export const RESULT_FILES = ['result.json', 'tasks.csv', 'series.csv', 'journal.jsonl'] as const
 
 /**
- * Makes the folder, takes away what a process that died left half done, and holds it against a second sweep.
+ * Creates the folder, removes partial runs of a process that died, and locks it against a second sweep.
  * Throws UsageError.
  */
 export function openSweepFolder(folder: string): { readonly close: () => void } {
@@ -69,7 +69,7 @@ export function openSweepFolder(folder: string): { readonly close: () => void } 
   }
 }
 
-/** `80-s3`, and with other fields swept `80-s3-1f9c04ab`. */
+/** `80-s3`; with other swept fields `80-s3-1f9c04ab`. */
 export function runName({ overcommitPercent, seed, settings }: SweepJob): string {
   const others = settingsText(settings)
   const suffix = others === '' ? '' : `-${sha256(others).slice(0, 8)}`
@@ -80,7 +80,7 @@ export function runFolderOf(folder: string, job: SweepJob): string {
   return join(folder, RUNS, runName(job))
 }
 
-/** The run, if it is there, is this one, and every file is as it was written; else null. */
+/** Returns the run if it exists, matches the key, and every file is unchanged; else null. */
 export function findRun(folder: string, key: RunKey): StoredRun | null {
   const place = runFolderOf(folder, key.job)
   try {
@@ -95,12 +95,12 @@ export function findRun(folder: string, key: RunKey): StoredRun | null {
       operatorFaults: done.operator_faults,
     }
   } catch {
-    // Whatever is wrong with it: it is run again.
+    // Any problem: the run is made again.
     return null
   }
 }
 
-/** Where a run is written until it is done; no two processes have the same. */
+/** Temporary folder of a run, unique per process. */
 export function partialFolder(folder: string, job: SweepJob): string {
   const partial = join(folder, RUNS, `${PARTIAL}${runName(job)}-${process.pid}`)
   rmSync(partial, { recursive: true, force: true })
@@ -108,7 +108,7 @@ export function partialFolder(folder: string, job: SweepJob): string {
   return partial
 }
 
-/** Moves a complete run to its place; what stood there goes. */
+/** Moves a finished run to its place, replacing an older one. */
 export function keepRun(
   folder: string,
   partial: string,

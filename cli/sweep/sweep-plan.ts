@@ -1,5 +1,5 @@
 /**
- * Which runs `headroom sim sweep` makes, with the scenario of each combination of the fields beside the
+ * The runs of `headroom sim sweep`, with the scenario of each combination of the fields other than the
  * percentage.
  */
 import { overridesOf, sweepJobs } from '../../simulator/sweep.ts'
@@ -10,7 +10,7 @@ import { UsageError } from '../exit-codes.ts'
 import { readRunInput } from '../sim/run-input.ts'
 import type { Fingerprints, RunInput } from '../sim/run-input.ts'
 
-/** All runs of one setting of the fields beside the percentage. */
+/** All runs of one setting of the fields other than the percentage. */
 export interface SweepPoint {
   readonly settings: Settings
   readonly input: RunInput
@@ -26,7 +26,7 @@ export interface SweepPlan {
 
 const MAX_RUNS = 100_000
 
-/** Throws UsageError, and ScenarioError for a value that a field cannot have. */
+/** Throws UsageError, and ScenarioError for an invalid value of a field. */
 export async function planSweep(file: string, request: SweepWish): Promise<SweepPlan> {
   const fingerprints: Fingerprints = new Map()
   const { scenario } = await readRunInput(file, [], fingerprints)
@@ -50,12 +50,12 @@ export async function planSweep(file: string, request: SweepWish): Promise<Sweep
 function optionProblem(refusal: GridRefusal): string {
   switch (refusal.kind) {
     case 'percentage_as_field':
-      return `--set ${refusal.field}: this one is swept with --overcommit A..B:STEP`
+      return `--set ${refusal.field}: use --overcommit A..B:STEP for this field`
     case 'field_twice':
-      return `--set ${refusal.field}: it is there twice; give all its values at once`
+      return `--set ${refusal.field}: given twice; give all its values at once`
     case 'no_percentages':
-      return 'which percentages? Add --overcommit A..B:STEP, or a sweep to the scenario'
+      return 'no percentages: add --overcommit A..B:STEP, or a sweep to the scenario'
     case 'too_many_runs':
-      return `--overcommit, --seeds and --set make ${refusal.runs} runs; allowed are ${refusal.max}`
+      return `--overcommit, --seeds and --set make ${refusal.runs} runs; the limit is ${refusal.max}`
   }
 }

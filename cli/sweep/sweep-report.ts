@@ -1,6 +1,6 @@
 /**
- * What came of a sweep, wherever it was asked for: the figures of each percentage, the advice, and all of it
- * as files.
+ * The result of a sweep, for command line and REST: figures of each percentage, the advice, and all of it as
+ * files.
  */
 import type { Advice } from '../../simulator/plan/advisor.ts'
 import { advise } from '../../simulator/plan/advisor.ts'
@@ -13,10 +13,10 @@ import { bySettings, summarize } from '../../simulator/sweep.ts'
 import type { Settings, SweepRun, SweepSummary } from '../../simulator/sweep.ts'
 import { chartLibrary } from './chart-library.ts'
 
-/** The advice on one setting of the fields beside the percentage. */
+/** The advice on one setting of the fields other than the percentage. */
 export type SettingAdvice = Advice & {
   readonly settings: Settings
-  /** For people: a sentence a line, the recommendation first. */
+  /** For display: one sentence per line, the recommendation first. */
   readonly text: string
 }
 
@@ -30,10 +30,10 @@ export interface SweepReport {
 
 export interface SweptRuns {
   readonly planned: number
-  /** Those that are done, in the order of the sweep; at least one. */
+  /** The finished runs, in the order of the sweep; at least one. */
   readonly runs: readonly SweepRun[]
   readonly objectives: readonly Objective[]
-  /** Of the workload by itself; null: nothing is known. */
+  /** Idleness of the workload alone; null: not known. */
   readonly idlenessOf: (settings: Settings) => Idleness | null
 }
 
@@ -55,7 +55,10 @@ export function sweepRunsCsv({ runs }: SweepReport): string {
   return runsCsv(runs)
 }
 
-/** `report.html`. @param name of the scenario */
+/**
+ * `report.html`.
+ * @param name of the scenario
+ */
 export function sweepHtml(name: string, { runs, summary, advice }: SweepReport): string {
   return htmlReport({ name, runs, summary, advice, library: chartLibrary() })
 }

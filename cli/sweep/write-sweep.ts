@@ -1,6 +1,6 @@
 /**
- * What came of a sweep, for `headroom sim sweep`: on stdout as a table and sentences or as JSON, and in its
- * folder as JSON, CSV and a page.
+ * Output of `headroom sim sweep`: on stdout as a table and sentences or as JSON, and in its folder as JSON,
+ * CSV and a page.
  */
 import { join } from 'node:path'
 import type { Idleness } from '../../simulator/plan/idleness.ts'
@@ -36,7 +36,7 @@ export async function reportOn(
   })
 }
 
-/** @param timings of the runs, in their order */
+/** @param timings of the runs, in the same order */
 export function printSweep(report: SweepReport, timings: readonly Timing[], isJson: boolean): void {
   if (isJson) {
     const runs = report.runs.map((run, i) => ({ ...run, timing: timings[i] }))
@@ -51,8 +51,8 @@ export function printSweep(report: SweepReport, timings: readonly Timing[], isJs
 }
 
 /**
- * Each file is replaced whole. `result.json` comes last: where it stands, the others belong to it. @param
- * name of the scenario
+ * Replaces each file completely. `result.json` comes last: if it exists, the others belong to it.
+ * @param name of the scenario
  */
 export function writeSweep(
   folder: string,

@@ -1,6 +1,6 @@
 /**
- * Has every interval foretold before it begins, and measures what came of it. Who calls `tick` every few
- * seconds decides what time is.
+ * Forecasts every interval before it starts, and measures the result. The caller of `tick` (every few
+ * seconds) determines the time.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Views } from '../../controller/engine/views.ts'
@@ -10,12 +10,12 @@ import type { Foretold } from '../../simulator/twin/drift.ts'
 import { IntervalMeter } from './interval-meter.ts'
 import type { TwinAnswer } from './twin-job.ts'
 
-/** An interval that was measured so late says nothing: the process slept, or its clock jumped. */
+/** A measurement this late is discarded: the process was suspended, or its clock jumped. */
 const LATE_MS = 60_000
 
 export interface DriftMonitorOptions {
   readonly views: Views
-  /** Of the interval that begins now. */
+  /** Forecasts the interval that starts now. */
   readonly forecast: () => Promise<TwinAnswer>
 }
 
@@ -24,7 +24,7 @@ export class DriftMonitor {
   #history: readonly DriftEntry[] = []
   #unavailableBecause: NoForecast | null = null
   #meter: IntervalMeter
-  /** Of the present interval; null: nothing is foretold of it. */
+  /** Forecast of the current interval; null: none. */
   #predicted: Foretold | null = null
   #isAsking = false
 
@@ -37,7 +37,7 @@ export class DriftMonitor {
     this.#meter.record(events)
   }
 
-  /** An interval may be over, and the next may begin. */
+  /** Ends the interval if it is over, and starts the next. */
   async tick(): Promise<void> {
     if (this.#isAsking) return
     const now = this.#options.views.now()

@@ -1,7 +1,4 @@
-/**
- * What happened in an interval, by the figures that the twin foretells: they are defined as its own are
- * (docs/twin.md).
- */
+/** Measures an interval by the figures that the twin forecasts, with the same definitions (docs/twin.md). */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Views } from '../../controller/engine/views.ts'
 import { differenceOf, type Counters } from '../../controller/metrics/counters.ts'
@@ -17,7 +14,7 @@ export class IntervalMeter {
   #started = 0
   #waitedMs: DurationMs = 0
 
-  /** The interval begins now. */
+  /** Starts the interval. */
   constructor(views: Views) {
     this.#views = views
     this.from = views.now()
@@ -35,7 +32,7 @@ export class IntervalMeter {
     }
   }
 
-  /** It ends now. */
+  /** Ends the interval. */
   measure(): Readonly<Record<TwinMetric, number | null>> {
     const now = this.#views.now()
     const windowMs = now - this.from

@@ -1,11 +1,11 @@
-/** The forecast of starts that there is: many ask, few are made. */
+/** Caches the forecast of starts for many requests. */
 import type { Views } from '../../controller/engine/views.ts'
 import type { NoForecast, StartForecast } from '../../controller/ports/twin.ts'
 import type { Instant } from '../../protocol/units.ts'
 
 type Answer = StartForecast | NoForecast
 
-/** It is used for so long. */
+/** Lifetime of a forecast in the cache. */
 const FRESH_MS = 10_000
 
 export class LatestStarts {

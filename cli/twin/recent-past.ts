@@ -1,4 +1,4 @@
-/** What happened lately, from the store and from memory: bounded, and read again only now and then. */
+/** Recent history, from the store and from memory: bounded, and refreshed only from time to time. */
 import type { Views } from '../../controller/engine/views.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { RecentPast } from '../../controller/ports/twin.ts'
@@ -26,7 +26,7 @@ export class RecentPastReader {
       this.#ended = null
       throw fault
     })
-    // Where not all of the day is read, the time is as long as what is read covers.
+    // If not all of the day was read, the period is the part that was read.
     const from = ended.length < MAX_ENDED ? to - PAST_MS : (ended.at(-1)?.submittedAt ?? to)
     const since = Math.max(from, this.#views.now() - PAST_MS, firstSubmission(ended, this.#views) ?? from)
     return { from: since, to, ended, runs: this.#views.activityRuns() }
@@ -45,7 +45,7 @@ export class RecentPastReader {
   }
 }
 
-/** A cluster that is younger than a day: its past begins with its first task. */
+/** A cluster younger than a day: its past starts with its first task. */
 function firstSubmission(ended: readonly TaskRecord[], views: Views): number | null {
   let first = ended.at(-1)?.submittedAt ?? null
   for (const { spec } of views.openTasks()) {

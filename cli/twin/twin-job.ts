@@ -1,4 +1,4 @@
-/** What the twin's process does: the live state, run on, within a time. */
+/** A job of the twin's process: continues the live state in simulation, within a time limit. */
 import { performance } from 'node:perf_hooks'
 import type {
   ChangeForecast,
@@ -26,7 +26,7 @@ interface ForecastInput {
 export type TwinJob =
   | (ForecastInput & { readonly kind: 'starts' })
   | (ForecastInput & { readonly kind: 'change'; readonly change: SettingsChange })
-  | (ForecastInput & { readonly kind: 'foretell' })
+  | (ForecastInput & { readonly kind: 'forecast' })
 
 export type TwinAnswer = StartForecast | ChangeForecast | Foretold | NoForecast
 
@@ -37,7 +37,7 @@ export function twinJob(job: TwinJob): Promise<TwinAnswer> {
       return forecastStarts(job.image, job.past, budget)
     case 'change':
       return forecastChange(job.image, job.past, job.change, budget)
-    case 'foretell':
+    case 'forecast':
       return foretell(job.image, job.past, budget)
   }
 }

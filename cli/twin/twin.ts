@@ -1,6 +1,6 @@
 /**
- * The twin of `headroom serve`: the live state is copied, and run on in a process of its own, one question at
- * a time.
+ * The twin of `headroom serve`: copies the live state and continues it in its own process, one request at a
+ * time.
  */
 import type { EventSource } from '../../controller/engine/durable-events.ts'
 import type { Views } from '../../controller/engine/views.ts'
@@ -24,16 +24,16 @@ import { RecentPastReader } from './recent-past.ts'
 import type { TwinAnswer, TwinJob } from './twin-job.ts'
 
 const HEAP_MIB = 1_024
-/** Between two looks at whether an interval is over. */
+/** Interval of checks for the end of an interval. */
 const TICK_MS = 2_000
 const HORIZON_MS = 4 * 3_600_000
 const STARTS_TIMEOUT_MS = 2_000
 const CHANGE_TIMEOUT_MS = 2_000
 const MAX_START_RUNS = 40
 const MAX_CHANGE_PAIRS = 20
-/** Questions that wait for the process; a further one is told so. */
+/** Requests that wait for the process; further ones are refused. */
 const MAX_WAITING = 4
-/** Larger clusters are not copied for it: the copy alone would hold the controller up. */
+/** Larger clusters are not copied: the copy alone would delay the controller. */
 const MAX_OPEN_TASKS = 20_000
 
 export interface LiveTwin extends Twin {
@@ -59,7 +59,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
   }
   const drift = new DriftMonitor({
     views,
-    forecast: () => ask((image) => ({ kind: 'foretell', image, ...DRIFT_BOUNDS })),
+    forecast: () => ask((image) => ({ kind: 'forecast', image, ...DRIFT_BOUNDS })),
   })
   const unsubscribe = events.subscribe((list) => drift.record(list))
   const timer = setInterval(() => {
@@ -72,7 +72,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
   return {
     async snapshot() {
       const recent = await past.read()
-      // One copy at one instant; what is made of it comes piece by piece.
+      // One copy of one instant; its snapshot is produced piece by piece.
       const image = views.image()
       await yieldToOthers()
       const { snapshot, description } = snapshotOfLive(image, recent)
@@ -96,7 +96,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
   }
 }
 
-/** Whoever waits meanwhile has his turn. */
+/** Lets other work run. */
 function yieldToOthers(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
@@ -105,7 +105,7 @@ const DRIFT_BOUNDS = { withinMs: 10_000, horizonMs: HORIZON_MS, maxRuns: 0 }
 
 const TOO_MANY: NoForecast = { reason: 'TOO_LARGE', detail: `more than ${MAX_OPEN_TASKS} tasks are open` }
 
-/** Begins with the first question, and again after it has failed. */
+/** Starts with the first request, and again after a failure. */
 class TwinProcess {
   readonly #log: (line: string) => void
   #process: JobProcess<TwinJob, TwinAnswer> | null = null
@@ -119,7 +119,7 @@ class TwinProcess {
 
   async ask(job: TwinJob): Promise<TwinAnswer> {
     if (this.#waiting >= MAX_WAITING)
-      return { reason: 'NOT_YET', detail: 'others are being answered; ask again in some seconds' }
+      return { reason: 'NOT_YET', detail: 'other requests are in progress; try again in a few seconds' }
     this.#waiting += 1
     const answered = this.#last.then(() => this.#run(job))
     this.#last = answered

@@ -1,7 +1,7 @@
-/** A worker process that answers jobs, one at a time, as serve-jobs.ts does there. */
+/** A worker process that answers jobs, one at a time; serve-jobs.ts is its other side. */
 import { WorkerProcess, type WorkerLimits } from './worker-process.ts'
 
-/** What it says: how far the job is, or its answer, or why there is none. */
+/** Messages of the process: progress of the job, its answer, or its failure. */
 export type FromWorker<Answer> =
   | { readonly kind: 'progress'; readonly fraction: number }
   | { readonly kind: 'answer'; readonly answer: Answer }
@@ -21,12 +21,12 @@ export class JobProcess<Job extends object, Answer> {
     this.#worker = new WorkerProcess(module, limits)
   }
 
-  /** Takes no job any more. */
+  /** True if it accepts no more jobs. */
   get isEnded(): boolean {
     return this.#isEnded || this.#worker.fault !== null
   }
 
-  /** Rejects with what the job threw, by its name, or with WorkerFault. */
+  /** Rejects with the error of the job, by name, or with WorkerFault. */
   ask(job: Job, onProgress: (fraction: number) => void = () => {}): Promise<Answer> {
     const worker = this.#worker
     const { promise, resolve, reject } = Promise.withResolvers<Answer>()
@@ -52,14 +52,14 @@ export class JobProcess<Job extends object, Answer> {
     })
   }
 
-  /** Now, whatever it does. */
+  /** Ends it at once. */
   end(): Promise<void> {
     this.#isEnded = true
     return this.#isBusy ? this.#worker.end() : this.#worker.stop()
   }
 }
 
-/** Errors lose their class on the way between processes; the name says what they were. */
+/** Errors lose their class between processes; the name identifies them. */
 export function errorOf({ name, message, stack }: Extract<FromWorker<never>, { kind: 'failed' }>): Error {
   const error = new Error(message)
   error.name = name

@@ -2,11 +2,11 @@
 import type { FromWorker } from './job-process.ts'
 import { linkToParent } from './worker-link.ts'
 
-/** Not more often than this, however often a job tells: whoever hears it has something else to do. */
+/** Minimum step between progress reports, however often a job reports: the receiver has other work. */
 const PROGRESS_STEP = 0.002
 const PROGRESS_INTERVAL_MS = 50
 
-/** Answers every job that is posted to this process. */
+/** Answers every job that is sent to this process. */
 export function serveJobs<Job, Answer>(
   work: (job: Job, onProgress: (fraction: number) => void) => Promise<Answer>,
 ): void {

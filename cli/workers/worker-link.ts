@@ -1,21 +1,21 @@
 /** A worker process's side of worker-process.ts. */
 
-/** Whoever has started this process is asked for no more often than this. */
+/** Minimum interval between checks that the parent process lives. */
 const PARENT_CHECK_MS = 250
 
 export interface WorkerLink {
   post(message: object): void
   listen(listener: (message: unknown) => void): void
   /**
-   * Ends this process when nobody would take its answer: to be called now and then by work that lets no
-   * message in.
+   * Ends this process when its parent is gone: to be called from time to time by work that does not let
+   * messages in.
    */
   exitIfOrphaned(): void
 }
 
 /**
- * Once a process. From then on it goes when its parent does, and when its parent says so: an interrupt from
- * the keyboard reaches both.
+ * Call once per process. The process then ends when its parent ends or orders it: an interrupt from the
+ * keyboard reaches both.
  */
 export function linkToParent(): WorkerLink {
   if (process.send === undefined) throw new Error('this module runs in a worker process only')

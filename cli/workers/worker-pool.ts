@@ -1,23 +1,23 @@
 /**
- * Jobs over worker processes, each one job at a time. Answers come in the order of the jobs, whoever finished
- * first.
+ * Distributes jobs over worker processes, one job per process at a time. Answers are in the order of the
+ * jobs.
  */
 import { JobProcess } from './job-process.ts'
 
 export interface PoolOptions<Answer = unknown> {
-  /** At least 1; no more processes than jobs are started. */
+  /** At least 1; at most one process per job is started. */
   readonly processes: number
-  /** Of all jobs together, 0 to 1. */
+  /** Total progress of all jobs, 0 to 1. */
   readonly onProgress: (fraction: number) => void
-  /** Each answer as it comes, with the number of its job. */
+  /** Called with each answer and the index of its job. */
   readonly onAnswer?: (answer: Answer, index: number) => void
-  /** Ends the processes at once, in the middle of their jobs. */
+  /** Ends the processes at once, during their jobs. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Rejects with the first failure, of the same name and message as in the worker, or with the reason of the
- * signal; the other jobs are given up then.
+ * Rejects with the first failure, with the name and message it had in the worker, or with the reason of the
+ * signal; the other jobs are then aborted.
  */
 export async function runInWorkers<Job extends object, Answer>(
   module: URL,
@@ -54,7 +54,7 @@ export async function runInWorkers<Job extends object, Answer>(
   return answers
 }
 
-/** How far so many jobs are together, told as each of them comes on. */
+/** Returns the total progress of a number of jobs, updated by each of them. */
 export function progressOf(
   jobs: number,
   onProgress: (fraction: number) => void,

@@ -1,30 +1,30 @@
 /**
- * Another Node of ours that runs one module and speaks with this process in messages, as worker-link.ts does
- * there. A process and not a thread, because threads of one process share the helpers of V8, which collect
- * garbage and compile at the priority of the process, and its locks on memory.
+ * A Node process of ours that runs one module and exchanges messages with this process; worker-link.ts is its
+ * other side. A process instead of a thread, because threads of one process share V8's helper threads, which
+ * collect garbage and compile at the priority of the process, and its locks on memory.
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { finished } from 'node:stream/promises'
 
-/** It is gone: out of memory, crashed, or ended. */
+/** The process is gone: out of memory, crashed, or ended. */
 export class WorkerFault extends Error {
   override readonly name = 'WorkerFault'
 }
 
 export interface WorkerLimits {
-  /** The heap of JavaScript; else what Node thinks right for the machine. */
+  /** JavaScript heap; default: Node's choice for the machine. */
   readonly heapMib?: number
 }
 
 export interface WorkerListener {
   onMessage(message: unknown): void
-  /** Once. */
+  /** Called once. */
   onEnd(fault: WorkerFault): void
 }
 
-/** Of what it wrote to stderr, so much is kept until it is known how it ended. */
+/** Characters of its stderr kept until the cause of its end is known. */
 const STDERR_TAIL_CHARACTERS = 16_384
-/** One that has nothing to do goes by itself, or is ended after so long. */
+/** Time for an idle process to end by itself before it is killed. */
 const EXIT_GRACE_MS = 2_000
 
 export class WorkerProcess {
@@ -47,10 +47,10 @@ export class WorkerProcess {
     this.#child.on('message', (message) => {
       for (const { onMessage: heard } of this.#listeners) heard(message)
     })
-    // A message that does not reach it is lost with it; `exit` says why.
+    // A message that does not arrive is lost with the process; `exit` reports the cause.
     this.#child.on('error', (error) => {
       if (this.#child.pid === undefined)
-        this.#finish(new WorkerFault(`its process could not be started: ${error.message}`, { cause: error }))
+        this.#finish(new WorkerFault(`cannot start its process: ${error.message}`, { cause: error }))
     })
     this.#child.once(
       'exit',
@@ -58,31 +58,34 @@ export class WorkerProcess {
     )
   }
 
-  /** Why it is gone; null: it lives. */
+  /** Why it is gone; null: it is alive. */
   get fault(): WorkerFault | null {
     return this.#fault
   }
 
-  /** Reaches one that is gone, or is just going, no more. */
+  /** Does not reach a process that is ending or gone. */
   post(message: object): void {
     if (this.#child.connected) this.#child.send(message, () => {})
   }
 
-  /** Of one that is gone the listener is told at once. @returns whoever calls it hears no more */
+  /**
+   * The listener of a process that is gone is called at once.
+   * @returns a function that removes the listener
+   */
   listen(listener: WorkerListener): () => void {
     if (this.#fault !== null) listener.onEnd(this.#fault)
     else this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  /** At once, in the middle of whatever it does. */
+  /** Ends it at once, during its work. */
   async end(): Promise<void> {
     this.#isEnded = true
     this.#child.kill('SIGKILL')
     await this.#gone()
   }
 
-  /** One that has nothing to do any more. */
+  /** Ends an idle process. */
   async stop(): Promise<void> {
     this.#isEnded = true
     if (this.#child.connected) this.#child.disconnect()
@@ -117,7 +120,7 @@ export class WorkerProcess {
   }
 }
 
-/** V8 says so and aborts. */
+/** V8 reports this and aborts. */
 function isOutOfMemory(said: string): boolean {
   return said.includes('heap out of memory')
 }

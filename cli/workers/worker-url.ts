@@ -1,5 +1,5 @@
 /**
- * Where the module of a worker stands, by its path below `cli/`: `.ts` in a checkout, `.js` in a build (tsc
+ * Returns the URL of a worker's module by its path below `cli/`: `.ts` in a checkout, `.js` in a build (tsc
  * does not rewrite URLs).
  */
 export function workerUrl(name: string): URL {

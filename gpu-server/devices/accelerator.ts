@@ -10,7 +10,7 @@ export interface AcceleratedTask {
   /** Per GPU, as currently granted. */
   readonly vramMib: Mib
   /**
-   * All processes of the task, including descendants; empty when there is none (a lease, or an ended task).
+   * All processes of the task, including descendants; empty for a lease or an ended task.
    */
   processIds(): readonly number[]
   /** Sends SIGSTOP to all of them; resolves when the guard has done so. */

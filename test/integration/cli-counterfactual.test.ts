@@ -28,8 +28,8 @@ describe('headroom sim counterfactual', () => {
       sim('--decision', '1'),
     ])
     expect(list).toMatchObject({ code: 0, stderr: '' })
-    expect(list.stdout.split('\n')[0]).toBe('1  at 2m  c on one: a left; could also: b')
-    expect(one.stdout).toMatch(/^Decision 1 at 2m, for c on one: a left; instead: b\.\n/)
+    expect(list.stdout.split('\n')[0]).toBe('1  at 2m  c on one: swapped out a; alternatives: b')
+    expect(one.stdout).toMatch(/^Decision 1 at 2m, for c on one: swapped out a; instead: b\.\n/)
     expect(one.stdout).toMatch(/ {2}swap_outs +2 +1 +-1\n/)
     expect(JSON.parse(json.stdout)).toMatchObject({ otherVictimIds: ['b'], tasksChanged: 1 })
     expect(nobody).toMatchObject({

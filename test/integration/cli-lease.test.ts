@@ -106,7 +106,7 @@ describe('headroom lease', { timeout: 60_000 }, () => {
     api.world.place(await theTask(), NODE_ID)
     expect(await held.ended).toMatchObject({
       code: 2,
-      stderr: 'error: no-such-command-here: no such command\n',
+      stderr: 'error: no-such-command-here: command not found\n',
     })
     expect(states()).toEqual(['cancelled'])
   })

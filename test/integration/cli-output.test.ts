@@ -116,7 +116,7 @@ describe('a device or a folder where a file should be', () => {
       'timing.json',
     ])
     const again = await headroom(['sim', 'sweep', scenario, '--overcommit', '0,50', '--out', 'plan'], { cwd })
-    expect([again.code, again.stderr]).toEqual([0, '2 of 2 runs are in plan already\n'])
+    expect([again.code, again.stderr]).toEqual([0, '2 of 2 runs already exist in plan\n'])
   })
 
   it('sim check --update says so of the file of a scenario', async () => {

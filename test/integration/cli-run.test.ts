@@ -130,7 +130,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     { startedAt: null, says: 'headroom: the task is failed: command x: No such file or directory\n' },
     {
       startedAt: 1,
-      says: /^(headroom: the rest of std(out|err) cannot be read: its GPU server does not have it any more\n){2}headroom: the task is failed/,
+      says: /^(headroom: cannot read the rest of std(out|err): its GPU server no longer has it\n){2}headroom: the task is failed/,
     },
   ])(
     'output that cannot be had is lost where the task ran, and only there: $startedAt',
@@ -185,7 +185,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     const { code, stderr } = await run.ended
     expect(code).toBe(0)
     expect(stderr).toBe(
-      `headroom: task ${id}: It needs 1024 MiB. This wait does not end unless the task or the cluster is changed; Ctrl-C cancels the task.\n`,
+      `headroom: task ${id}: It needs 1024 MiB. This wait does not end until the task or the cluster is changed; Ctrl-C cancels the task.\n`,
     )
   })
 
@@ -198,7 +198,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     finish(api.world, id, 0)
     expect(await run.ended).toMatchObject({
       code: 0,
-      stderr: 'headroom: stdin is not passed on to the task: it reads nothing\n',
+      stderr: 'headroom: stdin is not passed to the task\n',
     })
     const silent = start(['--vram', '1Gi', 'x'], {}, 'pipe')
     const second = await theTask(api.world)
@@ -359,7 +359,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     place(api.world, id, 2)
     await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('first\nsecond\n')
     finish(api.world, id, 0)
-    expect(await run.ended).toMatchObject({ code: 0, stderr: 'headroom: the task begins anew\n' })
+    expect(await run.ended).toMatchObject({ code: 0, stderr: 'headroom: the task starts again\n' })
   })
 
   it('when nobody reads its output the task is cancelled', async () => {

@@ -38,7 +38,7 @@ describe('headroom sim check', () => {
     expect(stdout).toContain(`recorded is ${digest}`)
     expect(stdout).toMatch(/utilization_percent: [\d.]+ → [\d.]+/)
     expect(stdout).toContain(
-      `It decides otherwise than recorded. If that is meant: headroom sim check --update ${file}`,
+      `The decisions differ from the recording. If that is intended: headroom sim check --update ${file}`,
     )
     expect(stdout).toContain(`repeat: headroom sim check ${file}`)
 

@@ -37,7 +37,7 @@ describe('headroom sim compare', () => {
     for (const [a, b, words] of [
       [one, run, 'one is a sweep, the other a single run'],
       [one, join(folder, 'none'), 'none: no such file or folder'],
-      [text, one, 'text.json: is no result of a run or of a sweep'],
+      [text, one, 'text.json: is not the result of a run or a sweep'],
       [busy, one, 'is no result of `sim run` or `sim sweep`'],
     ] as const) {
       const { code, stderr } = await headroom(['sim', 'compare', a, b])

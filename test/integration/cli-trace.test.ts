@@ -45,7 +45,7 @@ describe('headroom trace', () => {
       '  dropped  1 zero_duration: duration is 0',
       '  dropped  1 too_many_gpus: asks for more than `--max-gpus`',
       '  made up  gpu_mode, activity',
-      '  Tasks of unknown VRAM take whole GPUs. --vram-mib, --vram-map or --shared make them share.',
+      '  Tasks of unknown VRAM take whole GPUs. Use --vram-mib, --vram-map or --shared to let them share.',
       '',
     ])
   })
@@ -140,7 +140,7 @@ describe('headroom trace', () => {
     ])
     expect([refused, stderr]).toEqual([
       2,
-      `error: ${pipe}: is no file that can be read twice; write it to one first\n`,
+      `error: ${pipe}: is not a file that can be read twice. Write it to a regular file first.\n`,
     ])
   })
 
@@ -160,7 +160,7 @@ describe('headroom trace', () => {
       'Did you mean slurm? There are headroom, csv, slurm,',
     )
     expect(await refused('tiresias', jobs, '-o', out, '--servers', '4')).toContain(
-      '--servers goes with azure-llm, not with tiresias',
+      '--servers is an option of azure-llm, not of tiresias',
     )
     expect(await refused('csv', jobs, '-o', out, '--delimiter', 'ab')).toContain(
       'It must be one character, or tab.',

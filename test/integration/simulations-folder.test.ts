@@ -36,6 +36,6 @@ it('tells the log what it could not read', async () => {
   const simulations = await openSimulations({ dataDir, log: (line) => lines.push(line) })
   await simulations.close()
   expect(lines).toEqual([
-    expect.stringMatching(/^simulations of before are not known, the controller goes on: Error: ENOTDIR/),
+    expect.stringMatching(/^cannot load earlier simulations, the controller continues: Error: ENOTDIR/),
   ])
 })

@@ -148,7 +148,7 @@ describe('a run over REST', () => {
     expect((await second.api.send('GET', `/simulations/${id}/report`)).body.digest).toMatch(/^[0-9a-f]{64}$/)
     expect((await second.api.send('GET', `/simulations/${unfinished.id}`)).body).toMatchObject({
       state: 'failed',
-      reason: 'The controller was restarted while it was under way.',
+      reason: 'The controller restarted during the simulation.',
     })
   })
 })

@@ -70,7 +70,7 @@ describe('headroom verify', { timeout: 60_000 }, () => {
     const { dataDir } = await aStore()
     const { code, stdout, stderr } = await headroom(['verify', '--data-dir', dataDir])
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/: well; schema \d+, epoch 7, 3 tasks, 1 nodes, 2 events\n$/)
+    expect(stdout).toMatch(/: intact; schema \d+, epoch 7, 3 tasks, 1 nodes, 2 events\n$/)
   })
 
   it('ends with 1 and names what is wrong, each on its line', async () => {
@@ -183,11 +183,11 @@ describe('headroom backup', { timeout: 60_000 }, () => {
   })
 
   it.each([
-    [['backup', 'FOLDER/b.db', '--data-dir', '/nowhere'], /there is no store at/],
+    [['backup', 'FOLDER/b.db', '--data-dir', '/nowhere'], /no store at/],
     [['backup', 'FOLDER/exists.db', '--data-dir', 'DATA'], /is there already/],
-    [['backup', 'FOLDER/nofolder/', '--data-dir', 'DATA'], /there is no folder/],
-    [['backup', 'FOLDER/b.db', '--data-dir', 'DATA', '--keep', '3'], /--keep goes with a folder/],
-    [['restore', 'FOLDER/none.db', '--data-dir', 'DATA'], /there is no file/],
+    [['backup', 'FOLDER/nofolder/', '--data-dir', 'DATA'], /folder .* not found/],
+    [['backup', 'FOLDER/b.db', '--data-dir', 'DATA', '--keep', '3'], /--keep requires a folder/],
+    [['restore', 'FOLDER/none.db', '--data-dir', 'DATA'], /file .* not found/],
   ])('is refused in one line when it cannot be meant: %j', async (args, why) => {
     const { dataDir } = await aStore()
     writeFileSync(join(folder, 'exists.db'), '')
@@ -212,7 +212,7 @@ describe('headroom restore', { timeout: 90_000 }, () => {
     ])
     const { code, stdout } = await headroom(['restore', copy, '--data-dir', dataDir, '--force'])
     expect(code).toBe(0)
-    const aside = /what was there is now (\S+)/.exec(stdout)?.[1] ?? ''
+    const aside = /the previous store is now (\S+)/.exec(stdout)?.[1] ?? ''
     const before = new Database(aside, { readonly: true })
     expect(before.prepare('select record from nodes').pluck().get()).toContain('later')
     before.close()
@@ -337,7 +337,7 @@ describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
     ]) {
       const { code, stderr } = await headroom(args)
       expect(code).toBe(2)
-      expect(stderr).toContain(`${dataDir} is no file`)
+      expect(stderr).toContain(`${dataDir} is not a file`)
     }
   })
 

@@ -78,7 +78,7 @@ describe('the folder of a sweep', () => {
     writeFileSync(path('two', 'runs', '100-s3', 'done.json'), '{"format":1,"run":')
     mkdirSync(path('two', 'runs', '.partial-0-s1-1-1'))
     const { code, stderr } = await headroom(sweep('two'))
-    expect([code, stderr]).toEqual([0, expect.stringContaining('5 of 9 runs are in')])
+    expect([code, stderr]).toEqual([0, expect.stringContaining('5 of 9 runs already exist in')])
     expect(digestsIn(path('two'), TIMINGS)).toEqual(before)
     expect(kept.map(([run]) => [run, doneAt(run)])).toEqual(kept)
 
@@ -97,7 +97,7 @@ describe('the folder of a sweep', () => {
     }
     expect(existsSync(path('killed', 'result.json'))).toBe(false)
     const { code, stderr } = await headroom(sweep('killed'))
-    expect([code, stderr]).toEqual([0, expect.stringMatching(/^[4-9] of 9 runs are in /)])
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/^[4-9] of 9 runs already exist in /)])
     expect(digestsIn(path('killed'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))
   })
 
@@ -107,7 +107,7 @@ describe('the folder of a sweep', () => {
     stopped.process.kill('SIGINT')
     expect(await stopped.ended).toBe(130)
     expect(stopped.output()).toMatch(
-      /stopped: [1-8] of 9 runs are done and kept in .*stopped; the same command goes on from there\n$/,
+      /stopped: [1-8] of 9 runs are done and kept in .*stopped; repeat the command to continue\n$/,
     )
     expect(globSync('{runs/.partial*,.lock,result.json}', { cwd: path('stopped') })).toEqual([])
     const { code } = await headroom(sweep('stopped'))
@@ -121,7 +121,7 @@ describe('the folder of a sweep', () => {
     stopped.process.kill('SIGINT')
     expect(await stopped.ended).toBe(130)
     expect(stopped.output()).toMatch(
-      /stopped: \d+ of 120 runs are done; with --out FOLDER a sweep goes on where it was stopped\n/,
+      /stopped: \d+ of 120 runs are done; with --out FOLDER a sweep can be continued\n/,
     )
   })
 
@@ -181,7 +181,7 @@ describe('the folder of a sweep', () => {
     [['--set', 'fleet.0.count=2,2'], 'a value twice'],
     [['--set', 'fleet.0.count=1..9999'], 'allowed are 1000'],
     [['--objective', 'happiness<=3'], 'It must be FIGURE<=MAX'],
-    [['--seeds', '1..9999', '--overcommit', '0..1000:10'], 'make 1009899 runs; allowed are 100000'],
+    [['--seeds', '1..9999', '--overcommit', '0..1000:10'], 'make 1009899 runs; the limit is 100000'],
   ])('%j is refused in words', async (options, words) => {
     const { code, stderr } = await headroom(['sim', 'sweep', busy, ...options])
     expect([code, stderr]).toEqual([2, expect.stringContaining(words)])

@@ -104,7 +104,7 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
         JSON.stringify({ ...job, point: ref, files: 'none', silent_ms: 1_000 }),
       )
       await helper.says(
-        /0-s1 failed: run 0-s1: its scenario cannot be taken: member traces\/suffix is missing or out of bounds/,
+        /0-s1 failed: run 0-s1: invalid scenario: member traces\/suffix is missing or out of bounds/,
       )
 
       const busy = write(folder, 'busy.scenario.yaml', busyScenario())

@@ -52,7 +52,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
 
   it('comes to the same bytes when a worker is killed in the middle of a run, and the broker and the command as well', async () => {
     const [first, second] = [worker(), worker()]
-    await Promise.all([first.says(/runs at a time/), second.says(/runs at a time/)])
+    await Promise.all([first.says(/concurrent runs/), second.says(/concurrent runs/)])
     const started = startHeadroom(sweep('there'))
     await untilThere(path('there', 'runs'), '[!.]*/done.json', 1)
     first.process.kill('SIGKILL')
@@ -60,7 +60,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     started.process.kill('SIGKILL')
     await broker.restart()
     const { code, stderr } = await headroom(sweep('there'))
-    expect([code, stderr]).toEqual([0, expect.stringMatching(/^\d+ of 12 runs are in /)])
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/^\d+ of 12 runs already exist in /)])
     expect(bytesOf('there')).toEqual(bytesOf('here'))
     second.process.kill('SIGTERM')
     expect(await second.ended).toBe(0)
@@ -125,7 +125,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     const refused = worker()
     expect(await refused.ended).toBe(5)
     expect(refused.output()).toMatch(
-      /this worker is headroom [\d.]+.*, the sweep other was started by 9\.9\.9: their results may differ, so it takes no part/,
+      /this worker is headroom [\d.]+.*, but the sweep other was started by 9\.9\.9: their results may differ, so it does not take part/,
     )
     const again = await stream.next(JOBS, WORKERS, 5_000)
     expect(again?.deliveries).toBe(2)
@@ -142,7 +142,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     const ref = await putBlob(stream, 's', 'blob', noise)
     expect((await getBlob(stream, 's', 'blob', ref)).equals(noise)).toBe(true)
     await expect(getBlob(stream, 's', 'blob', { ...ref, sha256: 'f'.repeat(64) })).rejects.toThrow(
-      'is not on the broker any more',
+      'is no longer on the broker',
     )
     const other = await putBlob(stream, 's', 'blob', Buffer.from('other'))
     await stream.publish(`headroom.sweep.data.s.blob.${other.sha256}.0`, readFileSync(busy).subarray(0, 10))

@@ -75,7 +75,7 @@ describe('What a submitter stores', () => {
     const large = Buffer.alloc(3 * MIB, 'x')
     const refused = await putTrace('alice submitter', 'large', large)
     expect(refused).toMatchObject({ status: 507, body: { code: 'uploads_full' } })
-    expect(refused.body.detail).toMatch(/^Your uploads may take 2 MiB together\./)
+    expect(refused.body.detail).toMatch(/^The limit of 2 MiB for your uploads is reached\./)
     expect((await putTrace('carol submitter', 'small')).status).toBe(201)
     expect(
       readdirSync(join(world.dataDir, 'simulations/traces')).filter((name) => name.startsWith('.')),
@@ -105,7 +105,7 @@ describe('A disk that is short', () => {
     const { detail } = refused.json<{ detail: string }>()
     expect([refused.statusCode, detail]).toEqual([
       507,
-      'The disk is short of space: no uploads are taken now.',
+      'The disk is short of space: uploads are refused for now.',
     ])
     expect(sent).toBeLessThan(64 * MIB)
     expect((await putScenario('alice submitter', 'plan')).status).toBe(507)

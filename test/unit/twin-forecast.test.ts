@@ -240,7 +240,7 @@ async function foretellIn(world: World, past: RecentPast): Promise<TwinAnswer> {
   const runs = world.controller.views.activityRuns()
   const image = world.controller.views.image()
   return twinJob({
-    kind: 'foretell',
+    kind: 'forecast',
     image,
     past: { ...past, runs },
     withinMs: 60_000,

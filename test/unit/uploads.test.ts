@@ -28,7 +28,7 @@ describe('Room for uploads', () => {
     expect(usage).toEqual({ ownBytes: 1.5 * MIB, totalBytes: 2.5 * MIB })
     expect(room.whyNot(usage, 0.5 * MIB)).toBeNull()
     expect(room.whyNot(usage, 0.6 * MIB)).toBe(
-      'Your uploads may take 2 MiB together. Delete one first (GET /usage says what they take).',
+      'The limit of 2 MiB for your uploads is reached. Delete one first (GET /usage shows their size).',
     )
   })
 
@@ -37,7 +37,7 @@ describe('Room for uploads', () => {
     const usage = await room.usageOf('new')
     expect(room.whyNot(usage, MIB)).toBeNull()
     expect(room.whyNot(usage, MIB + 1)).toBe(
-      'All uploads together may take 10 MiB. One has to be deleted first.',
+      'The limit of 10 MiB for all uploads is reached. One has to be deleted first.',
     )
   })
 
@@ -48,7 +48,7 @@ describe('Room for uploads', () => {
     ['the percentage', 500, 10_000, false],
   ])('leaves %s of the disk free: %i of %i MiB', async (_, freeMib, diskMib, isShort) => {
     const why = await roomWith([], freeMib, diskMib).whyDiskIsShort()
-    expect(why).toBe(isShort ? 'The disk is short of space: no uploads are taken now.' : null)
+    expect(why).toBe(isShort ? 'The disk is short of space: uploads are refused for now.' : null)
   })
 })
 

@@ -1,4 +1,4 @@
-/** What names a content on the broker, and how large one may be. */
+/** The name of content on the broker, and its maximum size. */
 export interface BlobRef {
   /** Of the content, in hex. */
   readonly sha256: string
@@ -7,9 +7,11 @@ export interface BlobRef {
   readonly chunks: number
 }
 
-/** A chunk and its headers fit into the 256 KiB of a message that the shipped broker configuration allows. */
+/**
+ * A chunk with its headers fits into the 256 KiB of a message that the shipped broker configuration allows.
+ */
 export const CHUNK_BYTES = 192 * 1024
-/** Of the content, uncompressed: as large as a trace may be. */
+/** Uncompressed; the maximum size of a trace. */
 export const MAX_BLOB_BYTES = 1024 * 1024 * 1024
-/** Compressed text that does not shrink grows by less than a thousandth. */
+/** Text that does not compress grows by less than a thousandth. */
 export const MAX_BLOB_CHUNKS = Math.ceil((MAX_BLOB_BYTES * 1.001) / CHUNK_BYTES) + 1

@@ -1,6 +1,6 @@
 /**
- * Content on the broker, by its hash: compressed, in chunks that fit into a message. Sizes that a reference
- * states are bounds, not promises.
+ * Content on the broker, addressed by hash: compressed, in chunks that fit into a message. Sizes in a
+ * reference are limits, not promises.
  */
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { sha256 } from '../run-store.ts'
@@ -8,9 +8,9 @@ import { CHUNK_BYTES, type BlobRef } from './blob-ref.ts'
 import type { JetStream } from './jetstream.ts'
 import { blobSubject, DATA, type BlobKind } from './sweep-subjects.ts'
 
-/** The journal's text shrinks to a tenth even so. */
+/** Fast compression still reduces the journal's text to a tenth. */
 const QUICK = { level: 1 } as const
-/** Compressed content is at most this much larger than the content. */
+/** Maximum growth of compressed content over the content. */
 const GZIP_OVERHEAD_BYTES = 64 * 1024
 
 /** Resolves when all of it is on the broker's disk. */
@@ -31,7 +31,7 @@ export async function putBlob(
 }
 
 /**
- * Throws when it is not there, larger than it says, or not what it should be. The reference was checked
+ * Throws when the content is missing, larger than stated, or has another hash. The reference was checked
  * (sweep-messages.ts).
  */
 export async function getBlob(
@@ -45,20 +45,20 @@ export async function getBlob(
   let packedBytes = 0
   for (let chunk = 0; chunk < chunks; chunk++) {
     const piece = await stream.last(DATA, blobSubject(sweep, kind, hash, chunk))
-    if (piece === null) throw new Error(`content ${hash} is not on the broker any more`)
+    if (piece === null) throw new Error(`content ${hash} is no longer on the broker`)
     packedBytes += piece.length
     if (packedBytes > bytes + GZIP_OVERHEAD_BYTES) throw new Error(tooLarge(ref))
     pieces.push(piece)
   }
   const content = unpacked(Buffer.concat(pieces), ref)
   if (content.length !== bytes || sha256(content) !== hash)
-    throw new Error(`content ${hash} has come back changed`)
+    throw new Error(`content ${hash} was received with changes`)
   return content
 }
 
 function unpacked(packed: Buffer, ref: BlobRef): Buffer {
   try {
-    // Of content of no bytes: the smallest limit there is.
+    // Empty content still needs a limit of at least 1.
     return gunzipSync(packed, { maxOutputLength: Math.max(1, ref.bytes) })
   } catch (cause) {
     const isLarger = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
@@ -67,5 +67,5 @@ function unpacked(packed: Buffer, ref: BlobRef): Buffer {
 }
 
 function tooLarge({ sha256: hash, bytes }: BlobRef): string {
-  return `content ${hash} is larger than the ${bytes} bytes that were announced`
+  return `content ${hash} is larger than the announced ${bytes} bytes`
 }

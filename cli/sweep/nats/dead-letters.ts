@@ -1,14 +1,11 @@
-/**
- * A message in the work queue that is no job leaves it for a bounded stream, where an operator can look at
- * it.
- */
+/** Moves an invalid message from the work queue to a bounded stream, where an operator can inspect it. */
 import type { Delivery, JetStream } from './jetstream.ts'
 import { DEAD_SUBJECT } from './sweep-subjects.ts'
 
-/** The beginning of the message is enough to see what it was. */
+/** The beginning of the message is enough to identify it. */
 const KEPT_BYTES = 4 * 1024
 
-/** Resolves when the broker has the letter and the message is out of the queue. */
+/** Resolves when the broker has stored the message and removed it from the queue. */
 export async function moveToDeadLetters(
   stream: JetStream,
   { subject, data, deliveries, ack }: Delivery,

@@ -1,7 +1,7 @@
 /**
- * The few words of JetStream that a sweep over machines needs, said as its wire protocol has them: JSON
- * requests to `$JS.API.…`, acknowledgements to the reply subject of a message. docs.nats.io, "JetStream wire
- * API reference"; docs/decisions/0049.
+ * The operations of JetStream that a sweep over machines needs, in its wire protocol: JSON requests to
+ * `$JS.API.…`, acknowledgements to the reply subject of a message. docs.nats.io, "JetStream wire API
+ * reference"; docs/decisions/0049.
  */
 import { headers, NoRespondersError } from '@nats-io/transport-node'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
@@ -9,19 +9,19 @@ import type { Msg, NatsConnection } from '@nats-io/transport-node'
 const API = '$JS.API'
 const ANSWER_TIMEOUT_MS = 10_000
 /**
- * After the end of its wait a request for a message is answered at once; a broker that went away meanwhile
- * never answers it.
+ * The broker answers a request for a message at once when its wait ends; a broker that disconnected meanwhile
+ * never answers.
  */
 const ANSWER_GRACE_MS = 1_500
 const NS_PER_MS = 1_000_000
 const STREAM_NAME_EXISTS = 10058
 const NOT_FOUND: ReadonlySet<number> = new Set([404, 408, 409])
 
-/** The broker refused: what it says, and its own number for it. */
+/** The broker refused: its message and its error number. */
 export class JetStreamError extends Error {
   override readonly name = 'JetStreamError'
   readonly code: number
-  /** The broker's own number of the error; 0: none. */
+  /** The broker's error number; 0: none. */
   readonly number: number
 
   constructor(message: string, code: number, number = 0, options?: ErrorOptions) {
@@ -34,22 +34,22 @@ export class JetStreamError extends Error {
 export interface StreamConfig {
   readonly name: string
   readonly subjects: readonly string[]
-  /** `workqueue`: a message is gone when it is acknowledged. */
+  /** `workqueue`: a message is removed when it is acknowledged. */
   readonly retention: 'limits' | 'workqueue'
   readonly maxAgeMs: number
-  /** Messages of one subject that are kept, the last ones. */
+  /** Messages kept per subject, newest first. */
   readonly perSubject: number
-  /** -1: no limit of the stream's own. */
+  /** -1: no limit of the stream. */
   readonly maxMessages: number
-  /** -1: no limit of the stream's own. */
+  /** -1: no limit of the stream. */
   readonly maxBytes: number
-  /** At its limit the oldest messages are dropped, or else new ones refused. */
+  /** At its limit the stream drops the oldest messages, or else refuses new ones. */
   readonly isOldestDropped: boolean
 }
 
 export interface ConsumerConfig {
   readonly stream: string
-  /** Null: it goes when nobody asks it any more. */
+  /** Null: it is removed when it is no longer used. */
   readonly durable: string | null
   readonly filter: string
   readonly ackWaitMs: number
@@ -58,13 +58,15 @@ export interface ConsumerConfig {
 export interface Delivery {
   readonly subject: string
   readonly data: Uint8Array
-  /** 1 for the first time. */
+  /** 1 for the first delivery. */
   readonly deliveries: number
-  /** It is done, and never given out again; resolves when the broker has written that down. */
+  /**
+   * Marks the message as done, so that it is never delivered again; resolves when the broker has stored that.
+   */
   ack(): Promise<void>
-  /** Still at work: the time until it counts as lost begins anew. */
+  /** Still working: restarts the time after which the message counts as lost. */
   working(): void
-  /** Not for us: another may have it after so long. */
+  /** Returns the message for another consumer after the delay. */
   redeliver(delayMs: number): Promise<void>
 }
 
@@ -75,7 +77,7 @@ export class JetStream {
     this.#connection = connection
   }
 
-  /** Throws JetStreamError, for a broker without JetStream with the way to get it. */
+  /** Throws JetStreamError; for a broker without JetStream it says how to enable it. */
   async ensureStream({ name, subjects, retention, maxAgeMs, ...limits }: StreamConfig): Promise<void> {
     const config = {
       name,
@@ -93,13 +95,13 @@ export class JetStream {
     try {
       await this.#ask(`STREAM.CREATE.${name}`, config)
     } catch (error) {
-      // An earlier version made it with other limits.
+      // An earlier version created it with other limits.
       if (!(error instanceof JetStreamError) || error.number !== STREAM_NAME_EXISTS) throw error
       await this.#ask(`STREAM.UPDATE.${name}`, config)
     }
   }
 
-  /** Throws JetStreamError with code 404 when the consumer is not there. */
+  /** Throws JetStreamError with code 404 when the consumer does not exist. */
   async requireConsumer(stream: string, consumer: string): Promise<void> {
     await this.#ask(`CONSUMER.INFO.${stream}.${consumer}`, null)
   }
@@ -121,7 +123,7 @@ export class JetStream {
     return name
   }
 
-  /** Nobody asks for its messages, and nobody works on one. */
+  /** True if no client requests its messages and no message is being processed. */
   async isUnattended(stream: string, consumer: string): Promise<boolean> {
     const info = await this.#ask<{ readonly num_waiting: number; readonly num_ack_pending: number }>(
       `CONSUMER.INFO.${stream}.${consumer}`,
@@ -130,7 +132,7 @@ export class JetStream {
     return info.num_waiting === 0 && info.num_ack_pending === 0
   }
 
-  /** Resolves when the broker has it on disk. The same id twice within two minutes is kept once. */
+  /** Resolves when the broker has it on disk. A repeated id within two minutes is stored once. */
   async publish(subject: string, data: Uint8Array | string, id?: string): Promise<void> {
     const head = headers()
     if (id !== undefined) head.set('Nats-Msg-Id', id)
@@ -141,22 +143,22 @@ export class JetStream {
     throwIfRefused(answer.json<ApiAnswer>())
   }
 
-  /** The last message of a subject; null: there is none. */
+  /** Returns the last message of a subject, or null. */
   async last(stream: string, subject: string): Promise<Uint8Array | null> {
-    // The subject stands in the request, so that the broker can allow some of them only.
+    // The subject is part of the request, so that the broker can permit some of them only.
     const answer = await this.#connection.request(`${API}.DIRECT.GET.${stream}.${subject}`, '', {
       timeout: ANSWER_TIMEOUT_MS,
     })
     return statusOf(answer) === 404 ? null : answer.data
   }
 
-  /** The next message, when there is one within so long; else null. */
+  /** Returns the next message within the time, else null. */
   async next(stream: string, consumer: string, waitMs: number): Promise<Delivery | null> {
     const wanted = JSON.stringify({ batch: 1, expires: waitMs * NS_PER_MS })
     const message = await this.#connection.request(`${API}.CONSUMER.MSG.NEXT.${stream}.${consumer}`, wanted, {
       timeout: waitMs + ANSWER_GRACE_MS,
-      // What comes bears the subject of the stream, by which the shared inbox of a connection would not know
-      // whose answer it is.
+      // The message arrives on the subject of the stream, so the shared inbox of a connection could not match
+      // it to its request.
       noMux: true,
     })
     const status = statusOf(message)
@@ -217,14 +219,13 @@ function throwIfRefused({ error }: ApiAnswer): void {
   if (error !== undefined) throw new JetStreamError(error.description, error.code, error.err_code)
 }
 
-/** 0: a message; else a status of the broker's in its place. */
+/** 0: a message; otherwise a status of the broker. */
 function statusOf({ headers: head }: Msg): number {
   return head?.code ?? 0
 }
 
 /**
- * `$JS.ACK.<stream>.<consumer>.<deliveries>.…`; with a domain and an account two tokens stand before the
- * stream.
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.…`; with a domain and an account two tokens precede the stream.
  */
 function deliveriesIn(reply: string): number {
   const tokens = reply.split('.')

@@ -1,8 +1,8 @@
 /**
  * A sweep whose runs are made by workers on any machines: `headroom sim sweep --workers URL`. Puts the runs
- * into the work queue and takes what comes of them. Workers, and this command, may die at any time: a run
- * whose worker falls silent is given to another, and what is done stays on the broker until a command with
- * the same sweep has taken it.
+ * into the work queue and collects their results. Workers and this command may die at any time: the run of a
+ * silent worker is given to another, and results stay on the broker until a command with the same sweep has
+ * fetched them.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -33,33 +33,33 @@ import {
 
 export interface RemoteSweep {
   readonly url: string
-  /** The scenario. */
+  /** The scenario file. */
   readonly file: string
   readonly plan: SweepPlan
-  /** Of the plan's jobs, those that are wanted. */
+  /** Indexes of the plan's jobs to make. */
   readonly indexes: readonly number[]
   readonly store: SweepRunStore | null
   readonly build: BuildIdentity
   readonly silentMs: number
   readonly onAnswer: (answer: SweepAnswer, index: number) => void
   readonly signal: AbortSignal
-  /** A line for whoever waits. */
+  /** Receives lines for the user. */
   readonly tell: (line: string) => void
 }
 
 const POLL_MS = 1_000
 const RETRY_MS = 500
-/** So long nobody asks for work before that is told. */
+/** Time without a request for work before that is reported. */
 const NO_WORKER_MS = 2_000
 
-/** Resolves when every run is there, or the signal has come; rejects with what a run failed with. */
+/** Resolves when every run is done, or the signal has come; rejects with the failure of a run. */
 export async function runRemotely(sweep: RemoteSweep): Promise<void> {
   const connection = await connectForSweep('--workers', sweep.url, 'headroom sweep')
   try {
     const stream = new JetStream(connection)
     await prepareBroker(stream, sweep.silentMs)
     const id = idOf(sweep)
-    // What an earlier command has put there and nobody has begun would be done twice.
+    // Jobs of an earlier command that were not started would be done twice.
     await stream.purge(JOBS, jobsOf(id))
     const waiting = new Map(
       sweep.indexes.map((index) => [runName(sweep.plan.jobs[index] as SweepPlan['jobs'][number]), index]),
@@ -72,9 +72,7 @@ export async function runRemotely(sweep: RemoteSweep): Promise<void> {
   }
 }
 
-/**
- * The same sweep of the same build has the same id, so that a command that was stopped finds what is done.
- */
+/** The same sweep of the same build has the same id, so that a stopped command finds finished runs. */
 function idOf({ plan, store, build }: RemoteSweep): string {
   const points = plan.points.map(({ settings, input }) => [settings, input.identity])
   return sha256(JSON.stringify([FORMAT, build, points, store === null ? null : store.hasJournal])).slice(
@@ -132,7 +130,7 @@ async function putPoint(
   return putBlob(stream, id, 'blob', Buffer.from(JSON.stringify(blob)))
 }
 
-/** First what is there already, then `putJobs` for the rest, then what comes. */
+/** Fetches existing results, then calls `putJobs` for the rest, then waits for results. */
 async function collect(
   stream: JetStream,
   id: string,
@@ -155,7 +153,7 @@ async function collect(
       if (delivery !== null) {
         const message = readResult(delivery.data)
         if (message.ok) await take(stream, id, sweep, waiting, message.value)
-        else sweep.tell(`${delivery.subject}: a message that is no result (${message.why}): left out`)
+        else sweep.tell(`${delivery.subject}: invalid result (${message.why}): ignored`)
         await delivery.ack()
         idleMs = 0
       } else if (!hasBegun) {
@@ -164,18 +162,20 @@ async function collect(
       } else {
         idleMs += POLL_MS
         if (idleMs === NO_WORKER_MS && (await stream.isUnattended(JOBS, WORKERS)))
-          sweep.tell(`no worker is there: start \`headroom sim worker --nats ${sweep.url}\` on any machine`)
+          sweep.tell(
+            `no worker is connected: start \`headroom sim worker --nats ${sweep.url}\` on any machine`,
+          )
       }
     } catch (error) {
       if (!isPassing(error)) throw error
-      // The broker is away for a while; the consumer may not outlive that.
+      // The broker is temporarily unavailable; the consumer may not survive that.
       consumer = null
       await wait(RETRY_MS)
     }
   }
 }
 
-/** Names of the client's errors for a broker that is away or does not answer now. */
+/** Names of the client's errors for a broker that is unavailable. */
 const PASSING: ReadonlySet<string> = new Set([
   'TimeoutError',
   'RequestError',
@@ -213,7 +213,7 @@ async function take(
     }
     for (const name of filesOf(store)) {
       const ref = message.files[name]
-      if (ref === undefined) throw new Error(`a worker sent no ${name} of run ${message.run}`)
+      if (ref === undefined) throw new Error(`a worker did not send ${name} of run ${message.run}`)
       keep(name, await getBlob(stream, id, 'file', ref))
     }
     keep('timing.json', jsonText(message.timing))

@@ -1,6 +1,6 @@
 /**
- * A connection for a sweep over machines: where to is said by an option, who we are by the environment. It
- * comes back by itself.
+ * A connection for a sweep over machines: the address from an option, the login from the environment.
+ * Reconnects by itself.
  */
 import { connect } from '@nats-io/transport-node'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -13,8 +13,8 @@ const CONNECT_TIMEOUT_MS = 5_000
 const RECONNECT_PAUSE_MS = 250
 
 /**
- * Throws UsageError without an address, CommandFailure when no broker answers there. @param option that may
- * name the address
+ * Throws UsageError without an address, CommandFailure when no broker answers.
+ * @param option that may name the address
  */
 export async function connectForSweep(
   option: string,
@@ -23,7 +23,9 @@ export async function connectForSweep(
 ): Promise<NatsConnection> {
   const settings = natsSettingsAt(option, url)
   if (settings === null)
-    throw new UsageError(`which broker? Say --nats nats://host:4222, or set ${ENVIRONMENT.natsUrls.name}`)
+    throw new UsageError(
+      `no broker is configured: use --nats nats://host:4222, or set ${ENVIRONMENT.natsUrls.name}`,
+    )
   const { urls, auth, tls, inboxPrefix } = settings
   try {
     return await connect({

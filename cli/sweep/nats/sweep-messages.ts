@@ -1,7 +1,7 @@
 /**
- * What a worker and the command that starts a sweep send to each other, and the check of what arrives. The
- * sender is not trusted: names, suffixes and sizes are held against a list of what is allowed, and what does
- * not fit is a refusal in one line. No path is built from any of it.
+ * Messages between workers and the command that starts a sweep, and their checks. The sender is not trusted:
+ * names, suffixes and sizes are checked against a list of allowed values, and an invalid message is refused
+ * with one line. No path is built from any of it.
  */
 import type { RunResult } from '../../../simulator/report/result.ts'
 import type { RunIdentity } from '../../../simulator/run.ts'
@@ -24,26 +24,26 @@ export interface BuildIdentity {
 export interface JobMessage extends BuildIdentity {
   readonly format: number
   readonly sweep: string
-  /** Names the run within the sweep. */
+  /** Id of the run within the sweep. */
   readonly run: string
   readonly overcommit_percent: number
   readonly seed: number
   /** A PointBlob. */
   readonly point: BlobRef
   readonly files: (typeof FILES)[number]
-  /** A worker that is silent for so long counts as gone. */
+  /** A worker that is silent for this long counts as lost. */
   readonly silent_ms: number
 }
 
 /** A scenario with everything that it reads. */
 export interface PointBlob {
   readonly text: string
-  /** Of the file where the sweep was started; only names are made of them. */
+  /** Path of the file at the sender; only used for names. */
   readonly file: string
   readonly base_dir: string
   readonly settings: Settings
   readonly identity: RunIdentity
-  /** By their path from base_dir. */
+  /** By their path relative to base_dir. */
   readonly traces: Readonly<Record<string, TraceRef>>
 }
 
@@ -70,7 +70,7 @@ const SUFFIXES = ['', '.gz'] as const
 
 export const MAX_JOB_BYTES = 16 * 1024
 const MAX_RESULT_BYTES = 240 * 1024
-/** A scenario is 1 MiB at most; its name, settings and the list of its traces come with it. */
+/** A scenario has at most 1 MiB; its name, settings and list of traces are added. */
 export const MAX_POINT_BYTES = 4 * 1024 * 1024
 const MAX_SCENARIO_CHARS = 1024 * 1024
 const MAX_PATH_CHARS = 4096
@@ -89,7 +89,7 @@ const SCALARS: ReadonlySet<string> = new Set(['string', 'number', 'boolean'])
 
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly why: string }
 
-/** A job of this format or, as far as its build says, of another: the rest of that one is not looked at. */
+/** Returns a job of this format; of another format only the build is read. */
 export function readJob(data: Uint8Array): Read<JobMessage> {
   return read(data, MAX_JOB_BYTES, (job) => {
     need(isWhole(job.format, 1, 1_000_000), 'format')
@@ -158,7 +158,7 @@ type Members = Readonly<Record<string, unknown>>
 class Misfit extends Error {}
 
 function read<T>(data: Uint8Array, maxBytes: number, check: (members: Members) => void): Read<T> {
-  if (data.length > maxBytes) return { ok: false, why: `${data.length} bytes, of at most ${maxBytes}` }
+  if (data.length > maxBytes) return { ok: false, why: `${data.length} bytes; the limit is ${maxBytes}` }
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(data))

@@ -1,7 +1,7 @@
 /**
- * What those who make sweeps over machines may do at the broker. A worker takes jobs, reads what they need,
- * and writes results: it can start no sweep, replace no scenario or trace, make or change no stream, and read
- * no results of others.
+ * Permissions at the broker for sweeps over machines. A worker takes jobs, reads their input, and writes
+ * results. It cannot start a sweep, replace a scenario or trace, create or change a stream, or read results
+ * of others.
  */
 import type { BrokerRights } from '../../../protocol/broker-rights.ts'
 import { DATA, DEAD, DEAD_SUBJECT, JOBS, WORKERS } from './sweep-subjects.ts'

@@ -1,27 +1,27 @@
 /**
- * Where a sweep is on a broker. Three streams: jobs, a work queue from which each is given to one worker at a
- * time; data, which holds by the id of the sweep what the jobs need (scenarios and traces, by content hash,
- * in chunks) and their results; and a bounded one of messages that were no jobs.
+ * Streams and subjects of a sweep on a broker. Three streams: jobs, a work queue that gives each job to one
+ * worker at a time; data, which holds by sweep id the input of the jobs (scenarios and traces, by content
+ * hash, in chunks) and their results; and a bounded one of invalid messages.
  */
 import type { JetStream } from './jetstream.ts'
 
 export const JOBS = 'HEADROOM_SWEEP_JOBS'
 export const DATA = 'HEADROOM_SWEEP_DATA'
 export const WORKERS = 'workers'
-/** Messages in the work queue that were no jobs. */
+/** Invalid messages of the work queue. */
 export const DEAD = 'HEADROOM_SWEEP_DEAD'
 export const DEAD_SUBJECT = 'headroom.sweep.dead'
 /** The oldest are dropped. */
 export const MAX_DEAD_LETTERS = 1_000
 const MAX_DEAD_BYTES = 16 * 1024 * 1024
-/** Past these a sweep is refused more. */
+/** Beyond this a sweep's jobs are refused. */
 const MAX_WAITING_JOBS = 1_000_000
-/** What nobody has fetched is thrown away then. */
+/** Unfetched data is dropped after this time. */
 const KEPT_FOR_MS = 7 * 86_400_000
 
 export const jobSubject = (sweep: string, run: string): string => `headroom.sweep.job.${sweep}.${run}`
 export const jobsOf = (sweep: string): string => `headroom.sweep.job.${sweep}.>`
-/** What a job needs, or what a run has made: a worker may not replace the former. */
+/** Input of a job, or output of a run: a worker may not replace input. */
 export type BlobKind = 'blob' | 'file'
 export const blobSubject = (sweep: string, kind: BlobKind, sha256: string, chunk: number): string =>
   `headroom.sweep.data.${sweep}.${kind}.${sha256}.${chunk}`
@@ -31,8 +31,8 @@ export const resultsOf = (sweep: string): string => `headroom.sweep.data.${sweep
 export const dataOf = (sweep: string): string => `headroom.sweep.data.${sweep}.>`
 
 /**
- * Makes streams and the queue where they are not there yet. Who starts a sweep does so; a worker has no right
- * to.
+ * Creates missing streams and the queue. Called by the command that starts a sweep; a worker lacks the
+ * permission.
  */
 export async function prepareBroker(stream: JetStream, silentMs: number): Promise<void> {
   await stream.ensureStream({
@@ -52,7 +52,7 @@ export async function prepareBroker(stream: JetStream, silentMs: number): Promis
     maxAgeMs: KEPT_FOR_MS,
     perSubject: 1,
     maxMessages: -1,
-    // What the broker gives to JetStream is the limit.
+    // The limit is the broker's limit for JetStream.
     maxBytes: -1,
     isOldestDropped: false,
   })
