@@ -226,7 +226,7 @@ function addFuzz(sim: Command, setExit: (code: number) => void): void {
     .option('--from <seed>', 'first seed', whole(0, MAX_SEED - MAX_FUZZ_SEEDS), 1)
     .option(
       '--drawing <name>',
-      'only seeds that draw this feature or kind of fault, such as noswap or store_set_back',
+      'only seeds whose scenario has this feature or kind of fault, for example noswap or store_set_back',
     )
     .option('--jobs <n>', 'worker processes; else one per core', whole(1, MAX_JOBS))
     .option('--out <folder>', 'folder for the scenario of a failure', '.')

@@ -87,8 +87,8 @@ export async function traceImport(
   const written = await writing(trace, options.output).finally(() => trace.close())
   if (options.json === true) {
     const { rows, dropped, importer: how, source } = trace.header
-    const told = { file: options.output, ...written, rows, dropped, source, importer: how }
-    process.stdout.write(`${JSON.stringify(told, null, 2)}\n`)
+    const facts = { file: options.output, ...written, rows, dropped, source, importer: how }
+    process.stdout.write(`${JSON.stringify(facts, null, 2)}\n`)
   } else process.stdout.write(reportOf(importer, trace.header, written.tasks, options.output))
   return EXIT_OK
 }

@@ -58,9 +58,9 @@ export async function* followEvents(
       })) {
         failures = 0
         if (event !== 'event') continue
-        const told = JSON.parse(data) as EventBody
-        yield told
-        after = told.seq
+        const parsed = JSON.parse(data) as EventBody
+        yield parsed
+        after = parsed.seq
       }
       throw new ConnectionError(`the connection to ${transport.url} ended`, false)
     } catch (error) {

@@ -152,15 +152,15 @@ export class RestOperatorClient implements OperatorDesk {
     if (this.#front?.controller === controller) return this.#front
     await this.close()
     const { commands, views } = controller
-    const watch: CommandTap = {
-      asked: () => {
+    const tap: CommandTap = {
+      requested: () => {
         front.isCommanded = true
         front.unanswered += 1
       },
       answered: () => (front.unanswered -= 1),
     }
     const app = await this.#routes.appFor({
-      commands: tapped(commands, watch),
+      commands: tapped(commands, tap),
       views,
       version: packageVersion(),
       fleet: 'simulated',
@@ -174,21 +174,21 @@ export class RestOperatorClient implements OperatorDesk {
 }
 
 interface CommandTap {
-  asked(): void
+  requested(): void
   answered(): void
 }
 
-/** Returns the same commands; `watch` is called for each, and for its answer. */
-function tapped(commands: Commands, watch: CommandTap): Commands {
+/** Returns the same commands; `tap` is called for each, and for its answer. */
+function tapped(commands: Commands, tap: CommandTap): Commands {
   return new Proxy(commands, {
     get(target, key) {
       const member: unknown = Reflect.get(target, key, target)
       if (typeof member !== 'function') return member
       return (...args: readonly unknown[]): unknown => {
         const answer = args.at(-1)
-        watch.asked()
+        tap.requested()
         const answering = (...answers: readonly unknown[]): void => {
-          watch.answered()
+          tap.answered()
           if (typeof answer === 'function') Reflect.apply(answer, undefined, answers)
         }
         return Reflect.apply(member, target, [...args.slice(0, -1), answering]) as unknown

@@ -27,7 +27,7 @@ import { workerUrl } from '../workers/worker-url.ts'
 export interface SimFuzzOptions {
   readonly seeds: number
   readonly from: number
-  /** Only seeds that draw this feature or kind of fault. */
+  /** Only seeds whose scenario has this feature or kind of fault. */
   readonly drawing?: string
   readonly jobs?: number
   readonly out: string
@@ -37,7 +37,7 @@ export interface SimFuzzOptions {
 
 /** Seeds per job of a worker. */
 const STRETCH = 25
-/** What a seed may draw. */
+/** Features and kinds of faults that a scenario can have. */
 const DRAWN: readonly string[] = [...new Set([...FEATURES, ...FAULT_KINDS])]
 const MAX_TRIES = 1_500
 const SHOWN_FAILURES = 10
@@ -99,10 +99,7 @@ function stretchesOf(options: SimFuzzOptions): FuzzTask[] {
   }))
 }
 
-/**
- * From the first on; those that do not draw what is asked for are left out. Throws UsageError for what no
- * seed draws.
- */
+/** Returns the matching seeds in order. Throws UsageError when no seed matches `drawing`. */
 function seedsOf({ seeds, from, drawing }: SimFuzzOptions): readonly number[] {
   if (drawing !== undefined && !DRAWN.includes(drawing))
     throw new UsageError(`--drawing must be one of ${DRAWN.join(', ')}, got ${JSON.stringify(drawing)}`)

@@ -62,7 +62,7 @@ export class ScenarioLibrary {
   }
 
   /** Stores a valid text. */
-  async put(name: string, text: string, by: Uploader, room: UploadQuota): Promise<Outcome<null>> {
+  async put(name: string, text: string, by: Uploader, quota: UploadQuota): Promise<Outcome<null>> {
     const all = await this.#all()
     const known = all.find((entry) => entry.name === name)
     if (known !== undefined && !known.isOwn)
@@ -75,7 +75,7 @@ export class ScenarioLibrary {
     const { own } = this.#folders
     await mkdir(own, { recursive: true })
     const full =
-      room.whyNot(await room.usageOf(by.name), Buffer.byteLength(text)) ?? (await room.whyDiskIsShort())
+      quota.whyNot(await quota.usageOf(by.name), Buffer.byteLength(text)) ?? (await quota.whyDiskIsShort())
     if (full !== null) return refused({ code: 'uploads_full', detail: full })
     // Replacing a scenario as an operator keeps its owner.
     const createdBy = known === undefined ? by.name : known.createdBy

@@ -19,15 +19,15 @@ interface Job {
 const RETRY_AFTER_SECONDS = 10
 
 export class SimulationQueue {
-  readonly #book: SimulationRegistry
+  readonly #registry: SimulationRegistry
   readonly #now: () => number
   readonly #withinMs: DurationMs
   readonly #waiting: Job[] = []
   readonly #running = new Map<string, Job & { readonly ended: Promise<void> }>()
   #isClosed = false
 
-  constructor(book: SimulationRegistry, now: () => number, withinMs: DurationMs = LIMITS.runWithinMs) {
-    this.#book = book
+  constructor(registry: SimulationRegistry, now: () => number, withinMs: DurationMs = LIMITS.runWithinMs) {
+    this.#registry = registry
     this.#now = now
     this.#withinMs = withinMs
   }
@@ -50,7 +50,7 @@ export class SimulationQueue {
     const running = this.#running.get(id)
     running?.abort.abort()
     await running?.ended
-    this.#book.change(id, { state: 'cancelled', endedAt: this.#now(), reason })
+    this.#registry.change(id, { state: 'cancelled', endedAt: this.#now(), reason })
   }
 
   async close(reason: string): Promise<void> {
@@ -71,20 +71,20 @@ export class SimulationQueue {
   }
 
   async #run({ id, work, abort }: Job): Promise<void> {
-    this.#book.change(id, { state: 'running', startedAt: this.#now() })
+    this.#registry.change(id, { state: 'running', startedAt: this.#now() })
     let isTooLate = false
     const timer = setTimeout(() => {
       isTooLate = true
       abort.abort()
     }, this.#withinMs)
     try {
-      await work({ signal: abort.signal, onProgress: (fraction) => this.#book.progressed(id, fraction) })
-      this.#book.change(id, { state: 'done', endedAt: this.#now(), progress: 1 })
+      await work({ signal: abort.signal, onProgress: (fraction) => this.#registry.progressed(id, fraction) })
+      this.#registry.change(id, { state: 'done', endedAt: this.#now(), progress: 1 })
     } catch (error) {
       // The caller of cancel gives the reason.
       if (abort.signal.aborted && !isTooLate) return
       const reason = isTooLate ? `It took longer than ${this.#withinMs / 1000} s.` : reasonOf(error)
-      this.#book.change(id, { state: 'failed', endedAt: this.#now(), reason })
+      this.#registry.change(id, { state: 'failed', endedAt: this.#now(), reason })
     } finally {
       clearTimeout(timer)
     }

@@ -19,7 +19,7 @@ export type ReadJob =
   | {
       readonly kind: 'sweep'
       readonly source: ScenarioSource
-      readonly wish: SweepWish
+      readonly sweepRequest: SweepWish
       readonly withinMs: DurationMs | null
     }
   | {
@@ -38,7 +38,7 @@ export async function runReadJob(job: ReadJob): Promise<ReadAnswer> {
   try {
     return job.kind === 'scenario'
       ? readScenario(job.source, job.withinMs)
-      : readSweep(job.source, job.wish, job.withinMs)
+      : readSweep(job.source, job.sweepRequest, job.withinMs)
   } catch (error) {
     if (!(error instanceof ScenarioError)) throw error
     return { kind: 'problems', problems: error.problems }

@@ -21,14 +21,14 @@ export type SweepReadResult =
 /** Throws ScenarioError for an invalid scenario. */
 export function readSweep(
   source: ScenarioSource,
-  wish: SweepWish,
+  sweepRequest: SweepWish,
   withinMs: DurationMs | null,
 ): SweepReadResult {
   const loaded = loadScenario(source)
   const facts = factsOf(loaded, withinMs)
   const tooLarge = whyTooLarge(facts)
   if (tooLarge !== null) return { kind: 'too_large', detail: tooLarge }
-  const outcome = sweepGrid(loaded.scenario, wish, LIMITS.sweptRuns)
+  const outcome = sweepGrid(loaded.scenario, sweepRequest, LIMITS.sweptRuns)
   if (!outcome.ok) return bodyProblem(outcome.refusal)
   return sweepRefusal(source, outcome.grid, withinMs) ?? { kind: 'sweep', facts, grid: outcome.grid }
 }

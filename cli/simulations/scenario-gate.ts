@@ -26,7 +26,7 @@ export interface ScenarioGate {
   /** Also checks every combination of swept values. */
   readonly sweep: (
     scenario: ScenarioReference,
-    wish: SweepWish,
+    sweepRequest: SweepWish,
     withinMs: DurationMs | null,
   ) => Promise<Outcome<FoundSweep>>
 }
@@ -67,10 +67,10 @@ export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): 
         (answer, source) =>
           answer.kind === 'facts' ? { source, facts: answer.facts, text: answer.text } : null,
       ),
-    sweep: (scenario, wish, withinMs) =>
+    sweep: (scenario, sweepRequest, withinMs) =>
       read(
         scenario,
-        (source) => ({ kind: 'sweep', source, wish, withinMs }),
+        (source) => ({ kind: 'sweep', source, sweepRequest, withinMs }),
         (answer, source) =>
           answer.kind === 'sweep' ? { source, facts: answer.facts, grid: answer.grid } : null,
       ),

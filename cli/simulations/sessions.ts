@@ -41,14 +41,14 @@ const IDLE_CHECK_MS = 30_000
 const RETRY_AFTER_SECONDS = 60
 
 export class Sessions {
-  readonly #book: SimulationRegistry
+  readonly #registry: SimulationRegistry
   readonly #store: RecordStore
   readonly #now: () => number
   readonly #open = new Map<string, Open>()
   readonly #timer: NodeJS.Timeout
 
-  constructor(book: SimulationRegistry, store: RecordStore, now: () => number) {
-    this.#book = book
+  constructor(registry: SimulationRegistry, store: RecordStore, now: () => number) {
+    this.#registry = registry
     this.#store = store
     this.#now = now
     this.#timer = setInterval(() => this.#endIdle(), IDLE_CHECK_MS).unref()
@@ -101,7 +101,7 @@ export class Sessions {
     await this.#store.writeFile(id, REPORT, JSON.stringify(debrief.value))
     const open = this.#open.get(id)
     this.#open.delete(id)
-    this.#book.change(id, { state: 'done', endedAt: this.#now(), progress: 1 })
+    this.#registry.change(id, { state: 'done', endedAt: this.#now(), progress: 1 })
     await open?.process.end()
     return debrief
   }
@@ -142,7 +142,7 @@ export class Sessions {
   async end(id: string, reason: string): Promise<void> {
     const open = this.#open.get(id)
     this.#open.delete(id)
-    this.#book.change(id, { state: 'cancelled', endedAt: this.#now(), reason })
+    this.#registry.change(id, { state: 'cancelled', endedAt: this.#now(), reason })
     await open?.process.end()
   }
 
@@ -160,23 +160,23 @@ export class Sessions {
     const record = newRecord({ id: randomUUID(), kind: 'session', ...begun, choices: job.choices, by, now })
     const { id } = record
     const process = new SessionProcess(
-      (virtualMs, endMs) => this.#book.advanced(id, endMs === null ? 0 : Math.min(1, virtualMs / endMs)),
+      (virtualMs, endMs) => this.#registry.advanced(id, endMs === null ? 0 : Math.min(1, virtualMs / endMs)),
       (fault) => this.#failed(id, fault),
     )
     this.#open.set(id, { process, job, begun, askedAt: now })
-    this.#book.add({ ...record, state: 'running', startedAt: now })
+    this.#registry.add({ ...record, state: 'running', startedAt: now })
     try {
       await process.open(job)
     } catch (error) {
       this.#failed(id, error as Error)
       await process.end()
     }
-    return { ok: true, value: this.#book.get(id) ?? record }
+    return { ok: true, value: this.#registry.get(id) ?? record }
   }
 
   #failed(id: string, error: Error): void {
     if (!this.#open.delete(id)) return
-    this.#book.change(id, { state: 'failed', endedAt: this.#now(), reason: error.message })
+    this.#registry.change(id, { state: 'failed', endedAt: this.#now(), reason: error.message })
   }
 
   async #with<T>(id: string, act: (open: Open) => Promise<T>): Promise<Outcome<T>> {
@@ -194,7 +194,7 @@ export class Sessions {
   }
 
   #closed(id: string): Outcome<never> {
-    const record = this.#book.get(id)
+    const record = this.#registry.get(id)
     if (record === undefined) return refused({ code: 'not_found', what: 'simulation', id })
     const detail =
       record.kind === 'session'

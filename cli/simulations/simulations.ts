@@ -78,15 +78,15 @@ export function createSimulations(options: SimulationsOptions): Simulations {
   const reader = new ScenarioReader()
   const { traces, scenarios } = uploadFolders(dataDir)
   const library = new ScenarioLibrary({ shipped, own: scenarios, traces }, reader)
-  const room = uploadQuotaFor(dataDir, uploads, library)
+  const quota = uploadQuotaFor(dataDir, uploads, library)
   const { scenario: readScenario, sweep: readSweep } = scenarioGate(library, reader)
   const files = new SweepFiles()
   const store = new RecordStore(join(folder, 'runs'), now)
-  const book = new SimulationRegistry(store, now, (error) =>
+  const registry = new SimulationRegistry(store, now, (error) =>
     log(`cannot store a simulation: ${String(error)}`),
   )
-  const queue = new SimulationQueue(book, now)
-  const sessions = new Sessions(book, store, now)
+  const queue = new SimulationQueue(registry, now)
+  const sessions = new Sessions(registry, store, now)
 
   const enqueue = (
     kind: SimulationKind,
@@ -99,14 +99,14 @@ export function createSimulations(options: SimulationsOptions): Simulations {
     if (retryAfterSeconds !== null)
       return refused({ code: 'too_many', detail: 'The queue of simulations is full.', retryAfterSeconds })
     const record = newRecord({ id: randomUUID(), kind, facts, choices, by, now: now() })
-    book.add(record)
+    registry.add(record)
     queue.add(record.id, work(record.id))
-    return { ok: true as const, value: book.get(record.id) ?? record }
+    return { ok: true as const, value: registry.get(record.id) ?? record }
   }
 
   return {
     open: () =>
-      Promise.all([book.load(), room.usageOf(null)])
+      Promise.all([registry.load(), quota.usageOf(null)])
         .then(() => undefined)
         .catch((error: unknown) =>
           log(`cannot load earlier simulations, the controller continues: ${String(error)}`),
@@ -114,10 +114,10 @@ export function createSimulations(options: SimulationsOptions): Simulations {
     async close() {
       await sessions.close(STOPPED)
       await queue.close(STOPPED)
-      book.close()
+      registry.close()
       await reader.close()
       await files.close()
-      await book.settled()
+      await registry.settled()
     },
     async run({ scenario, by, seed, untilMs, overcommitPercent }: RunRequest) {
       const read = await readScenario(scenario, untilMs)
@@ -145,15 +145,15 @@ export function createSimulations(options: SimulationsOptions): Simulations {
     },
     ...sessionsPort(sessions, readScenario),
     ...exercisesPort(sessions, join(shipped, 'exercises')),
-    list: () => book.list(),
-    get: (id) => book.get(id),
-    changed: (id, revision, withinMs) => book.changed(id, revision, withinMs),
-    ...resultsPort(book, store, files),
-    remove: (id, reason) => removeRecord(id, reason, { book, sessions, queue }),
-    ...libraryPort(library, readScenario, room),
-    ...tracesPort({ folder: traces, shippedFolder: join(shipped, 'traces'), room, now }),
-    usage: (owner) => usageOf(owner, { library, room, traces }),
-    uploadBytes: () => room.totalBytes,
+    list: () => registry.list(),
+    get: (id) => registry.get(id),
+    changed: (id, revision, withinMs) => registry.changed(id, revision, withinMs),
+    ...resultsPort(registry, store, files),
+    remove: (id, reason) => removeRecord(id, reason, { registry, sessions, queue }),
+    ...libraryPort(library, readScenario, quota),
+    ...tracesPort({ folder: traces, shippedFolder: join(shipped, 'traces'), quota, now }),
+    usage: (owner) => usageOf(owner, { library, quota, traces }),
+    uploadBytes: () => quota.totalBytes,
   }
 }
 
@@ -177,20 +177,20 @@ function sessionsPort(
 
 /** The part of the port for results. */
 function resultsPort(
-  book: SimulationRegistry,
+  registry: SimulationRegistry,
   store: RecordStore,
   files: SweepFiles,
 ): Pick<Simulation, 'report' | 'sweepReport' | 'sweepFile' | 'series' | 'residency'> {
-  const isSweep = (id: string): boolean => book.get(id)?.kind === 'sweep'
+  const isSweep = (id: string): boolean => registry.get(id)?.kind === 'sweep'
   const fileOf = async <T extends object>(id: string, name: string): Promise<T | null> =>
-    book.get(id) === undefined ? null : (parsed(await store.readFile(id, name)) as T | null)
+    registry.get(id) === undefined ? null : (parsed(await store.readFile(id, name)) as T | null)
   return {
     report: (id) => fileOf(id, REPORT),
     sweepReport: (id) => (isSweep(id) ? store.readFile(id, REPORT) : Promise.resolve(null)),
     async sweepFile(id, format) {
       const report = isSweep(id) ? await store.readFile(id, REPORT) : null
       if (report === null) return { ok: true, value: null }
-      const making = files.make({ format, name: book.get(id)?.scenario ?? id, report })
+      const making = files.make({ format, name: registry.get(id)?.scenario ?? id, report })
       return making === null ? refused(FILES_BUSY) : { ok: true, value: await making }
     },
     series: (id, run) => fileOf<SimulationSeries>(id, runFile('series', run)),
@@ -202,7 +202,7 @@ function resultsPort(
 function libraryPort(
   library: ScenarioLibrary,
   readScenario: ScenarioGate['scenario'],
-  room: UploadQuota,
+  quota: UploadQuota,
 ): Pick<Simulation, 'scenarios' | 'scenario' | 'putScenario' | 'removeScenario' | 'validate'> {
   return {
     scenarios: () => library.list(),
@@ -211,7 +211,7 @@ function libraryPort(
       const read = await readScenario({ text }, null)
       if (!read.ok) return read
       const { facts } = read.value
-      const put = await library.put(facts.name, text, by, room)
+      const put = await library.put(facts.name, text, by, quota)
       return put.ok ? { ok: true, value: facts } : put
     },
     removeScenario: (name, by) => library.remove(name, by),
@@ -229,7 +229,7 @@ function uploadQuotaFor(dataDir: string, limits: UploadLimits, library: Scenario
 }
 
 interface Running {
-  readonly book: SimulationRegistry
+  readonly registry: SimulationRegistry
   readonly sessions: Sessions
   readonly queue: SimulationQueue
 }
@@ -237,16 +237,16 @@ interface Running {
 async function removeRecord(
   id: string,
   reason: string,
-  { book, sessions, queue }: Running,
+  { registry, sessions, queue }: Running,
 ): Promise<SimulationRecord | undefined> {
-  const record = book.get(id)
+  const record = registry.get(id)
   if (record === undefined) return undefined
   if (isOver(record.state)) {
-    await book.remove(id)
+    await registry.remove(id)
     return record
   }
   await (sessions.has(id) ? sessions.end(id, reason) : queue.cancel(id, reason))
-  return book.get(id)
+  return registry.get(id)
 }
 
 async function uploadedTraces(folder: string): Promise<readonly UploadedFile[]> {
@@ -255,15 +255,15 @@ async function uploadedTraces(folder: string): Promise<readonly UploadedFile[]> 
 
 interface Kept {
   readonly library: ScenarioLibrary
-  readonly room: UploadQuota
+  readonly quota: UploadQuota
   readonly traces: string
 }
 
-async function usageOf(owner: string | null, { library, room, traces }: Kept): Promise<UploadUsage> {
+async function usageOf(owner: string | null, { library, quota, traces }: Kept): Promise<UploadUsage> {
   const ofOwner = (files: readonly UploadedFile[]): number =>
     files.filter((file) => file.owner === owner).length
-  const { ownBytes, totalBytes } = await room.usageOf(owner)
-  const { maxBytes, maxBytesPerOwner } = room.limits
+  const { ownBytes, totalBytes } = await quota.usageOf(owner)
+  const { maxBytes, maxBytesPerOwner } = quota.limits
   return {
     traces: ofOwner(await uploadedTraces(traces)),
     scenarios: ofOwner(await library.uploads()),

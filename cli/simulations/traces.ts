@@ -28,7 +28,7 @@ export interface TracesOptions {
   readonly folder: string
   /** Names of traces there are reserved. */
   readonly shippedFolder: string
-  readonly room: UploadQuota
+  readonly quota: UploadQuota
   readonly now: () => number
 }
 
@@ -62,7 +62,7 @@ export function tracesPort(options: TracesOptions): TracesPort {
 }
 
 async function store(options: TracesOptions, upload: TraceUpload): Promise<Outcome<TraceEntry>> {
-  const { folder, shippedFolder, room, now } = options
+  const { folder, shippedFolder, quota, now } = options
   const { name, by } = upload
   const taken = await stat(join(shippedFolder, name + SUFFIX)).catch(() => null)
   if (taken !== null)
@@ -84,14 +84,14 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
   const work = join(folder, newPartialName())
   await mkdir(work)
   try {
-    const look = await quotaCheckFor(room, work, by.name)
+    const quotaCheck = await quotaCheckFor(quota, work, by.name)
     const source = join(work, 'sent')
-    const received = await receive(source, upload.body, look)
+    const received = await receive(source, upload.body, quotaCheck)
     if (received !== null) return received
     const target = join(work, name + SUFFIX)
     const answer = await check(
       { source, target, name, format: upload.format, activityModel: upload.activityModel },
-      look,
+      quotaCheck,
     )
     if ('full' in answer) return refused({ code: 'uploads_full', detail: answer.full })
     if ('problem' in answer) return refused({ code: 'invalid', field: 'body', detail: answer.problem })
@@ -112,16 +112,16 @@ async function store(options: TracesOptions, upload: TraceUpload): Promise<Outco
 /** Returns why the files of one upload exceed the quota by now; null: they do not. */
 type QuotaCheck = () => Promise<string | null>
 
-async function quotaCheckFor(room: UploadQuota, work: string, owner: string | null): Promise<QuotaCheck> {
-  const usage = await room.usageOf(owner)
-  return async () => room.whyNot(usage, await bytesBelow(work)) ?? (await room.whyDiskIsShort())
+async function quotaCheckFor(quota: UploadQuota, work: string, owner: string | null): Promise<QuotaCheck> {
+  const usage = await quota.usageOf(owner)
+  return async () => quota.whyNot(usage, await bytesBelow(work)) ?? (await quota.whyDiskIsShort())
 }
 
 /** @returns why the file was refused; null: it was stored */
 async function receive(
   file: string,
   body: AsyncIterable<Uint8Array>,
-  look: QuotaCheck,
+  quotaCheck: QuotaCheck,
 ): Promise<Outcome<never> | null> {
   let bytes = 0
   let lookAt = 0
@@ -135,7 +135,7 @@ async function receive(
       }
       if (bytes >= lookAt) {
         lookAt = bytes + CHECK_INTERVAL_BYTES
-        const full = await look()
+        const full = await quotaCheck()
         if (full !== null) {
           refusal = refused({ code: 'uploads_full', detail: full })
           return
@@ -145,19 +145,22 @@ async function receive(
     }
   }
   await pipeline(limited(), createWriteStream(file))
-  const full = refusal === null ? await look() : null
+  const full = refusal === null ? await quotaCheck() : null
   return full === null ? refusal : refused({ code: 'uploads_full', detail: full })
 }
 
 /** A converted trace grows next to the uploaded file, and so do temporary files of the sort. */
-async function check(job: TraceJob, look: QuotaCheck): Promise<TraceAnswer | { readonly full: string }> {
+async function check(
+  job: TraceJob,
+  quotaCheck: QuotaCheck,
+): Promise<TraceAnswer | { readonly full: string }> {
   const process = new JobProcess<TraceJob, TraceAnswer>(workerUrl('simulations/trace-worker'), {
     heapMib: LIMITS.heapMib,
   })
   let full: string | null = null
   const timer = setTimeout(() => void process.end(), LIMITS.traceWithinMs)
   const watch = setInterval(() => {
-    void look().then((why) => {
+    void quotaCheck().then((why) => {
       if (why === null || full !== null) return
       full = why
       void process.end()

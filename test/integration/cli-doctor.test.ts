@@ -92,16 +92,16 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
       verdict: 'ok',
       detail: /2\.10\.1, with login/,
     },
-    { says: 'INFO {"version":"2.10.1"}\r\n', scheme: 'nats', verdict: 'ok', detail: /open to everybody/ },
+    { says: 'INFO {"version":"2.10.1"}\r\n', scheme: 'nats', verdict: 'ok', detail: /open to everyone/ },
     {
       says: 'INFO {"version":"2.10.1","tls_required":true}\r\n',
       scheme: 'nats',
       verdict: 'warn',
-      detail: /takes TLS only/,
+      detail: /requires TLS/,
     },
     { says: 'INFO {"version":"2.10.1"}\r\n', scheme: 'tls', verdict: 'fail', detail: /has no TLS/ },
-    { says: 'SSH-2.0-OpenSSH\r\n', scheme: 'nats', verdict: 'fail', detail: /no NATS broker/ },
-    { says: 'INFO nonsense\r\n', scheme: 'nats', verdict: 'fail', detail: /no NATS broker/ },
+    { says: 'SSH-2.0-OpenSSH\r\n', scheme: 'nats', verdict: 'fail', detail: /not a NATS broker/ },
+    { says: 'INFO nonsense\r\n', scheme: 'nats', verdict: 'fail', detail: /not a NATS broker/ },
   ])('a broker that says $says over $scheme', async ({ says, scheme, verdict, detail }) => {
     const { checks } = await doctor({
       VENDOR_CONTROLLER_URL: await deadAddress(),

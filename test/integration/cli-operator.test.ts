@@ -398,7 +398,7 @@ describe('what does not work ends with a code that says why, and one line', { ti
       why: 'a setting that nodes lack',
       args: ['node', 'set', 'x', 'colour=1'],
       code: 2,
-      says: /it has overcommit and reserve/,
+      says: /use overcommit or reserve/,
     },
     { why: 'an unknown node', args: ['node', 'show', 'x'], code: 4, says: /Node "x" not found/ },
     { why: 'an unknown task', args: ['task', 'show', 'x'], code: 4, says: /There is no task "x"/ },
@@ -408,7 +408,7 @@ describe('what does not work ends with a code that says why, and one line', { ti
       why: 'a bad address',
       args: ['status', '--server', 'ftp://x'],
       code: 2,
-      says: /--server: "ftp:\/\/x" is no address/,
+      says: /--server: "ftp:\/\/x" is not the address/,
     },
   ])('$why', async ({ args, code, says }) => {
     const ended = await headroom(...args)
@@ -417,7 +417,7 @@ describe('what does not work ends with a code that says why, and one line', { ti
     expect(ended.stderr.trimEnd().split('\n')).toHaveLength(1)
   })
 
-  it('nobody at the address, or somebody else: 3', async () => {
+  it('exits with 3 when no controller answers at the address', async () => {
     const nobody = await deadAddress()
     const other = await askedServer((_request, response) => response.end('hello'))
     const down = await headroom('node', 'list', '--server', nobody)
@@ -428,6 +428,6 @@ describe('what does not work ends with a code that says why, and one line', { ti
     })
     const strange = await headroom('status', '--server', other)
     expect(strange).toMatchObject({ code: 3, stdout: '' })
-    expect(strange.stderr).toMatch(/is a controller there\?\n$/)
+    expect(strange.stderr).toMatch(/Is this the address of a controller\?\n$/)
   })
 })

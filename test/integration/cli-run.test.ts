@@ -179,7 +179,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     api.world.waitReason = 'GROUP_NOT_FOUND'
     const run = start(['--vram', '1Gi', 'x'])
     const id = await theTask(api.world)
-    await expect.poll(run.stderr, { timeout: 20_000 }).toContain('This wait does not end unless')
+    await expect.poll(run.stderr, { timeout: 20_000 }).toContain('This wait does not end until')
     place(api.world, id)
     finish(api.world, id, 0)
     const { code, stderr } = await run.ended
@@ -394,7 +394,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
 describe('what cannot be run', { timeout: 60_000 }, () => {
   const vram = ['--vram', '1Gi']
   it.each([
-    { why: 'no VRAM', args: ['--', 'x'], says: /--vram is missing/ },
+    { why: 'no VRAM', args: ['--', 'x'], says: /--vram is required/ },
     {
       why: 'VRAM without a unit',
       args: ['--vram', '8', '--', 'x'],

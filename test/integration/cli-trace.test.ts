@@ -44,7 +44,7 @@ describe('headroom trace', () => {
       '  dropped  1 no_gpu: num_gpu is 0',
       '  dropped  1 zero_duration: duration is 0',
       '  dropped  1 too_many_gpus: asks for more than `--max-gpus`',
-      '  made up  gpu_mode, activity',
+      '  generated  gpu_mode, activity',
       '  Tasks of unknown VRAM take whole GPUs. Use --vram-mib, --vram-map or --shared to let them share.',
       '',
     ])
@@ -157,7 +157,7 @@ describe('headroom trace', () => {
       return stderr
     }
     expect(await refused('slrum', jobs, '-o', out)).toContain(
-      'Did you mean slurm? There are headroom, csv, slurm,',
+      'Did you mean slurm? Use one of headroom, csv, slurm,',
     )
     expect(await refused('tiresias', jobs, '-o', out, '--servers', '4')).toContain(
       '--servers is an option of azure-llm, not of tiresias',

@@ -99,7 +99,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
       '--set',
       'config.default_vram_overcommit_percent=20',
     ],
-    says: /--overcommit and --set config\.default_vram_overcommit_percent say the same/,
+    says: /--overcommit and --set config\.default_vram_overcommit_percent set the same field/,
   },
   { why: 'a time without a unit', args: ['sim', 'run', scenario, '--until', '3'], says: /--until.*unit/ },
   {
@@ -140,7 +140,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   {
     why: 'a scenario as a result',
     args: ['sim', 'compare', scenario, scenario],
-    says: /is no result of `sim run` or `sim sweep`/,
+    says: /is not the result of `sim run` or `sim sweep`/,
   },
   { why: 'a sweep of nothing', args: ['sim', 'sweep', scenario], says: /add --overcommit/i },
   {
@@ -179,12 +179,12 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   {
     why: 'a fleet described twice',
     args: ['sim', 'replay', badLine, ...FLEET, '--nodes-file', csv],
-    says: /--nodes-file already says/,
+    says: /--nodes-file defines the fleet/,
   },
   {
     why: 'VRAM of models that nobody names',
     args: ['sim', 'replay', badLine, ...FLEET, '--vram-map', 'A=1'],
-    says: /--vram-map goes with/,
+    says: /--vram-map requires/,
   },
   {
     why: 'an unknown strategy',

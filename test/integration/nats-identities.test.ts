@@ -321,9 +321,9 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     const wrong: readonly (readonly [readonly string[], RegExp])[] = [
       [['--nodes', 'bad', '-o', out], /^error: .*node-bad\.nk holds no seed of an nkey user.*\n$/],
       [['--nodes', 'a b', '-o', out], /^error: .*It must be names of letters.*\n$/],
-      [['--nodes', 'a,a', '-o', out], /none twice/],
+      [['--nodes', 'a,a', '-o', out], /without duplicates/],
       [['--tls-cert', 'x', '-o', out], /^error: --tls-cert and --tls-key must be given together\n$/],
-      [['-o', join(own, 'nats.conf')], /^error: --out .*cannot be made: E[A-Z]+: .*\n$/],
+      [['-o', join(own, 'nats.conf')], /^error: --out .*cannot be created: E[A-Z]+: .*\n$/],
     ]
     for (const [args, says] of wrong)
       expect(await config(...args)).toMatchObject({ code: 2, stderr: expect.stringMatching(says) as string })

@@ -278,7 +278,7 @@ const REFUSED: Readonly<Record<string, readonly [body: object, pointer: string, 
     '201 combinations',
   ],
   '2,001 runs': [{ seeds: numbers(200), fields: { 'fleet.0.count': numbers(11) } }, '/seeds', '2200 runs'],
-  'more GPUs than are run here': [{ fields: { 'fleet.0.count': [20_000] } }, '/fields', 'allowed are'],
+  'more GPUs than are run here': [{ fields: { 'fleet.0.count': [20_000] } }, '/fields', 'the limit is'],
   '10⁹ tasks': [
     { fields: { 'workload.0.rate_per_hour': [1_000_000_000] } },
     '/fields',

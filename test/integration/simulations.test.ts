@@ -349,7 +349,7 @@ describe('the library', () => {
     const world = await open()
     const { items } = (await world.api.send('GET', '/scenarios')).body
     const entry = items.find(({ name }: { name: string }) => name === 'live-demo')
-    expect(entry.too_large_because).toMatch(/^About 4380000 tasks would come/)
+    expect(entry.too_large_because).toMatch(/^The scenario has about 4380000 tasks/)
     const tooLarge = items.filter(
       (each: { too_large_because: string | null }) => each.too_large_because !== null,
     )

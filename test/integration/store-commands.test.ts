@@ -184,7 +184,7 @@ describe('headroom backup', { timeout: 60_000 }, () => {
 
   it.each([
     [['backup', 'FOLDER/b.db', '--data-dir', '/nowhere'], /no store at/],
-    [['backup', 'FOLDER/exists.db', '--data-dir', 'DATA'], /is there already/],
+    [['backup', 'FOLDER/exists.db', '--data-dir', 'DATA'], /already exists/],
     [['backup', 'FOLDER/nofolder/', '--data-dir', 'DATA'], /folder .* not found/],
     [['backup', 'FOLDER/b.db', '--data-dir', 'DATA', '--keep', '3'], /--keep requires a folder/],
     [['restore', 'FOLDER/none.db', '--data-dir', 'DATA'], /file .* not found/],
@@ -316,7 +316,7 @@ describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
     const { code, stdout, stderr } = await headroom(args)
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toEqual(oneLine)
-    expect(stderr).toContain('It names no folder')
+    expect(stderr).toContain('It must not be empty')
   })
 
   it.each([

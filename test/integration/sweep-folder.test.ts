@@ -179,7 +179,7 @@ describe('the folder of a sweep', () => {
     [['--set', 'count'], 'It must be FIELD=VALUE'],
     [['--set', 'seed=3'], 'seed is no field that may be set'],
     [['--set', 'fleet.0.count=2,2'], 'a value twice'],
-    [['--set', 'fleet.0.count=1..9999'], 'allowed are 1000'],
+    [['--set', 'fleet.0.count=1..9999'], 'the limit is 1000'],
     [['--objective', 'happiness<=3'], 'It must be FIGURE<=MAX'],
     [['--seeds', '1..9999', '--overcommit', '0..1000:10'], 'make 1009899 runs; the limit is 100000'],
   ])('%j is refused in words', async (options, words) => {

@@ -70,7 +70,7 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
     { timeout: 120_000 },
     async () => {
       const helper = worker()
-      await helper.says(/no sweep was ever started on this broker/)
+      await helper.says(/no sweep was started on this broker yet/)
       const sweeper = await as('sweep')
       const stream = new JetStream(sweeper)
       await prepareBroker(stream, 1_000)
@@ -80,9 +80,9 @@ describe.skipIf(whyNoNatsServer() !== null)('A sweep worker', () => {
         JSON.stringify({ format: FORMAT, version: packageVersion(), run: '../../..' }),
       )
       await helper.says(
-        /headroom\.sweep\.job\.s\.x: a message that is no job \(not JSON\): moved to headroom\.sweep\.dead/,
+        /headroom\.sweep\.job\.s\.x: invalid job \(not JSON\): moved to headroom\.sweep\.dead/,
       )
-      await helper.says(/headroom\.sweep\.job\.s\.y: a message that is no job \(member commit is missing/)
+      await helper.says(/headroom\.sweep\.job\.s\.y: invalid job \(member commit is missing/)
 
       // A trace whose suffix would lead out of the folder of the worker.
       const victim = join(tmpdir(), `headroom-pwned-${process.pid}`)

@@ -151,7 +151,7 @@ describe('Content from the broker', () => {
   it('whose chunks are more than was announced is refused while it is read', async () => {
     const ref = { sha256: HASH, bytes: 10, chunks: 3 }
     await expect(getBlob(streamOf(bomb, bomb, bomb), 's', 'blob', ref)).rejects.toThrow(
-      /larger than the 10 bytes/,
+      /larger than the announced 10 bytes/,
     )
   })
 
