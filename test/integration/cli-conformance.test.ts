@@ -47,7 +47,7 @@ it('says which broker is missing, which rules there are, and what a phase is', a
 })
 
 it(
-  'says of a broker that is away that nothing was examined, and of an id that is none that it is none',
+  'reports that nothing was tested without a broker, and refuses an invalid id',
   { timeout: 40_000 },
   async () => {
     // Port 9 is nobody's.

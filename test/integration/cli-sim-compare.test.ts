@@ -38,7 +38,7 @@ describe('headroom sim compare', () => {
       [one, run, 'one is a sweep, the other a single run'],
       [one, join(folder, 'none'), 'none: no such file or folder'],
       [text, one, 'text.json: is not the result of a run or a sweep'],
-      [busy, one, 'is no result of `sim run` or `sim sweep`'],
+      [busy, one, 'is not the result of `sim run` or `sim sweep`'],
     ] as const) {
       const { code, stderr } = await headroom(['sim', 'compare', a, b])
       expect([code, stderr]).toEqual([2, expect.stringContaining(words)])
