@@ -82,7 +82,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
     },
     // Deferred: an audit entry is an input itself and must follow the input that reported it.
     onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
-    ...(recording === null ? {} : { watch: recording.tap }),
+    ...(recording === null ? {} : { inputTap: recording.tap }),
     ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind },
     clientRequestsPerSecond: settings.clientRequestsPerSecond,
     clientAudit: auditOfClients(() => access?.trail ?? null),

@@ -9,12 +9,12 @@ import type { Commands } from './engine/commands/commands.ts'
 import { DurableEvents, type EventSource } from './engine/durable-events.ts'
 import { Engine } from './engine/engine.ts'
 import { createViews } from './engine/live-views.ts'
-import type { EngineMemory } from './engine/memory/engine-memory.ts'
-import type { Marks, Rearm } from './engine/memory/marks.ts'
+import type { EngineCheckpoint } from './engine/checkpoint/engine-checkpoint.ts'
+import type { PendingIds, PendingRestorer } from './engine/checkpoint/pending-ids.ts'
 import { TASK_LEASE_MS } from './engine/node/leases.ts'
 import { aheadOf } from './engine/node/contacts.ts'
-import { mayLeave } from './engine/node/may-leave.ts'
-import { isWanted } from './engine/orders.ts'
+import { mayBeSent } from './engine/node/may-be-sent.ts'
+import { isStillWanted } from './engine/node-commands.ts'
 import type { Views } from './engine/views.ts'
 import type { Bus } from './ports/bus.ts'
 import type { Clock } from './ports/clock.ts'
@@ -22,7 +22,7 @@ import type { Random } from './ports/random.ts'
 import type { SeriesArchive } from './ports/series-archive.ts'
 import type { Store } from './ports/store.ts'
 import type { TaskLogs } from './ports/task-logs.ts'
-import type { ControllerWatch } from './recording/input-recorder.ts'
+import type { InputTap } from './recording/input-recorder.ts'
 import { Series } from './series/series.ts'
 import type { ClientAudit } from './wire/client-audit.ts'
 import { listenToClients } from './wire/client-requests.ts'
@@ -32,9 +32,9 @@ import { listenToNodes } from './wire/inbound.ts'
 import { MessageTally } from './wire/message-counts.ts'
 import type { MessageCounts, RefusedReason } from './wire/message-counts.ts'
 import { Outbound } from './wire/outbound.ts'
-import type { OutboundDepth, OutboundMemory } from './wire/outbound.ts'
-import { publishLeader } from './wire/leader-news.ts'
-import { SilenceWatch, type SilenceMemory } from './wire/silence.ts'
+import type { OutboundDepth, OutboundCheckpoint } from './wire/outbound.ts'
+import { publishLeader } from './wire/leader-announcements.ts'
+import { LivenessTimer, type LivenessTimerCheckpoint } from './wire/liveness-timer.ts'
 import { createTaskLogs } from './wire/task-logs.ts'
 
 export type { TaskRequest } from './engine/commands/commands.ts'
@@ -68,7 +68,7 @@ export interface ControllerOptions {
   /** Of a kind of store, only its servers may join. Default: all servers. */
   readonly storeKind?: StoreKind
   /** Sees everything that enters: a recording, or what repeats one. Default: nobody. */
-  readonly watch?: ControllerWatch
+  readonly inputTap?: InputTap
   /** Of this process: told to all at the broker every 2 s, with the epoch. Left out: nothing is told. */
   readonly leaderId?: string
   /** Every event, in order, once it is durable. */
@@ -85,11 +85,11 @@ export interface ControllerOptions {
  * What a controller remembers between two inputs, as JSON values: one that recalls it decides as this one
  * would have.
  */
-export interface ControllerMemory {
-  readonly engine: EngineMemory
-  readonly outbound: OutboundMemory
-  readonly freshness: ReturnType<Freshness['note']>
-  readonly silence: SilenceMemory | null
+export interface ControllerCheckpoint {
+  readonly engine: EngineCheckpoint
+  readonly outbound: OutboundCheckpoint
+  readonly freshness: ReturnType<Freshness['capture']>
+  readonly livenessTimer: LivenessTimerCheckpoint | null
 }
 
 export interface Controller {
@@ -106,9 +106,9 @@ export interface Controller {
   /** Loads what is durable and begins to listen. Rejects with StoreFault. */
   start(): Promise<void>
   /** What it remembers now, between two inputs, after its start. Changes nothing. */
-  note(marks: Marks): ControllerMemory
+  capture(ids: PendingIds): ControllerCheckpoint
   /** Instead of `start`: goes on from a memory, and listens. Nothing is read, written or said meanwhile. */
-  recall(memory: ControllerMemory, rearm: Rearm): void
+  restore(checkpoint: ControllerCheckpoint, restorer: PendingRestorer): void
   /** Listens no more and closes the store; what was acknowledged is durable. */
   stop(): Promise<void>
 }
@@ -123,14 +123,14 @@ function clientsOf({
 
 export function createController(given: ControllerPorts, options: ControllerOptions = {}): Controller {
   const isElided = options.areHeartbeatsElided ?? false
-  const { ownerLimits = NO_OWNER_LIMITS, initialConfig = {}, storeKind = null, watch } = options
-  watch?.begins(given.clock, {
+  const { ownerLimits = NO_OWNER_LIMITS, initialConfig = {}, storeKind = null, inputTap } = options
+  inputTap?.begins(given.clock, {
     initialConfig,
     ownerLimits,
     areHeartbeatsElided: isElided,
     ...(storeKind === null ? {} : { storeKind }),
   })
-  const ports = watch?.ports(given) ?? given
+  const ports = inputTap?.ports(given) ?? given
   const { clock, bus } = ports
   const freshness = new Freshness(isElided)
   const sender = { boot: { counter: 0, random: 'controller' }, idPrefix: '' }
@@ -138,7 +138,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   const events = new DurableEvents(options.onEvents)
   const engine = new Engine({
     ...ports,
-    ...(watch === undefined ? {} : { watch }),
+    ...(inputTap === undefined ? {} : { inputTap }),
     initialConfig,
     ownerLimits,
     taskLeaseMs: isElided ? null : TASK_LEASE_MS,
@@ -153,16 +153,16 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     random: ports.random.stream('outbound'),
     runLeaseMs: () => engine.cluster.policy.runLeaseMs,
     reserveMib: (nodeId) => engine.cluster.nodes.get(nodeId)?.gpus[0]?.reserveMib ?? null,
-    isWanted: (effect) => isWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
-    mayLeave: (effect) => mayLeave(engine.cluster, effect),
+    isWanted: (effect) => isStillWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
+    mayLeave: (effect) => mayBeSent(engine.cluster, effect),
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),
   })
-  const commands = watch?.commands(engine.commands) ?? engine.commands
+  const commands = inputTap?.commands(engine.commands) ?? engine.commands
   // Whoever looks decides nothing: that is not watched.
   const views = createViews(engine, given.clock, ports.store.reads, isElided)
   const series = new Series(views)
   const messages = new MessageTally()
-  const silence = new SilenceWatch(engine, clock)
+  const livenessTimer = new LivenessTimer(engine, clock)
   let stops: readonly (() => void)[] = []
   const listen = (): void => {
     sender.boot.counter = engine.epoch
@@ -175,9 +175,9 @@ export function createController(given: ControllerPorts, options: ControllerOpti
         listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
       ],
       listenToClients({ ...clientsOf(options), commands, views, bus: given.bus, envelope, onRefused }),
-      () => silence.stop(),
+      () => livenessTimer.stop(),
       () => series.stop(),
-      tellLeader(options.leaderId, given, envelope, () => engine.epoch),
+      announceLeader(options.leaderId, given, envelope, () => engine.epoch),
     ]
   }
   return {
@@ -188,10 +188,10 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     start: () =>
       engine.start(() => {
         listen()
-        if (!isElided) silence.begin()
+        if (!isElided) livenessTimer.begin()
         if (options.series !== undefined) series.start(given.clock, options.series.archive)
       }),
-    ...remembering({ engine, outbound, freshness, silence }, listen),
+    ...checkpointing({ engine, outbound, freshness, livenessTimer }, listen),
     async stop() {
       for (const stop of stops) stop()
       outbound.close()
@@ -207,7 +207,7 @@ function listenToBroker(bus: Bus, engine: Engine): () => void {
 }
 
 /** Tells all who leads, and gives what ends it. It is no input: who decides again tells nobody. */
-function tellLeader(
+function announceLeader(
   id: string | undefined,
   { bus, clock }: ControllerPorts,
   envelope: (body: ControllerBody) => Envelope,
@@ -226,29 +226,29 @@ function counted(
   }
 }
 
-interface Remembering {
+interface Checkpointed {
   readonly engine: Engine
   readonly outbound: Outbound
   readonly freshness: Freshness
-  readonly silence: SilenceWatch
+  readonly livenessTimer: LivenessTimer
 }
 
-function remembering(
-  { engine, outbound, freshness, silence }: Remembering,
+function checkpointing(
+  { engine, outbound, freshness, livenessTimer }: Checkpointed,
   listen: () => void,
-): Pick<Controller, 'note' | 'recall'> {
+): Pick<Controller, 'capture' | 'restore'> {
   return {
-    note: (marks) => ({
-      engine: engine.note(marks),
-      outbound: outbound.note(marks),
-      freshness: freshness.note(),
-      silence: silence.note(marks),
+    capture: (ids) => ({
+      engine: engine.capture(ids),
+      outbound: outbound.capture(ids),
+      freshness: freshness.capture(),
+      livenessTimer: livenessTimer.capture(ids),
     }),
-    recall(memory, rearm) {
-      freshness.recall(memory.freshness)
-      engine.recall(memory.engine, rearm)
-      outbound.recall(memory.outbound, rearm)
-      silence.recall(memory.silence, rearm)
+    restore(checkpoint, restorer) {
+      freshness.restore(checkpoint.freshness)
+      engine.restore(checkpoint.engine, restorer)
+      outbound.restore(checkpoint.outbound, restorer)
+      livenessTimer.restore(checkpoint.livenessTimer, restorer)
       listen()
     },
   }

@@ -117,7 +117,7 @@ async function observedRun(
   plan: RunPlan,
   identity: RunIdentity,
   options: RunOptions,
-  other: OtherVictim | null,
+  override: OtherVictim | null,
 ): Promise<Observed> {
   const choices: SwapChoice[] = []
   const ends = new Map<string, string>()
@@ -126,8 +126,8 @@ async function observedRun(
     keepsTasks: true,
     onOutcome: ({ id, finishedAt, state }) => ends.set(id, `${state} ${finishedAt}`),
     watch: (world) => {
-      world.controller.engine.cluster.swapHand = {
-        other,
+      world.controller.engine.cluster.victimOverride = {
+        override,
         onChoice: ({ nodeId, ...seen }) => {
           choices.push({
             ...seen,

@@ -64,7 +64,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
     onFault: o.onFault ?? (() => {}),
   })
   // Inputs of a recording come one after the other.
-  const ownBus = o.controller.watch === undefined ? cast.bus : laterBus(cast.bus, clock)
+  const ownBus = o.controller.inputTap === undefined ? cast.bus : laterBus(cast.bus, clock)
   const controller = createController(
     { clock, random, bus: ownBus, store: o.store },
     {

@@ -10,7 +10,7 @@ import type { World } from './world.ts'
 export function snapshotOfWorld(world: World): Snapshot {
   const models = new Map(world.plan.nodes.map((node) => [idOfNode(node), node.gpu]))
   const { workload } = world
-  return snapshotOf(world.controller.views.image(), {
+  return snapshotOf(world.controller.views.snapshot(), {
     workLeftOf: ({ id, placement, command }) => {
       const left = placement === null ? null : (world.deviceOf(placement.nodeId)?.workLeftOf(id) ?? null)
       return left ?? { work: workOf(workload.planOf(id, command)), doneUs: 0 }

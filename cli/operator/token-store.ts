@@ -2,14 +2,14 @@
  * Manages tokens in the store of a stopped controller: to make the first one, and to recover when all admin
  * tokens are lost.
  */
-import { AccessBook } from '../../controller/engine/commands/access-book.ts'
+import { AccessRegistry } from '../../controller/engine/commands/access-registry.ts'
 import { Authenticator } from '../../controller/api/access/authenticator.ts'
 import { newSecret } from '../../controller/api/access/token-secrets.ts'
 import { presentToken } from '../../controller/api/present/token.ts'
 import { TOKEN_NAME_PATTERN, TOKEN_NAME_RANGE, type NewTokenBody } from '../../controller/api/schema/token.ts'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import type { Answer, AnswerTo, Refusal } from '../../controller/engine/commands/commands.ts'
-import { Turn } from '../../controller/engine/turn.ts'
+import { Transaction } from '../../controller/engine/transaction.ts'
 import {
   NO_CHANGE,
   StoreFault,
@@ -46,9 +46,9 @@ export async function withTokenStore<T>(
 }
 
 function tokenStore(store: Store, state: StoredState): TokenStore {
-  let turn = new Turn()
-  const book = new AccessBook({
-    turn: () => turn,
+  let turn = new Transaction()
+  const book = new AccessRegistry({
+    transaction: () => turn,
     whenDurable: (done) => done(),
     write: () => {},
     fault: () => null,
@@ -58,7 +58,7 @@ function tokenStore(store: Store, state: StoredState): TokenStore {
   const commit = async <V>(command: (answer: AnswerTo<V>) => void): Promise<V> => {
     const value = valueOf(command)
     const { access } = turn
-    turn = new Turn()
+    turn = new Transaction()
     await store.commit({ ...NO_CHANGE, access, marks: state.marks })
     return value
   }

@@ -21,7 +21,7 @@ export async function startLiveFleet(
   log: Logger,
   options: Pick<
     ControllerOptions,
-    'initialConfig' | 'onFault' | 'onEvents' | 'series' | 'onRefused' | 'watch'
+    'initialConfig' | 'onFault' | 'onEvents' | 'series' | 'onRefused' | 'inputTap'
   >,
 ): Promise<ServedFleet> {
   const clock = createSystemClock()

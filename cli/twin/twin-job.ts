@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks'
 import type {
   ChangeForecast,
-  ClusterImage,
+  ClusterSnapshot,
   NoForecast,
   RecentPast,
   SettingsChange,
@@ -16,7 +16,7 @@ import type { Foretold } from '../../simulator/twin/drift.ts'
 import { forecastStarts } from '../../simulator/twin/start-forecast.ts'
 
 interface ForecastInput {
-  readonly image: ClusterImage
+  readonly image: ClusterSnapshot
   readonly past: RecentPast
   readonly withinMs: DurationMs
   readonly horizonMs: DurationMs

@@ -6,7 +6,7 @@ import type { EventSource } from '../../controller/engine/durable-events.ts'
 import type { Views } from '../../controller/engine/views.ts'
 import type {
   ChangeForecast,
-  ClusterImage,
+  ClusterSnapshot,
   DriftReport,
   NoForecast,
   SettingsChange,
@@ -49,11 +49,11 @@ export interface TwinOptions {
 export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
   const past = new RecentPastReader(views)
   const process = new TwinProcess(log)
-  const ask = async (job: (image: ClusterImage) => Omit<TwinJob, 'past'>): Promise<TwinAnswer> => {
+  const ask = async (job: (image: ClusterSnapshot) => Omit<TwinJob, 'past'>): Promise<TwinAnswer> => {
     const { pending, running, assigned, unreachable } = views.counts()
     if (pending + running + assigned + unreachable > MAX_OPEN_TASKS) return TOO_MANY
     const recent = await past.read()
-    const asked = job(views.image())
+    const asked = job(views.snapshot())
     await yieldToOthers()
     return process.ask({ ...asked, past: recent } as TwinJob)
   }
@@ -73,7 +73,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     async snapshot() {
       const recent = await past.read()
       // One copy of one instant; its snapshot is produced piece by piece.
-      const image = views.image()
+      const image = views.snapshot()
       await yieldToOthers()
       const { snapshot, description } = snapshotOfLive(image, recent)
       return snapshotText(snapshot, { name: 'snapshot', description })

@@ -13,7 +13,7 @@ import type { Envelope } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Bus, Handler, NoAnswer, Reply, RequestOutcome } from '../ports/bus.ts'
 import { Arrivals } from './nats/arrivals.ts'
-import { call } from './nats/calm.ts'
+import { callThrowingAsync } from './nats/throw-async.ts'
 import { ConnectionLoop } from './nats/connection-loop.ts'
 import { DEFAULT_LIMITS, newCounts } from './nats/limits.ts'
 import type { BusCounts, NatsLimits } from './nats/limits.ts'
@@ -86,7 +86,7 @@ interface Listening {
 
 class TransportBus implements NatsBus {
   readonly counts = newCounts()
-  readonly #o: NatsBusOptions
+  readonly #options: NatsBusOptions
   readonly #limits: NatsLimits
   readonly #arrivals: Arrivals
   readonly #requests: Requests
@@ -103,7 +103,7 @@ class TransportBus implements NatsBus {
   readonly #onConnection = new Set<(isConnected: boolean) => void>()
 
   constructor(options: NatsBusOptions) {
-    this.#o = options
+    this.#options = options
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
     this.#arrivals = new Arrivals(this.#limits)
     this.#requests = new Requests(() => (this.counts.timeouts += 1))
@@ -161,7 +161,9 @@ class TransportBus implements NatsBus {
     this.#onConnection.add(listener)
     // Not from within the call, and not when it has come back before.
     if (this.#isAway)
-      setImmediate(() => this.#isAway && this.#onConnection.has(listener) && call(() => listener(false)))
+      setImmediate(
+        () => this.#isAway && this.#onConnection.has(listener) && callThrowingAsync(() => listener(false)),
+      )
     return () => this.#onConnection.delete(listener)
   }
 
@@ -182,7 +184,7 @@ class TransportBus implements NatsBus {
     this.#state = 'closed'
     this.#lose()
     await this.#loop.close()
-    call(() => this.#o.onState('closed', ''))
+    callThrowingAsync(() => this.#options.onState('closed', ''))
   }
 
   async #finish(connection: NatsConnectionImpl): Promise<void> {
@@ -207,19 +209,19 @@ class TransportBus implements NatsBus {
     this.#isReady = true
     this.counts.connections += 1
     this.#tell(true)
-    call(() => this.#o.onState('connected', connection.getServer()))
+    callThrowingAsync(() => this.#options.onState('connected', connection.getServer()))
   }
 
   #down(why: string): void {
     this.#lose()
     this.#tell(false)
-    call(() => this.#o.onState('disconnected', why))
+    callThrowingAsync(() => this.#options.onState('disconnected', why))
   }
 
   #tell(isConnected: boolean): void {
     if (this.#isAway === !isConnected || this.#state !== 'open') return
     this.#isAway = !isConnected
-    for (const listener of this.#onConnection) call(() => listener(isConnected))
+    for (const listener of this.#onConnection) callThrowingAsync(() => listener(isConnected))
   }
 
   #lose(): void {
@@ -237,7 +239,7 @@ class TransportBus implements NatsBus {
       this.counts.denied += 1
       if (operation === 'publish')
         this.counts.noResponders += this.#requests.closeAll({ answered: false, why: 'no_responder' }, subject)
-      call(() => this.#o.onDenied?.(operation, subject))
+      callThrowingAsync(() => this.#options.onDenied?.(operation, subject))
     }
   }
 
@@ -260,7 +262,7 @@ class TransportBus implements NatsBus {
     } catch (error) {
       // Too large for the protocol or for this broker, or a subject that is none.
       const why = error instanceof Error ? error.message : String(error)
-      call(() => this.#o.onBadMessage(subject, why, 'unsendable'))
+      callThrowingAsync(() => this.#options.onBadMessage(subject, why, 'unsendable'))
       return false
     }
   }
@@ -284,7 +286,7 @@ class TransportBus implements NatsBus {
     this.counts.overrun += 1
     if (listening.isOverrun) return
     listening.isOverrun = true
-    call(() => this.#o.onSlowConsumer?.(listening.pattern))
+    callThrowingAsync(() => this.#options.onSlowConsumer?.(listening.pattern))
   }
 
   #handle(connection: NatsConnectionImpl, listening: Listening, message: Msg): void {
@@ -294,7 +296,7 @@ class TransportBus implements NatsBus {
     const envelope = this.#read(message, message.subject)
     if (envelope === null || !this.#listening.has(listening)) return
     this.counts.handled += 1
-    call(() => listening.handler(envelope, message.subject, this.#replyTo(connection, message)))
+    callThrowingAsync(() => listening.handler(envelope, message.subject, this.#replyTo(connection, message)))
   }
 
   /**
@@ -338,7 +340,7 @@ class TransportBus implements NatsBus {
 
   #refuse(subject: string, reason: MalformedReason, why: string): void {
     this.counts.malformed[reason] += 1
-    call(() => this.#o.onBadMessage(subject, why, reason))
+    callThrowingAsync(() => this.#options.onBadMessage(subject, why, reason))
   }
 }
 

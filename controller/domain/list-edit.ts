@@ -18,6 +18,6 @@ export function insertAt<T>(list: T[], at: number, item: T): void {
 }
 
 /** Takes everything out. */
-export function empty(list: unknown[]): void {
+export function clear(list: unknown[]): void {
   while (list.length > 0) list.pop()
 }

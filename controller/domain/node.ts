@@ -103,7 +103,7 @@ export interface NodeDrain {
  * A head that waited long, or an entry that did: later placements leave it what it misses (semantics 4 and
  * 5).
  */
-export interface Hold {
+export interface Reservation {
   /** Whose it is: a pool's head, or an entry of the node's queue. */
   readonly by: 'head' | 'entry'
   readonly task: Task
@@ -126,10 +126,10 @@ export interface Gpu extends GpuLoad {
   readonly quarantinedMib: Mib
   readonly quarantinedCount: number
   /** Pending tasks that own bytes here and are counted in N or S already. */
-  readonly claims: readonly QueueEntry[]
+  readonly pendingClaimants: readonly QueueEntry[]
   /** Entries that own bytes here, claims included. */
-  readonly owners: readonly QueueEntry[]
-  readonly holds: readonly Hold[]
+  readonly claimants: readonly QueueEntry[]
+  readonly reservations: readonly Reservation[]
   readonly exclusiveTask: Task | null
   /** Resident or moving bytes of noswap placements. */
   readonly noswapResidentMib: Mib
@@ -138,6 +138,6 @@ export interface Gpu extends GpuLoad {
   /** Bytes that are on their way out. */
   readonly movingOutMib: Mib
   /** Bytes of swappable, resident placements that are ripe for a swap-out, by class. */
-  readonly ripeMib: Mib
-  readonly ripeP0Mib: Mib
+  readonly eligibleMib: Mib
+  readonly eligibleP0Mib: Mib
 }

@@ -25,7 +25,7 @@ interface Block {
 }
 
 export class OrderedTable {
-  readonly #lanes: number
+  readonly #columns: number
   readonly #tieBreak: (a: number, b: number) => number
   #key1 = new Float64Array(FIRST_ROOM)
   #key2 = new Float64Array(FIRST_ROOM)
@@ -38,11 +38,11 @@ export class OrderedTable {
   readonly #largest: Float64Array
 
   /** @param tieBreak total order among items with equal keys */
-  constructor(lanes: number, tieBreak: (a: number, b: number) => number) {
-    this.#lanes = lanes
+  constructor(columns: number, tieBreak: (a: number, b: number) => number) {
+    this.#columns = columns
     this.#tieBreak = tieBreak
-    this.#values = new Float64Array(FIRST_ROOM * lanes)
-    this.#largest = new Float64Array(lanes).fill(-Infinity)
+    this.#values = new Float64Array(FIRST_ROOM * columns)
+    this.#largest = new Float64Array(columns).fill(-Infinity)
   }
 
   /** Puts the item in, or moves it, to these keys; one value a lane. */
@@ -58,8 +58,8 @@ export class OrderedTable {
     this.#key1[item] = key1
     this.#key2[item] = key2
     this.#isIn[item] = 1
-    for (let lane = 0; lane < this.#lanes; lane++)
-      this.#values[item * this.#lanes + lane] = values[lane] as number
+    for (let column = 0; column < this.#columns; column++)
+      this.#values[item * this.#columns + column] = values[column] as number
     this.#insert(item)
   }
 
@@ -75,8 +75,8 @@ export class OrderedTable {
       keys[place] = keys[place + 1] as number
     }
     this.#isIn[item] = 0
-    for (let lane = 0; lane < this.#lanes; lane++)
-      this.#lower(block, lane, this.#values[item * this.#lanes + lane] as number)
+    for (let column = 0; column < this.#columns; column++)
+      this.#valueRemoved(block, column, this.#values[item * this.#columns + column] as number)
     if (block.size > 0) this.#lastKeys[blockAt] = block.keys[block.size - 1] as number
     else {
       removeAt(this.#blocks, blockAt)
@@ -85,37 +85,37 @@ export class OrderedTable {
   }
 
   /** The largest value in this lane; -Infinity when nothing is in. */
-  maxValue(lane: number): number {
-    const known = this.#largest[lane] as number
+  maxValue(column: number): number {
+    const known = this.#largest[column] as number
     if (!Number.isNaN(known)) return known
     let max = -Infinity
     for (const block of this.#blocks) {
-      if ((block.bounds[lane] as number) <= max) continue
-      const largest = this.#measure(block, lane)
+      if ((block.bounds[column] as number) <= max) continue
+      const largest = this.#measure(block, column)
       if (largest > max) max = largest
     }
-    this.#largest[lane] = max
+    this.#largest[column] = max
     return max
   }
 
   /** The first item in order whose value in this lane is at least `minValue`; -1 when there is none. */
-  firstAtLeast(lane: number, minValue: number): number {
-    return this.#firstIn(0, lane, minValue)
+  firstAtLeast(column: number, minValue: number): number {
+    return this.#firstIn(0, column, minValue)
   }
 
   /** The same, among those after `previous`, which is in. */
-  nextAtLeast(lane: number, previous: number, minValue: number): number {
+  nextAtLeast(column: number, previous: number, minValue: number): number {
     const blockAt = this.#blockFor(previous)
     const block = this.#blocks[blockAt] as Block
     for (let at = this.#placeIn(block, previous) + 1; at < block.size; at++) {
       const item = block.items[at] as number
-      if ((this.#values[item * this.#lanes + lane] as number) >= minValue) return item
+      if ((this.#values[item * this.#columns + column] as number) >= minValue) return item
     }
-    return this.#firstIn(blockAt + 1, lane, minValue)
+    return this.#firstIn(blockAt + 1, column, minValue)
   }
 
   /** The largest value in this lane among items with at least these keys; -Infinity when there is none. */
-  maxValueFrom(lane: number, key1: number, key2: number): number {
+  maxValueFrom(column: number, key1: number, key2: number): number {
     let max = -Infinity
     for (
       let at = this.#blockReaching(key1, key2), isFirst = true;
@@ -123,23 +123,23 @@ export class OrderedTable {
       at++, isFirst = false
     ) {
       const block = this.#blocks[at] as Block
-      if ((block.bounds[lane] as number) <= max) continue
-      const largest = isFirst ? this.#largestFrom(block, lane, key1, key2) : this.#measure(block, lane)
+      if ((block.bounds[column] as number) <= max) continue
+      const largest = isFirst ? this.#largestFrom(block, column, key1, key2) : this.#measure(block, column)
       if (largest > max) max = largest
     }
     return max
   }
 
   /** All items with at least these keys and this value, in order. */
-  itemsFrom(lane: number, key1: number, key2: number, minValue: number): readonly number[] {
+  itemsFrom(column: number, key1: number, key2: number, minValue: number): readonly number[] {
     const found: number[] = []
     for (let at = this.#blockReaching(key1, key2); at < this.#blocks.length; at++) {
       const { items, size, bounds } = this.#blocks[at] as Block
-      if ((bounds[lane] as number) < minValue) continue
+      if ((bounds[column] as number) < minValue) continue
       for (let place = 0; place < size; place++) {
         const item = items[place] as number
         if (
-          (this.#values[item * this.#lanes + lane] as number) >= minValue &&
+          (this.#values[item * this.#columns + column] as number) >= minValue &&
           !this.#isBelow(item, key1, key2)
         )
           found.push(item)
@@ -148,25 +148,25 @@ export class OrderedTable {
     return found
   }
 
-  #firstIn(from: number, lane: number, minValue: number): number {
-    const lanes = this.#lanes
+  #firstIn(from: number, column: number, minValue: number): number {
+    const columns = this.#columns
     const values = this.#values
     for (let at = from; at < this.#blocks.length; at++) {
       const block = this.#blocks[at] as Block
-      if ((block.bounds[lane] as number) < minValue) continue
+      if ((block.bounds[column] as number) < minValue) continue
       const { items, size } = block
       for (let place = 0; place < size; place++) {
         const item = items[place] as number
-        if ((values[item * lanes + lane] as number) >= minValue) return item
+        if ((values[item * columns + column] as number) >= minValue) return item
       }
-      this.#measure(block, lane)
+      this.#measure(block, column)
     }
     return -1
   }
 
   #insert(item: number): void {
     if (this.#blocks.length === 0) {
-      this.#blocks.push(newBlock(this.#lanes))
+      this.#blocks.push(newBlock(this.#columns))
       this.#lastKeys.push(-Infinity)
     }
     const blockAt = this.#blockFor(item)
@@ -181,45 +181,45 @@ export class OrderedTable {
     keys[at] = this.#key1[item] as number
     block.size += 1
     this.#lastKeys[blockAt] = block.keys[block.size - 1] as number
-    for (let lane = 0; lane < this.#lanes; lane++)
-      this.#raise(block, lane, this.#values[item * this.#lanes + lane] as number)
+    for (let column = 0; column < this.#columns; column++)
+      this.#valueAdded(block, column, this.#values[item * this.#columns + column] as number)
     if (block.size > BLOCK_MAX) this.#split(blockAt)
   }
 
   #change(item: number, values: Float64Array): void {
-    const from = item * this.#lanes
+    const from = item * this.#columns
     let block: Block | null = null
-    for (let lane = 0; lane < this.#lanes; lane++) {
-      const before = this.#values[from + lane] as number
-      const value = values[lane] as number
+    for (let column = 0; column < this.#columns; column++) {
+      const before = this.#values[from + column] as number
+      const value = values[column] as number
       if (before === value) continue
       block ??= this.#blocks[this.#blockFor(item)] as Block
-      this.#values[from + lane] = value
-      if (value > before) this.#raise(block, lane, value)
-      else this.#lower(block, lane, before)
+      this.#values[from + column] = value
+      if (value > before) this.#valueAdded(block, column, value)
+      else this.#valueRemoved(block, column, before)
     }
   }
 
   /** A value has come. */
-  #raise(block: Block, lane: number, value: number): void {
-    if (value >= (block.bounds[lane] as number)) {
-      block.bounds[lane] = value
-      block.isExact[lane] = 1
+  #valueAdded(block: Block, column: number, value: number): void {
+    if (value >= (block.bounds[column] as number)) {
+      block.bounds[column] = value
+      block.isExact[column] = 1
     }
-    if (value > (this.#largest[lane] as number)) this.#largest[lane] = value
+    if (value > (this.#largest[column] as number)) this.#largest[column] = value
   }
 
   /** A value has gone. */
-  #lower(block: Block, lane: number, value: number): void {
-    if (value === block.bounds[lane]) block.isExact[lane] = 0
-    if (value === this.#largest[lane]) this.#largest[lane] = NaN
+  #valueRemoved(block: Block, column: number, value: number): void {
+    if (value === block.bounds[column]) block.isExact[column] = 0
+    if (value === this.#largest[column]) this.#largest[column] = NaN
   }
 
-  #largestFrom({ items, size }: Block, lane: number, key1: number, key2: number): number {
+  #largestFrom({ items, size }: Block, column: number, key1: number, key2: number): number {
     let max = -Infinity
     for (let at = 0; at < size; at++) {
       const item = items[at] as number
-      const value = this.#values[item * this.#lanes + lane] as number
+      const value = this.#values[item * this.#columns + column] as number
       if (value > max && !this.#isBelow(item, key1, key2)) max = value
     }
     return max
@@ -244,16 +244,16 @@ export class OrderedTable {
   }
 
   /** The largest value of a block, which it knows from now on. */
-  #measure(block: Block, lane: number): number {
-    if (block.isExact[lane] === 1) return block.bounds[lane] as number
+  #measure(block: Block, column: number): number {
+    if (block.isExact[column] === 1) return block.bounds[column] as number
     const { items, size } = block
     let max = -Infinity
     for (let at = 0; at < size; at++) {
-      const value = this.#values[(items[at] as number) * this.#lanes + lane] as number
+      const value = this.#values[(items[at] as number) * this.#columns + column] as number
       if (value > max) max = value
     }
-    block.bounds[lane] = max
-    block.isExact[lane] = 1
+    block.bounds[column] = max
+    block.isExact[column] = 1
     return max
   }
 
@@ -302,7 +302,7 @@ export class OrderedTable {
 
   #split(blockAt: number): void {
     const block = this.#blocks[blockAt] as Block
-    const right = newBlock(this.#lanes)
+    const right = newBlock(this.#columns)
     const kept = block.size >>> 1
     right.items.set(block.items.subarray(kept, block.size))
     right.keys.set(block.keys.subarray(kept, block.size))
@@ -320,7 +320,7 @@ export class OrderedTable {
     const room = Math.max(2 * this.#isIn.length, item + 1)
     this.#key1 = grownColumn(this.#key1, room, 0)
     this.#key2 = grownColumn(this.#key2, room, 0)
-    this.#values = grownColumn(this.#values, room * this.#lanes, 0)
+    this.#values = grownColumn(this.#values, room * this.#columns, 0)
     this.#isIn = grownFlags(this.#isIn, room)
   }
 }
@@ -329,12 +329,12 @@ function lastOf({ items, size }: Block): number {
   return items[size - 1] as number
 }
 
-function newBlock(lanes: number): Block {
+function newBlock(columns: number): Block {
   return {
     items: new Int32Array(BLOCK_MAX + 1),
     keys: new Float64Array(BLOCK_MAX + 1),
     size: 0,
-    bounds: new Float64Array(lanes).fill(-Infinity),
-    isExact: new Uint8Array(lanes).fill(1),
+    bounds: new Float64Array(columns).fill(-Infinity),
+    isExact: new Uint8Array(columns).fill(1),
   }
 }

@@ -60,7 +60,7 @@ export interface Task {
   /** Where it sits; null exactly while it is pending or final. */
   readonly placement: Placement | null
   /** Set by the cycle while a pending task owns bytes on a node that victims still have to leave. */
-  readonly claim: QueueEntry | null
+  readonly placementEntry: QueueEntry | null
   /** Nodes that refused it, with the number of the message that did: no choice before a later snapshot. */
   readonly refusedBy: ReadonlyMap<string, number> | null
   /** Nodes that are no choice for the rest of this cycle: its victims there did not cover after all. */
@@ -101,9 +101,9 @@ export interface Placement {
   readonly residentSince: Instant
   /**
    * Idle for the idle period, not backing off: counted in its GPUs' eligible bytes. Kept by
-   * `engine/node/ripening.ts`.
+   * `engine/node/eligibility-timers.ts`.
    */
-  readonly isRipe: boolean
+  readonly isEligible: boolean
   /**
    * Its server has ended it, and the event that says how is under way: it is no victim, and asks for nothing.
    */
@@ -134,7 +134,7 @@ export interface QueueEntry {
   /** A placement's is its submission. */
   readonly askedAt: Instant
   /** It owns its bytes on all its GPUs until it is resident. */
-  readonly owns: boolean
+  readonly hasReserved: boolean
   readonly isCollector: boolean
 }
 

@@ -29,7 +29,7 @@ export class RecentRuns {
   }
 
   /** Those of before, into a book that has none yet. */
-  recall({ wantingMs, idleMs }: ActivityRuns): void {
+  restore({ wantingMs, idleMs }: ActivityRuns): void {
     for (const ms of wantingMs) this.#wanting.add(ms)
     for (const ms of idleMs) this.#idle.add(ms)
   }

@@ -6,7 +6,7 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Cluster } from './cluster.ts'
 import { aheadNodes } from './node/contacts.ts'
 import { REFUSALS_WITHIN_MS } from './node/auto-cordon.ts'
-import { suspectAfterMs } from './node/node-word.ts'
+import { suspectAfterMs } from './node/node-contact.ts'
 import { stopsOf } from './node/stops.ts'
 
 /** The order in which they are shown: first what keeps the controller from deciding. */

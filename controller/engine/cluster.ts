@@ -10,7 +10,7 @@ import { byCodeUnits } from '../domain/order.ts'
 import type { OwnerLimits } from '../domain/owner-limits.ts'
 import { mayQueue, type FinalState, type TaskSpec, type TaskState } from '../domain/task.ts'
 import { resolveOvercommit } from '../domain/vram.ts'
-import { FairnessBook } from '../metrics/fairness.ts'
+import { FairnessTracker } from '../metrics/fairness.ts'
 import { shapeOf } from '../scheduler/shape.ts'
 import { queueClass } from '../scheduler/queue.ts'
 import type { SchedulingView } from '../scheduler/schedule.ts'
@@ -20,10 +20,10 @@ import { rederive, setCapacity } from './gpu-ledger.ts'
 import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './live.ts'
 import { newSwapTotals } from './live.ts'
 import { isNearLimit } from './node/attempt-limit.ts'
-import { LeaseBook } from './node/lease-book.ts'
-import type { SwapHand } from './what-if/other-victim.ts'
+import { LeaseTracker } from './node/lease-tracker.ts'
+import type { VictimOverride } from './what-if/victim-override.ts'
 import { belongsTo } from './pool/membership.ts'
-import { OwnerBook } from './commands/owner-book.ts'
+import { OwnerUsage } from './commands/owner-usage.ts'
 import { PendingQueue } from './pool/pending-queue.ts'
 import { Pool } from './pool/pool.ts'
 import type { BrokerAbsence } from './node/broker-absence.ts'
@@ -33,15 +33,15 @@ import type { AheadNode } from './node/contacts.ts'
 import type { Recovery, StartWait } from './node/placement-pause.ts'
 import type { RequeueFreeze } from './node/requeue-freeze.ts'
 import { NOT_FROZEN } from './node/requeue-freeze.ts'
-import { Recorder } from './turn.ts'
-import { RipeningHeap } from './node/ripening.ts'
+import { EventLog } from './transaction.ts'
+import { EligibilityTimers } from './node/eligibility-timers.ts'
 import { StaleGpus } from './pool/stale-gpus.ts'
 import { SubmissionLog } from './commands/submission-log.ts'
 import type { RuntimeLimits } from './node/runtime-limits.ts'
 import { SubmissionKeys } from './commands/submission-keys.ts'
-import type { PoolHold } from './pool/holds.ts'
+import type { PoolReservation } from './pool/reservations.ts'
 import type { StartTimers } from './node/start-tries.ts'
-import { EagerLooks } from './node/eager-looks.ts'
+import { EagerReturnChecks } from './node/eager-return-checks.ts'
 import type { Probes } from './node/probes.ts'
 import { replanProbes } from './node/probes.ts'
 import { WaitingDemand } from './pool/waiting-demand.ts'
@@ -53,9 +53,9 @@ export class Cluster implements SchedulingView {
   readonly submissions = new SubmissionLog()
   readonly groups = new Map<string, Group>()
   readonly pools = new Map<string, Pool>()
-  readonly recorder = new Recorder()
-  readonly ripening = new RipeningHeap()
-  readonly poolHolds = new Map<Pool, PoolHold>()
+  readonly eventLog = new EventLog()
+  readonly eligibilityTimers = new EligibilityTimers()
+  readonly poolReservations = new Map<Pool, PoolReservation>()
   /** Nodes with a collector. */
   readonly collecting = new Set<LiveNode>()
   /**
@@ -66,10 +66,10 @@ export class Cluster implements SchedulingView {
   /** Tasks that have not started, and that some node has refused since its last snapshot. */
   readonly refusedTasks = new Set<LiveTask>()
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
-  readonly fairness = new FairnessBook()
+  readonly fairness = new FairnessTracker()
   readonly activity = new RecentRuns()
   /** Only a simulation has one. */
-  swapHand: SwapHand | null = null
+  victimOverride: VictimOverride | null = null
   readonly swapTotals: SwapTotals = newSwapTotals()
   /** Grows with every change of a GPU or node that a placement could depend on. */
   changes = 0
@@ -77,7 +77,10 @@ export class Cluster implements SchedulingView {
   queueChanges = 0
   /** How many of them the last cycle knew. */
   queueChangesSeen = 0
-  holdsLook: { readonly changes: number; readonly nextAt: Instant | null } = { changes: -1, nextAt: null }
+  lastReservationPass: { readonly changes: number; readonly nextAt: Instant | null } = {
+    changes: -1,
+    nextAt: null,
+  }
   freeze: RequeueFreeze = NOT_FROZEN
   broker: BrokerAbsence = BROKER_PRESENT
   /** Epochs that have written to the store. */
@@ -103,17 +106,17 @@ export class Cluster implements SchedulingView {
    * Attempts that ended for the controller before their node had said so, the newest, by task: a node that
    * names one stops it.
    */
-  readonly endedUnheard = new Map<string, number>()
-  readonly leases = new LeaseBook()
+  readonly endedUnconfirmed = new Map<string, number>()
+  readonly leases = new LeaseTracker()
   readonly submissionKeys = new SubmissionKeys()
   /** Null: nothing is limited. */
-  owners: OwnerBook | null = null
+  owners: OwnerUsage | null = null
   /** Of attempts with `max_runtime_seconds`. */
   readonly runtimeLimits: RuntimeLimits = new Map()
   /** Of pending tasks that wait after refused or short attempts. */
   readonly startTimers: StartTimers = new Map()
   readonly probes: Probes = new Map()
-  readonly eagerLooks = new EagerLooks()
+  readonly eagerChecks = new EagerReturnChecks()
   config: Config
   policy: Policy
   nextTaskSeq = 1
@@ -196,7 +199,7 @@ export class Cluster implements SchedulingView {
       this.ofForgotten.computeUs += meter.computeUs
     }
     this.nodes.delete(node.id)
-    this.eagerLooks.forget(node)
+    this.eagerChecks.forget(node)
     this.#byId.splice(node.rank, 1)
     for (let rank = node.rank; rank < this.#byId.length; rank++) (this.#byId[rank] as LiveNode).rank = rank
   }
@@ -211,7 +214,7 @@ export class Cluster implements SchedulingView {
     for (const pool of this.pools.values())
       if (!node.pools.includes(pool) && belongsTo(node.groups, pool.key)) this.#join(node, pool)
     this.touchNode(node)
-    this.eagerLooks.add(node)
+    this.eagerChecks.add(node)
     this.waiting.isFeasibilityStale = true
   }
 
@@ -226,29 +229,29 @@ export class Cluster implements SchedulingView {
    * may fit now.
    */
   touchGpu(gpu: LiveGpu): void {
-    this.lessenGpu(gpu)
+    this.gpuLostRoom(gpu)
     this.#isBetter = true
     this.touchNode(gpu.node)
-    this.eagerLooks.add(gpu.node)
+    this.eagerChecks.add(gpu.node)
   }
 
   /** The same, when the change can only have made less room: nobody has to be asked again because of it. */
-  lessenGpu(gpu: LiveGpu): void {
-    gpu.bookChanges += 1
+  gpuLostRoom(gpu: LiveGpu): void {
+    gpu.ledgerVersion += 1
     this.changes += 1
     rederive(gpu)
-    this.#staleGpus.markBooks(gpu)
+    this.#staleGpus.markLedger(gpu)
     // What one GPU is promised of the host's memory, and the last attempt that the server holds, its siblings
     // cannot have.
     if (gpu.node.isHostTight || isNearLimit(gpu.node))
-      for (const sibling of gpu.node.gpus) this.#staleGpus.markBooks(sibling)
+      for (const sibling of gpu.node.gpus) this.#staleGpus.markLedger(sibling)
   }
 
   /** More of its bytes may leave, or fewer. */
-  ripenGpu(gpu: LiveGpu, isMore: boolean): void {
-    gpu.bookChanges += 1
+  eligibleBytesChanged(gpu: LiveGpu, isMore: boolean): void {
+    gpu.ledgerVersion += 1
     this.changes += 1
-    this.#staleGpus.markRipeness(gpu)
+    this.#staleGpus.markEligibleBytes(gpu)
     if (!isMore) return
     this.#isBetter = true
     this.touchNode(gpu.node)
@@ -257,7 +260,8 @@ export class Cluster implements SchedulingView {
   /** Its queue has to be looked at, if it has one, or had one whose traces are still there. */
   touchNode(node: LiveNode): void {
     this.changes += 1
-    if (node.isTouched || (node.queue.length === 0 && node.wakeAt === null && !node.hasEntryHolds)) return
+    if (node.isTouched || (node.queue.length === 0 && node.wakeAt === null && !node.hasEntryReservations))
+      return
     node.isTouched = true
     this.#touchedNodes.push(node)
   }
@@ -274,13 +278,13 @@ export class Cluster implements SchedulingView {
     return this.#touchedNodes.length > 0
   }
 
-  isAnybodyWaiting(): boolean {
+  hasWaitingTasks(): boolean {
     return this.pendingCount > 0 || this.queuedEntries > 0
   }
 
   /** Did anything happen since the last cycle that it has to look at? */
   hasWork(): boolean {
-    return !this.eagerLooks.isEmpty || this.hasPlacingWork()
+    return !this.eagerChecks.isEmpty || this.hasPlacingWork()
   }
 
   /** The same, eager returns left aside. */
@@ -306,7 +310,7 @@ export class Cluster implements SchedulingView {
 
   /** The same, whoever waits. */
   deriveFigures(): void {
-    this.#staleGpus.tellPools()
+    this.#staleGpus.refreshPools()
   }
 
   /** Applies the policy, override and reserve to every GPU of a node. */
@@ -331,7 +335,7 @@ export class Cluster implements SchedulingView {
     for (const pool of this.pools.values()) pool.rebuild(this.policy)
     for (const node of this.nodes.values()) this.applyCapacity(node)
     this.refreshPools()
-    this.ripening.rebuild(this, now)
+    this.eligibilityTimers.rebuild(this, now)
     if (this.policy.swapInProbeMs !== swapInProbeMs) replanProbes(this, now)
     for (const queue of this.#queues) {
       for (const task of [...queue.tasks()]) this.requeue(task, now)
@@ -357,7 +361,7 @@ export class Cluster implements SchedulingView {
 
   /** Limits of owners hold from now on; before any task is known. */
   limitOwners(limits: OwnerLimits): void {
-    if (limits.maxPending !== null || limits.maxPlacedGpus !== null) this.owners = new OwnerBook(limits)
+    if (limits.maxPending !== null || limits.maxPlacedGpus !== null) this.owners = new OwnerUsage(limits)
   }
 
   /** Every change of a task's state, and of one that is read back from the store (from its own). */
@@ -378,7 +382,7 @@ export class Cluster implements SchedulingView {
     if (this.owners === null) return
     this.owners.countPlaced(task, by)
     this.queueChanges += 1
-    this.eagerLooks.allLeft()
+    this.eagerChecks.allLeft()
   }
 
   /** The task may be placed from now on: it is neither held nor waits after refused or short attempts. */
@@ -397,7 +401,7 @@ export class Cluster implements SchedulingView {
     if (task.queue === null) return
     task.queue.remove(task)
     this.queueChanges += 1
-    this.eagerLooks.left(task)
+    this.eagerChecks.left(task)
   }
 
   /** Its class, shape or demand changed. */
@@ -416,7 +420,7 @@ export class Cluster implements SchedulingView {
   // ── for `memory/` ───────────────────────────────────────────────────────────
 
   /** What only the cluster itself knows. */
-  get upkeep(): Upkeep {
+  get indexState(): IndexState {
     return {
       queueSettledAt: this.waiting.settledAt,
       isBetter: this.#isBetter,
@@ -427,13 +431,19 @@ export class Cluster implements SchedulingView {
   }
 
   /** The same, taken up again. */
-  recallUpkeep({ queueSettledAt, isBetter, isFeasibilityStale, touchedNodes, staleGpus }: Upkeep): void {
+  restoreIndexState({
+    queueSettledAt,
+    isBetter,
+    isFeasibilityStale,
+    touchedNodes,
+    staleGpus,
+  }: IndexState): void {
     this.waiting.settledAt = queueSettledAt
     this.#isBetter = isBetter
     this.waiting.isFeasibilityStale = isFeasibilityStale
     this.#touchedNodes = [...touchedNodes]
     for (const node of touchedNodes) node.isTouched = true
-    for (const gpu of staleGpus) this.#staleGpus.markBooks(gpu)
+    for (const gpu of staleGpus) this.#staleGpus.markLedger(gpu)
   }
 
   #join(node: LiveNode, pool: Pool): void {
@@ -446,7 +456,7 @@ const NO_NODES: readonly LiveNode[] = []
 const NO_TASKS: ReadonlySet<string> = new Set()
 
 /** Flags of a cluster, and which of its nodes and GPUs are to be looked at. */
-export interface Upkeep {
+export interface IndexState {
   readonly queueSettledAt: Instant
   readonly isBetter: boolean
   readonly isFeasibilityStale: boolean

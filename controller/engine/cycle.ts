@@ -7,8 +7,8 @@ import type { Instant } from '../../protocol/units.ts'
 import { nextPlacement } from '../scheduler/schedule.ts'
 import { nextLiftAt, queueClass } from '../scheduler/queue.ts'
 import type { Cluster } from './cluster.ts'
-import { updateEntryHolds, updatePoolHolds } from './pool/holds.ts'
-import { lookAtCollectors } from './node/collector.ts'
+import { updateEntryReservations, updatePoolReservations } from './pool/reservations.ts'
+import { revisitCollectors } from './node/collector.ts'
 import { pauseOf } from './node/placement-pause.ts'
 import { returnEagerly } from './node/eager-returns.ts'
 import { serveNode, settleOldGrowths } from './node/node-queue.ts'
@@ -22,15 +22,19 @@ const MAX_PASSES = 1000
  * never).
  */
 export function runCycle(c: Cluster, now: Instant): Instant | null {
-  c.ripening.ripen(c, now)
+  c.eligibilityTimers.runDue(c, now)
   if (isPlacingSettled(c, now)) {
     returnEagerly(c, now)
-    return earliest(null, c.holdsLook.nextAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
+    return earliest(
+      null,
+      c.lastReservationPass.nextAt,
+      c.hasWaitingTasks() ? c.eligibilityTimers.nextAt() : null,
+    )
   }
   c.waiting.settleFeasibility(c.queues, now)
   const liftAt = liftAged(c, now)
-  startAnew(c)
-  lookAtCollectors(c)
+  clearFailedPlacements(c)
+  revisitCollectors(c)
   const mayPlace = pauseOf(c) === null
   let holdAt: Instant | null = null
   for (let pass = 0; ; pass++) {
@@ -38,11 +42,11 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
     for (const node of c.takeTouchedNodes()) {
       settleOldGrowths(c, node, now)
       serveNode(c, node, now)
-      updateEntryHolds(c, node, now)
+      updateEntryReservations(c, node, now)
     }
     c.refreshPools()
     for (let isPlacing = mayPlace; isPlacing;) {
-      holdAt = updatePoolHolds(c, now)
+      holdAt = updatePoolReservations(c, now)
       c.refreshPools()
       isPlacing = placePending(c, now)
     }
@@ -50,7 +54,7 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
   }
   returnEagerly(c, now)
   c.settle()
-  return earliest(liftAt, holdAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
+  return earliest(liftAt, holdAt, c.hasWaitingTasks() ? c.eligibilityTimers.nextAt() : null)
 }
 
 /**
@@ -58,19 +62,19 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
  * would decide nothing.
  */
 export function isSettled(c: Cluster, now: Instant): boolean {
-  return c.eagerLooks.isEmpty && isPlacingSettled(c, now)
+  return c.eagerChecks.isEmpty && isPlacingSettled(c, now)
 }
 
 /** The same, eager returns left aside. */
 function isPlacingSettled(c: Cluster, now: Instant): boolean {
   if (c.hasPlacingWork() || (c.policy.queueAgingMs !== null && c.pendingCount > 0)) return false
-  if (c.holdsLook.nextAt !== null && now >= c.holdsLook.nextAt) return false
+  if (c.lastReservationPass.nextAt !== null && now >= c.lastReservationPass.nextAt) return false
   for (const queue of c.queues) if (queue.hasAside) return false
   return c.avoiders.size === 0
 }
 
 /** What was tried in vain in the last cycle may be tried again. */
-function startAnew(c: Cluster): void {
+function clearFailedPlacements(c: Cluster): void {
   for (const queue of c.queues) queue.clearAside()
   if (c.avoiders.size === 0) return
   for (const task of c.avoiders) task.avoidedNow = null

@@ -6,7 +6,7 @@ import type { OwnerLimits } from '../domain/owner-limits.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import type { Store } from '../ports/store.ts'
-import type { EngineWatch } from './watch.ts'
+import type { EngineInputTap } from './input-tap.ts'
 
 export interface EngineOptions {
   readonly clock: Clock
@@ -27,5 +27,5 @@ export interface EngineOptions {
   /** The store failed: nothing is acknowledged any more, the process must end (R10). */
   readonly onFault: (fault: unknown) => void
   /** Default: nobody. */
-  readonly watch?: EngineWatch
+  readonly inputTap?: EngineInputTap
 }

@@ -14,7 +14,7 @@ import { RANK_DECISION } from '../ports/clock.ts'
 import type { StoredState } from '../ports/store.ts'
 import { StoreFault } from '../ports/store.ts'
 import type { Commands } from './commands/commands.ts'
-import { AccessBook } from './commands/access-book.ts'
+import { AccessRegistry } from './commands/access-registry.ts'
 import { Cluster } from './cluster.ts'
 import { isSettled, runCycle } from './cycle.ts'
 import { EngineCommands } from './commands/engine-commands.ts'
@@ -23,35 +23,35 @@ import type { BehindReason, MarkVerdict, NodeMark, OwnMark } from './epoch-histo
 import { processIdFrom } from './process-id.ts'
 import { messageOf } from './message-of.ts'
 import { settlePause } from './node/after-pause.ts'
-import type { Contact } from './node/contacts.ts'
+import type { NodeReport } from './node/contacts.ts'
 import { noteAhead, noteContact, noteLossHeard } from './node/contacts.ts'
 import { beginStartWait, pauseOf } from './node/placement-pause.ts'
 import { beginRecovery, endRecoveryWhenAllHaveSpoken } from './node/recovery-mode.ts'
 import { endExpiredLeases } from './node/leases.ts'
 import type { LiveNode } from './live.ts'
 import { setBrokerAway } from './node/broker-absence.ts'
-import { forgiveSilence, lookAtSilence } from './node/liveness.ts'
+import { extendGrace, updateLiveness } from './node/liveness.ts'
 import { applyCommandResult, applyNodeEvent } from './node/node-events.ts'
-import type { EngineMemory } from './memory/engine-memory.ts'
-import type { Marks, Rearm } from './memory/marks.ts'
-import { noteCluster } from './memory/note-cluster.ts'
-import { recallCluster } from './memory/recall-cluster.ts'
-import { noteTurn, recallTurn } from './memory/turn-memory.ts'
+import type { EngineCheckpoint } from './checkpoint/engine-checkpoint.ts'
+import type { PendingIds, PendingRestorer } from './checkpoint/pending-ids.ts'
+import { captureCluster } from './checkpoint/capture-cluster.ts'
+import { restoreCluster } from './checkpoint/restore-cluster.ts'
+import { captureTransaction, restoreTransaction } from './checkpoint/transaction-checkpoint.ts'
 import type { SnapshotAnswer } from './node/node-registry.ts'
 import { applyHello, applySnapshot, heard, noteReset } from './node/node-registry.ts'
-import { grantLease } from './node/node-word.ts'
+import { grantLease } from './node/node-contact.ts'
 import { restore } from './recovery.ts'
-import { Turn } from './turn.ts'
-import { batchOf } from './turn-batch.ts'
-import type { EngineWatch } from './watch.ts'
-import { NOBODY_WATCHES } from './watch.ts'
+import { Transaction } from './transaction.ts'
+import { batchOf } from './transaction-batch.ts'
+import type { EngineInputTap } from './input-tap.ts'
+import { NO_TAP } from './input-tap.ts'
 
 export class Engine {
   readonly cluster: Cluster
-  readonly access: AccessBook
+  readonly access: AccessRegistry
   readonly commands: Commands
   readonly #options: EngineOptions
-  readonly #watch: EngineWatch
+  readonly #inputTap: EngineInputTap
   #epoch = 0
   /** Of this start; empty before it. */
   #process = ''
@@ -60,7 +60,7 @@ export class Engine {
   #commits = 0
   #isCyclePlanned = false
   /** On its way to the store. */
-  #committing: Turn | null = null
+  #committing: Transaction | null = null
   #fault: unknown = null
   /**
    * When the last commit that is durable began: every one of them writes the epoch, and nobody had taken over
@@ -71,7 +71,7 @@ export class Engine {
   #committedAt: Instant = 0
   #wakeAt: Instant | null = null
   #cancelWake: (() => void) | null = null
-  #spareTurn: Turn | null = null
+  #spareTransaction: Transaction | null = null
   readonly #cycle = (): void => this.#runCycle()
   readonly #wake = (): void => {
     this.#wakeAt = null
@@ -82,26 +82,30 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options
-    this.#watch = options.watch ?? NOBODY_WATCHES
+    this.#inputTap = options.inputTap ?? NO_TAP
     const fields: ConfigFields = { ...DEFAULT_CONFIG, ...options.initialConfig }
     const now = options.clock.now()
     this.cluster = new Cluster({ fields, source: 'environment', revision: 0 }, now, (at, fn) =>
       options.clock.at(at, this.#woken(fn), RANK_DECISION),
     )
-    const turn = {
+    const transaction = {
       now: () => this.#now(),
       whenDurable: (done: () => void, failed: (detail: string) => void) => this.#whenDurable(done, failed),
       fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
     }
-    this.commands = new EngineCommands(this.cluster, options.random.stream('task-ids'), turn)
-    this.access = new AccessBook(
-      this.#watch.access({ ...turn, turn: () => this.cluster.recorder.turn, write: () => this.#write() }),
+    this.commands = new EngineCommands(this.cluster, options.random.stream('task-ids'), transaction)
+    this.access = new AccessRegistry(
+      this.#inputTap.access({
+        ...transaction,
+        transaction: () => this.cluster.eventLog.transaction,
+        write: () => this.#write(),
+      }),
     )
     this.#processIds = options.random.stream('controller-process')
     this.cluster.leases.lengthMs = options.taskLeaseMs
     this.cluster.limitOwners(options.ownerLimits ?? NO_OWNER_LIMITS)
-    this.cluster.recorder.isForgetful = options.store.isForgetful === true
-    this.cluster.recorder.keepsDecisions = options.store.keepsDecisions === true
+    this.cluster.eventLog.isForgetful = options.store.isForgetful === true
+    this.cluster.eventLog.keepsDecisions = options.store.keepsDecisions === true
   }
 
   get epoch(): number {
@@ -118,7 +122,7 @@ export class Engine {
     return {
       epoch: this.#epoch,
       controller: this.#process,
-      lastEventSeq: this.cluster.recorder.nextEventSeq - 1,
+      lastEventSeq: this.cluster.eventLog.nextEventSeq - 1,
     }
   }
 
@@ -139,10 +143,10 @@ export class Engine {
   /**
    * Reads what is durable and becomes the one that writes: a higher epoch. `begin` runs once that is durable.
    */
-  async start(begin: () => void = NOBODY): Promise<void> {
+  async start(begin: () => void = NO_OP): Promise<void> {
     const state = await this.#options.store.load()
     await new Promise<void>((done, failed) => {
-      this.#watch.storeAnswered({ k: 'loaded', state }, () => this.#take(state, begin, done, failed))
+      this.#inputTap.storeAnswered({ k: 'loaded', state }, () => this.#take(state, begin, done, failed))
     })
   }
 
@@ -151,7 +155,7 @@ export class Engine {
     this.#epoch = state.marks.epoch + 1
     this.#process = processIdFrom(this.#processIds)
     this.#durableEventSeq = state.marks.nextEventSeq - 1
-    this.cluster.history.restore(state.epochs)
+    this.cluster.history.load(state.epochs)
     const start = { epoch: this.#epoch, firstEventSeq: state.marks.nextEventSeq, controller: this.#process }
     this.cluster.history.begin(start, state.recovery !== null)
     restore(this.cluster, state, now)
@@ -164,20 +168,20 @@ export class Engine {
       done()
     }
     // Nothing is said, and nothing else written, with an epoch that another start could take as well.
-    const turn = new Turn()
-    const committed = this.#store(turn)
+    const transaction = new Transaction()
+    const committed = this.#store(transaction)
     // Its event gets its number when the epoch's marks are written: a start that fails in between leaves no
     // gap.
     if (state.recovery !== null) beginRecovery(this.cluster, state.recovery, state.nodes, now)
     this.cluster.wasPaused = pauseOf(this.cluster) !== null
     const n = this.#commits
     if (committed === undefined) return act()
-    this.#committing = turn
+    this.#committing = transaction
     const begun = (): void => {
       this.#committing = null
       act()
     }
-    committed.then(() => this.#watch.storeAnswered({ k: 'durable', n }, begun)).catch(failed)
+    committed.then(() => this.#inputTap.storeAnswered({ k: 'durable', n }, begun)).catch(failed)
   }
 
   /**
@@ -190,76 +194,85 @@ export class Engine {
     if (this.isCommitting && now - this.#committedAt > COMMIT_WITHIN_MS) {
       const seconds = Math.round((now - this.#committedAt) / 1000)
       this.#fail(
-        new Turn(),
+        new Transaction(),
         new StoreFault(`the store has not answered for ${seconds} s: it may have another owner by now`),
       )
     }
-    const { turn } = this.cluster.recorder
+    const { transaction } = this.cluster.eventLog
     if (
       this.isCommitting ||
       this.#isCyclePlanned ||
-      !turn.isEmpty() ||
+      !transaction.isEmpty() ||
       now - this.#renewedAt < EPOCH_RENEW_MS
     )
       return
-    turn.renewsEpoch = true
+    transaction.renewsEpoch = true
     this.#flush()
   }
 
   // ── its memory ──────────────────────────────────────────────────────────────
 
   /** What it remembers now, between two inputs. */
-  note(marks: Marks): EngineMemory {
-    const { nextEventSeq, nextDecision, turn } = this.cluster.recorder
+  capture(ids: PendingIds): EngineCheckpoint {
+    const { nextEventSeq, nextDecision, transaction } = this.cluster.eventLog
     return {
       ...{ process: this.#process, durableEventSeq: this.#durableEventSeq },
-      ...{ epoch: this.#epoch, commits: this.#commits, nextEventSeq, nextDecision, turn: noteTurn(turn) },
+      ...{
+        epoch: this.#epoch,
+        commits: this.#commits,
+        nextEventSeq,
+        nextDecision,
+        transaction: captureTransaction(transaction),
+      },
       renewedAt: this.#renewedAt,
       committedAt: this.#committedAt,
-      cycle: this.#isCyclePlanned ? marks.soon(this.#cycle) : null,
+      cycle: this.#isCyclePlanned ? ids.soon(this.#cycle) : null,
       wake:
         this.#wakeAt === null || this.#cancelWake === null
           ? null
-          : { at: this.#wakeAt, timer: marks.timer(this.#cancelWake) },
-      committing: this.#committing === null ? null : noteTurn(this.#committing),
+          : { at: this.#wakeAt, timer: ids.timer(this.#cancelWake) },
+      committing: this.#committing === null ? null : captureTransaction(this.#committing),
       fault: this.#fault === null ? null : messageOf(this.#fault),
-      cluster: noteCluster(this.cluster, marks),
+      cluster: captureCluster(this.cluster, ids),
     }
   }
 
   /** Goes on from that instead of from a start: nothing is read, committed or said. */
-  recall(memory: EngineMemory, rearm: Rearm): void {
-    const { recorder } = this.cluster
-    this.#epoch = memory.epoch
-    this.#process = memory.process
-    this.#durableEventSeq = memory.durableEventSeq
-    this.#commits = memory.commits
-    this.#renewedAt = memory.renewedAt
-    this.#committedAt = memory.committedAt
-    recallCluster(this.cluster, memory.cluster, (mark, fn) => rearm.timer(mark, this.#woken(fn)))
-    const { nextEventSeq, nextDecision } = memory
-    Object.assign(recorder, { nextEventSeq, nextDecision })
+  restore(checkpoint: EngineCheckpoint, restorer: PendingRestorer): void {
+    const { eventLog } = this.cluster
+    this.#epoch = checkpoint.epoch
+    this.#process = checkpoint.process
+    this.#durableEventSeq = checkpoint.durableEventSeq
+    this.#commits = checkpoint.commits
+    this.#renewedAt = checkpoint.renewedAt
+    this.#committedAt = checkpoint.committedAt
+    restoreCluster(this.cluster, checkpoint.cluster, (id, fn) => restorer.timer(id, this.#woken(fn)))
+    const { nextEventSeq, nextDecision } = checkpoint
+    Object.assign(eventLog, { nextEventSeq, nextDecision })
     const giveLease = (nodeId: string): void => this.#giveLease(nodeId)
-    recorder.turn = recallTurn(this.cluster, memory.turn, giveLease)
-    if (memory.cycle !== null) rearm.timer(memory.cycle, this.#cycle)
-    this.#isCyclePlanned = memory.cycle !== null
-    this.#wakeAt = memory.wake?.at ?? null
-    this.#cancelWake = memory.wake === null ? null : rearm.timer(memory.wake.timer, this.#wake)
-    this.#fault = memory.fault === null ? null : new StoreFault(memory.fault)
-    if (memory.committing !== null)
-      this.#await(recallTurn(this.cluster, memory.committing, giveLease), rearm.commit(memory.commits))
+    eventLog.transaction = restoreTransaction(this.cluster, checkpoint.transaction, giveLease)
+    if (checkpoint.cycle !== null) restorer.timer(checkpoint.cycle, this.#cycle)
+    this.#isCyclePlanned = checkpoint.cycle !== null
+    this.#wakeAt = checkpoint.wake?.at ?? null
+    this.#cancelWake = checkpoint.wake === null ? null : restorer.timer(checkpoint.wake.timer, this.#wake)
+    this.#fault = checkpoint.fault === null ? null : new StoreFault(checkpoint.fault)
+    if (checkpoint.committing !== null)
+      this.#await(
+        restoreTransaction(this.cluster, checkpoint.committing, giveLease),
+        restorer.commit(checkpoint.commits),
+      )
   }
 
   // ── what nodes say ──────────────────────────────────────────────────────────
 
   /** Does the store have all that the sender of this message has heard of? */
-  judge(mark: NodeMark): MarkVerdict {
-    return this.cluster.history.judge(mark, this.ownMark)
+  judge(id: NodeMark): MarkVerdict {
+    return this.cluster.history.judge(id, this.ownMark)
   }
 
   /** A node has heard of more than the store has: it is not answered, and gets no command. */
-  heardAhead(contact: Contact, reason: BehindReason, mark: NodeMark): void {
-    noteAhead(this.cluster, contact, reason, mark, this.#now())
+  heardAhead(contact: NodeReport, reason: BehindReason, id: NodeMark): void {
+    noteAhead(this.cluster, contact, reason, id, this.#now())
     this.#planCycle()
   }
 
@@ -299,8 +312,8 @@ export class Engine {
   nodeEvents(node: LiveNode, events: readonly NodeEvent[], seq: number, done: () => void): void {
     const now = this.#now()
     heard(this.cluster, node, seq, now)
-    if (seq > node.word.eventSeq) {
-      node.word.eventSeq = seq
+    if (seq > node.contact.eventSeq) {
+      node.contact.eventSeq = seq
       for (const event of events) applyNodeEvent(this.cluster, node.id, event, now)
     }
     this.#whenDurable(done)
@@ -311,7 +324,7 @@ export class Engine {
     const now = this.#now()
     applyCommandResult(this.cluster, nodeId, command, result, seq, now)
     // The usual answer, `accepted`, changes nothing.
-    if (!isSettled(this.cluster, now) || !this.cluster.recorder.turn.isEmpty()) this.#planCycle()
+    if (!isSettled(this.cluster, now) || !this.cluster.eventLog.transaction.isEmpty()) this.#planCycle()
   }
 
   /**
@@ -332,13 +345,13 @@ export class Engine {
    * Time has passed: nodes may have fallen silent, leases may have ended (R4, R5). `deafMs`: for so long
    * nobody could be heard.
    */
-  look(deafMs: number): void {
+  checkLiveness(deafMs: number): void {
     const now = this.#now()
     if (deafMs > 0) {
-      forgiveSilence(this.cluster, deafMs)
-      this.cluster.leases.forgive(deafMs)
+      extendGrace(this.cluster, deafMs)
+      this.cluster.leases.extend(deafMs)
     }
-    const isSilenceNews = lookAtSilence(this.cluster, now)
+    const isSilenceNews = updateLiveness(this.cluster, now)
     const isLeaseNews = !this.cluster.broker.isAway && endExpiredLeases(this.cluster, now)
     if (isSilenceNews || isLeaseNews) this.#planCycle()
   }
@@ -355,24 +368,26 @@ export class Engine {
       this.#giveLease(nodeId)
       done()
     }
-    this.#whenDurable(answer, NOBODY, nodeId)
+    this.#whenDurable(answer, NO_OP, nodeId)
   }
 
   #giveLease(nodeId: string): void {
     const node = this.cluster.nodes.get(nodeId)
-    if (node !== undefined) grantLease(node.word, this.cluster.policy.runLeaseMs, this.#now())
+    if (node !== undefined) grantLease(node.contact, this.cluster.policy.runLeaseMs, this.#now())
   }
 
-  #whenDurable(done: () => void, failed: (detail: string) => void = NOBODY, leaseTo?: string): void {
-    const { recorder } = this.cluster
+  #whenDurable(done: () => void, failed: (detail: string) => void = NO_OP, leaseTo?: string): void {
+    const { eventLog } = this.cluster
     const isDecided = !this.#isCyclePlanned && !this.cluster.hasWork()
-    if (isDecided) this.#watchRipening()
-    if (isDecided && !this.isCommitting && recorder.turn.isEmpty() && !this.#mayBeReplaced()) {
+    if (isDecided) this.#wakeForNextEligibility()
+    if (isDecided && !this.isCommitting && eventLog.transaction.isEmpty() && !this.#mayBeReplaced()) {
       // Nothing to write and nothing to wait for.
       done()
       return
     }
-    recorder.turn.answers.push(leaseTo === undefined ? { done, failed } : { done, failed, leaseTo })
+    eventLog.transaction.acknowledgements.push(
+      leaseTo === undefined ? { done, failed } : { done, failed, leaseTo },
+    )
     if (isDecided) this.#flush()
     else this.#planCycle()
   }
@@ -380,9 +395,9 @@ export class Engine {
   /**
    * Without a cycle: somebody who waits must not miss a victim that now ripens earlier than anything before.
    */
-  #watchRipening(): void {
-    if (!this.cluster.isAnybodyWaiting()) return
-    const at = this.cluster.ripening.nextAt()
+  #wakeForNextEligibility(): void {
+    if (!this.cluster.hasWaitingTasks()) return
+    const at = this.cluster.eligibilityTimers.nextAt()
     if (at !== null && (this.#wakeAt === null || at < this.#wakeAt)) this.#planWake(at, this.#now())
   }
 
@@ -427,46 +442,46 @@ export class Engine {
   }
 
   #flush(): void {
-    const { recorder } = this.cluster
-    const turn = recorder.turn
-    if (this.isCommitting || turn.isEmpty()) return
-    if (!turn.hasRecords() && this.#mayBeReplaced()) turn.renewsEpoch = true
-    recorder.turn = this.#spareTurn ?? new Turn()
-    this.#spareTurn = null
-    const committed = turn.hasRecords() ? this.#commit(turn) : undefined
+    const { eventLog } = this.cluster
+    const transaction = eventLog.transaction
+    if (this.isCommitting || transaction.isEmpty()) return
+    if (!transaction.hasRecords() && this.#mayBeReplaced()) transaction.renewsEpoch = true
+    eventLog.transaction = this.#spareTransaction ?? new Transaction()
+    this.#spareTransaction = null
+    const committed = transaction.hasRecords() ? this.#commit(transaction) : undefined
     if (committed === undefined) {
-      this.#complete(turn)
+      this.#complete(transaction)
       // Durable at once, and nobody keeps its lists: the next turn but one may have them.
-      turn.clear()
-      this.#spareTurn = turn
+      transaction.clear()
+      this.#spareTransaction = transaction
       return
     }
-    this.#await(turn, committed)
+    this.#await(transaction, committed)
   }
 
-  #await(turn: Turn, committed: Promise<void>): void {
-    this.#committing = turn
+  #await(transaction: Transaction, committed: Promise<void>): void {
+    this.#committing = transaction
     const n = this.#commits
     committed.then(
-      () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(turn)),
+      () => this.#inputTap.storeAnswered({ k: 'durable', n }, () => this.#committed(transaction)),
       (fault: unknown) =>
-        this.#watch.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () =>
-          this.#fail(turn, fault),
+        this.#inputTap.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () =>
+          this.#fail(transaction, fault),
         ),
     )
   }
 
-  #committed(turn: Turn): void {
+  #committed(transaction: Transaction): void {
     if (this.#fault !== null) return
     this.#committing = null
-    this.#complete(turn)
+    this.#complete(transaction)
     this.#flush()
   }
 
-  #commit(turn: Turn): Promise<void> | undefined {
-    for (const task of turn.dirtyTasks) task.isDirty = false
-    for (const node of turn.dirtyNodes) node.isDirty = false
-    return this.#store(turn)
+  #commit(transaction: Transaction): Promise<void> | undefined {
+    for (const task of transaction.dirtyTasks) task.isDirty = false
+    for (const node of transaction.dirtyNodes) node.isDirty = false
+    return this.#store(transaction)
   }
 
   /**
@@ -477,30 +492,30 @@ export class Engine {
     return this.#now() - this.#renewedAt > LEADS_FOR_MS
   }
 
-  #store(turn: Turn): Promise<void> | undefined {
+  #store(transaction: Transaction): Promise<void> | undefined {
     this.#commits += 1
     this.#committedAt = this.#now()
-    return this.#options.store.commit(batchOf(this.cluster, turn, this.#epoch, this.#process))
+    return this.#options.store.commit(batchOf(this.cluster, transaction, this.#epoch, this.#process))
   }
 
-  #complete(turn: Turn): void {
-    if (turn.hasRecords()) this.#renewedAt = this.#committedAt
-    if (turn.events.length > 0) {
-      this.#durableEventSeq = (turn.events.at(-1) as Event).seq
-      this.#options.onEvents(turn.events)
+  #complete(transaction: Transaction): void {
+    if (transaction.hasRecords()) this.#renewedAt = this.#committedAt
+    if (transaction.events.length > 0) {
+      this.#durableEventSeq = (transaction.events.at(-1) as Event).seq
+      this.#options.onEvents(transaction.events)
     }
     // A node that is welcome must know it before it is told to start something.
-    for (const answer of turn.answers) answer.done()
-    for (const effect of turn.effects) this.#options.send(effect)
+    for (const answer of transaction.acknowledgements) answer.done()
+    for (const effect of transaction.effects) this.#options.send(effect)
   }
 
   /** Nothing of this turn, nor of any later one, is acknowledged (R10). */
-  #fail(turn: Turn, fault: unknown): void {
+  #fail(transaction: Transaction, fault: unknown): void {
     if (this.#fault !== null) return
     this.#fault = fault
     const detail = messageOf(fault)
-    for (const each of [turn, this.cluster.recorder.turn])
-      for (const answer of each.answers) answer.failed(detail)
+    for (const each of [transaction, this.cluster.eventLog.transaction])
+      for (const answer of each.acknowledgements) answer.failed(detail)
     this.#options.onFault(fault)
   }
 }
@@ -515,4 +530,4 @@ const LEADS_FOR_MS = 4_000
 /** A store that takes longer over a commit has failed. */
 const COMMIT_WITHIN_MS = 60_000
 
-const NOBODY = (): void => {}
+const NO_OP = (): void => {}

@@ -33,17 +33,17 @@ export class EpochHistory {
   #isLostBeforeFirst = false
 
   /** For a written memory. */
-  note(): { readonly starts: readonly EpochRecord[]; readonly isLostBeforeFirst: boolean } {
+  capture(): { readonly starts: readonly EpochRecord[]; readonly isLostBeforeFirst: boolean } {
     return { starts: this.#starts, isLostBeforeFirst: this.#isLostBeforeFirst }
   }
 
-  recall({ starts, isLostBeforeFirst }: ReturnType<EpochHistory['note']>): void {
+  restore({ starts, isLostBeforeFirst }: ReturnType<EpochHistory['capture']>): void {
     this.#starts = starts
     this.#isLostBeforeFirst = isLostBeforeFirst
   }
 
   /** What the store says. */
-  restore(starts: readonly EpochRecord[]): void {
+  load(starts: readonly EpochRecord[]): void {
     this.#starts = starts
   }
 

@@ -13,7 +13,7 @@ import type { LiveEntry, LiveGpu, LiveNode, LivePlacement } from './live.ts'
 /** Derives C, L, free and the node's host promise from the rest. Called after every change below. */
 export function rederive(gpu: LiveGpu): void {
   let kept = 0
-  for (const owner of gpu.owners) kept += Math.max(0, owner.needMib - movingOutForMib(gpu, owner))
+  for (const claimant of gpu.claimants) kept += Math.max(0, claimant.needMib - movingOutForMib(gpu, claimant))
   gpu.freeMib = gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib - kept
 }
 
@@ -74,17 +74,21 @@ export function countQuarantined(node: LiveNode, { gpus, vramMib }: QuarantinedA
 }
 
 /** A pending task owns bytes here: it counts in N or S (semantics 1, last admission rule but three). */
-export function addClaim(gpu: LiveGpu, entry: LiveEntry, place = gpu.claims.length): void {
-  gpu.claims.splice(place, 0, entry)
+export function addPendingClaimant(
+  gpu: LiveGpu,
+  entry: LiveEntry,
+  place = gpu.pendingClaimants.length,
+): void {
+  gpu.pendingClaimants.splice(place, 0, entry)
   commit(gpu, entry.needMib, entry.task.spec.noswap === 1)
   if (gpu === entry.gpus[0]) gpu.node.attemptCount += 1
   rederive(gpu)
 }
 
-export function removeClaim(gpu: LiveGpu, entry: LiveEntry): void {
-  const at = gpu.claims.indexOf(entry)
+export function removePendingClaimant(gpu: LiveGpu, entry: LiveEntry): void {
+  const at = gpu.pendingClaimants.indexOf(entry)
   if (at < 0) return
-  gpu.claims.splice(at, 1)
+  gpu.pendingClaimants.splice(at, 1)
   uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)
   if (gpu === entry.gpus[0]) gpu.node.attemptCount -= 1
   rederive(gpu)
@@ -164,7 +168,7 @@ function largestSwappable(gpu: LiveGpu, changed: LivePlacement | null, changedMi
   let largest = changed?.noswap === 0 ? changedMib : 0
   for (const placement of gpu.placements)
     if (placement.noswap === 0 && placement.demandMib > largest) largest = placement.demandMib
-  for (const claim of gpu.claims)
-    if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
+  for (const claimant of gpu.pendingClaimants)
+    if (claimant.task.spec.noswap === 0 && claimant.needMib > largest) largest = claimant.needMib
   return largest
 }

@@ -19,7 +19,7 @@ import type { Engine } from './engine.ts'
 import { explainFully } from './explain/explain-fully.ts'
 import { explainTask } from './explain/explain-task.ts'
 import { previewGroup } from './what-if/group-preview.ts'
-import { imageOf } from './image.ts'
+import { snapshotOf } from './cluster-snapshot.ts'
 import { predictPlacement } from './what-if/prediction.ts'
 import { overOf, planConfig, planNodeConfig } from './what-if/impact.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
@@ -52,7 +52,7 @@ export function createViews(
     stoppingCount: () => stopsOf(c, clock.now()).count,
     totals: () => totalsOf(c),
     swapJain: () => c.fairness.jain(),
-    lastEventSeq: () => c.recorder.nextEventSeq - 1,
+    lastEventSeq: () => c.eventLog.nextEventSeq - 1,
     alarms: () => alarmsOf(c, clock.now()),
     recovery: () => recoveryOf(c, engine.ownMark),
     explain: (task) => explainTask(c, task as LiveTask, clock.now()),
@@ -70,7 +70,7 @@ export function createViews(
     nodeSwaps: (node: Node) => (node as LiveNode).swaps,
     gpuSwaps: (gpu: Gpu) => (gpu as LiveGpu).swaps,
     activityRuns: () => c.activity.all(),
-    image: () => imageOf(c, clock.now()),
+    snapshot: () => snapshotOf(c, clock.now()),
     taskCounters: (task: Task) => taskCounters(task as LiveTask, clock.now()),
     stored,
   }
@@ -119,12 +119,12 @@ export function gpuCounters(gpu: LiveGpu, now: Instant): Counters {
 }
 
 function waitsOf(c: Cluster, groupId: string | undefined, now: Instant): WaitCounts {
-  if (groupId !== undefined) return c.waiting.groups.of(groupId, now) ?? NOBODY_WAITED
+  if (groupId !== undefined) return c.waiting.groups.of(groupId, now) ?? NO_WAIT
   c.waiting.settle(now)
   return { tasks: c.waiting.tasks, queueUs: c.waiting.queueUs }
 }
 
-const NOBODY_WAITED: WaitCounts = { tasks: 0, queueUs: 0 }
+const NO_WAIT: WaitCounts = { tasks: 0, queueUs: 0 }
 
 function taskCounters(task: LiveTask, now: Instant): Counters {
   const { placement } = task

@@ -5,7 +5,7 @@
 import type { CancelTimer } from '../ports/clock.ts'
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant, Mib, Microseconds } from '../../protocol/units.ts'
-import type { Gpu, Hold, Node } from '../domain/node.ts'
+import type { Gpu, Reservation, Node } from '../domain/node.ts'
 import type { IndexEntry } from '../domain/ordered-index.ts'
 import type { EndCode } from '../domain/end-reason.ts'
 import { NO_TROUBLE } from '../domain/start-refusal.ts'
@@ -14,18 +14,18 @@ import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import { newGpuMeter } from '../metrics/meter.ts'
 import type { GpuRounds } from '../swap/rounds.ts'
 import { newGpuRounds } from '../swap/rounds.ts'
-import type { NodeWord, SentWord } from './node/node-word.ts'
-import type { Figures } from './pool/near-figures.ts'
-import { newFigures } from './pool/near-figures.ts'
+import type { NodeContact, ClockSample } from './node/node-contact.ts'
+import type { CapacityFigures } from './pool/capacity-figures.ts'
+import { newFigures } from './pool/capacity-figures.ts'
 import type { PendingQueue } from './pool/pending-queue.ts'
 import type { Pool } from './pool/pool.ts'
-import type { Seat } from './pool/seats.ts'
+import type { PoolMember } from './pool/pool-members.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export interface LiveTask extends Mutable<Task> {
   placement: LivePlacement | null
-  claim: LiveEntry | null
+  placementEntry: LiveEntry | null
   /** Where it waits; null unless it is pending and not claimed. */
   queue: PendingQueue | null
   queueEntry: IndexEntry<LiveTask> | null
@@ -72,15 +72,15 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   /** It is among its GPUs' sharers. */
   isSharing: boolean
   /** The instant for which it stands in the ripening heap; null: it does not. */
-  ripensAt: Instant | null
+  eligibilityTimerAt: Instant | null
   /** Since when its bytes are away, a way back that failed included; null while they are not. */
-  outSince: Instant | null
+  swappedOutSince: Instant | null
   /** Its probe asks for its return, until it is resident. */
   isProbed: boolean
   /** An operator wants it back: it asks to return until it is resident, whatever it says itself. */
-  isCalledBack: boolean
+  isSwapInRequested: boolean
   /** An operator swapped it out: it stays out until something asks for its return. */
-  isSentAway: boolean
+  isSwappedOutByOperator: boolean
   /** It returns, or has returned last, although nothing had asked for it: its idle clock goes on. */
   isEager: boolean
   /**
@@ -97,7 +97,7 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
    */
   isInDoubt: boolean
   /** The node has not acknowledged the noswap value that it is accounted under. */
-  isNoswapUntold: boolean
+  isNoswapUnacknowledged: boolean
   /**
    * An allocation that the server holds: the task would take `mib` per GPU. Not answered yet, or granted for
    * its return.
@@ -128,21 +128,21 @@ export interface LiveEntry extends Mutable<QueueEntry> {
   node: LiveNode
   gpus: readonly LiveGpu[]
   /** When it was last looked at in vain; null when it is to be looked at again whatever happened. */
-  vainLook: VainLook | null
+  failedAttempt: FailedAttemptKey | null
 }
 
 /** An entry that holds its GPUs, and the hold. */
-export interface EntryHold {
+export interface EntryReservation {
   readonly entry: LiveEntry
-  readonly hold: Hold
+  readonly reservation: Reservation
 }
 
 /**
  * All that a look at an entry depends on, whether it owns its bytes included: as long as it stays, the answer
  * does.
  */
-export interface VainLook {
-  readonly bookChanges: number
+export interface FailedAttemptKey {
+  readonly ledgerVersion: number
   readonly hostUsedMib: Mib
   readonly collector: LiveEntry | null
   readonly spec: TaskSpec
@@ -163,9 +163,9 @@ export function newSwapTotals(): SwapTotals {
 export interface LiveGpu extends Mutable<Gpu> {
   node: LiveNode
   placements: LivePlacement[]
-  claims: LiveEntry[]
-  owners: LiveEntry[]
-  holds: Hold[]
+  pendingClaimants: LiveEntry[]
+  claimants: LiveEntry[]
+  reservations: Reservation[]
   exclusiveTask: LiveTask | null
   rounds: GpuRounds
   meter: GpuMeter
@@ -174,15 +174,15 @@ export interface LiveGpu extends Mutable<Gpu> {
   /** Its two classes in the book of fairness. */
   readonly fairnessScopes: { readonly p0: string; readonly nonP0: string }
   /** How often its books, or what stands in them, changed. */
-  bookChanges: number
+  ledgerVersion: number
   /** Pools have to be told that it changed: */
   isStale: boolean
   /** its books, and not only who may leave. */
-  isBookStale: boolean
+  isLedgerStale: boolean
   /** What its pools compare. */
-  figures: Figures
+  figures: CapacityFigures
   /** One in each of its node's pools. */
-  seats: Seat[]
+  poolMembers: PoolMember[]
 }
 
 export interface LiveNode extends Mutable<Node> {
@@ -192,9 +192,9 @@ export interface LiveNode extends Mutable<Node> {
   boot: Boot
   /** Number of its last snapshot (heartbeat or hello) in this boot. */
   snapshotSeq: number
-  word: NodeWord
+  contact: NodeContact
   /** What commands to it rely on, kept by `wire/`; null until that has heard from it. */
-  sentWord: SentWord | null
+  clockSample: ClockSample | null
   /**
    * Attempts that its last snapshot named and that the store does not know: stopped when the next one names
    * them too.
@@ -212,9 +212,9 @@ export interface LiveNode extends Mutable<Node> {
   /** Its tasks could be promised more host memory than it has. */
   isHostTight: boolean
   /** Aged entries of its queue hold some of its GPUs. */
-  hasEntryHolds: boolean
+  hasEntryReservations: boolean
   /** Which, and how, as its GPUs know it; empty when that is not known. */
-  entryHolds: readonly EntryHold[]
+  entryReservations: readonly EntryReservation[]
   /** Its queue has to be looked at in the next cycle. */
   isTouched: boolean
   /** Runs when a drain begins to move tasks; null when none is going to. */
@@ -259,7 +259,7 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
     attempt: 0,
     pendingSince: now,
     placement: null,
-    claim: null,
+    placementEntry: null,
     refusedBy: null,
     trouble: NO_TROUBLE,
     avoidedNow: null,
@@ -308,7 +308,7 @@ export function newLivePlacement(
     wantsSince: now,
     idleSince: now,
     residentSince: now,
-    isRipe: false,
+    isEligible: false,
     isOver: false,
     backOffUntil: 0,
     leavesFor: null,
@@ -317,17 +317,17 @@ export function newLivePlacement(
     servedUs: 0,
     computeUs: 0,
     isSharing: false,
-    ripensAt: null,
-    outSince: null,
+    eligibilityTimerAt: null,
+    swappedOutSince: null,
     isProbed: false,
-    isCalledBack: false,
-    isSentAway: false,
+    isSwapInRequested: false,
+    isSwappedOutByOperator: false,
     isEager: false,
     idleFrom: now,
     stopping: null,
     confirmed: null,
     isInDoubt: false,
-    isNoswapUntold: false,
+    isNoswapUnacknowledged: false,
     heldGrowth: null,
   }
 }
@@ -357,23 +357,23 @@ export function newLiveGpu(
     noswapResidentMib: 0,
     swappableResidentMib: 0,
     movingOutMib: 0,
-    ripeMib: 0,
-    ripeP0Mib: 0,
+    eligibleMib: 0,
+    eligibleP0Mib: 0,
     placements: [],
     quarantinedMib: 0,
     quarantinedCount: 0,
-    claims: [],
-    owners: [],
-    holds: [],
+    pendingClaimants: [],
+    claimants: [],
+    reservations: [],
     exclusiveTask: null,
     rounds: newGpuRounds(),
     meter: newGpuMeter(now),
     swaps: newSwapTotals(),
     fairnessScopes: { p0: `${node.id}/${index}/p0`, nonP0: `${node.id}/${index}/non_p0` },
-    bookChanges: 0,
+    ledgerVersion: 0,
     isStale: false,
-    isBookStale: false,
+    isLedgerStale: false,
     figures: newFigures(),
-    seats: [],
+    poolMembers: [],
   }
 }

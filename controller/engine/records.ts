@@ -8,7 +8,7 @@ import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
 import { markOf } from '../swap/rounds.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './live.ts'
 import { countQuarantined } from './gpu-ledger.ts'
-import { newNodeWord } from './node/node-word.ts'
+import { newNodeContact } from './node/node-contact.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './live.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {
@@ -55,12 +55,12 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     stopping: p.stopping,
     confirmed: p.confirmed,
     isInDoubt: p.isInDoubt,
-    isNoswapUntold: p.isNoswapUntold,
-    isCalledBack: p.isCalledBack,
+    isNoswapUntold: p.isNoswapUnacknowledged,
+    isCalledBack: p.isSwapInRequested,
     isProbed: p.isProbed,
-    ...(p.isSentAway ? { isSentAway: true } : {}),
+    ...(p.isSwappedOutByOperator ? { isSentAway: true } : {}),
     ...(p.isEager ? { isEager: true, idleFrom: p.idleFrom } : {}),
-    outSince: p.outSince,
+    outSince: p.swappedOutSince,
     askedAt: p.entry?.kind === 'swap_in' ? p.entry.askedAt : null,
     backOffUntil: p.backOffUntil,
     marks: p.gpus.map((gpu) => {
@@ -92,8 +92,8 @@ export function recordOfNode(node: LiveNode): NodeRecord {
     lastSeenAt: node.lastSeenAt,
     bootCounter: node.boot.counter,
     bootRandom: node.boot.random,
-    leaseMs: node.word.leaseMs,
-    wasReset: node.word.wasReset,
+    leaseMs: node.contact.leaseMs,
+    wasReset: node.contact.wasReset,
     status: node.status,
     ...(node.quarantine.length === 0 ? {} : { quarantine: node.quarantine }),
     gpus: node.gpus.map((gpu) => ({
@@ -146,13 +146,13 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     rank: 0,
     boot: { counter: record.bootCounter, random: record.bootRandom },
     snapshotSeq: 0,
-    word: newNodeWord(record.leaseMs, record.wasReset, now),
-    sentWord: null,
+    contact: newNodeContact(record.leaseMs, record.wasReset, now),
+    clockSample: null,
     pools: [],
     swaps: newSwapTotals(),
     isHostTight: false,
-    hasEntryHolds: false,
-    entryHolds: [],
+    hasEntryReservations: false,
+    entryReservations: [],
     isTouched: false,
     cancelDrain: null,
     wakeAt: null,
@@ -213,13 +213,13 @@ export function placementOf(
   placement.stopping = record.stopping
   placement.confirmed = record.confirmed
   placement.isInDoubt = record.isInDoubt
-  placement.isNoswapUntold = record.isNoswapUntold
-  placement.isCalledBack = record.isCalledBack
+  placement.isNoswapUnacknowledged = record.isNoswapUntold
+  placement.isSwapInRequested = record.isCalledBack
   placement.isProbed = record.isProbed ?? false
-  placement.isSentAway = record.isSentAway ?? false
+  placement.isSwappedOutByOperator = record.isSentAway ?? false
   placement.isEager = record.isEager ?? false
   placement.idleFrom = record.idleFrom ?? record.residentSince
-  placement.outSince = record.outSince ?? null
+  placement.swappedOutSince = record.outSince ?? null
   placement.backOffUntil = record.backOffUntil ?? 0
   record.marks.forEach((mark, i) => {
     const gpu = gpus[i]

@@ -17,10 +17,10 @@ import { mayQueue } from '../domain/task.ts'
 import { resumeAutoCordon } from './node/auto-cordon.ts'
 import { planNextTry } from './node/start-tries.ts'
 import { resumeDrain } from './node/drain.ts'
-import { outstandingOrders } from './orders.ts'
+import { commandsToResend } from './node-commands.ts'
 import { planProbe } from './node/probes.ts'
 import { isInHost, nodeOf, placementOf, taskOf } from './records.ts'
-import { watchRuntime } from './node/runtime-limits.ts'
+import { startRuntimeLimit } from './node/runtime-limits.ts'
 import { resumeMetering } from './transitions.ts'
 
 export function restore(c: Cluster, state: StoredState, now: Instant): void {
@@ -36,8 +36,8 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
     )
   }
   c.nextTaskSeq = Math.max(c.nextTaskSeq, state.marks.nextTaskSeq)
-  c.recorder.nextEventSeq = Math.max(c.recorder.nextEventSeq, state.marks.nextEventSeq)
-  c.recorder.nextDecision = Math.max(c.recorder.nextDecision, state.marks.nextDecision)
+  c.eventLog.nextEventSeq = Math.max(c.eventLog.nextEventSeq, state.marks.nextEventSeq)
+  c.eventLog.nextDecision = Math.max(c.eventLog.nextDecision, state.marks.nextDecision)
   Object.assign(c.finished, state.finishedCounts)
   for (const group of state.groups) c.groups.set(group.id, group)
   for (const record of [...state.nodes].sort((a, b) => a.ordinal - b.ordinal)) {
@@ -101,15 +101,15 @@ function restorePlacement(
   if (isInHost(placement.residency)) placement.node.hostUsedMib += placement.demandMib * gpus.length
   if (placement.startedAt === null) c.waiting.begin(task, now)
   resumeMetering(placement, now)
-  c.ripening.update(c, placement, now)
-  watchRuntime(c, placement)
-  c.recorder.turn.effects.push(...outstandingOrders(placement, c.policy))
+  c.eligibilityTimers.update(c, placement, now)
+  startRuntimeLimit(c, placement)
+  c.eventLog.transaction.effects.push(...commandsToResend(placement, c.policy))
   if (placement.residency === 'resident') resumeGrowth(c, placement)
   else if (placement.residency === 'swapped_out') {
     if (isWantedBack(placement) || placement.heldGrowth !== null) {
       askForSwapIn(c, placement, record.placement.askedAt ?? now)
     }
-    placement.outSince ??= now
+    placement.swappedOutSince ??= now
     planProbe(c, placement, now)
   }
 }

@@ -9,7 +9,7 @@ import type { EventData } from '../domain/event.ts'
 import { afterStart } from '../domain/start-refusal.ts'
 import { mayQueue, type Residency } from '../domain/task.ts'
 import { addSharer, removeSharer, settle } from '../metrics/meter.ts'
-import { besideNoswapMib, hasHostRoomToGrow } from '../scheduler/feasible.ts'
+import { capacityForSwappableMib, hasHostRoomToGrow } from '../scheduler/feasible.ts'
 import { forgetTask } from '../swap/rounds.ts'
 import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
@@ -26,14 +26,14 @@ import {
 import type { LiveGpu, LivePlacement, LiveTask, SwapTotals } from './live.ts'
 import { newLivePlacement } from './live.ts'
 import { askForSwapIn, dropEntry, resumeGrowth } from './node/entries.ts'
-import { startEffect } from './orders.ts'
+import { startEffect } from './node-commands.ts'
 import { overtakeGivenUp } from './node/given-up.ts'
 import { noteStarted, noteTrial, noteUnstarted } from './node/auto-cordon.ts'
 import { forgetProbe, planProbe } from './node/probes.ts'
-import { setRipe } from './node/ripening.ts'
+import { setEligible } from './node/eligibility-timers.ts'
 import { forgetRefusals, liftRefusals } from './node/refusals.ts'
 import { forgetTries } from './node/start-tries.ts'
-import { forgetRuntime, watchRuntime } from './node/runtime-limits.ts'
+import { forgetRuntime, startRuntimeLimit } from './node/runtime-limits.ts'
 
 /** pending → assigned: attempt + 1, GPUs committed, `start` ordered (R2). */
 export function assign(
@@ -45,7 +45,7 @@ export function assign(
   considered: Considered | null = null,
 ): void {
   c.dequeue(task)
-  if (task.claim !== null) dropEntry(c, task.claim)
+  if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
   c.countPending(task, -1)
   c.countPlaced(task, 1)
   c.enterState(task, 'assigned')
@@ -58,20 +58,20 @@ export function assign(
   task.lastNodeId = placement.node.id
   for (const gpu of gpus) {
     addPlacement(gpu, placement)
-    c.lessenGpu(gpu)
+    c.gpuLostRoom(gpu)
   }
   noteTrial(c, placement)
   const node = placement.node
   const indexes = gpus.map((gpu) => gpu.index)
   const causedBy = task.lastEventSeq
-  c.recorder.taskEvent(now, 'task_placed', task, node.id, {
+  c.eventLog.taskEvent(now, 'task_placed', task, node.id, {
     attempt: task.attempt,
     gpus: indexes,
     demand_mib: demandMib,
     when,
   })
   notePlacement(c, placement, considered, when, causedBy)
-  c.recorder.turn.effects.push(startEffect(placement, c.policy))
+  c.eventLog.transaction.effects.push(startEffect(placement, c.policy))
 }
 
 /** assigned → running: resident from now on, its wait is over. */
@@ -93,11 +93,11 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   placement.wantsGpu = wantsGpu
   placement.wantsSince = now
   endMeterChange(placement, now)
-  c.ripening.update(c, placement, now)
-  watchRuntime(c, placement)
+  c.eligibilityTimers.update(c, placement, now)
+  startRuntimeLimit(c, placement)
   // Whoever waits there may count on its bytes from now on, and so may collect.
   if (placement.node.queue.length > 0) c.touchNode(placement.node)
-  c.recorder.taskEvent(now, 'task_started', task, placement.node.id, { attempt: placement.attempt })
+  c.eventLog.taskEvent(now, 'task_started', task, placement.node.id, { attempt: placement.attempt })
   noteStarted(c, placement, now)
 }
 
@@ -118,7 +118,7 @@ export function returnToPending(
   c.enterState(task, 'pending')
   task.pendingSince = now
   c.countPending(task, 1)
-  c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason, ...more })
+  c.eventLog.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason, ...more })
   if (mayQueue(task)) c.enqueue(task, now)
   c.waiting.begin(task, now)
   // A start that was refused has freed nothing.
@@ -131,7 +131,7 @@ export function loseSight(c: Cluster, placement: LivePlacement, now: Instant): v
   beginMeterChange(placement, now)
   c.enterState(task, 'unreachable')
   endMeterChange(placement, now)
-  c.recorder.taskEvent(now, 'task_unreachable', task, node.id, {
+  c.eventLog.taskEvent(now, 'task_unreachable', task, node.id, {
     attempt,
     on_node_loss: task.spec.onNodeLoss,
   })
@@ -143,8 +143,8 @@ export function reachAgain(c: Cluster, placement: LivePlacement, now: Instant): 
   beginMeterChange(placement, now)
   c.enterState(task, 'running')
   endMeterChange(placement, now)
-  c.eagerLooks.add(node)
-  c.recorder.taskEvent(now, 'task_reachable', task, node.id, { attempt })
+  c.eagerChecks.add(node)
+  c.eventLog.taskEvent(now, 'task_reachable', task, node.id, { attempt })
 }
 
 /** Any open state → a final one. */
@@ -153,11 +153,11 @@ export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): 
   const nodeId = task.placement?.node.id ?? null
   if (task.placement === null) {
     c.dequeue(task)
-    if (task.claim !== null) dropEntry(c, task.claim)
+    if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
     c.countPending(task, -1)
   } else {
     const { node } = task.placement
-    noteEndedUnheard(c, task.placement)
+    noteEndedUnconfirmed(c, task.placement)
     unplace(c, task.placement, now)
     liftRefusals(c, node)
   }
@@ -172,7 +172,7 @@ export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): 
   task.endReason = reason
   c.finished[state] += 1
   const why = isPlainEnd(code) ? {} : { code }
-  c.recorder.taskEvent(now, 'task_finished', task, nodeId, {
+  c.eventLog.taskEvent(now, 'task_finished', task, nodeId, {
     state,
     attempt: end.attempt ?? task.attempt,
     exit_code: exitCode,
@@ -183,14 +183,15 @@ export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): 
 }
 
 /** Its node has not said that it ended: it may name it once more. */
-function noteEndedUnheard({ endedUnheard }: Cluster, { task, node, attempt }: LivePlacement): void {
+function noteEndedUnconfirmed({ endedUnconfirmed }: Cluster, { task, node, attempt }: LivePlacement): void {
   if (node.status === 'up') return
-  endedUnheard.set(task.spec.id, attempt)
-  if (endedUnheard.size > MAX_ENDED_UNHEARD) endedUnheard.delete(endedUnheard.keys().next().value as string)
+  endedUnconfirmed.set(task.spec.id, attempt)
+  if (endedUnconfirmed.size > MAX_ENDED_UNCONFIRMED)
+    endedUnconfirmed.delete(endedUnconfirmed.keys().next().value as string)
 }
 
 /** Bounds what is remembered of them; others are stopped one snapshot later. */
-const MAX_ENDED_UNHEARD = 4_096
+const MAX_ENDED_UNCONFIRMED = 4_096
 
 /** The task wants the GPU, or has run dry. `idleMs`: how long ago its last use was, when it wants nothing. */
 export function changeWants(
@@ -207,10 +208,10 @@ export function changeWants(
     placement.wantsSince = now
     endMeterChange(placement, now)
     // What a restart must know; not a transition, so no event.
-    c.recorder.dirtyTask(placement.task)
+    c.eventLog.dirtyTask(placement.task)
   }
   if (!wantsGpu) placement.idleSince = Math.max(placement.idleFrom, now - idleMs)
-  c.ripening.update(c, placement, now)
+  c.eligibilityTimers.update(c, placement, now)
 }
 
 /** One step on the residency axis. A victim's first has the decision as its cause. */
@@ -235,16 +236,16 @@ export function setResidency(
   }
   if (to !== 'swapping_out') placement.leavesFor = null
   endMeterChange(placement, now)
-  c.ripening.update(c, placement, now)
+  c.eligibilityTimers.update(c, placement, now)
   countSwaps(c, placement, from, to)
   if (to === 'resident') {
-    placement.isProbed = placement.isCalledBack = placement.isSentAway = false
-    placement.outSince = null
-  } else if (to === 'swapped_out') placement.outSince ??= now
+    placement.isProbed = placement.isSwapInRequested = placement.isSwappedOutByOperator = false
+    placement.swappedOutSince = null
+  } else if (to === 'swapped_out') placement.swappedOutSince ??= now
   planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
   const data = { residency: to, generation: placement.generation, because }
-  c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, data, causedBy)
+  c.eventLog.taskEvent(now, 'task_residency', placement.task, placement.node.id, data, causedBy)
   if (placement.heldGrowth === null) return
   if (to === 'resident') resumeGrowth(c, placement)
   else if (to === 'swapped_out') askForReturnGrown(c, placement, now)
@@ -258,12 +259,12 @@ function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): 
   const { heldGrowth, demandMib } = placement
   if (heldGrowth === null) return
   const isPossible =
-    placement.gpus.every((gpu) => heldGrowth.mib <= besideNoswapMib(gpu)) &&
+    placement.gpus.every((gpu) => heldGrowth.mib <= capacityForSwappableMib(gpu)) &&
     hasHostRoomToGrow(placement.gpus, heldGrowth.mib - demandMib, placement.noswap === 1)
   if (heldGrowth.mib > demandMib && isPossible) {
     grow(c, placement, heldGrowth.mib, now)
     noteGrowth(c, placement, null, heldGrowth.mib - demandMib, now)
-    c.recorder.turn.effects.push({
+    c.eventLog.transaction.effects.push({
       kind: 'grant',
       nodeId: placement.node.id,
       taskId: placement.task.spec.id,
@@ -278,14 +279,14 @@ function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): 
 /** d grows to `mib` per GPU. */
 export function grow(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   const byMib = mib - placement.demandMib
-  const wasRipe = placement.isRipe
-  if (wasRipe) setRipe(c, placement, false)
+  const wasEligible = placement.isEligible
+  if (wasEligible) setEligible(c, placement, false)
   for (const gpu of placement.gpus) growPlacement(gpu, placement, byMib)
   if (placement.residency !== 'resident') placement.node.hostUsedMib += byMib * placement.gpus.length
   placement.demandMib = mib
-  if (wasRipe) setRipe(c, placement, true)
+  if (wasEligible) setEligible(c, placement, true)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
-  c.recorder.taskEvent(now, 'growth_granted', placement.task, placement.node.id, {
+  c.eventLog.taskEvent(now, 'growth_granted', placement.task, placement.node.id, {
     attempt: placement.attempt,
     demand_mib: mib,
   })
@@ -296,13 +297,13 @@ export function setNoswap(c: Cluster, placement: LivePlacement, noswap: NoSwap, 
   if (placement.noswap === noswap) return
   for (const gpu of placement.gpus) changeNoswap(gpu, placement, noswap)
   placement.noswap = noswap
-  placement.isNoswapUntold = true
+  placement.isNoswapUnacknowledged = true
   for (const gpu of placement.gpus) {
     refreshLargestSwappable(gpu)
     c.touchGpu(gpu)
   }
-  c.ripening.update(c, placement, now)
-  c.recorder.turn.effects.push({
+  c.eligibilityTimers.update(c, placement, now)
+  c.eventLog.transaction.effects.push({
     kind: 'set_noswap',
     nodeId: placement.node.id,
     taskId: placement.task.spec.id,
@@ -324,7 +325,7 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
   placement.wantsGpu = false
   endMeterChange(placement, now)
   if (placement.entry !== null) dropEntry(c, placement.entry)
-  if (placement.isRipe) setRipe(c, placement, false)
+  if (placement.isEligible) setEligible(c, placement, false)
   if (placement.residency !== 'resident' && placement.residency !== 'none') {
     placement.node.hostUsedMib -= placement.demandMib * placement.gpus.length
   }

@@ -10,7 +10,7 @@ import type { Task } from '../domain/task.ts'
 import type { Counters } from '../metrics/counters.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
 import type { StoreReads } from '../ports/store.ts'
-import type { ActivityRuns, ClusterImage } from '../ports/twin.ts'
+import type { ActivityRuns, ClusterSnapshot } from '../ports/twin.ts'
 import type { Alarm } from './alarms.ts'
 import type { OwnMark } from './epoch-history.ts'
 import type { AheadNode } from './node/contacts.ts'
@@ -148,6 +148,6 @@ export interface Views {
   /** How long tasks wanted the GPU at a stretch lately, or did not. */
   activityRuns(): ActivityRuns
   /** A copy of everything that is open, for a simulation to go on from: a pass over all of it. */
-  image(): ClusterImage
+  snapshot(): ClusterSnapshot
   readonly stored: StoreReads
 }

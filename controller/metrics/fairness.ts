@@ -21,7 +21,7 @@ interface Tally {
 /**
  * One GPU and class. Tasks that have gone are folded into sums, so memory follows the tasks that are there.
  */
-class ClassBook {
+class ClassTracker {
   readonly #tallies = new Map<string, Tally>()
   #count = 0
   #sum = 0
@@ -62,14 +62,14 @@ class ClassBook {
 }
 
 /** All GPUs and classes; `scope` is the caller's name for one of them. */
-export class FairnessBook {
-  readonly #books = new Map<string, ClassBook>()
+export class FairnessTracker {
+  readonly #books = new Map<string, ClassTracker>()
 
   /** A decision on this GPU and class: who was eligible, and who was chosen for this GPU's shortage. */
   decided(scope: string, eligibleIds: readonly string[], victimIds: ReadonlySet<string>): void {
     let book = this.#books.get(scope)
     if (book === undefined) {
-      book = new ClassBook()
+      book = new ClassTracker()
       this.#books.set(scope, book)
     }
     for (const id of eligibleIds) book.wasEligible(id, victimIds.has(id))

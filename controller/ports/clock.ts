@@ -24,7 +24,7 @@ export interface Clock {
  * A timer that waits, as who keeps the clock knows it: of those for the same instant and rank the one with
  * the lower number runs first.
  */
-export interface TimerMark {
+export interface TimerId {
   readonly due: Instant
   readonly rank: TimerRank
   readonly number: number

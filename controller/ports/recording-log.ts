@@ -79,7 +79,7 @@ export type RecordedEntry = StartEntry | InputEntry | CommitEntry
  * Of checkpoints: one of another number is not understood. Grows with every change of what a controller
  * remembers.
  */
-export const CHECKPOINT_FORMAT = 3
+export const CHECKPOINT_FORMAT = 4
 
 /** Where a recording goes on whose earlier files have made room: all that the controller remembered there. */
 export interface Checkpoint {
@@ -89,7 +89,7 @@ export interface Checkpoint {
   readonly at: Instant
   readonly start: StartEntry
   /** ControllerMemory (controller.ts), as JSON values; null: it had not begun. */
-  readonly memory: object | null
+  readonly state: object | null
   /** What it had been told since its start while it had not begun; empty once it has. */
   readonly sinceStart: readonly InputEntry[]
   /** Requests to nodes so far: the next one has the number after it. */

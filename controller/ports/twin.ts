@@ -9,17 +9,17 @@ import type { NodeStatus } from '../domain/node.ts'
 import type { NodeRecord, TaskRecord } from './store.ts'
 
 /** The live state in one instant, as the store would keep it. */
-export interface ClusterImage {
+export interface ClusterSnapshot {
   readonly at: Instant
   readonly config: ConfigFields
   /** By registration. */
-  readonly nodes: readonly ImageNode[]
+  readonly nodes: readonly SnapshotNode[]
   readonly groups: readonly Group[]
   /** Open tasks: the placed ones by submission, then the pending ones in the order of the queue. */
   readonly tasks: readonly TaskRecord[]
 }
 
-export interface ImageNode extends NodeRecord {
+export interface SnapshotNode extends NodeRecord {
   readonly status: NodeStatus
 }
 

@@ -3,9 +3,9 @@
  * drawn meanwhile. Same inputs in the same order, same decisions; so while one is taken time stands still.
  */
 import type { Instant } from '../../protocol/units.ts'
-import type { AccessTurn } from '../engine/commands/access-book.ts'
+import type { AccessTransaction } from '../engine/commands/access-registry.ts'
 import type { Commands } from '../engine/commands/commands.ts'
-import type { EngineWatch, StoreAnswer } from '../engine/watch.ts'
+import type { EngineInputTap, StoreAnswer } from '../engine/input-tap.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Draw, RecordingLog, StartEntry } from '../ports/recording-log.ts'
 import type { Batch } from '../ports/store.ts'
@@ -23,14 +23,14 @@ import { withoutSecrets } from './without-secrets.ts'
 /**
  * Who sees everything that enters a controller: a recording, or what repeats one. One for each controller.
  */
-export interface ControllerWatch extends EngineWatch {
+export interface InputTap extends EngineInputTap {
   /** Called once, before all else. */
   begins(clock: Clock, options: Omit<StartEntry, 'k' | 'at' | 'version'>): void
   ports<P extends RecordablePorts>(ports: P): P
   commands(commands: Commands): Commands
 }
 
-export class InputRecorder implements ControllerWatch, InputSink {
+export class InputRecorder implements InputTap, InputSink {
   #clock: Clock = NO_TIME_YET
   readonly #log: RecordingLog
   readonly #version: string
@@ -72,10 +72,10 @@ export class InputRecorder implements ControllerWatch, InputSink {
     this.take(answer.k === 'loaded' ? { k: 'loaded', state: withoutSecrets(answer.state) } : answer, act)
   }
 
-  access(turn: AccessTurn): AccessTurn {
+  access(turn: AccessTransaction): AccessTransaction {
     return {
-      turn: () => {
-        const now = turn.turn()
+      transaction: () => {
+        const now = turn.transaction()
         if (now.access === null) this.take({ k: 'access', what: 'touch' }, () => {})
         return now
       },

@@ -46,7 +46,7 @@ export interface EntryFacts {
    * `impossible`: noswap tasks and foreign memory leave too little. `covered`: what is free, on its way out
    * or eligible suffices.
    */
-  readonly standing: 'impossible' | 'not_covered' | 'covered'
+  readonly verdict: 'impossible' | 'not_covered' | 'covered'
   /** A growth that would promise more host memory than there is. */
   readonly lacksHostMemory: boolean
   /** A return that failed lately is not tried before this instant; null: it may be tried. */
@@ -55,7 +55,7 @@ export interface EntryFacts {
   /** What it must have there in all; of a growth, the demand it would grow to. */
   readonly needMib: Mib
   /** What could ever be there for it, beside noswap tasks and foreign memory. */
-  readonly besideOthersMib: Mib
+  readonly attainableMib: Mib
   /** What it would have there now; and once everything on its way out and every eligible victim has left. */
   readonly freeMib: Mib
   readonly reachMib: Mib

@@ -68,8 +68,8 @@ export function explainAssigned(placement: Placement): WaitExplanation {
 
 /** In order of precedence. */
 function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
-  const { entry, standing, needMib } = facts
-  const isShort = standing === 'not_covered'
+  const { entry, verdict, needMib } = facts
+  const isShort = verdict === 'not_covered'
   const isForNoswap = (entry.task.placement?.noswap ?? entry.task.spec.noswap) === 1
   // The bytes stay with entries that owned them before: nobody has to leave for this one, those have to be
   // done.
@@ -79,10 +79,10 @@ function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
     details.push(about(reason, entry.node, Math.max(0, haveMib), needMib))
   if (entry.node.status !== 'up') details.push(about('NODES_OFFLINE', entry.node, null, null))
   if (facts.lacksHostMemory) details.push(about('SWAP_SPACE_EXHAUSTED', entry.node, null, null))
-  if (standing === 'impossible') add('RESIDENCY_IMPOSSIBLE', facts.besideOthersMib)
+  if (verdict === 'impossible') add('RESIDENCY_IMPOSSIBLE', facts.attainableMib)
   if (isShort && isForNoswap) add('WAITING_PHYSICAL_VRAM', facts.freeMib)
   if (isShort && !isKeptAway) add('NO_ELIGIBLE_VICTIM', facts.reachMib)
-  if (entry.owns) add('SWAPPING_OUT_FOR_YOU', facts.freeMib)
+  if (entry.hasReserved) add('SWAPPING_OUT_FOR_YOU', facts.freeMib)
   if (facts.backsOffUntil !== null) details.push(about('AWAITING_NODE_ACK', entry.node, null, null))
   if (isKeptAway) add('RESERVED_FOR_ANOTHER', facts.reachMib)
   const [first, ...rest] = details
@@ -115,7 +115,7 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
     case 'AWAITING_NODE_ACK':
       return `Waits to ${waitsTo} ${there}: its last swap failed, and it is tried again in ${Math.ceil(((facts.backsOffUntil ?? now) - now) / 1000)} s.`
     case 'RESIDENCY_IMPOSSIBLE':
-      return `${waits}; while noswap tasks and foreign memory stay it can have no more than ${inMib(facts.besideOthersMib)}.`
+      return `${waits}; while noswap tasks and foreign memory stay it can have no more than ${inMib(facts.attainableMib)}.`
     case 'WAITING_PHYSICAL_VRAM':
       return `${waits}, never swapped out; has ${inMib(facts.freeMib)}.${victims()}`
     case 'NO_ELIGIBLE_VICTIM':

@@ -39,7 +39,7 @@ export function sentenceOfPending(
     case 'NEVER_FITS':
       return `Can never fit: ${needs}; ${best} offers ${have} (physical VRAM minus the reserve).`
     case 'EXCEEDS_NODE_GPU_COUNT':
-      return `Can never fit: needs ${spec.gpuCount} GPUs of one node; ${best} has ${tally.nearest[0]?.nearness ?? 0}.`
+      return `Can never fit: needs ${spec.gpuCount} GPUs of one node; ${best} has ${tally.nearest[0]?.margin ?? 0}.`
     case 'NO_NODES':
       return spec.groups.length === 0
         ? 'Waits for a node: none that belongs to no group has registered.'
@@ -211,9 +211,9 @@ function hostMemoryInWords(tally: Tally, needs: string, best: string, have: stri
 }
 
 function limitInWords(tally: Tally): string {
-  const hold =
+  const reservation =
     tally.nodeCount === 1 ? 'holds as many tasks as its server' : 'hold as many tasks as their servers'
-  return `Waits for a task to end: ${nodesInWords(tally)} ${hold} can.`
+  return `Waits for a task to end: ${nodesInWords(tally)} ${reservation} can.`
 }
 
 function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
@@ -227,7 +227,8 @@ function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
 
 function holderInWords(tally: Tally, { queued }: PendingFacts): string {
   for (const gpu of tally.nearest[0]?.node.gpus ?? []) {
-    for (const hold of gpu.holds) if (hold.task !== queued.task) return hold.task.spec.name
+    for (const reservation of gpu.reservations)
+      if (reservation.task !== queued.task) return reservation.task.spec.name
   }
   return 'another task'
 }

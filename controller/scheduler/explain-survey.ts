@@ -10,7 +10,7 @@ import { WAIT_REASONS } from './explain-reasons.ts'
 import type { Tallies } from './explain-tally.ts'
 import { addObstacle } from './explain-tally.ts'
 import {
-  besideNoswapMib,
+  capacityForSwappableMib,
   commitRoomMib,
   hasAttemptRoom,
   hostRoomMib,
@@ -57,8 +57,8 @@ export function surveyPool(nodes: Iterable<Node>, request: Request): Survey {
     nodeCount += 1
     const found = survey(node)
     let isFirst = true
-    for (const { reason, haveMib, needMib, nearness } of found) {
-      addObstacle(tallies, reason, { node, haveMib, needMib, nearness, isFirst })
+    for (const { reason, haveMib, needMib, margin } of found) {
+      addObstacle(tallies, reason, { node, haveMib, needMib, margin, isFirst })
       if (isFirst && reason !== latest && (latest === null || rankOf(reason) > rankOf(latest)))
         latest = reason
       isFirst = false
@@ -86,7 +86,7 @@ export interface Found {
   readonly reason: WaitReason
   readonly haveMib: Mib | null
   readonly needMib: Mib | null
-  readonly nearness: number
+  readonly margin: number
 }
 
 /** One rule of admission as a number: the largest demand that it alone allows on a GPU. */
@@ -125,17 +125,19 @@ function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
     isSummed: false,
   }
   if (shape.kind === 'exclusive') return [ofNode, rule(whereItStays, (gpu) => gpu.capacityMib)]
-  const seatMib = (gpu: Gpu) =>
-    gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu ? Infinity : NOTHING
+  const taskSlotMib = (gpu: Gpu) =>
+    gpu.placements.length + gpu.quarantinedCount + gpu.pendingClaimants.length < maxTasksPerGpu
+      ? Infinity
+      : NOTHING
   const shared: readonly Rule[] = [
-    { reason: 'MAX_TASKS_PER_GPU', roomMib: seatMib, isAboutBytes: false, isSummed: false },
+    { reason: 'MAX_TASKS_PER_GPU', roomMib: taskSlotMib, isAboutBytes: false, isSummed: false },
     rule('SWAP_SPACE_EXHAUSTED', (gpu) => hostRoomMib(gpu, shape.kind)),
     ofNode,
   ]
   // The commit limit does not apply to noswap tasks.
   if (shape.kind === 'noswap')
-    return [...shared, rule(whereItStays, besideNoswapMib), rule('WOULD_STRAND', strandedRoomMib)]
-  return [...shared, rule('WAITING_VRAM', commitRoomMib, true), rule(whereItStays, besideNoswapMib)]
+    return [...shared, rule(whereItStays, capacityForSwappableMib), rule('WOULD_STRAND', strandedRoomMib)]
+  return [...shared, rule('WAITING_VRAM', commitRoomMib, true), rule(whereItStays, capacityForSwappableMib)]
 }
 
 /** In order of precedence; none when the node takes the demand, holds and refusals aside. */
@@ -165,7 +167,7 @@ function neverThere({ gpus }: Node, { shape, demandMib }: Request): readonly Fou
   const most = Math.min(k, gpus.length)
   if (suitable < most) found.push(bytes('NEVER_FITS', kthLargest(gpus.map(largestEverMib), most), demandMib))
   if (gpus.length < k)
-    found.push({ reason: 'EXCEEDS_NODE_GPU_COUNT', haveMib: null, needMib: null, nearness: gpus.length })
+    found.push({ reason: 'EXCEEDS_NODE_GPU_COUNT', haveMib: null, needMib: null, margin: gpus.length })
   return found
 }
 
@@ -255,17 +257,17 @@ function nearestToEmpty(gpus: readonly Gpu[], k: number): Found {
 
 /** A noswap task must leave the largest swappable one room to return. */
 function strandedRoomMib(gpu: Gpu): Mib {
-  return gpu.largestSwappableMib === 0 ? Infinity : besideNoswapMib(gpu) - gpu.largestSwappableMib
+  return gpu.largestSwappableMib === 0 ? Infinity : capacityForSwappableMib(gpu) - gpu.largestSwappableMib
 }
 
 const NONE: readonly Found[] = []
 
 function bytes(reason: WaitReason, haveMib: Mib, needMib: Mib): Found {
-  return { reason, haveMib: Math.max(0, haveMib), needMib, nearness: haveMib - needMib }
+  return { reason, haveMib: Math.max(0, haveMib), needMib, margin: haveMib - needMib }
 }
 
 function notAboutBytes(reason: WaitReason): Found {
-  return { reason, haveMib: null, needMib: null, nearness: 0 }
+  return { reason, haveMib: null, needMib: null, margin: 0 }
 }
 
 function sumOf(roomsMib: readonly Mib[]): Mib {

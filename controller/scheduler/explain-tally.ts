@@ -15,7 +15,7 @@ export interface Obstacle {
   readonly haveMib: Mib | null
   readonly needMib: Mib | null
   /** The larger, the nearer the task comes to passing here: MiB, or a number of GPUs. */
-  readonly nearness: number
+  readonly margin: number
   /** No earlier reason holds on this node. */
   readonly isFirst: boolean
 }
@@ -35,8 +35,8 @@ export type Tallies = Map<WaitReason, Tally>
  * 2. Where the task comes nearest.
  * 3. Node id, so that the order is total.
  */
-function byNearness(a: Obstacle, b: Obstacle): number {
-  return Number(b.isFirst) - Number(a.isFirst) || b.nearness - a.nearness || byCodeUnits(a.node.id, b.node.id)
+function byMargin(a: Obstacle, b: Obstacle): number {
+  return Number(b.isFirst) - Number(a.isFirst) || b.margin - a.margin || byCodeUnits(a.node.id, b.node.id)
 }
 
 /** The reason's tally, made when it has none; as it is, it concerns no node. */
@@ -55,7 +55,7 @@ export function addObstacle(tallies: Tallies, reason: WaitReason, obstacle: Obst
   tally.nodeCount += 1
   const { nearest } = tally
   let at = nearest.length
-  while (at > 0 && byNearness(obstacle, nearest[at - 1] as Obstacle) < 0) at -= 1
+  while (at > 0 && byMargin(obstacle, nearest[at - 1] as Obstacle) < 0) at -= 1
   if (at === MAX_NAMED_NODES) return
   nearest.splice(at, 0, obstacle)
   if (nearest.length > MAX_NAMED_NODES) nearest.pop()

@@ -134,12 +134,12 @@ export function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
   const { plan, queued, shape } = facts
   if (hasRefusedStart(queued.task.trouble, node.id)) return 'START_REFUSED'
   if (isRefusedBy(queued.task, node)) return 'AWAITING_NODE_ACK'
-  const hasHolds = node.gpus.some((gpu) => gpu.holds.length > 0)
+  const hasReservations = node.gpus.some((gpu) => gpu.reservations.length > 0)
   if (plan !== null) {
     if (plan.node !== node) return null
-    return hasHolds ? 'RESERVED_FOR_ANOTHER' : 'NO_ELIGIBLE_VICTIM'
+    return hasReservations ? 'RESERVED_FOR_ANOTHER' : 'NO_ELIGIBLE_VICTIM'
   }
-  if (hasHolds) return 'RESERVED_FOR_ANOTHER'
+  if (hasReservations) return 'RESERVED_FOR_ANOTHER'
   // Its GPUs admit the task one by one, but together they would promise more host memory than there is.
   return shape.gpuCount > 1 ? 'SWAP_SPACE_EXHAUSTED' : 'QUEUED_BEHIND'
 }
@@ -152,7 +152,7 @@ function addLate(
   haveMib: Mib | null,
 ): void {
   const needMib = haveMib === null ? null : searchDemandMib(facts.queued.task.spec)
-  addObstacle(tallies, reason, { node, haveMib, needMib, nearness: haveMib ?? 0, isFirst: true })
+  addObstacle(tallies, reason, { node, haveMib, needMib, margin: haveMib ?? 0, isFirst: true })
 }
 
 /**

@@ -25,7 +25,7 @@ export function isClosed({ isCordoned, autoCordon }: Node): boolean {
 
 /** The largest demand that fits now, without a swap. */
 export function largestNowMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
-  if (!hasSeat(gpu, maxTasksPerGpu)) return NOTHING
+  if (!hasTaskSlot(gpu, maxTasksPerGpu)) return NOTHING
   if (kind === 'exclusive') return isEmpty(gpu) ? Math.min(gpu.freeMib, gpu.limitMib) : NOTHING
   return Math.min(ruleRoomMib(gpu, kind), gpu.freeMib)
 }
@@ -42,7 +42,7 @@ export function largestAfterSwapMib(gpu: Gpu, kind: RequestKind, isP0: boolean, 
  * eligible now.
  */
 export function largestButForBytesMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
-  if (kind === 'exclusive' || !mayDisplace(gpu, kind) || !hasSeat(gpu, maxTasksPerGpu)) return NOTHING
+  if (kind === 'exclusive' || !mayDisplace(gpu, kind) || !hasTaskSlot(gpu, maxTasksPerGpu)) return NOTHING
   return ruleRoomMib(gpu, kind)
 }
 
@@ -51,7 +51,7 @@ export function largestButForBytesMib(gpu: Gpu, kind: RequestKind, maxTasksPerGp
  * task misses an empty GPU.
  */
 export function largestButForVramMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
-  return kind === 'exclusive' || !hasSeat(gpu, maxTasksPerGpu) ? NOTHING : ruleRoomMib(gpu, kind)
+  return kind === 'exclusive' || !hasTaskSlot(gpu, maxTasksPerGpu) ? NOTHING : ruleRoomMib(gpu, kind)
 }
 
 /** Returns false for a noswap task where overcommit is off: nothing is swapped out for it. */
@@ -66,7 +66,7 @@ export function mayDisplace(gpu: Gpu, kind: RequestKind): boolean {
 function ruleRoomMib(gpu: Gpu, kind: RequestKind): Mib {
   const hostMib = hostRoomMib(gpu, kind)
   if (kind === 'noswap') return Math.min(strandRoomMib(gpu), hostMib)
-  return Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostMib)
+  return Math.min(commitRoomMib(gpu), capacityForSwappableMib(gpu), hostMib)
 }
 
 /**
@@ -75,7 +75,7 @@ function ruleRoomMib(gpu: Gpu, kind: RequestKind): Mib {
  * placed. A noswap task, which has no commit limit, misses room beside the largest swappable task, and where
  * nothing is swapped out for it, free VRAM (docs/decisions/0073).
  */
-export function nearnessMib(gpu: Gpu, kind: RequestKind): Mib {
+export function reservationRoomMib(gpu: Gpu, kind: RequestKind): Mib {
   switch (kind) {
     case 'swappable':
       return commitRoomMib(gpu)
@@ -97,7 +97,7 @@ export function commitRoomMib(gpu: Gpu): Mib {
 }
 
 /** C − N: what a swappable task can count on to return to. */
-export function besideNoswapMib(gpu: Gpu): Mib {
+export function capacityForSwappableMib(gpu: Gpu): Mib {
   return gpu.capacityMib - gpu.noswapMib
 }
 
@@ -107,7 +107,7 @@ export function besideNoswapMib(gpu: Gpu): Mib {
  */
 export function reachMib(gpu: Gpu, kind: RequestKind, isP0: boolean): Mib {
   if (!mayDisplace(gpu, kind)) return afterMovesMib(gpu)
-  return afterMovesMib(gpu) + gpu.ripeMib + (isP0 ? gpu.ripeP0Mib : 0)
+  return afterMovesMib(gpu) + gpu.eligibleMib + (isP0 ? gpu.eligibleP0Mib : 0)
 }
 
 /**
@@ -115,14 +115,14 @@ export function reachMib(gpu: Gpu, kind: RequestKind, isP0: boolean): Mib {
  * left.
  */
 export function afterMovesMib(gpu: Gpu): Mib {
-  let owned = 0
-  for (const owner of gpu.owners) owned += owner.needMib
-  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned
+  let reservedMib = 0
+  for (const claimant of gpu.claimants) reservedMib += claimant.needMib
+  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - reservedMib
 }
 
 /** A noswap task must leave the largest swappable one room to return. */
 export function strandRoomMib(gpu: Gpu): Mib {
-  return besideNoswapMib(gpu) - gpu.largestSwappableMib
+  return capacityForSwappableMib(gpu) - gpu.largestSwappableMib
 }
 
 /**
@@ -160,10 +160,10 @@ export function hostPromiseMib(gpu: Gpu): Mib {
  * Room among `max_tasks_per_gpu` and among the attempts that the server holds, and no exclusive task in the
  * way.
  */
-function hasSeat(gpu: Gpu, maxTasksPerGpu: number): boolean {
+function hasTaskSlot(gpu: Gpu, maxTasksPerGpu: number): boolean {
   const { node } = gpu
   if (!isPlaceable(node) || !hasAttemptRoom(node) || gpu.exclusiveTask !== null) return false
-  return gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu
+  return gpu.placements.length + gpu.quarantinedCount + gpu.pendingClaimants.length < maxTasksPerGpu
 }
 
 /** The server can hold one more attempt (NODE_TASK_LIMIT). */
@@ -172,7 +172,7 @@ export function hasAttemptRoom({ attemptCount, maxAttempts }: Node): boolean {
 }
 
 export function isEmpty(gpu: Gpu): boolean {
-  return gpu.placements.length === 0 && gpu.quarantinedCount === 0 && gpu.claims.length === 0
+  return gpu.placements.length === 0 && gpu.quarantinedCount === 0 && gpu.pendingClaimants.length === 0
 }
 
 /** A server that runs no commands takes leases only. */

@@ -5,7 +5,7 @@
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy, Policy } from '../domain/config.ts'
-import type { Gpu, Hold, Node } from '../domain/node.ts'
+import type { Gpu, Reservation, Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
 import {
   commitRoomMib,
@@ -18,7 +18,7 @@ import {
 } from './feasible.ts'
 import type { Queued } from './queue.ts'
 import { byQueueOrder } from './queue.ts'
-import type { When } from './score.ts'
+import type { PlacementTiming } from './score.ts'
 import { byNodeId, byScore, nodeScoreOf } from './score.ts'
 import type { RequestKind, Shape } from './shape.ts'
 import { kindOf, searchDemandMib } from './shape.ts'
@@ -29,22 +29,22 @@ import { kindOf, searchDemandMib } from './shape.ts'
  */
 export interface PoolView {
   /** The largest demand that any GPU (or, for several GPUs, any node) without holds admits. */
-  largestMib(shape: Shape, when: When): Mib
+  largestMib(shape: Shape, when: PlacementTiming): Mib
   /**
    * The first GPU without holds, in score order, that admits the demand and whose node does not refuse the
    * task. Single-GPU shapes only.
    */
-  firstGpuFor(shape: Shape, when: When, demandMib: Mib, task: Task): Gpu | null
+  firstGpuFor(shape: Shape, when: PlacementTiming, demandMib: Mib, task: Task): Gpu | null
   /** All that admit the demand, in score order. */
-  gpusFor(shape: Shape, when: When, demandMib: Mib): Iterable<Gpu>
+  gpusFor(shape: Shape, when: PlacementTiming, demandMib: Mib): Iterable<Gpu>
   /** The nodes without holds with enough such GPUs, in score order. */
-  nodesFor(shape: Shape, when: When, demandMib: Mib): Iterable<Node>
+  nodesFor(shape: Shape, when: PlacementTiming, demandMib: Mib): Iterable<Node>
   /** What GPUs with holds offer, now or after a swap. */
-  holds(shape: Shape): HeldOffers
+  reservedOffers(shape: Shape): ReservedOffers
   /** The GPUs with holds that offer this task so much, in any order. Single-GPU shapes only. */
-  heldGpusFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Iterable<Gpu>
+  reservedGpusFor(shape: Shape, when: PlacementTiming, queued: Queued, demandMib: Mib): Iterable<Gpu>
   /** The nodes with held GPUs that do, in any order. */
-  heldNodesFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Iterable<Node>
+  reservedNodesFor(shape: Shape, when: PlacementTiming, queued: Queued, demandMib: Mib): Iterable<Node>
   /** The largest demand that could ever fit there, down nodes included. */
   largestEverMib(shape: Shape): Mib
 }
@@ -53,7 +53,7 @@ export interface PoolView {
  * Up to and including a holder, tasks see only the holds of those ahead of it; after the last holder all of
  * them.
  */
-export interface HeldOffers {
+export interface ReservedOffers {
   readonly isEmpty: boolean
   /** The largest demand offered to anybody. */
   maxMib(): Mib
@@ -93,7 +93,7 @@ export interface Plan {
   readonly queue: ShapeQueue
   readonly node: Node
   readonly gpus: readonly Gpu[]
-  readonly when: When
+  readonly when: PlacementTiming
 }
 
 /** The next task to place and where; null when nothing pending fits anywhere as things are. */
@@ -151,7 +151,7 @@ export function poolHeads<Q extends ShapeQueue>(
 
 /** What held GPUs leave is found out by trying. */
 function mayFit({ task }: Queued, queue: ShapeQueue): boolean {
-  return !queue.pool.holds(queue.shape).isEmpty || searchDemandMib(task.spec) <= fittingMib(queue)
+  return !queue.pool.reservedOffers(queue.shape).isEmpty || searchDemandMib(task.spec) <= fittingMib(queue)
 }
 
 /** The largest demand of this shape that fits now or after a swap, held GPUs left out. */
@@ -166,13 +166,13 @@ function firstFitting(queue: ShapeQueue): Queued | null {
   if (head === null || searchDemandMib(head.task.spec) <= queue.pool.largestMib(queue.shape, 'now'))
     return head
   const free = queue.firstWithin(fittingMib(queue))
-  const held = queue.pool.holds(queue.shape)
-  if (held.isEmpty) return free
+  const reserved = queue.pool.reservedOffers(queue.shape)
+  if (reserved.isEmpty) return free
   // Who is offered less than it needs passes the search on: to those after it that need no more than what is
   // offered from there on.
-  for (let next = queue.firstWithin(held.maxMib()); next !== null;) {
+  for (let next = queue.firstWithin(reserved.maxMib()); next !== null;) {
     if (free !== null && byQueueOrder(free, next) <= 0) return free
-    const offeredMib = held.maxFrom(next)
+    const offeredMib = reserved.maxFrom(next)
     if (searchDemandMib(next.task.spec) <= offeredMib) return next
     next = queue.nextWithin(next, offeredMib)
   }
@@ -196,17 +196,17 @@ interface Place {
   readonly gpus: readonly Gpu[]
 }
 
-function oneGpu(queued: Queued, queue: ShapeQueue, when: When, policy: Policy): Place | null {
+function oneGpu(queued: Queued, queue: ShapeQueue, when: PlacementTiming, policy: Policy): Place | null {
   const demand = searchDemandMib(queued.task.spec)
   let best = queue.pool.firstGpuFor(queue.shape, when, demand, queued.task)
-  for (const gpu of queue.pool.heldGpusFor(queue.shape, when, queued, demand)) {
+  for (const gpu of queue.pool.reservedGpusFor(queue.shape, when, queued, demand)) {
     if (isRefusedBy(queued.task, gpu.node)) continue
     if (best === null || byScore(gpu, best, when, policy.strategy, demand) < 0) best = gpu
   }
   return best === null ? null : { node: best.node, gpus: [best] }
 }
 
-function severalGpus(queued: Queued, queue: ShapeQueue, when: When, policy: Policy): Place | null {
+function severalGpus(queued: Queued, queue: ShapeQueue, when: PlacementTiming, policy: Policy): Place | null {
   for (const node of nodesInOrder(queued, queue, when, policy.strategy)) {
     if (isRefusedBy(queued.task, node)) continue
     const gpus = gpusOnNode(node, queued, queue.shape, when, policy)
@@ -222,23 +222,23 @@ function severalGpus(queued: Queued, queue: ShapeQueue, when: When, policy: Poli
 function* nodesInOrder(
   queued: Queued,
   queue: ShapeQueue,
-  when: When,
+  when: PlacementTiming,
   strategy: PlacementStrategy,
 ): Generator<Node> {
   const demand = searchDemandMib(queued.task.spec)
-  const held = [...queue.pool.heldNodesFor(queue.shape, when, queued, demand)].sort((a, b) =>
+  const reserved = [...queue.pool.reservedNodesFor(queue.shape, when, queued, demand)].sort((a, b) =>
     byNodeScore(a, b, when, strategy),
   )
-  let nextHeld = 0
+  let nextReserved = 0
   for (const node of queue.pool.nodesFor(queue.shape, when, demand)) {
-    for (; nextHeld < held.length; nextHeld++) {
-      const other = held[nextHeld] as Node
+    for (; nextReserved < reserved.length; nextReserved++) {
+      const other = reserved[nextReserved] as Node
       if (byNodeScore(other, node, when, strategy) > 0) break
       yield other
     }
-    if (!held.includes(node)) yield node
+    if (!reserved.includes(node)) yield node
   }
-  yield* held.slice(nextHeld)
+  yield* reserved.slice(nextReserved)
 }
 
 /**
@@ -248,11 +248,11 @@ export function gpusOnNode(
   node: Node,
   queued: Queued,
   shape: Shape,
-  when: When,
+  when: PlacementTiming,
   policy: Policy,
 ): readonly Gpu[] | null {
   const demand = searchDemandMib(queued.task.spec)
-  const fitting = (w: When) =>
+  const fitting = (w: PlacementTiming) =>
     node.gpus.filter((gpu) => admissibleMib(gpu, queued, shape, w, policy) >= demand)
   const now = fitting('now').sort((a, b) => byScore(a, b, 'now', policy.strategy, demand))
   const later = when === 'now' ? [] : fitting('after_swap').filter((gpu) => !now.includes(gpu))
@@ -264,7 +264,7 @@ export function gpusOnNode(
 }
 
 /** Would the task be admitted on these GPUs of one node if only enough of the swappable tasks there left? */
-export function missesOnlyBytes(task: Task, gpus: readonly Gpu[], maxTasksPerGpu: number): boolean {
+export function lacksOnlyVram(task: Task, gpus: readonly Gpu[], maxTasksPerGpu: number): boolean {
   const kind = kindOf(task.spec)
   const demand = searchDemandMib(task.spec)
   const [first] = gpus
@@ -292,32 +292,38 @@ function hasHostRoom(gpus: readonly Gpu[], demandMib: Mib, kind: RequestKind): b
 }
 
 /** What a GPU admits for this task: what it admits at all, less what holds of tasks ahead of it keep. */
-export function admissibleMib(gpu: Gpu, queued: Queued, shape: Shape, when: When, policy: Policy): Mib {
+export function admissibleMib(
+  gpu: Gpu,
+  queued: Queued,
+  shape: Shape,
+  when: PlacementTiming,
+  policy: Policy,
+): Mib {
   const largest =
     when === 'now'
       ? largestNowMib(gpu, shape.kind, policy.maxTasksPerGpu)
       : largestAfterSwapMib(gpu, shape.kind, shape.isP0, policy.maxTasksPerGpu)
   let keptMib = 0
   let keptRoomMib = 0
-  for (const hold of gpu.holds) {
-    if (hold.task === queued.task || byQueueOrder(queued, hold) < 0) continue
-    if (hold.isExclusive) return NOTHING
-    keptMib = Math.max(keptMib, hold.mib)
-    if (keepsCommitRoom(hold)) keptRoomMib = Math.max(keptRoomMib, hold.mib)
+  for (const reservation of gpu.reservations) {
+    if (reservation.task === queued.task || byQueueOrder(queued, reservation) < 0) continue
+    if (reservation.isExclusive) return NOTHING
+    keptMib = Math.max(keptMib, reservation.mib)
+    if (keepsCommitRoom(reservation)) keptRoomMib = Math.max(keptRoomMib, reservation.mib)
   }
-  return leftBesideHoldsMib(gpu, shape.kind, largest, keptMib, keptRoomMib)
+  return leftByReservationsMib(gpu, shape.kind, largest, keptMib, keptRoomMib)
 }
 
 /**
  * The reservation of a swappable head misses commit room, which a noswap task takes although the commit limit
  * does not apply to it.
  */
-export function keepsCommitRoom({ by, task }: Hold): boolean {
+export function keepsCommitRoom({ by, task }: Reservation): boolean {
   return by === 'head' && kindOf(task.spec) === 'swappable'
 }
 
 /** What holds leave of `largestMib`; a noswap task also leaves the commit room that is kept. */
-export function leftBesideHoldsMib(
+export function leftByReservationsMib(
   gpu: Gpu,
   kind: RequestKind,
   largestMib: Mib,
@@ -328,7 +334,7 @@ export function leftBesideHoldsMib(
   return kind === 'noswap' && keptRoomMib > 0 ? Math.min(leftMib, commitRoomMib(gpu) - keptRoomMib) : leftMib
 }
 
-function byNodeScore(a: Node, b: Node, when: When, strategy: PlacementStrategy): number {
+function byNodeScore(a: Node, b: Node, when: PlacementTiming, strategy: PlacementStrategy): number {
   const left = nodeScoreOf(a, when, strategy)
   const right = nodeScoreOf(b, when, strategy)
   return left.key1 - right.key1 || left.key2 - right.key2 || byNodeId(a, b)

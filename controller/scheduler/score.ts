@@ -5,7 +5,7 @@ import type { Mib } from '../../protocol/units.ts'
 import { afterMovesMib, commitRoomMib } from './feasible.ts'
 
 /** Fits now, or fits after a swap. The first is always preferred. */
-export type When = 'now' | 'after_swap'
+export type PlacementTiming = 'now' | 'after_swap'
 
 /** The two keys by which GPUs, and nodes for a multi-GPU task, are ordered: ascending, both MiB. */
 export interface Score {
@@ -19,13 +19,19 @@ export interface Score {
  * least to be swapped out; 2. and on as above. Where enough is already on its way out, nothing more has to
  * be: a surplus there is no advantage (docs/decisions/0097).
  */
-export function scoreOf(gpu: Gpu, when: When, strategy: PlacementStrategy, demandMib: Mib): Score {
+export function scoreOf(gpu: Gpu, when: PlacementTiming, strategy: PlacementStrategy, demandMib: Mib): Score {
   const key1 = key1Of(gpu, when, strategy)
   return { key1: when === 'after_swap' ? Math.max(key1, -demandMib) : key1, key2: key2Of(gpu, strategy) }
 }
 
 /** The order of `scoreOf`. */
-export function byScore(a: Gpu, b: Gpu, when: When, strategy: PlacementStrategy, demandMib: Mib): number {
+export function byScore(
+  a: Gpu,
+  b: Gpu,
+  when: PlacementTiming,
+  strategy: PlacementStrategy,
+  demandMib: Mib,
+): number {
   const left = scoreOf(a, when, strategy, demandMib)
   const right = scoreOf(b, when, strategy, demandMib)
   return left.key1 - right.key1 || left.key2 - right.key2 || byGpuId(a, b)
@@ -36,7 +42,7 @@ export function isEnoughLeaving(gpu: Gpu, demandMib: Mib): boolean {
   return afterMovesMib(gpu) >= demandMib
 }
 
-export function key1Of(gpu: Gpu, when: When, strategy: PlacementStrategy): number {
+export function key1Of(gpu: Gpu, when: PlacementTiming, strategy: PlacementStrategy): number {
   if (when === 'after_swap') return -afterMovesMib(gpu)
   return strategy === 'spread' ? -gpu.freeMib : gpu.freeMib
 }
@@ -47,7 +53,7 @@ export function key2Of(gpu: Gpu, strategy: PlacementStrategy): number {
 }
 
 /** A node's score for a task on several of its GPUs: the sums over all its GPUs, a surplus counted in. */
-export function nodeScoreOf(node: Node, when: When, strategy: PlacementStrategy): Score {
+export function nodeScoreOf(node: Node, when: PlacementTiming, strategy: PlacementStrategy): Score {
   let key1 = 0
   let key2 = 0
   for (const gpu of node.gpus) {

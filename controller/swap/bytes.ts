@@ -13,9 +13,9 @@ import type { QueueEntry } from '../domain/task.ts'
  */
 export function freeForMib(gpu: Gpu, entry: QueueEntry): Mib {
   let kept = 0
-  for (const owner of gpu.owners) {
-    if (owner === entry) break
-    kept += Math.max(0, owner.needMib - movingOutForMib(gpu, owner))
+  for (const claimant of gpu.claimants) {
+    if (claimant === entry) break
+    kept += Math.max(0, claimant.needMib - movingOutForMib(gpu, claimant))
   }
   return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib - kept
 }
@@ -24,23 +24,23 @@ export function freeForMib(gpu: Gpu, entry: QueueEntry): Mib {
  * short(e): what is missing once everything on its way out has left; 0 or less means that waiting is enough.
  */
 export function shortMib(gpu: Gpu, entry: QueueEntry): Mib {
-  let owned = 0
-  for (const owner of gpu.owners) {
-    if (owner === entry) break
-    owned += owner.needMib
+  let reservedMib = 0
+  for (const claimant of gpu.claimants) {
+    if (claimant === entry) break
+    reservedMib += claimant.needMib
   }
   return (
     entry.needMib -
-    (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
+    (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - reservedMib)
   )
 }
 
 /** out_o: bytes on this GPU still moving out for an owner. */
-export function movingOutForMib(gpu: Gpu, owner: QueueEntry): Mib {
+export function movingOutForMib(gpu: Gpu, claimant: QueueEntry): Mib {
   if (gpu.movingOutMib === 0) return 0
   let mib = 0
   for (const placement of gpu.placements) {
-    if (placement.residency === 'swapping_out' && placement.leavesFor === owner) mib += placement.demandMib
+    if (placement.residency === 'swapping_out' && placement.leavesFor === claimant) mib += placement.demandMib
   }
   return mib
 }
@@ -49,10 +49,11 @@ export function movingOutForMib(gpu: Gpu, owner: QueueEntry): Mib {
  * The most an entry could ever have on a GPU while noswap tasks and foreign memory stay: C − N of the others.
  * A noswap task that grows leaves the largest swappable one room to return (semantics section 1, "growth").
  */
-export function besideOthersMib(gpu: Gpu, entry: QueueEntry): Mib {
+export function attainableMib(gpu: Gpu, entry: QueueEntry): Mib {
   const placement = entry.task.placement?.noswap === 1 ? entry.task.placement : null
-  const own = placement?.demandMib ?? 0
+  const ownMib = placement?.demandMib ?? 0
   const stranded = entry.kind === 'growth' && placement !== null ? gpu.largestSwappableMib : 0
-  const claimed = entry.kind === 'placement' && entry.owns && entry.task.spec.noswap === 1 ? entry.needMib : 0
-  return gpu.capacityMib - gpu.noswapMib + own + claimed - stranded
+  const claimed =
+    entry.kind === 'placement' && entry.hasReserved && entry.task.spec.noswap === 1 ? entry.needMib : 0
+  return gpu.capacityMib - gpu.noswapMib + ownMib + claimed - stranded
 }

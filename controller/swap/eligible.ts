@@ -21,7 +21,7 @@ export interface SwapGpu extends Gpu {
  * before a back-off ends, and never once its server has ended it or was told to stop it: its VRAM comes free
  * anyway, and the server refuses to move it.
  */
-export function ripeAt(placement: Placement, policy: Policy): Instant | null {
+export function eligibleFrom(placement: Placement, policy: Policy): Instant | null {
   if (placement.noswap === 1 || placement.residency !== 'resident') return null
   if (placement.isOver || isStopping(placement)) return null
   const byIdleness = placement.wantsGpu ? Infinity : placement.idleSince + policy.idlePeriodMs
@@ -48,7 +48,7 @@ export function mayTake(requester: Task, placement: Placement): boolean {
 export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFreeMib: Mib): Candidate[] {
   const candidates: Candidate[] = []
   for (const placement of gpu.placements) {
-    if (!isEligible(placement, requester, hostFreeMib)) continue
+    if (!isEligibleFor(placement, requester, hostFreeMib)) continue
     const isP0 = placement.task.spec.priority === 0
     const state = isP0 ? gpu.rounds.p0 : gpu.rounds.non_p0
     const mark = markOf(state, placement.task.spec.id)
@@ -65,16 +65,16 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
 }
 
 /** What they hold together. */
-export function eligibleMib(gpu: Gpu, requester: Task, hostFreeMib: Mib): Mib {
+export function eligibleVictimsMib(gpu: Gpu, requester: Task, hostFreeMib: Mib): Mib {
   let mib = 0
   for (const placement of gpu.placements)
-    if (isEligible(placement, requester, hostFreeMib)) mib += placement.demandMib
+    if (isEligibleFor(placement, requester, hostFreeMib)) mib += placement.demandMib
   return mib
 }
 
-function isEligible(placement: Placement, requester: Task, hostFreeMib: Mib): boolean {
+function isEligibleFor(placement: Placement, requester: Task, hostFreeMib: Mib): boolean {
   return (
-    placement.isRipe &&
+    placement.isEligible &&
     mayTake(requester, placement) &&
     placement.demandMib * placement.gpus.length <= hostFreeMib
   )
@@ -93,8 +93,8 @@ export function nextEligibleAt(
   let earliest: Instant | null = null
   for (const gpu of gpus) {
     for (const placement of gpu.placements) {
-      if (placement.isRipe || !mayTake(requester, placement)) continue
-      const at = ripeAt(placement, policy)
+      if (placement.isEligible || !mayTake(requester, placement)) continue
+      const at = eligibleFrom(placement, policy)
       if (at !== null && at > now && (earliest === null || at < earliest)) earliest = at
     }
   }

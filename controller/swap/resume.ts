@@ -4,20 +4,20 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { QueueEntry } from '../domain/task.ts'
 import { couldLeaveMib } from './eligible.ts'
-import { besideOthersMib, shortMib } from './bytes.ts'
+import { attainableMib, shortMib } from './bytes.ts'
 
 /**
  * What of an entry, or of a pending task, decides its turn in a node's queue. A pending task asks from its
  * submission on.
  */
-export type Turn = Pick<QueueEntry, 'task' | 'askedAt'>
+export type ReturnOrderKey = Pick<QueueEntry, 'task' | 'askedAt'>
 
 /** 0 for P0 and for those that have waited `swap_in_aging_seconds`, else 1. */
-export function rankOf(entry: Turn, policy: Policy, now: Instant): 0 | 1 {
+export function rankOf(entry: ReturnOrderKey, policy: Policy, now: Instant): 0 | 1 {
   return entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1
 }
 
-export function hasAged(entry: Turn, policy: Policy, now: Instant): boolean {
+export function hasAged(entry: ReturnOrderKey, policy: Policy, now: Instant): boolean {
   return now - entry.askedAt >= policy.swapInAgingMs
 }
 
@@ -27,7 +27,7 @@ export function hasAged(entry: Turn, policy: Policy, now: Instant): boolean {
  * 2. Earlier request.
  * 3. Task id, so that the order is total.
  */
-export function byReturnOrder(a: Turn, b: Turn, policy: Policy, now: Instant): number {
+export function byReturnOrder(a: ReturnOrderKey, b: ReturnOrderKey, policy: Policy, now: Instant): number {
   return (
     rankOf(a, policy, now) - rankOf(b, policy, now) ||
     a.askedAt - b.askedAt ||
@@ -72,7 +72,8 @@ export function nextCollector<E extends QueueEntry>(
 ): E | null {
   let best: E | null = null
   for (const entry of queue) {
-    if (entry.owns || !hasAged(entry, policy, now) || !mayCollect(entry) || !couldBeCovered(entry)) continue
+    if (entry.hasReserved || !hasAged(entry, policy, now) || !mayCollect(entry) || !couldBeCovered(entry))
+      continue
     if (best === null || byCollectorOrder(entry, best) < 0) best = entry
   }
   return best
@@ -84,7 +85,7 @@ export function nextCollector<E extends QueueEntry>(
  */
 export function couldEverBeResident(entry: QueueEntry): boolean {
   const held = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
-  for (const gpu of entry.gpus) if (held + entry.needMib > besideOthersMib(gpu, entry)) return false
+  for (const gpu of entry.gpus) if (held + entry.needMib > attainableMib(gpu, entry)) return false
   return true
 }
 

@@ -8,7 +8,7 @@ import type { QueueEntry } from '../domain/task.ts'
 import { maySwapOutFor } from '../domain/vram.ts'
 import { freeForMib, shortMib } from './bytes.ts'
 import type { SwapGpu } from './eligible.ts'
-import { eligibleMib, eligibleOn, nextEligibleAt } from './eligible.ts'
+import { eligibleVictimsMib, eligibleOn, nextEligibleAt } from './eligible.ts'
 import { couldEverBeResident } from './resume.ts'
 import type { Shortage, VictimChoice } from './victims.ts'
 import { chooseVictims } from './victims.ts'
@@ -49,7 +49,7 @@ export function decideEntry(
   if (!maySwapOut(entry, gpus)) return NOT_COVERED
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
   // The usual answers of a full node, without a list of candidates.
-  if (isCollecting && isNobodyEligible(entry, gpus, hostFreeMib)) return WAIT
+  if (isCollecting && hasNoEligibleVictim(entry, gpus, hostFreeMib)) return WAIT
   if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED
   const shortages: Shortage[] = []
   for (const gpu of gpus) {
@@ -90,13 +90,14 @@ function maySwapOut({ kind, task }: QueueEntry, gpus: readonly SwapGpu[]): boole
   return kind !== 'placement' || gpus.every((gpu) => maySwapOutFor(task.spec.noswap, gpu.overcommitPercent))
 }
 
-function isNobodyEligible(entry: QueueEntry, gpus: readonly SwapGpu[], hostFreeMib: Mib): boolean {
-  for (const gpu of gpus) if (eligibleMib(gpu, entry.task, hostFreeMib) > 0) return false
+function hasNoEligibleVictim(entry: QueueEntry, gpus: readonly SwapGpu[], hostFreeMib: Mib): boolean {
+  for (const gpu of gpus) if (eligibleVictimsMib(gpu, entry.task, hostFreeMib) > 0) return false
   return true
 }
 
 /** Do those who may leave now cover each shortage? */
 function isCovered(entry: QueueEntry, gpus: readonly SwapGpu[], hostFreeMib: Mib): boolean {
-  for (const gpu of gpus) if (eligibleMib(gpu, entry.task, hostFreeMib) < shortMib(gpu, entry)) return false
+  for (const gpu of gpus)
+    if (eligibleVictimsMib(gpu, entry.task, hostFreeMib) < shortMib(gpu, entry)) return false
   return true
 }

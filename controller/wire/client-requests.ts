@@ -46,36 +46,36 @@ export function listenToClients(options: ClientRequestsOptions): () => void {
   return () => ends.forEach((end) => end())
 }
 
-type Tell = (body: TaskAnswer | Refusal) => void
+type Respond = (body: TaskAnswer | Refusal) => void
 
 class ClientRequests {
-  readonly #o: ClientRequestsOptions
+  readonly #options: ClientRequestsOptions
   /** Submissions that are not durable yet, by task id: who repeats one waits with it. */
-  readonly #underWay = new Map<string, Tell[]>()
+  readonly #underWay = new Map<string, Respond[]>()
   readonly #budget: RequestBudget
 
   constructor(options: ClientRequestsOptions) {
-    this.#o = options
+    this.#options = options
     this.#budget = new RequestBudget(options.requestsPerSecond)
   }
 
   receive(op: ClientBody['op'], { id, body }: Envelope, subject: string, reply: Reply): void {
     const clientId = clientIdOf(subject)
     if (clientId === null || body.op !== op) {
-      this.#o.onRefused(clientId, 'wrong_subject')
-      reply(this.#o.envelope({ op: 'refused', reason: 'wrong_subject' }))
+      this.#options.onRefused(clientId, 'wrong_subject')
+      reply(this.#options.envelope({ op: 'refused', reason: 'wrong_subject' }))
       return
     }
-    if (!this.#budget.take(this.#o.views.now())) {
-      this.#o.onRefused(clientId, 'too_many_requests')
-      reply(this.#o.envelope({ op: 'refused', reason: 'too_many_requests: ask again after a second' }))
+    if (!this.#budget.take(this.#options.views.now())) {
+      this.#options.onRefused(clientId, 'too_many_requests')
+      reply(this.#options.envelope({ op: 'refused', reason: 'too_many_requests: ask again after a second' }))
       return
     }
-    const answer: Tell = (told) =>
-      reply(this.#o.envelope('op' in told ? told : { op: 'refused', reason: reasonOf(told) }))
+    const answer: Respond = (told) =>
+      reply(this.#options.envelope('op' in told ? told : { op: 'refused', reason: reasonOf(told) }))
     const changes = body.op === 'submit' || body.op === 'cancel'
     const tell = changes
-      ? audited(this.#o.audit, auditSubjectOf(body.op, clientId, id, subject), answer)
+      ? audited(this.#options.audit, auditSubjectOf(body.op, clientId, id, subject), answer)
       : answer
     switch (body.op) {
       case 'submit':
@@ -91,46 +91,46 @@ class ClientRequests {
     }
   }
 
-  #submit(clientId: string, messageId: string, body: SubmitTask, tell: Tell): void {
+  #submit(clientId: string, messageId: string, body: SubmitTask, tell: Respond): void {
     const problem = problemOf(body) ?? this.#p0Problem(clientId, body)
     if (problem !== null) return tell(problem)
     const request = requestOf(body, taskIdOf(clientId, messageId), busOwner(clientId))
     const others = this.#underWay.get(request.id)
     if (others !== undefined) {
-      others.push((told) => tell(sameOr(this.#o.views.openTask(request.id)?.spec, request) ?? told))
+      others.push((told) => tell(sameOr(this.#options.views.openTask(request.id)?.spec, request) ?? told))
       return
     }
     const waiting = [tell]
     this.#underWay.set(request.id, waiting)
-    const end: Tell = (told) => {
+    const end: Respond = (told) => {
       this.#underWay.delete(request.id)
       waiting.forEach((each) => each(told))
     }
-    const known = this.#o.views.openTask(request.id)
+    const known = this.#options.views.openTask(request.id)
     if (known !== undefined) return end(sameOr(known.spec, request) ?? this.#answerOf(known))
     this.#fromStore(request.id, end, (record) => {
       if (record !== null) end(sameOr(record, request) ?? answerOfRecord(record))
-      else this.#o.commands.submitTask(request, (answer) => end(this.#toldOf(answer)))
+      else this.#options.commands.submitTask(request, (answer) => end(this.#responseOf(answer)))
     })
   }
 
   /** A client of the bus is a submitter. */
   #p0Problem(clientId: string, { priority }: SubmitTask): Refusal | null {
-    if (priority !== 0 || mayUseP0(this.#o.ownerLimits, busOwner(clientId), 'submitter')) return null
+    if (priority !== 0 || mayUseP0(this.#options.ownerLimits, busOwner(clientId), 'submitter')) return null
     return { code: 'conflict', detail: 'this client may not use P0' }
   }
 
-  #cancel(clientId: string, task: Task, isNow: boolean, tell: Tell): void {
-    const { commands } = this.#o
+  #cancel(clientId: string, task: Task, isNow: boolean, tell: Respond): void {
+    const { commands } = this.#options
     const order = isNow ? commands.cancelTaskNow : commands.cancelTask
-    order.call(commands, task.spec.id, `client ${clientId}`, (answer) => tell(this.#toldOf(answer)))
+    order.call(commands, task.spec.id, `client ${clientId}`, (answer) => tell(this.#responseOf(answer)))
   }
 
-  #keep(task: Task, busy: boolean, tell: Tell): void {
-    this.#o.commands.keepalive(task.spec.id, busy, (answer) => {
+  #keep(task: Task, busy: boolean, tell: Respond): void {
+    this.#options.commands.keepalive(task.spec.id, busy, (answer) => {
       if (!answer.ok) return tell(answer.refusal)
       const { expiresAt } = answer.value
-      const expires_in_ms = expiresAt === null ? null : Math.max(0, expiresAt - this.#o.views.now())
+      const expires_in_ms = expiresAt === null ? null : Math.max(0, expiresAt - this.#options.views.now())
       tell({ ...this.#answerOf(answer.value.task), expires_in_ms })
     })
   }
@@ -139,9 +139,9 @@ class ClientRequests {
    * A task of this client that is open. One that has ended is told as it ended, so that a repeated `cancel`
    * is answered like the first.
    */
-  #find(clientId: string, taskId: string, tell: Tell, found: (task: Task) => void): void {
+  #find(clientId: string, taskId: string, tell: Respond, found: (task: Task) => void): void {
     const notFound: Refusal = { code: 'not_found', what: 'task', id: taskId }
-    const open = this.#o.views.openTask(taskId)
+    const open = this.#options.views.openTask(taskId)
     if (open !== undefined) return open.spec.owner === busOwner(clientId) ? found(open) : tell(notFound)
     this.#fromStore(taskId, tell, (record) => {
       if (record === null || record.owner !== busOwner(clientId)) tell(notFound)
@@ -149,13 +149,13 @@ class ClientRequests {
     })
   }
 
-  #fromStore(taskId: string, tell: Tell, found: (record: TaskRecord | null) => void): void {
-    this.#o.views.stored.task(taskId).then(found, (fault: unknown) => {
+  #fromStore(taskId: string, tell: Respond, found: (record: TaskRecord | null) => void): void {
+    this.#options.views.stored.task(taskId).then(found, (fault: unknown) => {
       tell({ code: 'store_failed', detail: fault instanceof Error ? fault.message : String(fault) })
     })
   }
 
-  #toldOf(answer: Answer<Task>): TaskAnswer | Refusal {
+  #responseOf(answer: Answer<Task>): TaskAnswer | Refusal {
     return answer.ok ? this.#answerOf(answer.value) : answer.refusal
   }
 
@@ -173,7 +173,7 @@ class ClientRequests {
       gpus: placement?.gpus.map((gpu) => gpu.index) ?? [],
       exit_code: task.exitCode,
       reason: cut(
-        isFinal(task.state) ? endSentenceOf(task) : (this.#o.views.explain(task)?.sentence ?? null),
+        isFinal(task.state) ? endSentenceOf(task) : (this.#options.views.explain(task)?.sentence ?? null),
       ),
       expires_in_ms: null,
     }

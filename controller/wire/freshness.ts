@@ -3,7 +3,7 @@
  */
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { SentWord } from '../engine/node/node-word.ts'
+import type { ClockSample } from '../engine/node/node-contact.ts'
 
 /**
  * A command is valid for so long after the heartbeat it leans on was sent, and never longer than the run
@@ -12,7 +12,7 @@ import type { SentWord } from '../engine/node/node-word.ts'
 export const COMMAND_TTL_MS: DurationMs = 15_000
 
 export class Freshness {
-  readonly #words = new Map<string, SentWord>()
+  readonly #samples = new Map<string, ClockSample>()
   readonly #isElided: boolean
 
   /**
@@ -24,45 +24,45 @@ export class Freshness {
   }
 
   /** The last word of each node, for a written memory. */
-  note(): readonly (readonly [nodeId: string, word: Readonly<SentWord>])[] {
-    return [...this.#words].map(([nodeId, word]) => [nodeId, { ...word }])
+  capture(): readonly (readonly [nodeId: string, sample: Readonly<ClockSample>])[] {
+    return [...this.#samples].map(([nodeId, sample]) => [nodeId, { ...sample }])
   }
 
-  recall(words: ReturnType<Freshness['note']>): void {
-    for (const [nodeId, word] of words) this.#words.set(nodeId, { ...word })
+  restore(samples: ReturnType<Freshness['capture']>): void {
+    for (const [nodeId, sample] of samples) this.#samples.set(nodeId, { ...sample })
   }
 
   /**
    * @returns the node's word: one object for as long as this lives, for whoever hears from or speaks to the
    *   node often
    */
-  heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): SentWord {
-    let word = this.#words.get(nodeId)
-    if (word === undefined) this.#words.set(nodeId, (word = { boot, sentMono, receivedAt: now }))
-    else renewWord(word, boot, sentMono, now)
-    return word
+  heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): ClockSample {
+    let sample = this.#samples.get(nodeId)
+    if (sample === undefined) this.#samples.set(nodeId, (sample = { boot, sentMono, receivedAt: now }))
+    else updateClockSample(sample, boot, sentMono, now)
+    return sample
   }
 
   /** Null of a node that never spoke. */
-  wordOf(nodeId: string): SentWord | null {
-    return this.#words.get(nodeId) ?? null
+  sampleOf(nodeId: string): ClockSample | null {
+    return this.#samples.get(nodeId) ?? null
   }
 
   /** What a command to the node of this word must carry. */
   commandLimits(
-    word: SentWord,
+    sample: ClockSample,
     runLeaseMs: DurationMs,
     now: Instant,
   ): { boot: Boot; validUntilMono: number } {
-    const sentMono = this.#isElided ? word.sentMono + (now - word.receivedAt) : word.sentMono
-    return { boot: word.boot, validUntilMono: sentMono + Math.min(COMMAND_TTL_MS, runLeaseMs) }
+    const sentMono = this.#isElided ? sample.sentMono + (now - sample.receivedAt) : sample.sentMono
+    return { boot: sample.boot, validUntilMono: sentMono + Math.min(COMMAND_TTL_MS, runLeaseMs) }
   }
 }
 
 /** Of messages of one boot the one that was sent last counts, in whatever order they arrive. */
-export function renewWord(word: SentWord, boot: Boot, sentMono: number, now: Instant): void {
-  if (word.boot.counter === boot.counter && sentMono < word.sentMono) return
-  word.boot = boot
-  word.sentMono = sentMono
-  word.receivedAt = now
+export function updateClockSample(sample: ClockSample, boot: Boot, sentMono: number, now: Instant): void {
+  if (sample.boot.counter === boot.counter && sentMono < sample.sentMono) return
+  sample.boot = boot
+  sample.sentMono = sentMono
+  sample.receivedAt = now
 }

@@ -11,13 +11,13 @@ import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import { refusedDevice, type StoreKind } from '../domain/store-kind.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { LiveNode } from '../engine/live.ts'
-import type { Contact } from '../engine/node/contacts.ts'
+import type { NodeReport } from '../engine/node/contacts.ts'
 import type { SnapshotAnswer } from '../engine/node/node-registry.ts'
-import { bootStanding } from '../engine/node/node-registry.ts'
+import { bootOrder } from '../engine/node/node-registry.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Freshness } from './freshness.ts'
-import { renewWord } from './freshness.ts'
+import { updateClockSample } from './freshness.ts'
 import type { RefusedReason } from './message-counts.ts'
 
 export interface InboundOptions {
@@ -71,9 +71,9 @@ function receive(
   if (verdict === 'accepted_loss') o.engine.heardOfLoss(nodeId)
   const node = o.engine.cluster.nodes.get(nodeId)
   if (body.op === 'hello') return receiveHello(o, node, message as Envelope<Hello>, reply)
-  if (node === undefined || bootStanding(node, message.boot) !== 'known')
+  if (node === undefined || bootOrder(node, message.boot) !== 'known')
     return refuse(o, nodeId, 'unknown_node', reply)
-  noteWord(o, node, message)
+  updateContact(o, node, message)
   if (body.op === 'events') {
     const upTo = body.entries.at(-1)?.n ?? 0
     o.engine.nodeEvents(node, body.entries, message.seq, () =>
@@ -99,7 +99,7 @@ function receiveHello(
   const { body, boot, seq } = message
   const mismatch = o.storeKind === null ? null : refusedDevice(o.storeKind, body.device)
   if (mismatch !== null) return refuse(o, body.node_id, mismatch, reply)
-  const standing = node === undefined ? 'later' : bootStanding(node, boot)
+  const standing = node === undefined ? 'later' : bootOrder(node, boot)
   if (node !== undefined && standing === 'contradictory') {
     o.onRefused(node.id, 'contradictory_boot')
     o.engine.nodeReset(node, () => reply(o.envelope({ op: 'state_reset', counter_above: node.boot.counter })))
@@ -111,7 +111,7 @@ function receiveHello(
   o.onHeard(body.node_id)
 }
 
-function contactOf(body: NodeMessage): Contact {
+function contactOf(body: NodeMessage): NodeReport {
   return {
     nodeId: body.node_id,
     name: body.op === 'hello' ? body.name : null,
@@ -122,11 +122,11 @@ function contactOf(body: NodeMessage): Contact {
 type NodeMessage = Hello | Heartbeat | NodeEvents
 
 /** A word that comes late says nothing about now. */
-function noteWord(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq }: Envelope): void {
-  if (seq <= node.word.heardSeq) return
+function updateContact(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq }: Envelope): void {
+  if (seq <= node.contact.heardSeq) return
   const now = o.clock.now()
-  if (node.sentWord === null) node.sentWord = o.freshness.heard(node.id, boot, sent_mono, now)
-  else renewWord(node.sentWord, boot, sent_mono, now)
+  if (node.clockSample === null) node.clockSample = o.freshness.heard(node.id, boot, sent_mono, now)
+  else updateClockSample(node.clockSample, boot, sent_mono, now)
   o.onHeard(node.id)
 }
 

@@ -13,10 +13,10 @@ import type {
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Effect, StartEffect } from '../domain/effect.ts'
-import type { Marks, Rearm } from '../engine/memory/marks.ts'
-import type { SentWord } from '../engine/node/node-word.ts'
+import type { PendingIds, PendingRestorer } from '../engine/checkpoint/pending-ids.ts'
+import type { ClockSample } from '../engine/node/node-contact.ts'
 import type { Bus, RequestOutcome } from '../ports/bus.ts'
-import type { CancelTimer, Clock, TimerMark } from '../ports/clock.ts'
+import type { CancelTimer, Clock, TimerId } from '../ports/clock.ts'
 import { RANK_MESSAGE } from '../ports/clock.ts'
 import type { RandomStream } from '../ports/random.ts'
 import type { Freshness } from './freshness.ts'
@@ -52,7 +52,7 @@ interface Line {
   readonly nodeId: string
   readonly subject: string
   /** What its commands rely on; null until the node has spoken. */
-  word: SentWord | null
+  clockSample: ClockSample | null
   inFlight: number
   /** Commands that wait for their turn, or for the node's first word. */
   readonly waiting: Effect[]
@@ -76,7 +76,7 @@ interface UnderWay {
 }
 
 /** What it remembers between two inputs, as JSON values. */
-export interface OutboundMemory {
+export interface OutboundCheckpoint {
   readonly lines: readonly {
     readonly nodeId: string
     readonly inFlight: number
@@ -91,7 +91,7 @@ export interface OutboundMemory {
     /** Number of the request that waits for an answer, */
     readonly request: number | null
     /** or the timer of the next one. */
-    readonly timer: TimerMark | null
+    readonly timer: TimerId | null
   }[]
 }
 
@@ -101,7 +101,7 @@ export interface OutboundDepth {
 }
 
 export class Outbound {
-  readonly #o: OutboundOptions
+  readonly #options: OutboundOptions
   readonly #lines = new Map<string, Line>()
   /**
    * Commands of a task that wait for the one before, by task id; present while one is under way or waits for
@@ -114,7 +114,7 @@ export class Outbound {
   #isClosed = false
 
   constructor(options: OutboundOptions) {
-    this.#o = options
+    this.#options = options
   }
 
   /** Commands under way to a node, for tests and figures. */
@@ -127,7 +127,7 @@ export class Outbound {
    * above all no start (R5).
    */
   send(effect: Effect): void {
-    if (!this.#o.isWanted(effect)) return
+    if (!this.#options.isWanted(effect)) return
     const behind = this.#behind.get(effect.taskId)
     if (behind !== undefined) behind.push(effect)
     else {
@@ -164,7 +164,7 @@ export class Outbound {
   }
 
   /** What it remembers now, between two inputs. */
-  note(marks: Marks): OutboundMemory {
+  capture(ids: PendingIds): OutboundCheckpoint {
     return {
       lines: [...this.#lines.values()].map(({ nodeId, inFlight, waiting, taken, postponed }) => ({
         ...{ nodeId, inFlight, postponed },
@@ -175,14 +175,14 @@ export class Outbound {
         effect,
         messageId,
         retryMs,
-        request: done === null ? null : marks.request(done),
-        timer: cancel === null ? null : marks.timer(cancel),
+        request: done === null ? null : ids.request(done),
+        timer: cancel === null ? null : ids.timer(cancel),
       })),
     }
   }
 
   /** Goes on from that; nothing is sent. */
-  recall({ lines, behind, underWay }: OutboundMemory, rearm: Rearm): void {
+  restore({ lines, behind, underWay }: OutboundCheckpoint, restorer: PendingRestorer): void {
     for (const { nodeId, inFlight, waiting, postponed } of lines) {
       const line = this.#lineOf(nodeId)
       line.inFlight = inFlight
@@ -202,8 +202,8 @@ export class Outbound {
       }
       this.#underWay.add(command)
       if (request !== null)
-        rearm.request(request, (command.done = (outcome) => this.#answered(command, outcome)))
-      if (timer !== null) command.cancel = rearm.timer(timer, () => this.#again(command))
+        restorer.request(request, (command.done = (outcome) => this.#answered(command, outcome)))
+      if (timer !== null) command.cancel = restorer.timer(timer, () => this.#again(command))
     }
   }
 
@@ -214,13 +214,13 @@ export class Outbound {
 
   #join(effect: Effect): void {
     const line = this.#lineOf(effect.nodeId)
-    if (!this.#o.mayLeave(effect)) {
+    if (!this.#options.mayLeave(effect)) {
       line.postponed.push(effect)
       this.#waitingCount += 1
     } else if (
       line.inFlight < MAX_IN_FLIGHT_PER_NODE &&
       line.waiting.length === 0 &&
-      this.#wordOf(line) !== null
+      this.#sampleOf(line) !== null
     ) {
       this.#begin(line, effect)
     } else {
@@ -232,14 +232,14 @@ export class Outbound {
   /** What had to wait may no longer be wanted when its turn comes. */
   #serve(line: Line): void {
     while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken < line.waiting.length) {
-      if (this.#wordOf(line) === null) return
+      if (this.#sampleOf(line) === null) return
       const effect = takeFirst(line)
-      if (!this.#o.mayLeave(effect)) {
+      if (!this.#options.mayLeave(effect)) {
         line.postponed.push(effect)
         continue
       }
       this.#waitingCount -= 1
-      if (this.#o.isWanted(effect)) this.#begin(line, effect)
+      if (this.#options.isWanted(effect)) this.#begin(line, effect)
       else this.#letNext(effect)
     }
   }
@@ -251,9 +251,9 @@ export class Outbound {
     line.postponed = []
   }
 
-  #wordOf(line: Line): SentWord | null {
-    line.word ??= this.#o.freshness.wordOf(line.nodeId)
-    return line.word
+  #sampleOf(line: Line): ClockSample | null {
+    line.clockSample ??= this.#options.freshness.sampleOf(line.nodeId)
+    return line.clockSample
   }
 
   #begin(line: Line, effect: Effect): void {
@@ -272,21 +272,25 @@ export class Outbound {
 
   #request(command: UnderWay): void {
     const { line, effect, messageId } = command
-    const word = this.#wordOf(line)
-    if (word === null) throw new Error(`broken invariant: a command for ${line.nodeId}, which never spoke`)
-    const limits = this.#o.freshness.commandLimits(word, this.#o.runLeaseMs(), this.#o.clock.now())
-    const reserveMib = this.#o.reserveMib(line.nodeId)
+    const sample = this.#sampleOf(line)
+    if (sample === null) throw new Error(`broken invariant: a command for ${line.nodeId}, which never spoke`)
+    const limits = this.#options.freshness.commandLimits(
+      sample,
+      this.#options.runLeaseMs(),
+      this.#options.clock.now(),
+    )
+    const reserveMib = this.#options.reserveMib(line.nodeId)
     const terms = {
       valid_until_mono: limits.validUntilMono,
       node_boot: limits.boot,
       ...(reserveMib === null ? {} : { safety_reserve_mib: reserveMib }),
     }
-    const fresh = this.#o.envelope(commandOf(effect, terms))
+    const fresh = this.#options.envelope(commandOf(effect, terms))
     const message = messageId === null ? fresh : { ...fresh, id: messageId }
     command.messageId = message.id
     command.cancel = null
     command.done = (outcome) => this.#answered(command, outcome)
-    this.#o.bus.request(line.subject, message, ANSWER_WITHIN_MS, command.done)
+    this.#options.bus.request(line.subject, message, ANSWER_WITHIN_MS, command.done)
   }
 
   #answered(command: UnderWay, outcome: RequestOutcome): void {
@@ -298,12 +302,12 @@ export class Outbound {
       return this.#later(command, null)
     if (answer.outcome === 'refused' && isTransient(effect.kind, answer.reason))
       return this.#later(command, null)
-    this.#o.onResult(effect.nodeId, effect.kind, answer, seq)
+    this.#options.onResult(effect.nodeId, effect.kind, answer, seq)
     this.#done(command)
   }
 
   #later(command: UnderWay, messageId: string | null): void {
-    const { clock, random } = this.#o
+    const { clock, random } = this.#options
     command.messageId = messageId
     command.done = null
     const dueAt = clock.now() + Math.ceil(command.retryMs * (0.8 + 0.4 * random()))
@@ -312,8 +316,8 @@ export class Outbound {
 
   #again(command: UnderWay): void {
     if (this.#isClosed) return
-    if (!this.#o.isWanted(command.effect)) return this.#done(command)
-    if (!this.#o.mayLeave(command.effect)) return this.#later(command, null)
+    if (!this.#options.isWanted(command.effect)) return this.#done(command)
+    if (!this.#options.mayLeave(command.effect)) return this.#later(command, null)
     command.retryMs = Math.min(2 * command.retryMs, RETRY_MAX_MS)
     this.#request(command)
   }
@@ -330,7 +334,7 @@ export class Outbound {
   #letNext({ taskId }: Effect): void {
     const behind = this.#behind.get(taskId)
     let next = behind?.shift()
-    while (next !== undefined && !this.#o.isWanted(next)) next = behind?.shift()
+    while (next !== undefined && !this.#options.isWanted(next)) next = behind?.shift()
     if (next === undefined) this.#behind.delete(taskId)
     else this.#join(next)
   }
@@ -341,7 +345,7 @@ export class Outbound {
       line = {
         nodeId,
         subject: nodeSubject(nodeId, 'command'),
-        word: null,
+        clockSample: null,
         inFlight: 0,
         waiting: [],
         taken: 0,

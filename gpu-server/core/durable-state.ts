@@ -3,7 +3,7 @@
  * attempts, outbox (R1, R3, R4, R6).
  */
 import type { Boot, Envelope, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
-import { empty } from '../../controller/domain/list-edit.ts'
+import { clear } from '../../controller/domain/list-edit.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Attempt } from './attempt.ts'
 import { keptOf } from './attempt.ts'
@@ -239,7 +239,7 @@ export class DurableState {
     if (!this.#isMarkSaved) this.#changes.push({ kind: 'mark', eventSeq: this.#eventSeq })
     this.#isMarkSaved = true
     this.#storage.save(this.#state, this.#changes)
-    empty(this.#changes)
+    clear(this.#changes)
     this.#isDirty = false
     this.#boot = this.#nextBoot
     this.#durableEpoch = this.#highestEpoch

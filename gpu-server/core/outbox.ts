@@ -4,7 +4,7 @@
  */
 import type { AttemptRef, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { MAX_EVENTS } from '../../protocol/schema.ts'
-import { empty } from '../../controller/domain/list-edit.ts'
+import { clear } from '../../controller/domain/list-edit.ts'
 
 /** From this number of entries on, obsolete entries are dropped. */
 export const COMPACT_FROM_ENTRIES = 4096
@@ -69,7 +69,7 @@ export class Outbox {
    */
   acknowledge(n: number): readonly NodeEvent[] {
     const gone = this.#gone
-    empty(gone)
+    clear(gone)
     this.#takeUpTo(n, gone)
     for (const entry of gone) if (entry.kind === 'finished') this.#finishedCount -= 1
     return gone

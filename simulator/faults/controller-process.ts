@@ -17,7 +17,7 @@ import { storeOf } from './mortal-store.ts'
 import { ProcessClock } from './process-clock.ts'
 
 /** Sees everything that enters a controller: a recording, say. */
-export type ControllerWatch = NonNullable<ControllerOptions['watch']>
+export type ControllerWatch = NonNullable<ControllerOptions['inputTap']>
 
 export interface ControllerProcessOptions {
   readonly clock: SimClock
@@ -54,15 +54,15 @@ export class ControllerProcess implements Committer {
       this.#mayLeave('valid_until_mono' in message.body),
     )
     const { clock, random } = { clock: this.#clock, random: options.random }
-    const { watch } = options
+    const { watch: inputTap } = options
     this.controller = createController(
       {
         ...{ clock, random, store: storeOf(this, options.store) },
         // Inputs that are noted come one after the other.
-        bus: watch === undefined ? this.#endpoint : laterBus(this.#endpoint, clock),
+        bus: inputTap === undefined ? this.#endpoint : laterBus(this.#endpoint, clock),
       },
       {
-        ...(watch === undefined ? {} : { watch }),
+        ...(inputTap === undefined ? {} : { inputTap }),
         initialConfig: options.initialConfig,
         ownerLimits: options.ownerLimits,
         onFault: (fault) => this.die(fault instanceof Error ? fault.message : String(fault)),

@@ -1,4 +1,4 @@
-import { empty, removeAt } from '../../controller/domain/list-edit.ts'
+import { clear, removeAt } from '../../controller/domain/list-edit.ts'
 import type { AttemptEnd } from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 
@@ -29,7 +29,7 @@ export class EndedAttempts {
   }
 
   clear(): void {
-    empty(this.#ended)
+    clear(this.#ended)
   }
 
   #placeOf(taskId: string): number {

@@ -61,7 +61,7 @@ function countOf(gpu: LiveGpu) {
       counted[noswap === 1 ? 'noswapResidentMib' : 'swappableResidentMib'] += demandMib
     if (residency === 'swapping_out') counted.movingOutMib += demandMib
   }
-  for (const { needMib, task } of gpu.claims) commit(needMib, task.spec.noswap === 1)
+  for (const { needMib, task } of gpu.pendingClaimants) commit(needMib, task.spec.noswap === 1)
   for (const { gpus, vramMib } of gpu.node.quarantine) {
     if (!gpus.includes(gpu.index)) continue
     commit(vramMib, true)
@@ -124,10 +124,10 @@ export function checkLeftovers(world: World, report: Report): void {
     }
   }
   for (const node of nodes.values()) {
-    const isEmpty = node.gpus.every((gpu) => gpu.placements.length === 0 && gpu.claims.length === 0)
+    const isEmpty = node.gpus.every((gpu) => gpu.placements.length === 0 && gpu.pendingClaimants.length === 0)
     const left = {
       queue: node.queue.length,
-      owners: node.gpus.reduce((sum, gpu) => sum + gpu.owners.length, 0),
+      owners: node.gpus.reduce((sum, gpu) => sum + gpu.claimants.length, 0),
     }
     if (isEmpty && (left.queue > 0 || left.owners > 0))
       report(`nobody is placed there, and ${left.queue} wait in its queue, ${left.owners} own bytes`, {

@@ -43,7 +43,7 @@ export class Coverage {
     this.#lookedAt = this.#batches
     for (const node of cluster.nodes.values())
       if (node.collector !== null) this.#count(`collector ${node.collector.kind}`)
-    if (cluster.poolHolds.size > 0) this.#count('reservation of the head')
+    if (cluster.poolReservations.size > 0) this.#count('reservation of the head')
     this.#countWaits()
   }
 

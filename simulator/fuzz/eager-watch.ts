@@ -47,8 +47,9 @@ export class EagerWatch {
     if (eagerMs === null || cluster.pendingCount > 0) return
     const now = this.#world.clock.now()
     for (const { spec, placement } of cluster.tasks.values()) {
-      if (placement === null || placement.residency !== 'swapped_out' || placement.outSince === null) continue
-      const awayMs = now - Math.max(placement.outSince + eagerMs, placement.backOffUntil)
+      if (placement === null || placement.residency !== 'swapped_out' || placement.swappedOutSince === null)
+        continue
+      const awayMs = now - Math.max(placement.swappedOutSince + eagerMs, placement.backOffUntil)
       if (awayMs > 0 && this.#isLeftAlone(placement))
         this.#report(`it should have returned ${awayMs} ms ago`, { taskId: spec.id })
     }
@@ -77,7 +78,7 @@ export class EagerWatch {
     const [waiting] = waitsThere(placement)
     if (waiting !== undefined) tell(`while ${waiting} waits for VRAM there`)
     const { eagerSwapInMs } = this.#world.controller.engine.cluster.policy
-    const outMs = this.#world.clock.now() - (placement.outSince ?? 0)
+    const outMs = this.#world.clock.now() - (placement.swappedOutSince ?? 0)
     if (eagerSwapInMs === null || outMs < eagerSwapInMs) tell(`after ${outMs} ms`)
     if (this.#sentAway.has(taskId)) tell('although an operator swapped it out')
     if (isClosed(placement)) tell('to a closed node')
@@ -119,13 +120,13 @@ function freeMib({ capacityMib, noswapResidentMib, swappableResidentMib }: LiveG
   return capacityMib - noswapResidentMib - swappableResidentMib
 }
 
-function isDeserted({ placements, claims }: LiveGpu): boolean {
-  return claims.length === 0 && placements.every(({ residency }) => residency === 'swapped_out')
+function isDeserted({ placements, pendingClaimants }: LiveGpu): boolean {
+  return pendingClaimants.length === 0 && placements.every(({ residency }) => residency === 'swapped_out')
 }
 
 /** A task on the same GPUs that needs no more, has been out for longer, and that nothing else keeps away. */
 function absentLonger(
-  { node, gpus, demandMib, outSince }: LivePlacement,
+  { node, gpus, demandMib, swappedOutSince }: LivePlacement,
   sentAway: ReadonlySet<string>,
   now: Instant,
 ): string | null {
@@ -139,7 +140,7 @@ function absentLonger(
       task.state === 'running'
     if (!isFree || backOffUntil > now || sentAway.has(task.spec.id) || other.demandMib > demandMib) continue
     const isSame = other.gpus.length === gpus.length && other.gpus.every((gpu) => gpus.includes(gpu))
-    if (isSame && (other.outSince ?? Infinity) < (outSince ?? 0)) return task.spec.id
+    if (isSame && (other.swappedOutSince ?? Infinity) < (swappedOutSince ?? 0)) return task.spec.id
   }
   return null
 }

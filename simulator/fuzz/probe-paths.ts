@@ -24,7 +24,7 @@ export class ProbePaths {
 
   #ask(taskId: string): void {
     const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
-    if (placement !== null && placement.isProbed && !placement.wantsGpu && !placement.isCalledBack)
+    if (placement !== null && placement.isProbed && !placement.wantsGpu && !placement.isSwapInRequested)
       this.#probed.add(taskId)
   }
 

@@ -26,7 +26,7 @@ export class QueueOrder {
   heard(events: readonly Event[]): void {
     const { cluster } = this.#world.controller.engine
     const owning = [...cluster.nodes.values()].flatMap(({ queue }) =>
-      queue.filter(({ kind, owns }) => owns && kind === 'placement'),
+      queue.filter(({ kind, hasReserved }) => hasReserved && kind === 'placement'),
     )
     const before = this.#owners
     this.#owners = new Set(owning.map(({ task }) => task.spec.id))

@@ -43,7 +43,7 @@ export class ReturnOrder {
       const node = cluster.nodes.get(nodeId ?? '')
       if (node === undefined) continue
       const before = this.#owners.get(node.id) ?? NO_OWNERS
-      const owners = node.queue.filter(({ owns }) => owns)
+      const owners = node.queue.filter(({ hasReserved }) => hasReserved)
       this.#owners.set(node.id, new Set(owners.map(({ task }) => task.spec.id)))
       for (const entry of owners)
         if (!entry.isCollector && !before.has(entry.task.spec.id)) this.#judge(servedBy(entry), before)
@@ -59,7 +59,8 @@ export class ReturnOrder {
     const now = this.#world.clock.now()
     for (const entry of served.node.queue) {
       // A growth has conditions of its own. A collector that has let go for a P0 entry is behind that one.
-      const isWaiting = entry.kind === 'swap_in' && !entry.owns && !ownersBefore.has(entry.task.spec.id)
+      const isWaiting =
+        entry.kind === 'swap_in' && !entry.hasReserved && !ownersBefore.has(entry.task.spec.id)
       if (isWaiting && isServable(entry, served, now) && isAhead(entry, served, cluster, now))
         this.#tell(served, entry.task)
     }
@@ -134,11 +135,11 @@ function isAhead(
  */
 function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTask | null {
   const [gpu] = gpus
-  if (gpu === undefined || node.gpus.length > 1 || gpu.holds.length > 0 || gpu.exclusiveTask !== null)
+  if (gpu === undefined || node.gpus.length > 1 || gpu.reservations.length > 0 || gpu.exclusiveTask !== null)
     return null
   if (cluster.policy.strategy === 'fifo' || cluster.policy.queueAgingMs !== null || !takesTasks(node))
     return null
-  const seats = cluster.policy.maxTasksPerGpu - gpu.placements.length - gpu.claims.length
+  const seats = cluster.policy.maxTasksPerGpu - gpu.placements.length - gpu.pendingClaimants.length
   const roomMib = Math.min(
     mib,
     gpu.limitMib - gpu.noswapMib - gpu.swappableMib,
@@ -209,7 +210,7 @@ export function checkCollector(world: World, nodeIds: Iterable<string>, report: 
 }
 
 function shouldCollect(entry: LiveEntry, cluster: Cluster, now: Instant): boolean {
-  if (entry.kind !== 'swap_in' || entry.owns || now - entry.askedAt < cluster.policy.swapInAgingMs)
+  if (entry.kind !== 'swap_in' || entry.hasReserved || now - entry.askedAt < cluster.policy.swapInAgingMs)
     return false
   if ((entry.task.placement?.backOffUntil ?? 0) > now) return false
   return entry.gpus.every(
@@ -219,7 +220,7 @@ function shouldCollect(entry: LiveEntry, cluster: Cluster, now: Instant): boolea
 }
 
 function missingMib(gpu: LiveGpu, { needMib }: LiveEntry): Mib {
-  const owned = gpu.owners.reduce((mib, owner) => mib + owner.needMib, 0)
+  const owned = gpu.claimants.reduce((mib, owner) => mib + owner.needMib, 0)
   return (
     needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
   )

@@ -6,7 +6,7 @@
 import type { Event } from '../../controller/domain/event.ts'
 import type { Task } from '../../controller/domain/task.ts'
 import type { Checkpoint, InputEntry } from '../../controller/ports/recording-log.ts'
-import type { ClusterImage, ImageNode } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot, SnapshotNode } from '../../controller/ports/twin.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { SWAP_PROFILES, type SwapProfile } from '../fleet/swap-profiles.ts'
 import type { SimTask } from '../scenario/scenario.ts'
@@ -66,9 +66,9 @@ class RangeTaker {
   readonly #o: RecordOptions
   readonly #run = new ReplayedRun()
   /** The cluster as the range began; null before. */
-  #image: ClusterImage | null = null
+  #image: ClusterSnapshot | null = null
   /** Nodes that came up later, each as it was then. */
-  readonly #later = new Map<string, ImageNode>()
+  readonly #later = new Map<string, SnapshotNode>()
   readonly #tasks = new Map<string, SeenTask>()
   readonly #operator: { readonly at: Instant; readonly name: string; readonly args: readonly unknown[] }[] =
     []
@@ -127,7 +127,7 @@ class RangeTaker {
   #takeImage(at: Instant): void {
     const views = this.#views
     if (this.#image !== null || views === undefined) return
-    this.#image = { ...views.image(), at }
+    this.#image = { ...views.snapshot(), at }
     this.#faults = new ObservedFaults(at)
     for (const task of views.openTasks()) this.#tasks.set(task.spec.id, seenTask(task, null))
   }
@@ -159,7 +159,7 @@ class RangeTaker {
       const node = views.node(nodeId)
       if (data['status'] === 'suspect' && node !== undefined) this.#faults?.silent(nodeId, node.lastSeenAt)
       if (data['status'] === 'up' && !this.#later.has(nodeId)) {
-        const image = views.image().nodes.find(({ id }) => id === nodeId)
+        const image = views.snapshot().nodes.find(({ id }) => id === nodeId)
         if (image !== undefined) this.#later.set(nodeId, image)
       }
     }

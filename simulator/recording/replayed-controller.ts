@@ -2,15 +2,15 @@
  * The production controller over a recording: it takes the recorded inputs one by one, as they were taken
  * then.
  */
-import { createController, type Controller, type ControllerMemory } from '../../controller/controller.ts'
+import { createController, type Controller, type ControllerCheckpoint } from '../../controller/controller.ts'
 import type { Checkpoint, InputEntry, StartEntry } from '../../controller/ports/recording-log.ts'
 import { NO_HISTORY, type Batch, type StoredState } from '../../controller/ports/store.ts'
-import type { ControllerWatch } from '../../controller/recording/input-recorder.ts'
+import type { InputTap } from '../../controller/recording/input-recorder.ts'
 import { COMMAND_NAMES, type AnyCommand } from '../../controller/recording/recorded-commands.ts'
 import { OtherCourse, ReplayedBus, ReplayedClock, ReplayedRandom, ReplayedStore } from './replayed-ports.ts'
 
 type OnCommit = (batch: Batch, n: number) => { readonly isDurable: boolean }
-type AccessTurn = Parameters<ControllerWatch['access']>[0]
+type AccessTurn = Parameters<InputTap['access']>[0]
 
 /** What a store's answer leads to is there after so many turns of the microtask queue at most. */
 const SETTLED_AFTER_TURNS = 100
@@ -30,7 +30,7 @@ export class ReplayedController {
     this.#clock = new ReplayedClock(start.at)
     this.#store = new ReplayedStore(state, onCommit)
     const { initialConfig, ownerLimits, areHeartbeatsElided, storeKind } = start
-    const watch: ControllerWatch = {
+    const inputTap: InputTap = {
       begins: () => {},
       ports: (ports) => ports,
       commands: (commands) => commands,
@@ -43,7 +43,7 @@ export class ReplayedController {
         initialConfig,
         ownerLimits,
         areHeartbeatsElided,
-        watch,
+        inputTap,
         ...(storeKind === undefined ? {} : { storeKind }),
       },
     )
@@ -61,15 +61,15 @@ export class ReplayedController {
   /** One that goes on from a checkpoint with a memory. */
   static recalled(
     { start, at, requests }: Checkpoint,
-    memory: ControllerMemory,
+    state: ControllerCheckpoint,
     onCommit: OnCommit,
   ): ReplayedController {
     const replayed = new ReplayedController(start, NOTHING_LOADED, onCommit)
     const [clock, bus, store] = [replayed.#clock, replayed.#bus, replayed.#store]
     clock.setNow(at)
     bus.recall(requests)
-    store.recall(memory.engine.commits)
-    replayed.controller.recall(memory, {
+    store.recall(state.engine.commits)
+    replayed.controller.restore(state, {
       timer: (mark, fn) => clock.again(mark, fn),
       request: (number, done) => bus.again(number, done),
       commit: (n) => store.again(n),
@@ -78,14 +78,14 @@ export class ReplayedController {
   }
 
   /** What it remembers between two inputs, and how many requests it has sent. */
-  note(): Pick<Checkpoint, 'requests'> & { readonly memory: ControllerMemory } {
+  note(): Pick<Checkpoint, 'requests'> & { readonly state: ControllerCheckpoint } {
     const [clock, bus] = [this.#clock, this.#bus]
-    const memory = this.controller.note({
+    const state = this.controller.capture({
       timer: (cancel) => clock.mark(cancel),
       soon: (fn) => clock.mark(fn),
       request: (done) => bus.numberOf(done),
     })
-    return { memory, requests: bus.requested }
+    return { state, requests: bus.requested }
   }
 
   /**
@@ -142,7 +142,7 @@ export class ReplayedController {
   #touchAccess(what: 'touch' | 'answer' | 'write'): void {
     const access = this.#access
     if (access === null) throw new Error('broken invariant: an engine without a book of tokens')
-    if (what === 'touch') access.turn().access ??= { tokens: [], revokedTokenIds: [], audits: [] }
+    if (what === 'touch') access.transaction().access ??= { tokens: [], revokedTokenIds: [], audits: [] }
     else if (what === 'write') access.write()
     else
       access.whenDurable(

@@ -3,7 +3,7 @@
  * instants recorded.
  */
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
-import type { CancelTimer, Clock, TimerMark, TimerRank } from '../../controller/ports/clock.ts'
+import type { CancelTimer, Clock, TimerId, TimerRank } from '../../controller/ports/clock.ts'
 import { RANK_DECISION } from '../../controller/ports/clock.ts'
 import type { Random, RandomStream } from '../../controller/ports/random.ts'
 import type { Draw } from '../../controller/ports/recording-log.ts'
@@ -16,7 +16,7 @@ export class OtherCourse extends Error {
   override readonly name = 'OtherCourse'
 }
 
-interface Timer extends TimerMark {
+interface Timer extends TimerId {
   fn: (() => void) | null
 }
 
@@ -46,7 +46,7 @@ export class ReplayedClock implements Clock {
   }
 
   /** One that waits still, by what takes it back or by what it runs. */
-  mark(known: () => void): TimerMark {
+  mark(known: () => void): TimerId {
     const timer = this.#known.get(known)
     if (timer === undefined || timer.fn === null)
       throw new Error('broken invariant: a timer that does not wait')
@@ -54,7 +54,7 @@ export class ReplayedClock implements Clock {
   }
 
   /** A timer of a controller before this one, in the place that it had. */
-  again(mark: TimerMark, fn: () => void): CancelTimer {
+  again(mark: TimerId, fn: () => void): CancelTimer {
     this.#count = Math.max(this.#count, mark.number)
     return this.#wait({ ...mark, fn })
   }

@@ -2,7 +2,7 @@
  * One controller after the other as a recording tells of them, and what each commits. Where it stands may be
  * written down as a checkpoint, and it may begin with one.
  */
-import type { ControllerMemory } from '../../controller/controller.ts'
+import type { ControllerCheckpoint } from '../../controller/controller.ts'
 import {
   CHECKPOINT_FORMAT,
   type Checkpoint,
@@ -46,7 +46,7 @@ export class ReplayedRun {
 
   /** Goes on from there. */
   async recall(checkpoint: Checkpoint): Promise<void> {
-    const { format, start, memory, sinceStart, at } = checkpoint
+    const { format, start, state, sinceStart, at } = checkpoint
     if (format !== CHECKPOINT_FORMAT) {
       throw new OtherCourse(
         `the checkpoint has format ${format}; this version reads ${CHECKPOINT_FORMAT}: the one that wrote it decides it again`,
@@ -54,8 +54,8 @@ export class ReplayedRun {
     }
     this.#begin(start)
     for (const input of sinceStart) await this.#take(input)
-    if (memory !== null) {
-      this.controller = ReplayedController.recalled(checkpoint, memory as ControllerMemory, this.#onCommit)
+    if (state !== null) {
+      this.controller = ReplayedController.recalled(checkpoint, state as ControllerCheckpoint, this.#onCommit)
       this.#hasBegun = true
     }
     this.#at = at
@@ -74,7 +74,7 @@ export class ReplayedRun {
       pending: this.#recorded,
     } as const
     if (!this.#hasBegun || this.controller === null)
-      return { ...head, memory: null, requests: 0, sinceStart: this.#sinceStart }
+      return { ...head, state: null, requests: 0, sinceStart: this.#sinceStart }
     return { ...head, ...this.controller.note(), sinceStart: [] }
   }
 

@@ -1,10 +1,10 @@
 /** Names of nodes in a scenario: live ones may be no names there, or several nodes may have the same. */
-import type { ImageNode } from '../../controller/ports/twin.ts'
+import type { SnapshotNode } from '../../controller/ports/twin.ts'
 
 const MAX_LENGTH = 63
 
 /** Each node's own name as far as it can be one, by id; no two are the same. */
-export function nodeNames(nodes: readonly Pick<ImageNode, 'id' | 'name'>[]): ReadonlyMap<string, string> {
+export function nodeNames(nodes: readonly Pick<SnapshotNode, 'id' | 'name'>[]): ReadonlyMap<string, string> {
   const taken = new Set<string>()
   return new Map(
     nodes.map(({ id, name }) => {

@@ -3,7 +3,7 @@
  * is left out or settled, and counted: nodes that are not up go with their tasks, a swap under way counts as
  * done, a start under way too.
  */
-import type { ClusterImage, ImageNode } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot, SnapshotNode } from '../../controller/ports/twin.ts'
 import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
@@ -29,7 +29,7 @@ export interface SnapshotModel {
   /**
    * How fast its GPUs swap and share, and processes start; left out: the stock driver, time slices, at once.
    */
-  gpuModelOf?(node: ImageNode): Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'>
+  gpuModelOf?(node: SnapshotNode): Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'>
 }
 
 export interface Snapshot<Tasks extends Iterable<TaskItem> = readonly TaskItem[]> {
@@ -49,7 +49,7 @@ export interface LeftOut {
   readonly swapsSettled: number
 }
 
-export function snapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot {
+export function snapshotOf(image: ClusterSnapshot, model: SnapshotModel): Snapshot {
   const snapshot = lazySnapshotOf(image, model)
   return { ...snapshot, tasks: [...snapshot.tasks] }
 }
@@ -57,7 +57,7 @@ export function snapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot 
 /**
  * The same; each task is made when somebody takes it, so that a large snapshot need not be made in one go.
  */
-export function lazySnapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot<Iterable<TaskItem>> {
+export function lazySnapshotOf(image: ClusterSnapshot, model: SnapshotModel): Snapshot<Iterable<TaskItem>> {
   const up = image.nodes.filter((node) => node.status === 'up' && largestMib(node) > 0)
   const names = nodeNames(up)
   const place = { at: image.at, names, rounds: new Map(up.map((node) => [node.id, node.gpus])) }
@@ -76,7 +76,7 @@ export function lazySnapshotOf(image: ClusterImage, model: SnapshotModel): Snaps
   }
 }
 
-function* itemsOf({ tasks }: ClusterImage, model: SnapshotModel, place: Place): Generator<TaskItem, void> {
+function* itemsOf({ tasks }: ClusterSnapshot, model: SnapshotModel, place: Place): Generator<TaskItem, void> {
   for (const task of tasks) if (isIn(task, place.names)) yield itemOf(task, model, place)
 }
 
@@ -90,7 +90,7 @@ function isIn({ placement, state }: TaskRecord, names: ReadonlyMap<string, strin
 interface Place {
   readonly at: Instant
   readonly names: ReadonlyMap<string, string>
-  readonly rounds: ReadonlyMap<string, ImageNode['gpus']>
+  readonly rounds: ReadonlyMap<string, SnapshotNode['gpus']>
 }
 
 // ── nodes ────────────────────────────────────────────────────────────────────
@@ -99,7 +99,12 @@ interface Place {
  * GPUs of one node are alike in a scenario: where they are not, all count as the largest, and what the others
  * lack as VRAM that others take.
  */
-function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: SnapshotModel): ScenarioNode {
+function nodeOf(
+  node: SnapshotNode,
+  { groups }: ClusterSnapshot,
+  name: string,
+  model: SnapshotModel,
+): ScenarioNode {
   const { swap, efficiencyPermille, startMs = 0 } = model.gpuModelOf?.(node) ?? STOCK
   const { hostLinkMibPerS = null } = node
   const vramMib = largestMib(node)
@@ -137,7 +142,7 @@ const STOCK: Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'> = {
 }
 
 /** 0: it has no GPU that a scenario could have. */
-function largestMib({ gpus }: ImageNode): Mib {
+function largestMib({ gpus }: SnapshotNode): Mib {
   return gpus.reduce((most, gpu) => Math.max(most, gpu.physicalMib), 0)
 }
 

@@ -2,7 +2,7 @@
  * How far and how often the live state may be run on in the time that somebody waits. Time is told by the
  * caller; here nothing measures it.
  */
-import type { ClusterImage } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot } from '../../controller/ports/twin.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { drawFuture, runFork } from './fork.ts'
 import type { WorkloadModel } from './workload-model.ts'
@@ -22,7 +22,7 @@ const ROUND_MS = 60_000
 
 /** How far a run comes in its share of the time, in whole minutes; null: not far enough to be of use. */
 export async function affordableHorizon(
-  image: ClusterImage,
+  image: ClusterSnapshot,
   model: WorkloadModel,
   budget: Budget,
 ): Promise<DurationMs | null> {

@@ -4,7 +4,7 @@
  */
 import type {
   ChangeForecast,
-  ClusterImage,
+  ClusterSnapshot,
   ForecastBand,
   MetricChange,
   NoForecast,
@@ -38,7 +38,7 @@ const FIGURE_OF: Readonly<Record<TwinMetric, keyof ForkFigures>> = {
 }
 
 export async function forecastChange(
-  image: ClusterImage,
+  image: ClusterSnapshot,
   past: RecentPast,
   change: SettingsChange,
   budget: Budget,

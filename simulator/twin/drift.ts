@@ -4,7 +4,7 @@
  */
 import { TWIN_METRICS } from '../../controller/ports/twin.ts'
 import type {
-  ClusterImage,
+  ClusterSnapshot,
   DriftEntry,
   DriftPoint,
   DriftReport,
@@ -58,7 +58,7 @@ export interface Foretold {
 
 /** The runs of one interval; refuses what takes longer than its time. */
 export async function foretell(
-  image: ClusterImage,
+  image: ClusterSnapshot,
   past: RecentPast,
   budget: Budget,
 ): Promise<Foretold | NoForecast> {

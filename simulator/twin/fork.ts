@@ -1,6 +1,6 @@
 /** The live state, run on: one draw of what is not known, then the production controller in virtual time. */
 import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { ClusterImage } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot } from '../../controller/ports/twin.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { StartTask } from '../scenario/generate.ts'
 import type { ScenarioNode, SimTask, TaskItem, TaskStart } from '../scenario/scenario.ts'
@@ -45,7 +45,7 @@ export interface ForkResult {
 }
 
 export function drawFuture(
-  image: ClusterImage,
+  image: ClusterSnapshot,
   model: WorkloadModel,
   seed: number,
   untilMs: DurationMs,

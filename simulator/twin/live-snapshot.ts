@@ -2,7 +2,7 @@
  * The live cluster as a scenario for people: one guess at what nobody knows, and a description that says what
  * it rests on.
  */
-import type { ClusterImage, RecentPast } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import { seededStream } from '../seeded-random.ts'
 import type { TaskItem } from '../scenario/scenario.ts'
@@ -22,7 +22,7 @@ export interface LiveSnapshot {
   readonly description: string
 }
 
-export function snapshotOfLive(image: ClusterImage, past: RecentPast): LiveSnapshot {
+export function snapshotOfLive(image: ClusterSnapshot, past: RecentPast): LiveSnapshot {
   const model = workloadModelOf(image, past)
   const workOf = (task: TaskRecord): Work =>
     isModel(model)
@@ -44,7 +44,7 @@ export function snapshotOfLive(image: ClusterImage, past: RecentPast): LiveSnaps
   return { snapshot, description: words.join('') }
 }
 
-function asLongAgain(task: TaskRecord, { at }: ClusterImage): Work {
+function asLongAgain(task: TaskRecord, { at }: ClusterSnapshot): Work {
   const ms = Math.max(HOUR_MS, aloneMsSoFar(task, at))
   return task.placement?.wantsGpu === false && task.placement.startedAt !== null
     ? { kind: 'phases', phases: [[0, ms]] }

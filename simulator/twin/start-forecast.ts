@@ -3,7 +3,7 @@
  * what is not known.
  */
 import type {
-  ClusterImage,
+  ClusterSnapshot,
   NoForecast,
   RecentPast,
   StartForecast,
@@ -20,7 +20,7 @@ import { isModel, workloadModelOf } from './workload-model.ts'
 const LEAST_RUNS = 4
 
 export async function forecastStarts(
-  image: ClusterImage,
+  image: ClusterSnapshot,
   past: RecentPast,
   budget: Budget,
 ): Promise<StartForecast | NoForecast> {

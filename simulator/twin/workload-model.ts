@@ -2,7 +2,7 @@
  * What the recent past says of tasks: how long they stay, how much of that they want the GPU, what comes and
  * how often. Pure; docs/twin.md.
  */
-import type { ClusterImage, RecentPast } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { Residence } from './residence.ts'
@@ -52,7 +52,7 @@ export interface NoModel {
   readonly detail: string
 }
 
-export function workloadModelOf(image: ClusterImage, past: RecentPast): WorkloadModel | NoModel {
+export function workloadModelOf(image: ClusterSnapshot, past: RecentPast): WorkloadModel | NoModel {
   const started = past.ended.filter(({ firstStartedAt }) => firstStartedAt !== null)
   const pastMs = Math.max(1, past.to - past.from)
   if (started.length < LEAST_ENDS) {

@@ -8,7 +8,7 @@ import type { QueueEntry } from '../../controller/domain/task.ts'
 import { Cluster } from '../../controller/engine/cluster.ts'
 import type { LiveGpu } from '../../controller/engine/live.ts'
 import { shortMib } from '../../controller/swap/bytes.ts'
-import { mayTake, ripeAt } from '../../controller/swap/eligible.ts'
+import { mayTake, eligibleFrom } from '../../controller/swap/eligible.ts'
 import type { Candidate } from '../../controller/swap/order.ts'
 import { markOf } from '../../controller/swap/rounds.ts'
 import { decideEntry } from '../../controller/swap/swap.ts'
@@ -81,7 +81,7 @@ function candidatesOn(cluster: Cluster, gpu: LiveGpu, entry: QueueEntry, hostFre
   const candidates: Candidate[] = []
   for (const { placement, spec } of cluster.tasks.values()) {
     if (placement === null || !placement.gpus.includes(gpu) || !mayTake(entry.task, placement)) continue
-    const at = ripeAt(placement, cluster.policy)
+    const at = eligibleFrom(placement, cluster.policy)
     if (at === null || at > NOW || placement.demandMib * placement.gpus.length > hostFreeMib) continue
     const isP0 = spec.priority === 0
     const state = isP0 ? gpu.rounds.p0 : gpu.rounds.non_p0

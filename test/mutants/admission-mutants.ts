@@ -139,8 +139,8 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         `${SCHEDULER}/feasible.ts`,
         'strandRoomMib',
-        '  return besideNoswapMib(gpu) - gpu.largestSwappableMib\n',
-        '  return besideNoswapMib(gpu)\n',
+        '  return capacityForSwappableMib(gpu) - gpu.largestSwappableMib\n',
+        '  return capacityForSwappableMib(gpu)\n',
       ),
     ],
     likes: ['noswap'],
@@ -153,15 +153,15 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         `${SCHEDULER}/feasible.ts`,
         'ruleRoomMib',
-        '  return Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostMib)\n',
+        '  return Math.min(commitRoomMib(gpu), capacityForSwappableMib(gpu), hostMib)\n',
         '  return Math.min(commitRoomMib(gpu), hostMib)\n',
       ),
       // What noswap tasks hold is not within reach either, so that one of the two alone changes nothing.
       edit(
         `${SCHEDULER}/feasible.ts`,
         'afterMovesMib',
-        '  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned\n',
-        '  return gpu.capacityMib - gpu.swappableResidentMib + gpu.movingOutMib - owned\n',
+        '  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - reservedMib\n',
+        '  return gpu.capacityMib - gpu.swappableResidentMib + gpu.movingOutMib - reservedMib\n',
       ),
     ],
     likes: ['noswap'],
@@ -203,8 +203,8 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
-        'hasSeat',
-        'gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu',
+        'hasTaskSlot',
+        'gpu.placements.length + gpu.quarantinedCount + gpu.pendingClaimants.length < maxTasksPerGpu',
         'maxTasksPerGpu > 0',
       ),
     ],
@@ -228,7 +228,7 @@ const ADMISSION: readonly Mutant[] = [
     name: 'a-others-join-exclusive',
     rule: 'admission',
     says: 'others are placed beside an exclusive task',
-    edits: [edit(`${SCHEDULER}/feasible.ts`, 'hasSeat', ' || gpu.exclusiveTask !== null', '')],
+    edits: [edit(`${SCHEDULER}/feasible.ts`, 'hasTaskSlot', ' || gpu.exclusiveTask !== null', '')],
     likes: ['exclusive'],
   },
   {
@@ -294,15 +294,15 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/gpu-ledger.ts`,
-        'addClaim',
-        '  gpu.claims.splice(place, 0, entry)\n  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
-        '  gpu.claims.splice(place, 0, entry)\n',
+        'addPendingClaimant',
+        '  gpu.pendingClaimants.splice(place, 0, entry)\n  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
+        '  gpu.pendingClaimants.splice(place, 0, entry)\n',
       ),
       edit(
         `${ENGINE}/gpu-ledger.ts`,
-        'removeClaim',
-        '  gpu.claims.splice(at, 1)\n  uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
-        '  gpu.claims.splice(at, 1)\n',
+        'removePendingClaimant',
+        '  gpu.pendingClaimants.splice(at, 1)\n  uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
+        '  gpu.pendingClaimants.splice(at, 1)\n',
       ),
     ],
   },
@@ -319,14 +319,14 @@ const ADMISSION: readonly Mutant[] = [
       ),
       // The index offers only nodes with enough of them, so that the first alone changes nothing.
       edit(
-        `${ENGINE}/pool/facet.ts`,
-        'Facet.#kthLargestMib',
-        '    if (seats.length < this.#gpuCount) return NOTHING\n',
-        '    if (seats.length === 0) return NOTHING\n',
+        `${ENGINE}/pool/pool-ranking.ts`,
+        'PoolRanking.#kthLargestMib',
+        '    if (members.length < this.#gpuCount) return NOTHING\n',
+        '    if (members.length === 0) return NOTHING\n',
       ),
       edit(
-        `${ENGINE}/pool/facet.ts`,
-        'Facet.#kthLargestMib',
+        `${ENGINE}/pool/pool-ranking.ts`,
+        'PoolRanking.#kthLargestMib',
         '    return best[this.#gpuCount - 1] as Mib\n',
         '    return best[0] as Mib\n',
       ),
@@ -355,8 +355,8 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         `${SWAP}/resume.ts`,
         'couldEverBeResident',
-        '  for (const gpu of entry.gpus) if (held + entry.needMib > besideOthersMib(gpu, entry)) return false\n',
-        '  for (const gpu of entry.gpus) if (held + entry.needMib > gpu.physicalMib + 0 * besideOthersMib(gpu, entry)) return false\n',
+        '  for (const gpu of entry.gpus) if (held + entry.needMib > attainableMib(gpu, entry)) return false\n',
+        '  for (const gpu of entry.gpus) if (held + entry.needMib > gpu.physicalMib + 0 * attainableMib(gpu, entry)) return false\n',
       ),
     ],
     likes: ['growth'],
@@ -489,7 +489,7 @@ const QUEUE: readonly Mutant[] = [
     says: 'a head that has waited long reserves nothing',
     edits: [
       edit(
-        `${ENGINE}/pool/holds.ts`,
+        `${ENGINE}/pool/reservations.ts`,
         'renewAll',
         '  if (holders !== null) for (const [pool, holder] of holders) renew(c, pool, holder)\n',
         '  void renew\n',

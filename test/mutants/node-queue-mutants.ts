@@ -13,7 +13,7 @@ const QUEUE: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/node-queue.ts`,
         'serve',
-        'if (isCovered && !entry.owns && placeAhead(',
+        'if (isCovered && !entry.hasReserved && placeAhead(',
         'if (isCovered && entry.task === null && placeAhead(',
       ),
     ],
@@ -28,8 +28,8 @@ const QUEUE: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/queued-placements.ts`,
         'comesBefore',
-        '  return byReturnOrder(turnOf(task), entry, policy, now) < 0\n',
-        '  return byReturnOrder(turnOf(task), entry, policy, now) < Infinity\n',
+        '  return byReturnOrder(returnOrderKeyOf(task), entry, policy, now) < 0\n',
+        '  return byReturnOrder(returnOrderKeyOf(task), entry, policy, now) < Infinity\n',
       ),
     ],
     directed: { test: 'test/unit/one-queue-per-node.test.ts' },
@@ -38,7 +38,9 @@ const QUEUE: readonly Mutant[] = [
     name: 's-collector-stays-for-pending-p0',
     rule: 'return',
     says: 'a collector keeps bytes that a pending P0 task needs',
-    edits: [edit(`${ENGINE}/node/node-queue.ts`, 'serveNode', '  makeRoomForPending(c, node, now)\n', '')],
+    edits: [
+      edit(`${ENGINE}/node/node-queue.ts`, 'serveNode', '  preemptCollectorForPending(c, node, now)\n', ''),
+    ],
     directed: { test: 'test/unit/one-queue-per-node.test.ts' },
   },
   {
@@ -48,7 +50,7 @@ const QUEUE: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/collector.ts`,
-        'makeRoomForPending',
+        'preemptCollectorForPending',
         'if (needing === null || fitsSomewhere(c, needing, now) ||',
         'if (needing === null ||',
       ),
@@ -67,8 +69,8 @@ const EAGER: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/eager-returns.ts`,
         'returnEagerly',
-        '  if (c.eagerLooks.isEmpty) return\n',
-        '  if (c.eagerLooks.take().length >= 0) return\n',
+        '  if (c.eagerChecks.isEmpty) return\n',
+        '  if (c.eagerChecks.take().length >= 0) return\n',
       ),
     ],
   },
@@ -77,7 +79,12 @@ const EAGER: readonly Mutant[] = [
     rule: 'return',
     says: 'a task returns eagerly however short it has been out',
     edits: [
-      edit(`${ENGINE}/node/eager-returns.ts`, 'lookAt', '(placement.outSince ?? now) + eagerSwapInMs', 'now'),
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'checkNode',
+        '(placement.swappedOutSince ?? now) + eagerSwapInMs',
+        'now',
+      ),
     ],
   },
   {
@@ -126,7 +133,14 @@ const EAGER: readonly Mutant[] = [
     name: 's-eager-against-an-operator',
     rule: 'return',
     says: 'a task that an operator swapped out returns eagerly',
-    edits: [edit(`${ENGINE}/node/eager-returns.ts`, 'absentOn', ' || isSentAway || isOver', ' || isOver')],
+    edits: [
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'absentOn',
+        ' || isSwappedOutByOperator || isOver',
+        ' || isOver',
+      ),
+    ],
     likes: ['hands'],
     directed: { test: 'test/unit/eager-return.test.ts' },
   },
@@ -153,8 +167,8 @@ const EAGER: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/eager-returns.ts`,
         'absentOn',
-        '(a.outSince ?? 0) - (b.outSince ?? 0)',
-        '(b.outSince ?? 0) - (a.outSince ?? 0)',
+        '(a.swappedOutSince ?? 0) - (b.swappedOutSince ?? 0)',
+        '(b.swappedOutSince ?? 0) - (a.swappedOutSince ?? 0)',
       ),
     ],
     directed: { test: 'test/unit/eager-return.test.ts' },

@@ -18,10 +18,10 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
         `${ENGINE}/engine.ts`,
         'Engine.#await',
         `    committed.then(
-      () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(turn)),`,
-        `    this.#complete(turn)
+      () => this.#inputTap.storeAnswered({ k: 'durable', n }, () => this.#committed(transaction)),`,
+        `    this.#complete(transaction)
     committed.then(
-      () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(new Turn())),`,
+      () => this.#inputTap.storeAnswered({ k: 'durable', n }, () => this.#committed(new Transaction())),`,
       ),
     ],
     likes: CRASHES,
@@ -61,7 +61,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R5',
     says: 'a controller whose own connection to the broker is away gives nodes up',
     edits: [
-      edit(`${ENGINE}/node/liveness.ts`, 'lookAtSilence', '  if (c.broker.isAway) return isChanged\n', ''),
+      edit(`${ENGINE}/node/liveness.ts`, 'updateLiveness', '  if (c.broker.isAway) return isChanged\n', ''),
     ],
     likes: ['restart_broker'],
     directed: { test: 'test/unit/broker-absence.test.ts' },
@@ -298,7 +298,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a silent node is given up before its lease is over',
     edits: [
       edit(
-        `${ENGINE}/node/node-word.ts`,
+        `${ENGINE}/node/node-contact.ts`,
         'windowMs',
         '  return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS\n',
         '  return 0 * leases * leaseMs\n',
@@ -313,10 +313,10 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a controller that starts grants its nodes no new window',
     edits: [
       edit(
-        `${ENGINE}/node/node-word.ts`,
-        'newNodeWord',
-        '  grantLease(word, leaseMs, now)\n  word.longLeaseEndsAt',
-        '  word.longLeaseEndsAt',
+        `${ENGINE}/node/node-contact.ts`,
+        'newNodeContact',
+        '  grantLease(contact, leaseMs, now)\n  contact.longLeaseEndsAt',
+        '  contact.longLeaseEndsAt',
       ),
     ],
     likes: CRASHES,
@@ -330,8 +330,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/liveness.ts`,
         'settleUnconfirmed',
-        ': node.word.endedAt) || c.freeze',
-        ': node.word.leaseEndsAt) || c.freeze',
+        ': node.contact.processesEndAt) || c.freeze',
+        ': node.contact.leaseEndsAt) || c.freeze',
       ),
     ],
     likes: LINKS,
@@ -343,10 +343,10 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a lease that was configured longer before is not waited for',
     edits: [
       edit(
-        `${ENGINE}/node/node-word.ts`,
+        `${ENGINE}/node/node-contact.ts`,
         'keepLongLeases',
-        '    node.word.longLeaseEndsAt = node.word.leaseEndsAt\n    c.recorder',
-        '    node.word.leaseEndsAt = 0\n    c.recorder',
+        '    node.contact.longLeaseEndsAt = node.contact.leaseEndsAt\n    c.eventLog',
+        '    node.contact.leaseEndsAt = 0\n    c.eventLog',
       ),
     ],
     likes: ['settings'],
@@ -472,7 +472,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-registry.ts`,
-        'bootStanding',
+        'bootOrder',
         "  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'\n",
         "  return 'known'\n",
       ),

@@ -8,7 +8,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
     says: 'the controller orders every stop without a grace',
     edits: [
       edit(
-        'controller/engine/orders.ts',
+        'controller/engine/node-commands.ts',
         'stopEffect',
         'addressOf(placement), reason, graceMs }',
         'addressOf(placement), reason, graceMs: graceMs * 0 }',
@@ -52,7 +52,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         'controller/swap/eligible.ts',
-        'ripeAt',
+        'eligibleFrom',
         '  if (placement.isOver || isStopping(placement)) return null\n',
         '  if (placement.isOver) return null\n',
       ),

@@ -12,7 +12,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'ripeAt',
+        'eligibleFrom',
         "  if (placement.noswap === 1 || placement.residency !== 'resident') return null\n",
         "  if (placement.residency !== 'resident') return null\n",
       ),
@@ -26,7 +26,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'ripeAt',
+        'eligibleFrom',
         '  if (placement.isOver || isStopping(placement)) return null\n',
         '  if (isStopping(placement)) return null\n',
       ),
@@ -41,7 +41,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'ripeAt',
+        'eligibleFrom',
         "  if (placement.noswap === 1 || placement.residency !== 'resident') return null\n",
         '  if (placement.noswap === 1) return null\n',
       ),
@@ -54,7 +54,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'ripeAt',
+        'eligibleFrom',
         'placement.idleSince + policy.idlePeriodMs',
         'placement.idleSince',
       ),
@@ -67,7 +67,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'ripeAt',
+        'eligibleFrom',
         'const byIdleness = placement.wantsGpu ? Infinity : placement',
         'const byIdleness = placement',
       ),
@@ -100,7 +100,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'isEligible',
+        'isEligibleFor',
         ' && placement.demandMib * placement.gpus.length <= hostFreeMib',
         ' && hostFreeMib > -1',
       ),
@@ -114,7 +114,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'ripeAt',
+        'eligibleFrom',
         'Math.max(Math.min(byIdleness, byResidency), placement.backOffUntil)',
         'Math.min(byIdleness, byResidency)',
       ),
@@ -143,7 +143,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
-        'ripeAt',
+        'eligibleFrom',
         'policy.maxResidencyMs !== null && placement.task.spec.priority !== 0',
         'policy.maxResidencyMs !== null',
       ),
@@ -302,8 +302,8 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${SWAP}/bytes.ts`,
         'freeForMib',
-        '    kept += Math.max(0, owner.needMib - movingOutForMib(gpu, owner))\n',
-        '    kept += 0 * movingOutForMib(gpu, owner)\n',
+        '    kept += Math.max(0, claimant.needMib - movingOutForMib(gpu, claimant))\n',
+        '    kept += 0 * movingOutForMib(gpu, claimant)\n',
       ),
     ],
     directed: { test: 'test/property/swap-engine.test.ts' },
@@ -316,8 +316,8 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${SWAP}/bytes.ts`,
         'shortMib',
-        '    owned += owner.needMib\n',
-        '    owned += 0 * owner.needMib\n',
+        '    reservedMib += claimant.needMib\n',
+        '    reservedMib += 0 * claimant.needMib\n',
       ),
     ],
     directed: { test: 'test/unit/return-queue.test.ts' },
@@ -384,8 +384,8 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/node-queue.ts`,
         'serve',
-        'if (!makeRoomOfCollector(c, entry, now)) return entry.owns ? loseHold(c, entry, now) : false\n',
-        'if (!makeRoomOfCollector(c, entry, now)) return false\n',
+        'if (!preemptCollector(c, entry, now)) return entry.hasReserved ? cancelReservation(c, entry, now) : false\n',
+        'if (!preemptCollector(c, entry, now)) return false\n',
       ),
     ],
     directed: { scenario: 'uncovered-owner-lets-go' },
@@ -424,8 +424,8 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/node-queue.ts`,
         'serve',
-        'if (!makeRoomOfCollector(c, entry, now)) return entry.owns',
-        'if (entry.node !== null) return entry.owns',
+        'if (!preemptCollector(c, entry, now)) return entry.hasReserved',
+        'if (entry.node !== null) return entry.hasReserved',
       ),
     ],
     directed: { scenario: 'collector-makes-room-for-p0' },
@@ -450,9 +450,9 @@ const RETURN: readonly Mutant[] = [
     says: 'later placements use the bytes an old entry misses',
     edits: [
       edit(
-        `${ENGINE}/pool/holds.ts`,
-        'updateEntryHolds',
-        "    if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue\n",
+        `${ENGINE}/pool/reservations.ts`,
+        'updateEntryReservations',
+        "    if (entry.hasReserved || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue\n",
         '    if (entry.askedAt <= now) continue\n',
       ),
     ],
@@ -466,7 +466,7 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/node-queue.ts`,
         'settleOldGrowths',
-        '    else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) {',
+        '    else if (!entry.hasReserved && mayLeaveToReturnGrown(placement, now)) {',
         '    else if (entry.kind === null && mayLeaveToReturnGrown(placement, now)) {',
       ),
     ],
@@ -517,8 +517,8 @@ const RETURN: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/node-events.ts`,
         'isWantedBack',
-        '  return wantsGpu || isCalledBack || isProbed || (stopping?.graceMs ?? 0) > 0\n',
-        '  return wantsGpu || isCalledBack || (stopping?.graceMs ?? 0) > 0\n',
+        '  return wantsGpu || isSwapInRequested || isProbed || (stopping?.graceMs ?? 0) > 0\n',
+        '  return wantsGpu || isSwapInRequested || (stopping?.graceMs ?? 0) > 0\n',
       ),
     ],
     likes: ['no_signals'],

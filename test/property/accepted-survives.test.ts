@@ -189,7 +189,7 @@ describe('a cluster that the interface has accepted', () => {
         expect(operatorFaults).toEqual([])
         const { views } = world.controller
 
-        const { snapshot, description } = snapshotOfLive(views.image(), NO_PAST)
+        const { snapshot, description } = snapshotOfLive(views.snapshot(), NO_PAST)
         const text = [
           ...snapshotText(snapshot, { name: 'live', description, untilMs: MINUTE, isCutOff: true }),
         ].join('')

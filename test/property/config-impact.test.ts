@@ -95,7 +95,7 @@ describe('the dry run of a change', () => {
         // What waits for bytes on a node is served first, and may take the room.
         fc.pre(
           [...b.cluster.nodes.values()].every((node) =>
-            node.queue.every(({ kind, owns }) => kind === 'placement' && !owns),
+            node.queue.every(({ kind, hasReserved }) => kind === 'placement' && !hasReserved),
           ),
         )
         const { pending } = planned(planConfig(b.cluster, change, b.now)).impact
@@ -124,15 +124,15 @@ describe('the dry run of a change', () => {
         const fleet = { ...shape, config: { ...shape.config, default_vram_overcommit_percent: 0 } }
         const b = after(fleet, [...early, ...crowd, ...ALL_IDLE, ...others])
         const { nextCycle } = planned(planConfig(b.cluster, change, b.now)).impact
-        const before = b.tasks.map(({ placement, claim }) => ({
+        const before = b.tasks.map(({ placement, placementEntry }) => ({
           placement,
           residency: placement?.residency,
-          owns: claim?.owns === true,
+          owns: placementEntry?.hasReserved === true,
         }))
         b.configure(change)
         b.cycle()
         const then = { starts: 0, startsAfterSwaps: 0, swapOuts: 0, swapOutMib: 0, taskIds: [] as string[] }
-        b.tasks.forEach(({ spec, placement, claim }, place) => {
+        b.tasks.forEach(({ spec, placement, placementEntry }, place) => {
           const was = before[place]
           if (was?.placement !== null && was?.placement !== undefined) {
             if (was.residency === 'swapping_out' || placement?.residency !== 'swapping_out') return
@@ -141,7 +141,7 @@ describe('the dry run of a change', () => {
             return
           }
           if (placement !== null) then.starts += 1
-          else if (claim?.owns === true && was?.owns !== true) then.startsAfterSwaps += 1
+          else if (placementEntry?.hasReserved === true && was?.owns !== true) then.startsAfterSwaps += 1
           else return
           then.taskIds.push(spec.id)
         })
@@ -196,7 +196,7 @@ function isLetIn(b: ClusterBuilder, id: string, change: Partial<ConfigFields>): 
   const task = b.cluster.tasks.get(id) as LiveTask
   if (Object.keys(change).length > 0) b.configure(change)
   b.cycle()
-  return task.placement !== null || task.claim?.owns === true
+  return task.placement !== null || task.placementEntry?.hasReserved === true
 }
 
 function waiting(b: ClusterBuilder): readonly LiveTask[] {

@@ -53,7 +53,7 @@ describe('an explanation', () => {
           const task = b.tasks.at(-1) as LiveTask
           const { primary, queuePosition, sentence } = explained(b, task)
           b.cycle()
-          const isPlaced = task.placement !== null || task.claim?.owns === true
+          const isPlaced = task.placement !== null || task.placementEntry?.hasReserved === true
           const isInTurn = b.cluster.policy.strategy !== 'fifo' || queuePosition === 1
           expect(isPlaced, sentence).toBe(primary.reason === 'QUEUED_BEHIND' && isInTurn)
         }
@@ -93,7 +93,7 @@ describe('an explanation', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       afterEveryCycle(fleet, steps, (b) => {
         for (const task of b.tasks) {
-          if (task.state !== 'pending' || task.claim?.owns === true) continue
+          if (task.state !== 'pending' || task.placementEntry?.hasReserved === true) continue
           const { primary, sentence } = explained(b, task)
           expect(INFEASIBLE.includes(primary.reason), sentence).toBe(!task.isFeasible)
         }
@@ -108,7 +108,7 @@ describe('an explanation', () => {
         for (const task of b.tasks) {
           const { nodes, victim } = explainFully(b.cluster, task, b.now)
           expect(victim === null).toBe(task.placement === null)
-          expect(nodes === null).toBe(task.state !== 'pending' || task.claim?.owns === true)
+          expect(nodes === null).toBe(task.state !== 'pending' || task.placementEntry?.hasReserved === true)
           if (nodes === null) continue
           const isPoolNode = [...b.cluster.queueFor(task.spec).pool.nodes.keys()].map(({ id }) => id)
           expect(new Set(nodes.named.map(({ nodeId }) => nodeId))).toEqual(new Set(isPoolNode))

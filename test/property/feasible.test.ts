@@ -8,7 +8,7 @@ import { admit } from '../../controller/domain/vram.ts'
 import type { LiveGpu, LiveNode, LiveTask } from '../../controller/engine/live.ts'
 import { isInHost } from '../../controller/engine/records.ts'
 import {
-  besideNoswapMib,
+  capacityForSwappableMib,
   hostRoomMib,
   isPlaceable,
   largestAfterSwapMib,
@@ -130,12 +130,12 @@ describe('the books', () => {
           const admitted = [...tasksOn(gpu)].filter((task) => !before.get(gpu)?.has(task))
           if (admitted.length === 0) continue
           const isNew = admitted.some((task) => task.placement !== null)
-          const seats = gpu.placements.length + gpu.claims.length
+          const seats = gpu.placements.length + gpu.pendingClaimants.length
           expect(seats, nameOf(gpu)).toBeLessThanOrEqual(b.cluster.policy.maxTasksPerGpu)
           expect(gpu.exclusiveTask === null || seats === 1, nameOf(gpu)).toBe(true)
           const hasNoswap = admitted.some((task) => task.spec.noswap === 1 && task.spec.gpuMode === 'shared')
           if (hasNoswap && !hasGrown)
-            expect(gpu.largestSwappableMib, nameOf(gpu)).toBeLessThanOrEqual(besideNoswapMib(gpu))
+            expect(gpu.largestSwappableMib, nameOf(gpu)).toBeLessThanOrEqual(capacityForSwappableMib(gpu))
           if (!hasNoswap && !hasGrown)
             expect(gpu.noswapMib + gpu.swappableMib, nameOf(gpu)).toBeLessThanOrEqual(gpu.limitMib)
           if (isNew)
@@ -291,13 +291,13 @@ function openGpus(b: ClusterBuilder): LiveGpu[] {
     (gpu) =>
       isPlaceable(gpu.node) &&
       gpu.exclusiveTask === null &&
-      gpu.placements.length + gpu.claims.length < MAX_TASKS_PER_GPU,
+      gpu.placements.length + gpu.pendingClaimants.length < MAX_TASKS_PER_GPU,
   )
 }
 
 /** Where an answer may turn, one to either side, and far away. */
 function demandsAround(largestMib: number, gpu: LiveGpu): number[] {
-  const edges = [largestMib, gpu.freeMib, besideNoswapMib(gpu), gpu.physicalMib - gpu.reserveMib, 1]
+  const edges = [largestMib, gpu.freeMib, capacityForSwappableMib(gpu), gpu.physicalMib - gpu.reserveMib, 1]
   return edges.flatMap((edge) => [edge - 1, edge, edge + 1]).filter((d) => d > 0)
 }
 
@@ -306,7 +306,7 @@ function demandsAround(largestMib: number, gpu: LiveGpu): number[] {
  * kinds of missing room).
  */
 function isOnlyOccupied(gpu: LiveGpu, demandMib: number): boolean {
-  return demandMib <= besideNoswapMib(gpu)
+  return demandMib <= capacityForSwappableMib(gpu)
 }
 
 function nameOf(gpu: LiveGpu): string {
@@ -315,7 +315,7 @@ function nameOf(gpu: LiveGpu): string {
 
 /** Placed there, or pending and counted there. */
 function tasksOn(gpu: LiveGpu): Set<LiveTask> {
-  return new Set([...gpu.placements, ...gpu.claims].map((each) => each.task))
+  return new Set([...gpu.placements, ...gpu.pendingClaimants].map((each) => each.task))
 }
 
 // ---- the books, from scratch ----
@@ -328,8 +328,8 @@ function figuresOf(gpu: LiveGpu): ReturnType<typeof recomputed> {
     noswapResidentMib,
     swappableResidentMib,
     movingOutMib,
-    ripeMib,
-    ripeP0Mib,
+    eligibleMib,
+    eligibleP0Mib,
     freeMib,
   } = gpu
   return {
@@ -339,8 +339,8 @@ function figuresOf(gpu: LiveGpu): ReturnType<typeof recomputed> {
     noswapResidentMib,
     swappableResidentMib,
     movingOutMib,
-    ripeMib,
-    ripeP0Mib,
+    eligibleMib,
+    eligibleP0Mib,
     freeMib,
   }
 }
@@ -353,12 +353,12 @@ function recomputed(gpu: LiveGpu) {
   const inVram = (placements: typeof noswap) =>
     sum(placements, (p) => (p.residency === 'swapped_out' ? 0 : p.demandMib))
   const claimed = (value: 0 | 1) =>
-    gpu.claims.filter((claim) => claim.task.spec.noswap === value).map((claim) => claim.needMib)
-  const ripe = (isP0: boolean) =>
-    sum(swappable, (p) => (p.isRipe && (p.task.spec.priority === 0) === isP0 ? p.demandMib : 0))
+    gpu.pendingClaimants.filter((claim) => claim.task.spec.noswap === value).map((claim) => claim.needMib)
+  const eligible = (isP0: boolean) =>
+    sum(swappable, (p) => (p.isEligible && (p.task.spec.priority === 0) === isP0 ? p.demandMib : 0))
   const noswapResidentMib = inVram(noswap)
   const swappableResidentMib = inVram(swappable)
-  const kept = sum(gpu.owners, (owner) => Math.max(0, owner.needMib - movingOutForMib(gpu, owner)))
+  const kept = sum(gpu.claimants, (owner) => Math.max(0, owner.needMib - movingOutForMib(gpu, owner)))
   return {
     noswapMib: sum(noswap, (p) => p.demandMib) + sum(claimed(1), (need) => need),
     swappableMib: sum(swappable, (p) => p.demandMib) + sum(claimed(0), (need) => need),
@@ -366,8 +366,8 @@ function recomputed(gpu: LiveGpu) {
     noswapResidentMib,
     swappableResidentMib,
     movingOutMib: sum(gpu.placements, (p) => (p.residency === 'swapping_out' ? p.demandMib : 0)),
-    ripeMib: ripe(false),
-    ripeP0Mib: ripe(true),
+    eligibleMib: eligible(false),
+    eligibleP0Mib: eligible(true),
     freeMib: gpu.capacityMib - noswapResidentMib - swappableResidentMib - kept,
   }
 }

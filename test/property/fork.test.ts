@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/domain/order.ts'
 import { runCycle } from '../../controller/engine/cycle.ts'
-import { forkCluster } from '../../controller/engine/what-if/fork.ts'
+import { cloneCluster } from '../../controller/engine/what-if/cluster-clone.ts'
 import type { ClusterBuilder } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 
@@ -33,7 +33,7 @@ describe('a copy of the cluster', () => {
 })
 
 function expectSettled({ cluster, now }: ClusterBuilder): void {
-  const fork = forkCluster(cluster, { config: cluster.config, overridesOf: (node) => node }, now)
+  const fork = cloneCluster(cluster, { config: cluster.config, overridesOf: (node) => node }, now)
   const before = stateOf(fork)
   runCycle(fork, now)
   expect(stateOf(fork)).toEqual(before)
@@ -41,7 +41,7 @@ function expectSettled({ cluster, now }: ClusterBuilder): void {
 
 function stateOf({ tasks, nodes }: ClusterBuilder['cluster']): unknown {
   return {
-    tasks: Array.from(tasks.values(), ({ spec, placement, claim }) => [
+    tasks: Array.from(tasks.values(), ({ spec, placement, placementEntry }) => [
       spec.id,
       placement === null
         ? null
@@ -51,11 +51,13 @@ function stateOf({ tasks, nodes }: ClusterBuilder['cluster']): unknown {
             placement.residency,
             placement.demandMib,
           ],
-      claim === null ? null : [claim.node.id, claim.owns],
+      placementEntry === null ? null : [placementEntry.node.id, placementEntry.hasReserved],
     ]),
     queues: Array.from(nodes.values(), ({ id, queue, collector }) => [
       id,
-      queue.map(({ kind, task, owns }) => `${kind} ${task.spec.id} ${String(owns)}`).sort(byCodeUnits),
+      queue
+        .map(({ kind, task, hasReserved }) => `${kind} ${task.spec.id} ${String(hasReserved)}`)
+        .sort(byCodeUnits),
       collector?.task.spec.id ?? null,
     ]),
   }

@@ -42,7 +42,7 @@ function everything(b: ClusterBuilder): string {
   return JSON.stringify([
     nodes,
     b.tasks.map(recordOfTask),
-    cluster.recorder.nextEventSeq,
+    cluster.eventLog.nextEventSeq,
     cluster.nextTaskSeq,
     cluster.pendingCount,
     pools,
@@ -51,10 +51,10 @@ function everything(b: ClusterBuilder): string {
 
 /** Where it is after the cycle, as a prediction says it. */
 function outcomeOf(task: LiveTask, victims: readonly string[]) {
-  const { placement, claim } = task
-  const gpus = placement?.gpus ?? (claim?.owns === true ? claim.gpus : [])
+  const { placement, placementEntry } = task
+  const gpus = placement?.gpus ?? (placementEntry?.hasReserved === true ? placementEntry.gpus : [])
   return {
-    when: placement !== null ? 'now' : claim?.owns === true ? 'after_swap' : null,
+    when: placement !== null ? 'now' : placementEntry?.hasReserved === true ? 'after_swap' : null,
     gpus: gpus.map((gpu) => `${gpu.node.id}/${gpu.index}`),
     victims,
   }

@@ -45,7 +45,7 @@ describe('what would place a task', () => {
         if (!apply(b, task, answer.changes[index] as WouldFit, 1)) continue
         b.cycle()
         // Who has waited long enough collects, whatever is changed.
-        if (task.claim?.isCollector === true) continue
+        if (task.placementEntry?.isCollector === true) continue
         expect(isPlaced(task), `${task.spec.id}: one less than ${tellOf(change)}`).toBe(false)
       }
     })
@@ -87,7 +87,7 @@ function alone(fleet: FleetShape, steps: readonly Step[], pick: number): Alone |
 }
 
 function isPlaced(task: LiveTask): boolean {
-  return task.placement !== null || task.claim?.owns === true
+  return task.placement !== null || task.placementEntry?.hasReserved === true
 }
 
 /** Does it, by so many units less; answers whether there is such a thing. */

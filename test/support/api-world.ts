@@ -240,7 +240,7 @@ export class FakeController implements ApiWorld {
       ownMark: { epoch: 1, controller: 'fake', lastEventSeq: this.#seq },
     }),
     activityRuns: () => ({ wantingMs: [], idleMs: [] }),
-    image: () => ({
+    snapshot: () => ({
       at: this.now,
       config: this.config.fields,
       nodes: [],
@@ -598,7 +598,7 @@ function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
     attempt: 0,
     pendingSince: now,
     placement: null,
-    claim: null,
+    placementEntry: null,
     refusedBy: null,
     trouble: NO_TROUBLE,
     avoidedNow: null,
@@ -637,7 +637,7 @@ function placementOf(
 
 function recordOf(task: Task): TaskRecord {
   if (!isFinal(task.state)) throw new Error('only a final task goes to the store here')
-  const { claim: _claim, refusedBy: _refusedBy, spec, placement: _placement, ...course } = task
+  const { placementEntry: _claim, refusedBy: _refusedBy, spec, placement: _placement, ...course } = task
   return {
     ...spec,
     ...course,

@@ -29,7 +29,7 @@ import {
   submitTask,
   updateTask,
 } from '../../controller/engine/commands/task-commands.ts'
-import { Turn } from '../../controller/engine/turn.ts'
+import { Transaction } from '../../controller/engine/transaction.ts'
 import type { WaitExplanation } from '../../controller/scheduler/explain.ts'
 
 export interface NodeFields {
@@ -332,14 +332,14 @@ export class ClusterBuilder {
   /** One cycle; answers what happened since the last. */
   cycle(): readonly Event[] {
     runCycle(this.cluster, this.now)
-    const { turn } = this.cluster.recorder
-    for (const task of turn.dirtyTasks) task.isDirty = false
-    for (const node of turn.dirtyNodes) node.isDirty = false
-    this.cluster.recorder.turn = new Turn()
-    this.events.push(...turn.events)
-    this.effects.push(...turn.effects)
-    this.decisions.push(...turn.decisions)
-    return turn.events
+    const { transaction } = this.cluster.eventLog
+    for (const task of transaction.dirtyTasks) task.isDirty = false
+    for (const node of transaction.dirtyNodes) node.isDirty = false
+    this.cluster.eventLog.transaction = new Transaction()
+    this.events.push(...transaction.events)
+    this.effects.push(...transaction.effects)
+    this.decisions.push(...transaction.decisions)
+    return transaction.events
   }
 
   /** Time passes: the engine's own timers fire, each followed by a cycle; nothing else is decided. */

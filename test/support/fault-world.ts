@@ -5,7 +5,7 @@
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Controller } from '../../controller/controller.ts'
-import type { ControllerWatch } from '../../controller/recording/input-recorder.ts'
+import type { InputTap } from '../../controller/recording/input-recorder.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import type { TaskState } from '../../controller/domain/task.ts'
@@ -43,7 +43,7 @@ export interface FaultWorldOptions {
    */
   readonly commitMs?: DurationMs
   /** Sees everything that enters a controller; asked for at each start. */
-  readonly watch?: () => ControllerWatch
+  readonly watch?: () => InputTap
 }
 
 /** Short leases, so that an hour of virtual time holds many of them. */
@@ -167,7 +167,7 @@ export class FaultWorld {
       { clock, random, bus: endpoint, store: this.#storeFor(committer) },
       {
         initialConfig: { ...SHORT, ...this.#o.config },
-        ...(this.#o.watch === undefined ? {} : { watch: this.#o.watch() }),
+        ...(this.#o.watch === undefined ? {} : { inputTap: this.#o.watch() }),
         onEvents: (events) => this.#onEvents(events),
         onFault: (fault) => {
           this.faults.push(fault)

@@ -7,7 +7,7 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { Cluster } from '../../controller/engine/cluster.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'
 import { poolKeyOf } from '../../controller/scheduler/shape.ts'
-import { ripeAt } from '../../controller/swap/eligible.ts'
+import { eligibleFrom } from '../../controller/swap/eligible.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
@@ -83,27 +83,33 @@ function expectCounts({ controller: { views } }: World): void {
 /** Everybody who waits stands where he will be found, and everybody who may leave by now is known to. */
 function expectOrder(cluster: Cluster, now: Instant): void {
   const isAnybodyWaiting = cluster.pendingCount > 0 || cluster.queuedEntries > 0
-  for (const { spec, queue, claim, placement, isHeld } of cluster.tasks.values()) {
+  for (const { spec, queue, placementEntry, placement, isHeld } of cluster.tasks.values()) {
     if (placement === null && isHeld) {
-      expect(queue === null && claim === null, `${spec.id} is held and stands in no queue`).toBe(true)
+      expect(queue === null && placementEntry === null, `${spec.id} is held and stands in no queue`).toBe(
+        true,
+      )
       continue
     }
     if (placement === null) {
-      expect(queue !== null || claim?.owns === true, `${spec.id} waits in a queue, or owns bytes`).toBe(true)
+      expect(
+        queue !== null || placementEntry?.hasReserved === true,
+        `${spec.id} waits in a queue, or owns bytes`,
+      ).toBe(true)
       continue
     }
-    const { residency, heldGrowth, entry, wantsGpu, isCalledBack, isRipe, startedAt, gpus } = placement
+    const { residency, heldGrowth, entry, wantsGpu, isSwapInRequested, isEligible, startedAt, gpus } =
+      placement
     if (residency === 'resident' && heldGrowth !== null)
       expect(entry?.kind, `${spec.id} asks to grow`).toBe('growth')
-    if (residency === 'swapped_out' && (wantsGpu || isCalledBack || heldGrowth !== null))
+    if (residency === 'swapped_out' && (wantsGpu || isSwapInRequested || heldGrowth !== null))
       expect(entry?.kind, `${spec.id} asks to return`).toBe('swap_in')
-    const at = ripeAt(placement, cluster.policy)
+    const at = eligibleFrom(placement, cluster.policy)
     if (isAnybodyWaiting && startedAt !== null)
-      expect(isRipe, `${spec.id} is ripe`).toBe(at !== null && at <= now)
+      expect(isEligible, `${spec.id} is ripe`).toBe(at !== null && at <= now)
     if (spec.gpuMode !== 'exclusive') continue
     for (const gpu of gpus)
       expect(
-        gpu.placements.length + gpu.claims.length,
+        gpu.placements.length + gpu.pendingClaimants.length,
         `tasks on the GPU of ${spec.id}, an exclusive task`,
       ).toBe(1)
   }
@@ -142,11 +148,11 @@ function expectNothingLeft(cluster: Cluster): void {
       hostUsedMib: 0,
       hostPromisedMib: 0,
     })
-    for (const { owners, claims, holds, noswapMib, swappableMib, movingOutMib } of gpus) {
+    for (const { claimants, pendingClaimants, reservations, noswapMib, swappableMib, movingOutMib } of gpus) {
       const books = {
-        owners: owners.length,
-        claims: claims.length,
-        holds: holds.length,
+        owners: claimants.length,
+        claims: pendingClaimants.length,
+        holds: reservations.length,
         noswapMib,
         swappableMib,
         movingOutMib,

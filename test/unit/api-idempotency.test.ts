@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KEY_RETENTION_MS, SubmissionKeys } from '../../controller/engine/commands/submission-keys.ts'
-import { Turn } from '../../controller/engine/turn.ts'
+import { Transaction } from '../../controller/engine/transaction.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'
 
@@ -59,7 +59,7 @@ describe('Idempotency-Key', () => {
 })
 
 describe('keys', () => {
-  const add = (keys: SubmissionKeys, seq: number, at: number, turn = new Turn()) => {
+  const add = (keys: SubmissionKeys, seq: number, at: number, turn = new Transaction()) => {
     keys.add({ seq, key: `k${seq}`, body: 'b', taskId: `t${seq}`, at }, turn)
     return turn.submissionKeys
   }
@@ -75,7 +75,7 @@ describe('keys', () => {
 
   it('are forgotten when there are too many, the oldest first', () => {
     const keys = new SubmissionKeys(3)
-    const turn = new Turn()
+    const turn = new Transaction()
     for (let seq = 1; seq <= 5; seq += 1) add(keys, seq, seq, turn)
     expect([keys.size, keys.find('k2', 9), keys.find('k3', 9)?.seq]).toEqual([3, null, 3])
     expect([turn.submissionKeys?.added.length, turn.submissionKeys?.keptFromSeq]).toEqual([5, 3])
@@ -84,7 +84,7 @@ describe('keys', () => {
   it('that come again after their time stand for the later task', () => {
     const keys = new SubmissionKeys()
     add(keys, 1, 0)
-    keys.add({ seq: 9, key: 'k1', body: 'b', taskId: 't9', at: KEY_RETENTION_MS }, new Turn())
+    keys.add({ seq: 9, key: 'k1', body: 'b', taskId: 't9', at: KEY_RETENTION_MS }, new Transaction())
     expect(keys.find('k1', KEY_RETENTION_MS)?.taskId).toBe('t9')
   })
 })

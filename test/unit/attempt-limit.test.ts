@@ -1,6 +1,6 @@
 /** A server says how many attempts it holds at once, and is sent no more (R11, NODE_TASK_LIMIT). */
 import { describe, expect, it } from 'vitest'
-import { forkCluster } from '../../controller/engine/what-if/fork.ts'
+import { cloneCluster } from '../../controller/engine/what-if/cluster-clone.ts'
 import { wouldFitIf } from '../../controller/engine/explain/would-fit.ts'
 import { nodeOf, recordOfNode } from '../../controller/engine/records.ts'
 import { applySnapshot } from '../../controller/engine/node/node-registry.ts'
@@ -104,7 +104,7 @@ describe('what counts towards the limit', () => {
     b.advance(400_000)
     const owner = b.submit({ vramMib: 90 })
     b.cycle()
-    expect([owner.claim?.owns, node.attemptCount]).toEqual([true, 2])
+    expect([owner.placementEntry?.hasReserved, node.attemptCount]).toEqual([true, 2])
     const small = b.submit({ vramMib: 10 })
     b.cycle()
     expect(small.state).toBe('pending')
@@ -139,7 +139,7 @@ describe('what counts towards the limit', () => {
       config: b.cluster.config,
       overridesOf: () => ({ overcommitOverride: null, reserveOverrideMib: null }),
     }
-    const copy = forkCluster(b.cluster, settings, b.now).nodes.get('n1')
+    const copy = cloneCluster(b.cluster, settings, b.now).nodes.get('n1')
     expect([copy?.attemptCount, copy?.maxAttempts]).toEqual([3, 2])
     expect(nodeOf(recordOfNode(node), b.now).maxAttempts).toBe(2)
   })

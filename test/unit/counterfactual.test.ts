@@ -58,7 +58,7 @@ describe('a counterfactual', () => {
     const watched = await runScenario(scenario, IDENTITY, {
       keepsTasks: true,
       watch: (world) => {
-        world.controller.engine.cluster.swapHand = { other: null, onChoice: () => {} }
+        world.controller.engine.cluster.victimOverride = { override: null, onChoice: () => {} }
         return { afterStep: () => {} }
       },
     })

@@ -11,7 +11,7 @@ function recording(config = {}): {
   readonly of: (kind: Decision['kind']) => readonly Decision[]
 } {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 300, ...config })
-  b.cluster.recorder.keepsDecisions = true
+  b.cluster.eventLog.keepsDecisions = true
   return { b, of: (kind) => b.decisions.filter((decision) => decision.kind === kind) }
 }
 
@@ -185,7 +185,7 @@ describe('returns and growths', () => {
 it('where the store keeps no decisions none is written down, and what happens is the same', () => {
   const run = (keepsDecisions: boolean) => {
     const b = new ClusterBuilder({ default_vram_overcommit_percent: 300 })
-    b.cluster.recorder.keepsDecisions = keepsDecisions
+    b.cluster.eventLog.keepsDecisions = keepsDecisions
     b.addNode({ id: 'n1', gpus: [110] })
     for (const mib of [30, 40, 30]) idle(b, mib)
     b.submit({ vramMib: 25 })

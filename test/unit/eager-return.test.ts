@@ -196,7 +196,7 @@ describe('an eager return', () => {
     const after = restarted(b)
     const again = after.cluster.tasks.get(task.spec.id) as LiveTask
     after.wants(again, false, after.now - idleSince)
-    expect(placementOf(again)).toMatchObject({ idleSince, isRipe: true })
+    expect(placementOf(again)).toMatchObject({ idleSince, isEligible: true })
   })
 
   it('counts as idle from its last use on when the task has worked since', () => {
@@ -241,7 +241,7 @@ describe('an eager return', () => {
 
   it('is decided with its sentence', () => {
     const b = cluster()
-    b.cluster.recorder.keepsDecisions = true
+    b.cluster.eventLog.keepsDecisions = true
     away(b, 1000)
     b.advance(11 * SECOND)
     expect(b.decisions.at(-1)).toMatchObject({

@@ -12,7 +12,7 @@ const own = (epoch: number) => ({ epoch, controller: 'own', lastEventSeq: 100 })
 
 function historyOf(...starts: EpochRecord[]): EpochHistory {
   const history = new EpochHistory()
-  history.restore(starts.slice(0, -1))
+  history.load(starts.slice(0, -1))
   history.begin(starts.at(-1) as EpochRecord, false)
   return history
 }

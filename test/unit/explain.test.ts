@@ -469,7 +469,7 @@ describe('a swapped-out task that wants the GPU', () => {
     b.advance(IDLE_MS)
     const third = b.submit({ vramMib: 70, name: 'third' })
     b.cycle()
-    expect(third.claim?.owns).toBe(true)
+    expect(third.placementEntry?.hasReserved).toBe(true)
     b.wants(away, true)
     b.cycle()
     const { primary, secondary, sentence } = explained(b, away)

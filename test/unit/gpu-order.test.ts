@@ -43,7 +43,7 @@ describe('the GPU of a task that fits after a swap', () => {
     // GPU 0 will have 90 MiB free and 120 MiB of commit room, GPU 1 60 and 110.
     const next = b.submit({ vramMib: 50, name: 'next' })
     b.cycle()
-    expect(next.claim?.gpus.map(({ index }) => index)).toEqual([1])
+    expect(next.placementEntry?.gpus.map(({ index }) => index)).toEqual([1])
   })
 
   it('is still the one from which the least has to leave where it is not enough anywhere', () => {
@@ -55,7 +55,7 @@ describe('the GPU of a task that fits after a swap', () => {
     b.advance(400_000)
     const next = b.submit({ vramMib: 70 })
     b.cycle()
-    expect(next.claim?.gpus.map(({ index }) => index)).toEqual([0])
+    expect(next.placementEntry?.gpus.map(({ index }) => index)).toEqual([0])
   })
 
   it('is chosen alike for several GPUs of one node', () => {
@@ -68,7 +68,7 @@ describe('the GPU of a task that fits after a swap', () => {
     b.cycle()
     const next = b.submit({ vramMib: 50, gpuCount: 2 })
     b.cycle()
-    expect(new Set(next.claim?.gpus.map(({ index }) => index))).toEqual(new Set([0, 2]))
+    expect(new Set(next.placementEntry?.gpus.map(({ index }) => index))).toEqual(new Set([0, 2]))
   })
 })
 
@@ -94,7 +94,7 @@ describe('the GPUs of a pool that admit a demand after a swap', () => {
               largestAfterSwapMib(gpu, 'swappable', isP0, policy.maxTasksPerGpu),
             )
           const expected = b.gpus
-            .filter((gpu) => pool.nodes.has(gpu.node) && gpu.holds.length === 0 && admits(gpu) >= mib)
+            .filter((gpu) => pool.nodes.has(gpu.node) && gpu.reservations.length === 0 && admits(gpu) >= mib)
             .sort((one, other) => byScore(one, other, 'after_swap', policy.strategy, mib))
           expect([...pool.gpusFor(shape, 'after_swap', mib)].map(nameOf)).toEqual(expected.map(nameOf))
         }

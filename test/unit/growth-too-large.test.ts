@@ -8,7 +8,7 @@ import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 /** A task of 40 MiB on each of these GPUs, beside a reserve of 10. */
 function running(gpus: readonly number[], gpuCount: number) {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 300 })
-  b.cluster.recorder.keepsDecisions = true
+  b.cluster.eventLog.keepsDecisions = true
   b.addNode({ id: 'n1', gpus })
   const task = b.submit({ vramMib: 40, gpuCount, name: 'grower' })
   b.settle()

@@ -79,7 +79,7 @@ const ALLOWED: readonly (readonly [from: string, to: string, keyword?: 'import t
   ['simulator/world.ts', 'controller/controller.ts'],
   ['simulator/world.ts', 'gpu-server/core/outbox.ts'],
   ['simulator/run.ts', 'simulator/world.ts'],
-  ['controller/recording/input-recorder.ts', 'controller/engine/watch.ts'],
+  ['controller/recording/input-recorder.ts', 'controller/engine/input-tap.ts'],
   ['simulator/recording/redecide.ts', 'controller/controller.ts'],
   ['cli/main.ts', 'simulator/run.ts'],
   ['cli/main.ts', 'gpu-server/server.ts'],

@@ -8,7 +8,7 @@ import { Engine } from '../../controller/engine/engine.ts'
 import type { LiveNode } from '../../controller/engine/live.ts'
 import type { Batch, Store } from '../../controller/ports/store.ts'
 import { StoreFault } from '../../controller/ports/store.ts'
-import { SilenceWatch } from '../../controller/wire/silence.ts'
+import { LivenessTimer } from '../../controller/wire/liveness-timer.ts'
 import type { Heartbeat, Hello } from '../../protocol/messages.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
@@ -133,7 +133,7 @@ describe('a controller that begins', () => {
 describe('an idle controller', () => {
   it('writes its epoch again every few seconds, though nobody speaks to it, and ends when it cannot', async () => {
     const leader = await Leader.ofOneNode()
-    const silence = new SilenceWatch(leader.engine, leader.clock)
+    const silence = new LivenessTimer(leader.engine, leader.clock)
     silence.begin()
     await leader.pass(3_000)
     const renewal = leader.takeCommit()

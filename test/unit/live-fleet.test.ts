@@ -61,7 +61,7 @@ describe('a fleet in real time', () => {
 
   it('says what the hosts move through their memory, for snapshots of it', async () => {
     const { fleet } = await startedFleet()
-    const image = fleet.controller.views.image()
+    const image = fleet.controller.views.snapshot()
     expect(image.nodes.map(({ name, hostLinkMibPerS = null }) => [name, hostLinkMibPerS])).toEqual([
       ['a', null],
       ['b', 12_288],

@@ -5,9 +5,9 @@ import { Arrivals } from '../../controller/adapters/nats/arrivals.ts'
 import { DEFAULT_LIMITS } from '../../controller/adapters/nats/limits.ts'
 
 test('what a listener throws ends the process, and not the reader that called it', async () => {
-  const file = JSON.stringify(import.meta.resolve('../../controller/adapters/nats/calm.ts'))
-  const script = `const { call } = await import(${file})
-    call(() => { throw new Error('broken invariant') })
+  const file = JSON.stringify(import.meta.resolve('../../controller/adapters/nats/throw-async.ts'))
+  const script = `const { callThrowingAsync } = await import(${file})
+    callThrowingAsync(() => { throw new Error('broken invariant') })
     console.log('the reader goes on')`
   const ended = promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
   await expect(ended).rejects.toMatchObject({

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
 import { mayUseP0, NO_OWNER_LIMITS } from '../../controller/domain/owner-limits.ts'
-import type { OwnerBook } from '../../controller/engine/commands/owner-book.ts'
+import type { OwnerUsage } from '../../controller/engine/commands/owner-usage.ts'
 import { predictPlacement } from '../../controller/engine/what-if/prediction.ts'
 import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
@@ -87,7 +87,7 @@ describe('the GPUs of one owner', () => {
     b.advance(10_000)
     b.cycle()
     expect([waits.state, later.state]).toEqual(['pending', 'assigned'])
-    expect(b.gpus.flatMap((gpu) => gpu.holds)).toEqual([])
+    expect(b.gpus.flatMap((gpu) => gpu.reservations)).toEqual([])
   })
 
   it('are no reason where an earlier one keeps it out of every node', () => {
@@ -154,11 +154,12 @@ describe('the GPUs of one owner', () => {
           const isFull =
             task.spec.owner !== null && (b.cluster.owners?.roomOf(task.spec.owner) ?? 0) < task.spec.gpuCount
           const reasons = [explained.primary, ...explained.secondary].map(({ reason }) => reason)
-          if (task.claim?.owns !== true) expect(reasons.includes('OWNER_LIMIT'), task.spec.id).toBe(isFull)
+          if (task.placementEntry?.hasReserved !== true)
+            expect(reasons.includes('OWNER_LIMIT'), task.spec.id).toBe(isFull)
           const isNextToGo =
             explained.primary.reason === 'QUEUED_BEHIND' &&
             explained.queuePosition === 1 &&
-            task.claim === null
+            task.placementEntry === null
           expect(isNextToGo, `${task.spec.id} would fit, and nothing is ahead of it`).toBe(false)
         }
       },
@@ -168,11 +169,11 @@ describe('the GPUs of one owner', () => {
 })
 
 function expectCounted(b: ClusterBuilder, limit: number): void {
-  const book = b.cluster.owners as OwnerBook
+  const book = b.cluster.owners as OwnerUsage
   for (const owner of ['ann', 'bob']) {
     const own = b.tasks.filter((task) => task.spec.owner === owner)
     const gpus = own
-      .filter((task) => task.placement !== null || task.claim?.owns === true)
+      .filter((task) => task.placement !== null || task.placementEntry?.hasReserved === true)
       .reduce((sum, task) => sum + task.spec.gpuCount, 0)
     expect([book.placedGpusOf(owner), book.pendingOf(owner)]).toEqual([
       gpus,

@@ -105,7 +105,7 @@ describe('a fleet in real time that the controller brings along', () => {
           startAt: real.now(),
           seed: 'live',
         },
-        controller: { initialConfig: CONFIG, watch: recording.recorder(), onEvents: see },
+        controller: { initialConfig: CONFIG, inputTap: recording.recorder(), onEvents: see },
         onFault: (phase, { kind }: Fault) => notes.push(`${phase} ${kind}`),
       })
       await fleet.start()

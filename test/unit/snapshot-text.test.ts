@@ -1,7 +1,7 @@
 /** A snapshot of a live cluster: what is copied, what is left out, and that loading gives it back. */
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import type { ClusterImage, ImageNode } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot, SnapshotNode } from '../../controller/ports/twin.ts'
 import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
@@ -75,7 +75,7 @@ describe('a snapshot', () => {
     ]
     const nodes = [
       ...image.nodes,
-      { ...image.nodes[0], id: 'down', name: 'down', status: 'suspect' } as ImageNode,
+      { ...image.nodes[0], id: 'down', name: 'down', status: 'suspect' } as SnapshotNode,
     ]
     const snapshot = snapshotOf(
       { ...image, nodes, tasks: [...image.tasks, ...more] },
@@ -120,7 +120,7 @@ describe('a snapshot', () => {
 
   it('leaves out a node without a GPU, with its tasks, and takes a GPU without a name', () => {
     const image = imageOf()
-    const [node] = image.nodes as [ImageNode]
+    const [node] = image.nodes as [SnapshotNode]
     const bare = { ...node, id: 'bare', name: 'bare', gpus: [] }
     const nameless = {
       ...node,
@@ -242,7 +242,7 @@ function loaded(snapshot: Snapshot) {
   })
 }
 
-function imageOf(): ClusterImage {
+function imageOf(): ClusterSnapshot {
   const gpus = [
     { index: 0, model: 'H100', physicalMib: 81_559, foreignMib: 12, roundNonP0: 4, roundP0: 0 },
     { index: 1, model: 'H100', physicalMib: 81_559, foreignMib: 0, roundNonP0: 9, roundP0: 0 },

@@ -79,10 +79,18 @@ function told({ at, kind, taskId, nodeId, data }: Event): string | null {
  * scenario can say to the last byte.
  */
 function isQuiet(world: World): boolean {
-  for (const { claim, placement } of world.controller.views.openTasks()) {
-    if (claim !== null || placement?.residency === 'swapping_in' || placement?.residency === 'swapping_out')
+  for (const { placementEntry, placement } of world.controller.views.openTasks()) {
+    if (
+      placementEntry !== null ||
+      placement?.residency === 'swapping_in' ||
+      placement?.residency === 'swapping_out'
+    )
       return false
-    if (placement?.entry?.owns === true || placement?.entry?.kind === 'growth' || isGrowing(world, placement))
+    if (
+      placement?.entry?.hasReserved === true ||
+      placement?.entry?.kind === 'growth' ||
+      isGrowing(world, placement)
+    )
       return false
   }
   return true

@@ -54,11 +54,11 @@ describe('a held task', () => {
     b.advance(IDLE_MS)
     const asks = b.submit({ vramMib: 60 })
     b.cycle()
-    expect([placementOf(idle).residency, asks.claim?.owns]).toEqual(['swapping_out', true])
+    expect([placementOf(idle).residency, asks.placementEntry?.hasReserved]).toEqual(['swapping_out', true])
     b.byHand(asks, 'hold')
     b.swapped(idle)
     b.cycle()
-    expect([asks.state, asks.claim, b.gpus[0]?.owners, b.gpus[0]?.swappableMib]).toEqual([
+    expect([asks.state, asks.placementEntry, b.gpus[0]?.claimants, b.gpus[0]?.swappableMib]).toEqual([
       'pending',
       null,
       [],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   isForecast,
   type ChangeForecast,
-  type ClusterImage,
+  type ClusterSnapshot,
   type DriftEntry,
   type RecentPast,
 } from '../../controller/ports/twin.ts'
@@ -170,7 +170,7 @@ describe('drift', () => {
 
   it('is unknown before three intervals, forgets the oldest, and passes over an interval that was measured late', async () => {
     const { world, past } = await worldAt(IDLERS, 6 * HOUR_MS)
-    const { image } = { image: world.controller.views.image() }
+    const { image } = { image: world.controller.views.snapshot() }
     const foretold = await foretell(image, past, PLENTY)
     if ('reason' in foretold) throw new Error(foretold.detail)
     const actual = {
@@ -223,7 +223,7 @@ describe('the latest forecast', () => {
 async function worldAt(
   text: string,
   atMs: number,
-): Promise<{ world: World; image: ClusterImage; past: RecentPast }> {
+): Promise<{ world: World; image: ClusterSnapshot; past: RecentPast }> {
   const { scenario } = loadScenario({ text, baseDir: '.' })
   const world = new World(scenario, { seed: 1, isJournalOff: true, keepsTasks: true })
   await world.start()
@@ -231,14 +231,14 @@ async function worldAt(
   await world.runUntil(atMs)
   return {
     world,
-    image: world.controller.views.image(),
+    image: world.controller.views.snapshot(),
     past: await new RecentPastReader(world.controller.views).read(),
   }
 }
 
 async function foretellIn(world: World, past: RecentPast): Promise<TwinAnswer> {
   const runs = world.controller.views.activityRuns()
-  const image = world.controller.views.image()
+  const image = world.controller.views.snapshot()
   return twinJob({
     kind: 'forecast',
     image,

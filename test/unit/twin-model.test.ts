@@ -1,7 +1,7 @@
 /** What the recent past says of tasks, and what is drawn from it. */
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import type { ClusterImage, RecentPast } from '../../controller/ports/twin.ts'
+import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
@@ -188,7 +188,7 @@ function pastOf(ended: readonly TaskRecord[]): RecentPast {
   return { from: AT - 2 * HOUR_MS, to: AT, ended, runs }
 }
 
-function imageOf(tasks: readonly TaskRecord[]): ClusterImage {
+function imageOf(tasks: readonly TaskRecord[]): ClusterSnapshot {
   return { at: AT, config: DEFAULT_CONFIG, nodes: [{ ...aNode(), status: 'up' }], groups: [], tasks }
 }
 

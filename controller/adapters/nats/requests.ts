@@ -4,7 +4,7 @@
  */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { RequestOutcome } from '../../ports/bus.ts'
-import { call } from './calm.ts'
+import { callThrowingAsync } from './throw-async.ts'
 
 /** Deadlines are met so exactly. */
 const SLOT_MS: DurationMs = 20
@@ -85,7 +85,7 @@ export class Requests {
     const { done } = request
     if (done === null) return
     this.#remove(request)
-    call(() => done(outcome))
+    callThrowingAsync(() => done(outcome))
   }
 
   #remove(request: Outstanding): void {

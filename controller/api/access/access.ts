@@ -3,7 +3,7 @@
  * remembered of it.
  */
 import type { Instant } from '../../../protocol/units.ts'
-import type { AccessBook } from '../../engine/commands/access-book.ts'
+import type { AccessRegistry } from '../../engine/commands/access-registry.ts'
 import { AuditTrail } from './audit-trail.ts'
 import { Authenticator } from './authenticator.ts'
 import { hostRules, type HostRules } from './host-rules.ts'
@@ -12,7 +12,7 @@ import { createRateLimiter, type RateLimiter } from './rate-limiter.ts'
 
 export interface AccessOptions {
   /** Tokens and audit; null: there are none, and whoever asks may do everything (a simulated world). */
-  readonly book: AccessBook | null
+  readonly book: AccessRegistry | null
   /** The time of the day: tokens expire by it, whatever time a simulated fleet has reached. */
   readonly now: () => Instant
   /** Hash of the admin token that the environment names. */
@@ -32,7 +32,7 @@ export const REQUESTS_PER_SECOND = 5_000
 export const ANONYMOUS_REQUESTS_PER_SECOND = 100
 
 export interface Access {
-  readonly book: AccessBook | null
+  readonly book: AccessRegistry | null
   readonly now: () => Instant
   readonly authenticator: Pick<
     Authenticator,

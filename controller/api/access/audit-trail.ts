@@ -3,7 +3,7 @@
  * amended.
  */
 import type { Instant } from '../../../protocol/units.ts'
-import type { AccessBook, AuditEntry } from '../../engine/commands/access-book.ts'
+import type { AccessRegistry, AuditEntry } from '../../engine/commands/access-registry.ts'
 import { RefusalSampler } from './refusal-sampler.ts'
 
 /** What of a path is kept. */
@@ -24,11 +24,11 @@ export type AuditSubject = Pick<
 >
 
 export class AuditTrail {
-  readonly #book: AccessBook
+  readonly #book: AccessRegistry
   readonly #now: () => Instant
   readonly #refusals = new RefusalSampler()
 
-  constructor(book: AccessBook, now: () => Instant) {
+  constructor(book: AccessRegistry, now: () => Instant) {
     this.#book = book
     this.#now = now
   }

@@ -1,6 +1,6 @@
 /** Who asks: whose bearer token it is, or whose browser is signed in. */
 import type { Instant } from '../../../protocol/units.ts'
-import type { AccessBook } from '../../engine/commands/access-book.ts'
+import type { AccessRegistry } from '../../engine/commands/access-registry.ts'
 import type { Caller } from '../caller.ts'
 import { ApiProblem } from '../errors.ts'
 import { cookieIn } from './cookies.ts'
@@ -10,7 +10,7 @@ import { idIn, isSecretOf } from './token-secrets.ts'
 
 export interface AuthenticatorOptions {
   /** null: no tokens are kept here. */
-  readonly book: AccessBook | null
+  readonly book: AccessRegistry | null
   /** Hash of the admin token that the environment names; null: none. */
   readonly adminTokenHash: string | null
   readonly now: () => Instant

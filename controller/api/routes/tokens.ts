@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Instant } from '../../../protocol/units.ts'
-import type { AccessBook } from '../../engine/commands/access-book.ts'
+import type { AccessRegistry } from '../../engine/commands/access-registry.ts'
 import type { TokenRecord } from '../../ports/store.ts'
 import { newSecret } from '../access/token-secrets.ts'
 import { ask } from '../ask.ts'
@@ -58,7 +58,7 @@ const revokeToken = operation(
 /** GET and POST /tokens, DELETE /tokens/{token_id}. */
 export function tokenRoutes(app: ApiApp, { access }: ApiContext): void {
   const { authenticator } = access
-  const book = (): AccessBook => {
+  const book = (): AccessRegistry => {
     if (access.book === null)
       throw new ApiProblem('conflict', 'No tokens are kept here: this is a simulated world.')
     return access.book

@@ -10,7 +10,7 @@ import { groupsNaming } from '../pool/membership.ts'
 import { dropEntry } from '../node/entries.ts'
 import { forgetContact } from '../node/contacts.ts'
 import type { LiveNode } from '../live.ts'
-import { keepLongLeases } from '../node/node-word.ts'
+import { keepLongLeases } from '../node/node-contact.ts'
 
 export function putConfig(
   c: Cluster,
@@ -24,9 +24,9 @@ export function putConfig(
   const { fields } = config
   keepLongLeases(c, c.config.fields.run_lease_seconds, fields.run_lease_seconds)
   c.applyConfig(config, now)
-  const { turn } = c.recorder
-  turn.config = { revision: config.revision, at: now, author, fields }
-  c.recorder.emit(now, 'config_changed', null, null, null, { revision: config.revision, ...change })
+  const { transaction } = c.eventLog
+  transaction.config = { revision: config.revision, at: now, author, fields }
+  c.eventLog.emit(now, 'config_changed', null, null, null, { revision: config.revision, ...change })
   return { ok: true, value: config }
 }
 
@@ -51,12 +51,12 @@ export function putNodeConfig(
   Object.assign(node, overridesAfter(node, change))
   c.applyCapacity(node)
   c.assignPools(node)
-  for (const pool of node.pools) pool.forgetEver()
-  c.recorder.emit(now, 'node_config_changed', null, node.id, null, {
+  for (const pool of node.pools) pool.reserveChanged()
+  c.eventLog.emit(now, 'node_config_changed', null, node.id, null, {
     overcommit_vram_percent: node.overcommitOverride,
     safety_reserve_mib: node.reserveOverrideMib,
   })
-  c.recorder.dirtyNode(node)
+  c.eventLog.dirtyNode(node)
   return { ok: true, value: node }
 }
 
@@ -90,8 +90,8 @@ export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant)
   node.cancelEager?.()
   c.removeNode(node)
   forgetContact(c, nodeId, now)
-  c.recorder.forgetNode(node)
-  c.recorder.emit(now, 'node_forgotten', null, nodeId, null, { name: node.name, by })
+  c.eventLog.forgetNode(node)
+  c.eventLog.emit(now, 'node_forgotten', null, nodeId, null, { name: node.name, by })
   return { ok: true, value: null }
 }
 
@@ -104,8 +104,8 @@ export function putGroup(c: Cluster, group: Group, ifAbsent: boolean, now: Insta
     return { ok: false, refusal: { code: 'invalid', problems: [{ field: 'id', detail }] } }
   }
   c.groups.set(group.id, group)
-  c.recorder.turn.groups.push(group)
-  c.recorder.emit(now, 'group_changed', null, null, null, { group: group.id, nodes: group.nodeIds })
+  c.eventLog.transaction.groups.push(group)
+  c.eventLog.emit(now, 'group_changed', null, null, null, { group: group.id, nodes: group.nodeIds })
   regroup(c)
   return { ok: true, value: group }
 }
@@ -126,8 +126,8 @@ export function deleteGroup(c: Cluster, id: string, force: boolean, now: Instant
     }
   }
   c.groups.delete(id)
-  c.recorder.turn.deletedGroupIds.push(id)
-  c.recorder.emit(now, 'group_deleted', null, null, null, { group: id })
+  c.eventLog.transaction.deletedGroupIds.push(id)
+  c.eventLog.emit(now, 'group_deleted', null, null, null, { group: id })
   regroup(c)
   return { ok: true, value: null }
 }

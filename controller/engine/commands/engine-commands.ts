@@ -33,7 +33,7 @@ import { swapInTask, swapOutTask } from './swap-commands.ts'
 import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './task-commands.ts'
 
 /** The engine's turn, as far as a command has to do with it. */
-export interface CommandTurn {
+export interface CommandTransaction {
   now(): Instant
   /** Runs one of them when all that was changed so far is durable, or can no longer become so. */
   whenDurable(done: () => void, failed: (detail: string) => void): void
@@ -44,12 +44,12 @@ export interface CommandTurn {
 export class EngineCommands implements Commands {
   readonly #cluster: Cluster
   readonly #taskIds: RandomStream
-  readonly #turn: CommandTurn
+  readonly #transaction: CommandTransaction
 
-  constructor(cluster: Cluster, taskIds: RandomStream, turn: CommandTurn) {
+  constructor(cluster: Cluster, taskIds: RandomStream, turn: CommandTransaction) {
     this.#cluster = cluster
     this.#taskIds = taskIds
-    this.#turn = turn
+    this.#transaction = turn
   }
 
   submitTask(request: TaskRequest, answer: AnswerTo<Task>): void {
@@ -93,7 +93,7 @@ export class EngineCommands implements Commands {
   }
 
   keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void {
-    this.#answer(keepalive(this.#cluster, taskId, busy, this.#turn.now()), answer)
+    this.#answer(keepalive(this.#cluster, taskId, busy, this.#transaction.now()), answer)
   }
 
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void {
@@ -142,22 +142,22 @@ export class EngineCommands implements Commands {
 
   /** What is recorded meanwhile was asked for by somebody of that name. */
   #command<T>(by: string | null, act: (now: Instant) => Answer<T>, answer: AnswerTo<T>): void {
-    const { recorder } = this.#cluster
-    recorder.by = by
+    const { eventLog } = this.#cluster
+    eventLog.by = by
     let result: Answer<T>
     try {
-      result = act(this.#turn.now())
+      result = act(this.#transaction.now())
     } finally {
-      recorder.by = null
+      eventLog.by = null
     }
     this.#answer(result, answer)
   }
 
   #answer<T>(result: Answer<T>, answer: AnswerTo<T>): void {
-    const fault = this.#turn.fault()
+    const fault = this.#transaction.fault()
     if (fault !== null) refuseAs(answer, fault)
     else if (result.ok)
-      this.#turn.whenDurable(
+      this.#transaction.whenDurable(
         () => answer(result),
         (detail) => refuseAs(answer, detail),
       )

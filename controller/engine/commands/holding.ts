@@ -18,11 +18,11 @@ export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask>
     return conflict(`task ${id} is ${task.state}; only a pending task can be held: swap it out or requeue it`)
   if (task.isHeld) return { ok: true, value: task }
   task.isHeld = true
-  if (task.claim !== null) dropEntry(c, task.claim)
+  if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
   c.dequeue(task)
   c.waiting.end(task, now)
   task.isFeasible = false
-  c.recorder.taskEvent(now, 'task_held', task, null, {})
+  c.eventLog.taskEvent(now, 'task_held', task, null, {})
   return { ok: true, value: task }
 }
 
@@ -42,7 +42,7 @@ export function releaseTask(c: Cluster, id: string, now: Instant): Answer<LiveTa
   task.pendingSince = now
   if (mayQueue(task)) c.enqueue(task, now)
   c.waiting.begin(task, now)
-  c.recorder.taskEvent(now, 'task_released', task, null, {})
+  c.eventLog.taskEvent(now, 'task_released', task, null, {})
   tryAgain(c, task, 'released', true, now)
   return { ok: true, value: task }
 }

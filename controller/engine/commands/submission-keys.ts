@@ -5,7 +5,7 @@
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { SubmissionKeyRecord } from '../../ports/store.ts'
-import type { Turn } from '../turn.ts'
+import type { Transaction } from '../transaction.ts'
 
 /** A key is answered with its task for this long. */
 export const KEY_RETENTION_MS: DurationMs = 24 * 3_600_000
@@ -46,7 +46,7 @@ export class SubmissionKeys {
   }
 
   /** Written with its task, in the same turn. */
-  add(record: SubmissionKeyRecord, turn: Turn): void {
+  add(record: SubmissionKeyRecord, turn: Transaction): void {
     this.#byKey.delete(record.key)
     this.#byKey.set(record.key, record)
     let keptFromSeq = record.seq

@@ -20,17 +20,17 @@ export function swapOutTask(c: Cluster, id: string, now: Instant): Answer<LiveTa
   const placement = placementFor(c, id)
   if ('ok' in placement) return placement
   const { task } = placement
-  if (placement.residency === 'swapped_out' && placement.isCalledBack && !placement.wantsGpu) {
+  if (placement.residency === 'swapped_out' && placement.isSwapInRequested && !placement.wantsGpu) {
     callOff(c, placement)
-    tell(c, placement, 'out', now)
+    emitOrdered(c, placement, 'out', now)
     return { ok: true, value: task }
   }
   const refusal = refusalToLeave(placement, now)
   if (refusal !== null) return conflict(`task ${id} ${refusal}`)
-  tell(c, placement, 'out', now)
+  emitOrdered(c, placement, 'out', now)
   noteLoneSwapOut(c, placement, 'operator', now)
   orderSwapOut(c, placement, null, now)
-  placement.isSentAway = true
+  placement.isSwappedOutByOperator = true
   return { ok: true, value: task }
 }
 
@@ -44,17 +44,17 @@ export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTas
   const { task, residency } = placement
   if (residency !== 'swapped_out')
     return conflict(`task ${id} is ${residency.replace('_', ' ')}; only one that is swapped out can return`)
-  if (placement.isCalledBack) return { ok: true, value: task }
-  placement.isCalledBack = true
-  tell(c, placement, 'in', now)
+  if (placement.isSwapInRequested) return { ok: true, value: task }
+  placement.isSwapInRequested = true
+  emitOrdered(c, placement, 'in', now)
   askForSwapIn(c, placement, now)
   return { ok: true, value: task }
 }
 
 /** The operator's wish is over: what remains in the queue is what the task itself, or its probe, asks for. */
 function callOff(c: Cluster, placement: LivePlacement): void {
-  placement.isCalledBack = false
-  placement.isSentAway = true
+  placement.isSwapInRequested = false
+  placement.isSwappedOutByOperator = true
   const { entry, heldGrowth } = placement
   if (entry !== null && !isWantedBack(placement) && heldGrowth === null) dropEntry(c, entry)
 }
@@ -93,13 +93,13 @@ function refusalToLeave(
     : `needs ${needMib} MiB of host memory to swap to; ${node.name} has ${Math.max(0, haveMib)}`
 }
 
-function tell(
+function emitOrdered(
   c: Cluster,
   { task, node, attempt }: LivePlacement,
   direction: 'out' | 'in',
   now: Instant,
 ): void {
-  c.recorder.taskEvent(now, 'swap_ordered', task, node.id, { attempt, direction })
+  c.eventLog.taskEvent(now, 'swap_ordered', task, node.id, { attempt, direction })
 }
 
 function conflict(detail: string): Answer<never> {

@@ -14,9 +14,9 @@ import type { LiveGpu, LivePlacement, LiveTask, Stopping } from '../live.ts'
 import { newLiveTask } from '../live.ts'
 import { askForSwapIn, dropEntry } from '../node/entries.ts'
 import { noteGivenUp } from '../node/given-up.ts'
-import { setRipe } from '../node/ripening.ts'
+import { setEligible } from '../node/eligibility-timers.ts'
 import { noteStop } from '../node/stops.ts'
-import { stopEffect, stopGraceOf } from '../orders.ts'
+import { stopEffect, stopGraceOf } from '../node-commands.ts'
 import type { SubmissionKey } from './submission-keys.ts'
 import { finish, returnToPending, setNoswap } from '../transitions.ts'
 
@@ -50,7 +50,7 @@ export function submitTask(
   c.submissions.add(task, c.tasks.size)
   c.countPending(task, 1)
   const { spec } = task
-  c.recorder.taskEvent(now, 'task_submitted', task, null, {
+  c.eventLog.taskEvent(now, 'task_submitted', task, null, {
     seq: spec.seq,
     gpus: spec.gpuCount,
     vram_mib: spec.vramMib,
@@ -81,7 +81,7 @@ export function submitOnce(
   const answer = submitTask(c, request, ids, now)
   if (!answer.ok) return answer
   const { id: taskId, seq } = answer.value.spec
-  c.submissionKeys.add({ seq, key, body, taskId, at: now }, c.recorder.turn)
+  c.submissionKeys.add({ seq, key, body, taskId, at: now }, c.eventLog.transaction)
   return { ok: true, value: { taskId, isReplay: false } }
 }
 
@@ -100,7 +100,7 @@ export function updateTask(c: Cluster, id: string, change: TaskChange, now: Inst
     if (refusal !== null) return conflict(refusal)
   }
   applyChange(c, task, change, now)
-  c.recorder.taskEvent(now, 'task_updated', task, task.placement?.node.id ?? null, {
+  c.eventLog.taskEvent(now, 'task_updated', task, task.placement?.node.id ?? null, {
     fields: Object.keys(change),
   })
   return { ok: true, value: task }
@@ -178,8 +178,8 @@ export function orderStop(
   causedBy = placement.task.lastEventSeq,
 ): void {
   noteStop(c, placement, { ...stopping, since: placement.stopping?.since ?? now }, now)
-  c.recorder.turn.effects.push(stopEffect(placement, stopping))
-  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
+  c.eventLog.transaction.effects.push(stopEffect(placement, stopping))
+  c.eventLog.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
   if ((stopping.graceMs ?? 0) > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }
 
@@ -244,7 +244,7 @@ function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof ad
   for (const other of gpu.placements) {
     if (other !== placement && other.noswap === 0 && other.demandMib > largest) largest = other.demandMib
   }
-  for (const claim of gpu.claims)
+  for (const claim of gpu.pendingClaimants)
     if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
   return {
     physicalMib: gpu.physicalMib,
@@ -261,8 +261,8 @@ function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof ad
 function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instant): void {
   const { placement } = task
   // Its class and what it is counted under change together.
-  if (placement?.isRipe === true) setRipe(c, placement, false)
-  if (task.claim !== null) dropEntry(c, task.claim)
+  if (placement?.isEligible === true) setEligible(c, placement, false)
+  if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
   c.dequeue(task)
   c.waiting.end(task, now)
   const { spec } = task
@@ -282,9 +282,9 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
     tryAgain(c, task, 'task_changed', false, now)
     return
   }
-  c.ripening.update(c, placement, now)
+  c.eligibilityTimers.update(c, placement, now)
   c.touchNode(placement.node)
-  for (const gpu of placement.gpus) gpu.bookChanges += 1
+  for (const gpu of placement.gpus) gpu.ledgerVersion += 1
   if (change.noswap !== undefined) setNoswap(c, placement, change.noswap, now)
   if (placement.startedAt === null) c.waiting.begin(task, now)
 }

@@ -38,7 +38,7 @@ export interface Considered {
 
 /** The chosen GPUs and the next best, while the books are still those that the plan was made from. */
 export function consideredFor(c: Cluster, plan: Plan): Considered | null {
-  if (!c.recorder.keepsDecisions) return null
+  if (!c.eventLog.keepsDecisions) return null
   const { queue, when, gpus, task } = plan
   const { strategy } = c.policy
   const seen = [...gpus]
@@ -69,11 +69,11 @@ export function notePlacement(
   when: string,
   causedBy: number | null,
 ): void {
-  if (!c.recorder.keepsDecisions) return
+  if (!c.eventLog.keepsDecisions) return
   const { task, assignedAt } = placement
   const rule = when === 'now' ? 'fits_now' : 'victims_left'
   const { strategy } = c.policy
-  note(c, task, placement.gpus, assignedAt, {
+  record(c, task, placement.gpus, assignedAt, {
     kind: 'placement',
     rule,
     sentence: placementInWords(placement, rule, strategy),
@@ -101,7 +101,7 @@ export function noteSwapOut(
   { number: swapNumber, considered, causedBy }: SwapOutContext,
   now: Instant,
 ): void {
-  if (!c.recorder.keepsDecisions) return
+  if (!c.eventLog.keepsDecisions) return
   const rules = choiceRules(shortages, choice.victims)
   const all = shortages.flatMap(({ gpu, candidates }) =>
     candidates.map((candidate): ConsideredVictim => {
@@ -115,7 +115,7 @@ export function noteSwapOut(
     .slice(0, MAX_CANDIDATES)
     .map((one) => ({ ...one, taskName: c.tasks.get(one.taskId)?.spec.name ?? one.taskId }))
   const victims = choice.victims.map(({ id }) => c.tasks.get(id)).filter((task) => task !== undefined)
-  note(c, entry.task, entry.gpus, now, {
+  record(c, entry.task, entry.gpus, now, {
     kind: 'swap_out',
     rule: entry.isCollector ? 'collector' : 'victims_cover',
     sentence: swapOutInWords(entry, victims, all, shortages, now),
@@ -142,17 +142,17 @@ export function noteLoneSwapOut(
   rule: 'operator' | 'return_grown',
   now: Instant,
 ): void {
-  if (!c.recorder.keepsDecisions) return
+  if (!c.eventLog.keepsDecisions) return
   const { task, gpus } = placement
   const sentence =
-    rule === 'operator' ? operatorSwapInWords(placement, c.recorder.by) : returnGrownInWords(placement, now)
-  note(c, task, gpus, now, { kind: 'swap_out', rule, sentence, victimIds: [task.spec.id] })
+    rule === 'operator' ? operatorSwapInWords(placement, c.eventLog.by) : returnGrownInWords(placement, now)
+  record(c, task, gpus, now, { kind: 'swap_out', rule, sentence, victimIds: [task.spec.id] })
 }
 
 /** Call once `swap_in_decided` is recorded. */
 export function noteSwapIn(c: Cluster, entry: LiveEntry, now: Instant): void {
-  if (!c.recorder.keepsDecisions) return
-  note(c, entry.task, entry.gpus, now, {
+  if (!c.eventLog.keepsDecisions) return
+  record(c, entry.task, entry.gpus, now, {
     kind: 'swap_in',
     rule: 'bytes_free',
     sentence: swapInInWords(entry, now),
@@ -163,8 +163,8 @@ export function noteSwapIn(c: Cluster, entry: LiveEntry, now: Instant): void {
 
 /** Call once `swap_in_decided` is recorded, before its bytes are counted as resident. */
 export function noteEagerReturn(c: Cluster, placement: LivePlacement, now: Instant): void {
-  if (!c.recorder.keepsDecisions) return
-  note(c, placement.task, placement.gpus, now, {
+  if (!c.eventLog.keepsDecisions) return
+  record(c, placement.task, placement.gpus, now, {
     kind: 'swap_in',
     rule: 'eager_return',
     sentence: eagerReturnInWords(placement, now),
@@ -179,8 +179,8 @@ export function noteGrowth(
   byMib: Mib,
   now: Instant,
 ): void {
-  if (!c.recorder.keepsDecisions) return
-  note(c, placement.task, placement.gpus, now, {
+  if (!c.eventLog.keepsDecisions) return
+  record(c, placement.task, placement.gpus, now, {
     kind: 'growth_granted',
     rule: entry === null ? 'return_grown' : 'bytes_free',
     sentence: growthInWords(placement, byMib, entry === null),
@@ -190,8 +190,8 @@ export function noteGrowth(
 
 /** Call once `growth_refused` is recorded. */
 export function noteGrowthRefused(c: Cluster, entry: LiveEntry, reason: string, now: Instant): void {
-  if (!c.recorder.keepsDecisions) return
-  note(c, entry.task, entry.gpus, now, {
+  if (!c.eventLog.keepsDecisions) return
+  record(c, entry.task, entry.gpus, now, {
     kind: 'growth_refused',
     rule: 'waited_too_long',
     sentence: growthRefusedInWords(entry, reason, now),
@@ -202,19 +202,23 @@ export function noteGrowthRefused(c: Cluster, entry: LiveEntry, reason: string, 
 
 /** The same, for one that no GPU of the task can ever hold. */
 export function noteGrowthTooLarge(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
-  if (!c.recorder.keepsDecisions) return
+  if (!c.eventLog.keepsDecisions) return
   const sentence = growthTooLargeInWords(placement, mib)
-  note(c, placement.task, placement.gpus, now, { kind: 'growth_refused', rule: 'larger_than_gpu', sentence })
+  record(c, placement.task, placement.gpus, now, {
+    kind: 'growth_refused',
+    rule: 'larger_than_gpu',
+    sentence,
+  })
 }
 
 type Facts = Pick<Decision, 'kind' | 'rule' | 'sentence'> & Partial<Decision>
 
 /** The task's latest event is the one that tells the decision. */
-function note(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], at: Instant, facts: Facts): void {
+function record(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], at: Instant, facts: Facts): void {
   const [first] = gpus
   if (task.lastEventSeq === null || first === undefined)
     throw new Error(`broken invariant: a decision on ${task.spec.id} has no event`)
-  c.recorder.turn.decisions.push({
+  c.eventLog.transaction.decisions.push({
     number: task.lastEventSeq,
     at,
     taskId: task.spec.id,

@@ -59,9 +59,12 @@ export function swapInInWords(entry: LiveEntry, now: Instant): string {
   return `${nameOf(entry.task)} returns to ${gpusInWords(entry.gpus)}: it waited ${secondsSince(entry.askedAt, now)}, and its ${inMib(entry.needMib)} are free.`
 }
 
-export function eagerReturnInWords({ task, gpus, outSince, demandMib }: LivePlacement, now: Instant): string {
+export function eagerReturnInWords(
+  { task, gpus, swappedOutSince, demandMib }: LivePlacement,
+  now: Instant,
+): string {
   const leftMib = Math.min(...gpus.map(({ freeMib }) => freeMib - demandMib))
-  const out = `after ${secondsSince(outSince ?? now, now)} out of VRAM`
+  const out = `after ${secondsSince(swappedOutSince ?? now, now)} out of VRAM`
   return `${nameOf(task)} returns to ${gpusInWords(gpus)} ${out} although nothing asked for it: no task waits for VRAM there, and ${inMib(leftMib)} stay free.`
 }
 

@@ -35,7 +35,7 @@ export interface WordedChange {
 export function explainFully(c: Cluster, task: LiveTask, now: Instant): FullExplanation {
   const wait = explainTask(c, task, now)
   const victim = task.placement === null ? null : explainVictim(c, task.placement, now)
-  if (task.state !== 'pending' || task.claim?.owns === true)
+  if (task.state !== 'pending' || task.placementEntry?.hasReserved === true)
     return { wait, nodes: null, wouldFitIf: null, victim }
   const waiting = waitingOf(c, task)
   const nodes = verdictsOn(waiting.pool.nodes.keys(), factsOf(c, waiting, now), requestOf(c, waiting))

@@ -14,7 +14,7 @@ import type { Score } from '../../scheduler/score.ts'
 import { byGpuId, scoreOf } from '../../scheduler/score.ts'
 import { searchDemandMib } from '../../scheduler/shape.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
-import { nodeOtherwise, whenPlacedOn } from '../what-if/what-if.ts'
+import { nodeUnder, whenPlacedOn } from '../what-if/what-if.ts'
 
 /** So many nodes are named, and so many GPUs of each. */
 export const MAX_NODE_VERDICTS = 20
@@ -56,7 +56,7 @@ interface Ranked {
   readonly reason: WaitReason | null
   readonly haveMib: Mib | null
   readonly needMib: Mib | null
-  readonly nearness: number
+  readonly margin: number
 }
 
 export function verdictsOn(nodes: Iterable<LiveNode>, facts: PendingFacts, request: Request): NodeVerdicts {
@@ -66,8 +66,8 @@ export function verdictsOn(nodes: Iterable<LiveNode>, facts: PendingFacts, reque
     const [first] = survey(node)
     if (first !== undefined) return { node, ...first }
     const reason = looks++ < MAX_NODE_VERDICTS ? reasonWhereItPasses(node, facts) : lateReason(node, facts)
-    return { node, reason, haveMib: null, needMib: null, nearness: 0 }
-  }).sort(byNearness)
+    return { node, reason, haveMib: null, needMib: null, margin: 0 }
+  }).sort(byMargin)
   const counts = new Map<WaitReason | null, number>()
   for (const { reason } of ranked.slice(MAX_NODE_VERDICTS)) counts.set(reason, (counts.get(reason) ?? 0) + 1)
   return {
@@ -84,7 +84,7 @@ function reasonWhereItPasses(node: LiveNode, facts: PendingFacts): WaitReason | 
   const { queued, shape, policy, now } = facts
   const late = lateReason(node, facts)
   if (late !== null && late !== 'QUEUED_BEHIND') return late
-  return whenPlacedOn(nodeOtherwise(node), queued, shape, policy, now) === null ? 'NO_ELIGIBLE_VICTIM' : null
+  return whenPlacedOn(nodeUnder(node), queued, shape, policy, now) === null ? 'NO_ELIGIBLE_VICTIM' : null
 }
 
 function verdictOf(
@@ -130,9 +130,9 @@ function byScore(
  * 3. Where it comes nearest.
  * 4. Node id, so that the order is total.
  */
-function byNearness(a: Ranked, b: Ranked): number {
+function byMargin(a: Ranked, b: Ranked): number {
   const rank = ({ reason }: Ranked) => (reason === null ? Infinity : rankOf(reason))
   const [left, right] = [rank(a), rank(b)]
   if (left !== right) return left > right ? -1 : 1
-  return b.nearness - a.nearness || byCodeUnits(a.node.id, b.node.id)
+  return b.margin - a.margin || byCodeUnits(a.node.id, b.node.id)
 }

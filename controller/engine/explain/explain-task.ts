@@ -13,7 +13,7 @@ import { hasHostRoomToGrow } from '../../scheduler/feasible.ts'
 import type { Queued } from '../../scheduler/queue.ts'
 import type { Shape } from '../../scheduler/shape.ts'
 import { searchDemandMib } from '../../scheduler/shape.ts'
-import { besideOthersMib, freeForMib, shortMib } from '../../swap/bytes.ts'
+import { attainableMib, freeForMib, shortMib } from '../../swap/bytes.ts'
 import { eligibleOn, nextEligibleAt } from '../../swap/eligible.ts'
 import { decideEntry, retryAt } from '../../swap/swap.ts'
 import type { Cluster } from '../cluster.ts'
@@ -32,7 +32,7 @@ export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExpla
     return placement.entry === null ? null : explainEntry(c, placement.entry, now)
   }
   if (task.state !== 'pending') return null
-  if (task.claim?.owns === true) return explainEntry(c, task.claim, now)
+  if (task.placementEntry?.hasReserved === true) return explainEntry(c, task.placementEntry, now)
   return explainWait(c, task, now)
 }
 
@@ -141,22 +141,25 @@ function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanati
     return entry.needMib - shortMib(gpu, entry) + eligibleMib
   }
   const distance = (gpu: LiveGpu) =>
-    decision.kind === 'impossible' ? besideOthersMib(gpu, entry) : reachOn(gpu)
+    decision.kind === 'impossible' ? attainableMib(gpu, entry) : reachOn(gpu)
   const gpu = entry.gpus.reduce((worst, each) => (distance(each) < distance(worst) ? each : worst))
   const heldMib = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
   const backOffUntil = entry.task.placement?.backOffUntil ?? 0
-  const before = gpu.owners.slice(0, entry.owns ? gpu.owners.indexOf(entry) : gpu.owners.length)
+  const before = gpu.claimants.slice(
+    0,
+    entry.hasReserved ? gpu.claimants.indexOf(entry) : gpu.claimants.length,
+  )
   return explainReturn({
     entry,
     now,
-    standing: decision.kind === 'impossible' ? 'impossible' : isShort ? 'not_covered' : 'covered',
+    verdict: decision.kind === 'impossible' ? 'impossible' : isShort ? 'not_covered' : 'covered',
     lacksHostMemory:
       entry.kind === 'growth' &&
       !hasHostRoomToGrow(entry.gpus, entry.needMib, entry.task.placement?.noswap === 1),
     backsOffUntil: entry.kind === 'swap_in' && backOffUntil > now ? backOffUntil : null,
     gpu,
     needMib: heldMib + entry.needMib,
-    besideOthersMib: besideOthersMib(gpu, entry),
+    attainableMib: attainableMib(gpu, entry),
     freeMib: heldMib + freeForMib(gpu, entry),
     reachMib: heldMib + reachOn(gpu),
     keptMib: sumOfNeeds(before),

@@ -1,6 +1,6 @@
 /** Could a placed task be swapped out now, and if not, why not and until when (semantics 5, "Eligible")? */
 import type { Instant } from '../../../protocol/units.ts'
-import { ripeAt } from '../../swap/eligible.ts'
+import { eligibleFrom } from '../../swap/eligible.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LivePlacement } from '../live.ts'
 
@@ -28,7 +28,7 @@ export interface VictimExplanation {
 
 export function explainVictim(c: Cluster, placement: LivePlacement, now: Instant): VictimExplanation {
   const standing = standingOf(c, placement, now)
-  const at = ripeAt(placement, c.policy)
+  const at = eligibleFrom(placement, c.policy)
   const eligibleAt = at !== null && at > now ? at : null
   return { standing, eligibleAt, sentence: inWords(standing, placement, c, eligibleAt, now) }
 }
@@ -54,7 +54,7 @@ function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimS
   if (isOver) return 'OVER'
   if (stopping !== null) return 'STOPPING'
   if (backOffUntil > now) return 'SWAP_FAILED_LATELY'
-  const at = ripeAt(placement, c.policy)
+  const at = eligibleFrom(placement, c.policy)
   if (at === null || at > now) return wantsGpu ? 'WANTS_GPU' : 'NOT_IDLE_LONG_ENOUGH'
   if (demandMib * gpus.length > node.hostSwapMib - node.hostUsedMib) return 'NO_HOST_MEMORY'
   return task.spec.priority === 0 ? 'ELIGIBLE_FOR_P0_ONLY' : 'ELIGIBLE'

@@ -8,21 +8,21 @@ import type { Cluster } from '../cluster.ts'
 import type { Pool } from '../pool/pool.ts'
 
 /** So many different demands are remembered between two changes. */
-const MAX_KEPT = 1_000
+const MAX_CACHED = 1_000
 
-interface Kept {
+interface CachedSurveys {
   readonly changes: number
   readonly surveys: Map<string, Survey>
 }
 
-const keptOf = new WeakMap<Cluster, Kept>()
+const cacheOf = new WeakMap<Cluster, CachedSurveys>()
 
 export function surveyFor(c: Cluster, pool: Pool, request: Request): Survey {
   const { shape, noswap, demandMib, maxTasksPerGpu, needsExec } = request
-  let kept = keptOf.get(c)
-  if (kept?.changes !== c.changes || kept.surveys.size >= MAX_KEPT) {
+  let kept = cacheOf.get(c)
+  if (kept?.changes !== c.changes || kept.surveys.size >= MAX_CACHED) {
     kept = { changes: c.changes, surveys: new Map() }
-    keptOf.set(c, kept)
+    cacheOf.set(c, kept)
   }
   // The shape's key names the pool.
   const key = `${demandMib} ${noswap} ${maxTasksPerGpu} ${needsExec ? 'exec' : '-'} ${shape.key}`

@@ -7,15 +7,15 @@ import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import { CONFIG_RULES } from '../../domain/config.ts'
 import { byCodeUnits } from '../../domain/order.ts'
 import type { Task, TaskSpec } from '../../domain/task.ts'
-import { commitRoomMib, isPlaceable, largestEverMib, nearnessMib } from '../../scheduler/feasible.ts'
+import { commitRoomMib, isPlaceable, largestEverMib, reservationRoomMib } from '../../scheduler/feasible.ts'
 import type { Queued } from '../../scheduler/queue.ts'
 import { kthLargest } from '../../scheduler/explain-survey.ts'
 import { COMMON_POOL, kindOf, searchDemandMib, shapeOf } from '../../scheduler/shape.ts'
-import { mayTake, ripeAt } from '../../swap/eligible.ts'
+import { mayTake, eligibleFrom } from '../../swap/eligible.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
-import type { Otherwise } from '../what-if/what-if.ts'
-import { nodeOtherwise, settingsOn, whenPlacedOn } from '../what-if/what-if.ts'
+import type { Hypothesis } from '../what-if/what-if.ts'
+import { nodeUnder, settingsOn, whenPlacedOn } from '../what-if/what-if.ts'
 
 /**
  * Settings and demands are tried on nodes with so many GPUs in all at most, those with most commit room; ends
@@ -56,23 +56,23 @@ export interface WouldFitIf {
 }
 
 export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf {
-  const asker = new Asker(c, task, now)
+  const check = new FitCheck(c, task, now)
   const { pool } = c.queueFor(task.spec)
   const nodes = [...pool.nodes.keys()]
   const tried = nearest(nodes, task.spec)
-  const isMissing = tried.every((node) => !asker.fits(node))
+  const isMissing = tried.every((node) => !check.fits(node))
   if (!isMissing) return { fitsAlone: true, changes: [], nodesTried: tried.length, nodes: nodes.length }
   const open = tried.filter((node) => isPlaceable(node))
   const close = open.slice(0, MAX_NODES_TRIED_CLOSELY)
   const changes = [
-    ...overcommits(asker, open),
-    ...reserves(asker, open),
-    smallerDemand(asker, open),
-    swappable(asker, open),
-    ...otherGroups(asker),
-    endOfOne(asker, close),
-    whenIdle(asker, close),
-    ...uncordons(asker, tried),
+    ...overcommits(check, open),
+    ...reserves(check, open),
+    smallerDemand(check, open),
+    swappable(check, open),
+    ...otherGroups(check),
+    endOfOne(check, close),
+    whenIdle(check, close),
+    ...uncordons(check, tried),
   ]
   return {
     fitsAlone: false,
@@ -83,7 +83,7 @@ export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf
 }
 
 /** The same question again and again, with this or that otherwise. */
-class Asker {
+class FitCheck {
   readonly c: Cluster
   readonly task: LiveTask
   readonly now: Instant
@@ -95,22 +95,25 @@ class Asker {
   }
 
   /** Would the node take the task, or one that asks for something else in its place? */
-  fits(node: LiveNode, otherwise: Otherwise = {}, asks: Partial<TaskSpec> = {}): boolean {
+  fits(node: LiveNode, hypothesis: Hypothesis = {}, asks: Partial<TaskSpec> = {}): boolean {
     const spec = { ...this.task.spec, ...asks }
     const task: Task = Object.keys(asks).length === 0 ? this.task : { ...this.task, spec }
     const queued: Queued = { task, queueClass: this.task.queueClass }
     const shape = shapeOf(spec)
-    if (neverThere(node, spec, otherwise)) return false
-    return whenPlacedOn(nodeOtherwise(node, otherwise), queued, shape, this.c.policy, this.now) !== null
+    if (neverThere(node, spec, hypothesis)) return false
+    return whenPlacedOn(nodeUnder(node, hypothesis), queued, shape, this.c.policy, this.now) !== null
   }
 
-  at(node: LiveNode): { readonly node: LiveNode; readonly entriesBefore: number } {
-    return { node, entriesBefore: node.queue.filter(({ task, owns }) => task !== this.task && !owns).length }
+  placeOn(node: LiveNode): { readonly node: LiveNode; readonly entriesBefore: number } {
+    return {
+      node,
+      entriesBefore: node.queue.filter(({ task, hasReserved }) => task !== this.task && !hasReserved).length,
+    }
   }
 }
 
 /** One look that spares most copies. */
-function neverThere(node: LiveNode, spec: TaskSpec, { settings }: Otherwise): boolean {
+function neverThere(node: LiveNode, spec: TaskSpec, { settings }: Hypothesis): boolean {
   const demandMib = searchDemandMib(spec)
   let suitable = 0
   for (const gpu of node.gpus) {
@@ -122,15 +125,15 @@ function neverThere(node: LiveNode, spec: TaskSpec, { settings }: Otherwise): bo
 
 // ── settings ──────────────────────────────────────────────────────────────────
 
-function overcommits(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[] {
-  const { policy } = asker.c
+function overcommits(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFit[] {
+  const { policy } = check.c
   const { max } = CONFIG_RULES.default_vram_overcommit_percent as { readonly max: Percent }
   const fitsAt = (node: LiveNode, overcommitPercent: Percent) =>
-    asker.fits(node, { settings: { ...settingsOn(node, policy), overcommitPercent } })
+    check.fits(node, { settings: { ...settingsOn(node, policy), overcommitPercent } })
   const percentOf = (node: LiveNode) => settingsOn(node, policy).overcommitPercent
   // Most fail whatever the percentage: they are looked at once.
   const promising = nodes.filter((node) => percentOf(node) < max && fitsAt(node, max))
-  return bothScopes(asker, promising, 'overcommit', {
+  return bothScopes(check, promising, 'overcommit', {
     isOverridden: (node) => node.overcommitOverride !== null,
     fromOn: percentOf,
     // Upwards from what holds now.
@@ -141,13 +144,13 @@ function overcommits(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFi
   })
 }
 
-function reserves(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[] {
-  const { policy } = asker.c
+function reserves(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFit[] {
+  const { policy } = check.c
   const reserveOf = (node: LiveNode) => settingsOn(node, policy).reserveMib
   const fitsAt = (node: LiveNode, reserveMib: Mib) =>
-    asker.fits(node, { settings: { ...settingsOn(node, policy), reserveMib } })
+    check.fits(node, { settings: { ...settingsOn(node, policy), reserveMib } })
   const promising = nodes.filter((node) => reserveOf(node) > 0 && fitsAt(node, 0))
-  return bothScopes(asker, promising, 'reserve', {
+  return bothScopes(check, promising, 'reserve', {
     isOverridden: (node) => node.reserveOverrideMib !== null,
     fromOn: reserveOf,
     // Downwards: by how much less, so that the smallest change is the least number.
@@ -175,7 +178,7 @@ interface Setting {
 
 /** For the whole cluster (nodes with an override are not reached by it), and for one node alone. */
 function bothScopes(
-  asker: Asker,
+  check: FitCheck,
   nodes: readonly LiveNode[],
   change: 'overcommit' | 'reserve',
   setting: Setting,
@@ -199,7 +202,7 @@ function bothScopes(
       if (best === null || scope === 'cluster' || by < best.by) best = { node, to, by }
     }
     if (best !== null)
-      found.push({ ...asker.at(best.node), change, scope, from: setting.fromOn(best.node), to: best.to })
+      found.push({ ...check.placeOn(best.node), change, scope, from: setting.fromOn(best.node), to: best.to })
   }
   return found
 }
@@ -222,27 +225,27 @@ function leastThat(holds: (value: number) => boolean, low: number, high: number)
 // ── what it asks for ──────────────────────────────────────────────────────────
 
 /** The largest demand that fits, below its own. */
-function smallerDemand(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
-  const { vramMib } = asker.task.spec
+function smallerDemand(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null {
+  const { vramMib } = check.task.spec
   let best: { readonly node: LiveNode; readonly to: Mib } | null = null
   for (const node of nodes) {
     const atLeast = (best?.to ?? 0) + 1
-    const less = leastThat((by) => asker.fits(node, {}, { vramMib: vramMib - by }), 1, vramMib - atLeast)
+    const less = leastThat((by) => check.fits(node, {}, { vramMib: vramMib - by }), 1, vramMib - atLeast)
     if (less !== null) best = { node, to: vramMib - less }
   }
-  return best === null ? null : { ...asker.at(best.node), change: 'vram', from: vramMib, to: best.to }
+  return best === null ? null : { ...check.placeOn(best.node), change: 'vram', from: vramMib, to: best.to }
 }
 
-function swappable(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
-  const { noswap, gpuMode } = asker.task.spec
+function swappable(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null {
+  const { noswap, gpuMode } = check.task.spec
   if (noswap === 0 || gpuMode === 'exclusive') return null
-  const node = nodes.find((each) => asker.fits(each, {}, { noswap: 0 }))
-  return node === undefined ? null : { ...asker.at(node), change: 'noswap' }
+  const node = nodes.find((each) => check.fits(each, {}, { noswap: 0 }))
+  return node === undefined ? null : { ...check.placeOn(node), change: 'noswap' }
 }
 
 /** One other group, or the common pool. */
-function otherGroups(asker: Asker): readonly WouldFit[] {
-  const { c, task } = asker
+function otherGroups(check: FitCheck): readonly WouldFit[] {
+  const { c, task } = check
   const found: WouldFit[] = []
   const names = [COMMON_POOL, ...[...c.groups.keys()].sort(byCodeUnits).slice(0, MAX_GROUPS_TRIED)]
   for (const name of names) {
@@ -253,8 +256,9 @@ function otherGroups(asker: Asker): readonly WouldFit[] {
       isCommon ? groups.length === 0 : groups.includes(name),
     )
     const groups = isCommon ? [] : [name]
-    const node = nearest(members, task.spec).find((each) => asker.fits(each, {}, { groups }))
-    if (node !== undefined) found.push({ ...asker.at(node), change: 'groups', group: isCommon ? null : name })
+    const node = nearest(members, task.spec).find((each) => check.fits(each, {}, { groups }))
+    if (node !== undefined)
+      found.push({ ...check.placeOn(node), change: 'groups', group: isCommon ? null : name })
   }
   return found
 }
@@ -262,7 +266,7 @@ function otherGroups(asker: Asker): readonly WouldFit[] {
 // ── what others do ────────────────────────────────────────────────────────────
 
 /** The smallest placed task, by bytes on all its GPUs, whose end would make room. */
-function endOfOne(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
+function endOfOne(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null {
   let tried = 0
   let best: { readonly node: LiveNode; readonly task: LiveTask; readonly mib: Mib } | null = null
   for (const node of nodes) {
@@ -275,7 +279,7 @@ function endOfOne(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
         mib < best.mib ||
         (mib === best.mib && byCodeUnits(task.spec.id, best.task.spec.id) < 0)
       if (!isBetter || ++tried > MAX_TASKS_TRIED) break
-      if (!asker.fits(node, { withoutTask: task })) continue
+      if (!check.fits(node, { withoutTask: task })) continue
       best = { node, task, mib }
       break
     }
@@ -283,7 +287,7 @@ function endOfOne(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
   return best === null
     ? null
     : {
-        ...withoutEntriesOf(asker, best.node, best.task),
+        ...withoutEntriesOf(check, best.node, best.task),
         change: 'task_ends',
         task: best.task,
         mib: best.mib,
@@ -291,14 +295,15 @@ function endOfOne(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
 }
 
 function withoutEntriesOf(
-  asker: Asker,
+  check: FitCheck,
   node: LiveNode,
   gone: LiveTask,
 ): { readonly node: LiveNode; readonly entriesBefore: number } {
   return {
     node,
-    entriesBefore: node.queue.filter(({ task, owns }) => task !== asker.task && task !== gone && !owns)
-      .length,
+    entriesBefore: node.queue.filter(
+      ({ task, hasReserved }) => task !== check.task && task !== gone && !hasReserved,
+    ).length,
   }
 }
 
@@ -312,37 +317,37 @@ function sizeMib({ demandMib, gpus }: LivePlacement): Mib {
 }
 
 /** The first instant at which enough victims have been idle for long enough, if none uses the GPU again. */
-function whenIdle(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
-  const { policy } = asker.c
+function whenIdle(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null {
+  const { policy } = check.c
   let best: { readonly node: LiveNode; readonly at: Instant } | null = null
   for (const node of nodes) {
-    const instants = ripeningOn(asker, node).filter((at) => best === null || at < best.at)
+    const instants = eligibleInstantsOn(check, node).filter((at) => best === null || at < best.at)
     const fitsAt = (place: number) =>
-      asker.fits(node, { ripeness: { policy, at: instants[place] as Instant } })
+      check.fits(node, { eligibility: { policy, at: instants[place] as Instant } })
     const place = leastThat(fitsAt, 0, instants.length - 1)
     if (place !== null) best = { node, at: instants[place] as Instant }
   }
-  return best === null ? null : { ...asker.at(best.node), change: 'victims_idle', at: best.at }
+  return best === null ? null : { ...check.placeOn(best.node), change: 'victims_idle', at: best.at }
 }
 
 /** When its victims there become eligible, in order. */
-function ripeningOn({ c, task, now }: Asker, node: LiveNode): readonly Instant[] {
+function eligibleInstantsOn({ c, task, now }: FitCheck, node: LiveNode): readonly Instant[] {
   const instants = new Set<Instant>()
   for (const gpu of node.gpus) {
     for (const placement of gpu.placements) {
-      if (placement.isRipe || !mayTake(task, placement)) continue
-      const at = ripeAt(placement, c.policy)
+      if (placement.isEligible || !mayTake(task, placement)) continue
+      const at = eligibleFrom(placement, c.policy)
       if (at !== null && at > now) instants.add(at)
     }
   }
   return [...instants].sort((a, b) => a - b)
 }
 
-function uncordons(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[] {
+function uncordons(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFit[] {
   const found: WouldFit[] = []
   for (const node of nodes) {
-    if (node.status !== 'up' || !node.isCordoned || !asker.fits(node, { isCordoned: false })) continue
-    found.push({ ...asker.at(node), change: 'uncordon' })
+    if (node.status !== 'up' || !node.isCordoned || !check.fits(node, { isCordoned: false })) continue
+    found.push({ ...check.placeOn(node), change: 'uncordon' })
     if (found.length === MAX_ALTERNATIVES) break
   }
   return found
@@ -355,7 +360,8 @@ function uncordons(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[
  * 2. Node id.
  */
 function nearest(nodes: readonly LiveNode[], spec: TaskSpec): readonly LiveNode[] {
-  const roomMib = kindOf(spec) === 'noswap' ? (gpu: LiveGpu) => nearnessMib(gpu, 'noswap') : commitRoomMib
+  const roomMib =
+    kindOf(spec) === 'noswap' ? (gpu: LiveGpu) => reservationRoomMib(gpu, 'noswap') : commitRoomMib
   const roomy = nodes.map((node) => ({ node, mib: kthLargest(node.gpus.map(roomMib), spec.gpuCount) }))
   const inOrder = roomy
     .sort((a, b) => b.mib - a.mib || byCodeUnits(a.node.id, b.node.id))

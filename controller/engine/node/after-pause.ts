@@ -13,7 +13,7 @@ export function settlePause(c: Cluster, now: Instant): boolean {
   if (!isOver) return false
   c.queueChanges += 1
   for (const node of c.nodes.values()) {
-    c.eagerLooks.add(node)
+    c.eagerChecks.add(node)
     const { deferred } = node
     node.deferred = null
     if (deferred === null) continue

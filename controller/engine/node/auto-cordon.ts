@@ -56,8 +56,8 @@ export function noteTrial(c: Cluster, { node, task, attempt }: LivePlacement): v
   const { autoCordon } = node
   if (autoCordon === null || !autoCordon.isTrialOpen) return
   node.autoCordon = { ...autoCordon, isTrialOpen: false, trial: { taskId: task.spec.id, attempt } }
-  for (const gpu of node.gpus) c.lessenGpu(gpu)
-  c.recorder.dirtyNode(node)
+  for (const gpu of node.gpus) c.gpuLostRoom(gpu)
+  c.eventLog.dirtyNode(node)
 }
 
 /** A start has worked there. */
@@ -73,7 +73,7 @@ export function noteUnstarted(c: Cluster, { node, task, attempt }: LivePlacement
   const { autoCordon } = node
   if (autoCordon === null || !isTrial(autoCordon, { taskId: task.spec.id, attempt })) return
   node.autoCordon = { ...autoCordon, isTrialOpen: true, trial: null }
-  c.recorder.dirtyNode(node)
+  c.eventLog.dirtyNode(node)
 }
 
 /** The node takes tasks again, by an operator or by a trial. */
@@ -86,8 +86,8 @@ export function endAutoCordon(c: Cluster, node: LiveNode, because: string, now: 
   node.cancelTrial = null
   for (const gpu of node.gpus) c.touchGpu(gpu)
   c.waiting.isFeasibilityStale = true
-  c.recorder.emit(now, 'node_auto_cordon', null, node.id, null, { is_auto_cordoned: false, because })
-  c.recorder.dirtyNode(node)
+  c.eventLog.emit(now, 'node_auto_cordon', null, node.id, null, { is_auto_cordoned: false, because })
+  c.eventLog.dirtyNode(node)
   tryRefusedAgain(c, 'node_uncordoned', now)
 }
 
@@ -118,7 +118,7 @@ export function openTrial(c: Cluster, node: LiveNode): void {
   if (node.autoCordon === null) return
   node.autoCordon = { ...node.autoCordon, isTrialOpen: true, trial: null }
   for (const gpu of node.gpus) c.touchGpu(gpu)
-  c.recorder.dirtyNode(node)
+  c.eventLog.dirtyNode(node)
 }
 
 function close(c: Cluster, node: LiveNode, cordon: AutoCordon, failedTrials: number, now: Instant): void {
@@ -135,8 +135,8 @@ function close(c: Cluster, node: LiveNode, cordon: AutoCordon, failedTrials: num
     next_trial_at: nextTrialAt,
     failed_trials: failedTrials,
   }
-  c.recorder.emit(now, 'node_auto_cordon', null, node.id, null, data)
-  c.recorder.dirtyNode(node)
+  c.eventLog.emit(now, 'node_auto_cordon', null, node.id, null, data)
+  c.eventLog.dirtyNode(node)
   planTrial(c, node)
 }
 

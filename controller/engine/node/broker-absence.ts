@@ -5,7 +5,7 @@
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
-import { forgiveUntil, suspectAfterMs, windowMs } from './node-word.ts'
+import { extendLeaseWindows, suspectAfterMs, windowMs } from './node-contact.ts'
 
 export interface BrokerAbsence {
   readonly isAway: boolean
@@ -27,15 +27,15 @@ export function setBrokerAway(c: Cluster, isAway: boolean, now: Instant): boolea
     c.broker = { isAway, since: now, heldUntil: now, isAlarmed: false }
     return true
   }
-  c.leases.forgive(now - (since ?? now))
+  c.leases.extend(now - (since ?? now))
   let heldUntil = now
-  for (const { word } of c.nodes.values()) {
-    const until = now + windowMs(word.leaseMs, 1)
-    forgiveUntil(word, until)
+  for (const { contact } of c.nodes.values()) {
+    const until = now + windowMs(contact.leaseMs, 1)
+    extendLeaseWindows(contact, until)
     heldUntil = Math.max(heldUntil, until)
   }
   c.broker = { isAway, since: now, heldUntil, isAlarmed: false }
-  if (isAlarmed) tell(c, now)
+  if (isAlarmed) emitAbsence(c, now)
   return true
 }
 
@@ -43,14 +43,14 @@ export function setBrokerAway(c: Cluster, isAway: boolean, now: Instant): boolea
  * Raises the alarm once an absence has lasted as long as silence that makes a node suspect: a restart of the
  * broker is too short for it.
  */
-export function watchBrokerAbsence(c: Cluster, now: Instant): void {
+export function alarmBrokerAbsence(c: Cluster, now: Instant): void {
   const { broker } = c
   if (!broker.isAway || broker.isAlarmed || now - (broker.since ?? now) < suspectAfterMs(c.policy)) return
   c.broker = { ...broker, isAlarmed: true }
-  tell(c, now)
+  emitAbsence(c, now)
 }
 
-function tell(c: Cluster, now: Instant): void {
+function emitAbsence(c: Cluster, now: Instant): void {
   const { isAway, heldUntil } = c.broker
   const data = {
     alarm: isAway ? 'BROKER_AWAY' : null,
@@ -58,5 +58,5 @@ function tell(c: Cluster, now: Instant): void {
     held_until: isAway ? null : heldUntil,
     nodes: c.nodes.size,
   }
-  c.recorder.emit(now, 'broker_absence', null, null, null, data)
+  c.eventLog.emit(now, 'broker_absence', null, null, null, data)
 }

@@ -26,7 +26,7 @@ export interface AheadNode {
 }
 
 /** What a message says, apart from its mark; `tasks`: null when it does not list them. */
-export interface Contact {
+export interface NodeReport {
   readonly nodeId: string
   readonly name: string | null
   readonly tasks: readonly TaskReport[] | null
@@ -52,7 +52,7 @@ export function noteContact(c: Cluster, nodeId: string, now: Instant): void {
 /** The node has heard of more than the store has: it is not answered. */
 export function noteAhead(
   c: Cluster,
-  { nodeId, name, tasks }: Contact,
+  { nodeId, name, tasks }: NodeReport,
   reason: BehindReason,
   mark: NodeMark,
   now: Instant,
@@ -114,14 +114,14 @@ function weigh(c: Cluster, now: Instant): void {
   if (isBehind === c.isStoreBehind) return
   c.isStoreBehind = isBehind
   c.queueChanges += 1
-  if (isBehind) returnClaims(c, now)
+  if (isBehind) requeueReserved(c, now)
 }
 
 /** Placements that own bytes and have not begun go back to the queue. */
-function returnClaims(c: Cluster, now: Instant): void {
+function requeueReserved(c: Cluster, now: Instant): void {
   for (const task of c.tasks.values()) {
-    if (task.claim === null) continue
-    dropEntry(c, task.claim)
+    if (task.placementEntry === null) continue
+    dropEntry(c, task.placementEntry)
     if (task.queue === null && !task.isHeld) c.enqueue(task, now)
   }
 }
@@ -134,12 +134,12 @@ function blockTasks(c: Cluster, now: Instant): void {
   for (const id of blocked) {
     const task = c.tasks.get(id)
     if (task?.state !== 'pending') continue
-    if (task.claim !== null) dropEntry(c, task.claim)
+    if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
     c.dequeue(task)
   }
   for (const id of freed) {
     const task = c.tasks.get(id)
-    if (task?.state === 'pending' && task.queue === null && task.claim === null && !task.isHeld)
+    if (task?.state === 'pending' && task.queue === null && task.placementEntry === null && !task.isHeld)
       c.enqueue(task, now)
   }
 }
@@ -159,5 +159,5 @@ function emit(c: Cluster, nodeId: string, ahead: AheadNode, isBehind: boolean, n
     node_epoch: epoch,
     node_event_seq: eventSeq,
   }
-  c.recorder.emit(now, 'store_behind', null, nodeId, null, data)
+  c.eventLog.emit(now, 'store_behind', null, nodeId, null, data)
 }

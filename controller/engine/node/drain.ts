@@ -11,7 +11,7 @@ import { endAutoCordon } from './auto-cordon.ts'
 import { tryRefusedAgain } from './start-tries.ts'
 import { placementsOn } from './node-registry.ts'
 import { orderStop } from '../commands/task-commands.ts'
-import { stopGraceOf } from '../orders.ts'
+import { stopGraceOf } from '../node-commands.ts'
 
 /** Takes no new task, or takes them again; that ends a drain. */
 export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: Instant): Answer<LiveNode> {
@@ -24,8 +24,8 @@ export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: 
   if (node.isCordoned !== isCordoned) {
     node.isCordoned = isCordoned
     for (const gpu of node.gpus) c.touchGpu(gpu)
-    c.recorder.emit(now, 'node_config_changed', null, node.id, null, { is_cordoned: isCordoned })
-    c.recorder.dirtyNode(node)
+    c.eventLog.emit(now, 'node_config_changed', null, node.id, null, { is_cordoned: isCordoned })
+    c.eventLog.dirtyNode(node)
     if (!isCordoned) tryRefusedAgain(c, 'node_uncordoned', now)
   }
   return { ok: true, value: node }
@@ -47,13 +47,13 @@ export function drainNode(
   const node = closed.value
   const movesAt = moveAfterMs === null ? null : now + moveAfterMs
   const tasks = placementsOn(node).size
-  const event = c.recorder.emit(now, 'node_drain', null, node.id, null, {
+  const event = c.eventLog.emit(now, 'node_drain', null, node.id, null, {
     is_draining: true,
     tasks,
     moves_at: movesAt,
   })
   node.drain = { since: node.drain?.since ?? now, movesAt, by, event }
-  c.recorder.dirtyNode(node)
+  c.eventLog.dirtyNode(node)
   if (movesAt !== null && movesAt <= now) {
     node.cancelDrain?.()
     node.cancelDrain = null
@@ -68,12 +68,12 @@ function endDrain(c: Cluster, node: LiveNode, now: Instant): void {
   node.drain = null
   node.cancelDrain?.()
   node.cancelDrain = null
-  c.recorder.emit(now, 'node_drain', null, node.id, null, {
+  c.eventLog.emit(now, 'node_drain', null, node.id, null, {
     is_draining: false,
     tasks: placementsOn(node).size,
     moves_at: null,
   })
-  c.recorder.dirtyNode(node)
+  c.eventLog.dirtyNode(node)
 }
 
 /**

@@ -18,17 +18,17 @@ const LEAST_LEFT_MIB: Mib = 1024
 
 /** Looks at every node where something changed: tasks return, or are planned to. */
 export function returnEagerly(c: Cluster, now: Instant): void {
-  if (c.eagerLooks.isEmpty) return
-  for (const node of c.eagerLooks.take()) lookAt(c, node, now)
+  if (c.eagerChecks.isEmpty) return
+  for (const node of c.eagerChecks.take()) checkNode(c, node, now)
 }
 
 /** Time has passed: a task there may have been out for long enough. */
-export function lookEagerly(c: Cluster, node: LiveNode): void {
+export function requestEagerCheck(c: Cluster, node: LiveNode): void {
   node.cancelEager = null
-  c.eagerLooks.add(node)
+  c.eagerChecks.add(node)
 }
 
-function lookAt(c: Cluster, node: LiveNode, now: Instant): void {
+function checkNode(c: Cluster, node: LiveNode, now: Instant): void {
   node.cancelEager?.()
   node.cancelEager = null
   const { eagerSwapInMs } = c.policy
@@ -38,14 +38,14 @@ function lookAt(c: Cluster, node: LiveNode, now: Instant): void {
     if (!hasRoom(placement)) continue
     const waiting = waitingFor(c, placement)
     if (waiting !== null) {
-      c.eagerLooks.keepFor(waiting, node)
+      c.eagerChecks.keepFor(waiting, node)
       continue
     }
-    const at = Math.max((placement.outSince ?? now) + eagerSwapInMs, placement.backOffUntil)
+    const at = Math.max((placement.swappedOutSince ?? now) + eagerSwapInMs, placement.backOffUntil)
     if (at > now) next = Math.min(next, at)
     else bringBack(c, placement, now)
   }
-  if (next < Infinity) node.cancelEager = c.wake(next, () => lookEagerly(c, node))
+  if (next < Infinity) node.cancelEager = c.wake(next, () => requestEagerCheck(c, node))
 }
 
 /** It is heard, and neither an operator nor the controller has closed it. */
@@ -61,12 +61,13 @@ function isOpen({ status, isCordoned, autoCordon, drain }: LiveNode): boolean {
 function absentOn(node: LiveNode): readonly LivePlacement[] {
   const absent: LivePlacement[] = []
   for (const placement of placementsOn(node)) {
-    const { residency, entry, isSentAway, stopping, isOver, isInDoubt, task } = placement
-    if (residency !== 'swapped_out' || entry !== null || isSentAway || isOver || isInDoubt) continue
+    const { residency, entry, isSwappedOutByOperator, stopping, isOver, isInDoubt, task } = placement
+    if (residency !== 'swapped_out' || entry !== null || isSwappedOutByOperator || isOver || isInDoubt)
+      continue
     if (stopping === null && task.state === 'running') absent.push(placement)
   }
   return absent.sort(
-    (a, b) => (a.outSince ?? 0) - (b.outSince ?? 0) || a.submissionNumber - b.submissionNumber,
+    (a, b) => (a.swappedOutSince ?? 0) - (b.swappedOutSince ?? 0) || a.submissionNumber - b.submissionNumber,
   )
 }
 
@@ -101,8 +102,13 @@ function waitingFor(c: Cluster, { node, gpus }: LivePlacement): LiveTask | null 
 function bringBack(c: Cluster, placement: LivePlacement, now: Instant): void {
   const { task, node, demandMib, generation } = placement
   placement.isEager = true
-  c.recorder.taskEvent(now, 'swap_in_decided', task, node.id, { waited_ms: 0, mib: demandMib, eager: true })
+  c.eventLog.taskEvent(now, 'swap_in_decided', task, node.id, { waited_ms: 0, mib: demandMib, eager: true })
   noteEagerReturn(c, placement, now)
-  c.recorder.turn.effects.push({ kind: 'swap_in', ...addressOf(placement), generation, forceActive: false })
+  c.eventLog.transaction.effects.push({
+    kind: 'swap_in',
+    ...addressOf(placement),
+    generation,
+    forceActive: false,
+  })
   setResidency(c, placement, 'swapping_in', 'eager', now)
 }

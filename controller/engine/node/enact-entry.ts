@@ -11,9 +11,9 @@ import { fairnessScope } from '../cluster.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Considered } from '../explain/decision-log.ts'
 import { noteGrowth, noteSwapIn, noteSwapOut } from '../explain/decision-log.ts'
-import { dropEntry, letGo, own } from './entries.ts'
+import { dropEntry, releaseVram, reserveVram } from './entries.ts'
 import type { LiveEntry, LiveNode, LivePlacement } from '../live.ts'
-import { withOtherVictim } from '../what-if/other-victim.ts'
+import { withVictimOverride } from '../what-if/victim-override.ts'
 import { assign, grow, setResidency } from '../transitions.ts'
 
 /** Its bytes are free: the task starts, returns or grows. */
@@ -33,16 +33,16 @@ export function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean 
     placement.heldGrowth = null
     grow(c, placement, mib, now)
     noteGrowth(c, placement, entry, needMib, now)
-    c.recorder.turn.effects.push({ kind: 'grant', ...addressOf(placement), mib, reason: null })
+    c.eventLog.transaction.effects.push({ kind: 'grant', ...addressOf(placement), mib, reason: null })
     return true
   }
-  c.recorder.taskEvent(now, 'swap_in_decided', task, placement.node.id, {
+  c.eventLog.taskEvent(now, 'swap_in_decided', task, placement.node.id, {
     waited_ms: now - entry.askedAt,
     mib: needMib,
   })
   noteSwapIn(c, entry, now)
   placement.isEager = false
-  c.recorder.turn.effects.push({
+  c.eventLog.transaction.effects.push({
     kind: 'swap_in',
     ...addressOf(placement),
     generation: placement.generation,
@@ -60,15 +60,15 @@ export function enactSwapOut(
   considered: Considered | null,
   now: Instant,
 ): void {
-  const number = c.recorder.nextDecision++
-  const decision = withOtherVictim(c, entry, decided, number)
+  const number = c.eventLog.nextDecision++
+  const decision = withVictimOverride(c, entry, decided, number)
   const { choice } = decision
   enactRound(
     entry.node.gpus.map((gpu) => gpu.rounds),
     choice,
     number,
   )
-  c.recorder.dirtyNode(entry.node)
+  c.eventLog.dirtyNode(entry.node)
   bookFairness(c, entry.node, decision)
   const data: Record<string, EventValue> = {
     decision: number,
@@ -82,7 +82,7 @@ export function enactSwapOut(
     })),
   }
   const causedBy = entry.task.lastEventSeq
-  c.recorder.taskEvent(now, 'swap_decided', entry.task, entry.node.id, data)
+  c.eventLog.taskEvent(now, 'swap_decided', entry.task, entry.node.id, data)
   noteSwapOut(c, entry, decision, { number, considered, causedBy }, now)
   for (const victim of choice.victims) {
     const placement = c.tasks.get(victim.id)?.placement
@@ -125,7 +125,7 @@ export function orderSwapOut(
   placement.leavesFor = forEntry
   const forceActive = placement.wantsGpu
   if (placement.entry !== null) dropEntry(c, placement.entry)
-  c.recorder.turn.effects.push({
+  c.eventLog.transaction.effects.push({
     kind: 'swap_out',
     ...addressOf(placement),
     generation: placement.generation,
@@ -143,13 +143,18 @@ export function orderSwapOut(
 }
 
 /** Claims the bytes of a placement that the victims in `decision` will free. */
-export function claim(c: Cluster, entry: LiveEntry, considered: Considered | null, now: Instant): boolean {
+export function reserveForPlacement(
+  c: Cluster,
+  entry: LiveEntry,
+  considered: Considered | null,
+  now: Instant,
+): boolean {
   const decision = decideEntry(entry, entry.gpus, now, false)
   if (decision.kind !== 'swap_out' && decision.kind !== 'wait') {
     dropEntry(c, entry)
     return false
   }
-  own(c, entry)
+  reserveVram(c, entry)
   if (decision.kind === 'swap_out') enactSwapOut(c, entry, decision, considered, now)
   return true
 }
@@ -157,12 +162,12 @@ export function claim(c: Cluster, entry: LiveEntry, considered: Considered | nul
 /**
  * No longer covered: it owns nothing, at once, on all its GPUs. A placement goes back to the pending queue.
  */
-export function loseHold(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+export function cancelReservation(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const { task } = entry
   if (entry.kind === 'placement') {
     dropEntry(c, entry)
     c.enqueue(task, now)
-  } else letGo(c, entry)
+  } else releaseVram(c, entry)
   return true
 }
 

@@ -5,7 +5,7 @@
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { EntryKind } from '../../domain/task.ts'
 import type { Cluster } from '../cluster.ts'
-import { addClaim, removeClaim } from '../gpu-ledger.ts'
+import { addPendingClaimant, removePendingClaimant } from '../gpu-ledger.ts'
 import type { LiveEntry, LiveGpu, LivePlacement, LiveTask } from '../live.ts'
 
 /** A swapped-out task wants the GPU: its return is asked for. */
@@ -20,7 +20,7 @@ export function askForSwapIn(c: Cluster, placement: LivePlacement, now: Instant)
  */
 export function askForGrowth(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   placement.heldGrowth = { mib, askedAt: now }
-  c.recorder.dirtyTask(placement.task)
+  c.eventLog.dirtyTask(placement.task)
   if (placement.residency === 'resident') resumeGrowth(c, placement)
   else if (placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }
@@ -53,10 +53,10 @@ export function askForPlacement(
   gpus: readonly LiveGpu[],
   demandMib: Mib,
 ): LiveEntry {
-  if (task.claim !== null) dropEntry(c, task.claim)
+  if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
   const byIndex = [...gpus].sort((a, b) => a.index - b.index)
-  task.claim = join(c, 'placement', task, byIndex, demandMib, task.spec.submittedAt)
-  return task.claim
+  task.placementEntry = join(c, 'placement', task, byIndex, demandMib, task.spec.submittedAt)
+  return task.placementEntry
 }
 
 /** The entry lets go of everything and leaves the queue. */
@@ -66,21 +66,21 @@ export function dropEntry(c: Cluster, entry: LiveEntry): void {
   if (at < 0) return
   queue.splice(at, 1)
   c.queuedEntries -= 1
-  letGo(c, entry)
-  if (entry.task.claim === entry) entry.task.claim = null
+  releaseVram(c, entry)
+  if (entry.task.placementEntry === entry) entry.task.placementEntry = null
   const placement = entry.task.placement
   if (placement?.entry === entry) placement.entry = null
   c.touchNode(entry.node)
-  c.eagerLooks.add(entry.node)
+  c.eagerChecks.add(entry.node)
 }
 
 /** From now on its bytes are its own. Says whether that is new. */
-export function own(c: Cluster, entry: LiveEntry): boolean {
-  if (entry.owns) return false
-  entry.owns = true
+export function reserveVram(c: Cluster, entry: LiveEntry): boolean {
+  if (entry.hasReserved) return false
+  entry.hasReserved = true
   for (const gpu of entry.gpus) {
-    gpu.owners.push(entry)
-    if (entry.kind === 'placement') addClaim(gpu, entry)
+    gpu.claimants.push(entry)
+    if (entry.kind === 'placement') addPendingClaimant(gpu, entry)
     c.touchGpu(gpu)
   }
   if (entry.kind === 'placement') {
@@ -91,18 +91,18 @@ export function own(c: Cluster, entry: LiveEntry): boolean {
 }
 
 /** It owns nothing any more, at once, on all its GPUs; it stays in the queue. */
-export function letGo(c: Cluster, entry: LiveEntry): void {
+export function releaseVram(c: Cluster, entry: LiveEntry): void {
   if (entry.isCollector) {
     entry.isCollector = false
     entry.node.collector = null
     c.collecting.delete(entry.node)
   }
-  if (!entry.owns) return
-  entry.owns = false
+  if (!entry.hasReserved) return
+  entry.hasReserved = false
   if (entry.kind === 'placement') c.countPlaced(entry.task, -1)
   for (const gpu of entry.gpus) {
-    gpu.owners.splice(gpu.owners.indexOf(entry), 1)
-    if (entry.kind === 'placement') removeClaim(gpu, entry)
+    gpu.claimants.splice(gpu.claimants.indexOf(entry), 1)
+    if (entry.kind === 'placement') removePendingClaimant(gpu, entry)
     for (const leaving of gpu.placements) if (leaving.leavesFor === entry) leaving.leavesFor = null
     c.touchGpu(gpu)
   }
@@ -124,9 +124,9 @@ function join(
     gpus,
     needMib,
     askedAt,
-    owns: false,
+    hasReserved: false,
     isCollector: false,
-    vainLook: null,
+    failedAttempt: null,
   }
   node.queue.push(entry)
   c.queuedEntries += 1

@@ -1,7 +1,7 @@
 /** What other than bytes stands in the way of an entry of a node's queue. */
 import type { Instant } from '../../../protocol/units.ts'
 import { hasHostRoomToGrow, isPlaceable } from '../../scheduler/feasible.ts'
-import { missesOnlyBytes } from '../../scheduler/schedule.ts'
+import { lacksOnlyVram } from '../../scheduler/schedule.ts'
 import { shapeOf } from '../../scheduler/shape.ts'
 import { shortMib } from '../../swap/bytes.ts'
 import { couldLeaveMib } from '../../swap/eligible.ts'
@@ -9,7 +9,7 @@ import type { Cluster } from '../cluster.ts'
 import type { LiveEntry } from '../live.ts'
 
 /** The node was closed, fell silent or changed groups: a task that has not started there goes elsewhere. */
-export function isStillAChoice(c: Cluster, { node, task }: LiveEntry): boolean {
+export function isNodeStillUsable(c: Cluster, { node, task }: LiveEntry): boolean {
   return (
     isPlaceable(node) &&
     node.attemptCount <= node.maxAttempts &&
@@ -21,7 +21,7 @@ export function isStillAChoice(c: Cluster, { node, task }: LiveEntry): boolean {
  * Above C all swappable tasks of a GPU must find room in the host's memory at once, also when it is a growth
  * that takes them there.
  */
-export function isPromisedHostMemory({ gpus, needMib, task }: LiveEntry): boolean {
+export function hasHostMemory({ gpus, needMib, task }: LiveEntry): boolean {
   return hasHostRoomToGrow(gpus, needMib, task.placement?.noswap === 1)
 }
 
@@ -31,12 +31,12 @@ export function isBackingOff(entry: LiveEntry, now: Instant): boolean {
 }
 
 /** An entry that anything but VRAM stands in the way of would let go again at once, and does not collect. */
-export function missesBytesAlone(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+export function isBlockedByVramOnly(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   switch (entry.kind) {
     case 'placement':
-      return missesOnlyBytes(entry.task, entry.gpus, c.policy.maxTasksPerGpu)
+      return lacksOnlyVram(entry.task, entry.gpus, c.policy.maxTasksPerGpu)
     case 'growth':
-      return isPromisedHostMemory(entry)
+      return hasHostMemory(entry)
     case 'swap_in':
       return !isBackingOff(entry, now)
   }

@@ -18,13 +18,13 @@ export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent
   const awaited = task?.givenUp.find((one) => one.attempt === event.attempt && one.nodeId === nodeId)
   if (task === undefined || awaited === undefined) return
   task.givenUp = task.givenUp.filter((one) => one !== awaited)
-  c.recorder.dirtyTask(task)
+  c.eventLog.dirtyTask(task)
   // Nothing is awaited of the node any more: it may get another attempt.
   liftRefusal(c, task, nodeId)
   const { outcome, exit_code: exitCode, detail, attempt } = event
   if (outcome !== 'completed' && outcome !== 'failed') return
   const isUsed = !awaited.isOvertaken && isOpenToIt(task)
-  c.recorder.taskEvent(now, 'task_late_result', task, nodeId, {
+  c.eventLog.taskEvent(now, 'task_late_result', task, nodeId, {
     attempt,
     outcome,
     exit_code: exitCode,

@@ -6,18 +6,18 @@
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveNode, LivePlacement } from '../live.ts'
-import { watchBrokerAbsence } from './broker-absence.ts'
+import { alarmBrokerAbsence } from './broker-absence.ts'
 import { aheadOf } from './contacts.ts'
 import { pauseOf } from './placement-pause.ts'
 import { noteGivenUp } from './given-up.ts'
 import { endLost, endOfStopped } from './node-events.ts'
 import { placementsOn, setStatus } from './node-registry.ts'
-import { forgetLongLease, isSilent } from './node-word.ts'
+import { forgetLongLease, isSilent } from './node-contact.ts'
 import { updateFreeze } from './requeue-freeze.ts'
 import { finish, loseSight, returnToPending } from '../transitions.ts'
 
 /** One look at all nodes. Says whether anything changed. */
-export function lookAtSilence(c: Cluster, now: Instant): boolean {
+export function updateLiveness(c: Cluster, now: Instant): boolean {
   let isChanged = false
   for (const node of c.nodes.values()) {
     forgetLongLease(c, node, now)
@@ -26,11 +26,11 @@ export function lookAtSilence(c: Cluster, now: Instant): boolean {
     isChanged = true
   }
   isChanged = updateFreeze(c, now) || isChanged
-  watchBrokerAbsence(c, now)
+  alarmBrokerAbsence(c, now)
   // Who hears no node cannot say which of them are gone.
   if (c.broker.isAway) return isChanged
   for (const node of c.nodes.values()) {
-    if (node.status === 'suspect' && isSilent(node, c.policy, now) && now >= node.word.leaseEndsAt) {
+    if (node.status === 'suspect' && isSilent(node, c.policy, now) && now >= node.contact.leaseEndsAt) {
       setStatus(c, node, 'unreachable', now)
       isChanged = true
     }
@@ -45,14 +45,14 @@ function mayGiveUp(c: Cluster, node: LiveNode): boolean {
 }
 
 /** Its time is counted from here on, as if the silence so far had not been: nobody could be heard. */
-export function forgiveSilence(c: Cluster, deafMs: number): void {
-  for (const { word } of c.nodes.values()) {
-    word.heardAt += deafMs
-    word.leaseEndsAt += deafMs
-    word.endedAt += deafMs
-    word.longLeaseEndsAt += deafMs
-    word.doubtEndsAt += deafMs
-    word.doubtEndedAt += deafMs
+export function extendGrace(c: Cluster, deafMs: number): void {
+  for (const { contact } of c.nodes.values()) {
+    contact.heardAt += deafMs
+    contact.leaseEndsAt += deafMs
+    contact.processesEndAt += deafMs
+    contact.longLeaseEndsAt += deafMs
+    contact.doubtEndsAt += deafMs
+    contact.doubtfulProcessesEndAt += deafMs
   }
 }
 
@@ -70,9 +70,13 @@ function settleNode(c: Cluster, node: LiveNode, now: Instant): boolean {
 function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task, node, stopping, startedAt, isInDoubt } = placement
   if (startedAt === null) return settleUnconfirmed(c, placement, now)
-  if (isInDoubt ? now < node.word.doubtEndsAt : node.status !== 'unreachable' || now < node.word.leaseEndsAt)
+  if (
+    isInDoubt
+      ? now < node.contact.doubtEndsAt
+      : node.status !== 'unreachable' || now < node.contact.leaseEndsAt
+  )
     return false
-  task.lastEventSeq = node.word.statusEvent ?? task.lastEventSeq
+  task.lastEventSeq = node.contact.statusEvent ?? task.lastEventSeq
   const detail = isInDoubt ? 'its server has lost its state' : 'its server is unreachable'
   // The lease ends the others; one that waits for its node may still run, and never runs again.
   const isEnded = task.spec.onNodeLoss !== 'wait'
@@ -92,7 +96,10 @@ function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): bo
 function settleUnconfirmed(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task, node, stopping, isInDoubt } = placement
   if (
-    now < (isInDoubt ? Math.max(node.word.doubtEndedAt, node.word.doubtEndsAt) : node.word.endedAt) ||
+    now <
+      (isInDoubt
+        ? Math.max(node.contact.doubtfulProcessesEndAt, node.contact.doubtEndsAt)
+        : node.contact.processesEndAt) ||
     c.freeze.isFrozen
   )
     return false

@@ -66,7 +66,7 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
       else askForGrowth(c, placement, event.mib, now)
       return
     case 'reserve_breached':
-      c.recorder.emit(now, 'reserve_breached', event.task_id, nodeId, null, {
+      c.eventLog.emit(now, 'reserve_breached', event.task_id, nodeId, null, {
         gpu: event.gpu,
         free_mib: event.free_mib,
       })
@@ -88,8 +88,8 @@ function isRefusedStart(
 
 /** The node's latest message, or one before it, says that it runs. */
 export function confirmStart(c: Cluster, placement: LivePlacement, wantsGpu: boolean, now: Instant): void {
-  const { boot, word } = placement.node
-  placement.confirmed = { bootCounter: boot.counter, seq: word.heardSeq }
+  const { boot, contact } = placement.node
+  placement.confirmed = { bootCounter: boot.counter, seq: contact.heardSeq }
   started(c, placement, placement.task.clientWants ?? wantsGpu, now)
 }
 
@@ -108,7 +108,7 @@ export function applyNodeWants(
 export function applyClientWants(c: Cluster, task: LiveTask, wantsGpu: boolean, now: Instant): void {
   if (task.clientWants !== wantsGpu) {
     task.clientWants = wantsGpu
-    c.recorder.dirtyTask(task)
+    c.eventLog.dirtyTask(task)
   }
   if (task.placement !== null && task.placement.wantsGpu !== wantsGpu)
     applyWants(c, task.placement, wantsGpu, 0, now)
@@ -117,7 +117,7 @@ export function applyClientWants(c: Cluster, task: LiveTask, wantsGpu: boolean, 
 /** It was granted as much already, and the grant did not arrive. */
 function grantAgain(c: Cluster, placement: LivePlacement): void {
   const { node, task, attempt, demandMib } = placement
-  c.recorder.turn.effects.push({
+  c.eventLog.transaction.effects.push({
     kind: 'grant',
     nodeId: node.id,
     taskId: task.spec.id,
@@ -240,8 +240,8 @@ function applyFinished(
 }
 
 /** Work is routed to it, an operator calls it, its probe asks, or it is to handle SIGTERM. */
-export function isWantedBack({ wantsGpu, isCalledBack, isProbed, stopping }: LivePlacement): boolean {
-  return wantsGpu || isCalledBack || isProbed || (stopping?.graceMs ?? 0) > 0
+export function isWantedBack({ wantsGpu, isSwapInRequested, isProbed, stopping }: LivePlacement): boolean {
+  return wantsGpu || isSwapInRequested || isProbed || (stopping?.graceMs ?? 0) > 0
 }
 
 /** A swap ended, as ordered or not. */
@@ -264,14 +264,14 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
 function becomesNoswap(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (placement.noswap === 1 || placement.residency !== 'resident') return
   setNoswap(c, placement, 1, now)
-  c.recorder.taskEvent(now, 'task_became_noswap', placement.task, placement.node.id, {
+  c.eventLog.taskEvent(now, 'task_became_noswap', placement.task, placement.node.id, {
     attempt: placement.attempt,
   })
 }
 
 function backOff(c: Cluster, placement: LivePlacement, reason: string, now: Instant): void {
   placement.backOffUntil = now + SWAP_BACK_OFF_MS
-  c.recorder.taskEvent(now, 'swap_failed', placement.task, placement.node.id, {
+  c.eventLog.taskEvent(now, 'swap_failed', placement.task, placement.node.id, {
     reason,
     residency: placement.residency,
   })
@@ -294,7 +294,7 @@ export function applyCommandResult(
   if (placement === null || placement.isInDoubt) return
   switch (result.outcome) {
     case 'accepted':
-      if (command === 'set_noswap') noswapTold(c, placement)
+      if (command === 'set_noswap') acknowledgeNoswap(c, placement)
       return
     case 'running':
     case 'finished':
@@ -323,9 +323,9 @@ function applyNeverSeen(c: Cluster, placement: LivePlacement, now: Instant): voi
   else returnToPending(c, placement, 'never_seen', now)
 }
 
-function noswapTold(c: Cluster, placement: LivePlacement): void {
-  placement.isNoswapUntold = false
-  c.recorder.dirtyTask(placement.task)
+function acknowledgeNoswap(c: Cluster, placement: LivePlacement): void {
+  placement.isNoswapUnacknowledged = false
+  c.eventLog.dirtyTask(placement.task)
 }
 
 function applyRefusal(

@@ -4,11 +4,11 @@ import { couldEverBeResident, inReturnOrder } from '../../swap/resume.ts'
 import { decideEntry } from '../../swap/swap.ts'
 import type { Cluster } from '../cluster.ts'
 import { noteGrowthRefused, noteLoneSwapOut } from '../explain/decision-log.ts'
-import { appointCollector, makeRoomForPending, makeRoomOfCollector } from './collector.ts'
-import { addressOf, enactReady, enactSwapOut, loseHold, orderSwapOut } from './enact-entry.ts'
-import { dropEntry, own } from './entries.ts'
-import { isBackingOff, isPromisedHostMemory, isStillAChoice } from './entry-obstacles.ts'
-import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, VainLook } from '../live.ts'
+import { appointCollector, preemptCollectorForPending, preemptCollector } from './collector.ts'
+import { addressOf, enactReady, enactSwapOut, cancelReservation, orderSwapOut } from './enact-entry.ts'
+import { dropEntry, reserveVram } from './entries.ts'
+import { isBackingOff, hasHostMemory, isNodeStillUsable } from './entry-obstacles.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, FailedAttemptKey } from '../live.ts'
 import { placeAhead } from './queued-placements.ts'
 
 /**
@@ -16,15 +16,15 @@ import { placeAhead } from './queued-placements.ts'
  * none. Pending tasks take their turns among them (`queued-placements.ts`).
  */
 export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
-  makeRoomForPending(c, node, now)
+  preemptCollectorForPending(c, node, now)
   const rounds = 2 * node.queue.length + 2
   for (let round = 0; round < rounds && node.queue.length > 0; round++) {
     const inOrder = inReturnOrder(node.queue, c.policy, now)
     let isChanged = false
     for (const entry of inOrder)
-      if (entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
+      if (entry.hasReserved && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
     for (const entry of inOrder) {
-      if (entry.owns || !isQueued(entry)) continue
+      if (entry.hasReserved || !isQueued(entry)) continue
       const { collector } = node
       isChanged = serve(c, entry, now) || isChanged
       // The collector has let go for it: what is left over is for whoever comes first, and that may be
@@ -33,22 +33,23 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
     }
     if (!isChanged && !appointCollector(c, node, now)) break
   }
-  planNextLook(c, node, now)
+  planNextVisit(c, node, now)
 }
 
 function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   // A placement that owns nothing takes its turn as a pending task; here it only waits to become the
   // collector.
-  if (entry.kind === 'placement' && !entry.owns) return false
-  if (isBackingOff(entry, now)) return entry.owns ? loseHold(c, entry, now) : false
-  if (entry.kind === 'placement' && !isStillAChoice(c, entry)) return loseHold(c, entry, now)
-  if (entry.kind === 'growth' && !isPromisedHostMemory(entry))
-    return entry.owns ? loseHold(c, entry, now) : false
-  if (isAsInVain(entry)) return false
+  if (entry.kind === 'placement' && !entry.hasReserved) return false
+  if (isBackingOff(entry, now)) return entry.hasReserved ? cancelReservation(c, entry, now) : false
+  if (entry.kind === 'placement' && !isNodeStillUsable(c, entry)) return cancelReservation(c, entry, now)
+  if (entry.kind === 'growth' && !hasHostMemory(entry))
+    return entry.hasReserved ? cancelReservation(c, entry, now) : false
+  if (isUnchangedSinceFailure(entry)) return false
   const decision = decideEntry(entry, entry.gpus, now, entry.isCollector)
-  entry.vainLook = decision.kind === 'ready' || decision.kind === 'swap_out' ? null : lookOf(entry)
+  entry.failedAttempt =
+    decision.kind === 'ready' || decision.kind === 'swap_out' ? null : failedAttemptKeyOf(entry)
   const isCovered = decision.kind !== 'not_covered' && decision.kind !== 'impossible'
-  if (isCovered && !entry.owns && placeAhead(c, entry, now)) {
+  if (isCovered && !entry.hasReserved && placeAhead(c, entry, now)) {
     if (isQueued(entry)) serve(c, entry, now)
     return true
   }
@@ -56,18 +57,19 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
     case 'ready':
       return enactReady(c, entry, now)
     case 'wait':
-      return own(c, entry)
+      return reserveVram(c, entry)
     case 'swap_out':
-      own(c, entry)
+      reserveVram(c, entry)
       enactSwapOut(c, entry, decision, null, now)
       return true
     case 'not_covered':
-      if (!makeRoomOfCollector(c, entry, now)) return entry.owns ? loseHold(c, entry, now) : false
+      if (!preemptCollector(c, entry, now))
+        return entry.hasReserved ? cancelReservation(c, entry, now) : false
       // At once: by the next round somebody who comes after it would own the bytes.
       serve(c, entry, now)
       return true
     case 'impossible':
-      return entry.owns ? loseHold(c, entry, now) : false
+      return entry.hasReserved ? cancelReservation(c, entry, now) : false
   }
 }
 
@@ -75,27 +77,27 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
  * Its GPUs' books, the node's host memory and its collector are as when nothing came of it: nothing comes of
  * it now.
  */
-function isAsInVain({ gpus, node, task, vainLook }: LiveEntry): boolean {
-  if (vainLook === null || vainLook.hostUsedMib !== node.hostUsedMib) return false
+function isUnchangedSinceFailure({ gpus, node, task, failedAttempt }: LiveEntry): boolean {
+  if (failedAttempt === null || failedAttempt.hostUsedMib !== node.hostUsedMib) return false
   return (
-    vainLook.bookChanges === bookChangesOf(gpus) &&
-    vainLook.collector === node.collector &&
-    vainLook.spec === task.spec
+    failedAttempt.ledgerVersion === ledgerVersionOf(gpus) &&
+    failedAttempt.collector === node.collector &&
+    failedAttempt.spec === task.spec
   )
 }
 
-function lookOf({ gpus, node, task }: LiveEntry): VainLook {
+function failedAttemptKeyOf({ gpus, node, task }: LiveEntry): FailedAttemptKey {
   return {
-    bookChanges: bookChangesOf(gpus),
+    ledgerVersion: ledgerVersionOf(gpus),
     hostUsedMib: node.hostUsedMib,
     collector: node.collector,
     spec: task.spec,
   }
 }
 
-function bookChangesOf(gpus: readonly LiveGpu[]): number {
+function ledgerVersionOf(gpus: readonly LiveGpu[]): number {
   let changes = 0
-  for (const gpu of gpus) changes += gpu.bookChanges
+  for (const gpu of gpus) changes += gpu.ledgerVersion
   return changes
 }
 
@@ -116,8 +118,8 @@ export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void
     if (placement === null) continue
     if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)
     else if (!couldEverBeResident(entry)) refuseGrowth(c, entry, placement, 'RESIDENCY_IMPOSSIBLE', now)
-    else if (!isPromisedHostMemory(entry)) refuseGrowth(c, entry, placement, 'SWAP_SPACE_EXHAUSTED', now)
-    else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) {
+    else if (!hasHostMemory(entry)) refuseGrowth(c, entry, placement, 'SWAP_SPACE_EXHAUSTED', now)
+    else if (!entry.hasReserved && mayLeaveToReturnGrown(placement, now)) {
       orderSwapOut(c, placement, null, now)
       noteLoneSwapOut(c, placement, 'return_grown', now)
     }
@@ -139,12 +141,12 @@ function refuseGrowth(
 ): void {
   placement.heldGrowth = null
   dropEntry(c, entry)
-  c.recorder.taskEvent(now, 'growth_refused', placement.task, placement.node.id, {
+  c.eventLog.taskEvent(now, 'growth_refused', placement.task, placement.node.id, {
     attempt: placement.attempt,
     reason,
   })
   noteGrowthRefused(c, entry, reason, now)
-  c.recorder.turn.effects.push({
+  c.eventLog.transaction.effects.push({
     kind: 'refuse_growth',
     ...addressOf(placement),
     mib: placement.demandMib,
@@ -156,7 +158,7 @@ function refuseGrowth(
  * Time alone changes things here at few instants: a rank rises, a growth is settled, an entry begins to hold
  * its GPUs, a back-off ends.
  */
-function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
+function planNextVisit(c: Cluster, node: LiveNode, now: Instant): void {
   let next = Infinity
   for (const entry of node.queue) {
     const backOffUntil = entry.kind === 'placement' ? 0 : (entry.task.placement?.backOffUntil ?? 0)
@@ -168,11 +170,11 @@ function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
   if (wakeAt === node.wakeAt) return
   node.cancelWake?.()
   node.wakeAt = wakeAt
-  node.cancelWake = wakeAt === null ? null : c.wake(wakeAt, () => lookAgain(c, node))
+  node.cancelWake = wakeAt === null ? null : c.wake(wakeAt, () => revisitQueue(c, node))
 }
 
 /** The instant of `planNextLook` has come. */
-export function lookAgain(c: Cluster, node: LiveNode): void {
+export function revisitQueue(c: Cluster, node: LiveNode): void {
   node.wakeAt = null
   c.touchNode(node)
 }

@@ -9,7 +9,7 @@ import type { LiveNode, LivePlacement } from '../live.ts'
 import { attemptKey, newLiveGpu } from '../live.ts'
 import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
 import { noteAnnounced } from './late-result.ts'
-import { grantLease } from './node-word.ts'
+import { grantLease } from './node-contact.ts'
 import { tryRefusedAgain } from './start-tries.ts'
 import { setMaxAttempts, setOtherAttempts } from './attempt-limit.ts'
 import { liftRefusalsBefore } from './refusals.ts'
@@ -34,7 +34,7 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   let node = c.nodes.get(hello.node_id)
   if (node === undefined) {
     node = register(c, hello, boot, now)
-    c.recorder.emit(now, 'node_registered', null, node.id, null, { name: node.name, gpus: node.gpus.length })
+    c.eventLog.emit(now, 'node_registered', null, node.id, null, { name: node.name, gpus: node.gpus.length })
     tryRefusedAgain(c, 'node_joined', now)
   } else {
     if (boot.counter > node.boot.counter) beginBoot(c, node, hello, now)
@@ -59,7 +59,7 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
     c.applyCapacity(node)
   }
   node.boot = boot
-  c.recorder.dirtyNode(node)
+  c.eventLog.dirtyNode(node)
   return applySnapshot(c, node, hello.gpus, hello.tasks, hello.finished_unacked, seq, now)
 }
 
@@ -77,7 +77,7 @@ export function applySnapshot(
   heard(c, node, seq, now)
   // It is answered with a lease once that is durable: what waits for the end of its leases counts it from
   // here on (R5).
-  grantLease(node.word, c.policy.runLeaseMs, now)
+  grantLease(node.contact, c.policy.runLeaseMs, now)
   applyMemory(c, node, gpus)
   liftRefusalsBefore(c, node, seq)
   const stop: AttemptRef[] = []
@@ -136,22 +136,22 @@ function settleOrDefer(c: Cluster, node: LiveNode, present: ReadonlySet<string>,
  * An authentic word of a node, later than any before: it is up. One that comes late says nothing about now.
  */
 export function heard(c: Cluster, node: LiveNode, seq: number, now: Instant): void {
-  if (seq <= node.word.heardSeq) return
-  node.word.heardSeq = seq
-  node.word.heardAt = now
+  if (seq <= node.contact.heardSeq) return
+  node.contact.heardSeq = seq
+  node.contact.heardAt = now
   node.lastSeenAt = now
   if (node.status !== 'up') setStatus(c, node, 'up', now)
 }
 
 export function setStatus(c: Cluster, node: LiveNode, status: LiveNode['status'], now: Instant): void {
   node.status = status
-  c.recorder.dirtyNode(node)
-  node.word.statusEvent = c.recorder.emit(now, 'node_status', null, node.id, null, { status })
+  c.eventLog.dirtyNode(node)
+  node.contact.statusEvent = c.eventLog.emit(now, 'node_status', null, node.id, null, { status })
   for (const gpu of node.gpus) c.touchGpu(gpu)
 }
 
 /** What of a boot the controller can take: a later one, or the one it knows (R6). */
-export function bootStanding(node: LiveNode, boot: Boot): 'known' | 'later' | 'contradictory' {
+export function bootOrder(node: LiveNode, boot: Boot): 'known' | 'later' | 'contradictory' {
   if (boot.counter > node.boot.counter) return 'later'
   return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'
 }
@@ -161,9 +161,9 @@ export function bootStanding(node: LiveNode, boot: Boot): 'known' | 'later' | 'c
  * in doubt once it has (R6).
  */
 export function noteReset(c: Cluster, node: LiveNode): void {
-  if (node.word.wasReset) return
-  node.word.wasReset = true
-  c.recorder.dirtyNode(node)
+  if (node.contact.wasReset) return
+  node.contact.wasReset = true
+  c.eventLog.dirtyNode(node)
 }
 
 /** After a (re)start of the controller or a change of groups. */
@@ -182,29 +182,30 @@ const DUPLICATE_WITHIN_MS = 600_000
  * unless it says that it is there.
  */
 function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void {
-  const { word } = node
-  word.heardSeq = 0
-  word.eventSeq = 0
+  const { contact } = node
+  contact.heardSeq = 0
+  contact.eventSeq = 0
   liftRefusalsBefore(c, node, Infinity)
-  if (!word.wasReset) return
-  word.wasReset = false
-  if (word.anewAt !== null && now - word.anewAt < DUPLICATE_WITHIN_MS) alarmDuplicate(c, node, now)
-  word.anewAt = now
-  word.doubtEndsAt = Math.max(now, word.leaseEndsAt)
-  word.doubtEndedAt = Math.max(now, word.endedAt)
+  if (!contact.wasReset) return
+  contact.wasReset = false
+  if (contact.resetBootAt !== null && now - contact.resetBootAt < DUPLICATE_WITHIN_MS)
+    alarmDuplicate(c, node, now)
+  contact.resetBootAt = now
+  contact.doubtEndsAt = Math.max(now, contact.leaseEndsAt)
+  contact.doubtfulProcessesEndAt = Math.max(now, contact.processesEndAt)
   const present = new Set(hello.tasks.map((report) => `${report.task_id}/${report.attempt}`))
   for (const placement of placementsOn(node)) {
     if (present.has(`${placement.task.spec.id}/${placement.attempt}`)) continue
     placement.isInDoubt = true
-    c.recorder.dirtyTask(placement.task)
+    c.eventLog.dirtyTask(placement.task)
   }
 }
 
 function alarmDuplicate(c: Cluster, node: LiveNode, now: Instant): void {
-  const { word } = node
-  if (word.duplicateAt !== null && now - word.duplicateAt < DUPLICATE_WITHIN_MS) return
-  word.duplicateAt = now
-  c.recorder.emit(now, 'duplicate_node', null, node.id, null, {
+  const { contact } = node
+  if (contact.duplicateAt !== null && now - contact.duplicateAt < DUPLICATE_WITHIN_MS) return
+  contact.duplicateAt = now
+  c.eventLog.emit(now, 'duplicate_node', null, node.id, null, {
     alarm: 'DUPLICATE_NODE',
     name: node.name,
     address: node.address,
@@ -278,14 +279,14 @@ function replaceGpus(c: Cluster, node: LiveNode, gpus: readonly GpuReport[], now
         now,
       )
     }
-    for (const entry of [...gpu.claims]) c.touchNode(entry.node)
+    for (const entry of [...gpu.pendingClaimants]) c.touchNode(entry.node)
   }
   c.leavePools(node)
   node.gpus = gpus.map((gpu) =>
     newLiveGpu(node, gpu.index, gpu.model, gpu.physical_mib, gpu.foreign_mib, now),
   )
   node.hostPromisedMib = 0
-  node.entryHolds = []
+  node.entryReservations = []
   for (const attempt of node.quarantine) countQuarantined(node, attempt, 1)
   c.applyCapacity(node)
   c.assignPools(node)
@@ -308,8 +309,8 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
   if (placement === null) return
   if (placement.isInDoubt) {
     placement.isInDoubt = false
-    c.eagerLooks.add(node)
-    c.recorder.dirtyTask(placement.task)
+    c.eagerChecks.add(node)
+    c.eventLog.dirtyTask(placement.task)
   }
   if (placement.task.state === 'unreachable') reachAgain(c, placement, now)
   if (placement.startedAt === null && report.residency !== 'none')
@@ -332,7 +333,7 @@ function noteOver(c: Cluster, node: LiveNode, ref: AttemptRef, now: Instant): vo
   if (placement === null || placement.isOver) return
   placement.isOver = true
   if (placement.entry !== null) dropEntry(c, placement.entry)
-  c.ripening.update(c, placement, now)
+  c.eligibilityTimers.update(c, placement, now)
 }
 
 /** Attempts that a message before this snapshot confirmed, and that it does not hold, are over (R6). */

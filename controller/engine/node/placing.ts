@@ -7,7 +7,7 @@ import type { Considered } from '../explain/decision-log.ts'
 import { consideredFor } from '../explain/decision-log.ts'
 import type { LiveGpu, LiveTask } from '../live.ts'
 import { assign } from '../transitions.ts'
-import { claim } from './enact-entry.ts'
+import { reserveForPlacement } from './enact-entry.ts'
 import { askForPlacement } from './entries.ts'
 
 /**
@@ -19,7 +19,7 @@ export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
   const gpus = plan.gpus as readonly LiveGpu[]
   const considered = consideredFor(c, plan)
   if (plan.when === 'now') assign(c, task, gpus, 'now', now, considered)
-  else if (!claimAfterSwap(c, task, gpus, considered, now)) avoid(c, task, plan.node)
+  else if (!reserveAfterSwap(c, task, gpus, considered, now)) avoid(c, task, plan.node)
   return task.queue === null
 }
 
@@ -27,7 +27,7 @@ export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
  * The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it
  * waits on.
  */
-function claimAfterSwap(
+function reserveAfterSwap(
   c: Cluster,
   task: LiveTask,
   gpus: readonly LiveGpu[],
@@ -35,12 +35,14 @@ function claimAfterSwap(
   now: Instant,
 ): boolean {
   const isThere =
-    task.claim !== null &&
-    task.claim.gpus.length === gpus.length &&
-    task.claim.gpus.every((gpu) => gpus.includes(gpu))
-  return claim(
+    task.placementEntry !== null &&
+    task.placementEntry.gpus.length === gpus.length &&
+    task.placementEntry.gpus.every((gpu) => gpus.includes(gpu))
+  return reserveForPlacement(
     c,
-    isThere && task.claim !== null ? task.claim : askForPlacement(c, task, gpus, task.spec.vramMib),
+    isThere && task.placementEntry !== null
+      ? task.placementEntry
+      : askForPlacement(c, task, gpus, task.spec.vramMib),
     considered,
     now,
   )

@@ -20,9 +20,9 @@ export type Probes = Map<LivePlacement, CancelTimer>
  */
 export function planProbe(c: Cluster, placement: LivePlacement, now: Instant): void {
   forgetProbe(c, placement)
-  const { node, residency, outSince, isProbed } = placement
-  if (node.signalsWanted || residency !== 'swapped_out' || outSince === null || isProbed) return
-  const at = Math.max(now, outSince + c.policy.swapInProbeMs)
+  const { node, residency, swappedOutSince, isProbed } = placement
+  if (node.signalsWanted || residency !== 'swapped_out' || swappedOutSince === null || isProbed) return
+  const at = Math.max(now, swappedOutSince + c.policy.swapInProbeMs)
   c.probes.set(
     placement,
     c.wake(at, (due) => runProbe(c, placement, due)),
@@ -43,7 +43,7 @@ export function runProbe(c: Cluster, placement: LivePlacement, now: Instant): vo
   if (placement.isOver) return
   placement.isProbed = true
   // What a restart must know; not a transition, so no event.
-  c.recorder.dirtyTask(placement.task)
+  c.eventLog.dirtyTask(placement.task)
   askForSwapIn(c, placement, now)
 }
 

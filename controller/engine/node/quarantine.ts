@@ -56,7 +56,7 @@ function isKnownToBeOver(
   taskId: string,
   attempt: number,
 ): boolean {
-  if (attempt <= (c.endedUnheard.get(taskId) ?? 0)) return true
+  if (attempt <= (c.endedUnconfirmed.get(taskId) ?? 0)) return true
   if (task === undefined || attempt > task.attempt) return false
   return attempt < task.attempt || task.placement === null || isHistoryComplete(c, node.id)
 }
@@ -147,7 +147,7 @@ export function stopQuarantined(
 ): void {
   if (attempt.stoppedBy !== null) return
   node.quarantine = node.quarantine.map((one) => (one === attempt ? { ...one, stoppedBy: by } : one))
-  c.recorder.dirtyNode(node)
+  c.eventLog.dirtyNode(node)
   emitSettled(
     c,
     node,
@@ -168,7 +168,7 @@ function quarantine(c: Cluster, node: LiveNode, report: TaskReport, now: Instant
   countQuarantined(node, attempt, 1)
   touch(c, node, attempt)
   const { task_id, gpus, vram_mib } = report
-  c.recorder.emit(now, 'attempt_quarantined', null, node.id, null, {
+  c.eventLog.emit(now, 'attempt_quarantined', null, node.id, null, {
     task: task_id,
     attempt: report.attempt,
     gpus,
@@ -194,7 +194,7 @@ export function emitSettled(
   data: Readonly<Record<string, string | number | null>>,
   now: Instant,
 ): void {
-  c.recorder.emit(now, 'attempt_settled', null, node.id, null, {
+  c.eventLog.emit(now, 'attempt_settled', null, node.id, null, {
     task: ref.task_id,
     attempt: ref.attempt,
     ...data,
@@ -202,7 +202,7 @@ export function emitSettled(
 }
 
 function touch(c: Cluster, node: LiveNode, { gpus }: QuarantinedAttempt): void {
-  c.recorder.dirtyNode(node)
+  c.eventLog.dirtyNode(node)
   for (const index of gpus) {
     const gpu = node.gpus[index]
     if (gpu !== undefined) c.touchGpu(gpu)

@@ -18,14 +18,14 @@ import type { Queued } from '../../scheduler/queue.ts'
 import { byQueueOrder } from '../../scheduler/queue.ts'
 import { gpusOnNode, placeFor, poolHeads } from '../../scheduler/schedule.ts'
 import type { Shape } from '../../scheduler/shape.ts'
-import type { Turn } from '../../swap/resume.ts'
+import type { ReturnOrderKey } from '../../swap/resume.ts'
 import { byReturnOrder } from '../../swap/resume.ts'
 import type { SwapGpu } from '../../swap/eligible.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../live.ts'
 import type { PendingQueue } from '../pool/pending-queue.ts'
-import { updatePoolHolds } from '../pool/holds.ts'
-import { sortDescending } from '../pool/seats.ts'
+import { updatePoolReservations } from '../pool/reservations.ts'
+import { sortDescending } from '../pool/pool-members.ts'
 import { isCovered } from '../what-if/what-if.ts'
 import { pauseOf } from './placement-pause.ts'
 import { placeByPlan } from './placing.ts'
@@ -51,7 +51,7 @@ export function placeAhead(c: Cluster, entry: LiveEntry, now: Instant): boolean 
   if (c.pendingCount === 0 || pauseOf(c) !== null) return false
   // What heads reserve at this instant: what was decided just before may have brought other GPUs nearer.
   c.refreshPools()
-  updatePoolHolds(c, now)
+  updatePoolReservations(c, now)
   let isChanged = false
   for (let ahead = firstAhead(c, entry, now); ahead !== null; ahead = firstAhead(c, entry, now)) {
     isChanged = placeQueued(c, ahead, now) || isChanged
@@ -130,11 +130,11 @@ export function firstWaitingOn(
 
 /** Returns true if the pending task has its turn before the entry in a node's queue. */
 function comesBefore(task: LiveTask, entry: LiveEntry, policy: Policy, now: Instant): boolean {
-  return byReturnOrder(turnOf(task), entry, policy, now) < 0
+  return byReturnOrder(returnOrderKeyOf(task), entry, policy, now) < 0
 }
 
 /** A pending task asks from its submission on. */
-export function turnOf(task: LiveTask): Turn {
+export function returnOrderKeyOf(task: LiveTask): ReturnOrderKey {
   return { task, askedAt: task.spec.submittedAt }
 }
 
@@ -166,7 +166,7 @@ function onePerShape(found: readonly QueuedPlacement[]): readonly QueuedPlacemen
   for (const each of found) {
     const key = keyOf(each.queue.shape)
     const other = byShape.get(key)
-    if (other === undefined || isRather(each, other)) byShape.set(key, each)
+    if (other === undefined || isPreferred(each, other)) byShape.set(key, each)
   }
   return [...byShape.values()]
 }
@@ -236,7 +236,7 @@ function keyOf({ kind, gpuCount, poolKey }: Shape): string {
 }
 
 /** 1. A P0 task. 2. The order of the pending queue. */
-function isRather(a: QueuedPlacement, b: QueuedPlacement): boolean {
+function isPreferred(a: QueuedPlacement, b: QueuedPlacement): boolean {
   if (a.queue.shape.isP0 !== b.queue.shape.isP0) return a.queue.shape.isP0
   return byQueueOrder(a.queued, b.queued) < 0
 }

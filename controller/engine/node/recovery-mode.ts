@@ -28,7 +28,7 @@ export function endRecovery(c: Cluster, by: string | null, now: Instant): void {
   emit(c, { alarm: null, isOn: false, by }, now)
   c.recovery = null
   c.queueChanges += 1
-  c.recorder.turn.endsRecovery = true
+  c.eventLog.transaction.endsRecovery = true
 }
 
 function emit(
@@ -37,7 +37,7 @@ function emit(
   now: Instant,
 ): void {
   const { reason, awaited } = c.recovery as NonNullable<Cluster['recovery']>
-  c.recorder.emit(now, 'recovery', null, null, null, {
+  c.eventLog.emit(now, 'recovery', null, null, null, {
     alarm,
     is_on: isOn,
     reason,

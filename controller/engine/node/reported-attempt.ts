@@ -30,7 +30,7 @@ export function takeReported(
     .map((index) => node.gpus[index])
     .filter((gpu): gpu is LiveGpu => gpu !== undefined)
   if (gpus.length === 0 || gpus.length < reported.gpus.length) return false
-  if (task.claim !== null) dropEntry(c, task.claim)
+  if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
   c.dequeue(task)
   forgetRefusals(c, task)
   task.isHeld = false
@@ -45,21 +45,21 @@ export function takeReported(
     addPlacement(gpu, placement)
     c.touchGpu(gpu)
   }
-  c.recorder.taskEvent(now, 'task_placed', task, node.id, {
+  c.eventLog.taskEvent(now, 'task_placed', task, node.id, {
     attempt: task.attempt,
     gpus: reported.gpus,
     demand_mib: reported.vramMib,
     when: 'reported',
   })
   if (reported.residency === 'none') return true
-  placement.confirmed = { bootCounter: node.boot.counter, seq: node.word.heardSeq }
+  placement.confirmed = { bootCounter: node.boot.counter, seq: node.contact.heardSeq }
   started(c, placement, reported.wantsGpu, now)
   placement.generation = reported.generation
   if (reported.residency === 'swapped_out' || reported.residency === 'swapping_in')
     setResidency(c, placement, 'swapped_out', 'reported', now)
   // The node may count it under another noswap value.
-  placement.isNoswapUntold = true
+  placement.isNoswapUnacknowledged = true
   const address = { nodeId: node.id, taskId: task.spec.id, attempt: task.attempt }
-  c.recorder.turn.effects.push({ kind: 'set_noswap', ...address, noswap: placement.noswap })
+  c.eventLog.transaction.effects.push({ kind: 'set_noswap', ...address, noswap: placement.noswap })
   return true
 }

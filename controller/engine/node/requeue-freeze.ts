@@ -5,7 +5,7 @@
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
-import { forgiveUntil, isSilent } from './node-word.ts'
+import { extendLeaseWindows, isSilent } from './node-contact.ts'
 
 export interface RequeueFreeze {
   readonly isFrozen: boolean
@@ -47,7 +47,7 @@ export function updateFreeze(c: Cluster, now: Instant): boolean {
   for (const node of c.nodes.values()) {
     if (!isSilent(node, c.policy, now)) continue
     if (freeze.released.has(node.id)) released.add(node.id)
-    else lastWords.push(node.word.heardAt)
+    else lastWords.push(node.contact.heardAt)
   }
   const silentNodes = largestTogether(lastWords, Math.max(TOGETHER_WITHIN_MS, 2 * c.policy.heartbeatMs))
   const isFrozen = c.nodes.size >= MIN_NODES && 100 * silentNodes >= SILENT_PERCENT * c.nodes.size
@@ -68,7 +68,7 @@ export function updateFreeze(c: Cluster, now: Instant): boolean {
     since: now,
     silentNodes,
     released,
-    event: c.recorder.emit(now, 'requeue_freeze', null, null, null, data),
+    event: c.eventLog.emit(now, 'requeue_freeze', null, null, null, data),
   }
   return true
 }
@@ -79,7 +79,8 @@ export function updateFreeze(c: Cluster, now: Instant): boolean {
  */
 function awaitOthers(c: Cluster, released: ReadonlySet<string>, now: Instant): void {
   for (const node of c.nodes.values()) {
-    if (isSilent(node, c.policy, now) && !released.has(node.id)) forgiveUntil(node.word, now + BACK_WITHIN_MS)
+    if (isSilent(node, c.policy, now) && !released.has(node.id))
+      extendLeaseWindows(node.contact, now + BACK_WITHIN_MS)
   }
 }
 
@@ -94,7 +95,7 @@ export function releaseFreeze(c: Cluster, by: string, now: Instant): RequeueFree
     since: now,
     silentNodes: 0,
     released,
-    event: c.recorder.emit(now, 'requeue_freeze', null, null, null, data),
+    event: c.eventLog.emit(now, 'requeue_freeze', null, null, null, data),
   }
   return c.freeze
 }

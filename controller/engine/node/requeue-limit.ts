@@ -8,7 +8,7 @@ import type { Cluster } from '../cluster.ts'
 import type { LivePlacement } from '../live.ts'
 import { finish, returnToPending } from '../transitions.ts'
 import { doubled } from './doubled.ts'
-import { planNextTry, tellPause } from './start-tries.ts'
+import { planNextTry, emitPause } from './start-tries.ts'
 
 /** An attempt that ends within this of its start counts. */
 const SOON_MS: DurationMs = 10 * 60_000
@@ -28,6 +28,6 @@ export function requeueLost(c: Cluster, placement: LivePlacement, because: strin
   const until = now + doubled(FIRST_DELAY_MS, earlyEnds, MAX_DELAY_MS)
   task.trouble = { ...task.trouble, earlyEnds, pause: { reason: 'REQUEUE_DELAY', since: now, until } }
   returnToPending(c, placement, because, now)
-  tellPause(c, task, now)
+  emitPause(c, task, now)
   planNextTry(c, task)
 }

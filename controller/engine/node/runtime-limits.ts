@@ -7,7 +7,7 @@ import type { CancelTimer } from '../../ports/clock.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LivePlacement, Stopping } from '../live.ts'
-import { stopEffect, stopGraceOf } from '../orders.ts'
+import { stopEffect, stopGraceOf } from '../node-commands.ts'
 import { askForSwapIn } from './entries.ts'
 import { noteStop } from './stops.ts'
 
@@ -15,7 +15,7 @@ import { noteStop } from './stops.ts'
 export type RuntimeLimits = Map<LivePlacement, CancelTimer>
 
 /** The attempt has started, or a controller has found it again. Call when `startedAt` is set. */
-export function watchRuntime(c: Cluster, placement: LivePlacement): void {
+export function startRuntimeLimit(c: Cluster, placement: LivePlacement): void {
   const { startedAt, task } = placement
   const { maxRuntimeMs } = task.spec
   if (maxRuntimeMs === null || startedAt === null) return
@@ -54,8 +54,8 @@ function endOverrun(c: Cluster, placement: LivePlacement, maxRuntimeMs: number, 
     graceMs,
   }
   noteStop(c, placement, stopping, now)
-  c.recorder.turn.effects.push(stopEffect(placement, stopping))
-  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, {
+  c.eventLog.transaction.effects.push(stopEffect(placement, stopping))
+  c.eventLog.taskEvent(now, 'task_updated', placement.task, placement.node.id, {
     stopping: true,
     because: 'max_runtime_seconds',
   })

@@ -13,7 +13,7 @@ import type { LiveNode, LivePlacement, LiveTask } from '../live.ts'
 import { returnToPending } from '../transitions.ts'
 import { noteHostRefusal } from './auto-cordon.ts'
 import { doubled } from './doubled.ts'
-import { planNextTry, tellPause } from './start-tries.ts'
+import { planNextTry, emitPause } from './start-tries.ts'
 
 /** Number of refusals because of the task itself after which it waits. */
 const REFUSALS_TO_WAIT = 3
@@ -37,7 +37,7 @@ export function refuseStart(
   const trouble = withRefusal(task.trouble, node, refused, detail, now)
   task.trouble = mustWait(c, task, trouble) ? waiting(trouble, now) : trouble
   returnToPending(c, placement, refused.code, now, { cause: refused.cause, detail })
-  if (task.trouble.pause !== null) tellPause(c, task, now)
+  if (task.trouble.pause !== null) emitPause(c, task, now)
   planNextTry(c, task)
 }
 

@@ -12,11 +12,11 @@ import type { LiveTask } from '../live.ts'
 export type StartTimers = Map<LiveTask, CancelTimer>
 
 /** Says that it waits, once it is pending again. */
-export function tellPause(c: Cluster, task: LiveTask, now: Instant): void {
+export function emitPause(c: Cluster, task: LiveTask, now: Instant): void {
   const { pause, refusals } = task.trouble
   if (pause === null) return
   const said = refusals.map(({ nodeId, cause, code, detail }) => ({ node: nodeId, cause, code, detail }))
-  c.recorder.taskEvent(now, 'task_paused', task, null, {
+  c.eventLog.taskEvent(now, 'task_paused', task, null, {
     reason: pause.reason,
     until: pause.until,
     ...(pause.reason === 'START_REFUSED' ? { refusals: said } : {}),
@@ -47,7 +47,7 @@ export function tryAgain(
   }
   planNextTry(c, task)
   if (isEnding) resume(c, task, because, now)
-  else lookAgain(c, task)
+  else refreshQueuePlace(c, task)
 }
 
 /** A node joined or takes tasks again: tasks that every node refused may start there. */
@@ -86,7 +86,7 @@ export function nextTry(c: Cluster, task: LiveTask, now: Instant): void {
       ...trouble,
       refusals: trouble.refusals.filter(({ until }) => until === null || until > now),
     }
-    lookAgain(c, task)
+    refreshQueuePlace(c, task)
   }
   planNextTry(c, task)
 }
@@ -104,12 +104,12 @@ function resume(c: Cluster, task: LiveTask, because: string, now: Instant): void
     c.enqueue(task, now)
     c.waiting.begin(task, now)
   }
-  c.recorder.taskEvent(now, 'task_resumed', task, null, { because })
+  c.eventLog.taskEvent(now, 'task_resumed', task, null, { because })
 }
 
 /** More nodes are a choice: its queue has to be searched again. */
-function lookAgain(c: Cluster, task: LiveTask): void {
-  c.recorder.dirtyTask(task)
+function refreshQueuePlace(c: Cluster, task: LiveTask): void {
+  c.eventLog.dirtyTask(task)
   if (task.queue === null) return
   task.queue.add(task)
   c.queueChanges += 1

@@ -15,7 +15,7 @@ export interface Stops {
 /** The ordered stop is noted. From now on the placement is no victim: its VRAM comes free anyway. */
 export function noteStop(c: Cluster, placement: LivePlacement, stopping: Stopping, now: Instant): void {
   placement.stopping = stopping
-  c.ripening.update(c, placement, now)
+  c.eligibilityTimers.update(c, placement, now)
 }
 
 export function stopsOf({ nodes }: Cluster, now: Instant): Stops {

@@ -19,9 +19,9 @@ export function refuseTooLarge(c: Cluster, placement: LivePlacement, mib: Mib, n
   const { task, node, attempt, demandMib } = placement
   placement.heldGrowth = null
   if (placement.entry?.kind === 'growth') dropEntry(c, placement.entry)
-  c.recorder.taskEvent(now, 'growth_refused', task, node.id, { attempt, reason: 'NEVER_FITS' })
+  c.eventLog.taskEvent(now, 'growth_refused', task, node.id, { attempt, reason: 'NEVER_FITS' })
   noteGrowthTooLarge(c, placement, mib, now)
-  c.recorder.turn.effects.push({
+  c.eventLog.transaction.effects.push({
     kind: 'refuse_growth',
     nodeId: node.id,
     taskId: task.spec.id,

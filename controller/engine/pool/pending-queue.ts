@@ -7,7 +7,7 @@ import type { ShapeQueue } from '../../scheduler/schedule.ts'
 import type { Shape } from '../../scheduler/shape.ts'
 import { searchDemandMib } from '../../scheduler/shape.ts'
 import type { LiveTask } from '../live.ts'
-import type { Pool, Standing } from './pool.ts'
+import type { Pool, PoolVersion } from './pool.ts'
 
 export class PendingQueue implements ShapeQueue {
   readonly shape: Shape
@@ -18,7 +18,7 @@ export class PendingQueue implements ShapeQueue {
   readonly #aside = new Set<LiveTask>()
   readonly #room: (() => number) | null
   /** Nothing of it fitted when the pool stood there; null: that is not known. */
-  #blockedAt: Standing | null = null
+  #blockedAt: PoolVersion | null = null
 
   /** @param room GPUs that the owner of all its tasks may still take; null: they have no limit. */
   constructor(shape: Shape, pool: Pool, owner: string | null = null, room: (() => number) | null = null) {
@@ -107,7 +107,7 @@ export class PendingQueue implements ShapeQueue {
   }
 
   markBlocked(): void {
-    this.#blockedAt = this.pool.standing(this.shape)
+    this.#blockedAt = this.pool.versionFor(this.shape)
   }
 
   setAside(task: LiveTask): void {

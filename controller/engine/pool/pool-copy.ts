@@ -11,8 +11,8 @@ import type { Queued } from '../../scheduler/queue.ts'
 import type { Shape } from '../../scheduler/shape.ts'
 import { searchDemandMib } from '../../scheduler/shape.ts'
 import type { LiveNode } from '../live.ts'
-import type { NodeCopy, Otherwise } from '../what-if/what-if.ts'
-import { nodeOtherwise, whenPlacedOn } from '../what-if/what-if.ts'
+import type { NodeCopy, Hypothesis } from '../what-if/what-if.ts'
+import { nodeUnder, whenPlacedOn } from '../what-if/what-if.ts'
 
 interface Bounded {
   readonly node: NodeCopy
@@ -30,11 +30,11 @@ export class PoolCopy {
 
   constructor(
     nodes: Iterable<LiveNode>,
-    otherwiseOn: (node: LiveNode) => Otherwise,
+    hypothesisOn: (node: LiveNode) => Hypothesis,
     policy: Policy,
     now: Instant,
   ) {
-    this.nodes = Array.from(nodes, (node) => nodeOtherwise(node, otherwiseOn(node)))
+    this.nodes = Array.from(nodes, (node) => nodeUnder(node, hypothesisOn(node)))
     this.#policy = policy
     this.#now = now
   }

@@ -7,39 +7,39 @@ import type { Policy } from '../../domain/config.ts'
 import type { Task, TaskSpec } from '../../domain/task.ts'
 import { isRefusedBy, largestEverMib, NOTHING } from '../../scheduler/feasible.ts'
 import type { PoolView } from '../../scheduler/schedule.ts'
-import type { When } from '../../scheduler/score.ts'
+import type { PlacementTiming } from '../../scheduler/score.ts'
 import { byScore, isEnoughLeaving } from '../../scheduler/score.ts'
 import type { RequestKind, Shape } from '../../scheduler/shape.ts'
 import { kindOf, searchDemandMib } from '../../scheduler/shape.ts'
 import type { Queued } from '../../scheduler/queue.ts'
-import type { Facet } from './facet.ts'
-import type { HeldLane } from './hold-index.ts'
+import type { PoolRanking } from './pool-ranking.ts'
+import type { KindOffers } from './reservation-index.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
-import { laneOf } from './lanes.ts'
-import type { NearPlace } from './near-index.ts'
-import { NearIndex } from './near-index.ts'
-import { RaiseLog } from './raise-log.ts'
-import { SeatTable } from './seat-table.ts'
-import type { NodeSeat, Seat, Unit } from './seats.ts'
-import { sortDescending } from './seats.ts'
+import { requestColumnOf } from './request-columns.ts'
+import type { ShortfallPlace } from './shortfall-index.ts'
+import { ShortfallIndex } from './shortfall-index.ts'
+import { CapacityGainLog } from './capacity-gain-log.ts'
+import { MemberTable } from './member-table.ts'
+import type { NodeMember, PoolMember, Unit } from './pool-members.ts'
+import { sortDescending } from './pool-members.ts'
 
 /**
  * How far a pool was when somebody looked: its holds, members and policy, and what GPUs had come to admit
  * more.
  */
-export interface Standing {
+export interface PoolVersion {
   readonly version: number
   readonly now: number
   readonly after: number
 }
 
 /** Indexes of nearness, each as far as it was brought up to date. */
-export interface Nearness {
-  readonly nearVersion: number
+export interface ShortfallIndexes {
+  readonly shortfallVersion: number
   readonly indexes: readonly {
     readonly kind: RequestKind
     readonly gpuCount: number
-    readonly places: readonly NearPlace[]
+    readonly places: readonly ShortfallPlace[]
     /** Oldest first. */
     readonly unseen: readonly LiveNode[]
   }[]
@@ -47,18 +47,18 @@ export interface Nearness {
 
 export class Pool implements PoolView {
   readonly key: string
-  readonly nodes = new Map<LiveNode, NodeSeat>()
+  readonly nodes = new Map<LiveNode, NodeMember>()
   /** Grows whenever a hold, a member or the policy changes: blocked tasks look again whatever GPUs admit. */
   version = 0
   #policy: Policy
   /** What fits now, and what fits after a swap; null as long as nobody has asked. */
-  readonly #tables: Record<When, SeatTable | null> = { now: null, after_swap: null }
-  readonly #nearIndexes: NearIndex[] = []
+  readonly #tables: Record<PlacementTiming, MemberTable | null> = { now: null, after_swap: null }
+  readonly #shortfallIndexes: ShortfallIndex[] = []
   /** Grows with every change of order among the nodes. */
-  #nearVersion = 0
+  #shortfallVersion = 0
   /** Grows whenever a node joins or leaves, or a reserve or the policy changes. */
   membershipVersion = 0
-  #seatCount = 0
+  #memberCount = 0
   #nodeCount = 0
   readonly #everByShape = new Map<string, Mib>()
 
@@ -68,58 +68,59 @@ export class Pool implements PoolView {
   }
 
   addNode(node: LiveNode): void {
-    const nodeSeat: NodeSeat = {
+    const nodeMember: NodeMember = {
       node,
       number: this.#nodeCount,
-      unit: { number: this.#nodeCount++, firstSeat: this.#seatCount, seats: [] },
+      unit: { number: this.#nodeCount++, firstMember: this.#memberCount, members: [] },
       isMember: true,
     }
     for (const gpu of node.gpus) {
-      const number = this.#seatCount++
-      const unit = { number, firstSeat: number, seats: [] as Seat[] }
-      const seat: Seat = { pool: this, gpu, number, unit, node: nodeSeat }
-      unit.seats.push(seat)
-      nodeSeat.unit.seats.push(seat)
-      gpu.seats.push(seat)
-      this.mark(seat, true)
+      const number = this.#memberCount++
+      const unit = { number, firstMember: number, members: [] as PoolMember[] }
+      const member: PoolMember = { pool: this, gpu, number, unit, node: nodeMember }
+      unit.members.push(member)
+      nodeMember.unit.members.push(member)
+      gpu.poolMembers.push(member)
+      this.mark(member, true)
     }
-    this.nodes.set(node, nodeSeat)
+    this.nodes.set(node, nodeMember)
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1
   }
 
   removeNode(node: LiveNode): void {
-    const nodeSeat = this.nodes.get(node)
-    if (nodeSeat === undefined) return
-    nodeSeat.isMember = false
+    const nodeMember = this.nodes.get(node)
+    if (nodeMember === undefined) return
+    nodeMember.isMember = false
     this.nodes.delete(node)
-    for (const { gpu } of nodeSeat.unit.seats) gpu.seats = gpu.seats.filter(({ pool }) => pool !== this)
+    for (const { gpu } of nodeMember.unit.members)
+      gpu.poolMembers = gpu.poolMembers.filter(({ pool }) => pool !== this)
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1
-    this.#tables.now?.drop(nodeSeat)
-    this.#tables.after_swap?.drop(nodeSeat)
-    for (const index of this.#nearIndexes) index.drop(nodeSeat)
+    this.#tables.now?.drop(nodeMember)
+    this.#tables.after_swap?.drop(nodeMember)
+    for (const index of this.#shortfallIndexes) index.drop(nodeMember)
   }
 
   /** A reserve changed: what could ever fit is derived again. */
-  forgetEver(): void {
+  reserveChanged(): void {
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1
   }
 
   /** The GPU's books, its node or its holds changed, and so, perhaps, did what makes it near. */
-  mark(seat: Seat, isNearChanged: boolean): void {
-    this.#tables.now?.mark(seat)
-    this.#tables.after_swap?.mark(seat)
-    if (isNearChanged) for (const index of this.#nearIndexes) index.mark(seat.node)
+  mark(member: PoolMember, areFiguresChanged: boolean): void {
+    this.#tables.now?.mark(member)
+    this.#tables.after_swap?.mark(member)
+    if (areFiguresChanged) for (const index of this.#shortfallIndexes) index.mark(member.node)
   }
 
   /** More of the GPU's bytes may leave, or fewer: what fits now stays. */
-  markRipeness(seat: Seat): void {
-    this.#tables.after_swap?.mark(seat)
+  markEligibleBytes(member: PoolMember): void {
+    this.#tables.after_swap?.mark(member)
   }
 
   /** The policy or a node's reserve changed: every figure and every order may have. */
@@ -127,7 +128,7 @@ export class Pool implements PoolView {
     this.#policy = policy
     this.#tables.now = null
     this.#tables.after_swap = null
-    this.#nearIndexes.length = 0
+    this.#shortfallIndexes.length = 0
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1
@@ -137,50 +138,55 @@ export class Pool implements PoolView {
    * As things are: nothing of this shape fits, and whoever remembers it may ask later whether that has
    * changed.
    */
-  standing(shape: Shape): Standing {
+  versionFor(shape: Shape): PoolVersion {
     return {
       version: this.version,
-      now: this.#raisesOf(shape, 'now').count,
-      after: this.#raisesOf(shape, 'after_swap').count,
+      now: this.#gainsOf(shape, 'now').count,
+      after: this.#gainsOf(shape, 'after_swap').count,
     }
   }
 
   /** Might a task of this shape that asks for no less fit now, where none did then? */
-  mayFitSince(shape: Shape, then: Standing, leastMib: Mib): boolean {
+  mayFitSince(shape: Shape, then: PoolVersion, leastMib: Mib): boolean {
     if (then.version !== this.version) return true
-    if (this.#raisesOf(shape, 'now').largestSince(then.now) >= leastMib) return true
-    return this.#raisesOf(shape, 'after_swap').largestSince(then.after) >= leastMib
+    if (this.#gainsOf(shape, 'now').largestSince(then.now) >= leastMib) return true
+    return this.#gainsOf(shape, 'after_swap').largestSince(then.after) >= leastMib
   }
 
   /**
    * Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room, or may
    * no longer be asked, or may be from now on.
    */
-  get nearVersion(): number {
-    for (const index of this.#nearIndexes) this.#nearVersion += index.catchUp()
-    return this.#nearVersion + this.membershipVersion
+  get shortfallVersion(): number {
+    for (const index of this.#shortfallIndexes) this.#shortfallVersion += index.catchUp()
+    return this.#shortfallVersion + this.membershipVersion
   }
 
-  largestMib(shape: Shape, when: When): Mib {
+  largestMib(shape: Shape, when: PlacementTiming): Mib {
     if (isNever(shape, when)) return NOTHING
-    return this.#facetFor(shape, when).maxMib(laneFor(shape, when))
+    return this.#rankingFor(shape, when).maxMib(columnFor(shape, when))
   }
 
-  holds(shape: Shape): HeldLane {
-    return this.#heldFor(shape, shape.kind === 'exclusive' ? 'now' : 'after_swap')
+  reservedOffers(shape: Shape): KindOffers {
+    return this.#offersFor(shape, shape.kind === 'exclusive' ? 'now' : 'after_swap')
   }
 
-  heldGpusFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Iterable<LiveGpu> {
+  reservedGpusFor(shape: Shape, when: PlacementTiming, queued: Queued, demandMib: Mib): Iterable<LiveGpu> {
     if (isNever(shape, when)) return NO_GPUS
-    const held = this.#heldFor(shape, when)
-    return held.isEmpty ? NO_GPUS : firstGpus(held.unitsFor(queued, demandMib))
+    const reserved = this.#offersFor(shape, when)
+    return reserved.isEmpty ? NO_GPUS : firstGpus(reserved.unitsFor(queued, demandMib))
   }
 
-  *heldNodesFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Generator<LiveNode> {
-    for (const gpu of this.heldGpusFor(shape, when, queued, demandMib)) yield gpu.node
+  *reservedNodesFor(
+    shape: Shape,
+    when: PlacementTiming,
+    queued: Queued,
+    demandMib: Mib,
+  ): Generator<LiveNode> {
+    for (const gpu of this.reservedGpusFor(shape, when, queued, demandMib)) yield gpu.node
   }
 
-  firstGpuFor(shape: Shape, when: When, demandMib: Mib, task: Task): LiveGpu | null {
+  firstGpuFor(shape: Shape, when: PlacementTiming, demandMib: Mib, task: Task): LiveGpu | null {
     for (const gpu of this.gpusFor(shape, when, demandMib)) if (!isRefusedBy(task, gpu.node)) return gpu
     return null
   }
@@ -189,7 +195,7 @@ export class Pool implements PoolView {
    * The index orders GPUs by what is free once all that moves has left: those where that is enough come first
    * there, the largest surplus first.
    */
-  *gpusFor(shape: Shape, when: When, demandMib: Mib): Generator<LiveGpu> {
+  *gpusFor(shape: Shape, when: PlacementTiming, demandMib: Mib): Generator<LiveGpu> {
     if (when === 'now') return yield* this.#gpusInIndex(shape, when, demandMib)
     let enoughLeaving: LiveGpu[] | null = []
     for (const gpu of this.#gpusInIndex(shape, when, demandMib)) {
@@ -209,28 +215,28 @@ export class Pool implements PoolView {
     return gpus.sort((a, b) => byScore(a, b, 'after_swap', strategy, demandMib))
   }
 
-  *#gpusInIndex(shape: Shape, when: When, demandMib: Mib): Generator<LiveGpu> {
+  *#gpusInIndex(shape: Shape, when: PlacementTiming, demandMib: Mib): Generator<LiveGpu> {
     if (isNever(shape, when)) return
-    const facet = this.#facetFor(shape, when)
-    const lane = laneFor(shape, when)
+    const ranking = this.#rankingFor(shape, when)
+    const column = columnFor(shape, when)
     for (
-      let unit = facet.unitFor(lane, demandMib, null);
+      let unit = ranking.unitFor(column, demandMib, null);
       unit !== null;
-      unit = facet.unitFor(lane, demandMib, unit)
+      unit = ranking.unitFor(column, demandMib, unit)
     ) {
-      yield (unit.seats[0] as Seat).gpu
+      yield (unit.members[0] as PoolMember).gpu
     }
   }
 
-  *nodesFor(shape: Shape, when: When, demandMib: Mib): Generator<LiveNode> {
+  *nodesFor(shape: Shape, when: PlacementTiming, demandMib: Mib): Generator<LiveNode> {
     for (const gpu of this.#gpusInIndex(shape, when, demandMib)) yield gpu.node
   }
 
   /**
    * Nodes that could ever take the task, nearest first: by what its worst GPU there misses (`nearnessMib`).
    */
-  *nearestNodes(spec: TaskSpec): Generator<LiveNode> {
-    const index = this.#nearIndexFor(kindOf(spec), spec.gpuCount).nodes
+  *nodesByShortfall(spec: TaskSpec): Generator<LiveNode> {
+    const index = this.#shortfallIndexFor(kindOf(spec), spec.gpuCount).nodes
     const demandMib = searchDemandMib(spec)
     for (
       let entry = index.firstAtLeast(demandMib);
@@ -255,10 +261,10 @@ export class Pool implements PoolView {
    * How near nodes were when somebody looked last, for `memory/`. Nobody looks here: what has changed since
    * stays unseen.
    */
-  get nearness(): Nearness {
+  get shortfallIndexes(): ShortfallIndexes {
     return {
-      nearVersion: this.#nearVersion,
-      indexes: this.#nearIndexes.map((index) => ({
+      shortfallVersion: this.#shortfallVersion,
+      indexes: this.#shortfallIndexes.map((index) => ({
         kind: index.kind,
         gpuCount: index.gpuCount,
         places: [...index.places()],
@@ -268,67 +274,67 @@ export class Pool implements PoolView {
   }
 
   /** The same, taken up again by a pool whose members are known. */
-  recallNearness({ nearVersion, indexes }: Nearness): void {
-    this.#nearVersion = nearVersion
+  restoreShortfallIndexes({ shortfallVersion, indexes }: ShortfallIndexes): void {
+    this.#shortfallVersion = shortfallVersion
     for (const { kind, gpuCount, places, unseen } of indexes) {
-      const index = new NearIndex(kind, gpuCount)
-      this.#nearIndexes.push(index)
+      const index = new ShortfallIndex(kind, gpuCount)
+      this.#shortfallIndexes.push(index)
       for (const [node, minusRoomMib, everMib] of places) {
-        const seat = this.nodes.get(node)
-        if (seat !== undefined) index.recall(seat, minusRoomMib, everMib)
+        const member = this.nodes.get(node)
+        if (member !== undefined) index.restore(member, minusRoomMib, everMib)
       }
       for (const node of unseen) {
-        const seat = this.nodes.get(node)
-        if (seat !== undefined) index.mark(seat)
+        const member = this.nodes.get(node)
+        if (member !== undefined) index.mark(member)
       }
     }
   }
 
-  #heldFor(shape: Shape, when: When): HeldLane {
-    return this.#facetFor(shape, when).heldFor(laneFor(shape, when))
+  #offersFor(shape: Shape, when: PlacementTiming): KindOffers {
+    return this.#rankingFor(shape, when).reservedOffersFor(columnFor(shape, when))
   }
 
-  #facetFor({ gpuCount }: Shape, when: When): Facet {
-    return this.#tableFor(when).facetFor(gpuCount, this.nodes.values())
+  #rankingFor({ gpuCount }: Shape, when: PlacementTiming): PoolRanking {
+    return this.#tableFor(when).rankingFor(gpuCount, this.nodes.values())
   }
 
-  #raisesOf(shape: Shape, when: When): RaiseLog {
-    if (isNever(shape, when)) return NO_RAISES
+  #gainsOf(shape: Shape, when: PlacementTiming): CapacityGainLog {
+    if (isNever(shape, when)) return NO_GAINS
     const table = this.#tableFor(when)
     table.catchUp()
-    return table.raises[laneFor(shape, when)] as RaiseLog
+    return table.capacityGains[columnFor(shape, when)] as CapacityGainLog
   }
 
-  #tableFor(when: When): SeatTable {
-    return (this.#tables[when] ??= new SeatTable(when, this.#policy, this.nodes.values()))
+  #tableFor(when: PlacementTiming): MemberTable {
+    return (this.#tables[when] ??= new MemberTable(when, this.#policy, this.nodes.values()))
   }
 
-  #nearIndexFor(kind: RequestKind, gpuCount: number): NearIndex {
-    let index = this.#nearIndexes.find((each) => each.kind === kind && each.gpuCount === gpuCount)
+  #shortfallIndexFor(kind: RequestKind, gpuCount: number): ShortfallIndex {
+    let index = this.#shortfallIndexes.find((each) => each.kind === kind && each.gpuCount === gpuCount)
     if (index === undefined) {
-      index = new NearIndex(kind, gpuCount)
-      this.#nearIndexes.push(index)
+      index = new ShortfallIndex(kind, gpuCount)
+      this.#shortfallIndexes.push(index)
       for (const node of this.nodes.values()) index.takeIn(node)
     }
-    this.#nearVersion += index.catchUp()
+    this.#shortfallVersion += index.catchUp()
     return index
   }
 }
 
 /** An exclusive task waits for no swap. */
-function isNever({ kind }: Shape, when: When): boolean {
+function isNever({ kind }: Shape, when: PlacementTiming): boolean {
   return when === 'after_swap' && kind === 'exclusive'
 }
 
-function laneFor({ kind, isP0 }: Shape, when: When): number {
-  return laneOf(when, kind, isP0)
+function columnFor({ kind, isP0 }: Shape, when: PlacementTiming): number {
+  return requestColumnOf(when, kind, isP0)
 }
 
 const NO_GPUS: readonly LiveGpu[] = []
-const NO_RAISES = new RaiseLog()
+const NO_GAINS = new CapacityGainLog()
 
 function* firstGpus(units: Iterable<Unit>): Generator<LiveGpu> {
-  for (const unit of units) yield (unit.seats[0] as Seat).gpu
+  for (const unit of units) yield (unit.members[0] as PoolMember).gpu
 }
 
 /** What each of the node's best k GPUs could ever take at least; NOTHING when it has fewer. */

@@ -1,7 +1,7 @@
 /** Which GPUs have changed since the pools were told: their books, or only who may leave them. */
-import { empty } from '../../domain/list-edit.ts'
+import { clear } from '../../domain/list-edit.ts'
 import type { LiveGpu } from '../live.ts'
-import { deriveFigures } from './near-figures.ts'
+import { deriveFigures } from './capacity-figures.ts'
 
 export class StaleGpus {
   readonly #gpus: LiveGpu[] = []
@@ -15,30 +15,30 @@ export class StaleGpus {
     return this.#gpus
   }
 
-  markBooks(gpu: LiveGpu): void {
-    gpu.isBookStale = true
-    this.markRipeness(gpu)
+  markLedger(gpu: LiveGpu): void {
+    gpu.isLedgerStale = true
+    this.markEligibleBytes(gpu)
   }
 
   /** More of its bytes may leave, or fewer: what fits now stays. */
-  markRipeness(gpu: LiveGpu): void {
+  markEligibleBytes(gpu: LiveGpu): void {
     if (gpu.isStale) return
     gpu.isStale = true
     this.#gpus.push(gpu)
   }
 
-  tellPools(): void {
+  refreshPools(): void {
     for (const gpu of this.#gpus) {
       gpu.isStale = false
-      if (gpu.isBookStale) tellOfBooks(gpu)
-      else for (const seat of gpu.seats) seat.pool.markRipeness(seat)
+      if (gpu.isLedgerStale) refreshPoolsOf(gpu)
+      else for (const member of gpu.poolMembers) member.pool.markEligibleBytes(member)
     }
-    empty(this.#gpus)
+    clear(this.#gpus)
   }
 }
 
-function tellOfBooks(gpu: LiveGpu): void {
-  gpu.isBookStale = false
-  const isNearChanged = deriveFigures(gpu.figures, gpu)
-  for (const seat of gpu.seats) seat.pool.mark(seat, isNearChanged)
+function refreshPoolsOf(gpu: LiveGpu): void {
+  gpu.isLedgerStale = false
+  const areFiguresChanged = deriveFigures(gpu.figures, gpu)
+  for (const member of gpu.poolMembers) member.pool.mark(member, areFiguresChanged)
 }

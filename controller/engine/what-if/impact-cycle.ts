@@ -5,8 +5,8 @@
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import { runCycle } from '../cycle.ts'
-import type { ForkSettings } from './fork.ts'
-import { forkCluster } from './fork.ts'
+import type { CloneSettings } from './cluster-clone.ts'
+import { cloneCluster } from './cluster-clone.ts'
 import { MAX_NAMED_TASKS } from './impact-pending.ts'
 
 /** A copy of more open tasks than this takes too long to be made while requests wait. */
@@ -25,14 +25,14 @@ export interface CycleImpact {
 }
 
 /** Null when the cluster is too large to be copied in passing. */
-export function cycleImpact(c: Cluster, settings: ForkSettings, now: Instant): CycleImpact | null {
+export function cycleImpact(c: Cluster, settings: CloneSettings, now: Instant): CycleImpact | null {
   if (c.tasks.size > MAX_COPIED_TASKS) return null
-  const fork = forkCluster(c, settings, now)
-  runCycle(fork, now)
+  const clone = cloneCluster(c, settings, now)
+  runCycle(clone, now)
   const impact = { starts: 0, startsAfterSwaps: 0, swapOuts: 0, swapOutMib: 0 }
   const taskIds: string[] = []
-  for (const [id, { placement, claim }] of c.tasks) {
-    const then = fork.tasks.get(id)
+  for (const [id, { placement, placementEntry }] of c.tasks) {
+    const then = clone.tasks.get(id)
     if (then === undefined) continue
     if (placement !== null) {
       if (placement.residency === 'swapping_out' || then.placement?.residency !== 'swapping_out') continue
@@ -41,7 +41,8 @@ export function cycleImpact(c: Cluster, settings: ForkSettings, now: Instant): C
       continue
     }
     if (then.placement !== null) impact.starts += 1
-    else if (then.claim?.owns === true && claim?.owns !== true) impact.startsAfterSwaps += 1
+    else if (then.placementEntry?.hasReserved === true && placementEntry?.hasReserved !== true)
+      impact.startsAfterSwaps += 1
     else continue
     if (taskIds.length < MAX_NAMED_TASKS) taskIds.push(id)
   }

@@ -10,7 +10,7 @@ import type { Cluster } from '../cluster.ts'
 import type { LiveNode, LiveTask } from '../live.ts'
 import { PoolCopy } from '../pool/pool-copy.ts'
 import type { Pool } from '../pool/pool.ts'
-import type { NodeCopy, Otherwise } from './what-if.ts'
+import type { NodeCopy, Hypothesis } from './what-if.ts'
 
 /** So many task ids are named; the others are counted. */
 export const MAX_NAMED_TASKS = 20
@@ -37,10 +37,10 @@ export interface PendingImpact {
 export function pendingImpact(
   c: Cluster,
   policy: Policy,
-  otherwiseOn: (node: LiveNode) => Otherwise,
+  hypothesisOn: (node: LiveNode) => Hypothesis,
   now: Instant,
 ): PendingImpact {
-  const pass = new Pass(c, policy, otherwiseOn, now)
+  const pass = new Pass(c, policy, hypothesisOn, now)
   const waiting = [...c.tasks.values()].filter(({ queue }) => queue !== null)
   const found = { wouldFit: 0, infeasible: 0, lookedAt: 0 }
   const [wouldFitIds, infeasibleIds]: [string[], string[]] = [[], []]
@@ -61,23 +61,23 @@ interface BeforeAndAfter {
   readonly before: PoolCopy
   readonly after: PoolCopy
   /** Entries of nodes' queues hold some of its GPUs: what those offer depends on who asks. */
-  readonly hasHolds: boolean
+  readonly hasReservations: boolean
 }
 
 class Pass {
   readonly #c: Cluster
   readonly #policy: Policy
-  readonly #otherwiseOn: (node: LiveNode) => Otherwise
+  readonly #hypothesisOn: (node: LiveNode) => Hypothesis
   readonly #now: Instant
   readonly #pools = new Map<Pool, BeforeAndAfter>()
   readonly #ever = new Map<string, { readonly beforeMib: Mib; readonly afterMib: Mib }>()
   /** Tasks that ask for the same have the same answer. */
   readonly #known = new Map<string, Change>()
 
-  constructor(c: Cluster, policy: Policy, otherwiseOn: (node: LiveNode) => Otherwise, now: Instant) {
+  constructor(c: Cluster, policy: Policy, hypothesisOn: (node: LiveNode) => Hypothesis, now: Instant) {
     this.#c = c
     this.#policy = policy
-    this.#otherwiseOn = otherwiseOn
+    this.#hypothesisOn = hypothesisOn
     this.#now = now
   }
 
@@ -93,7 +93,7 @@ class Pass {
     const key = `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ${command === null ? '-' : 'exec'} ${shape.key}`
     // A node that has refused it is no choice for this one alone; what holds leave depends on who came first.
     const isLikeOthers =
-      task.refusedBy === null && task.trouble.refusals.length === 0 && !this.#poolsOf(pool).hasHolds
+      task.refusedBy === null && task.trouble.refusals.length === 0 && !this.#poolsOf(pool).hasReservations
     const known = isLikeOthers ? this.#known.get(key) : undefined
     if (known !== undefined) return known
     const change = this.#work(task, pool, shape)
@@ -116,8 +116,10 @@ class Pass {
       const nodes = [...pool.nodes.keys()]
       pools = {
         before: new PoolCopy(nodes, () => ({}), this.#c.policy, this.#now),
-        after: new PoolCopy(nodes, this.#otherwiseOn, this.#policy, this.#now),
-        hasHolds: nodes.some(({ gpus }) => gpus.some(({ holds }) => holds.some(({ by }) => by === 'entry'))),
+        after: new PoolCopy(nodes, this.#hypothesisOn, this.#policy, this.#now),
+        hasReservations: nodes.some(({ gpus }) =>
+          gpus.some(({ reservations }) => reservations.some(({ by }) => by === 'entry')),
+        ),
       }
       this.#pools.set(pool, pools)
     }

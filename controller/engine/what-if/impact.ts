@@ -11,18 +11,18 @@ import { overCommitted, reserveDeficit } from '../../domain/node-conditions.ts'
 import { byCodeUnits } from '../../domain/order.ts'
 import type { Placement } from '../../domain/task.ts'
 import { effectiveSchedulableMib } from '../../domain/vram.ts'
-import { besideNoswapMib } from '../../scheduler/feasible.ts'
+import { capacityForSwappableMib } from '../../scheduler/feasible.ts'
 import type { Cluster } from '../cluster.ts'
 import { overridesAfter, plannedConfig } from '../commands/cluster-commands.ts'
 import type { Answer, NodeConfigChange } from '../commands/commands.ts'
-import type { ForkSettings } from './fork.ts'
+import type { CloneSettings } from './cluster-clone.ts'
 import type { LiveNode } from '../live.ts'
 import type { CycleImpact } from './impact-cycle.ts'
 import { cycleImpact } from './impact-cycle.ts'
 import type { PendingImpact } from './impact-pending.ts'
 import { pendingImpact } from './impact-pending.ts'
-import type { NodeCopy, NodeSettings, Otherwise } from './what-if.ts'
-import { nodeOtherwise, settingsOn } from './what-if.ts'
+import type { NodeCopy, NodeSettings, Hypothesis } from './what-if.ts'
+import { nodeUnder, settingsOn } from './what-if.ts'
 
 /** Nodes, GPUs and tasks are named up to so many; the others are counted. */
 export const MAX_NAMED_IN_IMPACT = 20
@@ -108,21 +108,21 @@ export function planNodeConfig(
   if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
   const overrides = overridesAfter(node, change)
   const overridesOf = (each: LiveNode) => (each === node ? overrides : each)
-  const value: Node = { ...nodeOtherwise(node, { settings: settingsOn(overrides, c.policy) }), ...overrides }
+  const value: Node = { ...nodeUnder(node, { settings: settingsOn(overrides, c.policy) }), ...overrides }
   return { ok: true, value: { value, impact: impactOf(c, { config: c.config, overridesOf }, now) } }
 }
 
-function impactOf(c: Cluster, proposal: ForkSettings, now: Instant): Impact {
+function impactOf(c: Cluster, proposal: CloneSettings, now: Instant): Impact {
   const { overridesOf } = proposal
   const policy = policyOf(proposal.config.fields)
-  const hasOtherRipeness =
+  const changesEligibility =
     policy.idlePeriodMs !== c.policy.idlePeriodMs || policy.maxResidencyMs !== c.policy.maxResidencyMs
-  const ripeness = hasOtherRipeness ? { ripeness: { policy, at: now } } : {}
-  const otherwiseOn = (node: LiveNode): Otherwise => ({
+  const ripeness = changesEligibility ? { ripeness: { policy, at: now } } : {}
+  const hypothesisOn = (node: LiveNode): Hypothesis => ({
     settings: settingsOn(overridesOf(node), policy),
     ...ripeness,
   })
-  const nodes = [...c.nodes.values()].map((node) => ({ node, copy: nodeOtherwise(node, otherwiseOn(node)) }))
+  const nodes = [...c.nodes.values()].map((node) => ({ node, copy: nodeUnder(node, hypothesisOn(node)) }))
   const impacts = nodes.map(({ node, copy }): NodeImpact => {
     const [before, after] = [settingsOn(node, c.policy), settingsOn(overridesOf(node), policy)]
     return {
@@ -140,7 +140,7 @@ function impactOf(c: Cluster, proposal: ForkSettings, now: Instant): Impact {
     nodes: named(impacts.filter(isChanged).sort(byLargestChange)),
     gpusOver: named(nodes.flatMap(({ copy }) => copy.gpus.flatMap(overOn))),
     residencyImpossible: named(nodes.flatMap(({ copy }) => stuckOn(copy))),
-    pending: pendingImpact(c, policy, otherwiseOn, now),
+    pending: pendingImpact(c, policy, hypothesisOn, now),
     nextCycle: cycleImpact(c, proposal, now),
   }
 }
@@ -214,7 +214,7 @@ function overOn(gpu: Gpu): readonly GpuOver[] {
 function stuckOn({ id, gpus }: NodeCopy): readonly ResidencyImpossible[] {
   const worst = new Map<Placement['task'], ResidencyImpossible>()
   for (const gpu of gpus) {
-    const haveMib = Math.max(0, besideNoswapMib(gpu))
+    const haveMib = Math.max(0, capacityForSwappableMib(gpu))
     for (const { task, noswap, demandMib } of gpu.placements) {
       if (noswap === 1 || demandMib <= haveMib) continue
       if (haveMib >= (worst.get(task)?.haveMib ?? Infinity)) continue

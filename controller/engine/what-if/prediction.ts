@@ -43,7 +43,7 @@ export interface Prediction {
 export function predictPlacement(c: Cluster, request: TaskRequest, now: Instant): Answer<Prediction> {
   const problems = problemsOf(request)
   if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
-  c.ripening.ripen(c, now)
+  c.eligibilityTimers.runDue(c, now)
   c.deriveFigures()
   const task = newLiveTask(specOf(request, '', c.nextTaskSeq, c.policy.maxRequeues, now), now)
   const { poolKey } = shapeOf(task.spec)
@@ -88,9 +88,9 @@ function placed(c: Cluster, task: LiveTask, { when, node, gpus }: Plan, now: Ins
     gpus: byIndex,
     needMib: task.spec.vramMib,
     askedAt: task.spec.submittedAt,
-    owns: false,
+    hasReserved: false,
     isCollector: false,
-    vainLook: null,
+    failedAttempt: null,
   }
   const decision = decideEntry(entry, byIndex, now, false)
   const later = { ...place, gpus: byIndex }

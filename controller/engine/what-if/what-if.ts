@@ -11,11 +11,11 @@ import { commitLimitMib, residentCapacityMib, resolveOvercommit } from '../../do
 import { hostPromiseMib, isPlaceable, isClosedTo } from '../../scheduler/feasible.ts'
 import type { Queued } from '../../scheduler/queue.ts'
 import { gpusOnNode } from '../../scheduler/schedule.ts'
-import type { When } from '../../scheduler/score.ts'
+import type { PlacementTiming } from '../../scheduler/score.ts'
 import type { Shape } from '../../scheduler/shape.ts'
 import { movingOutForMib } from '../../swap/bytes.ts'
 import type { SwapGpu } from '../../swap/eligible.ts'
-import { ripeAt } from '../../swap/eligible.ts'
+import { eligibleFrom } from '../../swap/eligible.ts'
 import { decideEntry } from '../../swap/swap.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
 
@@ -27,13 +27,13 @@ export interface NodeSettings {
 }
 
 /** What would be otherwise; what is left out stays as it is. */
-export interface Otherwise {
+export interface Hypothesis {
   readonly settings?: NodeSettings
   readonly isCordoned?: boolean
   /** This task has ended, wherever on the node it was. */
   readonly withoutTask?: Task
   /** Who may leave is decided by this policy, at this instant, if nobody uses a GPU until then. */
-  readonly ripeness?: { readonly policy: Policy; readonly at: Instant }
+  readonly eligibility?: { readonly policy: Policy; readonly at: Instant }
 }
 
 /** A copy of a node. */
@@ -44,17 +44,17 @@ export interface NodeCopy extends Node {
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** The holds of pending heads are left out, too: they are others of the pending queue. */
-export function nodeOtherwise(node: LiveNode, otherwise: Otherwise = {}): NodeCopy {
-  const gone = placementsOf(node, otherwise.withoutTask)
+export function nodeUnder(node: LiveNode, hypothesis: Hypothesis = {}): NodeCopy {
+  const gone = placementsOf(node, hypothesis.withoutTask)
   const copy: Writable<NodeCopy> = {
     ...node,
-    isCordoned: otherwise.isCordoned ?? node.isCordoned,
+    isCordoned: hypothesis.isCordoned ?? node.isCordoned,
     hostUsedMib: node.hostUsedMib - inHostMib(gone),
     attemptCount: node.attemptCount - gone.size,
     hostPromisedMib: 0,
     gpus: [],
   }
-  const gpus = node.gpus.map((gpu) => gpuOtherwise(gpu, copy, otherwise, gone))
+  const gpus = node.gpus.map((gpu) => gpuUnder(gpu, copy, hypothesis, gone))
   copy.gpus = gpus
   for (const gpu of gpus) copy.hostPromisedMib += hostPromiseMib(gpu)
   return copy
@@ -81,7 +81,7 @@ export function whenPlacedOn(
   shape: Shape,
   policy: Policy,
   now: Instant,
-): When | null {
+): PlacementTiming | null {
   const { task } = queued
   if (!isPlaceable(node) || isClosedTo(task, node)) return null
   if (gpusOnNode(node, queued, shape, 'now', policy) !== null) return 'now'
@@ -105,22 +105,24 @@ export function isCovered(
     gpus,
     needMib: task.spec.vramMib,
     askedAt: task.spec.submittedAt,
-    owns: false,
+    hasReserved: false,
     isCollector: false,
   }
   const { kind } = decideEntry(entry, gpus, now, false)
   return kind === 'swap_out' || kind === 'wait'
 }
 
-function gpuOtherwise(gpu: LiveGpu, node: Node, otherwise: Otherwise, gone: ReadonlySet<Placement>): SwapGpu {
+function gpuUnder(gpu: LiveGpu, node: Node, hypothesis: Hypothesis, gone: ReadonlySet<Placement>): SwapGpu {
   const copy: Writable<SwapGpu> = {
     ...gpu,
     node,
-    holds: gpu.holds.filter((hold) => hold.by === 'entry' && hold.task !== otherwise.withoutTask),
+    reservations: gpu.reservations.filter(
+      (hold) => hold.by === 'entry' && hold.task !== hypothesis.withoutTask,
+    ),
   }
-  if (otherwise.settings !== undefined) settle(copy, otherwise.settings)
+  if (hypothesis.settings !== undefined) settle(copy, hypothesis.settings)
   const leaving = gpu.placements.filter((placement) => gone.has(placement))
-  if (leaving.length > 0 || otherwise.ripeness !== undefined) takeAway(copy, leaving, otherwise)
+  if (leaving.length > 0 || hypothesis.eligibility !== undefined) takeAway(copy, leaving, hypothesis)
   return copy
 }
 
@@ -137,7 +139,7 @@ function settle(copy: Writable<SwapGpu>, { overcommitPercent, reserveMib }: Node
 function takeAway(
   copy: Writable<SwapGpu>,
   leaving: readonly Placement[],
-  { withoutTask, ripeness }: Otherwise,
+  { withoutTask, eligibility }: Hypothesis,
 ): void {
   for (const { demandMib, noswap, residency } of leaving) {
     if (noswap === 1) copy.noswapMib -= demandMib
@@ -149,36 +151,37 @@ function takeAway(
   }
   const left = copy.placements.filter((placement) => !leaving.includes(placement))
   copy.placements =
-    ripeness === undefined
+    eligibility === undefined
       ? left
-      : left.map((placement) => placementAt(placement, ripeness.policy, ripeness.at))
-  copy.owners = copy.owners.filter(({ task }) => task !== withoutTask)
+      : left.map((placement) => placementAt(placement, eligibility.policy, eligibility.at))
+  copy.claimants = copy.claimants.filter(({ task }) => task !== withoutTask)
   if (copy.exclusiveTask === withoutTask) copy.exclusiveTask = null
   deriveSums(copy)
 }
 
 function deriveSums(copy: Writable<SwapGpu>): void {
-  copy.ripeMib = 0
-  copy.ripeP0Mib = 0
+  copy.eligibleMib = 0
+  copy.eligibleP0Mib = 0
   copy.largestSwappableMib = 0
-  for (const { task, demandMib, noswap, isRipe } of copy.placements) {
+  for (const { task, demandMib, noswap, isEligible } of copy.placements) {
     if (noswap === 0 && demandMib > copy.largestSwappableMib) copy.largestSwappableMib = demandMib
-    if (!isRipe) continue
-    if (task.spec.priority === 0) copy.ripeP0Mib += demandMib
-    else copy.ripeMib += demandMib
+    if (!isEligible) continue
+    if (task.spec.priority === 0) copy.eligibleP0Mib += demandMib
+    else copy.eligibleMib += demandMib
   }
-  for (const { task, needMib } of copy.claims) {
+  for (const { task, needMib } of copy.pendingClaimants) {
     if (task.spec.noswap === 0 && needMib > copy.largestSwappableMib) copy.largestSwappableMib = needMib
   }
   let keptMib = 0
-  for (const owner of copy.owners) keptMib += Math.max(0, owner.needMib - movingOutForMib(copy, owner))
+  for (const claimant of copy.claimants)
+    keptMib += Math.max(0, claimant.needMib - movingOutForMib(copy, claimant))
   copy.freeMib = copy.capacityMib - copy.noswapResidentMib - copy.swappableResidentMib - keptMib
 }
 
 function placementAt(placement: Placement, policy: Policy, at: Instant): Placement {
-  const ripensAt = ripeAt(placement, policy)
-  const isRipe = ripensAt !== null && ripensAt <= at
-  return isRipe === placement.isRipe ? placement : { ...placement, isRipe }
+  const eligibleAt = eligibleFrom(placement, policy)
+  const isEligible = eligibleAt !== null && eligibleAt <= at
+  return isEligible === placement.isEligible ? placement : { ...placement, isEligible }
 }
 
 function placementsOf(node: LiveNode, task: Task | undefined): ReadonlySet<Placement> {

@@ -1,0 +1,27 @@
+/**
+ * The live cluster as records, for whoever goes on from it elsewhere. A pass over all nodes and open tasks;
+ * nothing is shared with the live objects.
+ */
+import type { Instant } from '../../protocol/units.ts'
+import type { ClusterSnapshot } from '../ports/twin.ts'
+import { byQueueOrder } from '../scheduler/queue.ts'
+import type { Cluster } from './cluster.ts'
+import type { LiveTask } from './live.ts'
+import { recordOfNode, recordOfTask } from './records.ts'
+
+export function snapshotOf(c: Cluster, now: Instant): ClusterSnapshot {
+  const placed: LiveTask[] = []
+  const pending: { readonly task: LiveTask; readonly queueClass: number }[] = []
+  for (const task of c.tasks.values()) {
+    if (task.placement === null) pending.push({ task, queueClass: task.queueClass })
+    else placed.push(task)
+  }
+  pending.sort(byQueueOrder)
+  return {
+    at: now,
+    config: c.config.fields,
+    nodes: [...c.nodes.values()].map((node) => ({ ...recordOfNode(node), status: node.status })),
+    groups: [...c.groups.values()],
+    tasks: [...placed.map(recordOfTask), ...pending.map(({ task }) => recordOfTask(task))],
+  }
+}

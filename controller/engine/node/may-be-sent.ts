@@ -1,0 +1,13 @@
+import type { Effect } from '../../domain/effect.ts'
+import type { Cluster } from '../cluster.ts'
+import { aheadOf } from './contacts.ts'
+import { pauseOf } from './placement-pause.ts'
+
+/**
+ * Nothing goes to a node that has heard of more than the store has, and no start to any node while placements
+ * are paused.
+ */
+export function mayBeSent(c: Cluster, { kind, nodeId }: Effect): boolean {
+  if (kind === 'start' && pauseOf(c) !== null) return false
+  return c.aheadCount === 0 || aheadOf(c, nodeId) === null
+}

@@ -1,0 +1,40 @@
+/**
+ * What decides how near a GPU is to admitting a task that waits: reservations are looked at again when it
+ * changes.
+ */
+import type { Mib } from '../../../protocol/units.ts'
+import type { Gpu } from '../../domain/node.ts'
+import {
+  commitRoomMib,
+  isPlaceable,
+  largestEverMib,
+  reservationRoomMib,
+  NOTHING,
+} from '../../scheduler/feasible.ts'
+
+export interface CapacityFigures {
+  /** Commit room, what a noswap task has, what is placed, and what the GPU could ever take. */
+  roomMib: Mib
+  noswapRoomMib: Mib
+  placedMib: Mib
+  everMib: Mib
+}
+
+export function newFigures(): CapacityFigures {
+  return { roomMib: 0, noswapRoomMib: 0, placedMib: 0, everMib: NOTHING }
+}
+
+/** Brings them up to date; returns true if they changed. */
+export function deriveFigures(figures: CapacityFigures, gpu: Gpu): boolean {
+  const roomMib = commitRoomMib(gpu)
+  const noswapRoomMib = reservationRoomMib(gpu, 'noswap')
+  const placedMib = gpu.noswapMib + gpu.swappableMib
+  const everMib = isPlaceable(gpu.node) ? largestEverMib(gpu) : NOTHING
+  const isSameRoom = figures.roomMib === roomMib && figures.noswapRoomMib === noswapRoomMib
+  if (isSameRoom && figures.placedMib === placedMib && figures.everMib === everMib) return false
+  figures.roomMib = roomMib
+  figures.noswapRoomMib = noswapRoomMib
+  figures.placedMib = placedMib
+  figures.everMib = everMib
+  return true
+}

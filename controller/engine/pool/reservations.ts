@@ -1,0 +1,267 @@
+/**
+ * Holds: what keeps small tasks from starving a large one. The head of a pool that has waited
+ * `reservation_after_seconds` holds the GPUs where it misses the least (semantics 4), an old entry of a
+ * node's queue holds its own (semantics 5).
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Reservation } from '../../domain/node.ts'
+import { isClosedTo, isPlaceable, largestEverMib, reservationRoomMib } from '../../scheduler/feasible.ts'
+import type { Queued } from '../../scheduler/queue.ts'
+import { byQueueOrder } from '../../scheduler/queue.ts'
+import { byGpuId } from '../../scheduler/score.ts'
+import { lacksOnlyVram } from '../../scheduler/schedule.ts'
+import { kindOf, searchDemandMib } from '../../scheduler/shape.ts'
+import type { Cluster } from '../cluster.ts'
+import type { EntryReservation, LiveEntry, LiveGpu, LiveNode, LiveTask } from '../live.ts'
+import { askForPlacement, dropEntry } from '../node/entries.ts'
+import { isBehindP0Only } from '../node/entry-obstacles.ts'
+import type { Pool } from './pool.ts'
+
+/** What a pool's head holds at present. */
+export interface PoolReservation {
+  readonly task: LiveTask
+  readonly reservation: Reservation
+  readonly gpus: readonly LiveGpu[]
+  /** What it misses on the worst of them when it was last looked at. */
+  readonly missingMib: Mib
+  readonly shortfallVersion: number
+}
+
+/**
+ * Brings every pool's hold up to date; answers the next instant at which time alone gives a head one. Nothing
+ * is looked at again while no queue, no node's nearness, nothing that a head misses where it holds and no
+ * head's age has changed.
+ */
+export function updatePoolReservations(c: Cluster, now: Instant): Instant | null {
+  let isSameMissing = true
+  for (const { task, gpus, missingMib } of c.poolReservations.values()) {
+    // Bytes alone may be missing from now on where something else was, or its own change took it out of the
+    // node's queue.
+    joinNodeQueue(c, task, gpus)
+    isSameMissing &&= shortfallOn(gpus, task) === missingMib
+  }
+  const last = c.lastReservationPass
+  let changes = c.queueChanges
+  for (const pool of c.pools.values()) changes += pool.shortfallVersion
+  if (isSameMissing && last.changes === changes && (last.nextAt === null || now < last.nextAt))
+    return last.nextAt
+  const nextAt = renewAll(c, now)
+  // Renewing may itself create an index of nearness and queue entries: what counts is the state it leaves.
+  changes = c.queueChanges
+  for (const pool of c.pools.values()) changes += pool.shortfallVersion
+  c.lastReservationPass = { changes, nextAt }
+  return nextAt
+}
+
+function renewAll(c: Cluster, now: Instant): Instant | null {
+  if (c.policy.strategy === 'fifo' || c.pendingCount === 0) {
+    releaseAllBut(c, null)
+    return null
+  }
+  let holders: Map<Pool, Queued> | null = null
+  let nextAt: Instant | null = null
+  for (const queue of c.queues) {
+    if (queue.size === 0) continue
+    for (const head of queue.classHeads(queue.pool.largestEverMib(queue.shape))) {
+      const at = head.task.pendingSince + c.policy.reservationAfterMs
+      if (at > now) {
+        nextAt = nextAt === null ? at : Math.min(nextAt, at)
+        continue
+      }
+      holders ??= new Map()
+      const other = holders.get(queue.pool)
+      if (other === undefined || byQueueOrder(head, other) < 0) holders.set(queue.pool, head)
+    }
+  }
+  releaseAllBut(c, holders)
+  if (holders !== null) for (const [pool, holder] of holders) renew(c, pool, holder)
+  return nextAt
+}
+
+function releaseAllBut(c: Cluster, holders: ReadonlyMap<Pool, Queued> | null): void {
+  if (c.poolReservations.size === 0) return
+  for (const pool of [...c.poolReservations.keys()]) if (holders?.has(pool) !== true) release(c, pool)
+}
+
+/** The aged entries of one node hold their GPUs; the others do not. */
+export function updateEntryReservations(c: Cluster, node: LiveNode, now: Instant): void {
+  let reserving = NO_ENTRIES
+  for (const entry of node.queue) {
+    if (entry.hasReserved || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs)
+      continue
+    if (isBehindP0Only(entry)) continue
+    if (reserving === NO_ENTRIES) reserving = [entry]
+    else reserving.push(entry)
+  }
+  if (reserving === NO_ENTRIES && !node.hasEntryReservations) return
+  node.hasEntryReservations = reserving.length > 0
+  if (reserving.length > 0 && isAsBefore(node.entryReservations, reserving)) return
+  node.entryReservations = reserving.map((entry) => ({ entry, reservation: reservationOfEntry(entry) }))
+  for (const gpu of node.gpus) {
+    if (isReservedBy(gpu, reserving)) continue
+    const reservations: Reservation[] = []
+    for (const entry of reserving) if (entry.gpus.includes(gpu)) reservations.push(reservationOfEntry(entry))
+    for (const reservation of gpu.reservations) if (reservation.by === 'head') reservations.push(reservation)
+    setReservations(c, gpu, reservations)
+  }
+}
+
+/** Never pushed to. */
+const NO_ENTRIES: LiveEntry[] = []
+
+/** Do the same entries hold as much as when their GPUs were told? Nobody else changes these holds. */
+function isAsBefore(before: readonly EntryReservation[], reserving: readonly LiveEntry[]): boolean {
+  if (before.length !== reserving.length) return false
+  for (let at = 0; at < reserving.length; at++) {
+    const { entry, reservation } = before[at] as EntryReservation
+    if (
+      entry !== reserving[at] ||
+      reservation.mib !== entry.needMib ||
+      reservation.queueClass !== entry.task.spec.priority
+    )
+      return false
+  }
+  return true
+}
+
+/** Are these entries, as far as they are on this GPU, and no others those that hold it, in this order? */
+function isReservedBy(gpu: LiveGpu, reserving: readonly LiveEntry[]): boolean {
+  let at = 0
+  for (const entry of reserving) {
+    if (!entry.gpus.includes(gpu)) continue
+    while (gpu.reservations[at]?.by === 'head') at += 1
+    const reservation = gpu.reservations[at++]
+    if (
+      reservation?.task !== entry.task ||
+      reservation.queueClass !== entry.task.spec.priority ||
+      reservation.mib !== entry.needMib
+    )
+      return false
+  }
+  for (; at < gpu.reservations.length; at++) if (gpu.reservations[at]?.by === 'entry') return false
+  return true
+}
+
+function reservationOfEntry({ task, needMib }: LiveEntry): Reservation {
+  return { by: 'entry', task, queueClass: task.spec.priority, mib: needMib, isExclusive: false }
+}
+
+function renew(c: Cluster, pool: Pool, holder: Queued): void {
+  const task = holder.task as LiveTask
+  const reservation = reservationOfHead(holder)
+  const present = c.poolReservations.get(pool)
+  const isSame = present !== undefined && isSameReservation(present.reservation, reservation)
+  if (
+    isSame &&
+    present.shortfallVersion === pool.shortfallVersion &&
+    shortfallOn(present.gpus, task) === present.missingMib
+  )
+    return
+  const best = leastShortfall(pool, task)
+  if (isSame && present.gpus.every((gpu) => pool.nodes.has(gpu.node) && isPlaceable(gpu.node))) {
+    const missingMib = shortfallOn(present.gpus, task)
+    if (best === null || missingMib <= best.missingMib) {
+      joinNodeQueue(c, task, present.gpus)
+      c.poolReservations.set(pool, { ...present, missingMib, shortfallVersion: pool.shortfallVersion })
+      return
+    }
+  }
+  release(c, pool)
+  if (best === null) return
+  for (const gpu of best.gpus) setReservations(c, gpu, [...gpu.reservations, reservation])
+  joinNodeQueue(c, task, best.gpus)
+  c.poolReservations.set(pool, { task, reservation, ...best, shortfallVersion: pool.shortfallVersion })
+}
+
+function reservationOfHead({ task, queueClass }: Queued): Reservation {
+  return {
+    by: 'head',
+    task,
+    queueClass,
+    mib: searchDemandMib(task.spec),
+    isExclusive: task.spec.gpuMode === 'exclusive',
+  }
+}
+
+/** Its class may rise with its wait, and both may be changed while it waits. */
+function isSameReservation(a: Reservation | undefined, b: Reservation): boolean {
+  return a?.task === b.task && a.queueClass === b.queueClass && a.mib === b.mib
+}
+
+/**
+ * Where only bytes are missing, the head stands in the node's queue too, so that it may become the collector
+ * there.
+ */
+function joinNodeQueue(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[]): void {
+  if (task.placementEntry === null && lacksOnlyVram(task, gpus, c.policy.maxTasksPerGpu))
+    askForPlacement(c, task, gpus, task.spec.vramMib)
+}
+
+function release(c: Cluster, pool: Pool): void {
+  const reservation = c.poolReservations.get(pool)
+  if (reservation === undefined) return
+  c.poolReservations.delete(pool)
+  for (const gpu of reservation.gpus) {
+    const reservations: Reservation[] = []
+    for (const each of gpu.reservations) if (each !== reservation.reservation) reservations.push(each)
+    setReservations(c, gpu, reservations)
+  }
+  if (reservation.task.placementEntry !== null && !reservation.task.placementEntry.hasReserved)
+    dropEntry(c, reservation.task.placementEntry)
+}
+
+/**
+ * Who may use the GPU changes, whatever it admits: blocked queues look again where somebody holds less than
+ * before. Lists of holds are filled by pushing: those that are filtered or spread are, empty or not, up to
+ * four kinds of arrays, and each new one gives up the code compiled for the others.
+ */
+export function setReservations(c: Cluster, gpu: LiveGpu, reservations: Reservation[]): void {
+  const isLess = gpu.reservations.some(
+    (reservation) => !reservations.some((other) => reservesAsMuch(other, reservation)),
+  )
+  gpu.reservations = reservations
+  if (isLess) for (const pool of gpu.node.pools) pool.version += 1
+  c.touchGpu(gpu)
+}
+
+/** Whoever had to leave room for the one has to leave as much for the other. */
+function reservesAsMuch(other: Reservation, reservation: Reservation): boolean {
+  return (
+    other === reservation ||
+    (other.task === reservation.task &&
+      other.queueClass === reservation.queueClass &&
+      other.mib >= reservation.mib &&
+      other.isExclusive === reservation.isExclusive)
+  )
+}
+
+/** The node, and its GPUs, where the task misses the least: the pool yields nodes in that order. */
+function leastShortfall(pool: Pool, task: LiveTask): { gpus: readonly LiveGpu[]; missingMib: Mib } | null {
+  for (const node of pool.nodesByShortfall(task.spec)) {
+    const gpus = gpusWithLeastShortfall(node, task)
+    if (gpus !== null) return { gpus, missingMib: shortfallOn(gpus, task) }
+  }
+  return null
+}
+
+function gpusWithLeastShortfall(node: LiveNode, task: LiveTask): readonly LiveGpu[] | null {
+  if (!isPlaceable(node) || isClosedTo(task, node)) return null
+  const demand = searchDemandMib(task.spec)
+  const gpus = node.gpus
+    .filter((gpu) => largestEverMib(gpu) >= demand)
+    .sort((a, b) => shortfallMib(a, task) - shortfallMib(b, task) || b.freeMib - a.freeMib || byGpuId(a, b))
+    .slice(0, task.spec.gpuCount)
+  return gpus.length === task.spec.gpuCount ? gpus : null
+}
+
+/** Of several GPUs, what the one that misses most does: the task starts on all or none. */
+function shortfallOn(gpus: readonly LiveGpu[], task: LiveTask): Mib {
+  return gpus.reduce((most, gpu) => Math.max(most, shortfallMib(gpu, task)), 0)
+}
+
+/** An exclusive task misses all that is placed, whatever its demand (semantics 4). */
+function shortfallMib(gpu: LiveGpu, task: LiveTask): Mib {
+  const kind = kindOf(task.spec)
+  const demandMib = kind === 'exclusive' ? 0 : searchDemandMib(task.spec)
+  return Math.max(0, demandMib - reservationRoomMib(gpu, kind))
+}

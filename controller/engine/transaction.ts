@@ -1,0 +1,149 @@
+/**
+ * What has happened since the last commit: it goes down as one batch, and only then do its messages leave and
+ * its answers go out (R1).
+ */
+import type { Instant } from '../../protocol/units.ts'
+import type { Event, EventData, EventKind } from '../domain/event.ts'
+import type { Decision } from '../domain/decision.ts'
+import type { Effect } from '../domain/effect.ts'
+import type { LiveNode, LiveTask } from './live.ts'
+import type { AuditRecord, ConfigRecord, SubmissionKeyRecord, TokenRecord } from '../ports/store.ts'
+import type { Group } from '../domain/group.ts'
+import { clear } from '../domain/list-edit.ts'
+
+export class Transaction {
+  readonly dirtyTasks: LiveTask[] = []
+  readonly dirtyNodes: LiveNode[] = []
+  readonly forgottenNodeIds: string[] = []
+  readonly groups: Group[] = []
+  readonly deletedGroupIds: string[] = []
+  config: ConfigRecord | null = null
+  readonly events: Event[] = []
+  submissionKeys: { readonly added: SubmissionKeyRecord[]; keptFromSeq: number } | null = null
+  /** Each has an event among `events`. */
+  readonly decisions: Decision[] = []
+  readonly effects: Effect[] = []
+  /** Tokens and audit; null as long as there is nothing of them. */
+  access: {
+    readonly tokens: TokenRecord[]
+    readonly revokedTokenIds: string[]
+    readonly audits: AuditRecord[]
+  } | null = null
+  /** The store's `recovery` ends with this batch. */
+  endsRecovery = false
+  /** The epoch is written again although nothing else is (R9). */
+  renewsEpoch = false
+  /** Answers to clients and acknowledgements to nodes. */
+  readonly acknowledgements: {
+    readonly done: () => void
+    readonly failed: (detail: string) => void
+    /** The node that is given a lease with it. */
+    readonly leaseTo?: string
+  }[] = []
+
+  isEmpty(): boolean {
+    return (
+      this.events.length === 0 &&
+      this.effects.length === 0 &&
+      this.acknowledgements.length === 0 &&
+      this.dirtyTasks.length === 0 &&
+      this.dirtyNodes.length === 0 &&
+      this.config === null &&
+      this.access === null &&
+      !this.renewsEpoch &&
+      !this.endsRecovery &&
+      this.groups.length === 0 &&
+      this.deletedGroupIds.length === 0 &&
+      this.forgottenNodeIds.length === 0
+    )
+  }
+
+  /** Ready for the next turn; what it held belongs to whoever took it. */
+  clear(): void {
+    clear(this.events)
+    clear(this.effects)
+    clear(this.acknowledgements)
+    clear(this.decisions)
+    clear(this.dirtyTasks)
+    clear(this.dirtyNodes)
+    clear(this.groups)
+    clear(this.deletedGroupIds)
+    clear(this.forgottenNodeIds)
+    this.config = null
+    this.access = null
+    this.submissionKeys = null
+    this.renewsEpoch = false
+    this.endsRecovery = false
+  }
+
+  /** True when there is something to make durable. */
+  hasRecords(): boolean {
+    return (
+      this.renewsEpoch ||
+      this.endsRecovery ||
+      this.events.length > 0 ||
+      this.dirtyTasks.length > 0 ||
+      this.dirtyNodes.length > 0 ||
+      this.access !== null
+    )
+  }
+}
+
+/** Numbers events and remembers which records have to be written. */
+export class EventLog {
+  transaction = new Transaction()
+  /** The store keeps no tasks and nodes: nobody writes down which changed. */
+  isForgetful = false
+  /** The store keeps decisions: they are written down. */
+  keepsDecisions = false
+  nextEventSeq = 1
+  nextDecision = 1
+  /** Whose command is being carried out; null: nobody's. */
+  by: string | null = null
+
+  emit(
+    at: Instant,
+    kind: EventKind,
+    taskId: string | null,
+    nodeId: string | null,
+    causedBy: number | null,
+    data: EventData,
+  ): number {
+    const seq = this.nextEventSeq++
+    this.transaction.events.push({ seq, at, kind, taskId, nodeId, causedBy, by: this.by, data })
+    return seq
+  }
+
+  taskEvent(
+    at: Instant,
+    kind: EventKind,
+    task: LiveTask,
+    nodeId: string | null,
+    data: EventData,
+    causedBy = task.lastEventSeq,
+  ): void {
+    task.lastEventSeq = this.emit(at, kind, task.spec.id, nodeId, causedBy, data)
+    this.dirtyTask(task)
+  }
+
+  dirtyTask(task: LiveTask): void {
+    if (task.isDirty || this.isForgetful) return
+    task.isDirty = true
+    this.transaction.dirtyTasks.push(task)
+  }
+
+  /** Nothing of it is written after its removal. */
+  forgetNode(node: LiveNode): void {
+    const { dirtyNodes, forgottenNodeIds } = this.transaction
+    const at = dirtyNodes.indexOf(node)
+    if (at >= 0) dirtyNodes.splice(at, 1)
+    node.isDirty = true
+    forgottenNodeIds.push(node.id)
+  }
+
+  dirtyNode(node: LiveNode): void {
+    if (node.isDirty || this.isForgetful) return
+    node.isDirty = true
+    this.transaction.dirtyNodes.push(node)
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * A copy of the live cluster on which the engine's own functions can be tried: made as a restart would make
+ * it, from the records of its tasks and nodes, and then told what records do not say – who is up, who owns
+ * bytes, who leaves for whom. The live cluster is only read.
+ */
+import type { Instant } from '../../../protocol/units.ts'
+import type { Config } from '../../domain/config.ts'
+import { Cluster } from '../cluster.ts'
+import type { Overrides } from '../commands/cluster-commands.ts'
+import { askForPlacement, askForSwapIn, reserveVram } from '../node/entries.ts'
+import type { PoolReservation } from '../pool/reservations.ts'
+import { setReservations } from '../pool/reservations.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
+import type { Pool } from '../pool/pool.ts'
+import { NO_HISTORY } from '../../ports/store.ts'
+import { restore } from '../recovery.ts'
+import { recordOfNode, recordOfTask } from '../records.ts'
+
+/** What holds in the copy. */
+export interface CloneSettings {
+  readonly config: Config
+  readonly overridesOf: (node: LiveNode) => Overrides
+}
+
+export function cloneCluster(c: Cluster, { config, overridesOf }: CloneSettings, now: Instant): Cluster {
+  const clone = new Cluster(config, now, () => NOTHING_TO_CANCEL)
+  clone.eventLog.isForgetful = true
+  if (c.owners !== null) clone.limitOwners(c.owners.limits)
+  restore(clone, stateOf(c, overridesOf), now)
+  for (const node of c.nodes.values()) copyNode(clone, node)
+  for (const task of c.tasks.values()) copyTask(clone, task, now)
+  for (const node of c.nodes.values()) copyQueue(clone, node)
+  for (const task of c.tasks.values()) if (task.placement !== null) copyLeaving(clone, task.placement)
+  for (const [pool, held] of c.poolReservations) copyReservation(clone, pool, held)
+  return clone
+}
+
+const NOTHING_TO_CANCEL = (): void => {}
+
+function stateOf(c: Cluster, overridesOf: CloneSettings['overridesOf']): Parameters<typeof restore>[1] {
+  return {
+    openTasks: Array.from(c.tasks.values(), recordOfTask),
+    nodes: Array.from(c.nodes.values(), (node) => {
+      const { overcommitOverride, reserveOverrideMib } = overridesOf(node)
+      return { ...recordOfNode(node), overcommitOverride, reserveOverrideMib, drain: null }
+    }),
+    groups: [...c.groups.values()],
+    config: null,
+    tokens: [],
+    lastAuditSeq: 0,
+    submissionKeys: [],
+    ...NO_HISTORY,
+    marks: { epoch: 0, nextTaskSeq: c.nextTaskSeq, nextEventSeq: 1, nextDecision: c.eventLog.nextDecision },
+    finishedCounts: c.finished,
+  }
+}
+
+function copyNode(clone: Cluster, node: LiveNode): void {
+  const copy = nodeIn(clone, node)
+  copy.status = node.status
+  copy.drain = node.drain
+  copy.snapshotSeq = node.snapshotSeq
+  copy.otherAttempts = node.otherAttempts
+  copy.attemptCount += node.otherAttempts.length
+  for (const gpu of copy.gpus) clone.touchGpu(gpu)
+  clone.waiting.isFeasibilityStale = true
+}
+
+function copyTask(clone: Cluster, task: LiveTask, now: Instant): void {
+  const copy = taskIn(clone, task)
+  if (task.refusedBy !== null) {
+    copy.refusedBy = task.refusedBy
+    clone.refusedTasks.add(copy)
+  }
+  if (copy.queue !== null && copy.queueClass !== task.queueClass) clone.requeue(copy, now)
+}
+
+/** Entries in the order in which they came, and what they own. */
+function copyQueue(clone: Cluster, node: LiveNode): void {
+  const copies = node.queue.map((entry) => entryIn(clone, entry))
+  const copy = nodeIn(clone, node)
+  copy.queue.sort((a, b) => copies.indexOf(a) - copies.indexOf(b))
+  node.queue.forEach((entry, place) => {
+    const entryCopy = copies[place] as LiveEntry
+    if (entry.hasReserved) reserveVram(clone, entryCopy)
+    if (!entry.isCollector) return
+    entryCopy.isCollector = true
+    copy.collector = entryCopy
+    clone.collecting.add(copy)
+  })
+  // Whose bytes count before whose depends on who owned first.
+  node.gpus.forEach(({ claimants }, index) => {
+    const place = new Map(claimants.map(({ task }, at) => [task.spec.id, at]))
+    const byPlace = (a: LiveEntry, b: LiveEntry): number =>
+      (place.get(a.task.spec.id) ?? 0) - (place.get(b.task.spec.id) ?? 0)
+    const gpu = copy.gpus[index] as LiveGpu
+    gpu.claimants.sort(byPlace)
+    clone.touchGpu(gpu)
+  })
+}
+
+/** Growths and returns ask again when a cluster is restored; a placement's entry is made anew. */
+function entryIn(clone: Cluster, { kind, task, gpus, needMib, askedAt }: LiveEntry): LiveEntry {
+  const copy = taskIn(clone, task)
+  if (kind === 'placement') return askForPlacement(clone, copy, gpusIn(clone, gpus), needMib)
+  if (copy.placement !== null && kind === 'swap_in') askForSwapIn(clone, copy.placement, askedAt)
+  const entry = copy.placement?.entry ?? null
+  if (entry === null)
+    throw new Error(`broken invariant: task ${task.spec.id} waits for bytes, and its copy does not`)
+  entry.askedAt = askedAt
+  entry.needMib = needMib
+  return entry
+}
+
+function copyLeaving(clone: Cluster, { task, leavesFor }: LivePlacement): void {
+  const copy = taskIn(clone, task).placement
+  if (copy === null || leavesFor === null) return
+  const { task: goingIn, kind } = leavesFor
+  const taskCopy = taskIn(clone, goingIn)
+  copy.leavesFor = kind === 'placement' ? taskCopy.placementEntry : (taskCopy.placement?.entry ?? null)
+  for (const gpu of copy.gpus) clone.touchGpu(gpu)
+}
+
+/** A head keeps the GPUs that it holds unless others come nearer. */
+function copyReservation(
+  clone: Cluster,
+  { key }: Pool,
+  { task, reservation, gpus, missingMib }: PoolReservation,
+): void {
+  const copy = { ...reservation, task: taskIn(clone, task) }
+  const gpuCopies = gpusIn(clone, gpus)
+  for (const gpu of gpuCopies) setReservations(clone, gpu, [...gpu.reservations, copy])
+  clone.poolReservations.set(clone.poolFor(key), {
+    task: copy.task,
+    reservation: copy,
+    gpus: gpuCopies,
+    missingMib,
+    shortfallVersion: NEVER_LOOKED,
+  })
+}
+
+const NEVER_LOOKED = -1
+
+function nodeIn(clone: Cluster, { id }: LiveNode): LiveNode {
+  const node = clone.nodes.get(id)
+  if (node === undefined) throw new Error(`broken invariant: the copy has no node ${id}`)
+  return node
+}
+
+function taskIn(clone: Cluster, { spec: { id } }: LiveTask): LiveTask {
+  const task = clone.tasks.get(id)
+  if (task === undefined) throw new Error(`broken invariant: the copy has no task ${id}`)
+  return task
+}
+
+function gpusIn(clone: Cluster, gpus: readonly LiveGpu[]): readonly LiveGpu[] {
+  return gpus.map(({ node, index }) => nodeIn(clone, node).gpus[index] as LiveGpu)
+}

@@ -1,0 +1,32 @@
+/**
+ * Tells everybody at the broker who leads: its epoch, and which process it is. Nothing rests on it; a
+ * controller that is silent says nothing.
+ */
+import type { Envelope, Leader } from '../../protocol/messages.ts'
+import { leaderSubject } from '../../protocol/subjects.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Bus } from '../ports/bus.ts'
+import { RANK_ARRIVAL } from '../ports/clock.ts'
+import type { Clock } from '../ports/clock.ts'
+
+const EVERY_MS: DurationMs = 2_000
+
+export interface LeaderAnnouncementOptions {
+  readonly bus: Bus
+  readonly clock: Clock
+  readonly envelope: (body: Leader) => Envelope
+  readonly epoch: () => number
+  /** Of this process. */
+  readonly id: string
+}
+
+/** Publishes now and every 2 s. @returns what ends it. */
+export function publishLeader({ bus, clock, envelope, epoch, id }: LeaderAnnouncementOptions): () => void {
+  let cancel = (): void => {}
+  const tell = (): void => {
+    bus.publish(leaderSubject(), envelope({ op: 'leader', epoch: epoch(), id }))
+    cancel = clock.at(clock.now() + EVERY_MS, tell, RANK_ARRIVAL)
+  }
+  tell()
+  return () => cancel()
+}

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest'
+import { AccessRegistry, MAX_TOKENS } from '../../controller/engine/commands/access-registry.ts'
+import { Transaction } from '../../controller/engine/transaction.ts'
+import type { Answer } from '../../controller/engine/commands/commands.ts'
+import { anAudit, aToken } from '../support/store-builders.ts'
+
+/** A book whose turns become durable when the test says so. */
+function aBook(fault: string | null = null) {
+  const waiting: (() => void)[] = []
+  let turn = new Transaction()
+  const written: Transaction['access'][] = []
+  const book = new AccessRegistry({
+    transaction: () => turn,
+    whenDurable: (done) => void waiting.push(done),
+    write: () => {
+      if (turn.access === null) return
+      written.push(turn.access)
+      turn = new Transaction()
+    },
+    fault: () => fault,
+  })
+  return {
+    book,
+    written,
+    now: () => turn.access,
+    becomeDurable: () => waiting.splice(0).forEach((done) => done()),
+  }
+}
+
+describe('the book of tokens', () => {
+  test('a token counts at once and is acknowledged when it is durable; revoked, it is of no use at once', () => {
+    const { book, now, becomeDurable } = aBook()
+    const answers: Answer<unknown>[] = []
+    book.create(aToken({ id: 'a' }), (answer) => answers.push(answer))
+    expect([book.token('a')?.name, answers, now()?.tokens.length]).toEqual(['alice', [], 1])
+    becomeDurable()
+    expect(answers).toEqual([{ ok: true, value: aToken({ id: 'a' }) }])
+    book.revoke('a', (answer) => answers.push(answer))
+    expect([book.size, book.token('a'), answers.length]).toEqual([0, undefined, 1])
+    becomeDurable()
+    expect(answers[1]).toEqual({ ok: true, value: null })
+    expect(now()?.revokedTokenIds).toEqual(['a'])
+  })
+
+  test('holds a bounded number, each id once', () => {
+    const { book } = aBook()
+    const refusals: string[] = []
+    const note = (answer: Answer<unknown>) => void (answer.ok || refusals.push(answer.refusal.code))
+    for (let n = 0; n < MAX_TOKENS; n++) book.create(aToken({ id: `t${n}` }), note)
+    expect(refusals).toEqual([])
+    book.create(aToken({ id: 't7' }), note)
+    book.create(aToken({ id: 'one more' }), note)
+    book.revoke('unknown', note)
+    expect([refusals, book.size]).toEqual([['conflict', 'conflict', 'not_found'], MAX_TOKENS])
+  })
+
+  test('takes nothing once the store has failed', () => {
+    const { book, now } = aBook('the disk is full')
+    book.restore({ tokens: [aToken({ id: 'a' })], lastAuditSeq: 0 })
+    const answers: Answer<unknown>[] = []
+    book.create(aToken({ id: 'b' }), (answer) => answers.push(answer))
+    book.revoke('a', (answer) => answers.push(answer))
+    const refusal = { ok: false, refusal: { code: 'store_failed', detail: 'the disk is full' } }
+    const { seq: _seq, ...entry } = anAudit()
+    book.amend(book.begin(entry), entry)
+    book.add(entry)
+    book.used(aToken({ id: 'a' }), 1)
+    expect([answers, [...book.tokens()].map(({ id }) => id), now()]).toEqual([
+      [refusal, refusal],
+      ['a'],
+      null,
+    ])
+  })
+
+  test('writes that a token is in use once an hour', () => {
+    const { book, written } = aBook()
+    book.restore({ tokens: [aToken({ id: 'a', lastUsedAt: null })], lastAuditSeq: 0 })
+    const hour = 3_600_000
+    for (const at of [0, 1, hour - 1, hour, hour + 5, 2 * hour]) book.used(book.token('a') ?? aToken(), at)
+    expect(written.map((access) => access?.tokens.map(({ lastUsedAt }) => lastUsedAt))).toEqual([
+      [0],
+      [hour],
+      [2 * hour],
+    ])
+  })
+})
+
+describe('the book of what was asked', () => {
+  const { seq: _seq, ...entry } = anAudit()
+
+  test('an entry that was begun goes along with the next change; one of its own is written at once; numbers go on', () => {
+    const { book, written, now } = aBook()
+    book.restore({ tokens: [], lastAuditSeq: 41 })
+    expect(book.begin(entry)).toBe(42)
+    expect([written, now()?.audits.map(({ seq }) => seq)]).toEqual([[], [42]])
+    book.amend(42, { ...entry, outcome: 'refused' })
+    book.add(entry)
+    expect(written.map((access) => access?.audits.map(({ seq, outcome }) => `${seq} ${outcome}`))).toEqual([
+      ['42 accepted', '42 refused'],
+      ['43 accepted'],
+    ])
+    book.settle()
+    expect(written.length).toBe(2)
+  })
+})
