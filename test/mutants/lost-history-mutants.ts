@@ -149,8 +149,8 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/engine.ts`,
         'Engine.#take',
-        'const committed = this.#store(turn)',
-        'if (state.recovery !== null) this.cluster.recorder.nextEventSeq += 1\n    const committed = this.#store(turn)',
+        'const committed = this.#store(transaction)',
+        'if (state.recovery !== null) this.cluster.recorder.nextEventSeq += 1\n    const committed = this.#store(transaction)',
       ),
     ],
     likes,

@@ -91,7 +91,7 @@ it('a task that is away asks as if it had asked now, a failed swap is waited for
   const { now } = after
   expect(placementOf(sameIn(after, away))).toMatchObject({
     startedAt: now,
-    outSince: now,
+    swappedOutSince: now,
     backOffUntil: now + 30 * SECOND,
     heldGrowth: { askedAt: now },
     entry: { askedAt: now },
