@@ -150,7 +150,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
         `${ENGINE}/engine.ts`,
         'Engine.#take',
         'const committed = this.#store(transaction)',
-        'if (state.recovery !== null) this.cluster.recorder.nextEventSeq += 1\n    const committed = this.#store(transaction)',
+        'if (state.recovery !== null) this.cluster.eventLog.nextEventSeq += 1\n    const committed = this.#store(transaction)',
       ),
     ],
     likes,
