@@ -168,12 +168,14 @@ function writeCommandScript(folder: string): string {
 function welcomeText(url: string, { servers, gpus, vram, idle, overcommit }: LiveOptions): string {
   const half = Math.floor((vram * 3) / 5)
   return `
-${servers} servers with ${gpus} declared GPU(s) of ${vram} MiB each, ${overcommit} % overcommit, idle tasks may leave after ${idle} s: ${url}
+${servers} servers with ${gpus} declared GPU(s) of ${vram} MiB each, ${overcommit} % overcommit.
+Idle tasks may be swapped out after ${idle} s. Controller: ${url}
 In another terminal:
   export VENDOR_CONTROLLER_URL=${url}
   headroom status
-  headroom run --vram ${half}Mi -- headroom work busy=5s idle=10m   (more of them than fit, then: headroom task list)
-Ctrl-C ends everything, tasks included.
+  headroom run --vram ${half}Mi -- headroom work busy=5s idle=10m
+(Start more of them than fit, then: headroom task list)
+Ctrl-C ends everything, including tasks.
 `
 }
 

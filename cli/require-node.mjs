@@ -15,7 +15,8 @@ const WANTED = [22, 18]
 const [major, minor] = process.versions.node.split('.').map(Number)
 if (major < WANTED[0] || (major === WANTED[0] && minor < WANTED[1])) {
   console.error(
-    `Headroom needs Node ${WANTED.join('.')} or newer, but this is ${process.versions.node}. Run \`make up\`, which brings its own Node, or install a newer one.`,
+    `Headroom needs Node ${WANTED.join('.')} or newer, but this is ${process.versions.node}. ` +
+      'Run `make up`, which brings its own Node, or install a newer one.',
   )
   process.exit(1)
 }

@@ -111,7 +111,7 @@ function hugePagesCheck(mode: string, file: string): Check {
 /** Checks whether the store could be there; changes nothing. */
 export async function dataDirCheck(env: NodeJS.ProcessEnv): Promise<readonly Check[]> {
   const folder = resolve(env[ENVIRONMENT.dataDir.name] || ENVIRONMENT.dataDir.byDefault)
-  const todo = `set ${ENVIRONMENT.dataDir.name} to a folder that this user may write to; only a controller needs it`
+  const todo = `set ${ENVIRONMENT.dataDir.name} to a writable folder; only a controller needs it`
   for (let at = folder; ; at = dirname(at)) {
     const facts = await stat(at).catch((error: NodeJS.ErrnoException) => error)
     if (facts instanceof Error) {

@@ -26,7 +26,8 @@ ${workloadText(name, workload)}${containerText(name, nodeId)}${volumesText(workl
 }
 
 function secretText(name: string, workload: string, seed: string): string {
-  return `# The GPU server of node ${name}, and its key, which is of use for that node only. Made by \`headroom nats config --kubernetes\`.
+  return `# The GPU server of node ${name}, and its key, which is valid for that node only.
+# Made by \`headroom nats config --kubernetes\`.
 apiVersion: v1
 kind: Secret
 metadata:
@@ -61,9 +62,9 @@ spec:
         - { key: nvidia.com/gpu, operator: Exists, effect: NoSchedule }
       automountServiceAccountToken: false
       enableServiceLinks: false
-      # The driver names processes as the host does. Tasks are users of their own, and can read no other process.
+      # The driver uses the host's process ids. Each task is a separate user and cannot read other processes.
       hostPID: true
-      # max_stop_grace_seconds and 15 s.
+      # max_stop_grace_seconds plus 15 s.
       terminationGracePeriodSeconds: 315
       securityContext:
         runAsUser: 0
@@ -89,7 +90,8 @@ ${nodeId === null ? '' : `            - { name: NODE_ID, value: ${nodeId} }\n`} 
           securityContext:
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true
-            # Users of tasks, their folders and signals, the driver's checkpoints; SYS_ADMIN makes their PID namespaces.
+            # For users of tasks, their folders and signals, and the driver's checkpoints.
+            # SYS_ADMIN: for their PID namespaces.
             capabilities: { drop: [ALL], add: [SETUID, SETGID, CHOWN, KILL, SYS_PTRACE, SYS_ADMIN] }
           volumeMounts:
             - { name: state, mountPath: /var/lib/headroom }
@@ -100,7 +102,7 @@ ${nodeId === null ? '' : `            - { name: NODE_ID, value: ${nodeId} }\n`} 
 
 function volumesText(workload: string): string {
   return `      volumes:
-        # Boot counter, attempts it has seen, its outbox: they must outlast the pod.
+        # Boot counter, seen attempts, outbox: must outlast the pod.
         - name: state
           hostPath: { path: /var/lib/headroom-gpu-server, type: DirectoryOrCreate }
         - name: key

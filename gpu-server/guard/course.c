@@ -44,7 +44,7 @@ void on_link(void) {
     guard.is_command_over = true;
     return;
   }
-  /* The keeper ended without reading the guard's last message: its own last message comes after this error. */
+  /* The keeper ended without reading the guard's last message: its own last message follows this error. */
   if (n < 0 && (errno == ECONNRESET || errno == EINTR)) return;
   close(guard.waits[ON_LINK].fd);
   guard.waits[ON_LINK].fd = -1;

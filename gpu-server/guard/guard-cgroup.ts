@@ -3,8 +3,8 @@ import { accessSync, constants, mkdirSync, readFileSync, rmdirSync } from 'node:
 
 /**
  * Returns the cgroup v2 folder under which tasks get their cgroups, a child of this process's cgroup, so that
- * its limits apply to them too. Null where the host has no cgroup v2, the folder is not writable (an ordinary user, most
- * containers), or the kernel is older than 5.14.
+ * its limits apply to them too. Null where the host has no cgroup v2, the folder is not writable (an ordinary
+ * user, most containers), or the kernel is older than 5.14.
  */
 export function findCgroupRoot(): string | null {
   try {

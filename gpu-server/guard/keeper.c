@@ -116,7 +116,7 @@ static _Noreturn void run_command(const struct launch *launch, pid_t keeper) {
 
 /* ---- the keeper ---- */
 
-/* Resources of the guard must end with the guard: its socket must not answer, its pipes must not stay open. */
+/* Closes what must end with the guard: its socket must not answer, its pipes must not stay open. */
 static void let_go_of_guard(const struct launch *launch) {
   for (int file = 3; file < INHERITED_FILES; file++)
     if (file != launch->link && file != launch->go && file != launch->failure && file != launch->output[0] && file != launch->output[1])
