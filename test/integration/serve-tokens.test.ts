@@ -57,7 +57,7 @@ describe('a controller that others can reach', () => {
 
   test.each([
     ['is not there', null, 'ENOENT'],
-    ['is short', 'x'.repeat(31), 'it holds 31 characters'],
+    ['is short', 'x'.repeat(31), 'it has 31 characters'],
     ['has two lines', `${SECRET}\n${SECRET}`, 'several lines'],
     ['is huge', 'x'.repeat(10_000), 'longer'],
   ])('does not start when the file %s', async (name, text, why) => {
