@@ -16,8 +16,8 @@ import {
 } from './fields.ts'
 
 const AttemptRecordSchema = Type.Object({
-  name: textOrNull('Of the task'),
-  owner: textOrNull('As the server tells it: a hint, confirm it'),
+  name: textOrNull('Task name'),
+  owner: textOrNull('As reported by the server; unverified, confirm it'),
   command: Type.Unsafe<readonly string[] | null>({ type: ['array', 'null'], items: { type: 'string' } }),
 })
 
@@ -27,13 +27,13 @@ export const AttemptSchema = Type.Object({
   node_id: Type.String(),
   node_name: Type.String(),
   gpus: list(Type.Integer()),
-  vram_mib: mib('On each GPU, counted as noswap'),
+  vram_mib: mib('Per GPU, accounted as noswap'),
   residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in']),
-  since: instant('In quarantine'),
-  stopped_by: textOrNull('Who ordered it to be stopped; null: it keeps running'),
+  since: instant('Start of the quarantine'),
+  stopped_by: textOrNull('Caller that stopped the attempt; null: it keeps running'),
   record: objectOrNull(
     AttemptRecordSchema,
-    'What its server recorded; null: the server does not answer, or is older than the record',
+    'Record of the GPU server; null: the server does not answer, or its version keeps no record',
   ),
 })
 export type AttemptBody = Static<typeof AttemptSchema>
@@ -42,7 +42,7 @@ export type AttemptListBody = Static<typeof AttemptListSchema>
 
 export const AttemptPathSchema = Type.Object({
   task_id: pathId('Id of the task'),
-  // A path is text, and nothing is converted.
+  // Path parameters stay strings; nothing is converted.
   attempt: Type.String({
     pattern: '^[1-9]\\d{0,9}$',
     maxLength: 10,
@@ -52,7 +52,7 @@ export const AttemptPathSchema = Type.Object({
 })
 
 const nodeId = Type.Optional(
-  Type.String({ maxLength: 200, description: 'Needed only when several nodes name this attempt' }),
+  Type.String({ maxLength: 200, description: 'Required only if several nodes report this attempt' }),
 )
 
 export const AttemptChoiceSchema = closed({ node_id: nodeId }, { ...MAY_BE_LEFT_OUT })
@@ -62,62 +62,62 @@ export const AdoptionSchema = closed({
   owner: Type.Unsafe<string | null>({
     type: ['string', 'null'],
     maxLength: 200,
-    description: 'Owner of the task, as you confirm it; null: none',
+    description: 'Confirmed owner of the task; null: none',
   }),
   name: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 200,
-      description: 'Of the task; left out: as the server recorded it',
+      description: 'Task name; default: as recorded by the server',
     }),
   ),
-  priority: Type.Optional(integer(0, 4, { description: 'Left out: as the server recorded it' })),
+  priority: Type.Optional(integer(0, 4, { description: 'Default: as recorded by the server' })),
   node_id: nodeId,
 })
 export type AdoptionBody = Static<typeof AdoptionSchema>
 
 const AheadNodeSchema = Type.Object({
   node_id: Type.String(),
-  name: textOrNull('As its hello says; null: not known'),
+  name: textOrNull('As in its hello message; null: unknown'),
   reason: oneOf(BEHIND_REASONS),
-  epoch: count('The highest that it has obeyed'),
+  epoch: count('Highest epoch that the node has obeyed'),
   controller: textOrNull('Process of that controller'),
-  event_seq: count('The last event that it has heard of'),
-  since: instant('Heard'),
+  event_seq: count('The last event known to the node'),
+  since: instant('When the node reported it'),
 })
 
 export const RecoverySchema = Type.Object({
   placements_paused: Type.Unsafe<(typeof PAUSE_REASONS)[number] | null>({
     type: ['string', 'null'],
     enum: [...PAUSE_REASONS, null],
-    description: 'Why nothing is placed; null: tasks are placed',
+    description: 'Why placements are paused; null: tasks are placed',
   }),
   recovery: objectOrNull(
     Type.Object({
       reason: oneOf(['restored', 'loss_accepted']),
-      since: instant('The restore, or the accepted loss'),
-      nodes_awaited: list(Type.String(), { description: 'Ids of known nodes that have not spoken' }),
+      since: instant('Time of the restore or of the accepted loss'),
+      nodes_awaited: list(Type.String(), { description: 'Ids of known nodes not heard from yet' }),
     }),
-    'null: no recovery is on',
+    'null: no recovery is in progress',
   ),
   nodes_awaited_since_start: list(Type.String(), {
-    description: 'Ids of nodes that were up before the start and have not spoken; at most 15 s',
+    description: 'Ids of nodes that were up before the start and not heard from yet; for at most 15 s',
   }),
-  nodes_heard: count('Nodes that were heard since the start'),
+  nodes_heard: count('Nodes heard from since the start'),
   store: Type.Object(
     {
-      epoch: count('Of this controller: each start, restore and accepted loss raises it'),
+      epoch: count('Epoch of this controller; each start, restore and accepted loss increments it'),
       controller: Type.String({ description: 'Process of this controller' }),
       event_seq: count('The last event'),
     },
-    { description: 'The mark of the store, with which the marks of nodes are compared' },
+    { description: 'Position of the store, compared with the positions of the nodes' },
   ),
   nodes_ahead: list(AheadNodeSchema, {
-    description: 'Nodes that have heard of more than the store has: STORE_BEHIND',
+    description: 'Nodes that know events the store does not have: STORE_BEHIND',
   }),
   result_unknown: list(Type.String(), {
-    description: 'Ids of tasks that their node no longer has: they end as lost, result_unknown',
+    description: 'Ids of tasks missing on their node; they end as lost, result_unknown',
   }),
-  quarantined_attempts: count('GET /attempts lists them'),
+  quarantined_attempts: count('Number of quarantined attempts; see GET /attempts'),
 })
 export type RecoveryBody = Static<typeof RecoverySchema>

@@ -1,6 +1,5 @@
 /**
- * The configuration as the API speaks it. Fields, ranges and defaults come from the domain's table, and only
- * from there.
+ * Schemas of the configuration. Fields, ranges and defaults come only from the table in the domain.
  */
 import { Type, type Static, type TSchema, type TUnsafe } from 'typebox'
 import {
@@ -47,14 +46,14 @@ const ABOUT = {
   source: oneOf(['environment', 'persisted'], {
     description: 'environment until the first successful PUT, persisted from then on',
   }),
-  revision: count('0 until something is persisted, then 1, 2, …'),
+  revision: count('0 until a configuration is persisted, then 1, 2, …'),
 }
 
 export const ConfigSchema: TUnsafe<ConfigFields & { source: Config['source']; revision: number }> =
   Type.Unsafe({
     ...Type.Object({ ...FIELDS, ...ABOUT }),
     $id: 'Config',
-    description: 'Settings of the cluster, where they come from, and their revision.',
+    description: 'Cluster settings, their source and their revision.',
   })
 
 export type ConfigBody = Static<typeof ConfigSchema>
@@ -62,13 +61,13 @@ export const ConfigRef = refTo<ConfigBody>('Config')
 
 const OverSchema = Type.Object(
   {
-    gpus: count('GPUs with more promised than their limit, or more resident than their reserve leaves'),
-    over_committed_mib: mib('Promised beyond the limits'),
-    reserve_deficit_mib: mib('Resident beyond what the reserves leave'),
+    gpus: count('GPUs over their commit limit, or with a reserve deficit'),
+    over_committed_mib: mib('Committed beyond the limits'),
+    reserve_deficit_mib: mib('Resident VRAM that intrudes on the reserves'),
   },
   {
     description:
-      'Nobody leaves because a setting was lowered: what is over then shrinks as tasks end or leave for others',
+      'Lowering a setting does not evict tasks: the excess shrinks as tasks end or are swapped out',
   },
 )
 export type OverBody = Static<typeof OverSchema>
@@ -79,7 +78,7 @@ interface AboutChange {
   readonly impact?: ImpactBody
 }
 
-/** The answer to a PUT: the configuration as it is now, or with `dry_run` as it would be. */
+/** The response to a PUT: the new configuration, or with `dry_run` the resulting one. */
 export const ChangedConfigSchema: TUnsafe<ConfigBody & AboutChange> = Type.Unsafe(
   Type.Object({ ...FIELDS, ...ABOUT, over: OverSchema, ...DRY_RUN_PARTS }),
 )
@@ -90,12 +89,12 @@ const WholeConfigSchema: TUnsafe<ConfigFields> = Type.Unsafe(Type.Object(FIELDS)
 const RevisionSchema = Type.Object({
   revision: count('1, 2, 3, …'),
   at: instant('When it was stored'),
-  author: textOrNull('Who changed it, from the token; null: nobody was asked'),
-  changed: list(Type.String(), { description: 'Names of the fields that differ from the revision before' }),
+  author: textOrNull('Author of the change, from the token; null: no token required'),
+  changed: list(Type.String(), { description: 'Fields that differ from the previous revision' }),
   before: Type.Unsafe<ConfigFields | null>({
     ...Type.Object(FIELDS),
     type: ['object', 'null'],
-    description: 'The revision before; null for the first, and where that is no longer kept',
+    description: 'Previous revision; null for the first, or if it is no longer kept',
   }),
   after: WholeConfigSchema,
 })
@@ -105,7 +104,7 @@ export const RevisionPageSchema = Type.Object({
   items: list(RevisionSchema),
   next_before: Type.Unsafe<number | null>({
     type: ['integer', 'null'],
-    description: 'Send it as before for older ones; null: there are none',
+    description: 'Send it as `before` for older revisions; null: no older revisions',
   }),
 })
 export type RevisionPage = Static<typeof RevisionPageSchema>
@@ -122,6 +121,6 @@ export const RevisionPathSchema = Type.Object({
     pattern: '^[1-9]\\d{0,14}$',
     maxLength: 15,
     'x-allowed': 'the number of a revision',
-    description: 'Its number',
+    description: 'Revision number',
   }),
 })

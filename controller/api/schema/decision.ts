@@ -21,31 +21,33 @@ const orNull = (values: readonly string[]) => ({ type: ['string', 'null'], enum:
 const GpuConsideredSchema = Type.Object({
   node_id: Type.String(),
   node_name: Type.String(),
-  gpu: count('Its index'),
+  gpu: count('GPU index'),
   key1: Type.Integer({
     description:
-      'MiB; the least comes first. Fits now: what is free there. After a swap: minus what is free for it once all that moves has left',
+      'Primary score in MiB, lowest first. Fits now: free VRAM. After a swap: minus the VRAM available ' +
+      'once all moves are complete',
   }),
   key2: Type.Integer({
-    description: 'MiB; the least comes first where key1 is equal: commit room left (spread: both negative)',
+    description: 'Tie-breaker in MiB, lowest first: remaining commit room (spread: both scores are negative)',
   }),
   chosen: Type.Boolean(),
 })
 
 const VictimConsideredSchema = Type.Object({
   task_id: Type.String(),
-  task_name: textOrNull('null: decided by an earlier version, which did not keep it'),
-  gpu: count('The GPU that was short'),
-  level: oneOf(VICTIM_LEVELS, { description: 'Levels are used up in this order' }),
+  task_name: textOrNull('null: decided by an earlier version that did not record it'),
+  gpu: count('The GPU with the shortfall'),
+  level: oneOf(VICTIM_LEVELS, { description: 'Levels are exhausted in this order' }),
   last_swap_out: countOrNull(
-    'swap_number of the decision that last chose it there; null: none did, which counts as the oldest',
+    'swap_number of the decision that last chose the task there; null: never chosen, ranks as the oldest',
   ),
-  mib: mib('What its leaving frees there'),
+  mib: mib('VRAM that its swap-out frees there'),
   idle_seconds: Type.Number(),
   chosen_by: Type.Unsafe<string | null>({
     ...orNull(CHOICE_RULES),
     description:
-      'Its whole level was needed, or it is among those longest not swapped that move the fewest bytes; null: it stays',
+      'Either the whole level was needed, or the task is among those least recently swapped that move ' +
+      'the fewest bytes; null: not chosen',
   }),
 })
 
@@ -57,40 +59,43 @@ const OtherSchema = Type.Object({
 
 export const DecisionSchema = Type.Object(
   {
-    number: count('seq of the event that tells it'),
+    number: count('seq of the event that records the decision'),
     at: instant('When it was decided'),
     kind: oneOf(DECISION_KINDS),
-    rule: oneOf(DECISION_RULES, { description: 'What decided' }),
-    sentence: Type.String({ description: 'Who, where and why, for people' }),
+    rule: oneOf(DECISION_RULES, { description: 'The deciding rule' }),
+    sentence: Type.String({ description: 'Human-readable explanation' }),
     task_id: Type.String({
-      description: 'Who is placed, returns or grows; of a swap-out, for whom others leave',
+      description: 'Task that is placed, swapped in or grows; for a swap-out, the task that preempts',
     }),
     task_name: Type.String(),
     node_id: Type.String(),
     node_name: Type.String(),
     gpus: list(count()),
-    caused_by: countOrNull('seq of the event that led to it'),
-    waited_seconds: numberOrNull('How long it had been waited for'),
-    strategy: Type.Unsafe<string | null>({ ...orNull(PLACEMENT_STRATEGIES), description: 'Of a placement' }),
+    caused_by: countOrNull('seq of the event that caused the decision'),
+    waited_seconds: numberOrNull('Waiting time of the task, s'),
+    strategy: Type.Unsafe<string | null>({
+      ...orNull(PLACEMENT_STRATEGIES),
+      description: 'Strategy of a placement',
+    }),
     gpus_considered: list(GpuConsideredSchema, {
-      description: 'GPUs that admitted the task, best first; at most 5 and the chosen',
+      description: 'GPUs that admit the task, best first; at most 5 plus the chosen ones',
     }),
-    gpus_more: Type.Boolean({ description: 'There were more; nobody looked at them' }),
-    victim_ids: list(Type.String(), { description: 'Who leaves' }),
-    missing: list(Type.Object({ gpu: count(), mib: mib('Missing there') })),
+    gpus_more: Type.Boolean({ description: 'More GPUs existed that were not evaluated' }),
+    victim_ids: list(Type.String(), { description: 'Tasks that are swapped out' }),
+    missing: list(Type.Object({ gpu: count(), mib: mib('Shortfall there') })),
     candidates: list(VictimConsideredSchema, {
-      description: 'Who might have left, those that do first; at most 32',
+      description: 'Candidate victims, chosen ones first; at most 32',
     }),
-    candidates_left_out: count('How many more there were'),
-    swap_number: countOrNull('By which rounds remember a swap-out: decision in the data of its event'),
+    candidates_left_out: count('Number of candidates not listed'),
+    swap_number: countOrNull('Number that swap rounds use for this swap-out: `decision` in the event data'),
     others_waiting: list(OtherSchema, {
-      description: 'Who else waits for bytes there, first served first; at most 8',
+      description: 'Other tasks waiting for VRAM there, in order of service; at most 8',
     }),
-    others_left_out: count('How many more there were'),
+    others_left_out: count('Number of waiting tasks not listed'),
   },
   {
     $id: 'Decision',
-    description: 'A placement, swap or growth: what was looked at, in which order, and what was chosen.',
+    description: 'A placement, swap or growth: the candidates, their ranking and the choice.',
   },
 )
 export type DecisionBody = Static<typeof DecisionSchema>
@@ -98,13 +103,13 @@ export const DecisionRef = refTo<DecisionBody>('Decision')
 
 export const DecisionPageSchema = Type.Object({
   items: list(DecisionRef),
-  next_before: countOrNull('Newest first: send it as before for older ones; null: there are none'),
-  next_after: countOrNull('Oldest first: send it as after to go on; null when they were asked newest first'),
+  next_before: countOrNull('Newest first: send it as `before` for older decisions; null: no older decisions'),
+  next_after: countOrNull('Oldest first: send it as `after` to continue; null for newest first'),
 })
 export type DecisionPage = Static<typeof DecisionPageSchema>
 
 export const DecisionQuerySchema = closed({
-  task: Type.Optional(pathId('About this task, by id or name, or it leaves by it')),
+  task: Type.Optional(pathId('Only decisions about this task, by id or name, or with it as a victim')),
   node: Type.Optional(pathId('On this node, by id or name')),
   kind: Type.Optional(oneOf(DECISION_KINDS)),
   after: Type.Optional(
@@ -122,6 +127,6 @@ export const DecisionPathSchema = Type.Object({
     pattern: '^[1-9]\\d{0,14}$',
     maxLength: 15,
     'x-allowed': 'the number of a decision',
-    description: 'Its number',
+    description: 'Decision number',
   }),
 })

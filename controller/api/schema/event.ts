@@ -23,52 +23,51 @@ export const EventSchema = Type.Object(
     kind: oneOf(EVENT_KINDS),
     task_id: textOrNull('The task it concerns'),
     node_id: textOrNull('The node it concerns'),
-    caused_by: countOrNull('seq of the event that led to it; null for what came from outside'),
+    caused_by: countOrNull('seq of the event that caused it; null for external causes'),
     decision: countOrNull(
-      'Number of the decision that it tells, for GET /decisions/{number}; null when it tells none',
+      'Number of the recorded decision, for GET /decisions/{number}; null: not a decision',
     ),
-    by: textOrNull('Who asked for it; null for what nobody asked for, and where nobody is known by name'),
+    by: textOrNull('Name of the caller; null: no caller, or callers have no names'),
     data: Type.Unsafe<EventData>({
       type: 'object',
       additionalProperties: true,
       description: 'Facts, by kind',
     }),
   },
-  { $id: 'Event', description: 'Something that happened, with its place in the chain of events.' },
+  { $id: 'Event', description: 'An event with its cause.' },
 )
 export type EventBody = Static<typeof EventSchema>
 export const EventRef = refTo<EventBody>('Event')
 
 export const EventPageSchema = Type.Object({
   items: list(EventRef),
-  next_after: count('Oldest first: send it as after to go on; the same as before when there is nothing new'),
+  next_after: count('Oldest first: send it as `after` to continue; unchanged if there are no new events'),
   next_before: countOrNull(
-    'Newest first: send it as before to go on; null when nothing earlier is kept, and when oldest first',
+    'Newest first: send it as `before` to continue; null: no earlier events are kept, or oldest first',
   ),
-  first_seq: count('seq of the oldest event that is kept; one more than last_seq when none is'),
-  last_seq: count(
-    'seq of the newest event of all, so that a reader can begin near the end; 0 when there is none',
-  ),
+  first_seq: count('seq of the oldest event kept; last_seq + 1 if none is kept'),
+  last_seq: count('seq of the newest event, for readers that start near the end; 0: no events'),
   names: Type.Unsafe<Readonly<Record<string, string>>>({
     type: 'object',
     additionalProperties: { type: 'string' },
     description:
-      'By id: tasks and nodes that the items name, in data too (because, victims); one that is no longer kept is not among them',
+      'Names by id of the tasks and nodes in the items, also in data (because, victims); tasks no longer ' +
+      'kept are omitted',
   }),
 })
 export type EventPage = Static<typeof EventPageSchema>
 
 const MAX_SEQ = Number.MAX_SAFE_INTEGER
-const kind = wordsOf(EVENT_KINDS, 1000, 'Only of this kind, or of these, separated by commas')
-const ofTask = pathId('Only of this task, by id or name; 400 when several have that name')
-const ofNode = pathId('Only of this node, by id or name; 400 when several have that name')
+const kind = wordsOf(EVENT_KINDS, 1000, 'Only these kinds, separated by commas')
+const ofTask = pathId('Only events of this task, by id or name; 400 if the name is ambiguous')
+const ofNode = pathId('Only events of this node, by id or name; 400 if the name is ambiguous')
 
 const paging = {
   after: Type.Optional(integer(0, MAX_SEQ, { default: 0, description: 'Only events with a higher seq' })),
   before: Type.Optional(integer(0, MAX_SEQ, { description: 'Only events with a lower seq' })),
-  order: Type.Optional(oneOf(['oldest', 'newest'], { default: 'oldest', description: 'Which come first' })),
-  since: Type.Optional(moment('From then on')),
-  until: Type.Optional(moment('Before then')),
+  order: Type.Optional(oneOf(['oldest', 'newest'], { default: 'oldest', description: 'Sort order' })),
+  since: Type.Optional(moment('Only events at or after this time')),
+  until: Type.Optional(moment('Only events before this time')),
   kind: Type.Optional(kind),
   limit: Type.Optional(integer(1, 200, { default: 50 })),
 }
@@ -86,7 +85,8 @@ export const EventStreamQuerySchema = closed({
   after: Type.Optional(
     integer(0, MAX_SEQ, {
       description:
-        'Begin behind this event, 0: with the oldest that is kept; left out: with what happens from now on. A Last-Event-ID header wins',
+        'Start after this event; 0: with the oldest event kept; default: with new events. A ' +
+        'Last-Event-ID header takes precedence',
     }),
   ),
   kind: Type.Optional(kind),
@@ -95,14 +95,15 @@ export const EventStreamQuerySchema = closed({
   summary: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Also `summary` events, once a second: what /summary answers. They have no id',
+      description: 'Also send `summary` events once a second: the body of /summary. They have no id',
     }),
   ),
 })
 
-/** What the body is, as text; the document shows it. */
+/** The body as text, for the OpenAPI document. */
 export const EventStreamSchema = Type.String({
   [MEDIA_TYPE]: 'text/event-stream',
   description:
-    '`event` events: id is their seq, data an Event as JSON. A comment every 15 s. An id alone says where the reader stands. When the connection ends, come back with Last-Event-ID',
+    '`event` events: id is the seq, data is an Event as JSON. A comment every 15 s. A bare id updates ' +
+    'the reader position. To reconnect, send Last-Event-ID',
 })

@@ -7,10 +7,10 @@ const MAX_ANSWER = 200
 const brief = {
   name: Type.String(),
   title: Type.String(),
-  task: Type.String({ description: 'What is to be done' }),
+  task: Type.String({ description: 'Assignment for the learner' }),
   begins_at_seconds: Type.Number({ description: 'Virtual time since the start of its cluster' }),
   ends_at_seconds: Type.Number(),
-  points: count('What all of it is worth'),
+  points: count('Maximum score'),
   questions: list(
     Type.Object({
       id: Type.String(),
@@ -33,24 +33,24 @@ export const ExercisePathSchema = Type.Object({ exercise: pathId('Name of the ex
 const answers = Type.Unsafe<Readonly<Record<string, string | number>>>({
   type: 'object',
   additionalProperties: { type: ['string', 'number'] },
-  description: 'By question; the last one counts',
+  description: 'By question; the last answer counts',
 })
 const actions = list(
   Type.Object({
-    virtual_seconds: Type.Number({ description: 'When, since the start' }),
+    virtual_seconds: Type.Number({ description: 'Virtual time since the start' }),
     method: Type.String(),
     path: Type.String(),
-    body: Type.Unsafe<unknown>({ description: 'What was sent; null: nothing' }),
-    by: textOrNull('Who'),
+    body: Type.Unsafe<unknown>({ description: 'Request body; null: empty' }),
+    by: textOrNull('Name of the caller'),
   }),
-  { description: 'What was done through the REST interface' },
+  { description: 'Requests made through the REST API' },
 )
 
 export const ExerciseUnderWaySchema = Type.Object({ ...brief, answers, actions })
 
 export const AnswerBodySchema = closed(
   {
-    question: Type.String({ minLength: 1, maxLength: MAX_ANSWER, description: 'Its id' }),
+    question: Type.String({ minLength: 1, maxLength: MAX_ANSWER, description: 'Id of the question' }),
     answer: Type.Unsafe<string | number>({
       type: ['string', 'number'],
       maxLength: MAX_ANSWER,
@@ -68,30 +68,30 @@ const outcome = {
       text: Type.String(),
       points: count(),
       of: count(),
-      reason: Type.String({ description: 'Why they were given, or not' }),
+      reason: Type.String({ description: 'Why the points were given or not' }),
     }),
   ),
   actions,
   answers,
   replay: Type.Object(
     { residency: RunResidencySchema, series: SimulationSeriesSchema },
-    { description: 'How it went: who was on which GPU when, and the figures of its cluster over time' },
+    { description: 'Course of the run: GPU occupancy by task, and cluster metrics over time' },
   ),
   metrics: Type.Unsafe<object>({
     type: 'object',
     additionalProperties: true,
-    description: 'As the report of a run has them',
+    description: 'As in the report of a run',
   }),
 }
 
 export const DebriefSchema = Type.Object({
   exercise: Type.String(),
   title: Type.String(),
-  explanation: Type.String({ description: 'What was wrong, and what helps' }),
+  explanation: Type.String({ description: 'The problem and its solution' }),
   begins_at_seconds: Type.Number({
-    description: 'When who learns took over: until then both runs are the same',
+    description: 'When the learner took over; both runs are identical until then',
   }),
   ...outcome,
-  reference: Type.Object(outcome, { description: 'The same cluster in the hands of somebody who knows' }),
+  reference: Type.Object(outcome, { description: 'The same cluster with the reference solution' }),
 })
 export type DebriefBody = Static<typeof DebriefSchema>

@@ -20,40 +20,40 @@ import { PlacementSchema, TASK_STATES, TaskSchema, WaitSchema } from './task.ts'
 const reasonOrNull = Type.Unsafe<(typeof WAIT_REASONS)[number] | null>({
   type: ['string', 'null'],
   enum: [...WAIT_REASONS, null],
-  description: 'The first that keeps it out there; null: it fits',
+  description: 'First reason that excludes the node; null: the task fits',
 })
 
 const GpuVerdictSchema = Type.Object({
-  gpu: count('Its index'),
+  gpu: count('GPU index'),
   admits_now_mib: mib('The largest demand of this kind that fits now'),
-  admits_after_swap_mib: mib('The largest once those that may leave for it have left'),
-  free_mib: mib('Physically free'),
+  admits_after_swap_mib: mib('Largest demand of this kind that fits after swapping out all eligible victims'),
+  free_mib: mib('Free physical VRAM'),
   commit_room_mib: Type.Integer({
-    description: 'What may still be promised, MiB; negative after the limit was lowered',
+    description: 'Remaining commit room, MiB; negative after the limit was lowered',
   }),
   reach_mib: Type.Integer({
-    description: 'Free once all that moves, and all that may leave for it, has left, MiB',
+    description: 'VRAM free once all moves are complete and all eligible victims are out, MiB',
   }),
-  key1: Type.Integer({ description: 'GPUs where it fits now are taken in ascending order of these keys' }),
+  key1: Type.Integer({ description: 'GPUs that fit now are ranked by ascending key1, then key2' }),
   key2: Type.Integer(),
 })
 
 const NodeVerdictSchema = Type.Object({
   node_id: Type.String(),
   name: Type.String(),
-  fits: Type.Boolean({ description: 'It would be placed there if it were the only one that waits' }),
+  fits: Type.Boolean({ description: 'The task would be placed there if no other task were waiting' }),
   reason: reasonOrNull,
-  have_mib: countOrNull('What it could have there'),
-  need_mib: countOrNull('What it needs there'),
-  gpus: list(GpuVerdictSchema, { description: 'In the order in which they would be taken; at most 16' }),
+  have_mib: countOrNull('VRAM available to the task there'),
+  need_mib: countOrNull('VRAM the task needs there'),
+  gpus: list(GpuVerdictSchema, { description: 'In order of preference; at most 16' }),
 })
 
 const VerdictsSchema = Type.Object({
   nodes: list(NodeVerdictSchema, {
-    description: 'Nodes of its pool, those where it comes nearest first; at most 20',
+    description: 'Nodes of its pool, smallest shortfall first; at most 20',
   }),
   others: list(Type.Object({ reason: reasonOrNull, nodes: count() }), {
-    description: 'The nodes that are not named, by reason',
+    description: 'Number of nodes not listed, by reason',
   }),
   node_count: count('Nodes of its pool'),
 })
@@ -74,35 +74,34 @@ const WouldFitSchema = Type.Object({
   scope: Type.Unsafe<'cluster' | 'node' | null>({
     type: ['string', 'null'],
     enum: ['cluster', 'node', null],
-    description: 'Of a setting: the global one, or the one of this node',
+    description: 'Whether the global or the node setting changes',
   }),
-  from: countOrNull('What holds now: percent, MiB, or noswap'),
-  to: countOrNull('The value nearest to that with which it fits'),
-  group: textOrNull('groups: the one to target; null there: none'),
-  task_id: textOrNull('task_ends: whose end would do, the one with the fewest bytes'),
-  at: instantOrNull('victims_idle: when enough tasks may leave'),
-  node_id: Type.String({ description: 'Where it would fit then' }),
+  from: countOrNull('Current value: percent, MiB, or noswap'),
+  to: countOrNull('Nearest value at which the task fits'),
+  group: textOrNull('groups: the group to target; null there: none'),
+  task_id: textOrNull('task_ends: the smallest task whose end would suffice'),
+  at: instantOrNull('victims_idle: when enough victims become eligible'),
+  node_id: Type.String({ description: 'Node where the task would fit' }),
   node_name: Type.String(),
   sentence: Type.String(),
-  proviso: textOrNull('What must not take the room first; null: nothing can'),
+  proviso: textOrNull('What could take the room first; null: nothing can'),
 })
 
 const WouldFitIfSchema = Type.Object({
   fits_alone: Type.Boolean({
-    description: 'It fits as things are: only those that come before it are in the way',
+    description: 'The task fits without a change; only tasks ahead of it are in the way',
   }),
   changes: list(WouldFitSchema, {
-    description:
-      'Single changes, each the smallest of its kind; none of them: no single change would place it',
+    description: 'Single changes, each the smallest of its kind; empty: no single change is enough',
   }),
-  nodes_tried: count('Nodes that were tried, those with most commit room first'),
+  nodes_tried: count('Nodes evaluated, most commit room first'),
   nodes: count('Nodes of its pool'),
 })
 
 const VictimSchema = Type.Object({
   standing: oneOf(VICTIM_STANDINGS),
   eligible_at: instantOrNull(
-    'When it becomes eligible if nothing changes; null: it is, or time alone does not make it',
+    'When the task becomes eligible if nothing changes; null: it is eligible, or time alone is not enough',
   ),
   sentence: Type.String(),
 })
@@ -119,26 +118,29 @@ export const ExplanationSchema = Type.Object({
   state: oneOf(TASK_STATES),
   residency: TaskSchema.properties.residency,
   waits: Type.Boolean(),
-  sentence: Type.String({ description: 'For people' }),
-  wait: objectOrNull(WaitSchema, 'null when it does not wait'),
+  sentence: Type.String({ description: 'Human-readable explanation' }),
+  wait: objectOrNull(WaitSchema, 'null: the task does not wait'),
   placement: objectOrNull(PlacementSchema, 'null while it is pending or final'),
-  verdicts: objectOrNull(VerdictsSchema, 'Node by node; null unless it is pending and owns no bytes yet'),
+  verdicts: objectOrNull(
+    VerdictsSchema,
+    'Node by node; null unless the task is pending without reserved VRAM',
+  ),
   would_fit_if: objectOrNull(
     WouldFitIfSchema,
-    'What would place it; null unless it is pending and owns no bytes yet',
+    'Changes that would place the task; null unless it is pending without reserved VRAM',
   ),
-  victim: objectOrNull(VictimSchema, 'Whether it could be swapped out now; null unless it is placed'),
+  victim: objectOrNull(VictimSchema, 'Whether the task can be swapped out now; null unless it is placed'),
   placed_by: objectOrNull(
     DecidedSchema,
-    'Why it sits where it does; null unless it is placed, or when that is no longer kept',
+    'Decision that placed the task; null: not placed, or no longer kept',
   ),
   swapped_out_by: objectOrNull(
     DecidedSchema,
-    'By which decision it left VRAM last, in this placement; null when it did not, or that is no longer kept',
+    'Decision of its last swap-out in this placement; null: none, or no longer kept',
   ),
   forecast: objectOrNull(
     StartForecastSchema,
-    'When it is expected to start; null unless it waits for its first start and was simulated',
+    'Expected start; null unless the task waits for its first start and was simulated',
   ),
   forecast_unavailable_because: textOrNull('Why forecast is null'),
 })

@@ -10,7 +10,7 @@ import {
 } from 'typebox'
 import { ID_LIMIT } from '../limits.ts'
 
-/** A whole number in a range, both ends included. */
+/** An integer in an inclusive range. */
 export function integer(minimum: number, maximum: number, options: TSchemaOptions = {}) {
   return Type.Integer({ minimum, maximum, ...options })
 }
@@ -32,7 +32,7 @@ export function oneOf<const T extends readonly (string | number)[]>(
   return Type.Unsafe({ type, enum: [...values], ...options })
 }
 
-/** One of a few words, or null. */
+/** One of a few strings, or null. */
 export function oneOfOrNull<const T extends readonly string[]>(
   values: T,
   description: string,
@@ -40,19 +40,19 @@ export function oneOfOrNull<const T extends readonly string[]>(
   return Type.Unsafe({ type: ['string', 'null'], enum: [...values, null], description })
 }
 
-/** A number that is counted or measured and never negative; answers only. */
+/** A non-negative integer; responses only. */
 export function count(description?: string) {
   return Type.Integer(description === undefined ? { minimum: 0 } : { minimum: 0, description })
 }
 
 export const mib = (description: string) => Type.Integer({ minimum: 0, description: `${description}, MiB` })
 
-/** An instant, RFC 3339 in UTC with milliseconds; answers only. */
+/** An instant, RFC 3339 in UTC with milliseconds; responses only. */
 export function instant(description: string) {
   return Type.String({ format: 'date-time', description })
 }
 
-/** A time in a query: RFC 3339 in UTC, of a day that the calendar has. */
+/** A time in a query: RFC 3339 in UTC, an existing calendar day. */
 export function moment(description: string) {
   return Type.String({
     format: 'date-time',
@@ -62,7 +62,7 @@ export function moment(description: string) {
   })
 }
 
-/** One or several of a few words, separated by commas. */
+/** One or several of a few strings, separated by commas. */
 export function wordsOf(words: readonly string[], maxLength: number, description: string) {
   const word = `(${words.join('|')})`
   const allowed = `one or several of ${words.join(', ')}`
@@ -75,12 +75,12 @@ export function wordsOf(words: readonly string[], maxLength: number, description
 }
 
 /**
- * Where the rules of a schema stand that only the document states. Code refuses what breaks them, in better words
- * than a validator has.
+ * Key of schema rules that appear only in the OpenAPI document. Code enforces them with clearer messages
+ * than a validator gives.
  */
 export const DOCUMENT_ONLY = 'x-document-only'
 
-/** An option of an object: it has exactly one of these fields. */
+/** Requires exactly one of these fields in an object. */
 export function exactlyOneOf(...names: readonly string[]) {
   return { oneOf: names.map((name) => ({ required: [name] })) }
 }
@@ -101,7 +101,7 @@ export function numberOrNull(description: string): TUnsafe<number | null> {
   return Type.Unsafe({ type: ['number', 'null'], description })
 }
 
-/** An object or null. Not a union: serialisers are quick on this form. */
+/** An object or null. Not a union, because serialisers are faster on this form. */
 export function objectOrNull<P extends TProperties>(
   object: TObject<P>,
   description: string,
@@ -109,7 +109,7 @@ export function objectOrNull<P extends TProperties>(
   return Type.Unsafe({ ...object, type: ['object', 'null'], description })
 }
 
-/** An array that may be read-only, as the domain's are. */
+/** An array typed as read-only, as in the domain. */
 export function list<T extends TSchema>(
   items: T,
   options: TSchemaOptions = {},
@@ -117,21 +117,21 @@ export function list<T extends TSchema>(
   return Type.Unsafe({ type: 'array', items, ...options })
 }
 
-/** Points at a schema that the server knows by its `$id`, so that the document holds it once. */
+/** References a registered schema by its `$id`, so that the document defines it once. */
 export function refTo<T>(id: string): TUnsafe<T> {
   return Type.Unsafe({ $ref: `${id}#` })
 }
 
-/** A page: `next_cursor` is what to send as `cursor` for the next one, null on the last. */
+/** A page of items with a cursor for the next page. */
 export function page<T extends TSchema>(items: T) {
   return Type.Object({
     items: list(items),
-    next_cursor: textOrNull('Send it as cursor for the next page; null on the last'),
-    total: countOrNull('How many match; null when that is not counted'),
+    next_cursor: textOrNull('Send it as `cursor` for the next page; null on the last page'),
+    total: countOrNull('Number of matches; null: not counted'),
   })
 }
 
-/** An object that may hold only the fields named. */
+/** An object without additional properties. */
 export function closed<P extends TProperties>(properties: P, options: TSchemaOptions = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options })
 }

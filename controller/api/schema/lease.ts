@@ -6,8 +6,7 @@ import { TASK_STATES, TaskSchema } from './task.ts'
 export const KeepaliveSchema = closed(
   {
     busy: Type.Boolean({
-      description:
-        'true: it wants the GPU; false: it may be swapped out once it has been idle for long enough',
+      description: 'true: the task wants the GPU; false: it may be swapped out after the idle time',
     }),
   },
   { examples: [{ busy: true }] },
@@ -19,9 +18,9 @@ export const KeptLeaseSchema = Type.Object(
     task_id: Type.String(),
     state: oneOf(TASK_STATES),
     residency: TaskSchema.properties.residency,
-    at: instant('The clock of the controller'),
+    at: instant('Time of the controller clock'),
     expires_at: instantOrNull(
-      'It ends then unless it is kept alive again; null: leases do not end here (simulated fleets)',
+      'End of the lease unless it is renewed; null: leases do not expire (simulated fleets)',
     ),
   },
   { $id: 'KeptLease' },

@@ -4,32 +4,32 @@ import { closed, count, integer, oneOf } from './fields.ts'
 
 export const LOG_STREAMS = ['stdout', 'stderr'] as const
 
-/** A piece of what a task wrote. */
+/** A part of the output of a task. */
 export const LogSchema = Type.Object(
   {
     task_id: Type.String(),
-    attempt: count('The attempt that wrote it: the latest'),
+    attempt: count('The attempt that wrote it, which is the latest'),
     node_id: Type.String({ description: 'Where it ran' }),
     stream: oneOf(LOG_STREAMS),
     offset: count(
-      'Where data begins, in bytes; later than asked for when the server no longer keeps what was before',
+      'Start of data, in bytes; later than requested if the server no longer keeps earlier output',
     ),
-    next_offset: count('Send it as offset to go on'),
+    next_offset: count('Send it as `offset` to continue'),
     data: Type.String({ description: 'Bytes, in base64' }),
     is_ended: Type.Boolean({
-      description: 'Nothing more will be written; data may still be one piece of several',
+      description: 'No more output will follow; earlier parts may remain to be read',
     }),
   },
   { $id: 'Log' },
 )
 export type LogBody = Static<typeof LogSchema>
 
-/** The last event of a stream: why nothing follows. */
+/** The last event of a stream, with the reason for its end. */
 export const LogEndSchema = Type.Object({
   attempt: count('The attempt that ended'),
   /**
-   * ended: all was read. unavailable: the task is final and its server does not give its output. superseded:
-   * a new attempt began.
+   * ended: all output was read. unavailable: the task is final and its server does not return the output.
+   * superseded: a new attempt began.
    */
   why: oneOf(['ended', 'unavailable', 'superseded']),
 })
@@ -42,17 +42,21 @@ export const LogQuerySchema = closed({
   offset: Type.Optional(
     integer(0, 999_999_999_999_999, {
       default: 0,
-      description: 'From this byte on; a Last-Event-ID header wins when following',
+      description: 'Start at this byte; with follow, a Last-Event-ID header takes precedence',
     }),
   ),
   max_bytes: Type.Optional(
-    integer(1, MAX_LOG_BYTES, { default: DEFAULT_MAX_BYTES, description: 'At most so many bytes at a time' }),
+    integer(1, MAX_LOG_BYTES, {
+      default: DEFAULT_MAX_BYTES,
+      description: 'Maximum number of bytes per response',
+    }),
   ),
   follow: Type.Optional(
     Type.Boolean({
       default: false,
       description:
-        'Answers text/event-stream: `output` events whose id is next_offset, whose data is this schema; a comment every 15 s; `end` when nothing follows',
+        'Return text/event-stream: `output` events with id next_offset and data of this schema; a ' +
+        'comment every 15 s; `end` after the last output',
     }),
   ),
 })

@@ -22,11 +22,11 @@ import {
 } from './fields.ts'
 import { DRY_RUN_PARTS } from './impact.ts'
 
-/** Orders of a list of nodes; `node-list.ts` says what each compares. */
+/** Sort orders of a list of nodes; `node-list.ts` defines each. */
 export const NODE_SORTS = ['registered', 'name', 'load', 'allocated', 'used', 'swaps'] as const
 export type NodeSort = (typeof NODE_SORTS)[number]
 
-/** The same range as the global value (specification 8), and null, which takes the override away. */
+/** The range of the global value (specification 8), or null to remove the override. */
 function overrideOf(rule: FieldRule, description: string) {
   if (rule.kind !== 'integer') throw new Error('an override is a number')
   return integerOrNull(rule.min, rule.max, { description })
@@ -38,13 +38,14 @@ export const NodeConfigChangeSchema = closed(
     overcommit_vram_percent: Type.Optional(
       overrideOf(
         CONFIG_RULES.default_vram_overcommit_percent,
-        'Override of the global percentage; 0 turns overcommit off here; null and leaving it out both take the override away',
+        'Override of the global percentage; 0 disables overcommit on this node; null or omission removes ' +
+          'the override',
       ),
     ),
     safety_reserve_mib: Type.Optional(
       overrideOf(
         CONFIG_RULES.safety_reserve_mib,
-        'Override of the safety reserve of each GPU; null takes it away, leaving it out keeps it',
+        'Override of the safety reserve of each GPU; null removes it, omission keeps it',
       ),
     ),
   },
@@ -54,17 +55,17 @@ export type NodeConfigChangeBody = Static<typeof NodeConfigChangeSchema>
 
 /** The VRAM figures of a GPU, a node or the cluster; those of a node are sums over its GPUs. */
 export const VramSchema = Type.Object({
-  physical_mib: mib('What the GPUs have'),
-  used_mib: mib('Resident and foreign together'),
-  resident_mib: mib('Held by tasks that are in VRAM or moving in or out'),
-  foreign_mib: mib('Held by processes that no GPU server started'),
-  committed_mib: mib('Promised to placed tasks, resident or swapped out (allocated)'),
-  swapped_mib: mib('Demand of the tasks that are swapped out'),
-  free_mib: mib('Physical VRAM that a new task could have at once'),
+  physical_mib: mib('Physical VRAM of the GPUs'),
+  used_mib: mib('Resident plus foreign'),
+  resident_mib: mib('Used by tasks that are resident or moving in or out'),
+  foreign_mib: mib('Used by processes that no GPU server started'),
+  committed_mib: mib('Committed to placed tasks, resident or swapped out (allocated)'),
+  swapped_mib: mib('Demand of the swapped-out tasks'),
+  free_mib: mib('Physical VRAM available to a new task at once'),
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
-  commit_limit_mib: mib('What may be promised in all'),
-  over_committed_mib: mib('Promised beyond the limit, after it was lowered'),
-  reserve_deficit_mib: mib('Missing from the safety reserve'),
+  commit_limit_mib: mib('Total commit limit'),
+  over_committed_mib: mib('Committed beyond the limit, after it was lowered'),
+  reserve_deficit_mib: mib('Reserve deficit'),
 })
 export type Vram = Static<typeof VramSchema>
 
@@ -73,7 +74,7 @@ export const GpuSchema = Type.Object({
   model: Type.String(),
   vram: VramSchema,
   task_ids: list(Type.String(), { description: 'Tasks placed here, resident or not' }),
-  exclusive_task_id: textOrNull('The task that has the GPU to itself'),
+  exclusive_task_id: textOrNull('The task with exclusive use of the GPU'),
 })
 export type GpuBody = Static<typeof GpuSchema>
 
@@ -83,77 +84,75 @@ export const NodeSchema = Type.Object(
     name: Type.String(),
     address: Type.String(),
     status: oneOf(['up', 'suspect', 'unreachable'], {
-      description: 'suspect: silent, takes no new task; unreachable: its lease is over',
+      description: 'suspect: silent, accepts no new tasks; unreachable: its lease has expired',
     }),
-    cordoned: Type.Boolean({ description: 'An operator lets it take no new task' }),
+    cordoned: Type.Boolean({ description: 'An operator has stopped new placements on the node' }),
     auto_cordon: objectOrNull(
       Type.Object({
-        since: instant('Closed'),
-        code: Type.String({ description: 'Of the last refused start' }),
-        reason: Type.String({ description: "The node's own words" }),
-        next_trial_at: instant('From then on one task may be placed there, to see whether it starts'),
-        failed_trials: count('Trial starts that failed; the time between them doubles'),
-        is_trial_open: Type.Boolean({ description: 'It waits for a task, as its trial' }),
+        since: instant('Time of the automatic cordon'),
+        code: Type.String({ description: 'Code of the last refused start' }),
+        reason: Type.String({ description: 'Message of the node' }),
+        next_trial_at: instant('When the next trial task may be placed there'),
+        failed_trials: count('Failed trial starts; the interval doubles after each'),
+        is_trial_open: Type.Boolean({ description: 'The node is waiting for a trial task' }),
       }),
-      'Set while the controller itself has closed it, because it refused starts for reasons that do not depend on the task; uncordon ends that',
+      'Set while the controller has cordoned the node because it refused starts for reasons unrelated to ' +
+        'the task; uncordon ends it',
     ),
     drain: objectOrNull(
       Type.Object({
-        since: instant('Begun'),
-        moves_at: instantOrNull('From then on tasks that may be requeued are moved; null: none is'),
-        by: Type.String({ description: 'Who wanted it' }),
-        tasks_left: count('Tasks that are still placed here; 0: it is drained'),
+        since: instant('Start of the drain'),
+        moves_at: instantOrNull('When requeueable tasks start to be moved; null: never'),
+        by: Type.String({ description: 'Caller that started the drain' }),
+        tasks_left: count('Tasks still placed here; 0: drained'),
       }),
-      'Set while an operator empties it; uncordon ends that',
+      'Set while the node is being drained; uncordon ends it',
     ),
-    groups: list(Type.String(), { description: 'Empty: it belongs to the common pool' }),
+    groups: list(Type.String(), { description: 'Empty: the node belongs to the common pool' }),
     task_identity: oneOfOrNull(
       ['uid_per_attempt', 'task_user', 'root', 'server_user'],
-      'The users that its tasks run as: each attempt one of its own, one for all, root, or that of the server; null: it has not said',
+      'User that tasks run as: one per attempt, one for all tasks, root, or the user of the server; ' +
+        'null: not reported',
     ),
-    overcommit_vram_percent: countOrNull('The override of this node; null: the global default applies'),
-    safety_reserve_mib: countOrNull(
-      'The override of this node, for each GPU; null: the global reserve applies',
-    ),
+    overcommit_vram_percent: countOrNull('Override of this node; null: the global default applies'),
+    safety_reserve_mib: countOrNull('Override of this node, per GPU; null: the global reserve applies'),
     overcommit: Type.Object({
-      override_percent: countOrNull('The override of this node'),
-      default_percent: count('The global default'),
-      effective_percent: count('The one that applies'),
+      override_percent: countOrNull('Override of this node'),
+      default_percent: count('Global default'),
+      effective_percent: count('Effective percentage'),
       source: oneOf(['node', 'global']),
     }),
     reserve: Type.Object({
-      override_mib: countOrNull('The override of this node'),
-      default_mib: count('The global reserve'),
-      effective_mib: count('The one that applies, for each GPU'),
+      override_mib: countOrNull('Override of this node'),
+      default_mib: count('Global reserve'),
+      effective_mib: count('Effective reserve, per GPU'),
     }),
     vram: VramSchema,
     host_memory: Type.Object({
-      swap_mib: mib('Host memory for what is swapped out'),
-      used_mib: mib('Swapped out or moving'),
-      promised_mib: mib('Needed if all swappable tasks of over-full GPUs were out at once'),
+      swap_mib: mib('Host memory available for swap'),
+      used_mib: mib('Used by tasks that are swapped out or moving'),
+      promised_mib: mib('Needed if all swappable tasks of overcommitted GPUs were swapped out at once'),
     }),
-    quarantined_attempts: count('Attempts that run here and that the store does not know: GET /attempts'),
-    attempts: count(
-      'Attempts that the server holds, or is about to: tasks placed here, and others that it has named',
-    ),
+    quarantined_attempts: count('Attempts that run here but are unknown to the store: GET /attempts'),
+    attempts: count('Attempts on the server: tasks placed here, and others that it has reported'),
     max_attempts: count(
-      'Attempts that it can hold at once, as it declared; at the limit tasks wait with NODE_TASK_LIMIT',
+      'Declared maximum number of concurrent attempts; at the limit tasks wait with NODE_TASK_LIMIT',
     ),
-    queue_length: count('Swap-ins, growths and placements that wait for bytes here'),
+    queue_length: count('Swap-ins, growths and placements waiting for VRAM here'),
     swaps: Type.Object(
       { outs: count(), ins: count() },
       { description: 'Completed here since the controller started' },
     ),
     gpus: list(GpuSchema),
     registered_at: instant('First seen'),
-    last_seen_at: instant('Last heard from'),
+    last_seen_at: instant('Last contact'),
   },
-  { $id: 'Node', description: 'A GPU server: capacity, settings in effect, use, state and GPUs.' },
+  { $id: 'Node', description: 'A GPU server: capacity, effective settings, usage, state and GPUs.' },
 )
 export type NodeBody = Static<typeof NodeSchema>
 export const NodeRef = refTo<NodeBody>('Node')
 
-/** The answer to PUT /nodes/{node_id}/config: the node as it is now, or with `dry_run` as it would be. */
+/** The response to PUT /nodes/{node_id}/config: the changed node, or with `dry_run` the resulting node. */
 export const ChangedNodeSchema = Type.Object({ ...NodeSchema.properties, ...DRY_RUN_PARTS })
 export type ChangedNodeBody = Static<typeof ChangedNodeSchema>
 
@@ -165,11 +164,10 @@ export const NODE_STATUS_FILTERS = ['up', 'suspect', 'unreachable', 'attention',
 export const NodeQuerySchema = closed({
   status: Type.Optional(
     oneOf(NODE_STATUS_FILTERS, {
-      description:
-        'Only nodes of this status, or with this condition (summary.nodes); attention: with at least one condition',
+      description: 'Only nodes with this status or condition (summary.nodes); attention: any condition',
     }),
   ),
-  group: Type.Optional(pathId('Only nodes of this group; 400 when there is none of that name')),
+  group: Type.Optional(pathId('Only nodes of this group; 400 if the group does not exist')),
   q: Type.Optional(
     Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' }),
   ),
@@ -178,14 +176,15 @@ export const NodeQuerySchema = closed({
     oneOf(NODE_SORTS, {
       default: 'registered',
       description:
-        'registered; name; load (entries that wait for VRAM there, then allocated); allocated (share of the commit limit that is promised); used (share of physical VRAM); swaps (since the controller started)',
+        'registered; name; load (entries waiting for VRAM there, then allocated); allocated (committed ' +
+        'share of the commit limit); used (share of physical VRAM); swaps (since the controller started)',
     }),
   ),
   order: Type.Optional(
-    oneOf(['asc', 'desc'], { description: 'Left out: asc for registered and name, else desc' }),
+    oneOf(['asc', 'desc'], { description: 'Default: asc for registered and name, else desc' }),
   ),
   cursor: Type.Optional(
-    Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the page before' }),
+    Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the previous page' }),
   ),
 })
 export type NodeQuery = Static<typeof NodeQuerySchema>
@@ -199,7 +198,7 @@ export const DrainQuerySchema = closed({
     }),
   ),
   after_seconds: Type.Optional(
-    integer(0, 604_800, { description: 'With requeue: they may end in their own time for so long (0)' }),
+    integer(0, 604_800, { description: 'With requeue: time for tasks to end by themselves, s (default 0)' }),
   ),
 })
 export type DrainQuery = Static<typeof DrainQuerySchema>

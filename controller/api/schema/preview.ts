@@ -1,4 +1,4 @@
-/** Answers of dry runs: where a task would go, and what a change of a group would do. */
+/** Responses of dry runs: the placement of a task, and the effects of a group change. */
 import { Type, type Static } from 'typebox'
 import { count, list, mib, objectOrNull, oneOf, refTo } from './fields.ts'
 import { WaitSchema } from './task.ts'
@@ -8,16 +8,16 @@ export const PlacementPreviewSchema = Type.Object(
   {
     dry_run: Type.Boolean({ description: 'true: nothing was submitted' }),
     starts: oneOf(['now', 'after_swap', 'later'], {
-      description: 'now; after the victims have left; or later: it would wait, and wait says for what',
+      description: 'now; after_swap: once the victims are swapped out; later: see wait',
     }),
     placement: objectOrNull(
       Type.Object({
         node_id: Type.String(),
         node_name: Type.String(),
         gpus: list(count()),
-        demand_mib: count('On each GPU'),
+        demand_mib: count('Demand on each GPU'),
       }),
-      'Where it would go; null when it would wait',
+      'Expected placement; null: the task would wait',
     ),
     victims: list(
       Type.Object({
@@ -25,21 +25,21 @@ export const PlacementPreviewSchema = Type.Object(
         name: Type.String(),
         owner: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
         priority: oneOf([0, 1, 2, 3, 4]),
-        gpu: count('Whose shortage chose it'),
-        mib: mib('What it gives on each of its GPUs'),
+        gpu: count('GPU whose shortfall led to this choice'),
+        mib: mib('VRAM freed on each of its GPUs'),
       }),
-      { description: 'Tasks that would be swapped out for it' },
+      { description: 'Tasks that would be swapped out for this one' },
     ),
-    wait: objectOrNull(WaitSchema, 'Why it would wait; null when it would not'),
+    wait: objectOrNull(WaitSchema, 'Why the task would wait; null: it would not wait'),
   },
-  { $id: 'PlacementPreview', description: 'What a submission would do now. Nothing has changed.' },
+  { $id: 'PlacementPreview', description: 'Effects of a submission at this moment. Nothing has changed.' },
 )
 export type PlacementPreviewBody = Static<typeof PlacementPreviewSchema>
 export const PlacementPreviewRef = refTo<PlacementPreviewBody>('PlacementPreview')
 
 const NodeSumSchema = Type.Object({
   nodes: count(),
-  node_ids: list(Type.String(), { description: 'At most 20 are named' }),
+  node_ids: list(Type.String(), { description: 'At most 20 ids' }),
   gpus: count(),
   physical_mib: mib('Their physical VRAM'),
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
@@ -47,10 +47,10 @@ const NodeSumSchema = Type.Object({
 
 const TaskSumSchema = Type.Object({
   tasks: count(),
-  task_ids: list(Type.String(), { description: 'At most 20 are named' }),
+  task_ids: list(Type.String(), { description: 'At most 20 ids' }),
 })
 
-/** What changing the members of a group would do. */
+/** Effects of changing the members of a group. */
 export const GroupPreviewSchema = Type.Object(
   {
     joining: NodeSumSchema,
@@ -58,15 +58,15 @@ export const GroupPreviewSchema = Type.Object(
     leaves_common_pool: NodeSumSchema,
     returns_to_common_pool: NodeSumSchema,
     finishing: Type.Object(TaskSumSchema.properties, {
-      description: 'Placed tasks that could not be placed there any more: they finish where they are',
+      description: 'Placed tasks that could no longer be placed there; they finish where they are',
     }),
     become_feasible: Type.Object(TaskSumSchema.properties, {
-      description: 'Pending tasks that some node could take once empty, and none could before',
+      description: 'Pending tasks that newly fit on some node when it is empty',
     }),
     become_infeasible: Type.Object(TaskSumSchema.properties, {
-      description: 'Pending tasks that no node could ever take any more',
+      description: 'Pending tasks that no longer fit on any node, even an empty one',
     }),
   },
-  { $id: 'GroupPreview', description: 'What a change of groups would do now. Nothing has changed.' },
+  { $id: 'GroupPreview', description: 'Effects of a group change at this moment. Nothing has changed.' },
 )
 export type GroupPreviewBody = Static<typeof GroupPreviewSchema>

@@ -4,10 +4,10 @@ import { closed, count, instantOrNull } from './fields.ts'
 
 export const RequeueFreezeSchema = Type.Object({
   is_frozen: Type.Boolean({
-    description: 'Many nodes fell silent together: nothing is requeued or given up',
+    description: 'Many nodes became silent together; no task is requeued or lost',
   }),
-  since: instantOrNull('Since when it is, or is not; null: it never was'),
-  silent_nodes: count('Nodes that fell silent together'),
+  since: instantOrNull('Start of the current state; null: never frozen'),
+  silent_nodes: count('Nodes that became silent together'),
 })
 
 export const RequeueBodySchema = closed(
@@ -15,7 +15,7 @@ export const RequeueBodySchema = closed(
     confirm_fenced: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'You have seen to it that nothing of it runs any more on its unreachable node',
+        description: 'Confirms that no process of the task runs on its unreachable node',
       }),
     ),
   },

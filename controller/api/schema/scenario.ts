@@ -4,13 +4,14 @@ import { MAX_SCENARIO_CHARACTERS, ONE_SCENARIO, scenarioFields } from './simulat
 
 const entry = {
   name: Type.String(),
-  description: textOrNull('What it shows'),
-  purpose: textOrNull('What it is for; own: somebody stored it here'),
+  description: textOrNull('What the scenario demonstrates'),
+  purpose: textOrNull('Purpose; own: uploaded by a user'),
   too_large_because: textOrNull(
-    'Why a run or sweep of it to its end is refused; null: it may be run. A session, or a run with until_seconds, may be possible',
+    'Why a full run or sweep is refused; null: allowed. A session, or a run with until_seconds, may ' +
+      'still be possible',
   ),
-  is_own: Type.Boolean({ description: 'It did not come with Headroom and may be deleted' }),
-  created_by: textOrNull('Who stored it; null: it came with Headroom, or this is not known'),
+  is_own: Type.Boolean({ description: 'true: not bundled with Headroom, can be deleted' }),
+  created_by: textOrNull('User that uploaded it; null: bundled with Headroom, or unknown'),
 }
 
 export const ScenarioEntryPageSchema = page(Type.Object(entry))
@@ -20,14 +21,15 @@ export type ScenarioBody = Static<typeof ScenarioSchema>
 export const ScenarioPathSchema = Type.Object({ scenario: pathId('Name of the scenario') })
 
 const SMALL =
-  'scenario: small\nversion: 1\nfleet: [{ name: a, gpus: 1, gpu: { model: A100-40, vram_mib: 40960 } }]\nworkload: [{ task: { id: t, at: 0s, vram_mib: 8000 } }]'
+  'scenario: small\nversion: 1\nfleet: [{ name: a, gpus: 1, gpu: { model: A100-40, vram_mib: 40960 } ' +
+  '}]\nworkload: [{ task: { id: t, at: 0s, vram_mib: 8000 } }]'
 
 export const NewScenarioSchema = closed(
   {
     text: Type.String({
       minLength: 1,
       maxLength: MAX_SCENARIO_CHARACTERS,
-      description: 'YAML or JSON; it is stored under the name that it gives itself',
+      description: 'YAML or JSON; stored under the name given in the text',
     }),
   },
   { examples: [{ text: SMALL }] },
@@ -40,17 +42,18 @@ export const ScenarioCandidateSchema = closed(scenarioFields, {
 
 const facts = {
   name: Type.String(),
-  description: textOrNull('What it shows'),
-  sha256: Type.String({ description: 'Of its text' }),
+  description: textOrNull('What the scenario demonstrates'),
+  sha256: Type.String({ description: 'SHA-256 of the text' }),
   nodes: count(),
   gpus: count(),
-  expected_tasks: count('About; those of traces are not counted'),
+  expected_tasks: count('Estimate, without the tasks of traces'),
   until_seconds: numberOrNull('null: the run ends with its workload'),
   swept_fields: list(
     Type.Object({ field: Type.String({ description: '`config.idle_swap_out_seconds`' }), values: count() }),
     {
       description:
-        'What its own sweep varies beside the percentage, and at how many values: a sweep makes every combination, unless it names the field itself',
+        'Fields its own sweep varies besides the percentage, with the number of values; a sweep runs ' +
+        'every combination unless the request names the field',
     },
   ),
 }
@@ -63,16 +66,16 @@ export const ValidationSchema = Type.Object({
   facts: Type.Unsafe<ScenarioFactsBody | null>({
     ...Type.Object(facts),
     type: ['object', 'null'],
-    description: 'null: it is not right',
+    description: 'null: the scenario is invalid',
   }),
   problems: list(
     Type.Object({
       line: count('From 1'),
       column: count('From 1'),
-      path: Type.String({ description: '`fleet[0].gpu.vram_mib`; empty: the text as a whole' }),
-      detail: Type.String({ description: 'What is wrong, and what would be right' }),
+      path: Type.String({ description: '`fleet[0].gpu.vram_mib`; empty: the whole text' }),
+      detail: Type.String({ description: 'What is wrong, and what is allowed' }),
     }),
-    { description: 'In the order of the text, 20 at most' },
+    { description: 'In text order; at most 20' },
   ),
 })
 export type ValidationBody = Static<typeof ValidationSchema>

@@ -16,22 +16,23 @@ export const VersionSchema = Type.Object({
   api: oneOf(['v1']),
   fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
   node: Type.String({ description: 'Version of Node.js' }),
-  commit: textOrNull('Of the sources, where it is known'),
-  schema: countOrNull('Version of the store'),
+  commit: textOrNull('Commit of the sources, if known'),
+  schema: countOrNull('Schema version of the store'),
   store_kind: oneOfOrNull(
     STORE_KINDS,
-    'live: GPU servers; trial: simulated servers over the broker; simulated: a fleet inside the controller; null: not known',
+    'live: GPU servers; trial: simulated servers over the broker; simulated: a fleet inside the ' +
+      'controller; null: unknown',
   ),
 })
 export type VersionBody = Static<typeof VersionSchema>
 
-/** Where a success that is no JSON says what it is. */
+/** Key for the media type of a successful response that is not JSON. */
 export const MEDIA_TYPE = 'contentMediaType'
 
-/** Where one stands beside JSON for further types of the same answer. */
+/** Key for additional media types of a response besides JSON. */
 export const OTHER_MEDIA_TYPES = 'x-other-media-types'
 
-export const MetricsSchema = Type.String({ [MEDIA_TYPE]: 'text/plain', description: 'One line a sample' })
+export const MetricsSchema = Type.String({ [MEDIA_TYPE]: 'text/plain', description: 'One line per sample' })
 
 export const DocsPageSchema = Type.String({ [MEDIA_TYPE]: 'text/html' })
 export const DocsStyleSchema = Type.String({ [MEDIA_TYPE]: 'text/css' })

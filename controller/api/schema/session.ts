@@ -25,22 +25,26 @@ const SnapshotSchema = Type.Object({
 })
 
 export const SessionSchema = Type.Object({
-  started_at: instant('What the virtual clock said at the start'),
-  now: instant('What it says'),
+  started_at: instant('Virtual time at the start'),
+  now: instant('Current virtual time'),
   virtual_seconds: Type.Number({ description: 'Virtual time since the start' }),
-  ends_after_seconds: numberOrNull('It stops by itself then; null: never'),
+  ends_after_seconds: numberOrNull('Virtual time at which the session stops; null: never'),
   is_paused: Type.Boolean(),
-  speed: numberOrNull('Virtual time per real time while it goes on; null: as fast as it can'),
-  is_seeking: Type.Boolean({ description: 'On its way to where a seek has sent it' }),
+  speed: numberOrNull('Virtual time per real time while running; null: as fast as possible'),
+  is_seeking: Type.Boolean({ description: 'A seek is in progress' }),
   events: count(
-    'Entries of the event queue that were taken: messages, timers, arrivals, cycles of decisions. A step takes one more',
+    'Processed entries of the event queue: messages, timers, arrivals, decision cycles. A step processes ' +
+      'one more',
   ),
-  last_seq: count('Seq of the newest event in its log'),
-  inputs: count('Requests that have changed something'),
+  last_seq: count('seq of the newest event in its log'),
+  inputs: count('Requests that changed state'),
   inputs_ahead: count(
-    'Those that lie ahead since it went back: they are done again when time comes to them, and forgotten when another comes before',
+    'Inputs in the future after a seek back: they are replayed at their time, and discarded if a new ' +
+      'input comes first',
   ),
-  state_hash: Type.String({ description: 'Equal when it has come to the same point in the same way' }),
+  state_hash: Type.String({
+    description: 'Equal for sessions that reached the same point through the same inputs',
+  }),
   snapshots: list(SnapshotSchema),
 })
 export type SessionBody = Static<typeof SessionSchema>
@@ -49,7 +53,7 @@ export const SPEED = Type.Unsafe<number | null>({
   type: ['number', 'null'],
   exclusiveMinimum: 0,
   maximum: 1_000_000,
-  description: 'Virtual time per real time; null: as fast as it can',
+  description: 'Virtual time per real time; null: as fast as possible',
   'x-allowed': 'a number above 0 up to 1000000, or null',
 })
 
@@ -64,14 +68,14 @@ export const SeekBodySchema = closed(
       Type.Number({
         minimum: 0,
         maximum: MAX_SECONDS,
-        description: 'Virtual time since the start, back or forth, to the millisecond',
+        description: 'Virtual time since the start, earlier or later than now, to the millisecond',
         'x-allowed': `a number from 0 to ${MAX_SECONDS}`,
       }),
     ),
     snapshot: Type.Optional(
       Type.String({
         maxLength: MAX_NAME,
-        description: 'Or the id of one of its snapshots, with what had been done then',
+        description: 'Or the id of one of its snapshots',
       }),
     ),
   },
@@ -84,14 +88,17 @@ export const SnapshotBodySchema = closed(
 export const ForkBodySchema = closed(
   {
     snapshot: Type.Optional(
-      Type.String({ maxLength: MAX_NAME, description: 'Id of one of its snapshots; left out: where it is' }),
+      Type.String({
+        maxLength: MAX_NAME,
+        description: 'Id of one of its snapshots; default: the current state',
+      }),
     ),
   },
   { ...MAY_BE_LEFT_OUT, examples: [{}] },
 )
 
 export const ForwardedSchema = Type.Unsafe<unknown>({
-  description: 'As the same route of the production interface',
+  description: 'As the same route of the live cluster',
 })
 
 export const FaultBodySchema = closed(
@@ -100,12 +107,12 @@ export const FaultBodySchema = closed(
       type: 'object',
       additionalProperties: true,
       description:
-        'As an entry of `faults` in a scenario (docs/scenario-format.md), without `at`: it begins now',
+        'As an entry of `faults` in a scenario (docs/scenario-format.md), without `at`: the fault begins now',
     }),
     is_hidden: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'No role below admin can read of it; takes the role admin',
+        description: 'Hides the fault from roles below admin; requires the role admin',
       }),
     ),
   },
@@ -115,14 +122,14 @@ export const FaultBodySchema = closed(
 export const FaultListSchema = Type.Object({
   items: list(
     Type.Object({
-      virtual_seconds: Type.Number({ description: 'When it begins, since the start' }),
+      virtual_seconds: Type.Number({ description: 'Virtual time of its beginning, since the start' }),
       is_hidden: Type.Boolean(),
       origin: oneOf(['scenario', 'injected']),
-      by: textOrNull('Who injected it'),
+      by: textOrNull('User that injected it'),
       fault: Type.Unsafe<object>({
         type: 'object',
         additionalProperties: true,
-        description: '`kind` and its figures',
+        description: '`kind` and its parameters',
       }),
     }),
   ),

@@ -5,16 +5,20 @@ import { closed, instantOrNull, list, objectOrNull, oneOf, textOrNull } from './
 const roleNames: readonly Role[] = ROLES
 
 export const SessionSchema = Type.Object({
-  is_open: Type.Boolean({ description: 'Nobody has to say who he is: there are no tokens and no provider' }),
-  sign_in: list(oneOf(['token', 'provider']), { description: 'How to say it; empty where nobody has to' }),
-  provider: textOrNull('Host of the identity provider; null where there is none'),
+  is_open: Type.Boolean({
+    description: 'No authentication required: neither tokens nor a provider are configured',
+  }),
+  sign_in: list(oneOf(['token', 'provider']), {
+    description: 'Ways to sign in; empty if no authentication is required',
+  }),
+  provider: textOrNull('Host of the identity provider; null: none configured'),
   caller: objectOrNull(
     Type.Object({
-      name: textOrNull('null where nobody has to say who he is'),
+      name: textOrNull('null: no authentication required'),
       role: oneOf(roleNames),
-      expires_at: instantOrNull('When the session of a browser ends; null for a token'),
+      expires_at: instantOrNull('End of the browser session; null for a token'),
     }),
-    'Who asks; null: it is not known',
+    'The caller; null: not authenticated',
   ),
 })
 export type SessionBody = Static<typeof SessionSchema>
@@ -23,13 +27,13 @@ export const SignInQuerySchema = closed({
   return_to: Type.Optional(
     Type.String({
       maxLength: 2000,
-      description: 'A path of this server, where the browser goes once it is signed in',
+      description: 'Path on this server to return to after sign-in',
       default: '/',
     }),
   ),
 })
 
-/** What providers send back; the parameters of OAuth 2.0 and what they add of their own. */
+/** Callback parameters of OAuth 2.0, and additional parameters of providers. */
 export const CallbackQuerySchema = Type.Object(
   {
     code: Type.Optional(Type.String({ maxLength: 4096 })),
@@ -39,15 +43,15 @@ export const CallbackQuerySchema = Type.Object(
   { additionalProperties: Type.String({ maxLength: 4096 }) },
 )
 
-export const RedirectSchema = Type.Null({ description: 'Location says where to go on' })
+export const RedirectSchema = Type.Null({ description: 'Location is the next address' })
 
 /**
- * For a caller that asks for JSON: a script cannot read the location of a redirect that the browser follows.
+ * For callers that accept JSON: a script cannot read the location of a redirect that the browser follows.
  */
 export const NextStepSchema = Type.Object(
   {
     location: Type.String({
-      description: 'Address to go to next: of the provider, or a path of this server',
+      description: 'Next address: an address of the provider, or a path on this server',
     }),
   },
   { description: 'The same as the redirect, with `Accept: application/json`' },

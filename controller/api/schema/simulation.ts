@@ -21,12 +21,12 @@ import { SPEED } from './session.ts'
 
 export const MAX_SEED = 4_294_967_295
 const MAX_UNTIL_SECONDS = 315_360_000
-/** Of a scenario as text: 1 MiB. */
+/** Maximum length of a scenario as text: 1 MiB. */
 export const MAX_SCENARIO_CHARACTERS = 1_048_576
 
 export const scenarioFields = {
   scenario: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 128, description: 'Name of one of GET /scenarios' }),
+    Type.String({ minLength: 1, maxLength: 128, description: 'Name of a scenario from GET /scenarios' }),
   ),
   scenario_text: Type.Optional(
     Type.String({
@@ -44,18 +44,18 @@ export const scenarioFields = {
   ),
 }
 
-/** Of a body with these fields. */
+/** Schema option of a body with these fields. */
 export const ONE_SCENARIO = exactlyOneOf('scenario', 'scenario_text', 'scenario_inline')
 
 export const choiceFields = {
-  seed: Type.Optional(integer(0, MAX_SEED, { description: "In place of the scenario's own" })),
+  seed: Type.Optional(integer(0, MAX_SEED, { description: 'Overrides the seed of the scenario' })),
   until_seconds: Type.Optional(
     integer(1, MAX_UNTIL_SECONDS, {
-      description: "No arrival after so much virtual time, in place of the scenario's own",
+      description: 'Virtual time after which no task arrives; overrides the scenario',
     }),
   ),
   overcommit_percent: Type.Optional(
-    integer(0, 1000, { description: 'In place of default_vram_overcommit_percent of its configuration' }),
+    integer(0, 1000, { description: 'Overrides default_vram_overcommit_percent of the scenario' }),
   ),
 }
 
@@ -64,10 +64,10 @@ export const NewSimulationSchema = closed(
     ...scenarioFields,
     ...choiceFields,
     mode: Type.Optional(
-      oneOf(['run', 'session'], { default: 'run', description: 'run: to its end. session: driven by hand' }),
+      oneOf(['run', 'session'], { default: 'run', description: 'run: until its end. session: interactive' }),
     ),
     speed: Type.Optional(SPEED),
-    is_paused: Type.Optional(Type.Boolean({ default: true, description: 'A session begins standing still' })),
+    is_paused: Type.Optional(Type.Boolean({ default: true, description: 'Start the session paused' })),
   },
   {
     ...ONE_SCENARIO,
@@ -84,17 +84,19 @@ export type NewSimulationBody = Static<typeof NewSimulationSchema>
 const MAX_SWEPT = 200
 const MAX_SWEPT_FIELDS = 8
 const MAX_OBJECTIVES = 8
-/** Of a path, and of a value that is text. */
+/** Maximum lengths of a field path and of a text value. */
 const MAX_FIELD_CHARACTERS = 200
 const MAX_VALUE_CHARACTERS = 100
 const MAX_SETTINGS_CHARACTERS = MAX_SWEPT_FIELDS * (MAX_FIELD_CHARACTERS + MAX_VALUE_CHARACTERS + 3)
 
-/** No comma: the values of several fields stand beside each other in reports. */
+/** No commas: reports list the values of several fields separated by commas. */
 const SweptValueSchema = Type.Unsafe<number | string | boolean | null>({
   type: ['number', 'string', 'boolean', 'null'],
   maxLength: MAX_VALUE_CHARACTERS,
   pattern: '^[^,\\u0000-\\u001f\\u007f]*$',
-  'x-allowed': `a number, true, false, null, or a text of at most ${MAX_VALUE_CHARACTERS} characters without commas`,
+  'x-allowed':
+    'a number, true, false, null, ' +
+    `or a text of at most ${MAX_VALUE_CHARACTERS} characters without commas`,
 })
 
 const SweptFieldsSchema = Type.Unsafe<
@@ -105,7 +107,8 @@ const SweptFieldsSchema = Type.Unsafe<
   propertyNames: { type: 'string', minLength: 3, maxLength: MAX_FIELD_CHARACTERS },
   additionalProperties: Type.Array(SweptValueSchema, { minItems: 1, maxItems: MAX_SWEPT, uniqueItems: true }),
   description:
-    'Other fields of the scenario, each by its path below config, fleet, workload or clock (`fleet.0.count`), and the values tried. At most 200 combinations',
+    'Other swept fields, each by its path below config, fleet, workload or clock (`fleet.0.count`), with ' +
+    'the values to run. At most 200 combinations',
 })
 
 export const NewSweepSchema = closed(
@@ -118,7 +121,8 @@ export const NewSweepSchema = closed(
         maxItems: MAX_SWEPT,
         uniqueItems: true,
         description:
-          "The default_vram_overcommit_percent of each run; left out: those of the scenario's sweep, or its own where other fields are swept",
+          'Values of default_vram_overcommit_percent; default: those of the sweep in the scenario, or ' +
+          'its single value if other fields are swept',
       }),
     ),
     seeds: Type.Optional(
@@ -126,7 +130,7 @@ export const NewSweepSchema = closed(
         minItems: 1,
         maxItems: MAX_SWEPT,
         uniqueItems: true,
-        description: "Each percentage is run with each; left out: those of the scenario's sweep, or its own",
+        description: 'Each percentage runs with each seed; default: the seeds of the scenario',
       }),
     ),
     fields: Type.Optional(SweptFieldsSchema),
@@ -134,7 +138,8 @@ export const NewSweepSchema = closed(
       Type.Array(Type.String({ maxLength: 100 }), {
         maxItems: MAX_OBJECTIVES,
         description:
-          'What a percentage has to keep in 95 of 100 seeds to be recommended (starvation.total<=20)',
+          'Objectives that a recommended percentage must hold at the 95th percentile of seeds ' +
+          '(starvation.total<=20)',
       }),
     ),
   },
@@ -164,7 +169,8 @@ function exampleScenario(): string {
     'version: 1',
     'clock: { until: 2h }',
     'fleet: [{ name: "a100-{i}", count: 2, gpus: 4, gpu: { model: A100-40, vram_mib: 40960 } }]',
-    'workload: [{ generate: poisson, rate_per_hour: 60, vram_mib: 16000, duration: { exponential: { mean: 20m } } }]',
+    'workload: [{ generate: poisson, rate_per_hour: 60, vram_mib: 16000, duration: { exponential: { ' +
+      'mean: 20m } } }]',
   ].join('\n')
 }
 
@@ -174,27 +180,30 @@ export const SimulationSchema = Type.Object(
     kind: oneOf(SIMULATION_KINDS),
     state: oneOf(SIMULATION_STATES),
     scenario: Type.String({ description: 'Name of the scenario' }),
-    scenario_sha256: Type.String({ description: 'Of its text' }),
-    exercise: textOrNull('Name of the exercise that a session is'),
-    seed: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: "null: the scenario's own" }),
+    scenario_sha256: Type.String({ description: 'SHA-256 of the text' }),
+    exercise: textOrNull('Name of the exercise, if the session is one'),
+    seed: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: 'null: the value of the scenario',
+    }),
     until_seconds: Type.Unsafe<number | null>({
       type: ['number', 'null'],
-      description: "null: the scenario's own",
+      description: 'null: the value of the scenario',
     }),
     overcommit_percent: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
-      description: "null: the scenario's own",
+      description: 'null: the value of the scenario',
     }),
     progress: Type.Number({ description: '0 to 1' }),
     reason: textOrNull('Why it failed or was cancelled'),
-    created_by: textOrNull('Name of who asked for it'),
-    created_at: instant('When it was asked for'),
-    started_at: instantOrNull('When it began to run'),
-    ended_at: instantOrNull('When it was done, failed or cancelled'),
+    created_by: textOrNull('Name of the caller that created it'),
+    created_at: instant('Time of creation'),
+    started_at: instantOrNull('Start of the run'),
+    ended_at: instantOrNull('Time of completion, failure or cancellation'),
   },
   {
     $id: 'Simulation',
-    description: 'A run, a sweep or an interactive session: what was asked for, its state and its progress.',
+    description: 'A run, a sweep or an interactive session: its parameters, state and progress.',
   },
 )
 export type SimulationBody = Static<typeof SimulationSchema>
@@ -207,13 +216,15 @@ export const SimulationReportSchema = Type.Unsafe<object>({
   type: 'object',
   additionalProperties: true,
   description:
-    'Of a run: digest, seed, version, virtual_s and metrics as `headroom sim run --json` has them, and timing. Of a sweep: result.json, runs.csv or report.html of `headroom sim sweep --out`. Of an exercise: its debrief. docs/simulations.md',
+    'Run: digest, seed, version, virtual_s and metrics as in `headroom sim run --json`, and timing. ' +
+    'Sweep: result.json, runs.csv or report.html of `headroom sim sweep --out`. Exercise: its debrief. ' +
+    'See docs/simulations.md',
   [OTHER_MEDIA_TYPES]: ['text/csv', 'text/html'],
 })
 
 export const ReportQuerySchema = closed({
   format: Type.Optional(
-    oneOf(REPORT_FORMATS, { description: 'Of a sweep; left out: as Accept has it, else JSON' }),
+    oneOf(REPORT_FORMATS, { description: 'Format of a sweep report; default: as in Accept, else JSON' }),
   ),
 })
 
@@ -223,37 +234,36 @@ export const SimulationSeriesSchema = Type.Object({
 })
 export type SimulationSeriesBody = Static<typeof SimulationSeriesSchema>
 
-/** Of a run of a sweep both are needed; of a run none. */
+/** Percentage and seed are required for a run of a sweep, and not allowed for a single run. */
 export const SweptRunQuerySchema = closed({
-  overcommit_percent: Type.Optional(
-    integer(0, 1000, { description: 'Of a sweep: the percentage of the run' }),
-  ),
-  seed: Type.Optional(integer(0, MAX_SEED, { description: 'Of a sweep: the seed of the run' })),
+  overcommit_percent: Type.Optional(integer(0, 1000, { description: 'For a sweep: percentage of the run' })),
+  seed: Type.Optional(integer(0, MAX_SEED, { description: 'For a sweep: seed of the run' })),
   settings: Type.Optional(
     Type.String({
       maxLength: MAX_SETTINGS_CHARACTERS,
       description:
-        'Of a sweep of other fields: those of the run (`fleet.0.count=2, config.idle_swap_out_seconds=60`)',
+        'For a sweep of other fields: their values in the run (`fleet.0.count=2, ' +
+        'config.idle_swap_out_seconds=60`)',
     }),
   ),
 })
 
 export const RunResidencySchema = Type.Object({
   gpus: list(Type.String(), {
-    description: 'Names of the GPUs that are shown, `node / index`, in the order of the scenario; at most 32',
+    description: 'Names of the listed GPUs, `node / index`, in scenario order; at most 32',
   }),
-  gpu_count: count('How many GPUs there are in all'),
-  ends_seconds: Type.Number({ description: 'When the run ended, virtual seconds since its start' }),
+  gpu_count: count('Total number of GPUs'),
+  ends_seconds: Type.Number({ description: 'End of the run, virtual seconds since its start' }),
   cut_at_seconds: numberOrNull(
-    'From then on bars are left out, because there were more than 4,000; null: they are all there',
+    'Bars after this time are omitted, because the limit is 4,000; null: complete',
   ),
-  tasks: list(Type.String(), { description: 'Names' }),
+  tasks: list(Type.String(), { description: 'Task names' }),
   bars: Type.Object(
     {
       gpu: list(count(), { description: 'Index in gpus' }),
       task: list(count(), { description: 'Index in tasks' }),
       kind: list(oneOf(RESIDENCY_KINDS), {
-        description: 'moving: it starts, or is swapped in or out; out: its bytes are in host memory',
+        description: 'moving: starting, or being swapped in or out; out: in host memory',
       }),
       from_seconds: list(Type.Number(), { description: 'Virtual seconds since the start' }),
       to_seconds: list(Type.Number()),
@@ -266,5 +276,6 @@ export type RunResidencyBody = Static<typeof RunResidencySchema>
 export const SimulationStreamSchema = Type.String({
   [MEDIA_TYPE]: 'text/event-stream',
   description:
-    '`simulation` events: data is a Simulation, at once and then as it changes; `end` once it is done, failed, cancelled or gone. A comment every 15 s',
+    '`simulation` events: data is a Simulation, sent at once and on each change; `end` once it is done, ' +
+    'failed, cancelled or deleted. A comment every 15 s',
 })

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 
-/** The scenario language has a schema of its own: scenarios/scenario.schema.json. */
+/** The schema of the scenario language is scenarios/scenario.schema.json. */
 export const SnapshotSchema = Type.Unsafe<object>({
   type: 'object',
   additionalProperties: true,

@@ -33,23 +33,24 @@ const TasksSchema = Type.Object({
     cancelled: count(),
     lost: count(),
   }),
-  stopping: count('Placed tasks that were told to end and whose servers have not reported their end yet'),
+  stopping: count('Placed tasks that are being stopped and whose end is not reported yet'),
   ended_last_hour: objectOrNull(
     Type.Object({
-      since: instant('An hour before `at`, or the oldest event that is kept where that is later'),
-      failed: count('Tasks that ended as failed since then'),
-      lost: count('Tasks that ended as lost since then'),
+      since: instant('One hour before `at`, or the time of the oldest event kept, whichever is later'),
+      failed: count('Tasks that failed since then'),
+      lost: count('Tasks that were lost since then'),
     }),
-    'Tasks that failed or were lost lately; null while the store has not answered',
+    'Tasks that failed or were lost in the last hour; null until the store has answered',
   ),
 })
 
 const PendingReasonsSchema = Type.Object({
-  counted: count('Explanations that the numbers are made from'),
-  of: count('Pending tasks: the numbers add up to it'),
+  counted: count('Number of explained tasks behind the counts'),
+  of: count('Pending tasks; the sum of the counts'),
   is_estimate: Type.Boolean({
     description:
-      'false: every pending task was explained. true: an even sample of them was, up to 1,024 and for 10 ms each second, and its shares are scaled up to all',
+      'false: every pending task was explained. true: scaled up from an even sample of up to 1,024 ' +
+      'tasks, explained for at most 10 ms each second',
   }),
   reasons: list(Type.Object({ reason: oneOf(WAIT_REASONS), tasks: count() })),
 })
@@ -58,85 +59,83 @@ const WindowSchema = Type.Object({ from: instant('Start'), to: instant('End'), s
 
 const AlarmSchema = Type.Object({
   code: oneOf(ALARM_CODES),
-  since: instantOrNull('Since when it holds; null: not known'),
+  since: instantOrNull('Start of the condition; null: unknown'),
   nodes: list(Type.String(), {
-    description: 'Names of the nodes that it concerns, the first 20; empty: the whole cluster',
+    description: 'Names of the affected nodes, at most 20; empty: the whole cluster',
   }),
   detail: Type.String({ description: 'What is wrong, then what to do' }),
 })
 
 export const SummarySchema = Type.Object(
   {
-    at: instant('When it was taken'),
-    revision: count('seq of the newest event that it shows'),
+    at: instant('Time of the summary'),
+    revision: count('seq of the newest event included'),
     fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
     broker_urls: list(Type.String(), {
-      description:
-        'Addresses of the message broker as the controller has them, without credentials; empty: there is none',
+      description: 'Configured addresses of the message broker, without credentials; empty: none',
     }),
     alarms: list(AlarmSchema, {
-      description: 'States that an operator should know of; empty when all is well',
+      description: 'Conditions that need the attention of an operator; empty: none',
     }),
     tasks: TasksSchema,
     pending_by_reason: PendingReasonsSchema,
     nodes: Type.Object({
       total: count('Nodes that are registered'),
-      up: count('Nodes that answer'),
-      attention: count(
-        'Nodes with at least one of the conditions that follow: GET /nodes?status=attention; 0: there is none',
-      ),
+      up: count('Nodes that are up'),
+      attention: count('Nodes with at least one of the conditions below: GET /nodes?status=attention'),
       silent: count('suspect or unreachable'),
-      cordoned: count('An operator lets them take no new task; draining ones included'),
-      auto_cordoned: count('Closed by the controller, because they refuse to start tasks'),
-      draining: count('An operator empties them'),
-      reserve_breached: count('With a GPU on which VRAM is missing from the safety reserve'),
-      over_limit: count('With a GPU on which more is promised than its commit limit allows'),
-      quarantined: count('With attempts that the store does not know'),
+      cordoned: count('Cordoned by an operator, draining nodes included'),
+      auto_cordoned: count('Cordoned by the controller because they refuse to start tasks'),
+      draining: count('Nodes that are being drained'),
+      reserve_breached: count('Nodes with a reserve deficit on a GPU'),
+      over_limit: count('Nodes with a GPU over its commit limit'),
+      quarantined: count('Nodes with attempts unknown to the store'),
     }),
     gpus: Type.Object({ total: count(), up: count('On nodes that are up') }),
     vram: Type.Object({
-      physical_mib: mib('What the GPUs have'),
-      used_mib: mib('Resident and foreign together'),
-      resident_mib: mib('Held by tasks'),
-      foreign_mib: mib('Held by processes that no GPU server started'),
-      committed_mib: mib('Promised to placed tasks, resident or swapped out'),
-      swapped_mib: mib('Demand of the tasks that are swapped out'),
+      physical_mib: mib('Physical VRAM of the GPUs'),
+      used_mib: mib('Resident plus foreign'),
+      resident_mib: mib('Used by tasks'),
+      foreign_mib: mib('Used by processes that no GPU server started'),
+      committed_mib: mib('Committed to placed tasks, resident or swapped out'),
+      swapped_mib: mib('Demand of the swapped-out tasks'),
       effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
-      commit_limit_mib: mib('What may be promised in all'),
+      commit_limit_mib: mib('Total commit limit'),
       up: Type.Object(
         {
-          physical_mib: mib('What the GPUs have'),
-          used_mib: mib('Resident and foreign together'),
-          committed_mib: mib('Promised to placed tasks, resident or swapped out'),
-          swapped_mib: mib('Demand of the tasks that are swapped out'),
+          physical_mib: mib('Physical VRAM of the GPUs'),
+          used_mib: mib('Resident plus foreign'),
+          committed_mib: mib('Committed to placed tasks, resident or swapped out'),
+          swapped_mib: mib('Demand of the swapped-out tasks'),
           effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
         },
         {
           description:
-            'The same on nodes that are up, as /series has it; the figures above include what silent nodes held last',
+            'The same for nodes that are up, as in /series; the figures above include the last known ' +
+            'state of silent nodes',
         },
       ),
     }),
     overcommit: Type.Object({
-      default_percent: count('The global default'),
+      default_percent: count('Global default'),
       source: oneOf(['environment', 'persisted']),
       nodes_with_override: count(),
     }),
     swaps: Type.Object({
       outs: count('Completed since the controller started'),
       ins: count('Completed since the controller started'),
-      out_mib: mib('Moved out by them'),
-      in_mib: mib('Moved in by them'),
+      out_mib: mib('Volume of these swap-outs'),
+      in_mib: mib('Volume of these swap-ins'),
     }),
     window: objectOrNull(
       WindowSchema,
-      'What the two percentages are about: about the last minute; null when there is none yet',
+      'Window of the two percentages, about the last minute; null: not available yet',
     ),
     utilization_percent: numberOrNull(
-      'Time in which at least one kernel ran, of the time of all GPUs that are up',
+      'Share of GPU time with at least one running kernel, over all GPUs that are up',
     ),
     utilization_unknown_because: textOrNull('Why utilization_percent is null'),
-    starvation_percent: objectOrNull(StarvationSchema, '(demand − served) / demand, and its three parts'),
+    starvation_percent: objectOrNull(StarvationSchema, '(demand − served) / demand, with its three parts'),
     starvation_unknown_because: textOrNull('Why starvation_percent is null'),
     starvation_compute_is_estimate: Type.Boolean({
       description: 'On real GPUs the compute part is an estimate',

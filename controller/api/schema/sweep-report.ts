@@ -1,9 +1,9 @@
 /**
- * What the report of a sweep has (GET /simulations/{id}/report): `result.json` of `headroom sim sweep --out`.
- * cli/sweep holds it to this.
+ * The report of a sweep (GET /simulations/{id}/report): `result.json` of `headroom sim sweep --out`.
+ * cli/sweep conforms to these types.
  */
 
-/** The fields that are varied beside the percentage, by their dotted paths; empty for none. */
+/** The fields varied besides the percentage, by dotted path. */
 export type SettingsBody = Readonly<Record<string, number | string | boolean | null>>
 
 /** Over the seeds of one percentage; quantiles are nearest rank. */
@@ -34,7 +34,7 @@ export interface RunMetricsBody {
     readonly swap: number
     readonly compute: number
   }
-  /** Only where servers cannot signal that a task wants the GPU. */
+  /** Only if some servers cannot signal that a task wants the GPU. */
   readonly unheard_percent?: number
   readonly swaps_per_hour: number
   readonly swapped_gib_per_hour: number
@@ -52,7 +52,7 @@ export interface SweptRunBody {
   readonly overcommit_percent: number
   readonly settings: SettingsBody
   readonly seed: number
-  /** Of everything that was decided: two runs with the same are the same run. */
+  /** Digest of all decisions: runs with equal digests are identical. */
   readonly digest: string | null
   readonly scenario_sha256: string | null
   readonly trace_sha256: string | null
@@ -72,7 +72,7 @@ export interface SweepSummaryBody {
     readonly swap: BandBody | null
     readonly compute: BandBody | null
   }
-  /** Only where a run has it. */
+  /** Only if a run has it. */
   readonly unheard_percent?: BandBody
   readonly queue_wait_s: { readonly p50: BandBody | null; readonly p95: BandBody | null }
   readonly swaps_per_hour: BandBody | null
@@ -83,7 +83,7 @@ export interface SweepSummaryBody {
 export interface JudgedObjectiveBody {
   /** `starvation.total<=20` */
   readonly objective: string
-  /** Nearest rank over the seeds; null: some run has no such figure. */
+  /** Nearest rank over the seeds; null: the figure is missing in some run. */
   readonly p95: number | null
   readonly max: number
   readonly keeps: boolean
@@ -100,7 +100,7 @@ export interface CandidateBody {
 export interface AdviceBody {
   readonly settings: SettingsBody
   readonly objectives: readonly string[]
-  /** null: no percentage keeps the objectives, or tasks fit on no node. */
+  /** null: no percentage meets the objectives, or tasks fit on no node. */
   readonly recommended_percent: number | null
   readonly utilization_percent: BandBody | null
   /** null: the curve has no knee. */
@@ -115,10 +115,10 @@ export interface AdviceBody {
     readonly after: number
     readonly verdict: string
   }[]
-  /** What has to be known beside it; `none_keeps` names the percentage that comes nearest. */
+  /** Caveats of the advice; `none_keeps` names the percentage nearest to the objectives. */
   readonly caveats: readonly { readonly kind: string; readonly nearest_percent?: number }[]
   readonly candidates: readonly CandidateBody[]
-  /** For people: a sentence a line, the recommendation first. */
+  /** Human-readable text: one sentence per line, the recommendation first. */
   readonly text: string
 }
 

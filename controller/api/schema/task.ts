@@ -27,12 +27,11 @@ import { GroupIdSchema } from './group.ts'
 const LINE = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }
 
 /**
- * More than any node has: such a task is taken, and waits as one that exceeds every node, as it does in a
- * trace.
+ * More than any node has: such a task is accepted and waits because it exceeds every node, as in a trace.
  */
 const MAX_TASK_GPUS = 1024
 
-/** The limits of what a task may carry. */
+/** Limits of the labels and groups of a task. */
 export const TASK_LIMITS = { labels: 64, groups: 32 } as const
 
 export const TASK_STATES = [
@@ -54,7 +53,7 @@ const vramMib = integer(1, 16_777_216, { description: 'Demand on each GPU, MiB' 
 const groups = list(GroupIdSchema, {
   maxItems: TASK_LIMITS.groups,
   uniqueItems: true,
-  description: 'Groups it may run in, any of them will do; none: the common pool',
+  description: 'Groups the task may run in; empty: the common pool',
 })
 const labelName = Type.String({
   minLength: 1,
@@ -65,7 +64,7 @@ const labelName = Type.String({
 const ARGUMENT = { maxLength: 4096, pattern: '^[^\\u0000]*$' }
 const labelValue = { type: 'string', maxLength: 256 }
 
-/** POST /tasks. `owner` is no field: it comes from the token. */
+/** POST /tasks. `owner` is not a field, because it comes from the token. */
 export const TaskRequestSchema = closed(
   {
     name: Type.Optional(
@@ -78,7 +77,7 @@ export const TaskRequestSchema = closed(
     ),
     vram_mib: Type.Optional(
       integer(1, 16_777_216, {
-        description: 'Demand on each GPU, MiB; may be left out only when gpu_mode is exclusive',
+        description: 'Demand on each GPU, MiB; optional only if gpu_mode is exclusive',
       }),
     ),
     gpu_count: Type.Optional(
@@ -98,7 +97,7 @@ export const TaskRequestSchema = closed(
         minItems: 1,
         maxItems: 256,
         'x-allowed': 'an array of 1 to 256 items',
-        description: 'What the GPU server runs; without it the task is a lease that a client keeps alive',
+        description: 'Command to run; without it the task is a lease that a client keeps alive',
       }),
     ),
     max_runtime_seconds: Type.Optional(
@@ -108,14 +107,14 @@ export const TaskRequestSchema = closed(
       integerOrNull(0, 3600, {
         default: null,
         description:
-          'Between SIGTERM and SIGKILL when it is stopped, at most max_stop_grace_seconds; null: stop_grace_seconds of the cluster',
+          'From SIGTERM to SIGKILL, at most max_stop_grace_seconds; null: stop_grace_seconds of the cluster',
       }),
     ),
     on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'], { default: TASK_DEFAULTS.onNodeLoss })),
     max_requeues: Type.Optional(
       integerOrNull(0, 1000, {
         description:
-          'Requeues after attempts that ended within 10 minutes of their start; null: no limit; left out: max_requeues of the configuration',
+          'Limit of requeues after attempts shorter than 10 min; null: none; default: max_requeues of the cluster',
       }),
     ),
   },
@@ -131,11 +130,11 @@ export const TaskRequestSchema = closed(
 )
 export type TaskRequestBody = Static<typeof TaskRequestSchema>
 
-/** At most 60 s: what stands between client and server often gives up after a minute. */
+/** At most 60 s, because proxies often time out after a minute. */
 const wait = Type.Optional(
   Type.String({
     pattern: '^([0-5]?\\d{1,4}|60000)ms$|^([0-5]?\\d|60)s$',
-    description: 'Answer when that has happened, or so much time is over: 500ms, 30s, at most 60s',
+    description: 'Maximum time to wait before the response: 500ms, 30s, at most 60s',
     'x-allowed': 'a time of at most 60s, such as 500ms or 30s',
   }),
 )
@@ -146,14 +145,13 @@ export const SubmissionQuerySchema = closed({
   dry_run: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Answer where it would go and who would leave for it, and submit nothing',
+      description: 'Return the expected placement and victims without submitting the task',
     }),
   ),
 })
 
 /**
- * PATCH /tasks/{id}: a merge patch (RFC 7396). A label that is null goes away; labels or groups that are null
- * are emptied.
+ * PATCH /tasks/{id}: a merge patch (RFC 7396). A null label is removed; null labels or groups are emptied.
  */
 export const TaskPatchSchema = closed(
   {
@@ -164,14 +162,16 @@ export const TaskPatchSchema = closed(
     groups: Type.Optional(orNull(groups)),
     on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'])),
     stop_grace_seconds: Type.Optional(
-      integerOrNull(0, 3600, { description: 'From its next stop on; a stop in progress keeps its grace' }),
+      integerOrNull(0, 3600, {
+        description: 'Applies from the next stop on',
+      }),
     ),
   },
   { minProperties: 1, examples: [{ noswap: 1 }] },
 )
 export type TaskPatchBody = Static<typeof TaskPatchSchema>
 
-/** The same schema, null allowed too. */
+/** Returns the same schema that also allows null. */
 function orNull<T>(schema: TUnsafe<T>): TUnsafe<T | null> {
   const { type, ...rest } = schema as unknown as { readonly type: string }
   return Type.Unsafe({ ...rest, type: [type, 'null'] })
@@ -188,22 +188,22 @@ function labelsOf<V>(value: object): TUnsafe<Readonly<Record<string, V>>> {
 
 const ReasonSchema = Type.Object({
   reason: oneOf(WAIT_REASONS),
-  node_ids: list(Type.String(), { description: 'Nodes it concerns; at most 20 are named' }),
-  node_count: count('How many nodes it concerns'),
-  have_mib: countOrNull('What the task could have on the best of these nodes'),
-  need_mib: countOrNull('What it needs'),
+  node_ids: list(Type.String(), { description: 'Affected nodes; at most 20' }),
+  node_count: count('Number of affected nodes'),
+  have_mib: countOrNull('VRAM available to the task on the best of these nodes'),
+  need_mib: countOrNull('VRAM the task needs'),
 })
 
-/** Why a task waits: the first reason that holds, and the others. */
+/** Why a task waits: the primary reason and secondary ones. */
 export const WaitSchema = Type.Object({
   ...ReasonSchema.properties,
-  sentence: Type.String({ description: 'The same for people, with the numbers' }),
+  sentence: Type.String({ description: 'Human-readable explanation with numbers' }),
   retry_at: instantOrNull(
-    'When the earliest victim becomes eligible; null when none ever will, or for other reasons',
+    'When the earliest victim becomes eligible; null: never, or not applicable to the reason',
   ),
-  queue_position: countOrNull('Place in the pending queue, from 1; null for a placed task'),
+  queue_position: countOrNull('Position in the pending queue, from 1; null for a placed task'),
   served_before: countOrNull(
-    'Entries of the queue of its node that are served before it; of a pending task, on the node where it comes nearest; null: it waits for VRAM of no node',
+    'Entries ahead in the queue of its node, or of the nearest node; null: the task does not wait for VRAM',
   ),
   secondary: list(ReasonSchema),
 })
@@ -222,15 +222,14 @@ export const PlacementSchema = Type.Object({
   node_id: Type.String(),
   node_name: Type.String(),
   gpus: list(count()),
-  demand_mib: count('On each GPU: declared, or what it grew to'),
+  demand_mib: count('Per GPU: the declared demand, or a later growth'),
   wants_gpu: Type.Boolean(),
   can_signal: Type.Boolean({
-    description:
-      'It can say that it wants the GPU while it is swapped out; false: what wants_gpu says then is not known',
+    description: 'Can signal wants_gpu while swapped out; false: wants_gpu is then unknown',
   }),
   idle_since: instant('The later of its last GPU use and its last start or swap-in'),
-  assigned_at: instant('Placed'),
-  started_at: instantOrNull('Started by the GPU server in this attempt'),
+  assigned_at: instant('Time of placement'),
+  started_at: instantOrNull('Start on the GPU server in this attempt'),
 })
 
 export const TaskSchema = Type.Object(
@@ -242,8 +241,8 @@ export const TaskSchema = Type.Object(
     residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'], {
       description: 'none: not on a GPU',
     }),
-    held: Type.Boolean({ description: 'An operator holds it back' }),
-    vram_mib: countOrNull('Demand on each GPU; null: an exclusive task that takes all a GPU has'),
+    held: Type.Boolean({ description: 'An operator has put the task on hold' }),
+    vram_mib: countOrNull('Demand on each GPU; null: an exclusive task that takes whole GPUs'),
     gpu_count: count(),
     gpu_mode: oneOf(['shared', 'exclusive']),
     noswap: oneOf([0, 1]),
@@ -253,64 +252,64 @@ export const TaskSchema = Type.Object(
       type: 'object',
       additionalProperties: { type: 'string' },
     }),
-    owner: textOrNull('From the token'),
+    owner: textOrNull('Owner, from the token'),
     command: Type.Unsafe<readonly string[] | null>({
       type: ['array', 'null'],
       items: { type: 'string' },
       description: 'null: a lease',
     }),
     max_runtime_seconds: countOrNull('null: no limit'),
-    stop_grace_seconds: countOrNull('As it was asked for; null: stop_grace_seconds of the cluster'),
+    stop_grace_seconds: countOrNull('As requested; null: stop_grace_seconds of the cluster'),
     on_node_loss: oneOf(['wait', 'fail', 'requeue']),
     max_requeues: countOrNull(
-      'Requeues after attempts that ended within 10 minutes of their start; null: no limit',
+      'Maximum number of requeues after attempts shorter than 10 minutes; null: no limit',
     ),
-    requeues: count('Such requeues so far'),
-    attempt: count('How often it was assigned'),
+    requeues: count('Requeues counted so far'),
+    attempt: count('Number of assignments so far'),
     swap_outs: count(),
-    submitted_at: instant('Accepted'),
-    pending_since: instant('Since when it waits in the queue; of a placed or final task, of its last wait'),
+    submitted_at: instant('Time of submission'),
+    pending_since: instant('Start of the wait in the queue; for a placed or final task, of its last wait'),
     first_started_at: instantOrNull('First start'),
     finished_at: instantOrNull('End'),
-    exit_code: countOrNull('Of its command'),
-    end_code: oneOfOrNull(END_CODES, 'Why it ended: a code of docs/events.md; null while it has not ended'),
-    end_reason: textOrNull('The same in words, of the node or of the code; null while it has not ended'),
+    exit_code: countOrNull('Exit code of the command'),
+    end_code: oneOfOrNull(END_CODES, 'End code, see docs/events.md; null until the task ends'),
+    end_reason: textOrNull('End reason in words; null until the task ends'),
     stopping_since: instantOrNull(
-      'Since when it is being stopped: its VRAM counts until its server says that it has ended; null: it is not',
+      'Start of the stop; its VRAM counts until its end is reported; null: not being stopped',
     ),
     last_node_id: textOrNull(
-      'The node of its last attempt; null when it was never placed, or ended before this was kept',
+      'Node of the last attempt; null: never placed, or ended before this was recorded',
     ),
-    placement: objectOrNull(PlacementSchema, 'Where it sits; null while it is pending or final'),
+    placement: objectOrNull(PlacementSchema, 'Current placement; null while the task is pending or final'),
     start_refusals: list(
       Type.Object({
         node_id: Type.String(),
         node_name: Type.String(),
         cause: oneOf(['host', 'task', 'passing'], {
-          description: 'host: the node can start no task; task: it cannot start this one',
+          description: 'host: the node cannot start any task; task: it cannot start this task',
         }),
         code: Type.String(),
-        detail: Type.String({ description: "The node's own words" }),
-        at: instant('Refused'),
+        detail: Type.String({ description: 'Message of the node' }),
+        at: instant('Time of the refusal'),
       }),
-      { description: 'Nodes that could not start it and are no choice for it now' },
+      { description: 'Nodes that could not start the task and are excluded for now' },
     ),
     start_pause: objectOrNull(
       Type.Object({
         reason: oneOf(['START_REFUSED', 'REQUEUE_DELAY']),
-        since: instant('Begun'),
-        until: instant('From then on it may be placed again'),
+        since: instant('Start of the pause'),
+        until: instant('When the task may be placed again'),
       }),
-      'Set while it waits after refused or short attempts; releasing it ends that',
+      'Set while the task waits after refused or short attempts; a release ends it',
     ),
-    wait: objectOrNull(WaitSchema, 'Why it waits; null when it does not'),
+    wait: objectOrNull(WaitSchema, 'Why the task waits; null: it does not wait'),
     starvation_percent: StarvationSchema,
     starved_seconds: Type.Number({
       minimum: 0,
-      description: 'GPU time wanted and not given so far: demand − served, s',
+      description: 'Unserved GPU time so far: demand − served, s',
     }),
   },
-  { $id: 'Task', description: 'A request for GPUs, with its state, place and reason to wait.' },
+  { $id: 'Task', description: 'A request for GPUs, with its state, placement and wait reason.' },
 )
 export type TaskBody = Static<typeof TaskSchema>
 export type PlacementBody = Static<typeof PlacementSchema>
@@ -325,7 +324,7 @@ export const CancelQuerySchema = closed({
   now: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'SIGKILL at once, without the stop grace, also of a task that is being stopped',
+      description: 'Send SIGKILL at once, also to a task that is being stopped',
     }),
   ),
 })
@@ -334,7 +333,7 @@ export const CancelQuerySchema = closed({
 export const WaitingQuerySchema = closed({
   wait,
   until: Type.Optional(
-    oneOf(['started', 'finished'], { default: 'finished', description: 'What wait is for' }),
+    oneOf(['started', 'finished'], { default: 'finished', description: 'Event to wait for' }),
   ),
 })
 
@@ -351,7 +350,7 @@ export const TASK_STATE_FILTERS = [
 ] as const
 
 /**
- * GET /tasks. `running` and `completed` are the lists of the specification, which hold several exact states.
+ * GET /tasks. `running` and `completed` are the lists of the specification, which contain several states.
  */
 export const TaskQuerySchema = closed({
   state: Type.Optional(
@@ -361,9 +360,9 @@ export const TaskQuerySchema = closed({
     }),
   ),
   priority: Type.Optional(priority),
-  node: Type.Optional(pathId('Placed on this node, by id or name; of a final task: in its last attempt')),
-  group: Type.Optional(pathId('May run in this group; 400 when there is no such group and no task names it')),
-  owner: Type.Optional(pathId('Submitted by')),
+  node: Type.Optional(pathId('Only tasks on this node, by id or name; final tasks by their last attempt')),
+  group: Type.Optional(pathId('Only tasks that may run in this group; 400 if the group is unknown')),
+  owner: Type.Optional(pathId('Only tasks of this owner')),
   label: Type.Optional(
     Type.String({
       minLength: 1,
@@ -377,21 +376,23 @@ export const TaskQuerySchema = closed({
   reason: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:
-        'Waits for this first (wait.reason). At most 1000 tasks are explained for a page, and for 250 ms: it may hold few tasks, or none, and still have a next_cursor',
+        'Only tasks with this wait.reason. A page explains up to 1000 tasks in 250 ms, so it may be empty' +
+        ' and still have a next_cursor',
     }),
   ),
   sort: Type.Optional(
     oneOf(TASK_SORTS, {
       default: 'newest',
       description:
-        'newest and oldest by submission; for open tasks only: priority (P0 first, then oldest), name, and starved_seconds (most first; the figures move, so a task may come twice or be missed between two pages)',
+        'newest and oldest by submission; for open tasks only: priority (P0 first, then oldest), name,' +
+        ' and starved_seconds (highest first; values change, so pages may repeat or miss a task)',
     }),
   ),
   limit: Type.Optional(
-    integer(1, 200, { default: 50, description: 'At most so many; a page may hold fewer' }),
+    integer(1, 200, { default: 50, description: 'Maximum number of tasks; a page may have fewer' }),
   ),
   cursor: Type.Optional(
-    Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the page before' }),
+    Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the previous page' }),
   ),
 })
 export type TaskQuery = Static<typeof TaskQuerySchema>

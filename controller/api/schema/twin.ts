@@ -1,4 +1,4 @@
-/** What the twin says: forecasts of the live state, and how well it has foretold (docs/twin.md). */
+/** Forecasts of the live state by the twin, and their accuracy (docs/twin.md). */
 import { Type, type Static } from 'typebox'
 import {
   closed,
@@ -13,31 +13,31 @@ import {
 } from './fields.ts'
 
 const BASIS = {
-  at: instant('Of the live state that was run on'),
-  horizon_seconds: count('How far it was run on'),
-  runs: count('Each with another draw of what is not known'),
-  assumes: list(Type.String(), { description: 'In words' }),
+  at: instant('Time of the simulated live state'),
+  horizon_seconds: count('Simulated time'),
+  runs: count('Number of runs, each with a different sample of the unknown values'),
+  assumes: list(Type.String(), { description: 'Assumptions in words' }),
 }
 
 const MetricChangeSchema = Type.Object({
-  before: Type.Number({ description: 'Median over the runs, settings as they are' }),
-  after: Type.Number({ description: 'Median over the runs, settings as they would be' }),
+  before: Type.Number({ description: 'Median over the runs with the current settings' }),
+  after: Type.Number({ description: 'Median over the runs with the changed settings' }),
   difference: Type.Object({
-    p10: Type.Number({ description: 'Of the differences of pairs that share every draw' }),
+    p10: Type.Number({ description: '10th percentile of the differences of paired runs' }),
     p50: Type.Number(),
     p90: Type.Number(),
   }),
-  agreement: Type.Number({ description: 'Share of the pairs whose difference has the sign of the median' }),
+  agreement: Type.Number({ description: 'Share of the pairs with the sign of the median difference' }),
   verdict: oneOf(['rises', 'falls', 'stays', 'unclear'], {
     description: 'unclear: fewer than 5 pairs, or zero is within difference.p10 to difference.p90',
   }),
 })
 
-const metricChange = (what: string) => objectOrNull(MetricChangeSchema, `${what}; null: nothing was measured`)
+const metricChange = (what: string) => objectOrNull(MetricChangeSchema, `${what}; null: no measurement`)
 
 const column = (description: string) =>
   list(Type.Unsafe<number | null>({ type: ['number', 'null'] }), {
-    description: `${description}, one for each interval; null: nothing was measured`,
+    description: `${description}, one for each interval; null: no measurement`,
   })
 const BandSchema = Type.Object({
   p10: column('10th percentile over the runs'),
@@ -54,32 +54,32 @@ const CoursesSchema = Type.Object(
         'Ends of the intervals, in seconds after `at`; the first begins at 0, the last ends at the horizon',
     }),
     queue_wait_s: courseOf(
-      'Mean over those that waited for their first start in the interval: until it, or so far',
+      'Mean wait of the tasks that waited for their first start in the interval, unfinished waits included',
     ),
-    starvation_percent: courseOf('Of the interval'),
-    utilization_percent: courseOf('Of the interval'),
-    swap_outs_per_hour: courseOf('Of the interval'),
+    starvation_percent: courseOf('Value of the interval'),
+    utilization_percent: courseOf('Value of the interval'),
+    swap_outs_per_hour: courseOf('Value of the interval'),
   },
-  { description: 'How the figures go over the horizon' },
+  { description: 'Course of the figures over the horizon' },
 )
 
 export const ChangeForecastSchema = Type.Object({
   ...BASIS,
-  queue_wait_s: metricChange('Mean wait for the first start, of those that waited'),
-  starvation_percent: metricChange('Share of wanted GPU time not given'),
+  queue_wait_s: metricChange('Mean wait for the first start'),
+  starvation_percent: metricChange('Share of demanded GPU time not served'),
   utilization_percent: metricChange('Share of GPU time with work'),
   swap_outs_per_hour: metricChange('Swap-outs completed'),
   courses: CoursesSchema,
-  sentence: Type.String({ description: 'For people' }),
+  sentence: Type.String({ description: 'Human-readable explanation' }),
 })
 export type ChangeForecastBody = Static<typeof ChangeForecastSchema>
 
 export const StartForecastSchema = Type.Object({
   ...BASIS,
-  starts_p50: instantOrNull('It has started by then in half of the runs; null: not within the horizon'),
-  starts_p90: instantOrNull('In nine of ten; null: not within the horizon'),
+  starts_p50: instantOrNull('Start in half of the runs at the latest; null: not within the horizon'),
+  starts_p90: instantOrNull('Start in 90% of the runs at the latest; null: not within the horizon'),
   not_within_horizon: Type.Number({ description: 'Share of the runs in which it did not start, 0 to 1' }),
-  sentence: Type.String({ description: 'For people' }),
+  sentence: Type.String({ description: 'Human-readable explanation' }),
 })
 export type StartForecastBody = Static<typeof StartForecastSchema>
 
@@ -87,23 +87,24 @@ export const ForecastQuerySchema = closed({
   forecast: Type.Optional(
     oneOf(['none', 'latest', 'wait'], {
       default: 'latest',
-      description: 'latest: the one that there is, and another is begun; wait: wait some seconds for one',
+      description:
+        'latest: return the last forecast and start a new one; wait: wait some seconds for a new one',
     }),
   ),
 })
 
 const PointSchema = Type.Object({
-  p10: Type.Number({ description: 'Foretold before the interval began' }),
+  p10: Type.Number({ description: '10th percentile, predicted before the interval' }),
   p50: Type.Number(),
   p90: Type.Number(),
-  actual: Type.Number({ description: 'What came' }),
-  score: Type.Number({ description: 'Distance of what came from p50, in widths of the band' }),
+  actual: Type.Number({ description: 'Measured value' }),
+  score: Type.Number({ description: 'Distance of the measured value from p50, in widths of the band' }),
 })
-const point = objectOrNull(PointSchema, 'null: nothing was measured')
+const point = objectOrNull(PointSchema, 'null: no measurement')
 
 const EntrySchema = Type.Object({
-  from: instant('Beginning of the interval'),
-  to: instant('Its end'),
+  from: instant('Start of the interval'),
+  to: instant('End of the interval'),
   queue_wait_s: point,
   starvation_percent: point,
   utilization_percent: point,
@@ -111,7 +112,7 @@ const EntrySchema = Type.Object({
 })
 
 const ScoresSchema = Type.Object({
-  queue_wait_s: numberOrNull('Mean over the last hour; null: none compared'),
+  queue_wait_s: numberOrNull('Mean score over the last hour; null: no comparison'),
   starvation_percent: numberOrNull('The same'),
   utilization_percent: numberOrNull('The same'),
   swap_outs_per_hour: numberOrNull('The same'),
@@ -120,11 +121,11 @@ const ScoresSchema = Type.Object({
 export const TwinSchema = Type.Object({
   state: oneOf(['unknown', 'steady', 'drifting'], {
     description:
-      'drifting: some score is above the threshold, and no advice is given; unknown: too little was compared',
+      'drifting: a score is above the threshold, and no advice is given; unknown: too few comparisons',
   }),
   scores: ScoresSchema,
   threshold: Type.Number(),
-  unavailable_because: textOrNull('Why nothing is foretold now'),
-  history: list(EntrySchema, { description: 'Oldest first, a day at most' }),
+  unavailable_because: textOrNull('Why no forecast is available'),
+  history: list(EntrySchema, { description: 'Oldest first, at most one day' }),
 })
 export type TwinBody = Static<typeof TwinSchema>
