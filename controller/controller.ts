@@ -1,4 +1,4 @@
-/** The controller, whole: what `headroom serve` and the simulator both create. Only its ports differ. */
+/** The complete controller, created by `headroom serve` and by the simulator. Only the ports differ. */
 import type { ControllerBody, Envelope } from '../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../protocol/messages.ts'
 import type { Instant } from '../protocol/units.ts'
@@ -50,40 +50,35 @@ export interface ControllerOptions {
   /** The configuration while nothing is persisted (specification 2.1). */
   readonly initialConfig?: Partial<ConfigFields>
   /**
-   * Simulation only: heartbeats that change nothing are not enacted; leases of nodes and of tasks, and
-   * freshness, hold between faults.
+   * Simulation only: heartbeats that change nothing are elided; leases of nodes and tasks, and clock samples,
+   * hold between faults.
    */
   readonly areHeartbeatsElided?: boolean
-  /**
-   * Samples how the cluster does over time, by the clock; `archive`: where that outlives the process. Left
-   * out: nothing is sampled.
-   */
+  /** Samples the cluster over time; `archive` stores the samples beyond the process. Omitted: no samples. */
   readonly series?: { readonly archive: SeriesArchive | null }
-  /** Default: none. */
+  /** Default: no limits. */
   readonly ownerLimits?: OwnerLimits
-  /** Requests of all clients of the bus together; 0: no limit, which is the default. */
+  /** Requests per second of all clients of the bus together; 0, the default: no limit. */
   readonly clientRequestsPerSecond?: number
-  /** What clients of the bus change is written down there. Default: nowhere. */
+  /** Receives an audit entry for every change by a client of the bus. Default: none. */
   readonly clientAudit?: ClientAudit
-  /** Of a kind of store, only its servers may join. Default: all servers. */
+  /** Only servers that match the kind of store may join. Default: all servers. */
   readonly storeKind?: StoreKind
-  /** Sees everything that enters: a recording, or what repeats one. Default: nobody. */
+  /** Sees all inputs: a recording, or a replay. Default: no tap. */
   readonly inputTap?: InputTap
-  /** Of this process: told to all at the broker every 2 s, with the epoch. Left out: nothing is told. */
+  /** Id of this process: announced on the bus every 2 s, with the epoch. Omitted: not announced. */
   readonly leaderId?: string
-  /** Every event, in order, once it is durable. */
+  /** Called with every event, in order, once it is durable. */
   readonly onEvents?: (events: readonly Event[]) => void
-  /**
-   * A message that was refused: which node or client it claimed to be from (null: nobody we know), and why.
-   */
+  /** Called for a refused message with the claimed node or client (null: unknown) and the reason. */
   readonly onRefused?: (senderId: string | null, reason: string) => void
   /** The store failed: acknowledge nothing more, end the process (R10). */
   readonly onFault?: (fault: unknown) => void
 }
 
 /**
- * What a controller remembers between two inputs, as JSON values: one that recalls it decides as this one
- * would have.
+ * The state of a controller between two inputs, as JSON values: one restored from it makes the same
+ * decisions.
  */
 export interface ControllerCheckpoint {
   readonly engine: EngineCheckpoint
@@ -97,19 +92,22 @@ export interface Controller {
   readonly commands: Commands
   readonly views: Views
   readonly series: Series
-  /** Every event once it is durable, to whoever wants to hear. */
+  /** Publishes every event once it is durable. */
   readonly events: EventSource
   readonly logs: TaskLogs
   readonly messages: MessageCounts
   /** Commands to nodes that are not answered yet. */
   outboundDepth(): OutboundDepth
-  /** Loads what is durable and begins to listen. Rejects with StoreFault. */
+  /** Loads the durable state and starts listening. Rejects with StoreFault. */
   start(): Promise<void>
-  /** What it remembers now, between two inputs, after its start. Changes nothing. */
+  /** Captures the state between two inputs, after the start, without changing it. */
   capture(ids: PendingIds): ControllerCheckpoint
-  /** Instead of `start`: goes on from a memory, and listens. Nothing is read, written or said meanwhile. */
+  /**
+   * Instead of `start`: continues from a checkpoint and starts listening. Nothing is read, written or sent
+   * meanwhile.
+   */
   restore(checkpoint: ControllerCheckpoint, restorer: PendingRestorer): void
-  /** Listens no more and closes the store; what was acknowledged is durable. */
+  /** Stops listening and closes the store; acknowledged changes are durable. */
   stop(): Promise<void>
 }
 
@@ -158,7 +156,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),
   })
   const commands = inputTap?.commands(engine.commands) ?? engine.commands
-  // Whoever looks decides nothing: that is not watched.
+  // Views decide nothing, so they are not tapped.
   const views = createViews(engine, given.clock, ports.store.reads, isElided)
   const series = new Series(views)
   const messages = new MessageTally()
@@ -201,12 +199,12 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   }
 }
 
-/** Without a broker of its own it is never away. */
+/** A bus without a broker is never away. */
 function listenToBroker(bus: Bus, engine: Engine): () => void {
   return bus.onConnection?.((isConnected) => engine.brokerConnection(isConnected)) ?? (() => {})
 }
 
-/** Tells all who leads, and gives what ends it. It is no input: who decides again tells nobody. */
+/** Announces the leader; returns a function that stops. This is no input, so replays do not announce. */
 function announceLeader(
   id: string | undefined,
   { bus, clock }: ControllerPorts,
@@ -259,7 +257,7 @@ interface Sender {
   idPrefix: string
 }
 
-/** With the mark of the store: what is durable now. */
+/** Wraps a body with the mark of the store: what is durable now. */
 function sealed(
   engine: Engine,
   { boot, idPrefix }: Sender,
@@ -281,7 +279,7 @@ function sealed(
   }
 }
 
-/** Envelopes 1, 2, 3, … */
+/** Numbers envelopes 1, 2, 3, … */
 function numbered(make: (seq: number, body: ControllerBody) => Envelope): (body: ControllerBody) => Envelope {
   let seq = 0
   return (body) => make((seq += 1), body)

@@ -1,8 +1,8 @@
-/** Which decisions a query wants; the stores agree in it. */
+/** Selects the decisions of a query; all stores use it. */
 import type { Decision } from '../domain/decision.ts'
 import type { DecisionQuery } from '../ports/store.ts'
 
-/** All tasks that the decision is found by: whom it is about, and who leaves by it. */
+/** All tasks by which a decision is found: its subject and its victims. */
 export function tasksOf({ taskId, victimIds }: Pick<Decision, 'taskId' | 'victimIds'>): ReadonlySet<string> {
   return new Set([taskId, ...victimIds])
 }

@@ -1,6 +1,6 @@
 /**
  * The store of a simulation: it commits at once and keeps references. A simulated controller that crashes
- * starts again from the same store with `load`, so `close` ends nothing here.
+ * starts again from the same store with `load`, so `close` does nothing here.
  */
 import { isDecisionWanted } from './decision-pick.ts'
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
@@ -37,19 +37,19 @@ import {
 
 export interface MemoryStoreOptions {
   /**
-   * Keep final tasks, so that `reads` find them (default true). Without, they are only counted, each at its
+   * Keeps final tasks, so that `reads` find them (default true). Otherwise they are only counted, each at its
    * one final commit.
    */
   readonly retainFinished?: boolean
-  /** How many of the newest events are kept (default 10,000; 0 keeps none). */
+  /** Number of events kept, the newest (default 10,000; 0 keeps none). */
   readonly retainEvents?: number
-  /** How many of the newest decisions are kept (default 0: nobody writes them down). */
+  /** Number of decisions kept, the newest (default 0: decisions are not recorded). */
   readonly retainDecisions?: number
   /**
-   * Ask for no records of tasks and nodes: a simulation that never restarts its controller (default false).
+   * Needs no records of tasks and nodes: for simulations that never restart the controller (default false).
    */
   readonly isForgetful?: boolean
-  /** What the store holds before the first commit (default: nothing). */
+  /** The state before the first commit (default: empty). */
   readonly initial?: StoredState
 }
 
@@ -57,7 +57,7 @@ const RETAIN_EVENTS = 10_000
 /** The newest of all kinds together. */
 const RETAIN_AUDITS = 10_000
 
-/** A store that holds nothing yet: numbers begin at 1, and no controller has had an epoch. */
+/** An empty store: numbers begin at 1, and no controller has had an epoch. */
 export const EMPTY_STATE: StoredState = {
   openTasks: [],
   nodes: [],
@@ -72,9 +72,9 @@ export const EMPTY_STATE: StoredState = {
 }
 
 /**
- * A store in memory. `commit` is synchronous and answers undefined; it keeps the records it is given, which
- * nobody may change. Its only fault: a batch of an earlier epoch than one already committed is refused whole
- * (R2), and the later epoch goes on.
+ * A store in memory. `commit` is synchronous and returns undefined; it keeps the records it is given, which
+ * must not change afterwards. Its only fault: a batch of an earlier epoch than one already committed is
+ * refused whole (R2); the later epoch continues.
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const held = hold(options)
@@ -94,7 +94,7 @@ interface Held {
   readonly groups: Map<string, Group>
   readonly configs: Map<number, ConfigRecord>
   /**
-   * The event with number seq sits at seq % capacity: numbers have no gaps, so the newest overwrite the
+   * The event with number seq is at index seq % capacity: numbers have no gaps, so the newest overwrite the
    * oldest.
    */
   readonly events: Event[]
@@ -102,11 +102,11 @@ interface Held {
   /** Oldest first. */
   readonly decisions: Decision[]
   readonly decisionCapacity: number
-  /** Earlier ones were there before this store. */
+  /** Earlier events precede this store. */
   readonly floorEventSeq: number
   lastEventSeq: number
   readonly tokens: Map<string, TokenRecord>
-  /** By seq, in its order. */
+  /** By seq, in that order. */
   readonly audits: Map<number, AuditRecord>
   readonly submissionKeys: Map<number, SubmissionKeyRecord>
   readonly retainFinished: boolean
@@ -163,7 +163,7 @@ function commit(held: Held, batch: Batch): Promise<void> | undefined {
   return undefined
 }
 
-/** Call it before the marks of the batch are taken over. */
+/** Call before the marks of the batch are applied. */
 function keepEpoch({ epochs, marks }: Held, { marks: { epoch }, controller }: Batch): void {
   epochs.push({
     epoch,

@@ -1,7 +1,7 @@
 /**
- * The bus over a NATS broker. It connects in the background and again for ever; until then, and in between, a
- * request fails at once, and what is published is dropped: whoever must arrive retries (docs/protocol.md).
- * What comes in is hostile: it is counted, told, and never answered.
+ * The bus over a NATS broker. It connects in the background and reconnects forever; without a connection a
+ * request fails at once, and publications are dropped: reliable senders retry (docs/protocol.md). Incoming
+ * data is untrusted: malformed messages are counted, reported, and never answered.
  */
 import { randomBytes } from 'node:crypto'
 import { PermissionViolationError } from '@nats-io/transport-node'
@@ -27,33 +27,33 @@ export type { NatsAuth, NatsTls } from './nats/login.ts'
 
 export interface NatsBusOptions {
   /**
-   * `nats://host:port` or `tls://host:port`, tried in any order; only these: other brokers of a cluster are
-   * not learned.
+   * `nats://host:port` or `tls://host:port`, tried in any order. Other brokers of a cluster are not
+   * discovered.
    */
   readonly urls: readonly string[]
-  /** As the broker shows this connection to its operator. */
+  /** The name of this connection in the broker's monitoring. */
   readonly name: string
   /**
-   * Where answers come in; begins with `_INBOX`; our broker configuration gives each user one of its own
+   * Subject prefix of answers; begins with `_INBOX`. Our broker configuration gives each user its own
    * (protocol/inbox.ts).
    */
   readonly inboxPrefix?: string
   readonly auth: NatsAuth
-  /** Null: as the broker wants it. Otherwise a broker without TLS is none. */
+  /** Null: as the broker requires. Otherwise a broker without TLS is refused. */
   readonly tls: NatsTls | null
-  /** `connected` once the subscriptions hold. `detail`: one line for people. */
+  /** `connected` once the subscriptions are active. `detail`: one line for the log. */
   readonly onState: (state: 'connected' | 'disconnected' | 'closed', detail: string) => void
   /**
-   * Something came in that is no message, or (`unsendable`) a message of ours cannot be sent; `why` names the
-   * field.
+   * Called for an incoming payload that is no message, or (`unsendable`) for an outgoing message that cannot
+   * be sent; `why` names the field.
    */
   readonly onBadMessage: (subject: string, why: string, reason: MalformedReason | 'unsendable') => void
   /**
-   * Messages for this pattern were dropped because too many wait; told again after they have been caught up
-   * with.
+   * Called when messages for this pattern are dropped because too many wait; called again after the backlog
+   * has been processed.
    */
   readonly onSlowConsumer?: (pattern: string) => void
-  /** The broker's permissions forbid this. */
+  /** Called when the broker's permissions forbid an operation. */
   readonly onDenied?: (operation: 'publish' | 'subscription', subject: string) => void
   readonly limits?: Partial<NatsLimits>
 }
@@ -61,19 +61,19 @@ export interface NatsBusOptions {
 export interface NatsBus extends Bus {
   readonly isConnected: boolean
   readonly counts: BusCounts
-  /** Ends at once; requests under way end as `disconnected`. */
+  /** Closes at once; requests in flight end as `disconnected`. */
   close(): Promise<void>
 }
 
-/** Returns at once; `onState` says when it is connected. */
+/** Returns at once; `onState` reports the connection. */
 export function connectNatsBus(options: NatsBusOptions): NatsBus {
   return new TransportBus(options)
 }
 
 const CONNECT_WITHIN_MS: DurationMs = 5_000
-/** Pings without an answer; one more is due, and the broker counts as gone. */
+/** Unanswered pings after which the next due ping counts the broker as lost. */
 const MAX_PINGS_OUT = 2
-/** What is under way when the bus is drained may take so long. */
+/** Maximum time for requests in flight when the bus is drained. */
 const DRAIN_WITHIN_MS: DurationMs = 2_000
 const NO_RESPONDERS = 503
 
@@ -92,13 +92,13 @@ class TransportBus implements NatsBus {
   readonly #requests: Requests
   readonly #loop: ConnectionLoop
   readonly #listening = new Set<Listening>()
-  /** Before the token of each request; nobody else can guess it. */
+  /** Random prefix of the tokens of requests, so that others cannot guess it. */
   readonly #inbox: string
   #connection: NatsConnectionImpl | null = null
-  /** Its subscriptions hold. */
+  /** Its subscriptions are active. */
   #isReady = false
   #state: 'open' | 'draining' | 'closed' = 'open'
-  /** It was told that the connection is away. */
+  /** Listeners were told that the connection is lost. */
   #isAway = false
   readonly #onConnection = new Set<(isConnected: boolean) => void>()
 
@@ -159,7 +159,7 @@ class TransportBus implements NatsBus {
 
   onConnection(listener: (isConnected: boolean) => void): () => void {
     this.#onConnection.add(listener)
-    // Not from within the call, and not when it has come back before.
+    // Asynchronous, and skipped if the connection was restored in the meantime.
     if (this.#isAway)
       setImmediate(
         () => this.#isAway && this.#onConnection.has(listener) && callThrowingAsync(() => listener(false)),
@@ -168,8 +168,8 @@ class TransportBus implements NatsBus {
   }
 
   /**
-   * Hears nothing more, handles what came in, waits for requests under way and for the broker to have all
-   * that was sent.
+   * Unsubscribes, handles messages already received, waits for requests in flight and for the broker to
+   * receive everything sent.
    */
   async drain(): Promise<void> {
     if (this.#state !== 'open') return
@@ -248,11 +248,11 @@ class TransportBus implements NatsBus {
   #fail(why: NoAnswer, done: (outcome: RequestOutcome) => void): void {
     if (why === 'unsendable') this.counts.unsendable += 1
     else this.counts.disconnected += 1
-    // Never before `request` has returned: who tries again at once would not get out of it.
+    // Never before `request` has returned: a caller that retries at once would recurse without end.
     setImmediate(() => done({ answered: false, why }))
   }
 
-  /** False: it cannot be sent, and never was. */
+  /** Returns false if it cannot be sent. */
   #send(subject: string, message: Envelope, reply: string | undefined): boolean {
     const connection = this.#connection
     if (connection === null || unsentBytes(connection) > this.#limits.maxUnsentBytes) return false
@@ -260,7 +260,7 @@ class TransportBus implements NatsBus {
       connection.publish(subject, encode(message), reply === undefined ? {} : { reply })
       return true
     } catch (error) {
-      // Too large for the protocol or for this broker, or a subject that is none.
+      // Too large for the protocol or this broker, or an invalid subject.
       const why = error instanceof Error ? error.message : String(error)
       callThrowingAsync(() => this.#options.onBadMessage(subject, why, 'unsendable'))
       return false
@@ -299,10 +299,7 @@ class TransportBus implements NatsBus {
     callThrowingAsync(() => listening.handler(envelope, message.subject, this.#replyTo(connection, message)))
   }
 
-  /**
-   * A reply goes over the connection on which its request came: over the next the broker would not let it
-   * pass.
-   */
+  /** A reply uses the connection of its request: the broker would refuse it on the next connection. */
   #replyTo(connection: NatsConnectionImpl, message: Msg): Reply {
     let isOver = false
     return (answer) => {
@@ -323,7 +320,7 @@ class TransportBus implements NatsBus {
       this.counts.noResponders += 1
       this.#requests.close(token, { answered: false, why: 'no_responder' })
     } else {
-      // One that is malformed is no answer: the right one may follow.
+      // A malformed message is no answer: the right one may follow.
       const answer = this.#read(message, subject)
       if (answer === null) return
       this.counts.answers += 1

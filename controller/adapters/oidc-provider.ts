@@ -1,6 +1,6 @@
 /**
- * An OpenID Connect provider, asked with openid-client. What it says of itself is read when it is first
- * needed, and again after a failure.
+ * An OpenID Connect provider, through openid-client. Its metadata is read on first use, and again after a
+ * failure.
  */
 import {
   allowInsecureRequests,
@@ -27,14 +27,14 @@ import { ProviderFault } from '../ports/identity-provider.ts'
 export interface OidcOptions {
   readonly issuer: URL
   readonly clientId: string
-  /** null: a public client, protected by PKCE alone. */
+  /** Null: a public client, protected by PKCE alone. */
   readonly clientSecret: string | null
-  /** Where the browser comes back to; registered at the provider. */
+  /** The redirect URL; registered at the provider. */
   readonly redirectUrl: URL
   readonly scope: string
 }
 
-/** The provider must answer within this. */
+/** Timeout of requests to the provider. */
 const TIMEOUT_SECONDS = 10
 
 export function createOidcProvider({
@@ -54,7 +54,7 @@ export function createOidcProvider({
       clientSecret === null ? None() : ClientSecretPost(clientSecret),
       {
         timeout: TIMEOUT_SECONDS,
-        // Settings take an issuer without TLS on this host only. Signatures are checked, although the token
+        // Settings allow an issuer without TLS on this host only. Signatures are checked, although the token
         // comes from the provider itself.
         execute: [
           enableNonRepudiationChecks,
@@ -117,7 +117,7 @@ export function createOidcProvider({
   }
 }
 
-/** @throws ProviderFault, `denied` when UserInfo speaks of another subject than the ID token */
+/** @throws ProviderFault, `denied` if UserInfo has another subject than the ID token */
 async function withUserInfo(
   config: Configuration,
   idToken: Claims & { readonly sub: string },
@@ -134,7 +134,7 @@ async function withUserInfo(
   return { claims: mergedClaims(idToken, userInfo), lookedIn: 'the ID token and UserInfo' }
 }
 
-/** What the first says wins; objects are merged, so that a path may lead through both. */
+/** The first takes precedence; objects are merged, so that a path may lead through both. */
 function mergedClaims(first: Claims, second: Claims): Claims {
   const merged = Object.entries(first).map(([name, value]): [string, unknown] => {
     const other = Object.hasOwn(second, name) ? second[name] : undefined
@@ -156,7 +156,7 @@ function isUnreachable(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof DOMException && error.name === 'TimeoutError')
 }
 
-/** Never what was sent: a code or a secret may be in it. */
+/** Omits what was sent: it may contain a code or a secret. */
 function wordsOf(error: unknown): string {
   if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError) {
     return [error.error, error.error_description].filter((part) => part !== undefined).join(': ')

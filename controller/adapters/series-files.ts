@@ -1,8 +1,8 @@
 /**
  * Series in files: a folder of segments, each a head and frames of length, CRC-32 and bytes. Files are
- * written and read off the main thread and never synced: a kill -9 loses nothing that was handed to the
- * system, a power failure some seconds. A frame that is cut off ends its segment; a damaged one sets the file
- * aside, and what stood before it is used once more.
+ * written and read off the main thread and never synced: kill -9 loses no data handed to the system, a power
+ * failure some seconds. A torn frame ends its segment; a damaged one sets the file aside, and the frames
+ * before it are still used.
  */
 import { appendFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,24 +10,24 @@ import { crc32 } from 'node:zlib'
 import type { SeriesArchive } from '../ports/series-archive.ts'
 
 export interface SeriesFilesOptions {
-  /** Made when it is missing. */
+  /** Created if missing. */
   readonly dir: string
   readonly log: (line: string) => void
 }
 
 const HEAD = Buffer.from('headroom series 1\n')
 const FRAME_BYTES = 8
-/** A frame says no larger size unless it is damaged. */
+/** Larger sizes mean a damaged frame. */
 const MAX_RECORD_BYTES = 64 * 1024 * 1024
-/** What may wait to be written; past it rows are left out. */
+/** Maximum of unwritten bytes; beyond it rows are dropped. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
-/** `node-10s.1767323040`: the log, and where the segment begins, in seconds since the Unix epoch. */
+/** `node-10s.1767323040`: the log, and the begin of the segment in seconds since the Unix epoch. */
 const SEGMENT = /^([a-z]+-\d+s)\.(\d{1,12})$/
 
 interface Log {
-  /** Where its segments begin, oldest first. */
+  /** Begins of its segments, oldest first. */
   readonly segments: number[]
-  /** Half a frame may be at the end: nothing is added before the next segment begins. */
+  /** The last frame may be torn: nothing is appended before the next segment. */
   isBroken: boolean
 }
 
@@ -37,7 +37,7 @@ class SeriesFiles implements SeriesArchive {
   readonly #logs = new Map<string, Log>()
   #waitingBytes = 0
   #isTroubleTold = false
-  /** One thing after the other. */
+  /** Serialises operations. */
   #work: Promise<void> = Promise.resolve()
   #isOpened = false
 
@@ -98,7 +98,7 @@ class SeriesFiles implements SeriesArchive {
     return this.#work
   }
 
-  /** Not before it is needed: the store makes the data directory, and refuses one that is in use. */
+  /** Created on first use: the store creates the data directory, and refuses one that is in use. */
   #then(step: () => Promise<void>): Promise<void> {
     if (!this.#isOpened) this.#work = this.#open().catch((error: unknown) => this.#failed(error))
     this.#isOpened = true
@@ -115,11 +115,11 @@ class SeriesFiles implements SeriesArchive {
     for (const { segments } of this.#logs.values()) segments.sort((a, b) => a - b)
   }
 
-  /** @returns false when something before it failed */
+  /** @returns false if an earlier operation failed */
   async #write(name: string, bytes: Buffer, opensAt: number | null): Promise<boolean> {
     const log = this.#logNamed(name)
     if (opensAt !== null) {
-      // A clock that was set back does not bring a segment before those that were written earlier.
+      // After a clock was set back a segment never precedes earlier ones.
       log.segments.push(Math.max(Math.floor(opensAt / 1000), (log.segments.at(-1) ?? 0) + 1))
     }
     if (log.isBroken) return false
@@ -128,7 +128,7 @@ class SeriesFiles implements SeriesArchive {
     return true
   }
 
-  /** One damaged file a log is kept, for whoever wants to know. */
+  /** One damaged file per log is kept for inspection. */
   async #setAside(name: string, path: string, damage: string): Promise<void> {
     const aside = join(this.#dir, `${name}.damaged`)
     this.#tell(`${path} is damaged (${damage}): set aside as ${aside}`)
@@ -138,7 +138,7 @@ class SeriesFiles implements SeriesArchive {
   #logNamed(name: string): Log {
     let log = this.#logs.get(name)
     if (log === undefined) {
-      // Of what an earlier process wrote, nobody knows how the last frame ends.
+      // The last frame of an earlier process may be torn.
       log = { segments: [], isBroken: true }
       this.#logs.set(name, log)
     }
@@ -149,7 +149,7 @@ class SeriesFiles implements SeriesArchive {
     return join(this.#dir, `${name}.${segment}`)
   }
 
-  /** Said once, until something is written again. */
+  /** Reported once, until a write succeeds again. */
   #failed(error: unknown): void {
     if (!this.#isTroubleTold)
       this.#tell(

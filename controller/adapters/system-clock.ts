@@ -1,18 +1,18 @@
 /**
- * Real time behind the `Clock` port. Instants begin at the wall clock's and go on by the monotonic one: they
- * never fall and never jump, so that no lease seems to end because somebody set a clock. While the host
- * sleeps they stand still, which only makes silence count less.
+ * Real time behind the `Clock` port. Instants start at the wall clock's and advance with the monotonic one:
+ * they never decrease and never jump, so that a changed clock ends no lease. They stop while the host sleeps,
+ * which only shortens the counted silence.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { CancelTimer, Clock, TimerRank } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 
 export interface SystemClock extends Clock {
-  /** Timers that have neither run nor been taken back. */
+  /** Number of pending timers. */
   readonly pending: number
-  /** Those, and those taken back that still take memory. */
+  /** Number of pending timers, and cancelled ones still in memory. */
   readonly held: number
-  /** Nothing runs any more. */
+  /** Stops all timers. */
   stop(): void
 }
 
@@ -20,23 +20,20 @@ interface Timer {
   readonly at: Instant
   readonly rank: TimerRank
   readonly order: number
-  /** Null once it has run or was taken back. */
+  /** Null once it has run or was cancelled. */
   fn: (() => void) | null
 }
 
-/** Requests and commits get their turn after so many timers. */
+/** Number of timers after which I/O is handled. */
 const TIMERS_PER_TURN = 256
-/**
- * Timers of the platform take no longer waits than some 24 days; one that is due later is waited for in
- * steps.
- */
+/** Platform timers wait at most about 24 days; longer waits are split. */
 const LONGEST_WAIT_MS = 60_000
-/** Timers that were taken back leave the heap once they are more than the others, and more than this. */
+/** Cancelled timers are removed from the heap once they outnumber the others and exceed this number. */
 const COMPACT_FROM_TIMERS = 1_024
 
 /**
- * @param hostNow another clock of the host than that, in whole ms; it never falls, and is no faster than the
- *   monotonic one while the host is awake.
+ * @param hostNow a clock of the host in integer ms; it never decreases, and is no faster than the monotonic
+ * one while the host is awake
  */
 export function createSystemClock(hostNow?: () => Instant): SystemClock {
   return new RealClock(hostNow ?? sinceTheWallClock())
@@ -52,7 +49,7 @@ class RealClock implements SystemClock {
   #heap: Timer[] = []
   #order = 0
   #cancelled = 0
-  /** Within a turn time stands still, so that ranks mean what they mean in virtual time. */
+  /** Time stands still within a slice, so that ranks have the same meaning as in virtual time. */
   #turnAt: Instant | null = null
   #isTurnPlanned = false
   #isStopped = false
@@ -109,7 +106,7 @@ class RealClock implements SystemClock {
     this.#timeout = setTimeout(() => this.#turn(), Math.min(at - now, LONGEST_WAIT_MS))
   }
 
-  /** Runs what is due, in the order of instants and ranks; what becomes due meanwhile joins in. */
+  /** Runs due timers in the order of instants and ranks, including those that become due meanwhile. */
   #turn(): void {
     this.#isTurnPlanned = false
     if (this.#isStopped) return
@@ -184,7 +181,7 @@ class RealClock implements SystemClock {
   }
 }
 
-/** 1. Earlier. 2. Lower rank. 3. Asked for earlier. */
+/** 1. Earlier. 2. Lower rank. 3. Requested earlier. */
 function isBefore(a: Timer, b: Timer): boolean {
   if (a.at !== b.at) return a.at < b.at
   return a.rank !== b.rank ? a.rank < b.rank : a.order < b.order

@@ -1,10 +1,8 @@
-/**
- * The `Random` port outside simulations: numbers that nobody can foresee, the same source under every name.
- */
+/** The `Random` port outside simulations: unpredictable numbers, the same source for every name. */
 import { getRandomValues } from 'node:crypto'
 import type { Random, RandomStream } from '../ports/random.ts'
 
-/** So many numbers are drawn from the system at once. */
+/** Number of random numbers drawn from the system at once. */
 const DRAWN_AT_ONCE = 256
 
 export function createSystemRandom(): Random {

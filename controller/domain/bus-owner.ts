@@ -1,10 +1,10 @@
 /**
- * Owners of tasks that came over the bus. No token and no person who signs in can have such a name: theirs
- * hold no colon.
+ * Owners of tasks that came over the bus. Names of tokens and of people who sign in contain no colon, so they
+ * cannot collide.
  */
 const PREFIX = 'nats:'
 
-/** The owner of the tasks of a client of the bus. */
+/** Returns the owner of the tasks of a client of the bus. */
 export function busOwner(clientId: string): string {
   return `${PREFIX}${clientId}`
 }

@@ -1,6 +1,6 @@
 import type { ConfigFields } from './config.ts'
 
-/** What each field is for, one sentence each. */
+/** The purpose of each field, one sentence each. */
 export const CONFIG_MEANINGS: { readonly [K in keyof ConfigFields]: string } = {
   default_vram_overcommit_percent:
     'Cluster-wide extra VRAM headroom, as a percentage of physical VRAM, for swappable tasks',

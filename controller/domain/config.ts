@@ -1,13 +1,13 @@
 /**
- * The live configuration: its fields, their ranges and defaults, in one table that the API, the environment
- * and the scenario files all read (semantics section 8).
+ * The live configuration: its fields, ranges and defaults, in one table for the API, the environment and the
+ * scenario files (semantics section 8).
  */
 import type { DurationMs, Mib, Percent } from '../../protocol/units.ts'
 
 export type PlacementStrategy = 'best_fit' | 'spread' | 'fifo'
 export const PLACEMENT_STRATEGIES: readonly PlacementStrategy[] = ['best_fit', 'spread', 'fifo']
 
-/** Configuration as people write it: snake_case, seconds, MiB, percent. */
+/** Configuration as users write it: snake_case, seconds, MiB, percent. */
 export interface ConfigFields {
   readonly default_vram_overcommit_percent: Percent
   readonly safety_reserve_mib: Mib
@@ -71,8 +71,7 @@ export const DEFAULT_CONFIG: ConfigFields = {
 }
 
 /**
- * Where the live configuration comes from (specification 2.1): the environment until the first successful
- * PUT.
+ * The source of the live configuration (specification 2.1): the environment until the first successful PUT.
  */
 export type ConfigSource = 'environment' | 'persisted'
 
@@ -83,21 +82,21 @@ export interface Config {
   readonly revision: number
 }
 
-/** A refused value: which field, and why, in words for people. */
+/** A refused value: the field, and why, as text. */
 export interface FieldProblem {
   readonly field: string
   readonly detail: string
 }
 
-/** What a rule allows, in words: `an integer from 0 to 1000, or null`. */
+/** Describes the values that a rule allows: `an integer from 0 to 1000, or null`. */
 export function describeRule(rule: FieldRule): string {
   if (rule.kind === 'choice') return `one of ${rule.choices.join(', ')}`
   return `an integer from ${rule.min} to ${rule.max}${rule.nullable ? ', or null' : ''}`
 }
 
 /**
- * Checks one value against its rule; never clamps, never coerces. Answers the problem, or null when the value
- * is fine.
+ * Checks one value against its rule; never clamps, never coerces. Returns the problem, or null if the value
+ * is valid.
  */
 export function checkField(field: string, rule: FieldRule, value: unknown): FieldProblem | null {
   const problem = { field, detail: `must be ${describeRule(rule)}` }
@@ -111,7 +110,7 @@ export function checkField(field: string, rule: FieldRule, value: unknown): Fiel
 
 /**
  * Checks a change of the configuration: known fields, in range, at least one.
- * @returns every problem found; an empty list means that the change may be applied.
+ * @returns every problem found; empty if the change may be applied
  */
 export function checkConfigChange(change: Readonly<Record<string, unknown>>): readonly FieldProblem[] {
   const keys = Object.keys(change)
@@ -124,12 +123,12 @@ export function checkConfigChange(change: Readonly<Record<string, unknown>>): re
 }
 
 /**
- * A run lease lasts so many heartbeats at least: one that is lost and one that is late end nobody's tasks
- * (R4; docs/decisions/0072).
+ * Minimum length of a run lease in heartbeats: one lost and one late heartbeat must not end tasks (R4;
+ * docs/decisions/0072).
  */
 export const HEARTBEATS_PER_LEASE = 3
 
-/** What spans fields of a whole configuration; an empty list means that it holds together. */
+/** Checks rules that span fields of a whole configuration; empty if it is valid. */
 export function checkConfig({ heartbeat_seconds, run_lease_seconds }: ConfigFields): readonly FieldProblem[] {
   const leastSeconds = HEARTBEATS_PER_LEASE * heartbeat_seconds
   if (run_lease_seconds >= leastSeconds) return []
@@ -137,10 +136,7 @@ export function checkConfig({ heartbeat_seconds, run_lease_seconds }: ConfigFiel
   return [{ field: 'run_lease_seconds', detail }]
 }
 
-/**
- * The same configuration in the units the code computes with. Derived once per change, read on every
- * decision.
- */
+/** The configuration in the units of the code. Derived once per change, read on every decision. */
 export interface Policy {
   readonly overcommitPercent: Percent
   readonly safetyReserveMib: Mib
@@ -151,7 +147,7 @@ export interface Policy {
   /** Null: no task returns eagerly. */
   readonly eagerSwapInMs: DurationMs | null
   readonly stopGraceMs: DurationMs
-  /** Bounds what a task may ask for. */
+  /** Upper bound of the grace period that a task may request. */
   readonly maxStopGraceMs: DurationMs
   readonly reservationAfterMs: DurationMs
   readonly queueAgingMs: DurationMs | null

@@ -1,7 +1,7 @@
 /**
- * What was decided, and from what: every placement, swap and growth with who was considered, by which keys,
- * who was chosen and by which rule. A decision has the number of the event that it is told by, so that either
- * leads to the other. Kept where the store keeps them; nothing is decided from them.
+ * Decisions and their inputs: every placement, swap and growth with the candidates, their keys, the choice
+ * and its rule. A decision has the number of its event, so that each leads to the other. Kept where the store
+ * keeps decisions; nothing is decided from them.
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy } from './config.ts'
@@ -16,7 +16,7 @@ export const DECISION_KINDS = [
 ] as const
 export type DecisionKind = (typeof DECISION_KINDS)[number]
 
-/** Events that tell of a decision; others are not looked for one. */
+/** Events that have a decision. */
 export const DECISION_EVENTS: readonly EventKind[] = [
   'task_placed',
   'swap_decided',
@@ -26,10 +26,11 @@ export const DECISION_EVENTS: readonly EventKind[] = [
 ]
 
 /**
- * What decided. Placement: it fitted now, or its victims had left. Swap-out: victims cover what is missing;
- * they leave for the node's collector although they do not yet; an operator asked; a growth waited too long
- * and its task returns with it. Return and growth: the bytes are free. Return: nothing asked for it, and no
- * task waits for the VRAM. Refused growth: it waited too long, or is larger than its GPU.
+ * The rule that decided. Placement: it fitted now, or its victims had left. Swap-out: victims cover the
+ * shortage; victims leave for the node's collector before they cover it; an operator requested it; a growth
+ * waited too long and its task returns with it. Return and growth: the VRAM is free. Eager return: nothing
+ * requested it, and no task waits for the VRAM. Refused growth: it waited too long, or is larger than its
+ * GPU.
  */
 export const DECISION_RULES = [
   'fits_now',
@@ -45,12 +46,10 @@ export const DECISION_RULES = [
 ] as const
 export type DecisionRule = (typeof DECISION_RULES)[number]
 
-/**
- * At most so many GPUs of a placement, and candidates of a swap-out, are recorded; the others are counted.
- */
+/** Maximum number of recorded GPUs of a placement and of candidates of a swap-out; the others are counted. */
 export const MAX_CONSIDERED_GPUS = 5
 export const MAX_CANDIDATES = 32
-/** At most so many others that waited on the node are recorded. */
+/** Maximum number of recorded other entries that waited on the node. */
 export const MAX_OTHERS = 8
 
 /**
@@ -61,8 +60,8 @@ export interface ConsideredGpu {
   readonly nodeName: string
   readonly gpu: number
   /**
-   * Now: what is physically free (spread: negative). After a swap: minus what is free for it once all that
-   * moves has left.
+   * Now: physical VRAM that is free (spread: negative). After a swap: minus the VRAM free for it once all
+   * that moves has left.
    */
   readonly key1: number
   /** Commit room left (spread: negative). */
@@ -80,28 +79,28 @@ export const VICTIM_LEVELS = [
 export type VictimLevel = (typeof VICTIM_LEVELS)[number]
 
 /**
- * Why a candidate leaves: its whole level was needed, or it is among those longest not swapped that move the
- * fewest bytes.
+ * Why a candidate leaves: its whole level was needed, or it is among the longest not swapped that move the
+ * least VRAM.
  */
 export const CHOICE_RULES = ['whole_level', 'oldest_then_fewest_bytes'] as const
 export type ChoiceRule = (typeof CHOICE_RULES)[number]
 
-/** A task that might leave, as it stood on the GPU that was short. */
+/** A candidate on the GPU that was short. */
 export interface ConsideredVictim {
   readonly taskId: string
-  /** Left out in what earlier versions have kept. */
+  /** Absent in records of earlier versions. */
   readonly taskName?: string
   readonly gpu: number
   readonly level: VictimLevel
-  /** `swapNumber` of the decision that last chose it there; null: none did. */
+  /** `swapNumber` of the decision that last chose it there; null: none. */
   readonly lastSwapOut: number | null
   readonly mib: Mib
   readonly idleMs: DurationMs
-  /** null: it stays. */
+  /** Null: it stays. */
   readonly chosenBy: ChoiceRule | null
 }
 
-/** Somebody else who waits for bytes on the node. */
+/** Another entry that waits for VRAM on the node. */
 export interface OtherWaiting {
   readonly taskId: string
   readonly what: 'swap_in' | 'growth' | 'placement'
@@ -109,12 +108,12 @@ export interface OtherWaiting {
 }
 
 export interface Decision {
-  /** Of the event that tells it. */
+  /** The number of its event. */
   readonly number: number
   readonly at: Instant
   readonly kind: DecisionKind
   readonly rule: DecisionRule
-  /** Whom it is about: who is placed, returns or grows; of a swap-out, for whom others leave. */
+  /** The task that is placed, returns or grows; for a swap-out, the task for which others leave. */
   readonly taskId: string
   readonly taskName: string
   readonly nodeId: string
@@ -124,23 +123,23 @@ export interface Decision {
   readonly sentence: string
   /** The event that led to it. */
   readonly causedBy: number | null
-  /** Of a placement; null else. */
+  /** For a placement; otherwise null. */
   readonly strategy: PlacementStrategy | null
-  /** GPUs that admitted the task, best first; the chosen are among them. */
+  /** GPUs that admitted the task, best first, including the chosen ones. */
   readonly gpusConsidered: readonly ConsideredGpu[]
-  /** There were more. They are not counted: the scheduler did not look at them either. */
+  /** There were more; they are not counted, because the scheduler did not examine them. */
   readonly hasMoreGpus: boolean
-  /** Of a swap-out: who leaves, all of them. */
+  /** For a swap-out: all victims. */
   readonly victimIds: readonly string[]
-  /** What was missing, GPU by GPU. */
+  /** The shortage of each GPU. */
   readonly missing: readonly { readonly gpu: number; readonly mib: Mib }[]
   readonly candidates: readonly ConsideredVictim[]
   readonly candidatesLeftOut: number
-  /** The number by which rounds remember it (`decision` in the data of its event); null when it has none. */
+  /** The number under which rounds remember it (`decision` in the data of its event); null if it has none. */
   readonly swapNumber: number | null
-  /** How long it had been waited for. */
+  /** How long the request had waited. */
   readonly waitedMs: DurationMs | null
-  /** Of a return or growth: who else waits there, in the order in which they are served. */
+  /** For a return or growth: other entries that wait there, in the order in which they are served. */
   readonly others: readonly OtherWaiting[]
   readonly othersLeftOut: number
 }

@@ -1,6 +1,6 @@
 /**
- * What the engine wants done to the world once the decision behind it is durable. The wire turns effects into
- * commands.
+ * Actions of the engine on the outside world, performed once the decision is durable. The wire turns effects
+ * into commands.
  */
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
@@ -35,7 +35,7 @@ export interface StopEffect extends EffectBase {
 export interface SwapEffect extends EffectBase {
   readonly kind: 'swap_out' | 'swap_in'
   readonly generation: number
-  /** The victim may be active: max_residency asked (R12). */
+  /** The victim may be active: max_residency requires it (R12). */
   readonly forceActive: boolean
 }
 

@@ -1,7 +1,6 @@
 /**
- * Why a task ended, as a closed list of codes. Every ended task has exactly one. The sentence beside it may
- * name who or what; where it does not, the code's own sentence stands for it. The list is in docs/events.md;
- * a test compares both.
+ * Why a task ended, as a closed list of codes. Every ended task has exactly one. Its reason text may add
+ * details; without one the code's own sentence is used. The list is in docs/events.md; a test compares both.
  */
 import type { TaskState } from './task.ts'
 
@@ -28,14 +27,14 @@ export type EndCode = keyof typeof END_SENTENCES
 
 export const END_CODES = Object.keys(END_SENTENCES) as readonly EndCode[]
 
-/** How a task ends: its final state, why, and what its command returned. */
+/** How a task ends: its final state, why, and the exit code of its command. */
 export interface TaskEnd {
   readonly state: Exclude<TaskState, 'pending' | 'assigned' | 'running' | 'unreachable'>
   readonly code: EndCode
   readonly exitCode: number | null
-  /** In words, when there is more to say than the code does. */
+  /** As text, if there are details beyond the code. */
   readonly reason: string | null
-  /** The attempt whose end it is; left out: the current one. */
+  /** The attempt that ended; omitted: the current one. */
   readonly attempt?: number
 }
 
@@ -54,7 +53,7 @@ function ownEndCode(exitCode: number | null, detail: string | null): EndCode {
   return detail !== null && /^signal SIG/.test(detail) ? 'signal' : 'exit_code'
 }
 
-/** State and exit code say it already, so the event of the end leaves it out. */
+/** State and exit code say it already, so the event of the end omits it. */
 export function isPlainEnd(code: EndCode): boolean {
   return code === 'completed' || code === 'exit_code'
 }
@@ -63,14 +62,14 @@ interface Ended {
   readonly state: TaskState
   readonly exitCode: number | null
   readonly endReason: string | null
-  /** Absent in records that are older than the field. */
+  /** Absent in older records. */
   readonly endCode?: EndCode | null
 }
 
-/** Spellings of earlier records. */
+/** Spellings in earlier records. */
 const RENAMED: ReadonlyMap<string, EndCode> = new Map([['REQUEUE_LIMIT', 'requeue_limit']])
 
-/** Null: the task has not ended. Records without a code get the one that follows from what they hold. */
+/** Null: the task has not ended. For records without a code it is derived from their other fields. */
 export function endCodeOf({ state, exitCode, endReason, endCode }: Ended): EndCode | null {
   if (state === 'pending' || state === 'assigned' || state === 'running' || state === 'unreachable')
     return null
@@ -82,7 +81,7 @@ export function endCodeOf({ state, exitCode, endReason, endCode }: Ended): EndCo
   return state === 'failed' && exitCode !== null ? ownEndCode(exitCode, endReason) : 'unknown_before_upgrade'
 }
 
-/** Why it ended, in words; null only while it has not ended. */
+/** Why the task ended, as text; null only while it has not ended. */
 export function endSentenceOf(ended: Ended): string | null {
   const code = endCodeOf(ended)
   if (code === null) return null

@@ -1,11 +1,11 @@
 /**
- * GPU servers have durably seen the epoch of the controller that wrote what is missing, and obey no older one
- * (R9). Starts count epochs one by one: an epoch that is so far above the one before it was raised.
+ * GPU servers have durably seen the epoch of the controller that wrote the missing part, and obey no older
+ * one (R9). Starts count epochs one by one, so an epoch this far above its predecessor was raised.
  */
 export const MIN_EPOCHS_AHEAD = 1_000_000
 /**
- * Each millisecond of wall-clock time has so many: a later restore is above an earlier one of which its store
- * knows nothing.
+ * Epochs per millisecond of wall-clock time: a later restore is above an earlier one that its store does not
+ * know.
  */
 const EPOCHS_PER_MS = 100
 const MAX_RANDOM_EPOCHS = 1_000_000

@@ -1,6 +1,6 @@
 /**
- * What happened, in order: every transition of a task, node, group or configuration is exactly one event,
- * every decision too. The store keeps them, the journal of a simulation is made of them, the API shows them.
+ * Events in order: every transition of a task, node, group or configuration has exactly one event, and so has
+ * every decision. The store keeps them, the journal of a simulation consists of them, the API shows them.
  */
 import type { Instant } from '../../protocol/units.ts'
 
@@ -54,9 +54,9 @@ export interface Event {
   readonly kind: EventKind
   readonly taskId: string | null
   readonly nodeId: string | null
-  /** The event that led to this one; null for what came from outside. */
+  /** The event that led to this one; null for external causes. */
   readonly causedBy: number | null
-  /** Who asked for it, by name; null for what nobody asked for, and where nobody is known by name. */
+  /** The name of the caller that requested it; null without a caller, and where callers have no names. */
   readonly by: string | null
   /** Facts by kind, JSON values only, keys in a fixed order. */
   readonly data: EventData
@@ -66,7 +66,7 @@ export type EventValue =
   string | number | boolean | null | readonly EventValue[] | { readonly [key: string]: EventValue }
 export type EventData = Readonly<Record<string, EventValue>>
 
-/** Which events somebody wants; null or left out: all. */
+/** Selects events; null or omitted: all. */
 export interface EventFilter {
   readonly kinds?: readonly EventKind[] | null
   readonly taskId?: string | null

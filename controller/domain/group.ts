@@ -3,7 +3,7 @@
  * "Groups").
  */
 export interface Group {
-  /** The name people chose. */
+  /** The name chosen by users. */
   readonly id: string
   readonly description: string
   /** Node ids, in code-unit order. They may name nodes that have not registered yet. */
@@ -11,13 +11,13 @@ export interface Group {
 }
 
 /**
- * Returns true if the name is no look-alike of another: NFKC, which maps letters such as U+212B or the
- * ligature ﬁ to the usual ones, leaves it as it is. Groups that were made before this rule keep their names.
+ * Returns true if NFKC, which maps letters such as U+212B or the ligature ﬁ to their usual forms, leaves the
+ * name unchanged: it is no look-alike of another. Groups created before this rule keep their names.
  */
 export function isPlainName(id: string): boolean {
   return id.normalize('NFKC') === id
 }
 
 export const GROUP_ID_MAX_LENGTH = 200
-/** What a group may be called, besides its length. To be read with the flag `u`. */
+/** Allowed characters of a group name. Use with the flag `u`. */
 export const GROUP_ID_PATTERN = '^[\\p{L}\\p{N}](?:[\\p{L}\\p{N} ._-]*[\\p{L}\\p{N}._-])?$'

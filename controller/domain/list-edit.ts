@@ -1,7 +1,7 @@
 /**
- * In-place edits of short lists on hot paths. `splice` makes a new array for what it removes, and a list
- * whose length is set is cut by a slow call that also gives its room back, to be asked for again by the next
- * push; these do neither.
+ * In-place edits of short lists on hot paths. `splice` allocates an array for the removed elements, and
+ * setting `length` is a slow call that also frees capacity, which the next push allocates again; these
+ * functions do neither.
  */
 
 export function removeAt<T>(list: T[], at: number): void {
@@ -17,7 +17,7 @@ export function insertAt<T>(list: T[], at: number, item: T): void {
   list[at] = item
 }
 
-/** Takes everything out. */
+/** Removes all elements. */
 export function clear(list: unknown[]): void {
   while (list.length > 0) list.pop()
 }

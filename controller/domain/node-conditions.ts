@@ -1,6 +1,6 @@
 /**
- * What an operator should know of a node: that it does not answer, takes no task, or holds more than it
- * should.
+ * Conditions of a node that an operator should know about: it does not answer, takes no task, or exceeds its
+ * limits.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from './node.ts'
@@ -39,7 +39,7 @@ export function needsAttention(node: Node): boolean {
 /** Numbers of nodes; a node may have several conditions. */
 export type NodeConditionCounts = Readonly<Record<NodeCondition | 'attention', number>>
 
-/** A pass over all GPUs. */
+/** Scans all GPUs. */
 export function countConditions(nodes: Iterable<Node>): NodeConditionCounts {
   const counts = {
     attention: 0,
@@ -59,12 +59,12 @@ export function countConditions(nodes: Iterable<Node>): NodeConditionCounts {
   return counts
 }
 
-/** Promised beyond the commit limit. */
+/** VRAM committed beyond the commit limit. */
 export function overCommitted(gpu: Gpu): Mib {
   return Math.max(0, gpu.noswapMib + gpu.swappableMib - gpu.limitMib)
 }
 
-/** Resident beyond what the reserve and foreign memory leave. */
+/** Resident VRAM beyond what the reserve and foreign memory leave. */
 export function reserveDeficit(gpu: Gpu): Mib {
   return Math.max(0, gpu.noswapResidentMib + gpu.swappableResidentMib - gpu.capacityMib)
 }

@@ -16,46 +16,46 @@ export interface Node {
   readonly status: NodeStatus
   readonly isCordoned: boolean
   /**
-   * It could not start tasks, and takes none for a while; null: it does, as far as is known. An operator's
-   * cordon is another matter.
+   * The node could not start tasks and is closed for a while; null: it starts tasks as far as known.
+   * Independent of an operator's cordon.
    */
   readonly autoCordon: AutoCordon | null
-  /** It would be closed for what it refused, and more than half of the nodes would be then. */
+  /** Refused starts would close the node, but then more than half of the nodes would be closed. */
   readonly isCordonDenied: boolean
-  /** An operator empties it; null when nobody does. It is cordoned as long. */
+  /** An operator drains the node, which is cordoned meanwhile; null: no drain. */
   readonly drain: NodeDrain | null
   readonly gpus: readonly Gpu[]
   /** Names of the groups it belongs to, in code-unit order; empty means the common pool. */
   readonly groups: readonly string[]
   readonly overcommitOverride: Percent | null
   readonly reserveOverrideMib: Mib | null
-  /** What its GPUs are. */
+  /** The kind of its GPUs. */
   readonly device: DeviceKind
-  /** Its tasks can say that they want the GPU; otherwise they are probed. */
+  /** Its tasks can signal that they want the GPU; otherwise they are probed. */
   readonly signalsWanted: boolean
   /** It runs commands; otherwise only leases. */
   readonly allowExec: boolean
-  /** Attempts that the server holds at once, as it declared. */
+  /** Maximum number of attempts that the server holds at once, as declared. */
   readonly maxAttempts: number
   /**
    * Attempts that count towards it: placed here, about to be, or named by the server without being a task's
    * current attempt.
    */
   readonly attemptCount: number
-  /** The users that its tasks run as; null: the server has not said. No decision rests on it. */
+  /** The users that its tasks run as; null: not declared. It affects no decision. */
   readonly taskIdentity: TaskIdentityKind | null
-  /** Host memory for swapped-out bytes, as the server declared it. */
+  /** Host memory for swapped-out tasks, as the server declared it. */
   readonly hostSwapMib: Mib
   /**
-   * What all its copies together move through host memory, as the server declared it; null: it has not. No
-   * decision rests on it.
+   * Rate at which all its copies together move through host memory, as the server declared it; null: not
+   * declared. It affects no decision.
    */
   readonly hostLinkMibPerS: number | null
-  /** Bytes swapped out or moving (either way) in host memory. */
+  /** Host memory used by tasks that are swapped out or moving either way. */
   readonly hostUsedMib: Mib
   /** Host memory that admission has promised: all swappable tasks of every GPU where N + S exceeds C. */
   readonly hostPromisedMib: Mib
-  /** Who waits for bytes here, in queue order (swap/order.ts). */
+  /** Entries that wait for VRAM here, in queue order (swap/order.ts). */
   readonly queue: readonly QueueEntry[]
   readonly collector: QueueEntry | null
   /** Attempts that run there and that the store does not know. */
@@ -68,16 +68,13 @@ export interface Node {
   readonly rank: number
 }
 
-/**
- * The controller closed the node by itself: starts were refused there for reasons that do not depend on the
- * task.
- */
+/** The controller closed the node: starts were refused there for reasons that do not depend on the task. */
 export interface AutoCordon {
   readonly since: Instant
-  /** Of the last refusal, and the node's own words. */
+  /** Code of the last refusal, and the node's message. */
   readonly code: string
   readonly reason: string
-  /** From then on one task may be placed there, to see whether it starts. */
+  /** From then on one task may be placed there as a trial. */
   readonly nextTrialAt: Instant
   readonly failedTrials: number
   /** The next task that fits is the trial. */
@@ -92,22 +89,22 @@ export interface AutoCordon {
  */
 export interface NodeDrain {
   readonly since: Instant
-  /** Null: nobody is moved. */
+  /** Null: no task is moved. */
   readonly movesAt: Instant | null
   readonly by: string
-  /** The event that said so: the cause of what follows. */
+  /** The event of the order: the cause of what follows. */
   readonly event: number
 }
 
 /**
- * A head that waited long, or an entry that did: later placements leave it what it misses (semantics 4 and
- * 5).
+ * A head or an entry that has waited long reserves the GPU: later placements leave its shortfall free
+ * (semantics 4 and 5).
  */
 export interface Reservation {
-  /** Whose it is: a pool's head, or an entry of the node's queue. */
+  /** The holder: a pool's head, or an entry of the node's queue. */
   readonly by: 'head' | 'entry'
   readonly task: Task
-  /** The class it is queued under: tasks later in the queue order respect the hold. */
+  /** Its class in the queue: tasks later in queue order respect the reservation. */
   readonly queueClass: number
   readonly mib: Mib
   readonly isExclusive: boolean
@@ -117,27 +114,27 @@ export interface Gpu extends GpuLoad {
   readonly node: Node
   readonly index: number
   readonly model: string
-  /** The percentage that applies to its node. */
+  /** The percentage in effect on its node. */
   readonly overcommitPercent: Percent
-  /** F: used by processes the server did not start. */
+  /** F: used by processes that the server did not start. */
   readonly foreignMib: Mib
   readonly placements: readonly Placement[]
-  /** Of quarantined attempts: counted as noswap and resident, too. */
+  /** Demand of quarantined attempts: also counted as noswap and resident. */
   readonly quarantinedMib: Mib
   readonly quarantinedCount: number
-  /** Pending tasks that own bytes here and are counted in N or S already. */
+  /** Pending tasks with VRAM reserved here, already counted in N or S. */
   readonly pendingClaimants: readonly QueueEntry[]
-  /** Entries that own bytes here, claims included. */
+  /** Entries with VRAM reserved here, in the order of reservation, pending claimants included. */
   readonly claimants: readonly QueueEntry[]
   readonly reservations: readonly Reservation[]
   readonly exclusiveTask: Task | null
-  /** Resident or moving bytes of noswap placements. */
+  /** VRAM of noswap placements, resident or moving. */
   readonly noswapResidentMib: Mib
-  /** S_res: swappable bytes resident or moving in or out. */
+  /** S_res: VRAM of swappable placements, resident or moving in or out. */
   readonly swappableResidentMib: Mib
-  /** Bytes that are on their way out. */
+  /** VRAM on its way out. */
   readonly movingOutMib: Mib
-  /** Bytes of swappable, resident placements that are ripe for a swap-out, by class. */
+  /** VRAM of swappable, resident placements that are eligible for a swap-out, by class. */
   readonly eligibleMib: Mib
   readonly eligibleP0Mib: Mib
 }

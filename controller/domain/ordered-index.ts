@@ -1,15 +1,15 @@
 /**
  * An ordered list that answers "the first item whose value is at least x" without visiting those before it.
  *
- * Items lie in chunks of at most CHUNK_MAX, each chunk knows its largest value. A search looks at one number
- * per chunk and then into one chunk: about n/64 + 64 steps. Insert and remove are a binary search and a short
- * move within one chunk. GPUs are kept this way by free VRAM (value: the largest demand they admit), pending
- * tasks by queue order (value: minus the demand).
+ * Items are in chunks of at most CHUNK_MAX; each chunk knows its largest value. A search reads one number per
+ * chunk and then one chunk: about n/64 + 64 steps. Insert and remove are a binary search and a short move
+ * within one chunk. Pending tasks are kept this way by queue order (value: minus the demand), nodes by
+ * shortfall.
  */
 
 import { insertAt, removeAt } from './list-edit.ts'
 
-/** One item's place in an index. Owned by the index while it is in it. */
+/** The position of one item in an index. Owned by the index while it is in it. */
 export interface IndexEntry<T> {
   readonly item: T
   /** First and second key, ascending; `tieBreak` decides between equals. */
@@ -37,14 +37,14 @@ export class OrderedIndex<T> {
   #max = -Infinity
   #isMaxKnown = true
   /**
-   * For `countBelow`: how many entries with the value asked for last stand before each chunk; right for so
-   * many chunks.
+   * For `countBelow`: the number of entries with the last requested value before each chunk; valid for the
+   * first `#countedChunks` chunks.
    */
   readonly #counts: number[] = [0]
   #countedValue = NaN
   #countedChunks = 0
 
-  /** @param tieBreak total order among items with equal keys. */
+  /** @param tieBreak total order among items with equal keys */
   constructor(tieBreak: (a: T, b: T) => number) {
     this.#tieBreak = tieBreak
   }
@@ -53,7 +53,7 @@ export class OrderedIndex<T> {
     return this.#size
   }
 
-  /** The largest value of all; -Infinity when empty. */
+  /** The largest value; -Infinity when empty. */
   maxValue(): number {
     if (!this.#isMaxKnown) {
       let max = -Infinity
@@ -64,7 +64,7 @@ export class OrderedIndex<T> {
     return this.#max
   }
 
-  /** Puts the entry in, or moves it, to these keys and this value. */
+  /** Inserts the entry, or moves it, to these keys and this value. */
   set(entry: IndexEntry<T>, key1: number, key2: number, value: number): void {
     const chunk = entry.chunk
     if (chunk !== null) {
@@ -91,7 +91,7 @@ export class OrderedIndex<T> {
     if (entry.value === chunk.max) this.#refreshMax(chunk)
   }
 
-  /** The first entry in order whose value is at least `minValue`; null when there is none. */
+  /** The first entry in order whose value is at least `minValue`; null if none exists. */
   firstAtLeast(minValue: number): IndexEntry<T> | null {
     if (this.maxValue() < minValue) return null
     for (const chunk of this.#chunks) {
@@ -101,7 +101,7 @@ export class OrderedIndex<T> {
     return null
   }
 
-  /** The same, among those whose first key is at least `key1`. */
+  /** As `firstAtLeast`, among entries whose first key is at least `key1`. */
   firstFrom(key1: number, minValue: number): IndexEntry<T> | null {
     for (let at = this.#firstChunkReaching(key1, -Infinity); at < this.#chunks.length; at++) {
       const chunk = this.#chunks[at] as Chunk<T>
@@ -111,7 +111,7 @@ export class OrderedIndex<T> {
     return null
   }
 
-  /** The largest value among entries with at least these keys; -Infinity when there is none. */
+  /** The largest value among entries with at least these keys; -Infinity if none exists. */
   maxValueFrom(key1: number, key2: number): number {
     let max = -Infinity
     let isFirst = true
@@ -136,8 +136,8 @@ export class OrderedIndex<T> {
   }
 
   /**
-   * How many entries with smaller keys than these have at least this value: a binary search, after a step for
-   * each chunk that changed.
+   * Number of entries with smaller keys and at least this value: a binary search, after a step for each
+   * changed chunk.
    */
   countBelow(key1: number, key2: number, minValue: number): number {
     if (minValue !== this.#countedValue) {
@@ -156,7 +156,7 @@ export class OrderedIndex<T> {
     return count
   }
 
-  /** The same, among those after `previous` in order. */
+  /** As `firstAtLeast`, among entries after `previous` in order. */
   nextAtLeast(previous: IndexEntry<T>, minValue: number): IndexEntry<T> | null {
     const chunk = previous.chunk
     if (chunk === null) return null
@@ -194,7 +194,7 @@ export class OrderedIndex<T> {
     if (chunk.entries.length > CHUNK_MAX) this.#split(chunk)
   }
 
-  /** The first chunk whose last entry does not come before this one; the last chunk when there is none. */
+  /** The first chunk whose last entry does not come before this one; otherwise the last chunk. */
   #chunkFor(entry: IndexEntry<T>): number {
     let low = 0
     let high = this.#chunks.length - 1
@@ -207,7 +207,9 @@ export class OrderedIndex<T> {
     return low
   }
 
-  /** The first chunk that holds an entry with at least these keys; their number when there is none. */
+  /**
+   * Index of the first chunk that contains an entry with at least these keys; otherwise the number of chunks.
+   */
   #firstChunkReaching(key1: number, key2: number): number {
     let low = 0
     let high = this.#chunks.length
@@ -220,7 +222,7 @@ export class OrderedIndex<T> {
     return low
   }
 
-  /** The chunk has changed. Where it stands is known of the last one only; of others all is counted again. */
+  /** The chunk has changed. Only the position of the last chunk is known; for others all is counted again. */
   #recount(chunk: Chunk<T>): void {
     if (this.#countedChunks === 0) return
     const last = this.#chunks.length - 1
@@ -274,7 +276,7 @@ export class OrderedIndex<T> {
     } else if (wasMax) this.#refreshMax(chunk)
   }
 
-  /** After the entry that held the chunk's maximum has gone or fallen. */
+  /** Call after the entry with the chunk's maximum was removed or decreased. */
   #refreshMax(chunk: Chunk<T>): void {
     const before = chunk.max
     chunk.max = largestOf(chunk.entries)

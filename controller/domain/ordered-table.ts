@@ -1,10 +1,10 @@
 /**
- * Numbered items in the order of two keys, each with several values: "the first item whose value in this lane
- * is at least x", lane by lane, with one order for all lanes. Keys and values lie in columns by the items'
- * numbers; the order is a list of blocks of such numbers, and each block knows a bound of its values in each
- * lane, so that a search looks at one number per block and then into one block.
+ * Numbered items ordered by two keys, each with several values: "the first item whose value in this column is
+ * at least x", with one order for all columns. Keys and values are typed arrays indexed by item number; the
+ * order is a list of blocks of item numbers, and each block knows a bound of its values per column, so that a
+ * search reads one number per block and then one block.
  *
- * A pool's GPUs are kept this way: in order of preference, one lane for each kind of request, the value being
+ * A pool's GPUs are kept this way: in order of preference, one column per kind of request, the value being
  * the largest demand they admit.
  */
 
@@ -16,10 +16,10 @@ const BLOCK_MAX = 128
 
 interface Block {
   readonly items: Int32Array
-  /** Their first keys, side by side: a search touches little else. */
+  /** Their first keys, adjacent in memory: a search reads little else. */
   readonly keys: Float64Array
   size: number
-  /** Nothing in it has more; exact where `isExact` says so. */
+  /** Upper bounds of its values; exact where `isExact` says so. */
   readonly bounds: Float64Array
   readonly isExact: Uint8Array
 }
@@ -34,7 +34,7 @@ export class OrderedTable {
   readonly #blocks: Block[] = []
   /** The first key of each block's last item. */
   readonly #lastKeys: number[] = []
-  /** The largest value in each lane; NaN while it is not known. */
+  /** The largest value in each column; NaN while unknown. */
   readonly #largest: Float64Array
 
   /** @param tieBreak total order among items with equal keys */
@@ -45,7 +45,7 @@ export class OrderedTable {
     this.#largest = new Float64Array(columns).fill(-Infinity)
   }
 
-  /** Puts the item in, or moves it, to these keys; one value a lane. */
+  /** Inserts the item, or moves it, to these keys; one value per column. */
   set(item: number, key1: number, key2: number, values: Float64Array): void {
     if (item >= this.#isIn.length) this.#grow(item)
     if (this.#isIn[item] === 1) {
@@ -84,7 +84,7 @@ export class OrderedTable {
     }
   }
 
-  /** The largest value in this lane; -Infinity when nothing is in. */
+  /** The largest value in this column; -Infinity when empty. */
   maxValue(column: number): number {
     const known = this.#largest[column] as number
     if (!Number.isNaN(known)) return known
@@ -98,12 +98,12 @@ export class OrderedTable {
     return max
   }
 
-  /** The first item in order whose value in this lane is at least `minValue`; -1 when there is none. */
+  /** The first item in order whose value in this column is at least `minValue`; -1 if none exists. */
   firstAtLeast(column: number, minValue: number): number {
     return this.#firstIn(0, column, minValue)
   }
 
-  /** The same, among those after `previous`, which is in. */
+  /** As `firstAtLeast`, among items after `previous`, which must be present. */
   nextAtLeast(column: number, previous: number, minValue: number): number {
     const blockAt = this.#blockFor(previous)
     const block = this.#blocks[blockAt] as Block
@@ -114,7 +114,7 @@ export class OrderedTable {
     return this.#firstIn(blockAt + 1, column, minValue)
   }
 
-  /** The largest value in this lane among items with at least these keys; -Infinity when there is none. */
+  /** The largest value in this column among items with at least these keys; -Infinity if none exists. */
   maxValueFrom(column: number, key1: number, key2: number): number {
     let max = -Infinity
     for (
@@ -200,7 +200,7 @@ export class OrderedTable {
     }
   }
 
-  /** A value has come. */
+  /** A value was added. */
   #valueAdded(block: Block, column: number, value: number): void {
     if (value >= (block.bounds[column] as number)) {
       block.bounds[column] = value
@@ -209,7 +209,7 @@ export class OrderedTable {
     if (value > (this.#largest[column] as number)) this.#largest[column] = value
   }
 
-  /** A value has gone. */
+  /** A value was removed. */
   #valueRemoved(block: Block, column: number, value: number): void {
     if (value === block.bounds[column]) block.isExact[column] = 0
     if (value === this.#largest[column]) this.#largest[column] = NaN
@@ -230,7 +230,9 @@ export class OrderedTable {
     return first < key1 || (first === key1 && (this.#key2[item] as number) < key2)
   }
 
-  /** The first block that holds an item with at least these keys; their number when there is none. */
+  /**
+   * Index of the first block that contains an item with at least these keys; otherwise the number of blocks.
+   */
   #blockReaching(key1: number, key2: number): number {
     let low = 0
     let high = this.#blocks.length
@@ -243,7 +245,7 @@ export class OrderedTable {
     return low
   }
 
-  /** The largest value of a block, which it knows from now on. */
+  /** Returns the largest value of a block, and stores it as exact. */
   #measure(block: Block, column: number): number {
     if (block.isExact[column] === 1) return block.bounds[column] as number
     const { items, size } = block
@@ -257,7 +259,7 @@ export class OrderedTable {
     return max
   }
 
-  /** The first block whose last item does not come before this one; the last block when there is none. */
+  /** The first block whose last item does not come before this one; otherwise the last block. */
   #blockFor(item: number): number {
     const key1 = this.#key1[item] as number
     let low = 0
@@ -294,7 +296,7 @@ export class OrderedTable {
     return low
   }
 
-  /** Of two with the same first key. */
+  /** Compares items with equal first keys. */
   #comesBefore(a: number, b: number): boolean {
     const second = (this.#key2[a] as number) - (this.#key2[b] as number)
     return second === 0 ? a !== b && this.#tieBreak(a, b) < 0 : second < 0
@@ -308,7 +310,7 @@ export class OrderedTable {
     right.keys.set(block.keys.subarray(kept, block.size))
     right.size = block.size - kept
     block.size = kept
-    // Bounds of the whole hold for its halves; what they hold is found out when somebody asks.
+    // Bounds of the whole block hold for its halves; exact ones are computed when needed.
     right.bounds.set(block.bounds)
     right.isExact.fill(0)
     block.isExact.fill(0)

@@ -1,24 +1,24 @@
 /**
- * What one owner may take (docs/decisions/0033-limits-in-the-environment.md). Tasks without an owner, where
- * nobody is known by name, have no limits.
+ * Limits of one owner (docs/decisions/0033-limits-in-the-environment.md). Tasks without an owner have no
+ * limits.
  */
 import type { Role } from './role.ts'
 
 export interface OwnerLimits {
-  /** More pending tasks of one owner are refused; null: no limit. */
+  /** Maximum number of pending tasks of one owner; more are refused. Null: no limit. */
   readonly maxPending: number | null
   /**
-   * GPUs that his placed tasks take at most, each counted as often as a task of his is on it; the others wait
+   * Maximum number of GPUs that the owner's placed tasks use, each counted once per task; other tasks wait
    * (OWNER_LIMIT). Null: no limit.
    */
   readonly maxPlacedGpus: number | null
-  /** Who may submit P0 tasks: names, and roles as `role:operator`. Null: everybody. */
+  /** Names, and roles as `role:operator`, that may submit P0 tasks. Null: all. */
   readonly p0: readonly string[] | null
 }
 
 export const NO_OWNER_LIMITS: OwnerLimits = { maxPending: null, maxPlacedGpus: null, p0: null }
 
-/** Nobody is known by name where none is configured, and whoever is there may do everything. */
+/** Without configured names callers are anonymous and may do everything. */
 export function mayUseP0({ p0 }: OwnerLimits, name: string | null, role: Role): boolean {
   return p0 === null || name === null || p0.includes(name) || p0.includes(`role:${role}`)
 }

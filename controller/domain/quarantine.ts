@@ -13,11 +13,11 @@ export interface QuarantinedAttempt {
   /** Per GPU, counted as noswap there. */
   readonly vramMib: Mib
   readonly residency: Residency
-  /** Of its residency changes, as the node counts them. */
+  /** Number of its residency changes, as the node counts them. */
   readonly generation: number
   readonly wantsGpu: boolean
   readonly since: Instant
-  /** Who ordered it to be stopped; null: it keeps running. */
+  /** Who ordered the stop; null: it keeps running. */
   readonly stoppedBy: string | null
 }
 

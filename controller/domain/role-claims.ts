@@ -1,7 +1,7 @@
-/** Which role somebody has whom an identity provider knows. Pure. */
+/** Maps the claims of an identity provider to a role. Pure. */
 import { RANKED_ROLES, type RankedRole } from './role.ts'
 
-/** A value of the roles claim, or `*` for everybody who signs in, and the role that goes with it. */
+/** A value of the roles claim, or `*` for all who sign in, and the role it grants. */
 export interface RoleRule {
   readonly value: string
   readonly role: RankedRole
@@ -10,7 +10,7 @@ export interface RoleRule {
 export interface ClaimRules {
   /** Names the person: author of changes, owner of tasks. */
   readonly nameClaim: string
-  /** Holds a text or a list of texts. */
+  /** Contains a text or a list of texts. */
   readonly rolesClaim: string
   readonly roles: readonly RoleRule[]
 }
@@ -18,25 +18,24 @@ export interface ClaimRules {
 export type Person =
   | { readonly ok: true; readonly name: string; readonly role: RankedRole }
   /**
-   * `missing`: the claim that is not there at all, which is a question of scopes at the provider; null: the
-   * claims are there.
+   * `missing`: the claim that is absent, which is a question of scopes at the provider; null: the claims are
+   * present.
    */
   | { readonly ok: false; readonly why: string; readonly missing: string | null }
 
 /**
- * The claims that the rules read, as paths. Without a rule for a certain value nothing is read of the roles
- * claim.
+ * The claims that the rules read, as paths. Without a rule for a specific value the roles claim is not read.
  */
 export function claimsNeeded({ nameClaim, rolesClaim, roles }: ClaimRules): readonly string[] {
   return roles.some(({ value }) => value !== '*') ? [nameClaim, rolesClaim] : [nameClaim]
 }
 
-/** As names of tokens are, so that a token and a person of one name own the same tasks. */
+/** Same as for tokens, so that a token and a person of one name own the same tasks. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$/
 
 /**
- * The highest role of all that apply. Dots in the name of a claim lead into objects, unless a claim is called
- * so.
+ * Returns the person with the highest role that applies. Dots in the name of a claim lead into objects,
+ * unless a claim has that name.
  */
 export function personOf(
   claims: Readonly<Record<string, unknown>>,
@@ -64,7 +63,7 @@ export function personOf(
   return { ok: true, name, role }
 }
 
-/** The value of a claim by its name or by a path of names; undefined when it is not there. */
+/** The value of a claim by its name or by a path of names; undefined if absent. */
 export function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path]
   let at: unknown = claims

@@ -1,14 +1,16 @@
-/** Who may do what through the REST interface. */
+/** Roles of the REST interface. */
 
-/** Each may do all that those before it may. */
+/** Each role includes the permissions of those before it. */
 export const RANKED_ROLES = ['viewer', 'submitter', 'operator', 'admin'] as const
 export type RankedRole = (typeof RANKED_ROLES)[number]
 
-/** `metrics` may read the metrics and nothing else; whoever may look at the cluster may read them, too. */
+/**
+ * `metrics` may read the metrics and nothing else; every role that may read the cluster may read them too.
+ */
 export type Role = RankedRole | 'metrics'
 export const ROLES: readonly Role[] = [...RANKED_ROLES, 'metrics']
 
-/** What a route asks for at least; `public` asks for nobody's name. */
+/** The minimum role of a route; `public` needs no authentication. */
 export type LeastRole = Role | 'public'
 
 export function mayCall(role: Role, least: LeastRole): boolean {

@@ -1,4 +1,4 @@
-/** What a store is of, so that a demonstration and a production cluster never mix (docs/decisions/0074). */
+/** The kind of a store, so that a demonstration and a production cluster never mix (docs/decisions/0074). */
 import type { DeviceKind } from '../../protocol/messages.ts'
 
 /**
@@ -11,7 +11,7 @@ export type StoreKind = (typeof STORE_KINDS)[number]
 export type RefusedDevice = 'simulated_in_live' | 'nvidia_in_trial'
 
 /**
- * Returns why a server of this device may not join a controller over a store of this kind; null when it may.
+ * Returns why a server with this device may not join a controller with this kind of store; null if it may.
  */
 export function refusedDevice(kind: StoreKind, device: DeviceKind): RefusedDevice | null {
   if (kind === 'live' && device === 'simulated') return 'simulated_in_live'

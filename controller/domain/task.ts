@@ -14,36 +14,36 @@ import type { StartTrouble } from './start-refusal.ts'
 export type TaskState = 'pending' | 'assigned' | 'running' | 'unreachable' | FinalState
 export type FinalState = 'completed' | 'failed' | 'cancelled' | 'lost'
 
-/** The second axis: a swapped-out task is still a running one. `none`: not started on the node yet. */
+/** The second axis: a swapped-out task is still running. `none`: not started on the node yet. */
 export type Residency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
 
 /**
- * What a client asked for. `noswap`, `priority`, `labels`, and while pending `vramMib`, `groups` and
+ * The client's request. `noswap`, `priority`, `labels`, and while pending `vramMib`, `groups` and
  * `onNodeLoss`, may be changed later.
  */
 export interface TaskSpec {
-  /** A UUID; in scenarios the name given. */
+  /** A UUID; in scenarios the given name. */
   readonly id: string
   /** Submission number: total order of arrival. */
   readonly seq: number
   readonly name: string
-  /** Demand per GPU; 0 only for an exclusive task, which then takes all a GPU has. */
+  /** Demand per GPU; 0 only for an exclusive task, which then takes a whole GPU. */
   readonly vramMib: Mib
   readonly gpuCount: number
   readonly gpuMode: GpuMode
   readonly noswap: NoSwap
   readonly priority: Priority
-  /** Groups it may run in, any of them will do; empty means the common pool. */
+  /** Groups it may run in, any of them; empty means the common pool. */
   readonly groups: readonly string[]
   readonly labels: Readonly<Record<string, string>>
   readonly owner: string | null
-  /** What the GPU server runs; null makes the task a lease. */
+  /** The command that the GPU server runs; null makes the task a lease. */
   readonly command: readonly string[] | null
   readonly maxRuntimeMs: DurationMs | null
-  /** What it gets between SIGTERM and SIGKILL; null or left out: what the cluster gives. */
+  /** Grace period between SIGTERM and SIGKILL; null or omitted: the default of the cluster. */
   readonly stopGraceMs?: DurationMs | null
   readonly onNodeLoss: OnNodeLoss
-  /** How many times it is requeued after attempts that ended soon after their start; null: no limit. */
+  /** Maximum number of requeues after attempts that ended soon after their start; null: no limit. */
   readonly maxRequeues: number | null
   readonly submittedAt: Instant
 }
@@ -51,31 +51,34 @@ export interface TaskSpec {
 export interface Task {
   readonly spec: TaskSpec
   readonly state: TaskState
-  /** An operator holds it back from being placed. */
+  /** An operator put it on hold. */
   readonly isHeld: boolean
-  /** How often it was assigned; the current attempt's number. */
+  /** Number of assignments; the current attempt's number. */
   readonly attempt: number
-  /** Since when it waits in the pending queue; of a placed or final task, of its last wait. */
+  /** When its wait in the pending queue began; for a placed or final task, its last wait. */
   readonly pendingSince: Instant
-  /** Where it sits; null exactly while it is pending or final. */
+  /** Its placement; null exactly while it is pending or final. */
   readonly placement: Placement | null
-  /** Set by the cycle while a pending task owns bytes on a node that victims still have to leave. */
+  /**
+   * Its entry in a node's queue: VRAM is reserved there while victims leave, or it waits to become the
+   * collector.
+   */
   readonly placementEntry: QueueEntry | null
-  /** Nodes that refused it, with the number of the message that did: no choice before a later snapshot. */
+  /** Nodes that refused it, with the number of the refusing message: excluded until a later snapshot. */
   readonly refusedBy: ReadonlyMap<string, number> | null
-  /** Nodes that are no choice for the rest of this cycle: its victims there did not cover after all. */
+  /** Nodes avoided for the rest of this cycle: its victims there did not cover it after all. */
   readonly avoidedNow: ReadonlySet<Node> | null
-  /** What went wrong with its starts, and whether it waits because of that. */
+  /** Failed starts, and the pause because of them. */
   readonly trouble: StartTrouble
   readonly firstStartedAt: Instant | null
   readonly finishedAt: Instant | null
   readonly exitCode: number | null
-  /** Why it ended; null exactly while it has not. */
+  /** Why it ended; null exactly while it has not ended. */
   readonly endCode: EndCode | null
-  /** The same in words, when there is more to say than the code does. */
+  /** The reason as text, if there are details beyond the code. */
   readonly endReason: string | null
   readonly swapOuts: number
-  /** Where its last attempt was; null when it was never placed. */
+  /** The node of its last attempt; null if it was never placed. */
   readonly lastNodeId: string | null
 }
 
@@ -86,7 +89,7 @@ export interface Placement {
   readonly attempt: number
   /** d: demand per GPU = max(declared, highest granted in this attempt). */
   readonly demandMib: Mib
-  /** The noswap value this placement is accounted under (N or S). */
+  /** The noswap value under which this placement is accounted (N or S). */
   readonly noswap: NoSwap
   readonly residency: Residency
   /** Counts residency changes, so that a stale swap command is recognised (R12). */
@@ -94,7 +97,7 @@ export interface Placement {
   readonly assignedAt: Instant
   readonly startedAt: Instant | null
   readonly wantsGpu: boolean
-  /** Since when it wants or does not want the GPU. */
+  /** Since when it wants, or does not want, the GPU. */
   readonly wantsSince: Instant
   /** The later of its last GPU use and its last start or swap-in. */
   readonly idleSince: Instant
@@ -105,40 +108,38 @@ export interface Placement {
    */
   readonly isEligible: boolean
   /**
-   * Its server has ended it, and the event that says how is under way: it is no victim, and asks for nothing.
+   * Its server has ended it, and the event with the result has not arrived: it is no victim, and requests
+   * nothing.
    */
   readonly isOver: boolean
   /** After a failed swap it is no victim before this instant. */
   readonly backOffUntil: Instant
-  /** While it moves out: the entry it leaves for; null when nobody asked (operator, reserve). */
+  /** While it moves out: the entry it leaves for; null without one (operator, reserve). */
   readonly leavesFor: QueueEntry | null
-  /**
-   * A stop was ordered then, and its node has not said yet that it has ended; left out in records that are
-   * older than the field.
-   */
+  /** The pending stop; absent in records that are older than the field. */
   readonly stopping?: { readonly since?: Instant } | null
-  /** Its own entry in the node's queue: a return or a growth; null when it asks for nothing. */
+  /** Its entry in the node's queue: a return or a growth; null if it requests nothing. */
   readonly entry: QueueEntry | null
 }
 
 export type EntryKind = 'swap_in' | 'growth' | 'placement'
 
-/** One line of a node's queue: somebody waits for bytes there. Semantics section 5, "Return". */
+/** One line of a node's queue: a request for VRAM there. Semantics section 5, "Return". */
 export interface QueueEntry {
   readonly kind: EntryKind
   readonly task: Task
   readonly node: Node
   readonly gpus: readonly Gpu[]
-  /** What it needs per GPU: the whole d, or the step of a growth. */
+  /** Demand per GPU: the whole d, or the step of a growth. */
   readonly needMib: Mib
-  /** A placement's is its submission. */
+  /** For a placement, its submission. */
   readonly askedAt: Instant
-  /** It owns its bytes on all its GPUs until it is resident. */
+  /** VRAM is reserved for it on all its GPUs until it is resident. */
   readonly hasReserved: boolean
   readonly isCollector: boolean
 }
 
-/** Returns true if a pending task may be in the queue: it is not on hold and not paused. */
+/** Returns true if a pending task may be in the queue: it is neither on hold nor paused. */
 export function mayQueue({ isHeld, trouble }: Pick<Task, 'isHeld' | 'trouble'>): boolean {
   return !isHeld && trouble.pause === null
 }

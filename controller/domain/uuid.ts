@@ -1,4 +1,4 @@
-/** A version 4 UUID from a stream of random numbers in [0, 1). */
+/** Returns a version 4 UUID from a stream of random numbers in [0, 1). */
 export function uuidFrom(random: () => number): string {
   let hex = ''
   for (let i = 0; i < 8; i++) hex += (65536 + Math.floor(random() * 65536)).toString(16).slice(1)

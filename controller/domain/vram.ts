@@ -6,21 +6,18 @@ import type { Mib, NoSwap, Percent } from '../../protocol/units.ts'
 
 /**
  * E: effective schedulable VRAM. Multiplies before it divides: `floor(P × (1 + pct / 100))` is wrong for
- * 49140 MiB at 15 %.
+ * 49140 MiB at 15%.
  */
 export function effectiveSchedulableMib(physicalMib: Mib, overcommitPercent: Percent): Mib {
   return Math.floor((physicalMib * (100 + overcommitPercent)) / 100)
 }
 
-/** C: what may be resident at once. */
+/** C: the maximum that may be resident at once. */
 export function residentCapacityMib(physicalMib: Mib, reserveMib: Mib, foreignMib: Mib): Mib {
   return Math.max(0, physicalMib - reserveMib - foreignMib)
 }
 
-/**
- * L: the commit limit. At 0 % nothing newly placed may have to wait for a swap, so the resident capacity caps
- * it.
- */
+/** L: the commit limit. At 0% no new placement may wait for a swap, so the resident capacity caps it. */
 export function commitLimitMib(physicalMib: Mib, overcommitPercent: Percent, capacityMib: Mib): Mib {
   const effective = effectiveSchedulableMib(physicalMib, overcommitPercent)
   return overcommitPercent === 0 ? Math.min(effective, capacityMib) : effective
@@ -29,7 +26,8 @@ export function commitLimitMib(physicalMib: Mib, overcommitPercent: Percent, cap
 export type OvercommitSource = 'node' | 'global'
 
 /**
- * Which percentage holds on a node: its override, 0 included, else the global default (specification 2.2).
+ * The percentage in effect on a node: its override, 0 included, otherwise the global default (specification
+ * 2.2).
  */
 export function resolveOvercommit(
   globalPercent: Percent,
@@ -40,7 +38,7 @@ export function resolveOvercommit(
     : { percent: override, source: 'node' }
 }
 
-/** What a GPU holds, as admission sees it. */
+/** The load of a GPU, as admission sees it. */
 export interface GpuLoad {
   /** P */
   readonly physicalMib: Mib
@@ -50,17 +48,17 @@ export interface GpuLoad {
   readonly capacityMib: Mib
   /** L */
   readonly limitMib: Mib
-  /** N: placed noswap demands, pending owners included. */
+  /** N: placed noswap demands, pending claimants included. */
   readonly noswapMib: Mib
-  /** S: placed swappable demands, resident or not, pending owners included. */
+  /** S: placed swappable demands, resident or not, pending claimants included. */
   readonly swappableMib: Mib
-  /** free(e) for an entry that owns nothing yet. */
+  /** free(e) for an entry without reserved VRAM. */
   readonly freeMib: Mib
-  /** The largest placed swappable demand; 0 when there is none. */
+  /** The largest placed swappable demand; 0 if none exists. */
   readonly largestSwappableMib: Mib
 }
 
-/** The arithmetic verdicts of semantics section 1; the refusals are also the reasons shown to people. */
+/** The arithmetic verdicts of semantics section 1; the refusals are also the reasons shown to users. */
 export type AdmissionVerdict =
   | 'INVALID'
   | 'NEVER_FITS'
@@ -72,10 +70,12 @@ export type AdmissionVerdict =
   | 'FITS'
 
 /**
- * May a shared-mode demand be placed on this GPU, the eligibility of victims left aside? The first refusal in this order is the verdict.
- * 1. INVALID, NEVER_FITS: the demand is no demand, or larger than physical minus reserve.
- * 2. noswap: NO_PHYSICAL_FREE when noswap and foreign memory alone leave too little, WOULD_STRAND, then FITS or NO_PHYSICAL_FREE.
- *    The commit limit does not apply (specification 2.3 and 8); `maySwapOutFor` says whether the last one becomes a wait for victims.
+ * May a shared-mode demand be placed on this GPU, whatever the eligibility of victims? The first refusal in
+ * this order is the verdict.
+ * 1. INVALID, NEVER_FITS: the demand is invalid, or larger than physical minus reserve.
+ * 2. noswap: NO_PHYSICAL_FREE when noswap and foreign memory alone leave too little, WOULD_STRAND, then FITS
+ *    or NO_PHYSICAL_FREE. The commit limit does not apply (specification 2.3 and 8); `maySwapOutFor` says
+ *    whether the last one becomes a wait for victims.
  * 3. swappable: NEVER_RESIDENT, COMMIT_LIMIT, then FITS or FITS_AFTER_SWAP.
  */
 export function admit(gpu: GpuLoad, demandMib: Mib, noswap: NoSwap): AdmissionVerdict {

@@ -1,12 +1,12 @@
 /**
- * The latest stretches in which tasks wanted the GPU, or did not: what a twin draws activity from. Bounded; a
- * restart forgets them.
+ * The latest periods in which tasks did or did not want the GPU: the twin samples activity from them. The
+ * number is bounded; a restart of the controller forgets them.
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ActivityRuns } from '../ports/twin.ts'
 import type { LivePlacement } from './live.ts'
 
-/** Stretches of each kind. */
+/** Maximum number of periods of each kind. */
 export const MAX_ACTIVITY_RUNS = 4_096
 
 export class RecentRuns {
@@ -14,8 +14,8 @@ export class RecentRuns {
   readonly #idle = new RunRing()
 
   /**
-   * The placement is about to change its mind. A stretch that was spent away from VRAM, in part or in whole,
-   * says nothing of the task alone.
+   * Call before the placement starts or stops wanting the GPU. A period that was partly or fully spent
+   * outside VRAM says nothing about the task alone and is not recorded.
    */
   ended({ wantsGpu, wantsSince, residency, residentSince }: LivePlacement, now: Instant): void {
     if (residency !== 'resident') return
@@ -23,12 +23,12 @@ export class RecentRuns {
     else if (residentSince <= wantsSince) this.#wanting.add(now - wantsSince)
   }
 
-  /** Copies, oldest first. */
+  /** Returns copies, oldest first. */
   all(): ActivityRuns {
     return { wantingMs: this.#wanting.all(), idleMs: this.#idle.all() }
   }
 
-  /** Those of before, into a book that has none yet. */
+  /** Restores captured periods. The object must be empty. */
   restore({ wantingMs, idleMs }: ActivityRuns): void {
     for (const ms of wantingMs) this.#wanting.add(ms)
     for (const ms of idleMs) this.#idle.add(ms)

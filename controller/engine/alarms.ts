@@ -1,6 +1,6 @@
 /**
- * States of the whole cluster that an operator should know of now. Each has an event at its begin, a metric,
- * and a line in `headroom status`.
+ * States of the whole cluster that an operator should know about now. Each has an event when it begins, a
+ * metric, and a line in `headroom status`.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { Cluster } from './cluster.ts'
@@ -9,7 +9,7 @@ import { REFUSALS_WITHIN_MS } from './node/auto-cordon.ts'
 import { suspectAfterMs } from './node/node-contact.ts'
 import { stopsOf } from './node/stops.ts'
 
-/** The order in which they are shown: first what keeps the controller from deciding. */
+/** The order in which alarms are shown: those that keep the controller from deciding come first. */
 export const ALARM_CODES = [
   'STORE_BEHIND',
   'RECOVERY',
@@ -25,15 +25,15 @@ export type AlarmCode = (typeof ALARM_CODES)[number]
 
 export interface Alarm {
   readonly code: AlarmCode
-  /** Since when it holds; null: not known. */
+  /** When it began; null: unknown. */
   readonly since: Instant | null
-  /** Ids of the nodes that it concerns; empty: the whole cluster. */
+  /** Ids of the nodes concerned; empty: the whole cluster. */
   readonly nodeIds: readonly string[]
   /** What is wrong, then what to do. */
   readonly detail: string
 }
 
-/** Those that hold now, at most one for each code, in the order of ALARM_CODES. */
+/** Returns the current alarms, at most one per code, in the order of ALARM_CODES. */
 export function alarmsOf(c: Cluster, now: Instant): readonly Alarm[] {
   return [
     ...storeBehind(c),
@@ -108,7 +108,7 @@ function autoCordoned({ nodes }: Cluster): readonly Alarm[] {
   return [{ code: 'AUTO_CORDONED', since, nodeIds: closed.map(({ id }) => id), detail }]
 }
 
-/** One that has refused nothing lately is no longer counted. */
+/** A node without a recent refusal is not counted. */
 function autoCordonLimit({ nodes }: Cluster, now: Instant): readonly Alarm[] {
   const lately = (at: Instant | undefined): boolean => at !== undefined && now - at < REFUSALS_WITHIN_MS
   const denied = [...nodes.values()].filter(

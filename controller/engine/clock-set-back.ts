@@ -1,7 +1,7 @@
 /**
- * The host's clock may have been set back while no controller ran, by hours as after a boot with a wrong one.
- * What the store remembers would then lie ahead: nobody would have been idle, or would have waited, until the
- * clock has caught up. Nothing that is remembered has happened later than now.
+ * The host clock may have been set back while no controller ran, by hours after a boot with a wrong clock.
+ * Instants in the store would then lie in the future: no task would count as idle or waiting until the clock
+ * has caught up. Therefore no stored instant is later than now.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { NodeDrain } from '../domain/node.ts'
@@ -20,7 +20,7 @@ export function taskNotAhead(record: TaskRecord, now: Instant): TaskRecord {
 
 function placementNotAhead(record: PlacementRecord, now: Instant): PlacementRecord {
   const { startedAt, heldGrowth, outSince = null, askedAt = null, backOffUntil = 0, residentSince } = record
-  // The latest of what has happened to it: a wait that was to end so long after that ends so long after now.
+  // The latest recorded instant shows how far the clock went back: the back-off ends that much earlier.
   const aheadMs = Math.max(
     0,
     record.idleSince - now,
@@ -53,7 +53,7 @@ export function nodeNotAhead(record: NodeRecord, now: Instant): NodeRecord {
   }
 }
 
-/** It moves tasks so long after it was ordered, and so long after now at the latest. */
+/** Keeps the delay between the order and the move; the move happens at most that long after now. */
 function drainNotAhead(drain: NodeDrain, now: Instant): NodeDrain {
   const aheadMs = Math.max(0, drain.since - now)
   return {

@@ -1,6 +1,5 @@
 /**
- * The live cluster as records, for whoever goes on from it elsewhere. A pass over all nodes and open tasks;
- * nothing is shared with the live objects.
+ * Returns the live cluster as records. Scans all nodes and open tasks; shares nothing with the live objects.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { ClusterSnapshot } from '../ports/twin.ts'

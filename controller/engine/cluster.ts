@@ -1,7 +1,4 @@
-/**
- * Everything the engine remembers, and the upkeep of its indexes. Changed only by the functions of this
- * folder.
- */
+/** The state of the engine, and the upkeep of its indexes. Only functions of this folder change it. */
 import type { Instant } from '../../protocol/units.ts'
 import type { Config, Policy } from '../domain/config.ts'
 import { policyOf } from '../domain/config.ts'
@@ -59,23 +56,23 @@ export class Cluster implements SchedulingView {
   /** Nodes with a collector. */
   readonly collecting = new Set<LiveNode>()
   /**
-   * Pending tasks that avoid some nodes for the rest of this cycle: the figures said yes there, the victims
-   * did not.
+   * Pending tasks that avoid some nodes for the rest of this cycle: the indexes admitted the task there, but
+   * the victims did not cover it.
    */
   readonly avoiders = new Set<LiveTask>()
-  /** Tasks that have not started, and that some node has refused since its last snapshot. */
+  /** Tasks that have not started and that some node has refused since its last snapshot. */
   readonly refusedTasks = new Set<LiveTask>()
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessTracker()
   readonly activity = new RecentRuns()
-  /** Only a simulation has one. */
+  /** Set only by simulations. */
   victimOverride: VictimOverride | null = null
   readonly swapTotals: SwapTotals = newSwapTotals()
   /** Grows with every change of a GPU or node that a placement could depend on. */
   changes = 0
   /** Grows with every task that joins or leaves a pending queue. */
   queueChanges = 0
-  /** How many of them the last cycle knew. */
+  /** Value of `queueChanges` that the last cycle has processed. */
   queueChangesSeen = 0
   lastReservationPass: { readonly changes: number; readonly nextAt: Instant | null } = {
     changes: -1,
@@ -85,17 +82,16 @@ export class Cluster implements SchedulingView {
   broker: BrokerAbsence = BROKER_PRESENT
   /** Epochs that have written to the store. */
   readonly history = new EpochHistory()
-  /**
-   * Nodes that were heard since the start, by id; null: none of them has heard of more than the store has.
-   */
+  /** Nodes heard since the start, by id. Null: the node has heard of nothing that the store lacks. */
   readonly contacts = new Map<string, AheadNode | null>()
   aheadCount = 0
   /** More than half of the contacts have heard of more than the store has. */
   isStoreBehind = false
-  /** Tasks of which an attempt runs on a node that is ahead of the store: they are placed nowhere. */
+  /** Tasks with an attempt on a node that is ahead of the store. They are not placed. */
   blockedTasks: ReadonlySet<string> = NO_TASKS
   /**
-   * Nodes that have heard, since the start, of what a restore or an accepted loss has taken from the store.
+   * Nodes that have heard, since the start, of something that a restore or an accepted loss has taken from
+   * the store.
    */
   readonly heardOfLoss = new Set<string>()
   startWait: StartWait | null = null
@@ -103,17 +99,17 @@ export class Cluster implements SchedulingView {
   /** Placements were paused when the last cycle ended. */
   wasPaused = false
   /**
-   * Attempts that ended for the controller before their node had said so, the newest, by task: a node that
-   * names one stops it.
+   * Attempts that ended for the controller before their node reported it, the newest by task: a node that
+   * still names one stops it.
    */
   readonly endedUnconfirmed = new Map<string, number>()
   readonly leases = new LeaseTracker()
   readonly submissionKeys = new SubmissionKeys()
-  /** Null: nothing is limited. */
+  /** Null: owners have no limits. */
   owners: OwnerUsage | null = null
-  /** Of attempts with `max_runtime_seconds`. */
+  /** Timers of attempts with `max_runtime_seconds`. */
   readonly runtimeLimits: RuntimeLimits = new Map()
-  /** Of pending tasks that wait after refused or short attempts. */
+  /** Timers of pending tasks that wait after refused or short attempts. */
   readonly startTimers: StartTimers = new Map()
   readonly probes: Probes = new Map()
   readonly eagerChecks = new EagerReturnChecks()
@@ -122,19 +118,19 @@ export class Cluster implements SchedulingView {
   nextTaskSeq = 1
   nextNodeOrdinal = 0
   pendingCount = 0
-  /** What is open and neither of these nor pending is running. */
+  /** Open tasks that are neither counted here nor pending are running. */
   readonly tasksIn = { assigned: 0, unreachable: 0 }
-  /** Entries in all nodes' queues. */
+  /** Number of entries in the queues of all nodes. */
   queuedEntries = 0
-  /** Runs a function at an instant and then a cycle; set by the engine. */
+  /** Runs a function at an instant, then a cycle. Set by the engine. */
   wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer
   readonly waiting: WaitingDemand
-  /** What the GPUs of nodes that are no longer known had counted: totals of the cluster never fall. */
+  /** Counters of the GPUs of forgotten nodes: cluster totals never decrease. */
   readonly ofForgotten = { servedUs: 0, swapUs: 0, computeUs: 0 }
   readonly #queues: PendingQueue[] = []
   readonly #queueByShape = new Map<string, PendingQueue>()
   #touchedNodes: LiveNode[] = []
-  /** All nodes in the order of their ids. */
+  /** All nodes, ordered by id. */
   readonly #byId: LiveNode[] = []
   readonly #staleGpus = new StaleGpus()
   #isBetter = false
@@ -146,7 +142,7 @@ export class Cluster implements SchedulingView {
     this.waiting = new WaitingDemand((task) => this.isFeasible(task), now)
   }
 
-  /** In the order in which their first tasks came. */
+  /** In the order in which their first tasks arrived. */
   get queues(): readonly PendingQueue[] {
     return this.#queues
   }
@@ -163,7 +159,7 @@ export class Cluster implements SchedulingView {
     return pool
   }
 
-  /** Nobody asks for it any more, and no queue is for it. */
+  /** Removes a pool that no queue uses. */
   dropPool(key: string): void {
     const pool = this.pools.get(key)
     if (pool === undefined) return
@@ -174,9 +170,7 @@ export class Cluster implements SchedulingView {
     this.pools.delete(key)
   }
 
-  /**
-   * A node is known from now on. Ranks move up, their order among the others stays, and so do all indexes.
-   */
+  /** Adds a node. Ranks of later nodes move up; the order of the others, and with it all indexes, stays. */
   addNode(node: LiveNode): void {
     this.nodes.set(node.id, node)
     let low = 0
@@ -190,7 +184,7 @@ export class Cluster implements SchedulingView {
     for (let rank = low; rank < this.#byId.length; rank++) (this.#byId[rank] as LiveNode).rank = rank
   }
 
-  /** It is no longer known; nothing is placed there. */
+  /** Removes a node that has no placements. */
   removeNode(node: LiveNode): void {
     this.leavePools(node)
     for (const { meter } of node.gpus) {
@@ -204,7 +198,7 @@ export class Cluster implements SchedulingView {
     for (let rank = node.rank; rank < this.#byId.length; rank++) (this.#byId[rank] as LiveNode).rank = rank
   }
 
-  /** The node's groups or its existence changed. */
+  /** Updates the pools of a node after its groups or its existence changed. */
   assignPools(node: LiveNode): void {
     for (const pool of [...node.pools]) {
       if (belongsTo(node.groups, pool.key)) continue
@@ -225,8 +219,8 @@ export class Cluster implements SchedulingView {
   }
 
   /**
-   * The GPU's books changed: its derived figures, its pools' indexes and its node's queue follow. Somebody
-   * may fit now.
+   * Call after the ledger of a GPU changed: updates its derived figures, its pools' indexes and its node's
+   * queue. Tasks may fit that did not before.
    */
   touchGpu(gpu: LiveGpu): void {
     this.gpuLostRoom(gpu)
@@ -235,19 +229,19 @@ export class Cluster implements SchedulingView {
     this.eagerChecks.add(gpu.node)
   }
 
-  /** The same, when the change can only have made less room: nobody has to be asked again because of it. */
+  /** As `touchGpu`, for changes that cannot make anything newly admissible. */
   gpuLostRoom(gpu: LiveGpu): void {
     gpu.ledgerVersion += 1
     this.changes += 1
     rederive(gpu)
     this.#staleGpus.markLedger(gpu)
-    // What one GPU is promised of the host's memory, and the last attempt that the server holds, its siblings
-    // cannot have.
+    // Sibling GPUs share the host memory promised to this GPU, and the number of attempts that the server
+    // holds.
     if (gpu.node.isHostTight || isNearLimit(gpu.node))
       for (const sibling of gpu.node.gpus) this.#staleGpus.markLedger(sibling)
   }
 
-  /** More of its bytes may leave, or fewer. */
+  /** Call after the eligible bytes of the GPU changed. */
   eligibleBytesChanged(gpu: LiveGpu, isMore: boolean): void {
     gpu.ledgerVersion += 1
     this.changes += 1
@@ -257,7 +251,7 @@ export class Cluster implements SchedulingView {
     this.touchNode(gpu.node)
   }
 
-  /** Its queue has to be looked at, if it has one, or had one whose traces are still there. */
+  /** Marks the node's queue for the next cycle, if it has entries or state left over from earlier ones. */
   touchNode(node: LiveNode): void {
     this.changes += 1
     if (node.isTouched || (node.queue.length === 0 && node.wakeAt === null && !node.hasEntryReservations))
@@ -282,12 +276,12 @@ export class Cluster implements SchedulingView {
     return this.pendingCount > 0 || this.queuedEntries > 0
   }
 
-  /** Did anything happen since the last cycle that it has to look at? */
+  /** Returns true if anything has changed since the last cycle that the next cycle must process. */
   hasWork(): boolean {
     return !this.eagerChecks.isEmpty || this.hasPlacingWork()
   }
 
-  /** The same, eager returns left aside. */
+  /** As above, without eager returns. */
   hasPlacingWork(): boolean {
     return (
       this.#touchedNodes.length > 0 ||
@@ -297,18 +291,18 @@ export class Cluster implements SchedulingView {
     )
   }
 
-  /** The cycle has looked at everything. */
+  /** Call when the cycle has processed everything. */
   settle(): void {
     this.#isBetter = false
     this.queueChangesSeen = this.queueChanges
   }
 
-  /** Tells the pools which GPUs changed. Without anybody pending it can wait. */
+  /** Updates the pools of changed GPUs. Skipped while no task is pending. */
   refreshPools(): void {
     if (this.#staleGpus.size > 0 && this.pendingCount > 0) this.deriveFigures()
   }
 
-  /** The same, whoever waits. */
+  /** Updates the pools of changed GPUs unconditionally. */
   deriveFigures(): void {
     this.#staleGpus.refreshPools()
   }
@@ -326,7 +320,7 @@ export class Cluster implements SchedulingView {
     for (const gpu of node.gpus) this.touchGpu(gpu)
   }
 
-  /** A new configuration holds: every figure and order that depends on it is derived again. */
+  /** Applies a new configuration: recomputes every figure and order that depends on it. */
   applyConfig(config: Config, now: Instant): void {
     const { swapInProbeMs } = this.policy
     this.config = config
@@ -359,25 +353,27 @@ export class Cluster implements SchedulingView {
     return queue
   }
 
-  /** Limits of owners hold from now on; before any task is known. */
+  /** Enables limits of owners. Call before any task exists. */
   limitOwners(limits: OwnerLimits): void {
     if (limits.maxPending !== null || limits.maxPlacedGpus !== null) this.owners = new OwnerUsage(limits)
   }
 
-  /** Every change of a task's state, and of one that is read back from the store (from its own). */
+  /** Call at every change of a task's state; for a task restored from the store, `before` is null. */
   enterState(task: LiveTask, state: TaskState, before: TaskState | null = task.state): void {
     if (before === 'assigned' || before === 'unreachable') this.tasksIn[before] -= 1
     task.state = state
     if (state === 'assigned' || state === 'unreachable') this.tasksIn[state] += 1
   }
 
-  /** A task waits, or no longer does. */
+  /** Counts a task that becomes pending (1) or no longer is (-1). */
   countPending(task: LiveTask, by: 1 | -1): void {
     this.pendingCount += by
     this.owners?.countPending(task, by)
   }
 
-  /** A task has GPUs, or no longer has: others of its owner may have to wait, or may go. */
+  /**
+   * Counts a task that gets (1) or loses (-1) its GPUs. This may block or unblock other tasks of its owner.
+   */
   countPlaced(task: LiveTask, by: 1 | -1): void {
     if (this.owners === null) return
     this.owners.countPlaced(task, by)
@@ -385,7 +381,10 @@ export class Cluster implements SchedulingView {
     this.eagerChecks.allLeft()
   }
 
-  /** The task may be placed from now on: it is neither held nor waits after refused or short attempts. */
+  /**
+   * Adds the task to its pending queue. It must be neither on hold nor paused after refused or short
+   * attempts.
+   */
   enqueue(task: LiveTask, now: Instant): void {
     if (this.blockedTasks.has(task.spec.id)) return
     task.queueClass = queueClass(task, this.policy, now)
@@ -404,22 +403,22 @@ export class Cluster implements SchedulingView {
     this.eagerChecks.left(task)
   }
 
-  /** Its class, shape or demand changed. */
+  /** Call after its class, shape or demand changed. */
   requeue(task: LiveTask, now: Instant): void {
     this.dequeue(task)
     this.enqueue(task, now)
   }
 
-  /** Not held, and some node of its pool, empty and up, would take it. */
+  /** Returns true if the task may queue and some node of its pool, empty and up, could take it. */
   isFeasible(task: LiveTask): boolean {
     if (!mayQueue(task)) return false
     const shape = shapeOf(task.spec)
     return Math.max(1, task.spec.vramMib) <= this.poolFor(shape.poolKey).largestEverMib(shape)
   }
 
-  // ── for `memory/` ───────────────────────────────────────────────────────────
+  // ── checkpoints ──────────────────────────────────────────────────────────────
 
-  /** What only the cluster itself knows. */
+  /** State of the cluster that is private to it. */
   get indexState(): IndexState {
     return {
       queueSettledAt: this.waiting.settledAt,
@@ -430,7 +429,7 @@ export class Cluster implements SchedulingView {
     }
   }
 
-  /** The same, taken up again. */
+  /** Restores captured index state. */
   restoreIndexState({
     queueSettledAt,
     isBetter,
@@ -455,7 +454,7 @@ export class Cluster implements SchedulingView {
 const NO_NODES: readonly LiveNode[] = []
 const NO_TASKS: ReadonlySet<string> = new Set()
 
-/** Flags of a cluster, and which of its nodes and GPUs are to be looked at. */
+/** Flags of a cluster, and the nodes and GPUs that the next cycle must process. */
 export interface IndexState {
   readonly queueSettledAt: Instant
   readonly isBetter: boolean
@@ -464,7 +463,7 @@ export interface IndexState {
   readonly staleGpus: readonly LiveGpu[]
 }
 
-/** One GPU and class, in the book of fairness. */
+/** Returns the key of one GPU and class in the fairness tracker. */
 export function fairnessScope(gpu: LiveGpu, isP0: boolean): string {
   return isP0 ? gpu.fairnessScopes.p0 : gpu.fairnessScopes.nonP0
 }

@@ -1,7 +1,7 @@
 /**
- * Every decision starts here. One cycle: owners and nodes' queues first, then the pending queue (semantics
- * 4), until nothing changes. Where a task goes is decided in `scheduler/schedule.ts`, who leaves or returns
- * in `swap/swap.ts`.
+ * Every decision starts here. One cycle serves the nodes' queues, entries with reserved VRAM first, then the
+ * pending queue (semantics 4), until nothing changes. `scheduler/schedule.ts` decides where a task goes,
+ * `swap/swap.ts` which tasks leave or return.
  */
 import type { Instant } from '../../protocol/units.ts'
 import { nextPlacement } from '../scheduler/schedule.ts'
@@ -14,12 +14,14 @@ import { returnEagerly } from './node/eager-returns.ts'
 import { serveNode, settleOldGrowths } from './node/node-queue.ts'
 import { placeByPlan } from './node/placing.ts'
 
-/** Two passes are the rule; more means that placements and nodes' queues keep changing each other. */
+/**
+ * Two passes are usual. Reaching this limit means that placements and node queues keep changing each other.
+ */
 const MAX_PASSES = 1000
 
 /**
- * Decides everything that can be decided now; answers when time alone may change something next (null:
- * never).
+ * Decides everything that can be decided now. Returns the next instant at which time alone may change
+ * something (null: never).
  */
 export function runCycle(c: Cluster, now: Instant): Instant | null {
   c.eligibilityTimers.runDue(c, now)
@@ -58,14 +60,14 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
 }
 
 /**
- * Nothing has happened and no waiting time is over since the last cycle, which tried everything: this one
- * would decide nothing.
+ * Returns true if this cycle would decide nothing: nothing has happened and no wait has ended since the last
+ * cycle.
  */
 export function isSettled(c: Cluster, now: Instant): boolean {
   return c.eagerChecks.isEmpty && isPlacingSettled(c, now)
 }
 
-/** The same, eager returns left aside. */
+/** As above, without eager returns. */
 function isPlacingSettled(c: Cluster, now: Instant): boolean {
   if (c.hasPlacingWork() || (c.policy.queueAgingMs !== null && c.pendingCount > 0)) return false
   if (c.lastReservationPass.nextAt !== null && now >= c.lastReservationPass.nextAt) return false
@@ -73,7 +75,7 @@ function isPlacingSettled(c: Cluster, now: Instant): boolean {
   return c.avoiders.size === 0
 }
 
-/** What was tried in vain in the last cycle may be tried again. */
+/** Clears the failures of the last cycle, so that they are tried again. */
 function clearFailedPlacements(c: Cluster): void {
   for (const queue of c.queues) queue.clearAside()
   if (c.avoiders.size === 0) return
@@ -82,7 +84,8 @@ function clearFailedPlacements(c: Cluster): void {
 }
 
 /**
- * Places pending tasks one by one until nothing more fits; says whether any was placed or owns its bytes now.
+ * Places pending tasks one by one until nothing more fits. Returns true if any was placed or has VRAM
+ * reserved now.
  */
 function placePending(c: Cluster, now: Instant): boolean {
   if (c.pendingCount === 0) return false
@@ -94,7 +97,10 @@ function placePending(c: Cluster, now: Instant): boolean {
   return isPlacing
 }
 
-/** `queue_aging_seconds`: lifts those whose time has come; answers the next instant. */
+/**
+ * `queue_aging_seconds`: lifts tasks that have waited long enough. Returns the next instant at which one will
+ * be.
+ */
 function liftAged(c: Cluster, now: Instant): Instant | null {
   if (c.policy.queueAgingMs === null || c.pendingCount === 0) return null
   let next: Instant | null = null

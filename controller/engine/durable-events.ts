@@ -1,21 +1,21 @@
-/** Whoever wants to hear of events as they become durable. */
+/** Publishes events to subscribers as they become durable. */
 import type { Event } from '../domain/event.ts'
 
 /**
- * Called with every event once it is durable, in order. The list is lent: it is emptied afterwards; the
- * events stay.
+ * Called with every event once it is durable, in order. The list is emptied after the call; the events remain
+ * valid.
  */
 export type EventListener = (events: readonly Event[]) => void
 
 export interface EventSource {
-  /** Hears all events that become durable from now on. @returns hears no more. */
+  /** Subscribes to all events that become durable from now on. @returns a function that unsubscribes. */
   subscribe(listener: EventListener): () => void
 }
 
 export class DurableEvents implements EventSource {
   #listeners: readonly EventListener[]
 
-  /** @param first hears all of them, before everybody else. */
+  /** @param first is called with all events, before any other subscriber */
   constructor(first?: EventListener) {
     this.#listeners = first === undefined ? [] : [first]
   }

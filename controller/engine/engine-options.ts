@@ -14,18 +14,18 @@ export interface EngineOptions {
   readonly store: Store
   /** The configuration while nothing is persisted. */
   readonly initialConfig: Partial<ConfigFields>
-  /** How long a task without a command lives unless it is kept alive; null: for ever. */
+  /** Lifetime of a task without a command unless it is renewed; null: unlimited. */
   readonly taskLeaseMs: DurationMs | null
-  /** Default: none. */
+  /** Default: no limits. */
   readonly ownerLimits?: OwnerLimits
   /** Called with effects once they are durable. */
   readonly send: (effect: Effect) => void
   /** Called with every event once it is durable, in order. */
   readonly onEvents: (events: readonly Event[]) => void
-  /** Placements, which were paused, go on: starts that waited may leave. */
+  /** Called when paused placements continue: starts that waited may be sent. */
   readonly onResumed?: () => void
-  /** The store failed: nothing is acknowledged any more, the process must end (R10). */
+  /** The store failed: nothing is acknowledged anymore and the process must end (R10). */
   readonly onFault: (fault: unknown) => void
-  /** Default: nobody. */
+  /** Default: no tap. */
   readonly inputTap?: EngineInputTap
 }

@@ -1,7 +1,7 @@
 /**
- * The engine: inputs are applied at once, the cycle runs once for all that arrived in an instant, and what
- * came of it goes down as one batch before a message leaves or an answer is given. One turn commits while the
- * next fills (group commit).
+ * The engine applies inputs at once, runs one cycle for all inputs of an instant, and commits the result as
+ * one batch before a message is sent or an answer is given. While one transaction commits, the next one fills
+ * (group commit).
  */
 import type { Boot, CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -53,18 +53,18 @@ export class Engine {
   readonly #options: EngineOptions
   readonly #inputTap: EngineInputTap
   #epoch = 0
-  /** Of this start; empty before it. */
+  /** Id of this process; empty before the start. */
   #process = ''
   #durableEventSeq = 0
   readonly #processIds: RandomStream
   #commits = 0
   #isCyclePlanned = false
-  /** On its way to the store. */
+  /** The transaction that is being committed. */
   #committing: Transaction | null = null
   #fault: unknown = null
   /**
-   * When the last commit that is durable began: every one of them writes the epoch, and nobody had taken over
-   * before.
+   * When the last durable commit began: every commit writes the epoch, and no other controller had taken over
+   * before it.
    */
   #renewedAt: Instant = 0
   /** When the last commit began. */
@@ -77,7 +77,7 @@ export class Engine {
     this.#wakeAt = null
     this.#planCycle()
   }
-  /** Milliseconds spent deciding and committing, for `timing`; measured only when a stopwatch is given. */
+  /** Measures the time spent deciding and committing, for `timing`; null: not measured. */
   stopwatch: { start(): void; stop(): void } | null = null
 
   constructor(options: EngineOptions) {
@@ -112,12 +112,12 @@ export class Engine {
     return this.#epoch
   }
 
-  /** Id of this controller process: another one after each start. */
+  /** Id of this controller process; a new one after each start. */
   get process(): string {
     return this.#process
   }
 
-  /** Against which marks of nodes are judged. */
+  /** The mark against which the marks of nodes are judged. */
   get ownMark(): OwnMark {
     return {
       epoch: this.#epoch,
@@ -126,12 +126,12 @@ export class Engine {
     }
   }
 
-  /** Sequence number of the last event that is durable. */
+  /** Sequence number of the last durable event. */
   get durableEventSeq(): number {
     return this.#durableEventSeq
   }
 
-  /** A turn is on its way to the store. */
+  /** A transaction is being committed. */
   get isCommitting(): boolean {
     return this.#committing !== null
   }
@@ -140,9 +140,7 @@ export class Engine {
     return this.#fault !== null
   }
 
-  /**
-   * Reads what is durable and becomes the one that writes: a higher epoch. `begin` runs once that is durable.
-   */
+  /** Loads the durable state and takes over with a higher epoch. `begin` runs once the epoch is durable. */
   async start(begin: () => void = NO_OP): Promise<void> {
     const state = await this.#options.store.load()
     await new Promise<void>((done, failed) => {
@@ -167,11 +165,11 @@ export class Engine {
       begin()
       done()
     }
-    // Nothing is said, and nothing else written, with an epoch that another start could take as well.
+    // The epoch must be durable before anything else is written or sent: another start could take the same
+    // one.
     const transaction = new Transaction()
     const committed = this.#store(transaction)
-    // Its event gets its number when the epoch's marks are written: a start that fails in between leaves no
-    // gap.
+    // Its event is numbered after the epoch's marks are written: a start that fails in between leaves no gap.
     if (state.recovery !== null) beginRecovery(this.cluster, state.recovery, state.nodes, now)
     this.cluster.wasPaused = pauseOf(this.cluster) !== null
     const n = this.#commits
@@ -185,8 +183,8 @@ export class Engine {
   }
 
   /**
-   * Writes the epoch again, unless a commit has just done so or is about to (R9). Faults when the store has
-   * not answered in a long while.
+   * Writes the epoch again, unless a commit has just done so or is about to (R9). Fails when the store has
+   * not answered within COMMIT_WITHIN_MS.
    */
   renewEpoch(): void {
     if (this.#fault !== null) return
@@ -210,9 +208,9 @@ export class Engine {
     this.#flush()
   }
 
-  // ── its memory ──────────────────────────────────────────────────────────────
+  // ── checkpoints ──────────────────────────────────────────────────────────────
 
-  /** What it remembers now, between two inputs. */
+  /** Captures the state between two inputs. */
   capture(ids: PendingIds): EngineCheckpoint {
     const { nextEventSeq, nextDecision, transaction } = this.cluster.eventLog
     return {
@@ -237,7 +235,7 @@ export class Engine {
     }
   }
 
-  /** Goes on from that instead of from a start: nothing is read, committed or said. */
+  /** Continues from a checkpoint instead of a start: nothing is read, committed or sent. */
   restore(checkpoint: EngineCheckpoint, restorer: PendingRestorer): void {
     const { eventLog } = this.cluster
     this.#epoch = checkpoint.epoch
@@ -263,20 +261,22 @@ export class Engine {
       )
   }
 
-  // ── what nodes say ──────────────────────────────────────────────────────────
+  // ── messages of nodes ────────────────────────────────────────────────────────
 
-  /** Does the store have all that the sender of this message has heard of? */
+  /** Judges whether the store has everything that the sender of this message has heard of. */
   judge(id: NodeMark): MarkVerdict {
     return this.cluster.history.judge(id, this.ownMark)
   }
 
-  /** A node has heard of more than the store has: it is not answered, and gets no command. */
+  /** A node has heard of more than the store has: it gets neither an answer nor commands. */
   heardAhead(contact: NodeReport, reason: BehindReason, id: NodeMark): void {
     noteAhead(this.cluster, contact, reason, id, this.#now())
     this.#planCycle()
   }
 
-  /** The node has heard of what a restore, or an accepted loss, has taken from the store. */
+  /**
+   * Records that the node has heard of something that a restore or an accepted loss has taken from the store.
+   */
   heardOfLoss(nodeId: string): void {
     noteLossHeard(this.cluster, nodeId)
   }
@@ -305,10 +305,7 @@ export class Engine {
     this.#whenLeaseIsDurable(node.id, () => done(answer))
   }
 
-  /**
-   * A message that was overtaken by a later one was answered before, or will be as part of it: it changes
-   * nothing (R8).
-   */
+  /** A message that a later one has overtaken changes nothing: the later one covers it (R8). */
   nodeEvents(node: LiveNode, events: readonly NodeEvent[], seq: number, done: () => void): void {
     const now = this.#now()
     heard(this.cluster, node, seq, now)
@@ -319,7 +316,7 @@ export class Engine {
     this.#whenDurable(done)
   }
 
-  /** In the node's message number `seq`. */
+  /** `seq` is the number of the node's message. */
   commandResult(nodeId: string, command: string, result: CommandResult, seq: number): void {
     const now = this.#now()
     applyCommandResult(this.cluster, nodeId, command, result, seq, now)
@@ -328,22 +325,22 @@ export class Engine {
   }
 
   /**
-   * Somebody speaks in the node's name who knows less than this node has said: it will be told to begin anew
-   * (R6).
+   * A sender with the node's identity knows less than this node has reported: it will be told to start a new
+   * boot (R6).
    */
   nodeReset(node: LiveNode, done: () => void): void {
     noteReset(this.cluster, node)
     this.#whenDurable(done)
   }
 
-  /** The controller's own connection to the broker was lost, or holds again. */
+  /** The controller's own connection to the broker was lost or restored. */
   brokerConnection(isConnected: boolean): void {
     if (setBrokerAway(this.cluster, !isConnected, this.#now())) this.#planCycle()
   }
 
   /**
-   * Time has passed: nodes may have fallen silent, leases may have ended (R4, R5). `deafMs`: for so long
-   * nobody could be heard.
+   * Time has passed: nodes may have become silent and leases may have ended (R4, R5). `deafMs` is the time
+   * during which the controller could not receive messages.
    */
   checkLiveness(deafMs: number): void {
     const now = this.#now()
@@ -356,13 +353,13 @@ export class Engine {
     if (isSilenceNews || isLeaseNews) this.#planCycle()
   }
 
-  // ── the turn ────────────────────────────────────────────────────────────────
+  // ── the transaction ──────────────────────────────────────────────────────────
 
   #now(): Instant {
     return this.#options.clock.now()
   }
 
-  /** The node is answered with a lease, which counts from then on (R5). */
+  /** The answer gives the node a lease, which counts from then on (R5). */
   #whenLeaseIsDurable(nodeId: string, done: () => void): void {
     const answer = (): void => {
       this.#giveLease(nodeId)
@@ -393,7 +390,8 @@ export class Engine {
   }
 
   /**
-   * Without a cycle: somebody who waits must not miss a victim that now ripens earlier than anything before.
+   * Wakes earlier without a cycle: a waiting entry must not miss a victim that is now the next to become
+   * eligible.
    */
   #wakeForNextEligibility(): void {
     if (!this.cluster.hasWaitingTasks()) return
@@ -401,7 +399,7 @@ export class Engine {
     if (at !== null && (this.#wakeAt === null || at < this.#wakeAt)) this.#planWake(at, this.#now())
   }
 
-  /** What a timer of the cluster's runs: what it is for, then a cycle. */
+  /** Wraps a timer callback of the cluster: runs it, then plans a cycle. */
   #woken(fn: (now: Instant) => void): () => void {
     return () => {
       fn(this.#now())
@@ -427,7 +425,7 @@ export class Engine {
     if (isResumed) this.#options.onResumed?.()
   }
 
-  /** When time alone may change something, one more cycle runs. */
+  /** Plans one more cycle at the instant at which time alone may change something. */
   #planWake(at: Instant | null, now: Instant): void {
     if (at === this.#wakeAt) return
     this.#cancelWake?.()
@@ -436,7 +434,7 @@ export class Engine {
       at === null ? null : this.#options.clock.at(Math.max(at, now), this.#wake, RANK_DECISION)
   }
 
-  /** Nothing that is being decided now is torn apart: a planned cycle takes the turn along. */
+  /** Commits unless a cycle is planned: that cycle's changes belong to the same batch. */
   #write(): void {
     if (!this.#isCyclePlanned && this.#fault === null) this.#flush()
   }
@@ -451,7 +449,7 @@ export class Engine {
     const committed = transaction.hasRecords() ? this.#commit(transaction) : undefined
     if (committed === undefined) {
       this.#complete(transaction)
-      // Durable at once, and nobody keeps its lists: the next turn but one may have them.
+      // Durable at once and not referenced: the transaction after the next one reuses its lists.
       transaction.clear()
       this.#spareTransaction = transaction
       return
@@ -485,8 +483,8 @@ export class Engine {
   }
 
   /**
-   * It has not written its epoch lately: another may be the one that writes, and gives every node a window
-   * that counts from then (R5, R9).
+   * Returns true if the epoch was not written lately: another controller may have taken over. It gives every
+   * node a lease window from then on (R5, R9).
    */
   #mayBeReplaced(): boolean {
     return this.#now() - this.#renewedAt > LEADS_FOR_MS
@@ -504,12 +502,12 @@ export class Engine {
       this.#durableEventSeq = (transaction.events.at(-1) as Event).seq
       this.#options.onEvents(transaction.events)
     }
-    // A node that is welcome must know it before it is told to start something.
+    // A node must receive its welcome before it is told to start something.
     for (const answer of transaction.acknowledgements) answer.done()
     for (const effect of transaction.effects) this.#options.send(effect)
   }
 
-  /** Nothing of this turn, nor of any later one, is acknowledged (R10). */
+  /** Neither this transaction nor any later one is acknowledged (R10). */
   #fail(transaction: Transaction, fault: unknown): void {
     if (this.#fault !== null) return
     this.#fault = fault
@@ -520,14 +518,14 @@ export class Engine {
   }
 }
 
-/** An idle leader writes its epoch this often (R9). */
+/** Interval at which an idle leader writes its epoch (R9). */
 const EPOCH_RENEW_MS = 2_000
 /**
- * Within this after it began to write its epoch it answers without writing it again. Less than the margin of
- * a window (`LEASE_MARGIN_MS`).
+ * After the epoch was written, answers for this long need no further write. Less than the margin of a lease
+ * window (`LEASE_MARGIN_MS`).
  */
 const LEADS_FOR_MS = 4_000
-/** A store that takes longer over a commit has failed. */
+/** A commit that takes longer is a fault of the store. */
 const COMMIT_WITHIN_MS = 60_000
 
 const NO_OP = (): void => {}

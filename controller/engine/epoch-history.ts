@@ -1,38 +1,35 @@
 /**
- * Which epochs have written to this store, and up to which event: enough to tell whether the store has what a
- * node has heard of (docs/protocol.md, "A store that went back in time").
+ * Epochs that have written to this store, and their first events: enough to judge whether the store has what
+ * a node has heard of (docs/protocol.md, "A store that went back in time").
  */
 import { MIN_EPOCHS_AHEAD } from '../domain/epoch-after-loss.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import type { EpochRecord } from '../ports/store.ts'
 
-/** What a node says of the controllers that it has obeyed. */
+/** What a node reports about the controllers that it has obeyed. */
 export type NodeMark = Pick<Envelope, 'epoch' | 'controller' | 'event_seq'>
 
 /** Why the store is older than what a node has heard of. */
 export const BEHIND_REASONS = ['higher_epoch', 'other_controller', 'missing_events'] as const
 export type BehindReason = (typeof BEHIND_REASONS)[number]
 
-/**
- * `accepted_loss`: the store lacks it, and an administrator knows: it was restored, or the loss was accepted.
- */
+/** `accepted_loss`: the store lacks it, and an administrator restored the store or accepted the loss. */
 export type MarkVerdict = 'known' | 'accepted_loss' | BehindReason
 
-/** The controller that judges. */
+/** The mark of the controller that judges. */
 export interface OwnMark {
   readonly epoch: number
   readonly controller: string
-  /** Of its newest event, durable or not. */
+  /** Number of its newest event, durable or not. */
   readonly lastEventSeq: number
 }
 
 export class EpochHistory {
   /** Ascending. */
   #starts: readonly EpochRecord[] = []
-  /** Of the first recorded epoch: what was before it is lost, and that was accepted. */
+  /** What preceded the first recorded epoch is lost, and the loss was accepted. */
   #isLostBeforeFirst = false
 
-  /** For a written memory. */
   capture(): { readonly starts: readonly EpochRecord[]; readonly isLostBeforeFirst: boolean } {
     return { starts: this.#starts, isLostBeforeFirst: this.#isLostBeforeFirst }
   }
@@ -42,7 +39,7 @@ export class EpochHistory {
     this.#isLostBeforeFirst = isLostBeforeFirst
   }
 
-  /** What the store says. */
+  /** Sets the epochs loaded from the store. */
   load(starts: readonly EpochRecord[]): void {
     this.#starts = starts
   }
@@ -73,8 +70,8 @@ export class EpochHistory {
   }
 
   /**
-   * Epochs follow each other without a gap, except where a restore or an accepted loss has raised the epoch.
-   * Whatever was missing by then is accepted with it, also what a silent loss took before.
+   * Epochs are consecutive, except where a restore or an accepted loss has raised the epoch. Everything
+   * missing by then is accepted with it, including an earlier, undetected loss.
    */
   #isAfterLoss(place: number): boolean {
     return this.#starts.some(({ epoch }, index) => {
@@ -86,8 +83,8 @@ export class EpochHistory {
 }
 
 /**
- * After a store went back its epochs are used again: the same number may be of another process, or of none in
- * this store.
+ * After a store went back in time its epochs are used again: the same number may belong to another process,
+ * or to none in this store.
  */
 function isOfOther({ epoch, controller }: NodeMark, written: EpochRecord | undefined): boolean {
   if (written === undefined) return false

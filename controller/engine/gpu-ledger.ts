@@ -1,5 +1,5 @@
 /**
- * The books of one GPU: every figure of semantics section 1, changed in one place. The caller settles the
+ * The ledger of one GPU: the only place that changes the figures of semantics section 1. Callers settle the
  * meter first where it matters.
  */
 import type { Mib, Percent } from '../../protocol/units.ts'
@@ -10,14 +10,14 @@ import { hostPromiseMib } from '../scheduler/feasible.ts'
 import { movingOutForMib } from '../swap/bytes.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement } from './live.ts'
 
-/** Derives C, L, free and the node's host promise from the rest. Called after every change below. */
+/** Recomputes the free VRAM. Called after every change below. */
 export function rederive(gpu: LiveGpu): void {
   let kept = 0
   for (const claimant of gpu.claimants) kept += Math.max(0, claimant.needMib - movingOutForMib(gpu, claimant))
   gpu.freeMib = gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib - kept
 }
 
-/** New policy, override, reserve or foreign memory. */
+/** Applies a new policy, override, reserve or foreign memory. */
 export function setCapacity(gpu: LiveGpu, overcommitPercent: Percent, reserveMib: Mib): void {
   const promised = hostPromiseMib(gpu)
   gpu.overcommitPercent = overcommitPercent
@@ -29,8 +29,8 @@ export function setCapacity(gpu: LiveGpu, overcommitPercent: Percent, reserveMib
 }
 
 /**
- * A task is placed here: its demand counts in N or S. It counts as resident from now on (semantics 1: a task
- * starts resident).
+ * Adds a placement: its demand counts in N or S, and as resident from now on (semantics 1: a task starts
+ * resident).
  */
 export function addPlacement(gpu: LiveGpu, placement: LivePlacement): void {
   gpu.placements.push(placement)
@@ -57,8 +57,8 @@ export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
 }
 
 /**
- * An attempt that the store does not know occupies its GPUs: as a resident noswap task does. @param sign -1:
- * no longer
+ * An attempt that the store does not know occupies its GPUs like a resident noswap task. @param sign -1
+ * removes it
  */
 export function countQuarantined(node: LiveNode, { gpus, vramMib }: QuarantinedAttempt, sign: 1 | -1): void {
   for (const index of gpus) {
@@ -73,7 +73,7 @@ export function countQuarantined(node: LiveNode, { gpus, vramMib }: QuarantinedA
   }
 }
 
-/** A pending task owns bytes here: it counts in N or S (semantics 1, last admission rule but three). */
+/** Reserves VRAM for a pending task: it counts in N or S (semantics 1, last admission rule but three). */
 export function addPendingClaimant(
   gpu: LiveGpu,
   entry: LiveEntry,
@@ -94,7 +94,7 @@ export function removePendingClaimant(gpu: LiveGpu, entry: LiveEntry): void {
   rederive(gpu)
 }
 
-/** Residency as the ledger sees it: in VRAM (resident, moving either way, or just placed) or not. */
+/** Residency as the ledger sees it: in VRAM (resident, moving either way, or just placed), or swapped out. */
 export function changeResidency(
   gpu: LiveGpu,
   placement: LivePlacement,
@@ -108,7 +108,7 @@ export function changeResidency(
   if (from === 'swapping_out') gpu.movingOutMib -= mib
 }
 
-/** A granted growth of a placement that is in VRAM or not. */
+/** Adds a granted growth to a placement, in VRAM or swapped out. */
 export function growPlacement(gpu: LiveGpu, placement: LivePlacement, byMib: Mib): void {
   commit(gpu, byMib, placement.noswap === 1)
   if (isInVram(placement)) addResident(gpu, placement, byMib)
@@ -116,7 +116,7 @@ export function growPlacement(gpu: LiveGpu, placement: LivePlacement, byMib: Mib
   gpu.largestSwappableMib = largestSwappable(gpu, placement, placement.demandMib + byMib)
 }
 
-/** The placement changes sides between N and S; its bytes stay. */
+/** Moves the placement between N and S. */
 export function changeNoswap(gpu: LiveGpu, placement: LivePlacement, noswap: 0 | 1): void {
   const mib = placement.demandMib
   const sign = noswap === 1 ? 1 : -1
@@ -134,7 +134,7 @@ export function isInVram(placement: LivePlacement): boolean {
   return placement.residency !== 'swapped_out'
 }
 
-/** After noswap, demand or membership changed otherwise. */
+/** Recomputes the largest swappable demand after other changes of noswap, demand or membership. */
 export function refreshLargestSwappable(gpu: LiveGpu): void {
   gpu.largestSwappableMib = largestSwappable(gpu, null, 0)
 }

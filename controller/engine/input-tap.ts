@@ -1,6 +1,6 @@
 /**
- * Who watches an engine sees what comes to it other than through its commands and ports: a recording notes
- * it, a repetition decides when.
+ * An input tap sees inputs of the engine that do not arrive through its commands and ports: a recording
+ * records them, a replay decides when they happen.
  */
 import type { StoredState } from '../ports/store.ts'
 import type { AccessTransaction } from './commands/access-registry.ts'
@@ -12,9 +12,9 @@ export type StoreAnswer =
   | { readonly k: 'failed'; readonly n: number; readonly message: string }
 
 export interface EngineInputTap {
-  /** The store has answered; `act` is what follows from it, to be run once. */
+  /** The store has answered. `act` applies the answer and must run once. */
   storeAnswered(answer: StoreAnswer, act: () => void): void
-  /** Stands between the book of tokens and audit and the engine's turn. */
+  /** Wraps the transaction that tokens and audit write to. */
   access(turn: AccessTransaction): AccessTransaction
 }
 

@@ -1,4 +1,4 @@
-/** The read side of the engine: `Views` over the live cluster. */
+/** The read side of the engine: `Views` of the live cluster. */
 import { ZERO_COUNTERS, sumOf } from '../metrics/counters.ts'
 import type { Counters } from '../metrics/counters.ts'
 import { settle } from '../metrics/meter.ts'
@@ -26,8 +26,8 @@ import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
 import type { ClusterTotals, RecoveryView, TaskCounts, Views, WaitCounts } from './views.ts'
 
 /**
- * @param areHeartbeatsElided heartbeats that change nothing are not sent: between faults a node that is up is
- *   heard at every instant
+ * @param areHeartbeatsElided heartbeats that change nothing are not sent: between faults a node that is up
+ * counts as heard now
  */
 export function createViews(
   engine: Engine,
@@ -93,7 +93,7 @@ function recoveryOf(c: Cluster, ownMark: OwnMark): RecoveryView {
   }
 }
 
-/** The sum over all GPUs that were ever known, and the demand of those that wait for a placement. */
+/** Returns the sum over all GPUs ever known, and the demand of tasks that wait for a placement. */
 export function clusterCounters(c: Cluster, now: Instant): Counters {
   c.waiting.settle(now)
   const { servedUs: served, swapUs: swap, computeUs: compute } = c.ofForgotten
@@ -149,7 +149,7 @@ function countsOf(c: Cluster): TaskCounts {
   }
 }
 
-/** One by one, each at the first of its GPUs. */
+/** Yields each task once, at the first of its GPUs. */
 function* placedTasks(c: Cluster): Generator<LiveTask> {
   for (const node of c.nodes.values()) {
     for (const gpu of node.gpus)

@@ -1,6 +1,6 @@
 /**
- * The cluster as the engine changes it: the domain's read-only types made writable, with the engine's own
- * bookkeeping. Nothing outside `engine/` imports this file (import rule `live-state-only-in-engine`).
+ * The cluster as the engine changes it: the read-only types of the domain made writable, with the engine's
+ * own state.
  */
 import type { CancelTimer } from '../ports/clock.ts'
 import type { Boot } from '../../protocol/messages.ts'
@@ -26,31 +26,28 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 export interface LiveTask extends Mutable<Task> {
   placement: LivePlacement | null
   placementEntry: LiveEntry | null
-  /** Where it waits; null unless it is pending and not claimed. */
+  /** The queue it waits in; null unless it is pending without reserved VRAM. */
   queue: PendingQueue | null
   queueEntry: IndexEntry<LiveTask> | null
   queueClass: number
-  /** Its wait counts as demand: it could be placed on some node of its pool. */
+  /** Its wait counts as demand: some node of its pool could take it. */
   isFeasible: boolean
-  /** Since when its wait is counted; null while it is not. */
+  /** When its counted wait began; null while its wait is not counted. */
   waitCountedFrom: Instant | null
   queueUs: Microseconds
   swapUs: Microseconds
   servedUs: Microseconds
   computeUs: Microseconds
-  /** Since when it has been wanting the GPU without being resident; null while it is not. */
+  /** Since when it wants the GPU without being resident; null otherwise. */
   awayFrom: Instant | null
   /**
-   * Of a lease: whether its client said last that it wants the GPU; null while it has said nothing. The node
-   * knows less.
+   * Of a lease: whether its client last said that it wants the GPU; null before the client has said so. The
+   * node knows less.
    */
   clientWants: boolean | null
-  /**
-   * Attempts that were given up before their node said how they ended; the oldest first, at most
-   * `MAX_GIVEN_UP`.
-   */
+  /** Attempts given up before their node reported how they ended; oldest first, at most `MAX_GIVEN_UP`. */
   givenUp: readonly GivenUp[]
-  /** Its latest event: the cause of what follows from it. */
+  /** Number of its latest event: the cause of what follows. */
   lastEventSeq: number | null
   isDirty: boolean
 }
@@ -59,7 +56,7 @@ export interface LiveTask extends Mutable<Task> {
 export interface GivenUp {
   readonly attempt: number
   readonly nodeId: string
-  /** A later attempt has started: the result no longer ends the task. */
+  /** A later attempt has started: this result no longer ends the task. */
   readonly isOvertaken: boolean
 }
 
@@ -69,37 +66,41 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   gpus: readonly LiveGpu[]
   leavesFor: LiveEntry | null
   entry: LiveEntry | null
-  /** It is among its GPUs' sharers. */
+  /** It is among the sharers of its GPUs. */
   isSharing: boolean
-  /** The instant for which it stands in the ripening heap; null: it does not. */
+  /** The instant of its eligibility timer; null: none is set. */
   eligibilityTimerAt: Instant | null
-  /** Since when its bytes are away, a way back that failed included; null while they are not. */
+  /** Since when its memory is outside VRAM, including failed swap-ins; null while resident. */
   swappedOutSince: Instant | null
-  /** Its probe asks for its return, until it is resident. */
+  /** Its probe requests its return, until it is resident. */
   isProbed: boolean
-  /** An operator wants it back: it asks to return until it is resident, whatever it says itself. */
-  isSwapInRequested: boolean
-  /** An operator swapped it out: it stays out until something asks for its return. */
-  isSwappedOutByOperator: boolean
-  /** It returns, or has returned last, although nothing had asked for it: its idle clock goes on. */
-  isEager: boolean
   /**
-   * Its last start, or swap-in that something had asked for: it counts as idle from then on at the earliest.
+   * An operator requested its return: the request stays until it is resident, whether or not it wants the
+   * GPU.
    */
+  isSwapInRequested: boolean
+  /** An operator swapped it out: it stays out until its return is requested. */
+  isSwappedOutByOperator: boolean
+  /** Its current or last return was eager: nothing had requested it, so its idle clock continues. */
+  isEager: boolean
+  /** Its last start or requested swap-in: the earliest instant from which it counts as idle. */
   idleFrom: Instant
-  /** A stop was ordered, the node's word is awaited: what becomes of the task then. */
+  /** A stop was ordered and the node has not confirmed it: the task's next state. */
   stopping: Stopping | null
-  /** The message that said that it runs: absence counts in later snapshots only (R6). Null until then. */
+  /**
+   * The message that confirmed that it runs: only its absence from later snapshots counts (R6). Null until
+   * then.
+   */
   confirmed: { readonly bootCounter: number; readonly seq: number } | null
   /**
-   * Its server has lost its state: what it says about this attempt counts for nothing, unless it says that it
-   * is there (R6).
+   * Its server has lost its state: reports about this attempt are ignored unless they say that it is present
+   * (R6).
    */
   isInDoubt: boolean
-  /** The node has not acknowledged the noswap value that it is accounted under. */
+  /** The node has not acknowledged the noswap value under which the placement is accounted. */
   isNoswapUnacknowledged: boolean
   /**
-   * An allocation that the server holds: the task would take `mib` per GPU. Not answered yet, or granted for
+   * An allocation that the server holds back: the task would take `mib` per GPU. Unanswered, or granted for
    * its return.
    */
   heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
@@ -107,18 +108,15 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
 
 export interface Stopping {
   readonly then: 'cancelled' | 'completed' | 'failed' | 'pending'
-  /** Why, in words. */
+  /** The reason, as text. */
   readonly reason: string
-  /** What the record of the ended task says; null: what the node says. */
+  /** The end reason to record; null: the reason that the node reports. */
   readonly endReason: string | null
-  /** Why the task ends, unless it is pending again. Absent in records that are older than the field. */
+  /** Why the task ends; not used when it becomes pending again. Absent in older records. */
   readonly code?: EndCode
-  /** What an earlier attempt returned, whose result ends the task (R8). */
+  /** Exit code of an earlier attempt whose result ends the task (R8). */
   readonly exitCode?: number | null
-  /**
-   * When it was ordered, and what the task gets from then on. Absent in records that are older than the
-   * fields: it has no grace.
-   */
+  /** When the stop was ordered, and the grace period from then on. Absent in older records: no grace. */
   readonly since?: Instant
   readonly graceMs?: DurationMs
 }
@@ -127,19 +125,19 @@ export interface LiveEntry extends Mutable<QueueEntry> {
   task: LiveTask
   node: LiveNode
   gpus: readonly LiveGpu[]
-  /** When it was last looked at in vain; null when it is to be looked at again whatever happened. */
+  /** The state at its last failed attempt; null: try again in any case. */
   failedAttempt: FailedAttemptKey | null
 }
 
-/** An entry that holds its GPUs, and the hold. */
+/** An entry that reserves its GPUs, and the reservation. */
 export interface EntryReservation {
   readonly entry: LiveEntry
   readonly reservation: Reservation
 }
 
 /**
- * All that a look at an entry depends on, whether it owns its bytes included: as long as it stays, the answer
- * does.
+ * Everything that an attempt to serve an entry depends on, including whether it has VRAM reserved: while the
+ * key is unchanged, so is the outcome.
  */
 export interface FailedAttemptKey {
   readonly ledgerVersion: number
@@ -148,7 +146,7 @@ export interface FailedAttemptKey {
   readonly spec: TaskSpec
 }
 
-/** Swaps that have ended, and the bytes they moved; grow only. */
+/** Completed swaps and the MiB they moved; never decrease. */
 export interface SwapTotals {
   swapOuts: number
   swapIns: number
@@ -169,19 +167,19 @@ export interface LiveGpu extends Mutable<Gpu> {
   exclusiveTask: LiveTask | null
   rounds: GpuRounds
   meter: GpuMeter
-  /** Of its tasks, one on several GPUs included: each GPU sees its swap, and its own bytes. */
+  /** Swaps of its tasks. A swap of a task on several GPUs counts on each, with that GPU's MiB. */
   readonly swaps: SwapTotals
-  /** Its two classes in the book of fairness. */
+  /** Keys of its two classes in the fairness tracker. */
   readonly fairnessScopes: { readonly p0: string; readonly nonP0: string }
-  /** How often its books, or what stands in them, changed. */
+  /** Grows with every change of its ledger or of what the ledger covers. */
   ledgerVersion: number
-  /** Pools have to be told that it changed: */
+  /** Its pools must be updated: */
   isStale: boolean
-  /** its books, and not only who may leave. */
+  /** its ledger changed, not only its eligible bytes. */
   isLedgerStale: boolean
-  /** What its pools compare. */
+  /** The figures that its pools compare. */
   figures: CapacityFigures
-  /** One in each of its node's pools. */
+  /** One for each pool of its node. */
   poolMembers: PoolMember[]
 }
 
@@ -193,43 +191,39 @@ export interface LiveNode extends Mutable<Node> {
   /** Number of its last snapshot (heartbeat or hello) in this boot. */
   snapshotSeq: number
   contact: NodeContact
-  /** What commands to it rely on, kept by `wire/`; null until that has heard from it. */
+  /** Clock sample for commands to the node, set by `wire/`; null until the node was heard. */
   clockSample: ClockSample | null
   /**
-   * Attempts that its last snapshot named and that the store does not know: stopped when the next one names
-   * them too.
+   * Attempts in its last snapshot that the store does not know: stopped if the next snapshot names them
+   * again.
    */
   unknown: readonly UnknownAttempt[]
   /**
-   * Attempts that its last snapshot named and that are no task's current one, as keys: they count towards
-   * `maxAttempts`.
+   * Attempts in its last snapshot that are no task's current one, as keys. They count towards `maxAttempts`.
    */
   otherAttempts: readonly string[]
-  /** What its last snapshot named while placements were paused: what it lacked is settled afterwards. */
+  /** Its last snapshot while placements were paused; missing attempts are settled after the pause. */
   deferred: DeferredSnapshot | null
   pools: Pool[]
   readonly swaps: SwapTotals
   /** Its tasks could be promised more host memory than it has. */
   isHostTight: boolean
-  /** Aged entries of its queue hold some of its GPUs. */
+  /** Aged entries of its queue reserve some of its GPUs. */
   hasEntryReservations: boolean
-  /** Which, and how, as its GPUs know it; empty when that is not known. */
+  /** These reservations as last applied to its GPUs; empty when unknown. */
   entryReservations: readonly EntryReservation[]
-  /** Its queue has to be looked at in the next cycle. */
+  /** The next cycle must process its queue. */
   isTouched: boolean
-  /** Runs when a drain begins to move tasks; null when none is going to. */
+  /** Cancels the timer with which a drain starts to move tasks; null: none is set. */
   cancelDrain: CancelTimer | null
-  /** When starts were refused there lately, for reasons of the host. */
+  /** Recent refusals of starts for reasons of the host. */
   hostRefusals: readonly Instant[]
-  /** Runs when a node that was closed waits for its trial start; null when none is due. */
+  /** Cancels the timer of the next trial start of a closed node; null: none is set. */
   cancelTrial: CancelTimer | null
-  /** When its queue is looked at again for time's sake alone. */
+  /** When its queue is processed again because of time alone. */
   wakeAt: Instant | null
   cancelWake: CancelTimer | null
-  /**
-   * Runs when a task that is swapped out there has been out for long enough to return eagerly; null when none
-   * is going to.
-   */
+  /** Cancels the timer of the next eager return check; null: none is set. */
   cancelEager: CancelTimer | null
   isDirty: boolean
 }
@@ -237,11 +231,10 @@ export interface LiveNode extends Mutable<Node> {
 export interface UnknownAttempt {
   readonly taskId: string
   readonly attempt: number
-  /** It was told to stop. */
   readonly isStopped: boolean
 }
 
-/** Attempts that were there, as `attemptKey` names them. */
+/** Attempts that were present, as `attemptKey` names them. */
 export interface DeferredSnapshot {
   readonly present: readonly string[]
   readonly isAfterLoss: boolean

@@ -1,13 +1,13 @@
 /**
- * Effects that may have to be ordered again: after a restart nobody knows which commands have left, and the
- * node recognises duplicates (R7).
+ * Commands of a placement to its node. After a restart the controller does not know which have been sent;
+ * nodes recognise duplicates (R7).
  */
 import type { Effect, StartEffect, StopEffect } from '../domain/effect.ts'
 import type { Policy } from '../domain/config.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { LivePlacement, LiveTask, Stopping } from './live.ts'
 
-/** What a task gets between SIGTERM and SIGKILL; a lease has no process. */
+/** Grace period between SIGTERM and SIGKILL; a lease has no process. */
 export function stopGraceOf(
   { spec }: Pick<LiveTask, 'spec'>,
   { stopGraceMs, maxStopGraceMs }: Policy,
@@ -39,7 +39,7 @@ export function stopEffect(placement: LivePlacement, { reason, graceMs = 0 }: St
   return { kind: 'stop', ...addressOf(placement), reason, graceMs }
 }
 
-/** What the node of a restored placement may not have been told. */
+/** Returns the commands that the node of a restored placement may not have received. */
 export function commandsToResend(placement: LivePlacement, policy: Policy): Effect[] {
   const { startedAt, stopping, residency, generation, noswap } = placement
   const address = addressOf(placement)
@@ -55,8 +55,8 @@ export function commandsToResend(placement: LivePlacement, policy: Policy): Effe
 }
 
 /**
- * Is this still what the controller wants of the attempt that it believes in? A command that is not is given
- * up.
+ * Returns true if the effect still matches the controller's intent for the current attempt. Other commands
+ * are dropped.
  */
 export function isStillWanted(effect: Effect, placement: LivePlacement | null | undefined): boolean {
   if (

@@ -1,6 +1,6 @@
 import type { RandomStream } from '../ports/random.ts'
 
-/** Id of a controller process: 16 hexadecimal digits. */
+/** Returns an id for a controller process: 16 hexadecimal digits. */
 export function processIdFrom(random: RandomStream): string {
   return digits(random) + digits(random)
 }

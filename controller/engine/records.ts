@@ -1,4 +1,4 @@
-/** The engine's live objects as the store keeps them, and back. */
+/** Converts between the engine's live objects and the records of the store. */
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { endCodeOf } from '../domain/end-reason.ts'
@@ -112,7 +112,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     id: record.id,
     name: record.name,
     address: record.address,
-    // Not heard since the start: no placement before its first word.
+    // Not heard since the start: no placements before its first message.
     status: 'suspect',
     isCordoned: record.isCordoned,
     autoCordon: record.autoCordon ?? null,
@@ -170,7 +170,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
   return node
 }
 
-/** The task without its placement; `placementOf` adds that once its node is known. */
+/** Returns the task without its placement; `placementOf` adds it once its node is known. */
 export function taskOf(record: TaskRecord): LiveTask {
   const task = newLiveTask(specOf(record), record.pendingSince)
   task.state = record.state
@@ -228,7 +228,7 @@ export function placementOf(
   return placement
 }
 
-/** In host memory, or on the way there or back. */
+/** Its memory is on the host, or moving there or back. */
 export function isInHost(residency: Residency): boolean {
   return residency !== 'resident' && residency !== 'none'
 }

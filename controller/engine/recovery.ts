@@ -1,6 +1,6 @@
 /**
- * A controller starts: the cluster as the store has it. Nodes count as silent until their first word; their
- * snapshot then settles the rest.
+ * Restores the cluster from the store at a start. Nodes count as silent until their first message; their
+ * snapshot settles the rest.
  */
 import type { Instant } from '../../protocol/units.ts'
 import { StoreFault } from '../ports/store.ts'
@@ -25,7 +25,7 @@ import { resumeMetering } from './transitions.ts'
 
 export function restore(c: Cluster, state: StoredState, now: Instant): void {
   if (state.config !== null) {
-    // A field that is newer than what was persisted has its default.
+    // Fields that are newer than the persisted configuration have their defaults.
     c.applyConfig(
       {
         fields: { ...DEFAULT_CONFIG, ...state.config.fields },
@@ -41,7 +41,7 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
   Object.assign(c.finished, state.finishedCounts)
   for (const group of state.groups) c.groups.set(group.id, group)
   for (const record of [...state.nodes].sort((a, b) => a.ordinal - b.ordinal)) {
-    // It may hold the configured lease, or a longer one that was configured before (R5).
+    // The node may hold the configured lease, or a longer one that was configured before (R5).
     adoptNode(
       c,
       nodeOf({ ...nodeNotAhead(record, now), leaseMs: Math.max(record.leaseMs, c.policy.runLeaseMs) }, now),

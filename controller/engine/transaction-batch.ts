@@ -3,7 +3,7 @@ import type { Cluster } from './cluster.ts'
 import { recordOfNode, recordOfTask } from './records.ts'
 import type { Transaction } from './transaction.ts'
 
-/** A turn as the store takes it: records as they are now. */
+/** Returns the batch of a transaction, with the records as they are now. */
 export function batchOf(
   { eventLog, nextTaskSeq }: Cluster,
   transaction: Transaction,
@@ -27,5 +27,5 @@ export function batchOf(
   }
 }
 
-/** Of a store that keeps no records there are none to write: no lists are made then. */
+/** A store that keeps no records needs no lists. */
 const NOTHING: readonly never[] = []

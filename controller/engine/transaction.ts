@@ -1,6 +1,6 @@
 /**
- * What has happened since the last commit: it goes down as one batch, and only then do its messages leave and
- * its answers go out (R1).
+ * Changes since the last commit: they are committed as one batch, and only then are its commands sent and its
+ * acknowledgements given (R1).
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { Event, EventData, EventKind } from '../domain/event.ts'
@@ -23,13 +23,13 @@ export class Transaction {
   /** Each has an event among `events`. */
   readonly decisions: Decision[] = []
   readonly effects: Effect[] = []
-  /** Tokens and audit; null as long as there is nothing of them. */
+  /** Changes of tokens and audit; null without any. */
   access: {
     readonly tokens: TokenRecord[]
     readonly revokedTokenIds: string[]
     readonly audits: AuditRecord[]
   } | null = null
-  /** The store's `recovery` ends with this batch. */
+  /** This batch ends the store's `recovery`. */
   endsRecovery = false
   /** The epoch is written again although nothing else is (R9). */
   renewsEpoch = false
@@ -37,7 +37,7 @@ export class Transaction {
   readonly acknowledgements: {
     readonly done: () => void
     readonly failed: (detail: string) => void
-    /** The node that is given a lease with it. */
+    /** The node that gets a lease with it. */
     readonly leaseTo?: string
   }[] = []
 
@@ -58,7 +58,7 @@ export class Transaction {
     )
   }
 
-  /** Ready for the next turn; what it held belongs to whoever took it. */
+  /** Clears the lists for reuse. */
   clear(): void {
     clear(this.events)
     clear(this.effects)
@@ -76,7 +76,7 @@ export class Transaction {
     this.endsRecovery = false
   }
 
-  /** True when there is something to make durable. */
+  /** Returns true if there is anything to make durable. */
   hasRecords(): boolean {
     return (
       this.renewsEpoch ||
@@ -89,16 +89,16 @@ export class Transaction {
   }
 }
 
-/** Numbers events and remembers which records have to be written. */
+/** Numbers events and tracks which records must be written. */
 export class EventLog {
   transaction = new Transaction()
-  /** The store keeps no tasks and nodes: nobody writes down which changed. */
+  /** The store keeps no tasks and nodes: changes of them are not tracked. */
   isForgetful = false
-  /** The store keeps decisions: they are written down. */
+  /** The store keeps decisions. */
   keepsDecisions = false
   nextEventSeq = 1
   nextDecision = 1
-  /** Whose command is being carried out; null: nobody's. */
+  /** Name of the caller whose command is being applied; null: none. */
   by: string | null = null
 
   emit(
@@ -132,7 +132,7 @@ export class EventLog {
     this.transaction.dirtyTasks.push(task)
   }
 
-  /** Nothing of it is written after its removal. */
+  /** Prevents writes of the node after its removal. */
   forgetNode(node: LiveNode): void {
     const { dirtyNodes, forgottenNodeIds } = this.transaction
     const at = dirtyNodes.indexOf(node)

@@ -1,6 +1,6 @@
 /**
- * Every transition of a task, each exactly one event (semantics 3). They keep books, meters, indexes and
- * records in step; whether a transition is right is decided by their callers.
+ * Every transition of a task, each with exactly one event (semantics 3). They keep ledger, meters, indexes
+ * and records consistent; callers decide whether a transition is right.
  */
 import type { Instant, Mib, NoSwap } from '../../protocol/units.ts'
 import type { TaskEnd } from '../domain/end-reason.ts'
@@ -74,14 +74,14 @@ export function assign(
   c.eventLog.transaction.effects.push(startEffect(placement, c.policy))
 }
 
-/** assigned → running: resident from now on, its wait is over. */
+/** assigned → running: resident from now on; the wait is over. */
 export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean, now: Instant): void {
   const task = placement.task
   c.waiting.end(task, now)
   beginMeterChange(placement, now)
   c.enterState(task, 'running')
   task.firstStartedAt ??= now
-  // Not before: two nodes that refuse it would have it by turns.
+  // Not earlier: the task would alternate between two nodes that refuse it.
   if (task.refusedBy !== null) forgetRefusals(c, task)
   overtakeGivenUp(task)
   task.trouble = afterStart(task.trouble)
@@ -95,7 +95,7 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   endMeterChange(placement, now)
   c.eligibilityTimers.update(c, placement, now)
   startRuntimeLimit(c, placement)
-  // Whoever waits there may count on its bytes from now on, and so may collect.
+  // Waiting entries may count on its VRAM from now on, and so may collect.
   if (placement.node.queue.length > 0) c.touchNode(placement.node)
   c.eventLog.taskEvent(now, 'task_started', task, placement.node.id, { attempt: placement.attempt })
   noteStarted(c, placement, now)
@@ -121,11 +121,11 @@ export function returnToPending(
   c.eventLog.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason, ...more })
   if (mayQueue(task)) c.enqueue(task, now)
   c.waiting.begin(task, now)
-  // A start that was refused has freed nothing.
+  // A refused start has freed nothing.
   if (placement.startedAt !== null) liftRefusals(c, placement.node)
 }
 
-/** running → unreachable: nobody knows what it gets, so that its demand is not counted meanwhile. */
+/** running → unreachable: its service is unknown, so its demand is not counted meanwhile. */
 export function loseSight(c: Cluster, placement: LivePlacement, now: Instant): void {
   const { task, node, attempt } = placement
   beginMeterChange(placement, now)
@@ -137,7 +137,7 @@ export function loseSight(c: Cluster, placement: LivePlacement, now: Instant): v
   })
 }
 
-/** unreachable → running: its server says that it is there. */
+/** unreachable → running: its server reports it. */
 export function reachAgain(c: Cluster, placement: LivePlacement, now: Instant): void {
   const { task, node, attempt } = placement
   beginMeterChange(placement, now)
@@ -182,7 +182,7 @@ export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): 
   c.tasks.delete(task.spec.id)
 }
 
-/** Its node has not said that it ended: it may name it once more. */
+/** Its node has not reported the end, so it may name the attempt once more. */
 function noteEndedUnconfirmed({ endedUnconfirmed }: Cluster, { task, node, attempt }: LivePlacement): void {
   if (node.status === 'up') return
   endedUnconfirmed.set(task.spec.id, attempt)
@@ -190,10 +190,10 @@ function noteEndedUnconfirmed({ endedUnconfirmed }: Cluster, { task, node, attem
     endedUnconfirmed.delete(endedUnconfirmed.keys().next().value as string)
 }
 
-/** Bounds what is remembered of them; others are stopped one snapshot later. */
+/** Bounds the memory; attempts beyond it are stopped one snapshot later. */
 const MAX_ENDED_UNCONFIRMED = 4_096
 
-/** The task wants the GPU, or has run dry. `idleMs`: how long ago its last use was, when it wants nothing. */
+/** The task starts or stops wanting the GPU. `idleMs`: time since its last use, when it stops. */
 export function changeWants(
   c: Cluster,
   placement: LivePlacement,
@@ -207,14 +207,14 @@ export function changeWants(
     placement.wantsGpu = wantsGpu
     placement.wantsSince = now
     endMeterChange(placement, now)
-    // What a restart must know; not a transition, so no event.
+    // A restart must know it; it is not a transition, so there is no event.
     c.eventLog.dirtyTask(placement.task)
   }
   if (!wantsGpu) placement.idleSince = Math.max(placement.idleFrom, now - idleMs)
   c.eligibilityTimers.update(c, placement, now)
 }
 
-/** One step on the residency axis. A victim's first has the decision as its cause. */
+/** One step on the residency axis. The first step of a victim has the decision as its cause. */
 export function setResidency(
   c: Cluster,
   placement: LivePlacement,
@@ -229,7 +229,7 @@ export function setResidency(
   placement.residency = to
   for (const gpu of placement.gpus) changeResidency(gpu, placement, from, to)
   countHostMemory(placement, from, to)
-  // A swap-out that was called off has interrupted nothing.
+  // A cancelled swap-out has interrupted nothing.
   if (to === 'resident' && from !== 'swapping_out') {
     placement.residentSince = now
     if (!placement.isEager) placement.idleSince = placement.idleFrom = now
@@ -252,7 +252,7 @@ export function setResidency(
 }
 
 /**
- * With an allocation held it does not stay away: it returns with what it asked for if that can ever be
+ * With a held allocation the task does not stay out: it returns with the requested demand if that can ever be
  * resident (semantics 1, "growth").
  */
 function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): void {
@@ -276,7 +276,7 @@ function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): 
   askForSwapIn(c, placement, now)
 }
 
-/** d grows to `mib` per GPU. */
+/** Raises the demand to `mib` per GPU. */
 export function grow(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   const byMib = mib - placement.demandMib
   const wasEligible = placement.isEligible
@@ -292,7 +292,7 @@ export function grow(c: Cluster, placement: LivePlacement, mib: Mib, now: Instan
   })
 }
 
-/** The placement is accounted under the other side of noswap from now on. */
+/** Accounts the placement under the other noswap value. */
 export function setNoswap(c: Cluster, placement: LivePlacement, noswap: NoSwap, now: Instant): void {
   if (placement.noswap === noswap) return
   for (const gpu of placement.gpus) changeNoswap(gpu, placement, noswap)
@@ -312,13 +312,13 @@ export function setNoswap(c: Cluster, placement: LivePlacement, noswap: NoSwap, 
   })
 }
 
-/** A restored placement takes its part in the sharing again, from now on. */
+/** Adds a restored placement to the meters from now on. */
 export function resumeMetering(placement: LivePlacement, now: Instant): void {
   beginMeterChange(placement, now)
   endMeterChange(placement, now)
 }
 
-/** Takes a placement off its GPUs for good. */
+/** Removes a placement from its GPUs. */
 function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
   const task = placement.task
   beginMeterChange(placement, now)
@@ -344,7 +344,7 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
   task.placement = null
 }
 
-/** Bytes are in host memory from the first byte that moves out until the last has moved in. */
+/** Host memory counts from the first byte that moves out until the last has moved in. */
 function countHostMemory(placement: LivePlacement, from: Residency, to: Residency): void {
   const isInHost = (residency: Residency) => residency !== 'resident' && residency !== 'none'
   if (isInHost(from) === isInHost(to)) return
@@ -374,12 +374,12 @@ function countSwapIn(totals: SwapTotals, mib: Mib): void {
   totals.swappedInMib += mib
 }
 
-/** Settles the placement's GPUs before its part in the sharing changes. */
+/** Settles the meters of the placement's GPUs before its sharing changes. */
 function beginMeterChange(placement: LivePlacement, now: Instant): void {
   for (const gpu of placement.gpus) settle(gpu.meter, now)
 }
 
-/** Puts it among the sharers, among those away, or neither, as it now is. */
+/** Counts the placement as a sharer, as swapped out while wanting the GPU, or neither. */
 function endMeterChange(placement: LivePlacement, now: Instant): void {
   const task = placement.task
   const isStarted = placement.startedAt !== null && task.state !== 'unreachable'

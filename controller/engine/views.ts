@@ -1,5 +1,5 @@
 /**
- * What can be read of the live cluster, without a copy: the objects are read-only and change after the call
+ * Read access to the live cluster without a copy: the objects are read-only and change after the call
  * returns.
  */
 import type { Instant, Mib, Microseconds } from '../../protocol/units.ts'
@@ -45,14 +45,14 @@ export interface ClusterTotals {
   readonly committedMib: Mib
   readonly swappedMib: Mib
   readonly foreignMib: Mib
-  /** Swap-outs and swap-ins completed since the controller started, and the bytes they moved. */
+  /** Completed swap-outs and swap-ins since the controller started, and the MiB they moved. */
   readonly swapOuts: number
   readonly swapIns: number
   readonly swappedOutMibTotal: Mib
   readonly swappedInMibTotal: Mib
 }
 
-/** Swaps that have ended since the controller started, and the bytes they moved. */
+/** Completed swaps since the controller started, and the MiB they moved. */
 export interface SwapCounts {
   readonly swapOuts: number
   readonly swapIns: number
@@ -60,7 +60,7 @@ export interface SwapCounts {
   readonly swappedInMib: Mib
 }
 
-/** Tasks that wait for their start and whose wait counts as demand (semantics 6), and that demand so far. */
+/** Tasks that wait for their start and count as demand (semantics 6), and that demand so far. */
 export interface WaitCounts {
   readonly tasks: number
   readonly queueUs: Microseconds
@@ -68,14 +68,14 @@ export interface WaitCounts {
 
 export interface RecoveryView {
   readonly pause: PauseReason | null
-  /** null: no recovery is on. */
+  /** Null: no recovery is in progress. */
   readonly recovery: Recovery | null
-  /** Nodes that were up before the start, and have not spoken. */
+  /** Nodes that were up before the start and have not been heard. */
   readonly awaitedSinceStart: readonly string[]
   readonly ownMark: OwnMark
   readonly aheadNodes: readonly (readonly [nodeId: string, ahead: AheadNode])[]
   readonly contacts: number
-  /** Tasks that their node does not know: they end when placements go on. */
+  /** Tasks that their node does not know: they end when placements continue. */
   readonly resultUnknown: readonly Task[]
 }
 
@@ -85,51 +85,48 @@ export interface Views {
   nodes(): Iterable<Node>
   node(id: string): Node | undefined
   /**
-   * When the node was heard last. A simulated node that is up is heard now where its heartbeats are not sent
-   * one by one.
+   * When the node was last heard. A simulated node that is up counts as heard now where its heartbeats are
+   * elided.
    */
   lastHeardAt(node: Node): Instant
   groups(): Iterable<Group>
   group(id: string): Group | undefined
   /** Pending and placed tasks, in submission order. */
   openTasks(): Iterable<Task>
-  /** The same, newest submission first, of those with a smaller number than this. */
+  /** Tasks with a smaller number, newest submission first. */
   openTasksBefore(seq: number): Iterable<Task>
   /** Open tasks that are not pending, in no order. */
   placedTasks(): Iterable<Task>
   openTask(id: string): Task | undefined
   counts(): TaskCounts
-  /** How many tasks are being stopped now. */
+  /** Number of tasks being stopped. */
   stoppingCount(): number
   totals(): ClusterTotals
   /**
    * Jain's index of the swap-outs decided since the controller started; null before the first (semantics 7).
    */
   swapJain(): number | null
-  /** Of the newest event; 0 before the first. It may not be durable yet. */
+  /** Number of the newest event; 0 before the first. It may not be durable yet. */
   lastEventSeq(): number
-  /** What an operator should know of now, the gravest first. */
+  /** Current alarms, most severe first. */
   alarms(): readonly Alarm[]
-  /** How the store compares with what the nodes have heard of. */
+  /** The state of the store compared with what the nodes have heard of. */
   recovery(): RecoveryView
-  /** Why a pending task waits, or a swapped-out one that wants the GPU; null when it does not wait. */
+  /** Explains why a pending task waits, or a swapped-out one that wants the GPU; null if it does not wait. */
   explain(task: Task): WaitExplanation | null
-  /** The same in full, with every node's verdict and what would place it: a pass over its pool. */
+  /** The full explanation, with every node's verdict and what would place the task. Scans its pool. */
   explainFully(task: Task): FullExplanation
-  /**
-   * What a change of the configuration would do; nothing is changed by asking. Refused as the change itself
-   * would be.
-   */
+  /** Previews a change of the configuration without applying it. Refused as the change itself would be. */
   planConfig(change: Partial<ConfigFields>): Answer<Planned<Config>>
   planNodeConfig(nodeId: string, change: NodeConfigChange): Answer<Planned<Node>>
   /**
-   * Where a task would go if it were submitted now. Nothing is kept of the question. Refused as the
-   * submission would be.
+   * Predicts where a task would be placed if submitted now, without submitting it. Refused as the submission
+   * would be.
    */
   predict(request: TaskRequest): Answer<Prediction>
-  /** What a change of the group's members would do; null: that it is deleted. */
+  /** Previews a change of the group's members; null: its deletion. */
   previewGroup(id: string, nodeIds: readonly string[] | null): GroupPreview
-  /** What is promised, or resident, beyond what is allowed, over all GPUs: a pass over them. */
+  /** Committed or resident VRAM beyond the limits, over all GPUs. Scans them. */
   over(): Over
   /**
    * The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics
@@ -138,16 +135,16 @@ export interface Views {
   clusterCounters(): Counters
   nodeCounters(node: Node): Counters
   gpuCounters(gpu: Gpu): Counters
-  /** Of the cluster; of a group: of tasks that target it, each counted in every group it names. */
+  /** Waits of the cluster, or of tasks that target the group; a task counts in every group it names. */
   waits(groupId?: string): WaitCounts
-  /** As in `counts`, without a look at every task. */
+  /** As in `counts`, without scanning the tasks. */
   pendingCount(): number
   nodeSwaps(node: Node): SwapCounts
   gpuSwaps(gpu: Gpu): SwapCounts
   taskCounters(task: Task): Counters
-  /** How long tasks wanted the GPU at a stretch lately, or did not. */
+  /** Recent periods in which tasks did or did not want the GPU. */
   activityRuns(): ActivityRuns
-  /** A copy of everything that is open, for a simulation to go on from: a pass over all of it. */
+  /** Copies all open state, for a simulation to continue from. Scans all of it. */
   snapshot(): ClusterSnapshot
   readonly stored: StoreReads
 }

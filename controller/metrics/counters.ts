@@ -1,9 +1,9 @@
 import type { Microseconds } from '../../protocol/units.ts'
 
 /**
- * The growing integer counters of semantics 6, in GPU-microseconds. demand = served + queue + swap + compute,
- * exactly. A window is the difference of two readings, a wider scope a sum; percentages come last and are
- * never averaged.
+ * The integer counters of semantics 6, in GPU-microseconds; they never decrease. demand = served + queue +
+ * swap + compute, exactly. A window is the difference of two readings, a wider scope a sum; percentages are
+ * computed last and never averaged.
  */
 export interface Counters {
   readonly demand: Microseconds
@@ -11,7 +11,7 @@ export interface Counters {
   readonly queue: Microseconds
   readonly swap: Microseconds
   readonly compute: Microseconds
-  /** Time in which at least one kernel ran; of a task, time in which it was served at all. */
+  /** Time with at least one kernel running; for a task, time in which it was served at all. */
   readonly busy: Microseconds
 }
 

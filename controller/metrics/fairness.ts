@@ -1,12 +1,12 @@
 /**
- * How evenly swap-outs fall on comparable tasks (semantics 7): Jain's index over x_i = swap-outs of i /
- * decisions at which i was eligible, per GPU and class. Source: R. Jain, D. Chiu, W. Hawe, "A Quantitative
- * Measure of Fairness", DEC-TR-301, 1984.
+ * How evenly swap-outs are distributed over comparable tasks (semantics 7): Jain's index over x_i = swap-outs
+ * of i / decisions at which i was eligible, per GPU and class. Source: R. Jain, D. Chiu, W. Hawe, "A
+ * Quantitative Measure of Fairness", DEC-TR-301, 1984.
  */
 
 /**
- * (Σx)² / (n Σx²): 1 when all are equal, 1/n when one bears everything; null for nobody, 1 when nobody bears
- * anything.
+ * (Σx)² / (n Σx²): 1 if all are equal, 1/n if one task has all swap-outs; null for no tasks, 1 without
+ * swap-outs.
  */
 export function jainIndex(count: number, sum: number, sumOfSquares: number): number | null {
   if (count === 0) return null
@@ -19,7 +19,8 @@ interface Tally {
 }
 
 /**
- * One GPU and class. Tasks that have gone are folded into sums, so memory follows the tasks that are there.
+ * One GPU and class. Tasks that have left are folded into sums, so that memory is bounded by the present
+ * tasks.
  */
 class ClassTracker {
   readonly #tallies = new Map<string, Tally>()
@@ -65,7 +66,9 @@ class ClassTracker {
 export class FairnessTracker {
   readonly #books = new Map<string, ClassTracker>()
 
-  /** A decision on this GPU and class: who was eligible, and who was chosen for this GPU's shortage. */
+  /**
+   * Records a decision on this GPU and class: the eligible tasks, and those chosen for this GPU's shortage.
+   */
   decided(scope: string, eligibleIds: readonly string[], victimIds: ReadonlySet<string>): void {
     let book = this.#books.get(scope)
     if (book === undefined) {
@@ -79,7 +82,7 @@ export class FairnessTracker {
     this.#books.get(scope)?.leaves(taskId)
   }
 
-  /** The mean over all scopes, each weighted by its tasks; null when there was no decision. */
+  /** The mean over all scopes, weighted by tasks; null if there was no decision. */
   jain(): number | null {
     let tasks = 0
     let weighted = 0

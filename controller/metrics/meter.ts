@@ -1,12 +1,12 @@
 /**
- * The growing counters of one GPU, and how an instant's demand is split (semantics 6). `settle` is called
- * before anything changes on the GPU, so that between two calls everything is constant; integer microseconds,
- * no remainder is lost.
+ * The counters of one GPU, and how demand is split at each instant (semantics 6). `settle` is called before
+ * anything changes on the GPU, so that everything is constant between two calls; integer microseconds, no
+ * remainder is lost.
  */
 import { insertAt, removeAt } from '../domain/list-edit.ts'
 import type { Instant, Microseconds } from '../../protocol/units.ts'
 
-/** Somebody resident who wants the GPU. */
+/** A resident task that wants the GPU. */
 export interface Sharer {
   readonly submissionNumber: number
   servedUs: Microseconds
@@ -17,11 +17,11 @@ export interface GpuMeter {
   settledAt: Instant
   /** Resident tasks that want the GPU, in submission order. */
   readonly sharers: Sharer[]
-  /** How many placed tasks want the GPU but are not resident. */
+  /** Number of placed tasks that want the GPU but are not resident. */
   awayCount: number
   /**
-   * What its sharers were served, together: as long as anybody shares it, all of the time, so that this is
-   * how long it was busy too.
+   * Service of all sharers together. It covers all the time in which any task shares the GPU, so it is also
+   * the busy time.
    */
   servedUs: Microseconds
   swapUs: Microseconds
@@ -34,7 +34,7 @@ export function newGpuMeter(now: Instant): GpuMeter {
 
 /**
  * Counts the time since the last call: each of k sharers is served dt / k, the remainder going to the first
- * in order of submission; the rest of its demand is `compute`. Those away count as `swap`.
+ * in submission order; the rest of its demand is `compute`. Tasks that are not resident count as `swap`.
  */
 export function settle(meter: GpuMeter, now: Instant): void {
   const us = (now - meter.settledAt) * 1000
@@ -60,14 +60,14 @@ export function settle(meter: GpuMeter, now: Instant): void {
   }
 }
 
-/** After `settle`: one more task shares the GPU. */
+/** Call `settle` first: one more task shares the GPU. */
 export function addSharer(meter: GpuMeter, sharer: Sharer): void {
   let at = meter.sharers.length
   while (at > 0 && (meter.sharers[at - 1] as Sharer).submissionNumber > sharer.submissionNumber) at -= 1
   insertAt(meter.sharers, at, sharer)
 }
 
-/** After `settle`: it no longer does. */
+/** Call `settle` first: the task no longer shares the GPU. */
 export function removeSharer(meter: GpuMeter, sharer: Sharer): void {
   removeAt(meter.sharers, meter.sharers.indexOf(sharer))
 }

@@ -11,7 +11,7 @@ export interface StarvationPercent {
   readonly compute: number
 }
 
-/** 100 × (demand − served) / demand and its three parts; all 0 when nothing was demanded. */
+/** 100 × (demand − served) / demand and its three parts; all 0 without demand. */
 export function starvationPercent(window: Counters): StarvationPercent {
   if (window.demand === 0) return { total: 0, queue: 0, swap: 0, compute: 0 }
   const share = (part: number) => (100 * part) / window.demand
@@ -23,12 +23,12 @@ export function starvationPercent(window: Counters): StarvationPercent {
   }
 }
 
-/** GPU seconds that were wanted and not given. */
+/** GPU seconds that were demanded and not served. */
 export function starvedSeconds({ demand, served }: Counters): number {
   return (demand - served) / 1_000_000
 }
 
-/** 100 × busy / (window × GPUs); null when the window or the scope is empty. */
+/** 100 × busy / (window × GPUs); null if the window or the scope is empty. */
 export function utilizationPercent(window: Counters, windowMs: DurationMs, gpus: number): number | null {
   if (windowMs <= 0 || gpus <= 0) return null
   return (100 * window.busy) / (windowMs * 1000 * gpus)

@@ -2,23 +2,22 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 
 /**
- * Why a request got no answer. `disconnected`: nobody knows whether it arrived. `unsendable`: it is too
- * large, or too much waits to be sent.
+ * Why a request got no answer. `disconnected`: it may or may not have arrived. `unsendable`: it is too large,
+ * or too many messages wait to be sent.
  */
 export type NoAnswer = 'timeout' | 'no_responder' | 'disconnected' | 'unsendable'
 export type RequestOutcome =
   | { readonly answered: true; readonly answer: Envelope }
   | { readonly answered: false; readonly why: NoAnswer }
 
-/** Answers a request; harmless when called twice or for a message that was published. */
+/** Answers a request. Does nothing when called twice or for a published message. */
 export type Reply = (answer: Envelope) => void
 export type Handler = (message: Envelope, subject: string, reply: Reply) => void
 
 /**
  * Messages between controller and GPU servers. Callbacks, not promises: in virtual time nothing may depend on
- * the microtask queue. Delivery is at most once; whoever must arrive retries with the same message id
- * (protocol principle 2). Subjects follow NATS: tokens separated by dots, `*` matches one token in a
- * subscription.
+ * the microtask queue. Delivery is at most once; reliable senders retry with the same message id (protocol
+ * principle 2). Subjects follow NATS: tokens separated by dots, `*` matches one token in a subscription.
  */
 export interface Bus {
   publish(subject: string, message: Envelope): void
@@ -28,14 +27,14 @@ export interface Bus {
     timeoutMs: DurationMs,
     done: (outcome: RequestOutcome) => void,
   ): void
-  /** @returns a function that ends the subscription. */
+  /** @returns a function that ends the subscription */
   subscribe(pattern: string, handler: Handler): () => void
   /**
-   * Tells when the connection to the broker is lost and when it holds again; one that is away is told as such
-   * after the call. Left out: it is never away.
-   * @returns a function that ends it.
+   * Reports when the connection to the broker is lost or restored, and after the call if it is lost. Omitted:
+   * it is never lost.
+   * @returns a function that ends it
    */
   onConnection?(listener: (isConnected: boolean) => void): () => void
-  /** Delivers what is under way, then closes. */
+  /** Delivers messages in flight, then closes. */
   drain(): Promise<void>
 }

@@ -3,7 +3,7 @@ export type RandomStream = () => number
 
 /**
  * Randomness by purpose. Every consumer names its own stream, so that a new consumer never shifts the numbers
- * of another. Same seed and name: same numbers, on every machine.
+ * of another. The same seed and name give the same numbers on every machine.
  */
 export interface Random {
   stream(name: string): RandomStream

@@ -1,25 +1,25 @@
 import type { Instant } from '../../protocol/units.ts'
 
 /**
- * Where series outlive the process: logs of records, in segments. Whatever goes wrong here costs history and
- * nothing else: nothing is thrown, and nobody waits for a write.
+ * Stores series beyond the process: logs of records, in segments. A failure costs only history: nothing is
+ * thrown, and no caller waits for a write.
  */
 export interface SeriesArchive {
   /**
-   * The records of a log, oldest first, a segment at a time. Of a damaged segment, what stands before the
+   * The records of a log, oldest first, one segment at a time. For a damaged segment, the records before the
    * damage.
    */
   read(log: string): AsyncIterable<readonly Uint8Array[]>
   /**
-   * Adds records at the end of the log.
-   * @returns false when they are lost because what stands before them could not be written: the next ones
-   *   must begin a new segment
-   * @param opensAt they begin a new segment, and the first of its rows is about this instant; null: they go
-   *   on with the last one
+   * Appends records to the log.
+   * @returns false if they are lost because earlier records could not be written: the next ones must begin a
+   * new segment
+   * @param opensAt begins a new segment whose first row is about this instant; null: continues the last
+   * segment
    */
   append(log: string, records: readonly Uint8Array[], opensAt: Instant | null): boolean
-  /** Segments go that are about nothing but times before this. */
+  /** Removes segments that cover only times before this. */
   trim(log: string, before: Instant): void
-  /** Resolves when what was added is written, or has failed. */
+  /** Resolves when all appended records are written or have failed. */
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * What the controller asks of a simulator that it does not know: runs and sweeps of scenarios, the library
- * they come from. Whoever puts the process together fills it; runs happen outside the controller's thread.
+ * The simulator as the controller sees it: runs and sweeps of scenarios, and the library of scenarios. The
+ * composition root provides it; runs happen outside the controller's thread.
  */
 import type { Role } from '../domain/role.ts'
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
@@ -11,7 +11,7 @@ export type SimulationKind = (typeof SIMULATION_KINDS)[number]
 export const SIMULATION_STATES = ['queued', 'running', 'done', 'failed', 'cancelled'] as const
 export type SimulationState = (typeof SIMULATION_STATES)[number]
 
-/** One that ends: nothing more happens to it. */
+/** Final states. */
 export function isOver(state: SimulationState): boolean {
   return state === 'done' || state === 'failed' || state === 'cancelled'
 }
@@ -19,7 +19,7 @@ export function isOver(state: SimulationState): boolean {
 /** By name from the library, or as YAML or JSON text. */
 export type ScenarioReference = { readonly name: string } | { readonly text: string }
 
-/** In place of the scenario's own; null leaves that. */
+/** Replaces the scenario's own value; null keeps it. */
 export interface RunChoices {
   readonly seed: number | null
   readonly untilMs: DurationMs | null
@@ -28,18 +28,18 @@ export interface RunChoices {
 
 export interface RunRequest extends RunChoices {
   readonly scenario: ScenarioReference
-  /** The name of who asks; null: nobody has to say who he is. */
+  /** The name of the caller; null: callers are anonymous. */
   readonly by: string | null
 }
 
 export interface SweepRequest extends Omit<RunRequest, 'seed' | 'overcommitPercent'> {
-  /** Null: those that the scenario itself wants to be swept. */
+  /** Null: those of the scenario's own sweep. */
   readonly percentages: readonly Percent[] | null
-  /** Each percentage is run with each of them; null: the scenario's own. */
+  /** Each percentage is run with each seed; null: the scenario's own. */
   readonly seeds: readonly number[] | null
   /** Each combination of their values is run at each percentage with each seed. */
   readonly fields: readonly SweptField[]
-  /** What a percentage has to keep to be recommended, such as `starvation.total<=20`; none: that one. */
+  /** Condition for recommending a percentage, such as `starvation.total<=20`; none given: that one. */
   readonly objectives: readonly string[]
 }
 
@@ -51,17 +51,17 @@ export interface SweptField {
 
 export type SweepFileFormat = 'csv' | 'html'
 
-/** What a simulation is and how far. */
+/** What a simulation is, and its progress. */
 export interface SimulationRecord {
   readonly id: string
   readonly kind: SimulationKind
   readonly state: SimulationState
   /** Grows with every change. */
   readonly revision: number
-  /** Name of the scenario, as it says it. */
+  /** Name of the scenario, as the scenario states it. */
   readonly scenario: string
   readonly scenarioSha256: string
-  /** Name of the exercise that a session is; null: none. */
+  /** Name of the exercise of a session; null: none. */
   readonly exercise: string | null
   readonly choices: RunChoices
   readonly createdBy: string | null
@@ -70,11 +70,11 @@ export interface SimulationRecord {
   readonly endedAt: Instant | null
   /** 0 to 1. */
   readonly progress: number
-  /** Why it failed or was cancelled; null otherwise. */
+  /** Why it failed or was cancelled; otherwise null. */
   readonly reason: string | null
 }
 
-/** What is wrong with a scenario, in the order of its text; `line` and `column` from 1. */
+/** Errors of a scenario, in the order of its text; `line` and `column` from 1. */
 export interface ScenarioProblem {
   readonly line: number
   readonly column: number
@@ -85,7 +85,7 @@ export interface ScenarioProblem {
 export type SimulationRefusal =
   | { readonly code: 'invalid_scenario'; readonly problems: readonly ScenarioProblem[] }
   | { readonly code: 'invalid_fault'; readonly problems: readonly ScenarioProblem[] }
-  /** It is right, and more than is run here. */
+  /** It is valid, but exceeds the limits of this controller. */
   | { readonly code: 'too_large'; readonly detail: string }
   | { readonly code: 'not_found'; readonly what: 'simulation' | 'scenario' | 'exercise'; readonly id: string }
   | { readonly code: 'body_too_large'; readonly limitBytes: number }
@@ -94,66 +94,62 @@ export type SimulationRefusal =
   | { readonly code: 'conflict'; readonly detail: string }
   /** It belongs to another owner. */
   | { readonly code: 'forbidden'; readonly detail: string }
-  /** A limit of uploads is reached, or the disk is short. */
+  /** A limit of uploads is reached, or the disk is nearly full. */
   | { readonly code: 'uploads_full'; readonly detail: string }
   | { readonly code: 'too_many'; readonly detail: string; readonly retryAfterSeconds: number }
 
 export type Outcome<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: SimulationRefusal }
 
-/** What a scenario would be, once it was found right. */
+/** Properties of a valid scenario. */
 export interface ScenarioFacts {
   readonly name: string
   readonly description: string | null
   readonly sha256: string
   readonly nodes: number
   readonly gpus: number
-  /** About; those of traces are not counted. */
+  /** Approximate; tasks of traces are not counted. */
   readonly expectedTasks: number
   readonly seed: number
   readonly untilMs: DurationMs | null
-  /** What its own sweep varies beside the percentage, and at how many values. */
+  /** The fields that its own sweep varies besides the percentage, and the number of values. */
   readonly sweptFields: ReadonlyArray<{ readonly field: string; readonly values: number }>
 }
 
 export interface LibraryEntry {
   readonly name: string
   readonly description: string | null
-  /** The folder it stands in: what it is for; null: none. */
+  /** The folder it is in, which states its purpose; null: none. */
   readonly purpose: string | null
-  /**
-   * Why a run of it to its end is refused; null: it may be run. A session or a shorter run of it may be
-   * possible.
-   */
+  /** Why a complete run is refused; null: it is allowed. A session or a shorter run may be possible. */
   readonly tooLargeBecause: string | null
-  /** Somebody has stored it here. */
+  /** It was uploaded here. */
   readonly isOwn: boolean
-  /** Who has stored it; null: not known, or it came with Headroom. */
+  /** The user who uploaded it; null: unknown, or it came with Headroom. */
   readonly createdBy: string | null
 }
 
-/** A run over time: columns on one x, seconds since its start. */
+/** A run over time: columns with one x, seconds since its start. */
 export interface SimulationSeries {
   readonly x: readonly number[]
   readonly columns: readonly { readonly name: string; readonly values: readonly number[] }[]
 }
 
-/** `moving`: it starts, or is swapped in or out. */
+/** `moving`: it is starting or being swapped in or out. */
 export const RESIDENCY_KINDS = ['resident', 'moving', 'out'] as const
 export type RunResidencyKind = (typeof RESIDENCY_KINDS)[number]
 
-/** Who was on which GPU when, and where his bytes were: bars of a Gantt chart, bounded in number. */
+/** Which task was on which GPU when, and its residency: bars of a Gantt chart, bounded in number. */
 export interface RunResidency {
   /**
-   * Names of the GPUs that are shown, `node / index`, in the order of the scenario; of a large fleet the
-   * first ones.
+   * Names of the GPUs shown, `node / index`, in the order of the scenario; for a large fleet the first ones.
    */
   readonly gpus: readonly string[]
-  /** How many there are in all. */
+  /** Total number of GPUs. */
   readonly gpuCount: number
   /** When the run ended, since its start. */
   readonly endMs: DurationMs
-  /** From then on bars are left out, because there were too many; null: they are all there. */
+  /** From then on bars are omitted, because there were too many; null: none is omitted. */
   readonly cutAtMs: DurationMs | null
   /** Names. */
   readonly tasks: readonly string[]
@@ -169,17 +165,17 @@ export interface RunResidency {
   }
 }
 
-/** Which run of a sweep. */
+/** Selects a run of a sweep. */
 export interface SweptRunKey {
   /**
-   * Of the fields beside the percentage: `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty for none.
+   * The fields besides the percentage: `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty for none.
    */
   readonly settings: string
   readonly overcommitPercent: Percent
   readonly seed: number
 }
 
-/** A run as it can be looked at again. */
+/** A run that can be replayed. */
 export interface RunReplay {
   readonly residency: RunResidency
   readonly series: SimulationSeries
@@ -187,26 +183,26 @@ export interface RunReplay {
 
 // ── sessions ─────────────────────────────────────────────────────────────────
 
-/** Where a session stands, and how it goes on. */
+/** The state of a session. */
 export interface SessionView {
-  /** What the virtual clock said at the start, and says now. */
+  /** The virtual clock at the start, and now. */
   readonly startAt: Instant
   readonly nowAt: Instant
   readonly virtualMs: DurationMs
-  /** It stops by itself then; null: never. */
+  /** When it stops by itself; null: never. */
   readonly endMs: DurationMs | null
   readonly isPaused: boolean
-  /** Virtual time per real time while it goes on; null: as fast as it can. */
+  /** Virtual time per real time while it runs; null: as fast as possible. */
   readonly speed: number | null
   readonly isSeeking: boolean
-  /** Entries of the event queue that were taken: `step` takes one more. */
+  /** Number of event-queue entries processed: `step` processes one more. */
   readonly events: number
   /** Seq of the newest event in its log. */
   readonly lastSeq: number
-  /** What was done to it so far, and what lies ahead since it went back. */
+  /** Actions so far, and actions still ahead after going back. */
   readonly inputs: number
   readonly inputsAhead: number
-  /** Equal when it has come to the same point in the same way. */
+  /** Equal for equal states reached by equal actions. */
   readonly stateHash: string
   readonly snapshots: readonly SessionSnapshot[]
 }
@@ -229,15 +225,15 @@ export type SessionCommand =
   | { readonly kind: 'restore'; readonly snapshot: string }
   | { readonly kind: 'snapshot'; readonly name: string }
 
-/** Something that breaks in a session: of its scenario, or injected. */
+/** A fault in a session: from its scenario, or injected. */
 export interface SessionFault {
   /** Since the start. */
   readonly atMs: DurationMs
-  /** Whoever learns from it is not told. */
+  /** Hidden from the learner. */
   readonly isHidden: boolean
   readonly origin: 'scenario' | 'injected'
   readonly by: string | null
-  /** As the scenario language means it: `kind` and its figures. */
+  /** As in the scenario language: `kind` and its parameters. */
   readonly fault: Readonly<Record<string, unknown>>
 }
 
@@ -249,7 +245,7 @@ export interface SessionRequest extends Omit<RunRequest, 'overcommitPercent'> {
 
 // ── exercises ────────────────────────────────────────────────────────────────
 
-/** What who learns from an exercise may know of it. */
+/** The part of an exercise that the learner may see. */
 export interface ExerciseBrief {
   readonly name: string
   readonly title: string
@@ -265,7 +261,7 @@ export interface ExerciseBrief {
   readonly objectives: readonly { readonly id: string; readonly text: string; readonly points: number }[]
 }
 
-/** Something that was done through the REST interface. */
+/** An action through the REST interface. */
 export interface ExerciseAction {
   readonly virtualMs: DurationMs
   readonly method: string
@@ -275,7 +271,7 @@ export interface ExerciseAction {
   readonly by: string | null
 }
 
-/** An exercise under way. */
+/** An exercise in progress. */
 export interface ExerciseView {
   readonly brief: ExerciseBrief
   readonly answers: Readonly<Record<string, string | number>>
@@ -293,29 +289,29 @@ interface Marked {
   }[]
   readonly actions: readonly ExerciseAction[]
   readonly answers: Readonly<Record<string, string | number>>
-  /** As a report of a run has them. */
+  /** As in the report of a run. */
   readonly metrics: object
   readonly replay: RunReplay
 }
 
-/** What was reached and why, beside what who knows would have done. */
+/** The result and its reasons, compared with the reference solution. */
 export interface Debrief extends Marked {
   readonly exercise: string
   readonly title: string
   readonly explanation: string
-  /** When who learns took over: until then both runs are the same. */
+  /** When the learner took over: until then both runs are the same. */
   readonly beginsAtMs: DurationMs
   readonly reference: Marked
 }
 
-/** A request to the REST interface of a session's own controller, as it came. */
+/** A request to the REST interface of a session's own controller, unchanged. */
 export interface ForwardedRequest {
   readonly method: string
   /** From `/api/v1/` on, with the query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | null
-  /** Who asks: the roles of the session's routes hold for him. */
+  /** The caller; the roles of the session's routes apply. */
   readonly by: string | null
   readonly role: Role
 }
@@ -323,7 +319,7 @@ export interface ForwardedRequest {
 export interface ForwardedAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** Ends when the answer does; whoever stops reading ends it. */
+  /** Ends with the answer; a reader that stops reading ends it. */
   readonly body: AsyncIterable<Uint8Array>
 }
 
@@ -338,14 +334,14 @@ export interface TraceUpload {
   readonly by: Uploader
 }
 
-/** Who stores or deletes a scenario or a trace. */
+/** The caller that stores or deletes a scenario or a trace. */
 export interface Uploader {
   readonly name: string | null
-  /** May replace and delete what others have stored: an operator. */
+  /** May replace and delete what others have uploaded: an operator. */
   readonly mayChangeOthers: boolean
 }
 
-/** What uploads take, and may take. */
+/** Usage and limits of uploads. */
 export interface UploadUsage {
   readonly traces: number
   readonly scenarios: number
@@ -355,14 +351,14 @@ export interface UploadUsage {
   readonly totalMaxBytes: number
 }
 
-/** A trace that somebody has sent; scenarios call it traces/NAME.trace.jsonl. */
+/** An uploaded trace; scenarios refer to it as traces/NAME.trace.jsonl. */
 export interface TraceEntry {
   readonly name: string
   readonly format: string
   readonly tasks: number
-  /** Of what was sent. */
+  /** Of the upload. */
   readonly rows: number
-  /** How many rows are not in it, by reason. */
+  /** Number of rows that were left out, by reason. */
   readonly dropped: Readonly<Record<string, number>>
   readonly createdAt: Instant
   readonly createdBy: string | null
@@ -371,18 +367,17 @@ export interface TraceEntry {
 }
 
 export interface Simulation {
-  /** The scenario is read and found right before it is queued. */
+  /** The scenario is validated before it is queued. */
   run(request: RunRequest): Promise<Outcome<SimulationRecord>>
-  /** The same scenario at several percentages, and which of them to take. */
+  /** Runs the scenario at several percentages and recommends one. */
   sweep(request: SweepRequest): Promise<Outcome<SimulationRecord>>
-  /** A world that is driven by hand. */
+  /** A simulation controlled step by step. */
   openSession(request: SessionRequest): Promise<Outcome<SimulationRecord>>
   control(id: string, command: SessionCommand): Promise<Outcome<SessionView>>
-  /** Another session that goes on from where this one is, or was when that snapshot was made. */
+  /** Another session that continues from the current state of this one, or from that snapshot. */
   fork(id: string, snapshot: string | null, by: string | null): Promise<Outcome<SimulationRecord>>
   /**
-   * @param fault as an entry of `faults` in a scenario, without its `at`: it begins now. Answers all there
-   *   are.
+   * @param fault as an entry of `faults` in a scenario, without its `at`: it begins now. Returns all faults.
    */
   injectFault(
     id: string,
@@ -390,7 +385,7 @@ export interface Simulation {
     isHidden: boolean,
     by: string | null,
   ): Promise<Outcome<readonly SessionFault[]>>
-  /** In order of their names. */
+  /** Ordered by name. */
   exercises(): Promise<readonly ExerciseBrief[]>
   /** A session at the beginning of that exercise. */
   startExercise(name: string, by: string | null): Promise<Outcome<SimulationRecord>>
@@ -402,45 +397,45 @@ export interface Simulation {
     value: string | number,
     by: string | null,
   ): Promise<Outcome<ExerciseView>>
-  /** Brings it to its end and scores it; the session is over then, and the debrief its report. */
+  /** Runs it to its end and scores it; the session is then over, and the debrief is its report. */
   finish(id: string): Promise<Outcome<Debrief>>
-  /** The hidden ones, too. */
+  /** Including hidden ones. */
   faults(id: string): Promise<Outcome<readonly SessionFault[]>>
   ask(id: string, request: ForwardedRequest): Promise<Outcome<ForwardedAnswer>>
   /** Newest first. */
   list(): readonly SimulationRecord[]
   get(id: string): SimulationRecord | undefined
-  /** Resolves when the record has a higher revision than that, is gone, or `withinMs` are over. */
+  /** Resolves when the record has a higher revision, is gone, or `withinMs` have passed. */
   changed(id: string, revision: number, withinMs: DurationMs): Promise<void>
-  /** The result as JSON; of a cancelled sweep, what was done of it. Null: there is none (yet). */
+  /** The result as JSON; for a cancelled sweep, the part that was done. Null: none exists (yet). */
   report(id: string): Promise<object | null>
-  /** The same of a sweep, as text: byte for byte the `result.json` of `headroom sim sweep --out`. */
+  /** The result of a sweep as text: byte for byte the `result.json` of `headroom sim sweep --out`. */
   sweepReport(id: string): Promise<string | null>
   /**
    * The result of a sweep, byte for byte as `runs.csv` and `report.html` of `headroom sim sweep --out`. Null:
-   * there is none (yet).
+   * none exists (yet).
    */
   sweepFile(id: string, format: SweepFileFormat): Promise<Outcome<string | null>>
-  /** Of a run, or of that run of a sweep. Null: there is none (yet), or it was not kept. */
+  /** For a run, or that run of a sweep. Null: none exists (yet), or it was not kept. */
   series(id: string, run: SweptRunKey | null): Promise<SimulationSeries | null>
-  /** Of a run, or of that run of a sweep. Null: there is none (yet), or it was not kept. */
+  /** For a run, or that run of a sweep. Null: none exists (yet), or it was not kept. */
   residency(id: string, run: SweptRunKey | null): Promise<RunResidency | null>
   /**
-   * One that is not over is cancelled and stays in the list; one that is over goes with its results.
-   * Undefined: there is none of that id.
+   * Cancels a simulation that is not over, which stays in the list; deletes one that is over, with its
+   * results. Undefined: no simulation has that id.
    */
   remove(id: string, reason: string): Promise<SimulationRecord | undefined>
-  /** Takes a trace, or turns what was sent into one. */
+  /** Stores an uploaded trace, or converts the upload into one. */
   storeTrace(upload: TraceUpload): Promise<Outcome<TraceEntry>>
-  /** In order of their names. */
+  /** Ordered by name. */
   traces(): Promise<readonly TraceEntry[]>
   /** The value says whether there was one. */
   removeTrace(name: string, by: Uploader): Promise<Outcome<boolean>>
   usage(owner: string | null): Promise<UploadUsage>
-  /** In order of their names. */
+  /** Ordered by name. */
   scenarios(): Promise<readonly LibraryEntry[]>
   scenario(name: string): Promise<(LibraryEntry & { readonly text: string }) | undefined>
-  /** Stores a text that is found right, under the name that it gives itself; one of one's own is replaced. */
+  /** Stores a valid text under the name that it states; replaces an earlier upload of the same owner. */
   putScenario(text: string, by: Uploader): Promise<Outcome<ScenarioFacts>>
   /** The value says whether there was one. */
   removeScenario(name: string, by: Uploader): Promise<Outcome<boolean>>

@@ -38,10 +38,10 @@ export interface TaskRecord {
   readonly owner: string | null
   readonly command: readonly string[] | null
   readonly maxRuntimeMs: DurationMs | null
-  /** Absent in records that are older than the field: null. */
+  /** Absent in older records: null. */
   readonly stopGraceMs?: DurationMs | null
   readonly onNodeLoss: OnNodeLoss
-  /** Left out in records that are older than the field: no limit. */
+  /** Omitted in older records: no limit. */
   readonly maxRequeues?: number | null
   readonly submittedAt: Instant
   readonly state: TaskState
@@ -51,16 +51,13 @@ export interface TaskRecord {
   readonly firstStartedAt: Instant | null
   readonly finishedAt: Instant | null
   readonly exitCode: number | null
-  /** Absent while it has not ended, and in records that are older than the field. */
+  /** Absent while it has not ended, and in older records. */
   readonly endCode?: EndCode | null
   readonly endReason: string | null
   readonly swapOuts: number
-  /**
-   * The node of its last attempt; null when it was never placed. Absent in records of ended tasks that are
-   * older than the field.
-   */
+  /** The node of its last attempt; null if it was never placed. Absent in older records of ended tasks. */
   readonly lastNodeId?: string | null
-  /** Attempts whose result may still arrive (R8). Absent: there are none. */
+  /** Attempts whose result may still arrive (R8). Absent: none. */
   readonly givenUp?: readonly {
     readonly attempt: number
     readonly nodeId: string
@@ -68,11 +65,11 @@ export interface TaskRecord {
   }[]
   /** The five counters of semantics 6, microseconds, as of the last transition. */
   readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
-  /** Of a lease: what its client said last about wanting the GPU. */
+  /** Of a lease: what its client last reported about wanting the GPU. */
   readonly clientWants: boolean | null
-  /** What went wrong with its starts; left out: nothing. */
+  /** Failed starts; omitted: none. */
   readonly trouble?: StartTrouble
-  /** Its latest event: the cause of what follows from it. */
+  /** Number of its latest event: the cause of what follows. */
   readonly lastEventSeq: number | null
   readonly placement: PlacementRecord | null
 }
@@ -90,9 +87,9 @@ export interface PlacementRecord {
   readonly wantsSince: Instant
   readonly idleSince: Instant
   readonly residentSince: Instant
-  /** An allocation that its server holds and that is not granted yet. */
+  /** An allocation that its server holds back and that is not granted yet. */
   readonly heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
-  /** A stop was ordered: what becomes of the task once the node has ended it. */
+  /** A stop was ordered: the task's next state once the node has ended it. */
   readonly stopping: {
     readonly then: 'cancelled' | 'completed' | 'failed' | 'pending'
     readonly reason: string
@@ -108,34 +105,28 @@ export interface PlacementRecord {
   readonly isInDoubt: boolean
   /** The node may not know the noswap value yet. */
   readonly isNoswapUntold: boolean
-  /** An operator wants it back. */
+  /** An operator requested its return. */
   readonly isCalledBack: boolean
-  /** Its probe asks for its return. Absent in records that are older than the field: it does not. */
+  /** Its probe requests its return. Absent in older records: false. */
   readonly isProbed?: boolean
-  /** An operator swapped it out, and nothing has asked for its return since. Absent: no. */
+  /** An operator swapped it out, and nothing has requested its return since. Absent: false. */
   readonly isSentAway?: boolean
-  /** It returns, or has returned last, although nothing had asked for it. Absent: no. */
+  /** Its current or last return was not requested. Absent: false. */
   readonly isEager?: boolean
-  /** It counts as idle from then on at the earliest. Absent: since `residentSince`. */
+  /** The earliest instant from which it counts as idle. Absent: `residentSince`. */
   readonly idleFrom?: Instant
   /**
-   * Since when its bytes are away; null while they are not. Absent in records that are older than the field:
-   * since the restart, if they are.
+   * Since when it is swapped out; null while it is not. Absent in older records: since the restart, if it is.
    */
   readonly outSince?: Instant | null
   /**
-   * Since when it asks to return; null while it does not. Absent in records that are older than the field: it
-   * asks from the restart on.
+   * Since when it requests its return; null while it does not. Absent in older records: since the restart.
    */
   readonly askedAt?: Instant | null
-  /**
-   * After a failed swap it is no victim before this instant. Absent in records that are older than the field:
-   * 0.
-   */
+  /** After a failed swap it is no victim before this instant. Absent in older records: 0. */
   readonly backOffUntil?: Instant
   /**
-   * Per GPU held, same order: its mark in that GPU's round (swap/rounds.ts); null when it was never a victim
-   * there.
+   * Per GPU, same order: its mark in that GPU's round (swap/rounds.ts); null if it was never a victim there.
    */
   readonly marks: readonly ({ readonly round: number; readonly lastSwapOut: number | null } | null)[]
 }
@@ -155,7 +146,7 @@ export interface NodeRecord {
   readonly address: string
   readonly ordinal: number
   readonly isCordoned: boolean
-  /** Left out: the controller has not closed it by itself. */
+  /** Omitted: the controller has not closed it. */
   readonly autoCordon?: AutoCordon | null
   readonly drain: NodeDrain | null
   readonly overcommitOverride: Percent | null
@@ -163,30 +154,30 @@ export interface NodeRecord {
   readonly device: DeviceKind
   readonly signalsWanted: boolean
   readonly allowExec: boolean
-  /** Null, or left out: the server has not said. */
+  /** Null or omitted: not declared. */
   readonly taskIdentity?: TaskIdentityKind | null
-  /** Missing: the server has not said. */
+  /** Omitted: not declared. */
   readonly maxAttempts?: number
   readonly hostSwapMib: Mib
-  /** Null, or left out: not declared. */
+  /** Null or omitted: not declared. */
   readonly hostLinkMibPerS?: number | null
   readonly registeredAt: Instant
   readonly lastSeenAt: Instant
-  /** The highest boot seen from it (R6). */
+  /** The highest boot received from it (R6). */
   readonly bootCounter: number
   readonly bootRandom: string
   /** The longest run lease that it may hold (R5). */
   readonly leaseMs: DurationMs
-  /** Somebody who spoke in its name was told to begin anew since (R6). */
+  /** A sender with its identity was told to start a new boot since (R6). */
   readonly wasReset: boolean
-  /** As of its last change. Absent in records that are older than the field: up. */
+  /** As of its last change. Absent in older records: up. */
   readonly status?: NodeStatus
   /** Attempts that run there and that the store does not know. Absent: none. */
   readonly quarantine?: readonly QuarantinedAttempt[]
   readonly gpus: readonly GpuRecord[]
 }
 
-/** A store keeps so many revisions of the configuration, the newest. */
+/** Maximum number of revisions of the configuration that a store keeps, the newest. */
 export const MAX_CONFIG_REVISIONS = 10_000
 
 /** One persisted configuration; the highest revision is the live one. */
@@ -197,10 +188,10 @@ export interface ConfigRecord {
   readonly fields: ConfigFields
 }
 
-/** A bearer token. Its secret is known to who holds it alone. */
+/** A bearer token. Only its holder knows the secret. */
 export interface TokenRecord {
   readonly id: string
-  /** Owner of the tasks it submits, author of the changes it makes; several tokens may have the same. */
+  /** Owner of the tasks it submits, author of the changes it makes; several tokens may share it. */
   readonly name: string
   readonly role: Role
   /** SHA-256 of the secret, 64 hexadecimal digits. */
@@ -208,22 +199,22 @@ export interface TokenRecord {
   readonly createdAt: Instant
   readonly createdBy: string | null
   readonly expiresAt: Instant | null
-  /** To the hour. */
+  /** Rounded to the hour. */
   readonly lastUsedAt: Instant | null
 }
 
 /**
- * How long an entry is kept beside others: changes of settings and rights are not pushed out by submissions,
- * nor by refusals.
+ * Entries of each kind are retained separately: submissions and refusals do not displace changes of settings
+ * and rights.
  */
 export type AuditKind = 'control' | 'work' | 'refusal'
 
-/** Who asked for what, and whether it was let in. */
+/** A request, its caller, and whether it was accepted. */
 export interface AuditRecord {
   readonly seq: number
   readonly at: Instant
   readonly kind: AuditKind
-  /** Name of the token; null without one. Of a message: the node or client that it names. */
+  /** Name of the token; null without one. For a message: the node or client that it names. */
   readonly actor: string | null
   readonly role: Role | null
   readonly tokenId: string | null
@@ -233,41 +224,41 @@ export interface AuditRecord {
   readonly action: string
   /** Method and path, without a query. */
   readonly target: string
-  /** `failed`: it was let in, and the controller could not carry it out. */
+  /** `failed`: it was accepted, and the controller could not carry it out. */
   readonly outcome: 'accepted' | 'refused' | 'failed'
-  /** Status and code of what was not accepted. */
+  /** Status and code of a request that was not accepted. */
   readonly status: number | null
   readonly code: string | null
-  /** So many refusals from the same source were left out before this one. */
+  /** Number of refusals from the same source omitted before this one. */
   readonly leftOut: number
 }
 
-/** Who may do what, and who did. */
+/** Access rights and the audit trail. */
 export interface AccessRecords {
   readonly tokens: readonly TokenRecord[]
   readonly revokedTokenIds: readonly string[]
-  /** One with the seq of an earlier one replaces it. */
+  /** An entry replaces an earlier one with the same seq. */
   readonly audits: readonly AuditRecord[]
 }
 
-/** A submission that came with an idempotency key. Key and body are digests: neither text is kept. */
+/** A submission with an idempotency key. Key and body are digests: neither text is kept. */
 export interface SubmissionKeyRecord {
   /** Of the task. */
   readonly seq: number
-  /** Of the key and of whose it is. */
+  /** Digest of the key and its owner. */
   readonly key: string
   readonly body: string
   readonly taskId: string
   readonly at: Instant
 }
 
-/** Keys that were added, and which of all are kept: those from `keptFromSeq` on. */
+/** Added keys, and the range of all keys that are kept: from `keptFromSeq` on. */
 export interface SubmissionKeyRecords {
   readonly added: readonly SubmissionKeyRecord[]
   readonly keptFromSeq: number
 }
 
-/** Counters that must never fall back after a restart. */
+/** Counters that must never decrease after a restart. */
 export interface Marks {
   readonly epoch: number
   readonly nextTaskSeq: number
@@ -276,11 +267,11 @@ export interface Marks {
 }
 
 /**
- * How far the history of a store reaches. It is kept outside of the store as well (a file, the GPU servers),
- * so that a store which went back in time is noticed (docs/decisions/0079).
+ * The extent of a store's history. It is also kept outside the store (a file, the GPU servers), so that a
+ * store that went back in time is detected (docs/decisions/0079).
  */
 export interface StoreMark {
-  /** Of the controller that wrote last. */
+  /** Epoch of the controller that wrote last. */
   readonly epoch: number
   /** Sequence number of the last event; 0 before the first. */
   readonly eventSeq: number
@@ -300,16 +291,14 @@ export interface EpochRecord {
   readonly epoch: number
   /** Sequence number that the first event of this epoch has, or would have had. */
   readonly firstEventSeq: number
-  /**
-   * Id of the controller process that wrote it. Absent in records that are older than the field: not known.
-   */
+  /** Id of the controller process that wrote it. Absent in older records: unknown. */
   readonly controller?: string
 }
 
 /** Maximum number of epochs that a store keeps, the newest. */
 export const MAX_EPOCH_RECORDS = 1_000
 
-/** What became true since the last commit: one transaction. Records replace earlier ones with the same id. */
+/** Changes since the last commit: one transaction. Records replace earlier ones with the same id. */
 export interface Batch {
   readonly tasks: readonly TaskRecord[]
   readonly nodes: readonly NodeRecord[]
@@ -320,20 +309,20 @@ export interface Batch {
   readonly events: readonly Event[]
   /** Empty unless the store keeps decisions. */
   readonly decisions: readonly Decision[]
-  /** null: nothing of it changed. */
+  /** Null: no change. */
   readonly access: AccessRecords | null
-  /** null: none was added. */
+  /** Null: none was added. */
   readonly submissionKeys: SubmissionKeyRecords | null
   /**
    * The store is complete again, or an administrator has ended the recovery: `recovery` is null from now on.
    */
   readonly endsRecovery: boolean
-  /** Id of the controller process that writes. Left out: not known. */
+  /** Id of the controller process that writes. Omitted: unknown. */
   readonly controller?: string
   readonly marks: Marks
 }
 
-/** For a batch that says one thing only. */
+/** For a batch with a single change. */
 export const NO_CHANGE: Omit<Batch, 'marks'> = {
   tasks: [],
   nodes: [],
@@ -348,7 +337,10 @@ export const NO_CHANGE: Omit<Batch, 'marks'> = {
   endsRecovery: false,
 }
 
-/** What a controller starts from. Final tasks are not loaded: they are paged through `finishedTasks`. */
+/**
+ * The state that a controller starts from. Final tasks are not loaded: they are paged through
+ * `finishedTasks`.
+ */
 export interface StoredState {
   readonly openTasks: readonly TaskRecord[]
   readonly nodes: readonly NodeRecord[]
@@ -360,9 +352,9 @@ export interface StoredState {
   readonly submissionKeys: readonly SubmissionKeyRecord[]
   readonly marks: Marks
   readonly mark: StoreMark
-  /** null: the history is complete. */
+  /** Null: the history is complete. */
   readonly recovery: RecoveryRecord | null
-  /** By epoch, ascending; none of those before the first that this store recorded. */
+  /** By epoch, ascending; none before the first that this store recorded. */
   readonly epochs: readonly EpochRecord[]
   readonly finishedCounts: Readonly<Record<'completed' | 'failed' | 'cancelled' | 'lost', number>>
 }
@@ -378,8 +370,8 @@ export const NO_HISTORY: Pick<StoredState, 'mark' | 'recovery' | 'epochs'> = {
 }
 
 /**
- * A page of final tasks, newest submission first unless told otherwise; `beforeSeq` and `afterSeq` are
- * exclusive, null bounds nothing.
+ * A page of final tasks, newest submission first by default; `beforeSeq` and `afterSeq` are exclusive, null
+ * sets no bound.
  */
 export interface FinishedQuery {
   readonly states: readonly TaskState[]
@@ -407,16 +399,13 @@ export interface AuditQuery {
   readonly limit: number
 }
 
-/**
- * A page of events, oldest first unless told otherwise. Both seqs are exclusive; what is null or left out
- * bounds nothing.
- */
+/** A page of events, oldest first by default. Both seqs are exclusive; null or omitted sets no bound. */
 export interface EventQuery extends EventFilter {
   readonly afterSeq: number
   readonly beforeSeq?: number | null
   /**
-   * From this instant on, and up to before that one. They are found by halving, which takes instants for
-   * rising: after a clock was set back between two starts, some of that hour may be missed.
+   * From this instant on, and before that one. Found by binary search, which assumes ascending instants:
+   * after a clock was set back between two starts, some events of that hour may be missed.
    */
   readonly fromAt?: Instant | null
   readonly untilAt?: Instant | null
@@ -425,8 +414,8 @@ export interface EventQuery extends EventFilter {
 }
 
 /**
- * Which events are kept: from `firstSeq` on. Without any it is one more than `lastSeq`, the last there ever
- * was.
+ * The range of events that are kept, from `firstSeq` on. Without events it is one more than `lastSeq`, the
+ * last one ever.
  */
 export interface EventRange {
   readonly firstSeq: number
@@ -434,13 +423,13 @@ export interface EventRange {
 }
 
 /**
- * A page of decisions. `afterNumber`: oldest first, above it; else newest first, below `beforeNumber` (null:
- * from the newest).
+ * A page of decisions. `afterNumber`: oldest first, above it; otherwise newest first, below `beforeNumber`
+ * (null: from the newest).
  */
 export interface DecisionQuery {
   readonly afterNumber: number | null
   readonly beforeNumber: number | null
-  /** It is about this task, or this task leaves by it. */
+  /** Decisions about this task, or with it as a victim. */
   readonly taskId: string | null
   readonly nodeId: string | null
   readonly kind: DecisionKind | null
@@ -460,20 +449,16 @@ export interface RevisionQuery {
  */
 export interface Store {
   load(): Promise<StoredState>
-  /**
-   * It keeps no tasks and nodes, so that nobody has to make records of them (a simulation without crashes).
-   */
+  /** It keeps no tasks and nodes, so that no records of them are made (a simulation without crashes). */
   readonly isForgetful?: boolean
-  /**
-   * It keeps decisions, a bounded number of them; a store that does not saves the engine writing them down.
-   */
+  /** It keeps decisions, a bounded number of them; otherwise the engine does not record them. */
   readonly keepsDecisions?: boolean
   /**
-   * Makes the batch durable, whole or not at all. `undefined` says that it is durable already (memory store);
-   * a promise resolves when it is. Batches become durable in the order of the calls.
+   * Makes the batch durable, atomically. `undefined`: it is durable already (memory store); a promise
+   * resolves when it is. Batches become durable in the order of the calls.
    */
   commit(batch: Batch): Promise<void> | undefined
-  /** Reads of what is no longer in memory. */
+  /** Reads of data that is no longer in memory. */
   readonly reads: StoreReads
   close(): Promise<void>
 }
@@ -489,10 +474,7 @@ export interface StoreReads {
   configRevisions(query: RevisionQuery): Promise<readonly ConfigRecord[]>
 }
 
-/**
- * The disk said no: full, I/O error, locked by another controller, corrupt. The message is one line for
- * people.
- */
+/** The disk failed: full, I/O error, locked by another controller, corrupt. The message is one line. */
 export class StoreFault extends Error {
   override readonly name = 'StoreFault'
 }

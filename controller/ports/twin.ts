@@ -1,21 +1,18 @@
-/**
- * The cluster as a simulation may go on from it: what the controller hands over, and what it can be told by
- * whoever simulates.
- */
+/** The cluster state from which a simulation can continue, and the results that the simulator returns. */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
 import type { NodeStatus } from '../domain/node.ts'
 import type { NodeRecord, TaskRecord } from './store.ts'
 
-/** The live state in one instant, as the store would keep it. */
+/** The live state at one instant, as the store would keep it. */
 export interface ClusterSnapshot {
   readonly at: Instant
   readonly config: ConfigFields
   /** By registration. */
   readonly nodes: readonly SnapshotNode[]
   readonly groups: readonly Group[]
-  /** Open tasks: the placed ones by submission, then the pending ones in the order of the queue. */
+  /** Open tasks: placed ones by submission, then pending ones in queue order. */
   readonly tasks: readonly TaskRecord[]
 }
 
@@ -23,13 +20,13 @@ export interface SnapshotNode extends NodeRecord {
   readonly status: NodeStatus
 }
 
-/** What happened lately, as far as it is remembered. */
+/** Recent history, as far as it is kept. */
 export interface RecentPast {
   readonly from: Instant
   readonly to: Instant
   /** Tasks that were submitted since `from` and have ended, in any order. */
   readonly ended: readonly TaskRecord[]
-  /** How long tasks wanted the GPU at a stretch, or did not, while they were resident. */
+  /** Lengths of the periods in which resident tasks did or did not want the GPU. */
   readonly runs: ActivityRuns
 }
 
@@ -41,26 +38,26 @@ export interface ActivityRuns {
 /** Why there is no forecast. */
 export interface NoForecast {
   readonly reason: 'NO_HISTORY' | 'DRIFT' | 'TOO_LARGE' | 'NOT_YET' | 'FAILED'
-  /** In words for people. */
+  /** One sentence. */
   readonly detail: string
 }
 
-/** What a forecast rests on. */
+/** The basis of a forecast. */
 export interface ForecastBasis {
-  /** Of the live state that was run on. */
+  /** The instant of the live state. */
   readonly at: Instant
   readonly horizonMs: DurationMs
-  /** Runs, each with another draw of what is not known. */
+  /** Number of runs, each with other samples of the unknown values. */
   readonly runs: number
   readonly assumes: readonly string[]
 }
 
-/** When tasks that wait for their first start would start. */
+/** Predicted first starts of waiting tasks. */
 export interface StartForecast extends ForecastBasis {
   readonly starts: ReadonlyMap<string, TaskStartForecast>
 }
 
-/** Instants; null: in so many runs it did not start within the horizon. */
+/** Instants; null: in that share of the runs it did not start within the horizon. */
 export interface TaskStartForecast {
   readonly p50: Instant | null
   readonly p90: Instant | null
@@ -76,7 +73,7 @@ export const TWIN_METRICS = [
 ] as const
 export type TwinMetric = (typeof TWIN_METRICS)[number]
 
-/** A change of the settings, as it would be tried. */
+/** A change of the settings to evaluate. */
 export interface SettingsChange {
   readonly config?: Partial<ConfigFields>
   readonly node?: {
@@ -86,43 +83,43 @@ export interface SettingsChange {
   }
 }
 
-/** The same draws with the settings as they are and as they would be. */
+/** The same samples with the current and with the changed settings. */
 export interface ChangeForecast extends ForecastBasis {
   readonly metrics: Readonly<Record<TwinMetric, MetricChange | null>>
   readonly courses: ForecastCourses
 }
 
-/** How the figures go over the horizon: of each interval, over the runs. */
+/** Metrics over the horizon: for each interval, over the runs. */
 export interface ForecastCourses {
-  /** Ends of the intervals since `at`, rising, the last is the horizon; the first begins at 0. */
+  /** Ends of the intervals since `at`, ascending, the last is the horizon; the first begins at 0. */
   readonly endsMs: readonly DurationMs[]
   readonly metrics: Readonly<
     Record<TwinMetric, { readonly before: ForecastBand; readonly after: ForecastBand }>
   >
 }
 
-/** One for each interval; null: in no run there was anything to measure. */
+/** One for each interval; null: no run had anything to measure. */
 export interface ForecastBand {
   readonly p10: readonly (number | null)[]
   readonly p50: readonly (number | null)[]
   readonly p90: readonly (number | null)[]
 }
 
-/** Differences are of pairs: with the change less without. */
+/** Differences are of pairs: with the change minus without. */
 export interface MetricChange {
   /** Medians over the runs. */
   readonly before: number
   readonly after: number
   readonly difference: { readonly p10: number; readonly p50: number; readonly p90: number }
   /**
-   * Share of the pairs whose difference has the sign of the median, 0 to 1; of a median of 0 the share of
-   * pairs that are equal.
+   * Share of the pairs whose difference has the sign of the median, 0 to 1; for a median of 0 the share of
+   * equal pairs.
    */
   readonly agreement: number
   readonly verdict: 'rises' | 'falls' | 'stays' | 'unclear'
 }
 
-/** What the twin foretold of an interval, and what came. */
+/** Predicted and actual values of an interval. */
 export interface DriftEntry {
   readonly from: Instant
   readonly to: Instant
@@ -134,7 +131,7 @@ export interface DriftPoint {
   readonly p50: number
   readonly p90: number
   readonly actual: number
-  /** Distance of what came from the median, in widths of the band. */
+  /** Distance of the actual value from the median, in widths of the band. */
   readonly score: number
 }
 
@@ -144,24 +141,25 @@ export interface DriftReport {
   /** Mean over the latest intervals; null: none compared. */
   readonly scores: Readonly<Record<TwinMetric, number | null>>
   readonly threshold: number
-  /** Why nothing is foretold now; null: something is, or will be. */
+  /** Why there is no prediction now; null: there is one, or will be. */
   readonly because: NoForecast | null
   /** Oldest first; bounded. */
   readonly history: readonly DriftEntry[]
 }
 
 /**
- * Somebody who can run the live state on; whoever puts the process together fills it. Runs happen outside the
- * controller's thread.
+ * Simulates the live state forward; provided by the composition root. Runs happen outside the controller's
+ * thread.
  */
 export interface Twin {
   /**
-   * The live state as a scenario file, in parts; what it says is of this instant, however slowly it is taken.
+   * The live state as a scenario file, in parts. All parts describe this instant, however slowly they are
+   * read.
    */
   snapshot(): Promise<Iterable<string>>
-  /** At most some seconds old, or made now. @param isAnew made of the state as it is now */
+  /** At most some seconds old, or computed now. @param isAnew forces a new one from the current state */
   starts(isAnew?: boolean): Promise<StartForecast | NoForecast>
-  /** The one that there is; another is begun when it is old. Null: there is none yet. */
+  /** The current forecast; a new one is started if it is old. Null: none yet. */
   latestStarts(): StartForecast | NoForecast | null
   /** Bounded in time. */
   tryChange(change: SettingsChange): Promise<ChangeForecast | NoForecast>

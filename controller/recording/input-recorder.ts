@@ -1,6 +1,6 @@
 /**
- * Notes what comes to a controller: each input with the instant at which it was taken and the random numbers
- * drawn meanwhile. Same inputs in the same order, same decisions; so while one is taken time stands still.
+ * Records the inputs of a controller: each with its instant and the random numbers drawn while it is applied.
+ * The same inputs in the same order give the same decisions, so time stands still while one is applied.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { AccessTransaction } from '../engine/commands/access-registry.ts'
@@ -20,11 +20,9 @@ import {
 } from './recorded-ports.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
-/**
- * Who sees everything that enters a controller: a recording, or what repeats one. One for each controller.
- */
+/** Sees all inputs of a controller: a recording, or a replay. One for each controller. */
 export interface InputTap extends EngineInputTap {
-  /** Called once, before all else. */
+  /** Called once, first. */
   begins(clock: Clock, options: Omit<StartEntry, 'k' | 'at' | 'version'>): void
   ports<P extends RecordablePorts>(ports: P): P
   commands(commands: Commands): Commands
@@ -40,8 +38,8 @@ export class InputRecorder implements InputTap, InputSink {
   #commits = 0
 
   /**
-   * @param onNested an input came while another was taken, which cannot be repeated: a broken invariant, told
-   *   once for each.
+   * @param onNested called once for each input that arrives while another is applied: a broken invariant that
+   * cannot be replayed
    */
   constructor(log: RecordingLog, version: string, onNested: () => void) {
     this.#log = log
@@ -86,7 +84,7 @@ export class InputRecorder implements InputTap, InputSink {
     }
   }
 
-  /** The instant of the input that is being taken; between inputs the clock's. */
+  /** The instant of the input being applied; between inputs, the clock's. */
   now(): Instant {
     return this.#takenAt ?? this.#clock.now()
   }

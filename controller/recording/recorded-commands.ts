@@ -2,7 +2,7 @@ import type { Commands } from '../engine/commands/commands.ts'
 import type { InputSink } from './input-sink.ts'
 import { withoutCommandLine } from './without-secrets.ts'
 
-/** Every command there is; a test that forgets one does not compile. */
+/** All commands; a missing one does not compile. */
 export const COMMAND_NAMES = [
   'submitTask',
   'submitOnce',
@@ -32,10 +32,10 @@ export const COMMAND_NAMES = [
 type Known = (typeof COMMAND_NAMES)[number]
 const ALL: Exclude<keyof Commands, Known> extends never ? true : never = true
 
-/** Calls any of them by its name; the last argument is the answer. */
+/** Calls any command by its name; the last argument is the answer. */
 export type AnyCommand = (...args: readonly unknown[]) => void
 
-/** The same commands, each call noted; of a command line nothing is. */
+/** Wraps commands so that each call is recorded, without command lines. */
 export function recordedCommands(commands: Commands, recorder: InputSink): Commands {
   const entries = COMMAND_NAMES.map((name) => {
     const call = (commands[name] as AnyCommand).bind(commands)

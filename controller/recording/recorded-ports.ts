@@ -1,4 +1,4 @@
-/** The ports of a controller, so that what comes through them is noted. What goes out passes as it is. */
+/** Wraps the ports of a controller so that their inputs are recorded. Outputs pass unchanged. */
 import type { Bus } from '../ports/bus.ts'
 import type { Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
@@ -13,10 +13,7 @@ export interface RecordablePorts {
   readonly store: Store
 }
 
-/**
- * A timer is known by the instant and rank for which it was asked; of those that are alike the first runs
- * first.
- */
+/** A timer is identified by its requested instant and rank; among equal ones the first runs first. */
 export function recordedClock(clock: Clock, recorder: InputSink): Clock {
   return {
     now: () => recorder.now(),
@@ -66,10 +63,7 @@ export function recordedBus(bus: Bus, recorder: InputSink): Bus {
   }
 }
 
-/**
- * Decisions are written down for the recording also where the store keeps none. What the store answers the
- * engine tells itself.
- */
+/** Decisions are recorded even if the store keeps none. The engine reports the store's answers itself. */
 export function recordedStore(store: Store, recorder: InputSink): Store {
   return {
     ...(store.isForgetful === undefined ? {} : { isForgetful: store.isForgetful }),

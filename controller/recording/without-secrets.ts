@@ -1,7 +1,6 @@
 /**
- * What of an input is not written down, because nothing is decided from it and it may be nobody's business:
- * command lines and tokens. Whether a task has a command at all decides (one without is a lease), so that a
- * mark stands in its place.
+ * Removes from inputs what decides nothing and may be confidential: command lines and tokens. Whether a task
+ * has a command decides (a task without one is a lease), so a placeholder remains.
  */
 import type { StoredState } from '../ports/store.ts'
 
@@ -11,7 +10,7 @@ export function withoutSecrets(state: StoredState): StoredState {
   return { ...state, tokens: [], openTasks: state.openTasks.map((task) => withoutCommandLine(task)) }
 }
 
-/** The same value, but for a `command` that is not null. */
+/** Returns the value with a placeholder for a `command` that is not null. */
 export function withoutCommandLine<T>(value: T): T {
   if (typeof value !== 'object' || value === null || !('command' in value) || value.command === null)
     return value

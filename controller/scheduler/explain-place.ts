@@ -1,7 +1,4 @@
-/**
- * Where the scheduler would put one task if it were the only one that waits: the decision itself, asked
- * without a queue.
- */
+/** The scheduler's decision for one task as if no other task waited. */
 import type { Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { Queued } from './queue.ts'
@@ -10,7 +7,7 @@ import { nextPlacement } from './schedule.ts'
 import type { Shape } from './shape.ts'
 import { searchDemandMib } from './shape.ts'
 
-/** Null when it fits nowhere as things are. The pool's indexes must be up to date. */
+/** Returns null if it fits nowhere now. The indexes of the pool must be up to date. */
 export function placeAlone(queued: Queued, shape: Shape, pool: PoolView, policy: Policy): Plan | null {
   return nextPlacement({ queues: [new QueueOfOne(queued, shape, pool)], policy })
 }

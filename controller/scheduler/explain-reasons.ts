@@ -1,6 +1,6 @@
 import type { Instant, Mib } from '../../protocol/units.ts'
 
-/** Why a task waits, in the order of precedence: the first that holds is the primary reason (semantics 4). */
+/** Why a task waits, in order of precedence: the first that applies is the primary reason (semantics 4). */
 export const WAIT_REASONS = [
   'HELD',
   'STORE_BEHIND',
@@ -37,10 +37,10 @@ export type WaitReason = (typeof WAIT_REASONS)[number]
 
 export interface ReasonDetail {
   readonly reason: WaitReason
-  /** Nodes it concerns, by id; at most 20 are named. */
+  /** Ids of the nodes concerned; at most 20. */
   readonly nodeIds: readonly string[]
   readonly nodeCount: number
-  /** The best of these nodes: what the task could have there, and what it needs. */
+  /** On the best of these nodes: what the task could have, and what it needs. */
   readonly haveMib: Mib | null
   readonly needMib: Mib | null
 }
@@ -48,19 +48,18 @@ export interface ReasonDetail {
 export interface WaitExplanation {
   readonly primary: ReasonDetail
   readonly secondary: readonly ReasonDetail[]
-  /** One sentence for people, with the numbers. */
+  /** One sentence with the numbers. */
   readonly sentence: string
   /**
-   * NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null when none ever will.
-   * START_REFUSED, REQUEUE_DELAY: when it is tried again, null when not by time alone. Null for other
-   * reasons.
+   * NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null if none will.
+   * START_REFUSED, REQUEUE_DELAY: when it is tried again, null if not by time alone. Null for other reasons.
    */
   readonly retryAt: Instant | null
-  /** Place in the pending queue, from 1; null for a placed task. */
+  /** Position in the pending queue, from 1; null for a placed task. */
   readonly queuePosition: number | null
   /**
-   * Entries of the node's queue that are served before it there: of a pending task that waits for a victim,
-   * on the node where it comes nearest. Null: it waits for VRAM of no node.
+   * Entries of the node's queue that are served before it: for a pending task that waits for a victim, on the
+   * closest node. Null: it waits for VRAM of no node.
    */
   readonly servedBefore: number | null
 }

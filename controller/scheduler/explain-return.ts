@@ -1,6 +1,5 @@
 /**
- * Why a placed task waits: for its node to start it, or in the node's queue for its bytes (semantics 5,
- * "Return").
+ * Why a placed task waits: for its node to start it, or in the node's queue for VRAM (semantics 5, "Return").
  */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Node } from '../domain/node.ts'
@@ -9,7 +8,7 @@ import type { EntryFacts } from './explain-facts.ts'
 import type { ReasonDetail, WaitExplanation, WaitReason } from './explain-reasons.ts'
 import { gpusInWords, inMib, nextVictimInWords } from './explain-sentence.ts'
 
-/** The reasons that an entry of a node's queue can have. */
+/** The reasons of an entry of a node's queue. */
 type EntryReason = Extract<
   WaitReason,
   | 'NODES_OFFLINE'
@@ -28,8 +27,8 @@ interface EntryDetail extends ReasonDetail {
 }
 
 /**
- * A swapped-out task that wants the GPU, a growth, or a pending task that owns bytes while victims leave for
- * it.
+ * Explains a swapped-out task that wants the GPU, a growth, or a pending task with VRAM reserved while
+ * victims leave.
  */
 export function explainReturn(facts: EntryFacts): WaitExplanation {
   const [primary, ...secondary] = reasonsOf(facts)
@@ -45,7 +44,7 @@ export function explainReturn(facts: EntryFacts): WaitExplanation {
   }
 }
 
-/** Placed, and its node has not said yet that it runs. */
+/** Explains a placed task whose node has not confirmed that it runs. */
 export function explainAssigned(placement: Placement): WaitExplanation {
   const { node } = placement
   const ack: ReasonDetail = {
@@ -71,8 +70,7 @@ function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
   const { entry, verdict, needMib } = facts
   const isShort = verdict === 'not_covered'
   const isForNoswap = (entry.task.placement?.noswap ?? entry.task.spec.noswap) === 1
-  // The bytes stay with entries that owned them before: nobody has to leave for this one, those have to be
-  // done.
+  // Earlier claimants keep the VRAM: no further victim is needed, those entries must be served first.
   const isKeptAway = isShort && facts.reachMib + facts.keptMib >= needMib
   const details: EntryDetail[] = []
   const add = (reason: EntryReason, haveMib: Mib) =>

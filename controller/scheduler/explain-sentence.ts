@@ -1,6 +1,6 @@
 /**
- * Why a pending task waits as one sentence for people, with the numbers; and the words that other
- * explanations share.
+ * Renders why a pending task waits as one sentence with the numbers, and phrases shared with other
+ * explanations.
  */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Gpu } from '../domain/node.ts'
@@ -10,7 +10,7 @@ import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'
 import { mayDisplace } from './feasible.ts'
 
-/** So many names stand in a sentence; the others are counted. */
+/** Maximum number of names in a sentence; the others are counted. */
 const MAX_NAMES = 3
 
 export function sentenceOfPending(
@@ -88,10 +88,10 @@ export function sentenceOfPending(
   }
 }
 
-/** Maximum number of nodes that are quoted. */
+/** Maximum number of nodes whose messages are quoted. */
 const MAX_QUOTED = 5
 
-/** The nodes' own words. */
+/** Quotes the nodes' messages. */
 function refusalsInWords({ queued }: PendingFacts): string {
   const { refusals } = queued.task.trouble
   if (refusals.length === 0) return 'Nodes could not start it.'
@@ -117,8 +117,8 @@ export function inMib(mib: Mib | null | undefined): string {
 }
 
 /**
- * When the next victim may leave these GPUs; who stays there when none ever will as things are.
- * @param servedBefore entries of the node's queue that a victim leaves for first
+ * When the next victim may leave these GPUs; if none ever will now, the task that stays.
+ * @param servedBefore entries of the node's queue that victims leave for first
  */
 export function nextVictimInWords(
   gpus: readonly Gpu[],
@@ -149,7 +149,7 @@ function whoLeavesInWords(
   return ` ${holder.task.spec.name} (P0) holds ${inMib(holder.demandMib)} there and leaves for P0 tasks only.`
 }
 
-/** The P0 task with the most bytes that this requester may not swap out. */
+/** The P0 task with the most VRAM that this requester may not swap out. */
 function largestProtected(gpus: readonly Gpu[], requester: Task): Placement | null {
   if (requester.spec.priority === 0) return null
   let largest: Placement | null = null
@@ -181,7 +181,7 @@ function needInWords({ queued }: PendingFacts): string {
   return gpuCount === 1 ? `${what} on one GPU` : `${what} on each of ${gpuCount} GPUs of one node`
 }
 
-/** `the best of 4 nodes, a100-2,`, or the one there is. */
+/** `the best of 4 nodes, a100-2,`, or the only one. */
 function bestInWords({ nodeCount, nearest }: Tally): string {
   const name = nearest[0]?.node.name ?? 'none'
   return nodeCount === 1 ? name : `the best of ${nodeCount} nodes, ${name},`

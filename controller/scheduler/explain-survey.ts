@@ -1,7 +1,7 @@
 /**
- * What keeps a demand out of each node of a pool. Every rule of `feasible.ts` is looked at by itself, so that
- * a node can name several reasons; a node with none takes the demand, holds and refusals aside. One pass over
- * the pool's GPUs, on demand only.
+ * Obstacles of a demand on each node of a pool. Every rule of `feasible.ts` is checked separately, so that a
+ * node can have several reasons; a node without one takes the demand, apart from reservations and refusals.
+ * One scan of the pool's GPUs, on demand only.
  */
 import type { Mib, NoSwap } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
@@ -23,15 +23,15 @@ import {
 } from './feasible.ts'
 import type { Shape } from './shape.ts'
 
-/** What of a task decides where it fits; tasks that agree in it share a survey. */
+/** The properties of a task that decide where it fits; tasks with equal ones share a survey. */
 export interface Request {
   readonly shape: Shape
-  /** Of an exclusive task: whether missing room is physical VRAM or a place to return to. */
+  /** For an exclusive task: whether missing room is physical VRAM or room to return to. */
   readonly noswap: NoSwap
   /** d, at least 1. */
   readonly demandMib: Mib
   readonly maxTasksPerGpu: number
-  /** It runs a command, which not every server does. */
+  /** It runs a command, which not every server allows. */
   readonly needsExec: boolean
 }
 
@@ -39,11 +39,11 @@ export interface Survey {
   readonly nodeCount: number
   readonly tallies: Tallies
   /**
-   * The latest of the nodes' first reasons: when the nodes that fall at each reason are taken away in order,
-   * the last of them fall here. Null when none falls.
+   * The latest among the nodes' first reasons: if nodes are excluded in the order of reasons, this reason
+   * excludes the last ones. Null if none is excluded.
    */
   readonly latest: WaitReason | null
-  /** Nodes that nothing keeps it out of. */
+  /** Nodes without obstacles. */
   readonly passing: readonly Node[]
 }
 
@@ -68,13 +68,14 @@ export function surveyPool(nodes: Iterable<Node>, request: Request): Survey {
   return { nodeCount, tallies, latest, passing }
 }
 
-/** Place in the order of precedence. */
+/** Position in the order of precedence. */
 export function rankOf(reason: WaitReason): number {
   return WAIT_REASONS.indexOf(reason)
 }
 
 /**
- * What keeps a demand out of one node after another, in order of precedence; none when the rules let it in.
+ * Returns a function that lists the obstacles of a demand on a node, in order of precedence; empty if it is
+ * admitted.
  */
 export function createSurveyor(request: Request): (node: Node) => readonly Found[] {
   const rules = rulesFor(request)
@@ -94,11 +95,11 @@ interface Rule {
   readonly reason: WaitReason
   readonly roomMib: (gpu: Gpu) => Mib
   readonly isAboutBytes: boolean
-  /** When the sum over the node's GPUs would do, the reason is FRAGMENTED instead. */
+  /** If the sum over the node's GPUs would suffice, the reason is FRAGMENTED instead. */
   readonly isSummed: boolean
 }
 
-/** One node's figures, by rule and GPU; the arrays are used again for the next node. */
+/** Figures of one node, by rule and GPU; the arrays are reused for the next node. */
 interface Scratch {
   readonly roomsMib: readonly Mib[][]
   /** What all rules together allow on each GPU. */
@@ -106,8 +107,8 @@ interface Scratch {
 }
 
 /**
- * In the order of precedence. Victims, exclusive tasks in the way and holds are looked at only where these
- * leave enough GPUs.
+ * In order of precedence. Victims, exclusive tasks and reservations are checked only if these rules leave
+ * enough GPUs.
  */
 function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
   const rule = (reason: WaitReason, roomMib: (gpu: Gpu) => Mib, isSummed = false): Rule => ({
@@ -140,7 +141,7 @@ function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
   return [...shared, rule('WAITING_VRAM', commitRoomMib, true), rule(whereItStays, capacityForSwappableMib)]
 }
 
-/** In order of precedence; none when the node takes the demand, holds and refusals aside. */
+/** In order of precedence; empty if the node takes the demand, apart from reservations and refusals. */
 function obstaclesOn(
   node: Node,
   request: Request,
@@ -157,7 +158,7 @@ function obstaclesOn(
   return fallen.length > 0 ? fallen : occupied(node.gpus, request, scratch)
 }
 
-/** What even an empty node lacks. */
+/** Obstacles that remain on an empty node. */
 function neverThere({ gpus }: Node, { shape, demandMib }: Request): readonly Found[] {
   const k = shape.gpuCount
   let suitable = 0
@@ -185,10 +186,7 @@ function lookAtGpus(gpus: readonly Gpu[], rules: readonly Rule[], { roomsMib, jo
   }
 }
 
-/**
- * The rules that fewer GPUs pass than are asked for; FRAGMENTED when each could be met, but not on so many
- * GPUs at once.
- */
+/** Rules that too few GPUs pass; FRAGMENTED if each rule could be met, but not on the same GPUs. */
 function fallenRules(
   gpus: readonly Gpu[],
   { shape, demandMib }: Request,
@@ -211,7 +209,10 @@ function fallenRules(
   return found
 }
 
-/** Where the rules leave enough GPUs: others hold them, whole, or in bytes that may not leave yet. */
+/**
+ * The rules leave enough GPUs, but other tasks occupy them: as exclusive tasks, or with VRAM that may not
+ * leave yet.
+ */
 function occupied(
   gpus: readonly Gpu[],
   { shape, demandMib }: Request,
@@ -244,8 +245,8 @@ function occupied(
 }
 
 /**
- * An exclusive task needs all of a GPU: of the k where others have taken the least, what is left where they
- * have taken most.
+ * An exclusive task needs a whole GPU: of the k GPUs with the least taken, what is left on the one with the
+ * most taken.
  */
 function nearestToEmpty(gpus: readonly Gpu[], k: number): Found {
   const takenMib = (gpu: Gpu) => gpu.noswapMib + gpu.swappableMib
@@ -255,7 +256,7 @@ function nearestToEmpty(gpus: readonly Gpu[], k: number): Found {
     : bytes('WAITING_EXCLUSIVE_GPU', nearest.capacityMib - takenMib(nearest), nearest.capacityMib)
 }
 
-/** A noswap task must leave the largest swappable one room to return. */
+/** A noswap task must leave room for the largest swappable one to return. */
 function strandedRoomMib(gpu: Gpu): Mib {
   return gpu.largestSwappableMib === 0 ? Infinity : capacityForSwappableMib(gpu) - gpu.largestSwappableMib
 }
@@ -276,11 +277,11 @@ function sumOf(roomsMib: readonly Mib[]): Mib {
   return sum
 }
 
-/** What each of the best k has at least; NOTHING when there are fewer, or none is asked for. */
+/** Returns the value that each of the best k has at least; NOTHING if there are fewer, or k is 0. */
 export function kthLargest(mibs: readonly Mib[], k: number): Mib {
   if (k < 1 || mibs.length < k) return NOTHING
   if (k === 1) return largestOf(mibs)
-  // The best k so far, best first: k is a handful, and most are not among them.
+  // The best k so far, descending: k is small, and most values are not among them.
   const best: Mib[] = []
   for (const mib of mibs) {
     if (best.length === k && mib <= (best[k - 1] as Mib)) continue

@@ -1,45 +1,45 @@
-/** Reasons counted node by node: how many nodes each concerns, and the nearest of them by name. */
+/** Reasons counted by node: the number of nodes, and the closest of them by name. */
 import type { Mib } from '../../protocol/units.ts'
 import type { Node } from '../domain/node.ts'
 import { byCodeUnits } from '../domain/order.ts'
 import type { ReasonDetail, WaitReason } from './explain-reasons.ts'
 import { WAIT_REASONS } from './explain-reasons.ts'
 
-/** A reason names at most so many nodes; the others are only counted. */
+/** Maximum number of nodes named per reason; the others are only counted. */
 export const MAX_NAMED_NODES = 20
 
 /** One reason on one node. */
 export interface Obstacle {
   readonly node: Node
-  /** What the task could have there and what it needs, per GPU; null where the reason is not about bytes. */
+  /** What the task could have there and what it needs, per GPU; null if the reason is not about VRAM. */
   readonly haveMib: Mib | null
   readonly needMib: Mib | null
-  /** The larger, the nearer the task comes to passing here: MiB, or a number of GPUs. */
+  /** Larger means closer to passing: MiB, or a number of GPUs. */
   readonly margin: number
-  /** No earlier reason holds on this node. */
+  /** No earlier reason applies to this node. */
   readonly isFirst: boolean
 }
 
 /** All nodes that one reason concerns. */
 export interface Tally {
   nodeCount: number
-  /** At most MAX_NAMED_NODES, nearest first. */
+  /** At most MAX_NAMED_NODES, closest first. */
   readonly nearest: Obstacle[]
 }
 
 export type Tallies = Map<WaitReason, Tally>
 
 /**
- * Which nodes of a reason are named.
- * 1. Those where nothing earlier is in the way.
- * 2. Where the task comes nearest.
+ * Order in which the nodes of a reason are named.
+ * 1. Nodes without an earlier reason.
+ * 2. Larger margin.
  * 3. Node id, so that the order is total.
  */
 function byMargin(a: Obstacle, b: Obstacle): number {
   return Number(b.isFirst) - Number(a.isFirst) || b.margin - a.margin || byCodeUnits(a.node.id, b.node.id)
 }
 
-/** The reason's tally, made when it has none; as it is, it concerns no node. */
+/** Returns the tally of a reason; a new one concerns no node. */
 export function tallyOf(tallies: Tallies, reason: WaitReason): Tally {
   let tally = tallies.get(reason)
   if (tally === undefined) {
@@ -49,7 +49,7 @@ export function tallyOf(tallies: Tallies, reason: WaitReason): Tally {
   return tally
 }
 
-/** Counts one node, and names it when it is among the nearest. */
+/** Counts one node, and names it if it is among the closest. */
 export function addObstacle(tallies: Tallies, reason: WaitReason, obstacle: Obstacle): void {
   const tally = tallyOf(tallies, reason)
   tally.nodeCount += 1
@@ -61,7 +61,7 @@ export function addObstacle(tallies: Tallies, reason: WaitReason, obstacle: Obst
   if (nearest.length > MAX_NAMED_NODES) nearest.pop()
 }
 
-/** The same counts, to add to without changing the original. */
+/** Returns a copy that can be added to. */
 export function copyOfTallies(tallies: Tallies): Tallies {
   return new Map(
     [...tallies].map(([reason, { nodeCount, nearest }]) => [reason, { nodeCount, nearest: [...nearest] }]),

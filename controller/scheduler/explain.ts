@@ -1,11 +1,10 @@
 /**
- * Why does a task wait? Exactly one primary reason, the first that holds in the order of WAIT_REASONS, and
+ * Why does a task wait? Exactly one primary reason, the first that applies in the order of WAIT_REASONS, and
  * the others (semantics 4).
  *
- * A reason that each node answers for itself holds for the task when no node is left once those with it, or
- * with an earlier one, are taken away: one node that is offline or full does not hide that another lacks only
- * a victim. What keeps it out of some nodes is a secondary reason. Nothing is decided here: whether the task
- * fits is what `schedule.ts` answers for it alone.
+ * A reason that depends on the node is primary if no node is left once those with it, or with an earlier one,
+ * are excluded: one offline or full node does not hide that another lacks only a victim. Reasons of some
+ * nodes are secondary. Nothing is decided here: `schedule.ts` answers whether the task fits.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
@@ -25,7 +24,7 @@ export type { EntryFacts, PendingFacts } from './explain-facts.ts'
 export { WAIT_REASONS } from './explain-reasons.ts'
 export type { ReasonDetail, WaitExplanation, WaitReason } from './explain-reasons.ts'
 
-/** A pending task that owns no bytes. One that does is explained by its entry (`explainReturn`). */
+/** For a pending task without reserved VRAM; otherwise `explainReturn` explains its entry. */
 export function explainPending(facts: PendingFacts): WaitExplanation {
   const tallies = copyOfTallies(facts.survey.tallies)
   const ofTask = reasonOfTheTask(facts, tallies)
@@ -47,7 +46,7 @@ export function explainPending(facts: PendingFacts): WaitExplanation {
   }
 }
 
-/** Counted where the next victim is looked for. */
+/** Counted only where a victim is awaited. */
 function servedBeforeIn(
   primary: WaitReason,
   { nearest }: Tally,
@@ -57,7 +56,7 @@ function servedBeforeIn(
   return primary === 'NO_ELIGIBLE_VICTIM' && first !== undefined ? servedBeforeOn(first.node) : null
 }
 
-/** What would keep it out of every node: it is held, its groups lead nowhere, or no node has registered. */
+/** Reasons that exclude every node: it is on hold, its groups have no nodes, or no node has registered. */
 function reasonOfTheTask(facts: PendingFacts, tallies: Tallies): WaitReason | null {
   const { task } = facts.queued
   const { missingGroups, emptyGroups } = facts
@@ -76,8 +75,7 @@ function reasonOfTheTask(facts: PendingFacts, tallies: Tallies): WaitReason | nu
 }
 
 /**
- * Its owner's limit is in its way on every node: it holds unless an earlier reason keeps it out of all of
- * them.
+ * The limit of its owner applies on every node: it is the reason unless an earlier one excludes all nodes.
  */
 function reasonOfTheOwner(
   { ownerLimit }: PendingFacts,
@@ -90,8 +88,8 @@ function reasonOfTheOwner(
 }
 
 /**
- * After refused or short attempts it waits wherever it would fit: that holds unless an earlier reason keeps
- * it out of all nodes.
+ * The pause after refused or short attempts applies on every node: it is the reason unless an earlier one
+ * excludes all nodes.
  */
 function reasonOfThePause({ queued }: PendingFacts, tallies: Tallies, ofOthers: WaitReason): WaitReason {
   const { pause } = queued.task.trouble
@@ -100,7 +98,7 @@ function reasonOfThePause({ queued }: PendingFacts, tallies: Tallies, ofOthers: 
   return rankOf(ofOthers) < rankOf(pause.reason) ? ofOthers : pause.reason
 }
 
-/** The reason at which no node is left; QUEUED_BEHIND when the task fits; null when there is no node. */
+/** The reason that excludes the last node; QUEUED_BEHIND if the task fits; null without nodes. */
 function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | null {
   const { survey, plan, policy, queuePosition } = facts
   if (policy.strategy === 'fifo' && queuePosition !== null && queuePosition > 1)
@@ -113,7 +111,7 @@ function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | n
   for (const node of survey.passing) {
     const reason = lateReason(node, facts)
     if (reason === null) continue
-    // A plan that is not covered asked for a swap that would not make room beside what is kept.
+    // A plan that is not covered needs a swap that would not make room next to the reservations.
     addLate(
       facts,
       tallies,
@@ -126,10 +124,7 @@ function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | n
   return latest
 }
 
-/**
- * A node that the survey found nothing against, and that the scheduler does not take all the same; null when
- * it was not asked about.
- */
+/** Why the scheduler does not take a node without obstacles; null if it was not considered. */
 export function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
   const { plan, queued, shape } = facts
   if (hasRefusedStart(queued.task.trouble, node.id)) return 'START_REFUSED'
@@ -140,7 +135,7 @@ export function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
     return hasReservations ? 'RESERVED_FOR_ANOTHER' : 'NO_ELIGIBLE_VICTIM'
   }
   if (hasReservations) return 'RESERVED_FOR_ANOTHER'
-  // Its GPUs admit the task one by one, but together they would promise more host memory than there is.
+  // Each GPU admits the task, but together they would promise more host memory than there is.
   return shape.gpuCount > 1 ? 'SWAP_SPACE_EXHAUSTED' : 'QUEUED_BEHIND'
 }
 
@@ -156,8 +151,8 @@ function addLate(
 }
 
 /**
- * What the node's best GPUs admit of this task, holds of tasks before it left alone; now or, unless
- * `isNowOnly`, after a swap.
+ * The demand of this task that the node's best GPUs admit after the reservations of tasks before it; now or,
+ * unless `isNowOnly`, after a swap.
  */
 function admittedOn(node: Node, { queued, shape, policy }: PendingFacts, isNowOnly: boolean): Mib {
   const admitted = (gpu: Gpu) => {

@@ -1,7 +1,6 @@
 /**
- * How large a demand a GPU admits. Every rule of semantics section 1 is monotone in the demand, so one number
- * a GPU and kind of request says it all; `test/property/feasible.test.ts` holds it against `admit`, case by
- * case.
+ * The largest demand that a GPU admits. Every rule of semantics section 1 is monotone in the demand, so that
+ * one number per GPU and kind of request suffices; `test/property/feasible.test.ts` compares it with `admit`.
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
@@ -10,15 +9,15 @@ import type { Task } from '../domain/task.ts'
 import { maySwapOutFor } from '../domain/vram.ts'
 import type { RequestKind } from './shape.ts'
 
-/** No demand at all is admitted. */
+/** No demand is admitted. */
 export const NOTHING: Mib = -1
 
-/** New tasks go only to nodes that were heard lately and that are not closed. */
+/** New tasks are placed only on nodes that are up and not closed. */
 export function isPlaceable(node: Node): boolean {
   return node.status === 'up' && !isClosed(node)
 }
 
-/** An operator cordoned it, or the controller did and it does not wait for its trial start. */
+/** An operator cordoned it, or the controller did and no trial start is due. */
 export function isClosed({ isCordoned, autoCordon }: Node): boolean {
   return isCordoned || (autoCordon !== null && !autoCordon.isTrialOpen)
 }
@@ -37,18 +36,15 @@ export function largestAfterSwapMib(gpu: Gpu, kind: RequestKind, isP0: boolean, 
   return mib === NOTHING ? NOTHING : Math.min(mib, reachMib(gpu, kind, isP0))
 }
 
-/**
- * The largest demand for which only bytes are missing, held by swappable tasks that may or may not be
- * eligible now.
- */
+/** The largest demand that lacks only VRAM held by swappable tasks, whether or not they are eligible now. */
 export function largestButForBytesMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
   if (kind === 'exclusive' || !mayDisplace(gpu, kind) || !hasTaskSlot(gpu, maxTasksPerGpu)) return NOTHING
   return ruleRoomMib(gpu, kind)
 }
 
 /**
- * The largest demand for which only free VRAM is missing, whether or not a swap could make some. An exclusive
- * task misses an empty GPU.
+ * The largest demand that lacks only free VRAM, whether or not a swap could free it. An exclusive task needs
+ * an empty GPU instead.
  */
 export function largestButForVramMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
   return kind === 'exclusive' || !hasTaskSlot(gpu, maxTasksPerGpu) ? NOTHING : ruleRoomMib(gpu, kind)
@@ -60,8 +56,8 @@ export function mayDisplace(gpu: Gpu, kind: RequestKind): boolean {
 }
 
 /**
- * What every rule but physical free VRAM allows. A noswap task does not count towards the commit limit
- * (specification 2.3).
+ * The largest demand that every rule but free physical VRAM allows. Noswap tasks do not count towards the
+ * commit limit (specification 2.3).
  */
 function ruleRoomMib(gpu: Gpu, kind: RequestKind): Mib {
   const hostMib = hostRoomMib(gpu, kind)
@@ -70,10 +66,10 @@ function ruleRoomMib(gpu: Gpu, kind: RequestKind): Mib {
 }
 
 /**
- * How near a GPU is to admitting a demand: the demand minus this figure is what a task that waits there
- * misses (semantics 4, reservation). A swappable task misses commit room, an exclusive one all that is
- * placed. A noswap task, which has no commit limit, misses room beside the largest swappable task, and where
- * nothing is swapped out for it, free VRAM (docs/decisions/0073).
+ * The shortfall of a waiting task on a GPU is its demand minus this figure (semantics 4, reservation). A
+ * swappable task lacks commit room, an exclusive one everything that is placed. A noswap task has no commit
+ * limit: it lacks room next to the largest swappable task and, where nothing is swapped out for it, free VRAM
+ * (docs/decisions/0073).
  */
 export function reservationRoomMib(gpu: Gpu, kind: RequestKind): Mib {
   switch (kind) {
@@ -101,18 +97,14 @@ export function capacityForSwappableMib(gpu: Gpu): Mib {
   return gpu.capacityMib - gpu.noswapMib
 }
 
-/**
- * What a new request would find free in the end: the d at which short(e) equals the bytes of eligible
- * victims.
- */
+/** Free VRAM for a new request in the end: the d at which short(e) equals the VRAM of eligible victims. */
 export function reachMib(gpu: Gpu, kind: RequestKind, isP0: boolean): Mib {
   if (!mayDisplace(gpu, kind)) return afterMovesMib(gpu)
   return afterMovesMib(gpu) + gpu.eligibleMib + (isP0 ? gpu.eligibleP0Mib : 0)
 }
 
 /**
- * C − N − S_res + everything moving out − Σ H_o: what will be free for somebody new when all that moves has
- * left.
+ * C − N − S_res + everything moving out − Σ H_o: free VRAM for a new request when all that moves has left.
  */
 export function afterMovesMib(gpu: Gpu): Mib {
   let reservedMib = 0
@@ -120,14 +112,14 @@ export function afterMovesMib(gpu: Gpu): Mib {
   return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - reservedMib
 }
 
-/** A noswap task must leave the largest swappable one room to return. */
+/** A noswap task must leave room for the largest swappable one to return. */
 export function strandRoomMib(gpu: Gpu): Mib {
   return capacityForSwappableMib(gpu) - gpu.largestSwappableMib
 }
 
 /**
  * A placement that lifts N + S above C needs host memory for all swappable tasks of the GPU at once, so that
- * two tasks can always change places. Below C nothing is needed.
+ * two tasks can always change places. Below C none is needed.
  */
 export function hostRoomMib(gpu: Gpu, kind: RequestKind): Mib {
   const belowCapacity = gpu.capacityMib - gpu.noswapMib - gpu.swappableMib
@@ -137,8 +129,8 @@ export function hostRoomMib(gpu: Gpu, kind: RequestKind): Mib {
 }
 
 /**
- * Whether a placed task may grow by so much on each of its GPUs as far as host memory goes: the promise is
- * counted as at admission, all its GPUs together (semantics 1). A growth that promises nothing more is free.
+ * Returns true if host memory allows a placed task to grow by `byMib` on each of its GPUs. The promise is
+ * counted as at admission, over all its GPUs (semantics 1). A growth without a new promise is free.
  */
 export function hasHostRoomToGrow(gpus: readonly Gpu[], byMib: Mib, isNoswap: boolean): boolean {
   let moreMib = 0
@@ -151,14 +143,14 @@ export function hasHostRoomToGrow(gpus: readonly Gpu[], byMib: Mib, isNoswap: bo
   return node === undefined || moreMib <= 0 || node.hostPromisedMib + moreMib <= node.hostSwapMib
 }
 
-/** What this GPU's tasks are promised of the node's host memory. */
+/** Host memory of the node promised to tasks of this GPU. */
 export function hostPromiseMib(gpu: Gpu): Mib {
   return gpu.noswapMib + gpu.swappableMib > gpu.capacityMib ? gpu.swappableMib : 0
 }
 
 /**
- * Room among `max_tasks_per_gpu` and among the attempts that the server holds, and no exclusive task in the
- * way.
+ * Returns true if `max_tasks_per_gpu` and the server's attempt limit leave room, and no exclusive task
+ * occupies the GPU.
  */
 function hasTaskSlot(gpu: Gpu, maxTasksPerGpu: number): boolean {
   const { node } = gpu
@@ -181,8 +173,8 @@ export function mayRunOn(task: Task, node: Node): boolean {
 }
 
 /**
- * A node that refused the task is no choice before a later snapshot (R3), or for longer (safety 3); one that
- * may not run it never is.
+ * A node that refused the task is excluded until a later snapshot (R3), or longer (safety 3); one that may
+ * not run it always is.
  */
 export function isClosedTo(task: Task, node: Node): boolean {
   return (
@@ -191,8 +183,8 @@ export function isClosedTo(task: Task, node: Node): boolean {
 }
 
 /**
- * The same, and for the rest of the cycle nodes where it was tried in vain: it waits for bytes there, and may
- * hold or collect them.
+ * As `isClosedTo`, and nodes avoided for the rest of the cycle: the task waits for VRAM there, and may
+ * reserve or collect it.
  */
 export function isRefusedBy(task: Task, node: Node): boolean {
   return isClosedTo(task, node) || (task.avoidedNow?.has(node) ?? false)

@@ -4,15 +4,15 @@ import type { Policy } from '../domain/config.ts'
 import type { Task } from '../domain/task.ts'
 
 /**
- * A task's class in the queue: its priority, lifted by one for each `queueAgingMs` it has waited, never above
- * P0.
+ * The class of a task in the queue: its priority, lifted by one for each `queueAgingMs` it has waited, at
+ * most to P0.
  */
 export function queueClass(task: Task, policy: Policy, now: Instant): number {
   if (policy.queueAgingMs === null) return task.spec.priority
   return Math.max(0, task.spec.priority - Math.floor((now - task.pendingSince) / policy.queueAgingMs))
 }
 
-/** When it is lifted next; null when it never will be. */
+/** When it is lifted next; null if never. */
 export function nextLiftAt(task: Task, policy: Policy, now: Instant): Instant | null {
   if (policy.queueAgingMs === null || queueClass(task, policy, now) === 0) return null
   return (
@@ -21,15 +21,15 @@ export function nextLiftAt(task: Task, policy: Policy, now: Instant): Instant | 
   )
 }
 
-/** A task with the class it is queued under. */
+/** A task with its class in the queue. */
 export interface Queued {
   readonly task: Task
   readonly queueClass: number
 }
 
 /**
- * Which pending task is considered first (semantics 4).
- * 1. Higher priority class, ageing counted in.
+ * Order of pending tasks (semantics 4).
+ * 1. Higher priority class, including aging.
  * 2. Earlier submission.
  * 3. Task id, so that the order is total.
  */

@@ -1,5 +1,5 @@
 /**
- * Where does a pending task go? The one decision of this folder: `nextPlacement` answers the next task to
+ * Where does a pending task go? The one decision of this folder: `nextPlacement` returns the next task to
  * place, and its GPUs. It reads indexes that the engine keeps (pools of GPUs, queues of pending tasks by
  * shape) and changes nothing.
  */
@@ -24,38 +24,35 @@ import type { RequestKind, Shape } from './shape.ts'
 import { kindOf, searchDemandMib } from './shape.ts'
 
 /**
- * One pool's GPUs, indexed by what they admit. GPUs with holds are kept apart: what they admit depends on who
- * asks.
+ * The GPUs of one pool, indexed by the demand they admit. GPUs with reservations are separate: what they
+ * admit depends on the task.
  */
 export interface PoolView {
-  /** The largest demand that any GPU (or, for several GPUs, any node) without holds admits. */
+  /** The largest demand that any GPU (or, for several GPUs, any node) without reservations admits. */
   largestMib(shape: Shape, when: PlacementTiming): Mib
   /**
-   * The first GPU without holds, in score order, that admits the demand and whose node does not refuse the
-   * task. Single-GPU shapes only.
+   * The first GPU without reservations, in score order, that admits the demand and whose node does not refuse
+   * the task. Single-GPU shapes only.
    */
   firstGpuFor(shape: Shape, when: PlacementTiming, demandMib: Mib, task: Task): Gpu | null
   /** All that admit the demand, in score order. */
   gpusFor(shape: Shape, when: PlacementTiming, demandMib: Mib): Iterable<Gpu>
-  /** The nodes without holds with enough such GPUs, in score order. */
+  /** The nodes with enough such GPUs and without reservations, in score order. */
   nodesFor(shape: Shape, when: PlacementTiming, demandMib: Mib): Iterable<Node>
-  /** What GPUs with holds offer, now or after a swap. */
+  /** Offers of GPUs with reservations, now or after a swap. */
   reservedOffers(shape: Shape): ReservedOffers
-  /** The GPUs with holds that offer this task so much, in any order. Single-GPU shapes only. */
+  /** GPUs with reservations that offer this task the demand, in any order. Single-GPU shapes only. */
   reservedGpusFor(shape: Shape, when: PlacementTiming, queued: Queued, demandMib: Mib): Iterable<Gpu>
-  /** The nodes with held GPUs that do, in any order. */
+  /** Nodes with reserved GPUs that offer this task the demand, in any order. */
   reservedNodesFor(shape: Shape, when: PlacementTiming, queued: Queued, demandMib: Mib): Iterable<Node>
-  /** The largest demand that could ever fit there, down nodes included. */
+  /** The largest demand that could ever fit there, including nodes that are down. */
   largestEverMib(shape: Shape): Mib
 }
 
-/**
- * Up to and including a holder, tasks see only the holds of those ahead of it; after the last holder all of
- * them.
- */
+/** Tasks up to and including a holder see only the reservations ahead of them; later tasks see all. */
 export interface ReservedOffers {
   readonly isEmpty: boolean
-  /** The largest demand offered to anybody. */
+  /** The largest demand offered to any task. */
   maxMib(): Mib
   /** The largest demand offered to this task; it never grows towards the end of the queue. */
   maxFrom(queued: Queued): Mib
@@ -65,19 +62,19 @@ export interface ReservedOffers {
 export interface ShapeQueue {
   readonly shape: Shape
   readonly pool: PoolView
-  /** The first task in order whose demand is at most this; those set aside in this cycle are skipped. */
+  /** The first task in order with at most this demand that was not set aside in this cycle. */
   firstWithin(demandMib: Mib): Queued | null
-  /** The first task in order whose demand is at most this, set aside or not. */
+  /** The first task in order with at most this demand, set aside or not. */
   headWithin(demandMib: Mib): Queued | null
-  /** The same, among those after `previous`. */
+  /** As `firstWithin`, among the tasks after `previous`. */
   nextWithin(previous: Queued, demandMib: Mib): Queued | null
-  /** True when neither its pool nor the queue has changed since it was last found blocked. */
+  /** Returns true if neither its pool nor the queue has changed since it was last found blocked. */
   isBlocked(): boolean
-  /** Remembers that nothing of it fits as things are. */
+  /** Records that nothing in the queue fits now. */
   markBlocked(): void
   /**
-   * This task cannot be placed in this cycle although the figures say so (refused by the node, host memory of
-   * several GPUs, victims).
+   * Skips the task for this cycle: the indexes admit it, but the node refuses it, or host memory for several
+   * GPUs or victims are missing.
    */
   setAside(task: Task): void
   isSetAside(task: Task): boolean
@@ -96,12 +93,12 @@ export interface Plan {
   readonly when: PlacementTiming
 }
 
-/** The next task to place and where; null when nothing pending fits anywhere as things are. */
+/** Returns the next task to place, and where; null if no pending task fits anywhere now. */
 export function nextPlacement(view: SchedulingView): Plan | null {
   return view.policy.strategy === 'fifo' ? nextInFifo(view) : nextInOrder(view)
 }
 
-/** The first in queue order that fits somewhere; later ones overtake those that do not. */
+/** The first task in queue order that fits somewhere; later tasks overtake those that do not fit. */
 function nextInOrder(view: SchedulingView): Plan | null {
   for (;;) {
     let first: Queued | null = null
@@ -122,7 +119,7 @@ function nextInOrder(view: SchedulingView): Plan | null {
   }
 }
 
-/** Strictly the head of each pool: nothing overtakes it. */
+/** Only the head of each pool: nothing overtakes it. */
 function nextInFifo(view: SchedulingView): Plan | null {
   let best: Plan | null = null
   let first: Queued | null = null
@@ -149,27 +146,30 @@ export function poolHeads<Q extends ShapeQueue>(
   return heads
 }
 
-/** What held GPUs leave is found out by trying. */
+/** With reservations only a try shows what they leave. */
 function mayFit({ task }: Queued, queue: ShapeQueue): boolean {
   return !queue.pool.reservedOffers(queue.shape).isEmpty || searchDemandMib(task.spec) <= fittingMib(queue)
 }
 
-/** The largest demand of this shape that fits now or after a swap, held GPUs left out. */
+/** The largest demand of this shape that fits now or after a swap on GPUs without reservations. */
 function fittingMib(queue: ShapeQueue): Mib {
   return Math.max(queue.pool.largestMib(queue.shape, 'now'), queue.pool.largestMib(queue.shape, 'after_swap'))
 }
 
-/** The first task of a queue that the figures admit: on GPUs without holds, or in what holds leave to it. */
+/**
+ * The first task of a queue that the indexes admit: on GPUs without reservations, or on what reservations
+ * leave to it.
+ */
 function firstFitting(queue: ShapeQueue): Queued | null {
   const head = queue.firstWithin(Infinity)
-  // The usual case: the head fits somewhere now, and what would fit after a swap need not be known.
+  // The usual case: the head fits somewhere now, so that demands after a swap need not be computed.
   if (head === null || searchDemandMib(head.task.spec) <= queue.pool.largestMib(queue.shape, 'now'))
     return head
   const free = queue.firstWithin(fittingMib(queue))
   const reserved = queue.pool.reservedOffers(queue.shape)
   if (reserved.isEmpty) return free
-  // Who is offered less than it needs passes the search on: to those after it that need no more than what is
-  // offered from there on.
+  // If a task is offered less than it needs, the search continues with later tasks that need no more than is
+  // offered there.
   for (let next = queue.firstWithin(reserved.maxMib()); next !== null;) {
     if (free !== null && byQueueOrder(free, next) <= 0) return free
     const offeredMib = reserved.maxFrom(next)
@@ -179,7 +179,7 @@ function firstFitting(queue: ShapeQueue): Queued | null {
   return free
 }
 
-/** The GPUs for one task: where it fits now, else where it fits after a swap. */
+/** Returns the GPUs for one task: where it fits now, otherwise where it fits after a swap. */
 export function placeFor(queued: Queued, queue: ShapeQueue, policy: Policy): Plan | null {
   for (const when of ['now', 'after_swap'] as const) {
     const place =
@@ -216,7 +216,7 @@ function severalGpus(queued: Queued, queue: ShapeQueue, when: PlacementTiming, p
 }
 
 /**
- * Nodes that admit it without touching a hold, and nodes with held GPUs that offer it enough, merged by
+ * Nodes that admit it without a reservation, and nodes with reserved GPUs that offer it enough, merged by
  * score.
  */
 function* nodesInOrder(
@@ -242,7 +242,7 @@ function* nodesInOrder(
 }
 
 /**
- * The GPUs of one node for a task: those where it fits now first, then by score; null when there are too few.
+ * The GPUs of one node for a task: first those where it fits now, then by score; null if there are too few.
  */
 export function gpusOnNode(
   node: Node,
@@ -263,7 +263,10 @@ export function gpusOnNode(
   return chosen.length === shape.gpuCount && hasHostRoom(chosen, demand, shape.kind) ? chosen : null
 }
 
-/** Would the task be admitted on these GPUs of one node if only enough of the swappable tasks there left? */
+/**
+ * Returns true if the task would be admitted on these GPUs of one node once enough swappable tasks there have
+ * left.
+ */
 export function lacksOnlyVram(task: Task, gpus: readonly Gpu[], maxTasksPerGpu: number): boolean {
   const kind = kindOf(task.spec)
   const demand = searchDemandMib(task.spec)
@@ -275,10 +278,7 @@ export function lacksOnlyVram(task: Task, gpus: readonly Gpu[], maxTasksPerGpu: 
   )
 }
 
-/**
- * Several GPUs of one node draw on the same host memory: their promises count together
- * (SWAP_SPACE_EXHAUSTED).
- */
+/** Several GPUs of one node share its host memory: their promises are added (SWAP_SPACE_EXHAUSTED). */
 function hasHostRoom(gpus: readonly Gpu[], demandMib: Mib, kind: RequestKind): boolean {
   const node = (gpus[0] as Gpu).node
   let promised = node.hostPromisedMib
@@ -291,7 +291,7 @@ function hasHostRoom(gpus: readonly Gpu[], demandMib: Mib, kind: RequestKind): b
   return promised <= node.hostSwapMib || promised === node.hostPromisedMib
 }
 
-/** What a GPU admits for this task: what it admits at all, less what holds of tasks ahead of it keep. */
+/** The largest demand that a GPU admits for this task: its limit less the reservations of tasks ahead. */
 export function admissibleMib(
   gpu: Gpu,
   queued: Queued,
@@ -315,14 +315,14 @@ export function admissibleMib(
 }
 
 /**
- * The reservation of a swappable head misses commit room, which a noswap task takes although the commit limit
- * does not apply to it.
+ * Returns true for the head of swappable tasks, which reserves commit room: noswap tasks use it although the
+ * commit limit does not apply to them.
  */
 export function keepsCommitRoom({ by, task }: Reservation): boolean {
   return by === 'head' && kindOf(task.spec) === 'swappable'
 }
 
-/** What holds leave of `largestMib`; a noswap task also leaves the commit room that is kept. */
+/** What reservations leave of `largestMib`; a noswap task also leaves the reserved commit room. */
 export function leftByReservationsMib(
   gpu: Gpu,
   kind: RequestKind,

@@ -1,4 +1,4 @@
-/** Which of several GPUs that admit a task is taken (semantics 1, "Admission"). */
+/** Which of several GPUs that admit a task is chosen (semantics 1, "Admission"). */
 import type { PlacementStrategy } from '../domain/config.ts'
 import type { Gpu, Node } from '../domain/node.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -7,17 +7,19 @@ import { afterMovesMib, commitRoomMib } from './feasible.ts'
 /** Fits now, or fits after a swap. The first is always preferred. */
 export type PlacementTiming = 'now' | 'after_swap'
 
-/** The two keys by which GPUs, and nodes for a multi-GPU task, are ordered: ascending, both MiB. */
+/** The two keys that order GPUs, and nodes for a task on several GPUs: ascending, both MiB. */
 export interface Score {
   readonly key1: number
   readonly key2: number
 }
 
 /**
- * Order of GPUs where a task fits now. best_fit and fifo: 1. least physical free left; 2. least commit room
- * left; 3. node id; 4. GPU index. spread: the opposite of the first two. Order where it fits after a swap: 1.
- * least to be swapped out; 2. and on as above. Where enough is already on its way out, nothing more has to
- * be: a surplus there is no advantage (docs/decisions/0097).
+ * Order of GPUs where a task fits now.
+ * 1. best_fit and fifo: least physical VRAM left free; spread: most.
+ * 2. best_fit and fifo: least commit room left; spread: most.
+ * 3. Node id.
+ * 4. GPU index. Order where it fits after a swap: least to be swapped out, then rules 2 to 4. Where enough is
+ *    already moving out nothing more has to leave: a surplus there is no advantage (docs/decisions/0097).
  */
 export function scoreOf(gpu: Gpu, when: PlacementTiming, strategy: PlacementStrategy, demandMib: Mib): Score {
   const key1 = key1Of(gpu, when, strategy)
@@ -37,7 +39,7 @@ export function byScore(
   return left.key1 - right.key1 || left.key2 - right.key2 || byGpuId(a, b)
 }
 
-/** Returns true when no more than what moves out already has to leave for a task that fits after a swap. */
+/** Returns true if the VRAM that already moves out suffices for a task that fits after a swap. */
 export function isEnoughLeaving(gpu: Gpu, demandMib: Mib): boolean {
   return afterMovesMib(gpu) >= demandMib
 }
@@ -52,7 +54,7 @@ export function key2Of(gpu: Gpu, strategy: PlacementStrategy): number {
   return strategy === 'spread' ? -room : room
 }
 
-/** A node's score for a task on several of its GPUs: the sums over all its GPUs, a surplus counted in. */
+/** A node's score for a task on several GPUs: sums over all its GPUs, including a surplus. */
 export function nodeScoreOf(node: Node, when: PlacementTiming, strategy: PlacementStrategy): Score {
   let key1 = 0
   let key2 = 0
@@ -63,7 +65,7 @@ export function nodeScoreOf(node: Node, when: PlacementTiming, strategy: Placeme
   return { key1, key2 }
 }
 
-/** Ties between equal scores: node id, then GPU index. */
+/** Breaks ties of equal scores: node id, then GPU index. */
 export function byGpuId(a: Gpu, b: Gpu): number {
   return a.node.rank - b.node.rank || a.index - b.index
 }

@@ -4,23 +4,23 @@ import type { TaskSpec } from '../domain/task.ts'
 export type RequestKind = 'swappable' | 'noswap' | 'exclusive'
 
 /**
- * What of a task, beside its demand, decides where it fits. Pending tasks of one shape wait in one queue:
- * among them feasibility is monotone in the demand, so "who fits next" is one search instead of a walk over
- * all that wait.
+ * The properties of a task, other than its demand, that decide where it fits. Pending tasks of one shape
+ * share a queue: among them feasibility is monotone in the demand, so the next task that fits is found by one
+ * search, not a scan.
  */
 export interface Shape {
   readonly key: string
   readonly poolKey: string
   readonly kind: RequestKind
   readonly gpuCount: number
-  /** P0 by declared class: it may take P0 victims (specification 8, rule 4). Ageing does not change it. */
+  /** P0 by declared priority: it may take P0 victims (specification 8, rule 4). Aging does not change it. */
   readonly isP0: boolean
 }
 
 /** The pool of tasks that target no group. */
 export const COMMON_POOL = ''
 
-/** One pool per set of groups that tasks name; a separator that no group name holds. */
+/** One pool per set of groups; no group name contains the separator. */
 export function poolKeyOf(groups: readonly string[]): string {
   return groups.length === 0 ? COMMON_POOL : groups.join('\n')
 }
@@ -43,10 +43,10 @@ function newShape(kind: RequestKind, gpuCount: number, isP0: boolean, poolKey: s
   return { key: `${kind} ${gpuCount} ${isP0 ? 'p0' : '-'} ${poolKey}`, poolKey, kind, gpuCount, isP0 }
 }
 
-/** Above these a shape is made anew for each task that asks. */
+/** With this number of GPUs or more a shape is created for each call. */
 const USUAL_GPU_COUNTS = 17
 
-/** Of tasks that target no group: by GPU count, the others before P0. */
+/** For tasks that target no group: by GPU count, others before P0. */
 const USUAL_SHAPES: Readonly<Record<RequestKind, readonly Shape[]>> = {
   swappable: usualShapes('swappable'),
   noswap: usualShapes('noswap'),
@@ -60,8 +60,8 @@ function usualShapes(kind: RequestKind): readonly Shape[] {
 }
 
 /**
- * What a search compares with a GPU's largest admissible demand; an exclusive task without a figure takes
- * whatever is there.
+ * Returns the demand that a search compares with a GPU's largest admissible demand; an exclusive task without
+ * a demand takes any GPU.
  */
 export function searchDemandMib(spec: TaskSpec): Mib {
   return Math.max(1, spec.vramMib)

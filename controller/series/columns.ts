@@ -1,23 +1,24 @@
 /**
- * What is kept of a scope and an interval: whole numbers that add up. An interval twice as long, or a scope
- * that holds two others, has the sums of their columns; percentages and averages are made of the sums, last.
+ * The columns of a scope and interval: integers that add up. An interval twice as long, or a scope that
+ * contains two others, has the sums of their columns; percentages and averages are computed from the sums,
+ * last.
  */
 
-/** The place of each column in a row. */
+/** Position of each column in a row. */
 export const COLUMN = {
   /**
-   * GPU-time in which at least one kernel ran, ms. All times are of GPUs whose node was heard at both ends of
+   * GPU-time with at least one kernel running, ms. All times are of GPUs whose node was heard at both ends of
    * the interval.
    */
   busy: 0,
-  /** GPU-time that is known at all, ms. */
+  /** Known GPU-time, ms. */
   known: 1,
   /** The parts of demand (semantics 6), ms; demand is their sum. */
   served: 2,
   queue: 3,
   swap: 4,
   compute: 5,
-  /** How often the levels below were read; of the VRAM, how often there was a GPU to read. */
+  /** Number of readings of the levels below; for VRAM, of readings with a GPU. */
   readings: 6,
   vramReadings: 7,
   /** Sums over the readings, MiB. */
@@ -34,7 +35,7 @@ export const COLUMN = {
   pending: 15,
   waiting: 16,
   entries: 17,
-  /** Swaps that ended, and the bytes they moved, MiB. */
+  /** Completed swaps, and the MiB they moved. */
   swapOuts: 18,
   swapIns: 19,
   outMib: 20,
@@ -48,5 +49,5 @@ export const COLUMNS = Object.keys(COLUMN).length
 const PLACES: readonly number[] = Object.values(COLUMN)
 const READINGS: readonly number[] = [COLUMN.readings, COLUMN.vramReadings]
 
-/** What of a part counts in the whole as it is: all but how often it was read. */
+/** Columns of a part that are added to the whole: all but the number of readings. */
 export const ADDITIVE: readonly number[] = PLACES.filter((place) => !READINGS.includes(place))

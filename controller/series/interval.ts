@@ -1,6 +1,6 @@
 /**
- * What the cluster's counters grew by in some time, of the nodes that were heard at both ends of it, and the
- * time of their GPUs.
+ * Growth of the cluster's counters in an interval, for nodes heard at both ends of it, and the time of their
+ * GPUs.
  */
 import type { DurationMs, Microseconds } from '../../protocol/units.ts'
 import type { Counters } from '../metrics/counters.ts'
@@ -15,9 +15,7 @@ export function newInterval(): Interval {
   return { counters: { demand: 0, served: 0, queue: 0, swap: 0, compute: 0, busy: 0 }, knownUs: 0 }
 }
 
-/**
- * One GPU more: what was demanded of it is what it served and what it owed. Who waits is counted elsewhere.
- */
+/** Adds one GPU: its demand is what it served and what it owed. Queue demand is counted elsewhere. */
 export function addTo(interval: Interval, later: Counters, earlier: Counters, forMs: DurationMs): void {
   const sum = interval.counters
   const [served, swap, compute] = [

@@ -1,4 +1,4 @@
-/** Keeps every complete row in the archive, one log for each table and resolution, and brings them back. */
+/** Stores every complete row in the archive, one log per table and resolution, and restores them. */
 import type { Instant } from '../../protocol/units.ts'
 import type { SeriesArchive } from '../ports/series-archive.ts'
 import { COLUMNS } from './columns.ts'
@@ -8,11 +8,11 @@ import type { Tables } from './node-sampler.ts'
 import { decodeRecord, encodeRow, encodeScopes, type ScopeIndexes } from './series-record.ts'
 import type { SeriesTable } from './table.ts'
 
-/** A segment ends after so many rows or bytes, so that the oldest can go. */
+/** A segment ends after this number of rows or bytes, so that the oldest can be removed. */
 const SEGMENT_ROWS = 256
 const SEGMENT_BYTES = 4 * 1024 * 1024
 
-/** What was written of a log since its segment began. */
+/** Written to a log since its segment began. */
 interface Segment {
   rows: number
   bytes: number
@@ -28,8 +28,8 @@ export class SeriesKeeper {
   }
 
   /**
-   * Fills the tables with what was kept of times before `now`, and completes what was under way. From now on
-   * each complete row is kept.
+   * Fills the tables with archived rows before `now`, and completes unfinished intervals. From now on each
+   * complete row is archived.
    */
   async restore(tables: Tables, now: Instant): Promise<void> {
     for (const kind of TABLE_KINDS) {
@@ -47,7 +47,7 @@ export class SeriesKeeper {
         const before = table.tiers[tier]?.last
         const record = decodeRecord(bytes, before)
         if (record?.kind === 'scopes') translation = translationTo(table, record.scopes)
-        // A clock that was ahead of this one wrote rows of a time to come.
+        // A clock that was ahead wrote rows of the future.
         else if (record !== null && record.row.at + (SLOT_MS[tier] as number) <= now) {
           table.restore(tier, translation === null ? record.row : translated(record.row, translation, before))
         }
@@ -78,7 +78,7 @@ function logOf(table: SeriesTable, tier: number): string {
   return `${table.kind}-${(SLOT_MS[tier] as number) / 1000}s`
 }
 
-/** From an index in the record to one in the table; null when all are the same. */
+/** Maps an index in the record to one in the table; null if all are the same. */
 function translationTo(table: SeriesTable, scopes: ScopeIndexes): Int32Array | null {
   const length = scopes.reduce((most, [, index]) => Math.max(most, index + 1), 0)
   const translation = new Int32Array(length).fill(-1)

@@ -1,6 +1,6 @@
 /**
- * What can be asked for, and how each figure is made of the sums of an interval (semantics 6; docs/series.md
- * has the formulas).
+ * The measures, and how each is computed from the sums of an interval (semantics 6; docs/series.md has the
+ * formulas).
  */
 import { starvationPercent } from '../metrics/starvation.ts'
 import { COLUMN, type ColumnName } from './columns.ts'
@@ -14,11 +14,11 @@ type Sums = (column: ColumnName) => number
 export interface Measure {
   readonly unit: Unit
   readonly meaning: string
-  /** The columns it is made of. */
+  /** The columns it is computed from. */
   readonly columns: readonly ColumnName[]
-  /** What it can be asked of. */
+  /** The scopes it is defined for. */
   readonly kinds: readonly TableKind[]
-  /** null: not known. */
+  /** Null: unknown. */
   of(sums: Sums): number | null
 }
 

@@ -1,7 +1,6 @@
 /**
- * Reads nodes and their GPUs, and writes what their counters grew by since they were read before. An interval
- * counts for a node that was heard at both ends of it; what is not known is not counted, and leaves `known`
- * at 0.
+ * Reads nodes and their GPUs, and writes the growth of their counters since the last reading. An interval
+ * counts for a node heard at both ends of it; otherwise nothing is counted, and `known` stays 0.
  */
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
@@ -19,7 +18,7 @@ export function gpuKey(nodeId: string, index: number): string {
   return `${nodeId}/${index}`
 }
 
-/** A GPU as it was at the end of the interval before. */
+/** A GPU at the end of the previous interval. */
 interface SeenGpu {
   readonly gpu: Gpu
   readonly index: number | null
@@ -48,12 +47,12 @@ export class NodeSampler {
     this.#tables = tables
   }
 
-  /** How many nodes it remembers. */
+  /** Number of nodes with a previous reading. */
   get count(): number {
     return this.#seen.size
   }
 
-  /** Of all nodes that were heard when they were read and are now: what they have grown by since. */
+  /** Growth since the last reading, over all nodes heard then and now. */
   sinceRead(): Interval {
     const sum = newInterval()
     const now = this.#views.now()
@@ -65,8 +64,8 @@ export class NodeSampler {
   }
 
   /**
-   * @param slotAt where the base interval begins that is being written
-   * @returns what the node's columns grew by; to be read before the next call
+   * @param slotAt begin of the base interval that is being written
+   * @returns growth of the node's columns; valid until the next call
    */
   read(node: Node, slotAt: Instant): Float64Array {
     const now = this.#views.now()
@@ -103,7 +102,7 @@ export class NodeSampler {
     const counters = this.#views.gpuCounters(gpu)
     seen.counters = counters
     if (knownMs === null) return
-    // The counters of a GPU are whole milliseconds: meters settle at instants.
+    // Counters of a GPU are whole milliseconds: meters settle at instants.
     this.#put(index, COLUMN.busy, (counters.busy - before.busy) / 1000, nodeRow)
     this.#put(index, COLUMN.known, knownMs, nodeRow)
     this.#put(index, COLUMN.served, (counters.served - before.served) / 1000, nodeRow)
@@ -127,7 +126,7 @@ export class NodeSampler {
     const { values, capacity } = this.#tables.gpu
     values[COLUMN.readings * capacity + index] = 1
     values[COLUMN.vramReadings * capacity + index] = 1
-    // A task on several GPUs is one swap of its node, which has its own count.
+    // A task on several GPUs is one swap of its node, which has its own counter.
     const swaps = this.#views.gpuSwaps(gpu)
     if (!hasGrown(swaps, seen.swaps)) return
     const row = this.#swapRow.fill(0)
@@ -136,13 +135,13 @@ export class NodeSampler {
     seen.swaps = { ...swaps }
   }
 
-  /** Of a GPU that has an index, and as a part of its node. */
+  /** For a GPU with an index, and as a part of its node. */
   #put(index: number | null, column: number, value: number, nodeRow: Float64Array): void {
     nodeRow[column] = (nodeRow[column] as number) + value
     if (index !== null) this.#tables.gpu.values[column * this.#tables.gpu.capacity + index] = value
   }
 
-  /** The same node with the same GPUs as before, or one to count from. */
+  /** Returns the entry of the same node with the same GPUs, or a new one. */
   #seenNode(node: Node, slotAt: Instant): SeenNode {
     const before = this.#seen.get(node.id)
     if (before !== undefined && before.node === node && hasSameGpus(before, node)) return before
@@ -169,7 +168,7 @@ export class NodeSampler {
     return seen
   }
 
-  /** Nodes that were read before and are no longer known. */
+  /** Removes nodes that no longer exist. */
   forgetGone(): void {
     for (const [id, { gpus }] of this.#seen) {
       if (this.#views.node(id) !== undefined) continue

@@ -1,6 +1,5 @@
 /**
- * Columns over time: which resolution serves a range, and how its intervals are merged into the points that
- * were asked for.
+ * Columns over time: selects the resolution for a range, and merges its intervals into the requested points.
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { COLUMN, COLUMNS, type ColumnName } from './columns.ts'
@@ -27,7 +26,7 @@ export interface SeriesQuery {
 
 /** A grid of intervals: point i begins at `from` + i × `stepMs`. */
 export interface Grid {
-  /** The resolution that serves it: a place in SLOT_MS. */
+  /** The resolution that serves it: an index in SLOT_MS. */
   readonly tier: number
   readonly from: Instant
   readonly stepMs: DurationMs
@@ -41,10 +40,10 @@ export interface SeriesColumn {
 }
 
 /**
- * 1. The coarsest resolution that has at least as many intervals as points are asked for; else the finest.
- * 2. A coarser one as long as it reaches further back into the range: the finer one has forgotten that.
- * 3. So many whole intervals are merged into a point that there are no more points than asked for. Points lie on multiples of their step,
- *    so that a range that moves on changes no point but the last.
+ * 1. The coarsest resolution with at least as many intervals as requested points; otherwise the finest.
+ * 2. A coarser one if it reaches further back into the range: the finer one has dropped that part.
+ * 3. Whole intervals are merged so that there are no more points than requested. Points are multiples of
+ *    their step, so that a moving range changes no point but the last.
  */
 export function gridOf(tables: Tables, { scopes, from, to, maxPoints }: SeriesQuery): Grid {
   let tier = 0
@@ -55,8 +54,8 @@ export function gridOf(tables: Tables, { scopes, from, to, maxPoints }: SeriesQu
 }
 
 /**
- * The shortest step of whole intervals whose multiples cover the range with so many points; a single point
- * lies where the range does.
+ * The shortest step of whole intervals whose multiples cover the range with this number of points; a single
+ * point is aligned with the range.
  */
 function stepsOf(slotMs: DurationMs, from: Instant, to: Instant, maxPoints: number): Omit<Grid, 'tier'> {
   const slots = Math.ceil(to / slotMs) - Math.floor(from / slotMs)
@@ -66,7 +65,7 @@ function stepsOf(slotMs: DurationMs, from: Instant, to: Instant, maxPoints: numb
     const grid = gridBy(merged * slotMs, from, to)
     if (grid.points <= maxPoints) return grid
   }
-  // Multiples of a step may cut the range into one piece more than its length says.
+  // Multiples of a step may cut the range into one piece more than its length suggests.
   return gridBy(Math.ceil(slots / (maxPoints - 1)) * slotMs, from, to)
 }
 
@@ -89,7 +88,7 @@ function tierReaching(table: SeriesTable, tier: number, from: Instant, to: Insta
   return best
 }
 
-/** One column for each scope and name, scope by scope. */
+/** One column per scope and name, scope by scope. */
 export function readSeries(tables: Tables, query: SeriesQuery, grid: Grid): readonly SeriesColumn[] {
   const columns = columnsOf(query.names)
   const byKind = new Map<TableKind, ScopeRef[]>()
@@ -105,13 +104,13 @@ export function readSeries(tables: Tables, query: SeriesQuery, grid: Grid): read
   )
 }
 
-/** Which columns the names are made of, each once. */
+/** The columns needed for the names, each once. */
 function columnsOf(names: readonly MeasureName[]): readonly number[] {
   return [...new Set(names.flatMap((name) => placesOf(MEASURES[name].columns as readonly ColumnName[])))]
 }
 
 /**
- * Where the sums of a scope stand: of a point and column at `start + point × pointStride +
+ * Position of the sums of a scope: point and column are at `start + point × pointStride +
  * columnStart[column]`.
  */
 interface ScopeSums {
@@ -138,7 +137,7 @@ function sumScopes(
   const slotMs = SLOT_MS[tier] as number
   for (const row of rowsOf(table, tier, from, from + points * stepMs)) {
     const end = row.at + slotMs
-    // Somebody else may have had the index before.
+    // Another scope may have had the index before.
     const own =
       end > youngest ? indexes : indexes.map((index, i) => (end > (known[i]?.since ?? 0) ? index : -1))
     const offset = Math.floor((row.at - from) / stepMs) * pointStride

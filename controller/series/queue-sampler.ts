@@ -1,4 +1,4 @@
-/** Reads who waits, of the cluster and of each group, and gathers the figures of the nodes of a group. */
+/** Reads the waiting tasks of the cluster and of each group, and sums the nodes of a group. */
 import type { Instant } from '../../protocol/units.ts'
 import type { Views } from '../engine/views.ts'
 import { COLUMN, COLUMNS } from './columns.ts'
@@ -17,12 +17,12 @@ export class QueueSampler {
     this.#table = table
   }
 
-  /** Waited for in the cluster since it was read. */
+  /** Queue time of the cluster since the last reading. */
   get sinceReadUs(): number {
     return this.#queueUs === null ? 0 : this.#views.waits().queueUs - this.#queueUs
   }
 
-  /** Before the nodes are read: groups that are new, and those that are gone. */
+  /** Call before the nodes are read: adds new groups and removes deleted ones. */
   admit(slotAt: Instant): void {
     for (const name of this.#groups.keys()) {
       if (this.#views.group(name) !== undefined) continue
@@ -36,7 +36,7 @@ export class QueueSampler {
     }
   }
 
-  /** A node of these groups was read. */
+  /** Call for each node of these groups. */
   addNode(groups: readonly string[], row: Float64Array): void {
     for (const name of groups) {
       const seen = this.#groups.get(name)
@@ -44,7 +44,7 @@ export class QueueSampler {
     }
   }
 
-  /** After the nodes: who waits, into the row of the cluster and those of the groups. */
+  /** Call after the nodes: writes the waiting tasks into the row of the cluster and those of the groups. */
   read(clusterRow: Float64Array): void {
     const { tasks, queueUs } = this.#views.waits()
     clusterRow[COLUMN.waiting] = tasks
@@ -66,7 +66,7 @@ export class QueueSampler {
     }
   }
 
-  /** A group is read once, however many of its nodes were. */
+  /** A group is read once, however many nodes it has. */
   #countOnce(index: number): void {
     const { values, capacity } = this.#table
     const vramReadings = COLUMN.vramReadings * capacity + index

@@ -1,4 +1,4 @@
-/** The last minute: what the cluster's counters grew by since a reading about a minute ago. */
+/** The last minute: growth of the cluster's counters since a reading about a minute ago. */
 import type { DurationMs, Instant, Microseconds } from '../../protocol/units.ts'
 import type { Views } from '../engine/views.ts'
 import { differenceOf, type Counters } from '../metrics/counters.ts'
@@ -8,7 +8,7 @@ import type { Sampler } from './sampler.ts'
 export interface SeriesWindow {
   readonly from: Instant
   readonly to: Instant
-  /** What the counters grew by, of the nodes that were heard. */
+  /** Growth of the counters, for nodes that were heard. */
   readonly counters: Counters
   /** Time of the GPUs of those nodes. */
   readonly knownUs: Microseconds
@@ -33,7 +33,7 @@ export class RecentWindow {
     this.#sampler = sampler
   }
 
-  /** The sampler may have taken a reading. */
+  /** Call after the sampler may have taken a reading. */
   note(): void {
     const at = this.#sampler.readAt
     const last = this.#kept.at(-1)

@@ -1,6 +1,6 @@
 /**
- * How long series are kept, and in how much memory. Bytes are the bound that holds; rows are how far back a
- * small cluster can look.
+ * Retention of series, in time and memory. Bytes are the actual limit; rows limit how far back a small
+ * cluster reaches.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { TierLimits } from './tier.ts'
@@ -13,7 +13,7 @@ const HOUR = 3_600 * SECOND
 const DAY = 24 * HOUR
 const MIB = 1024 * 1024
 
-/** Finest first; each is a multiple of the one before. */
+/** Finest first; each is a multiple of the previous one. */
 const RESOLUTIONS: readonly { readonly slotMs: DurationMs; readonly keptMs: DurationMs }[] = [
   { slotMs: 10 * SECOND, keptMs: 6 * HOUR },
   { slotMs: 60 * SECOND, keptMs: 3 * DAY },
@@ -24,7 +24,7 @@ const RESOLUTIONS: readonly { readonly slotMs: DurationMs; readonly keptMs: Dura
 export const SLOT_MS: readonly DurationMs[] = RESOLUTIONS.map(({ slotMs }) => slotMs)
 export const BASE_SLOT_MS: DurationMs = SLOT_MS[0] as DurationMs
 
-/** MiB by table and resolution: 234 in all. */
+/** MiB by table and resolution: 234 in total. */
 const BUDGETS_MIB: Readonly<Record<TableKind, readonly number[]>> = {
   cluster: [2, 3, 3, 4],
   group: [4, 6, 8, 16],
@@ -32,7 +32,7 @@ const BUDGETS_MIB: Readonly<Record<TableKind, readonly number[]>> = {
   gpu: [12, 12, 16, 60],
 }
 
-/** Scopes past these are not sampled. */
+/** Scopes beyond this number are not sampled. */
 export const MAX_SCOPES: Readonly<Record<TableKind, number>> = {
   cluster: 1,
   group: 128,

@@ -1,6 +1,6 @@
 /**
- * One interval of all scopes of a table, packed: a column of equal numbers is one number, others take the
- * fewest bytes that hold the largest, and one that has not changed since the row before is shared with it.
+ * One interval of all scopes of a table, packed: a column of equal numbers is one number, others use the
+ * fewest bytes that hold the largest, and a column equal to the one of the previous row is shared with it.
  * Nothing is rounded.
  */
 import type { Instant } from '../../protocol/units.ts'
@@ -9,21 +9,21 @@ import { COLUMNS } from './columns.ts'
 export type Column = number | Uint8Array | Uint16Array | Uint32Array | Float64Array
 
 export interface Row {
-  /** When the interval begins. */
+  /** Begin of the interval. */
   readonly at: Instant
   /** Scopes from this index on did not exist yet. */
   readonly count: number
-  /** Few scopes: all columns in one array, one after the other; `columns` is empty then. */
+  /** With few scopes all columns are in one array, one after the other; `columns` is then empty. */
   readonly dense: Float64Array | null
   readonly columns: readonly Column[]
-  /** What it takes of memory beside what it shares with the row before, about. */
+  /** Approximate memory, without what it shares with the previous row. */
   readonly bytes: number
 }
 
-/** Up to so many scopes one array a row takes less than one a column. */
+/** Up to this number of scopes one array per row takes less memory than one per column. */
 const DENSE_SCOPES = 16
 const ROW_BYTES = 120
-/** An array, whatever it holds. */
+/** Overhead of an array. */
 const ARRAY_BYTES = 120
 
 /** @param values column by column, `stride` numbers each */
@@ -71,7 +71,7 @@ function narrowest(values: Float64Array, min: number, max: number): Column {
   return max <= 0xffff ? Uint16Array.from(values) : Uint32Array.from(values)
 }
 
-/** A row that was read back, its columns shared with the row before where they are equal. */
+/** Returns a row read from the archive; equal columns are shared with the previous row. */
 export function rowOf(at: Instant, count: number, columns: readonly Column[], before: Row | undefined): Row {
   if (count > DENSE_SCOPES) {
     const shared = columns.map((column, place) =>
@@ -109,9 +109,7 @@ export function columnOf(row: Row, column: number): Column {
     : dense.subarray(column * count, (column + 1) * count)
 }
 
-/**
- * Adds one column of the scopes at `indexes` to `sums`, from `offset` on; an index of -1 is left out.
- */
+/** Adds one column of the scopes at `indexes` to `sums`, from `offset` on; an index of -1 is skipped. */
 export function addColumn(
   row: Row,
   column: number,

@@ -1,7 +1,7 @@
 /**
- * Reads the cluster once a base interval and writes what its counters grew by into the tables: at once, or of
- * a large cluster a part at a time, so that the event loop does not stand still. Each node's figures are
- * about the time between its own readings.
+ * Reads the cluster once per base interval and writes the growth of its counters into the tables: at once, or
+ * in parts for a large cluster, so that the event loop is not blocked. Each node's figures cover the time
+ * between its own readings.
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { Views } from '../engine/views.ts'
@@ -13,7 +13,7 @@ import { BASE_SLOT_MS, TABLE_KINDS } from './retention.ts'
 
 export const CLUSTER_KEY = 'cluster'
 
-/** So many nodes are read, or scopes written down, without a break: about a millisecond each. */
+/** Number of nodes that are read, or scopes that are written, without a break: about a millisecond each. */
 const NODES_A_STEP = 128
 const SCOPES_A_STEP = 1_024
 
@@ -39,19 +39,19 @@ export class Sampler {
     return this.#at
   }
 
-  /** What the last reading added. */
+  /** Growth found by the last reading. */
   get lastInterval(): Interval {
     return this.#lastInterval
   }
 
-  /** All steps at once. */
+  /** Runs all steps at once. */
   take(): void {
     for (const _ of this.steps());
   }
 
   /**
-   * Takes a reading, unless the base interval of the last one still runs or one is being taken. The first one
-   * only says what to count from.
+   * Takes a reading, unless the base interval of the last one still runs or a reading is in progress. The
+   * first one only sets the starting point.
    */
   *steps(): Generator<void, void> {
     const slotAt = Math.floor(this.#views.now() / BASE_SLOT_MS) * BASE_SLOT_MS
@@ -67,7 +67,7 @@ export class Sampler {
     if (!isFirst) yield* this.#commit(slotAt - BASE_SLOT_MS)
   }
 
-  /** Since the last reading, until now. */
+  /** From the last reading until now. */
   sinceLast(): Interval {
     if (this.#at === null) return newInterval()
     const queueUs = this.#queue.sinceReadUs
@@ -107,7 +107,7 @@ export class Sampler {
     }
   }
 
-  /** Series that were kept of what went while nobody looked. */
+  /** Restored series of scopes that were removed while the controller was down. */
   #forgetStrangers(): void {
     const { group, node, gpu } = this.#tables
     for (const name of group.scopes.keys()) if (this.#views.group(name) === undefined) group.forget(name)

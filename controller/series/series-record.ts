@@ -1,7 +1,4 @@
-/**
- * Rows and the scopes they are about, as bytes, and back. What is not understood is null: another version
- * wrote it.
- */
+/** Encodes and decodes rows and their scopes. Null for bytes of another version. */
 import { COLUMNS } from './columns.ts'
 import { MAX_SCOPES } from './retention.ts'
 import { columnOf, rowOf, type Column, type Row } from './row.ts'
@@ -16,12 +13,12 @@ const ROW = 1
 const SCOPES = 2
 const HEAD_BYTES = 1 + 8 + 4 + 1
 const UNIFORM = 0
-/** How wide a number is, by the tag of its column. */
+/** Bytes per number, by the tag of its column. */
 const ARRAYS = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: Float64Array } as const
 
 /**
  * kind, begin of the interval (f64), scopes (u32), columns (u8); then each column: its width in bytes or 0,
- * and its numbers or the one. Little-endian.
+ * and its numbers or the single one. Little-endian.
  */
 export function encodeRow(row: Row): Uint8Array<ArrayBuffer> {
   const columns = Array.from({ length: COLUMNS }, (_, column) => columnOf(row, column))
@@ -58,7 +55,7 @@ export function encodeScopes(scopes: ScopeIndexes): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
-/** @param before the row before it, whose columns it may share */
+/** @param before the previous row, whose columns it may share */
 export function decodeRecord(bytes: Uint8Array, before: Row | undefined): SeriesRecord | null {
   if (bytes[0] === SCOPES) return decodeScopes(bytes)
   if (bytes[0] !== ROW || bytes.length < HEAD_BYTES || bytes[13] !== COLUMNS) return null
@@ -84,7 +81,7 @@ function decodeColumns(bytes: Uint8Array, view: DataView, count: number): readon
     if (width !== 1 && width !== 2 && width !== 4 && width !== 8) return null
     const end = at + 1 + width * count
     if (end > bytes.length) return null
-    // A copy: numbers wider than a byte need not be aligned here. The slice of a Buffer would be none.
+    // Copies: numbers wider than a byte need not be aligned here. A slice of a Buffer would not copy.
     columns.push(
       new ARRAYS[width](bytes.buffer.slice(bytes.byteOffset + at + 1, bytes.byteOffset + end) as ArrayBuffer),
     )

@@ -1,6 +1,6 @@
 /**
- * The series of a controller: sampled by its clock, kept at several resolutions, brought back after a
- * restart. The one place that knows how the cluster did over time; /summary asks it about the last minute.
+ * The series of a controller: sampled by its clock, kept at several resolutions, restored after a restart.
+ * The only place that keeps the history of the cluster; /summary reads the last minute from it.
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Views } from '../engine/views.ts'
@@ -43,15 +43,12 @@ export class Series {
     this.#recent = new RecentWindow(views, this.#sampler)
   }
 
-  /**
-   * Brings back what was kept, and samples from then on: nobody need wait for it, and what is not there yet
-   * is not known.
-   */
+  /** Restores the archived series, then samples. Callers need not wait: missing values are unknown. */
   start(clock: Clock, archive: SeriesArchive | null): void {
     this.#ready = this.#start(clock, archive)
   }
 
-  /** Resolves when what was kept is there and the first reading is taken. */
+  /** Resolves when archived series are restored and the first reading is taken. */
   get ready(): Promise<void> {
     return this.#ready
   }
@@ -72,20 +69,20 @@ export class Series {
     this.#cancelTimer()
   }
 
-  /** Takes a reading if one is due: who samples by a clock need not call it. */
+  /** Takes a reading if one is due; not needed with a clock. */
   take(): void {
-    // What is new would stand before what was kept.
+    // New rows would precede the archived ones.
     if (this.#isRestoring) return
     this.#sampler.take()
     this.#recent.note()
   }
 
-  /** About the last minute, until now; null before there is a second of it. */
+  /** The last minute, until now; null in the first second. */
   lastMinute(): SeriesWindow | null {
     return this.#recent.window()
   }
 
-  /** @throws nothing: what is not known is null */
+  /** @throws nothing: unknown values are null */
   answer(query: SeriesQuery): SeriesAnswer {
     const grid = this.grid(query)
     const columns = readSeries(this.tables, query, grid)
@@ -93,12 +90,12 @@ export class Series {
     return { grid, columns, storms: swapStorms(this.tables.cluster, grid.tier, grid.from, to) }
   }
 
-  /** How the answer will be laid out. */
+  /** The layout of the answer. */
   grid(query: SeriesQuery): Grid {
     return gridOf(this.tables, query)
   }
 
-  /** What all rows take of memory, about; bytes. */
+  /** Approximate memory of all rows, bytes. */
   get bytes(): number {
     return TABLE_KINDS.reduce(
       (sum, kind) => sum + this.tables[kind].tiers.reduce((own, tier) => own + tier.bytes, 0),
@@ -111,7 +108,7 @@ export class Series {
     this.#cancelTimer = clock.at(at, () => this.#go(clock, this.#sampler.steps()), RANK_DECISION)
   }
 
-  /** One step after the other, with time for everything else between them. */
+  /** Runs one step after the other, yielding in between. */
   #go(clock: Clock, steps: Generator<void, void>): void {
     if (steps.next().done !== true) {
       this.#cancelTimer = clock.at(clock.now() + 1, () => this.#go(clock, steps), RANK_DECISION)

@@ -1,8 +1,7 @@
 /**
- * Swap storms, for the marks of charts: times in which the cluster moved more than it should have to. Of
- * intervals of a minute, or of the coarser ones that serve an older range, those in which at least as many
- * swaps (out and in) ended as there were GPU-minutes, and at least ten a minute on average; neighbours are
- * one storm.
+ * Swap storms, as marks in charts: times in which the cluster swapped too much. Of intervals of a minute, or
+ * of the coarser ones that serve an older range, those in which at least as many swaps (out and in) ended as
+ * there were GPU-minutes, and at least ten a minute on average; adjacent ones form one storm.
  */
 import type { Instant } from '../../protocol/units.ts'
 import { COLUMN } from './columns.ts'
@@ -21,7 +20,7 @@ const SWAPS_PER_GPU_MINUTE = 1
 const SWAPS_PER_MINUTE = 10
 /** A minute: one swap of a small cluster in ten seconds is no storm. */
 const FINEST_TIER = 1
-/** The latest are told. */
+/** Maximum number of storms reported, the latest. */
 export const MAX_STORMS = 100
 
 export function swapStorms(

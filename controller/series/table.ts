@@ -1,6 +1,6 @@
 /**
  * The series of all scopes of one kind. Each base interval is written once; a coarser interval is the sum of
- * the finer ones in it, and what of it has passed can be read before it is complete.
+ * the finer ones in it, and its finished part can be read before it is complete.
  */
 import type { Instant } from '../../protocol/units.ts'
 import { COLUMNS } from './columns.ts'
@@ -10,11 +10,11 @@ import { Tier } from './tier.ts'
 
 export interface Scope {
   readonly index: number
-  /** Rows that end before this are about somebody else who had the index. */
+  /** Rows that end before this belong to an earlier scope with the same index. */
   readonly since: Instant
 }
 
-/** What of a coarser interval is complete at the resolution below. */
+/** The complete part of a coarser interval at the resolution below. */
 interface OpenSlot {
   at: Instant | null
   values: Float64Array<ArrayBuffer>
@@ -25,11 +25,11 @@ const FIRST_CAPACITY = 8
 export class SeriesTable {
   readonly kind: TableKind
   readonly tiers: readonly Tier[]
-  /** Told of each row that is complete, with the place of its tier. */
+  /** Called with each complete row and the index of its tier. */
   onRow: (tier: number, row: Row) => void = () => {}
-  /** Grows with every scope that comes or goes. */
+  /** Grows with every added or removed scope. */
   scopeVersion = 0
-  /** The interval that is being written: column by column, `capacity` numbers each. */
+  /** The interval being written: column by column, `capacity` numbers each. */
   values = new Float64Array(COLUMNS * FIRST_CAPACITY)
   capacity = FIRST_CAPACITY
   readonly #scopes = new Map<string, Scope>()
@@ -48,7 +48,7 @@ export class SeriesTable {
   }
 
   /**
-   * The index of a scope, a new one if need be; null when there are too many. `since`: nothing is known of it
+   * Returns the index of a scope, adding it if needed; null if there are too many. `since`: nothing is known
    * before.
    */
   admit(key: string, since: Instant): number | null {
@@ -64,7 +64,7 @@ export class SeriesTable {
     return index
   }
 
-  /** The scope is gone, and its series with it. */
+  /** Removes the scope and its series. */
   forget(key: string): void {
     const scope = this.#scopes.get(key)
     if (scope === undefined) return
@@ -73,7 +73,7 @@ export class SeriesTable {
     this.scopeVersion += 1
   }
 
-  /** Begins a new interval: everything is 0. */
+  /** Begins a new interval: all values are 0. */
   clear(): void {
     this.values.fill(0)
   }
@@ -85,10 +85,10 @@ export class SeriesTable {
   }
 
   /**
-   * What was written is about the base interval that begins at `at`; false when there is a later one already.
+   * Assigns the written values to the base interval that begins at `at`; false if a later one exists already.
    */
   commit(at: Instant): boolean {
-    // After a gap: what was under way before it ends here.
+    // After a gap: ends the unfinished intervals before it.
     for (let place = 1; place < this.tiers.length; place++) {
       const { slotMs } = this.tiers[place] as Tier
       const open = (this.#open[place] as OpenSlot).at
@@ -97,15 +97,15 @@ export class SeriesTable {
     return this.#close(0, at, this.values)
   }
 
-  /** A row that was kept from an earlier time, in its order. */
+  /** Adds an archived row, in order. */
   restore(tier: number, row: Row): void {
     const { [tier]: kept } = this.tiers
     kept?.restore(row)
   }
 
-  /** After `restore`: coarser rows that are missing, and what of them has begun, from the finer ones. */
+  /** Call after `restore`: builds missing coarser rows, and unfinished ones, from the finer ones. */
   rollUp(): void {
-    // Coarsest first: a row that is completed on the way is added to the next coarser one as ever.
+    // Coarsest first: a row completed on the way is added to the next coarser one as usual.
     for (let place = this.tiers.length - 1; place > 0; place--) {
       const tier = this.tiers[place] as Tier
       const finer = this.tiers[place - 1] as Tier
@@ -114,14 +114,14 @@ export class SeriesTable {
     }
   }
 
-  /** Where the interval begins that this tier has not completed yet; null when nothing of it has passed. */
+  /** Begin of the interval that this tier has not completed yet; null if none of it has passed. */
   openAt(place: number): Instant | null {
     const { slotMs } = this.tiers[place] as Tier
     const latest = Math.max(...this.#open.slice(1, place + 1).map(({ at }) => at ?? -Infinity))
     return latest === -Infinity ? null : Math.floor(latest / slotMs) * slotMs
   }
 
-  /** What of that interval has passed. */
+  /** The finished part of that interval. */
   openRow(place: number): Row | null {
     const openAt = this.openAt(place)
     if (openAt === null) return null
@@ -164,7 +164,7 @@ export class SeriesTable {
   }
 
   #grow(): void {
-    // No power of two: the columns of a scope would share one line of the processor's cache.
+    // Not a power of two: the columns of a scope would share one cache line.
     const capacity = 2 * this.capacity + 8
     this.values = widened(this.values, this.capacity, capacity)
     for (const open of this.#open) open.values = widened(open.values, this.capacity, capacity)
@@ -178,7 +178,7 @@ function widened(values: Float64Array, from: number, to: number): Float64Array<A
   return wide
 }
 
-/** The row as it was before it was packed. */
+/** The row before packing. */
 function sumsOf(row: Row, capacity: number): Float64Array<ArrayBuffer> {
   const sums = new Float64Array(COLUMNS * capacity)
   const all = Int32Array.from({ length: row.count }, (_, index) => index)

@@ -1,7 +1,4 @@
-/**
- * The rows of one table at one resolution: a bounded number and a bounded number of bytes; the oldest go
- * first.
- */
+/** The rows of one table at one resolution, bounded in number and in bytes; the oldest are removed first. */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Row } from './row.ts'
 
@@ -40,7 +37,7 @@ export class Tier {
     return this.#bytes
   }
 
-  /** Rows come in the order of time; one that does not is left out. */
+  /** Rows arrive in the order of time; others are dropped. */
   push(row: Row): boolean {
     if (row.at <= (this.last?.at ?? -Infinity)) return false
     this.#rows.push(row)
@@ -50,8 +47,8 @@ export class Tier {
   }
 
   /**
-   * Puts a row that was kept into its place in time. One of the same interval is replaced: what was written
-   * later holds. Others stay, so that a clock that was set back for one start costs no history.
+   * Inserts an archived row by time and replaces one of the same interval. Others stay, so that a clock that
+   * was set back for one start costs no history.
    */
   restore(row: Row): void {
     if (this.push(row)) return
@@ -67,7 +64,7 @@ export class Tier {
     return this.#rows.slice(this.#placeOf(from), this.#placeOf(to))
   }
 
-  /** Of the first row that does not begin before `at`. */
+  /** Index of the first row that does not begin before `at`. */
   #placeOf(at: Instant): number {
     let low = 0
     let high = this.#rows.length

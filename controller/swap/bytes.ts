@@ -1,15 +1,15 @@
 /**
- * The two figures of an entry on one GPU (semantics section 1), MiB. Owners stand in the order in which they
- * began to own, and an owner counts only those before it: each was covered on top of them, and a collector,
- * which is not covered yet, takes nothing from those that were (docs/decisions/0010-owners-in-order.md).
+ * The two figures of an entry on one GPU (semantics section 1), MiB. Claimants are in the order of their
+ * reservations, and each counts only those before it: it was covered on top of them, and a collector, which
+ * is not covered yet, takes nothing from earlier ones (docs/decisions/0010-owners-in-order.md).
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu } from '../domain/node.ts'
 import type { QueueEntry } from '../domain/task.ts'
 
 /**
- * free(e): physically free for this entry now, other owners' bytes left alone; what still moves out for an
- * owner is not counted twice.
+ * free(e): physically free for this entry now, without VRAM reserved by others; what still moves out for a
+ * claimant is not counted twice.
  */
 export function freeForMib(gpu: Gpu, entry: QueueEntry): Mib {
   let kept = 0
@@ -20,9 +20,7 @@ export function freeForMib(gpu: Gpu, entry: QueueEntry): Mib {
   return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib - kept
 }
 
-/**
- * short(e): what is missing once everything on its way out has left; 0 or less means that waiting is enough.
- */
+/** short(e): the shortage once everything on its way out has left; 0 or less means that waiting is enough. */
 export function shortMib(gpu: Gpu, entry: QueueEntry): Mib {
   let reservedMib = 0
   for (const claimant of gpu.claimants) {
@@ -35,7 +33,7 @@ export function shortMib(gpu: Gpu, entry: QueueEntry): Mib {
   )
 }
 
-/** out_o: bytes on this GPU still moving out for an owner. */
+/** out_o: MiB on this GPU still moving out for a claimant. */
 export function movingOutForMib(gpu: Gpu, claimant: QueueEntry): Mib {
   if (gpu.movingOutMib === 0) return 0
   let mib = 0
@@ -47,7 +45,8 @@ export function movingOutForMib(gpu: Gpu, claimant: QueueEntry): Mib {
 
 /**
  * The most an entry could ever have on a GPU while noswap tasks and foreign memory stay: C − N of the others.
- * A noswap task that grows leaves the largest swappable one room to return (semantics section 1, "growth").
+ * A noswap task that grows leaves room for the largest swappable one to return (semantics section 1,
+ * "growth").
  */
 export function attainableMib(gpu: Gpu, entry: QueueEntry): Mib {
   const placement = entry.task.placement?.noswap === 1 ? entry.task.placement : null

@@ -1,15 +1,12 @@
-/**
- * By which rule each victim was chosen, told from the choice: what `victims.ts` does, read backwards, for
- * whoever explains it.
- */
+/** Derives from a choice of `victims.ts` the rule by which each victim was chosen, for explanations. */
 import type { Candidate } from './order.ts'
 import { levelOf } from './order.ts'
 import { totalOf } from './subset.ts'
 import type { Shortage, Victim } from './victims.ts'
 
 /**
- * Rule 2: the whole level was needed. Rule 3: of a level that is more than enough, the longest not swapped
- * that move the fewest bytes.
+ * Rule 2: the whole level was needed. Rule 3: of a level with a surplus, the longest not swapped that move
+ * the least VRAM.
  */
 export type ChoiceRule = 'whole_level' | 'oldest_then_fewest_bytes'
 

@@ -1,6 +1,6 @@
 /**
- * A choice in which one victim is given, and the rules choose the rest: what else a decision could have been.
- * Nobody decides so by himself.
+ * A choice with one given victim; the rules choose the rest. It shows how a decision could have been
+ * different; the controller never decides so by itself.
  */
 import type { Candidate } from './order.ts'
 import { classOf } from './order.ts'
@@ -8,8 +8,8 @@ import type { ClosedRound, Shortage, Victim, VictimChoice } from './victims.ts'
 import { chooseVictims } from './victims.ts'
 
 /**
- * The given victim leaves for the first GPU, by index, that it is a candidate on; for what is still missing
- * the rules choose among the others. Null: it is no candidate anywhere, or the shortages are not covered.
+ * The given victim leaves for the first GPU, by index, on which it is a candidate; the rules cover the
+ * remaining shortages with others. Null: it is no candidate, or the shortages are not covered.
  */
 export function chooseWithVictim(
   shortages: readonly Shortage[],
@@ -37,7 +37,7 @@ export function chooseWithVictim(
   }
 }
 
-/** What is missing once it has left, and who else there is. */
+/** The remaining shortage and candidates without the given victim. */
 function withoutGiven({ gpu, missingMib, candidates }: Shortage, victimId: string): Shortage {
   const given = candidates.find(({ id }) => id === victimId)
   return {

@@ -1,6 +1,6 @@
 /**
- * Who may be swapped out for a request, and when the next one may (specification 8, rules 2 to 4; semantics
- * 5).
+ * Which tasks may be swapped out for a request, and when the next one may (specification 8, rules 2 to 4;
+ * semantics 5).
  */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
@@ -10,16 +10,16 @@ import type { Candidate } from './order.ts'
 import type { GpuRounds } from './rounds.ts'
 import { markOf } from './rounds.ts'
 
-/** A GPU with the books of its rounds. */
+/** A GPU with the state of its rounds. */
 export interface SwapGpu extends Gpu {
   readonly rounds: GpuRounds
 }
 
 /**
- * From when a placement may be a victim if nothing changes; null while it may not at all. Idle for the idle
- * period (inclusive), or, with max_residency, resident that long although active (never a P0 task). Not
- * before a back-off ends, and never once its server has ended it or was told to stop it: its VRAM comes free
- * anyway, and the server refuses to move it.
+ * The instant from which a placement may be a victim if nothing changes; null if it may not be one. Idle for
+ * the idle period (inclusive), or, with max_residency, resident that long although active (never a P0 task).
+ * Not before a back-off ends, and never once its server has ended it or has been told to stop it: its VRAM
+ * becomes free anyway, and the server refuses to move it.
  */
 export function eligibleFrom(placement: Placement, policy: Policy): Instant | null {
   if (placement.noswap === 1 || placement.residency !== 'resident') return null
@@ -35,15 +35,15 @@ function isStopping({ stopping = null }: Placement): boolean {
   return stopping !== null
 }
 
-/** A P0 task is a candidate only for a P0 requester; nobody is a candidate for itself. */
+/** A P0 task is a candidate only for a P0 requester; no task is a candidate for itself. */
 export function mayTake(requester: Task, placement: Placement): boolean {
   if (placement.task === requester) return false
   return placement.task.spec.priority !== 0 || requester.spec.priority === 0
 }
 
 /**
- * The eligible victims on one GPU, in any order. `hostFreeMib` is the room left in host memory: who does not
- * fit there is none.
+ * The eligible victims on one GPU, in any order. `hostFreeMib` is the free host memory: tasks that do not fit
+ * in it are not candidates.
  */
 export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFreeMib: Mib): Candidate[] {
   const candidates: Candidate[] = []
@@ -64,7 +64,7 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
   return candidates
 }
 
-/** What they hold together. */
+/** VRAM of all eligible victims together. */
 export function eligibleVictimsMib(gpu: Gpu, requester: Task, hostFreeMib: Mib): Mib {
   let mib = 0
   for (const placement of gpu.placements)
@@ -81,8 +81,7 @@ function isEligibleFor(placement: Placement, requester: Task, hostFreeMib: Mib):
 }
 
 /**
- * The earliest instant after `now` at which one more task on these GPUs becomes eligible; null when none ever
- * will as things are.
+ * The earliest instant after `now` at which another task on these GPUs becomes eligible; null if none will.
  */
 export function nextEligibleAt(
   gpus: readonly Gpu[],
@@ -101,7 +100,7 @@ export function nextEligibleAt(
   return earliest
 }
 
-/** Bytes on a GPU that could ever leave for this requester, idle or not: what a collector may count on. */
+/** VRAM on a GPU that could ever leave for this requester, idle or not: what a collector may count on. */
 export function couldLeaveMib(gpu: Gpu, requester: Task): Mib {
   let mib = 0
   for (const placement of gpu.placements) {

@@ -1,12 +1,12 @@
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 
-/** Rounds are kept apart for P0 and the others, on each GPU (specification 8, rules 3 and 4). */
+/** Rounds are separate for P0 and other tasks, on each GPU (specification 8, rules 3 and 4). */
 export type VictimClass = 'non_p0' | 'p0'
 
 /**
- * An eligible task that holds bytes on the GPU under consideration. What it says of rounds and swap-outs is
- * of that GPU alone.
+ * An eligible task with VRAM on the GPU under consideration. Its round and last swap-out refer to that GPU
+ * only.
  */
 export interface Candidate {
   readonly id: string
@@ -15,7 +15,7 @@ export interface Candidate {
   /** What its swap-out frees on this GPU; more than 0. */
   readonly mib: Mib
   readonly isSwappedThisRound: boolean
-  /** Number of the decision (0 or more) that last chose it for this GPU's shortage, null when none did. */
+  /** Number of the decision (0 or more) that last chose it for this GPU's shortage; null if none did. */
   readonly lastSwapOut: number | null
 }
 
@@ -35,19 +35,19 @@ export function levelOf(candidate: Candidate): 0 | 1 | 2 | 3 {
   return candidate.isSwappedThisRound ? 1 : 0
 }
 
-/** How many levels there are. */
+/** Number of levels. */
 export const LEVELS = 4
 
 /**
- * The decision that last swapped it out; never counts as the oldest. Equal ages make one tie block (choice
- * 3).
+ * The decision that last swapped it out; never swapped out counts as oldest. Equal ages form one tie block
+ * (choice 3).
  */
 export function swapOutAge(candidate: Candidate): number {
   return candidate.lastSwapOut ?? -1
 }
 
 /**
- * Which of several tasks is tried first when a subset is sought.
+ * Order in which tasks are tried when a subset is sought.
  * 1. More MiB.
  * 2. Longer idle.
  * 3. Task id, so that the order is total.
@@ -59,8 +59,8 @@ export const byLargestFirst = firstDifference<Candidate>(
 )
 
 /**
- * In which order the victims of one level are named, and so leave.
- * 1. Older last swap-out, never being the oldest.
+ * Order in which the victims of one level are named, and so leave.
+ * 1. Older last swap-out; never swapped out is oldest.
  * 2. Task id, so that the order is total.
  */
 export const byOldestSwapOut = firstDifference<Candidate>(

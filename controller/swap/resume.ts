@@ -1,4 +1,4 @@
-/** The node's queue: in which order entries are served, and who may collect (semantics 5, "Return"). */
+/** The node's queue: the order in which entries are served, and which may collect (semantics 5, "Return"). */
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
@@ -7,12 +7,12 @@ import { couldLeaveMib } from './eligible.ts'
 import { attainableMib, shortMib } from './bytes.ts'
 
 /**
- * What of an entry, or of a pending task, decides its turn in a node's queue. A pending task asks from its
- * submission on.
+ * The properties of an entry, or of a pending task, that decide its position in a node's queue. The request
+ * of a pending task dates from its submission.
  */
 export type ReturnOrderKey = Pick<QueueEntry, 'task' | 'askedAt'>
 
-/** 0 for P0 and for those that have waited `swap_in_aging_seconds`, else 1. */
+/** 0 for P0 and for entries that have waited `swap_in_aging_seconds`, otherwise 1. */
 export function rankOf(entry: ReturnOrderKey, policy: Policy, now: Instant): 0 | 1 {
   return entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1
 }
@@ -22,8 +22,8 @@ export function hasAged(entry: ReturnOrderKey, policy: Policy, now: Instant): bo
 }
 
 /**
- * Which entry of a node is served first.
- * 1. P0, and those that have waited so long that they rank with P0.
+ * Order in which the entries of a node are served.
+ * 1. P0, and entries that have waited long enough to rank with P0.
  * 2. Earlier request.
  * 3. Task id, so that the order is total.
  */
@@ -35,7 +35,7 @@ export function byReturnOrder(a: ReturnOrderKey, b: ReturnOrderKey, policy: Poli
   )
 }
 
-/** A queue is nearly in this order as it stands, so each entry moves up only a little. */
+/** Insertion sort: a queue is nearly sorted, so that each entry moves only a little. */
 export function inReturnOrder<E extends QueueEntry>(
   queue: readonly E[],
   policy: Policy,
@@ -60,9 +60,9 @@ export const byCollectorOrder = firstDifference<QueueEntry>(
 )
 
 /**
- * The entry that should collect on a node that has no collector: waited long, owns nothing, and swapping
- * placed tasks could cover it.
- * @param mayCollect whether nothing else than bytes is in its way
+ * The entry that should collect on a node without a collector: it has waited long, has nothing reserved, and
+ * swapping placed tasks could cover it.
+ * @param mayCollect returns true if only VRAM blocks the entry
  */
 export function nextCollector<E extends QueueEntry>(
   queue: readonly E[],
@@ -80,8 +80,7 @@ export function nextCollector<E extends QueueEntry>(
 }
 
 /**
- * RESIDENCY_IMPOSSIBLE when this is false: noswap tasks and foreign memory alone leave it too little on some
- * GPU.
+ * Returns false for RESIDENCY_IMPOSSIBLE: noswap tasks and foreign memory alone leave too little on some GPU.
  */
 export function couldEverBeResident(entry: QueueEntry): boolean {
   const held = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0

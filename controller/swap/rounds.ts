@@ -1,13 +1,13 @@
 import type { VictimClass } from './order.ts'
 
-/** A task's mark on one GPU in one class. */
+/** The mark of a task on one GPU in one class. */
 export interface SwapMark {
   /**
-   * The round in which it was last swapped out for this GPU. It counts as swapped while that is the current
-   * one.
+   * The round in which it was last swapped out for this GPU. It counts as swapped while that round is
+   * current.
    */
   readonly round: number
-  /** Number of the decision that did it, null when none did. */
+  /** Number of that decision; null if none. */
   readonly lastSwapOut: number | null
 }
 
@@ -21,37 +21,37 @@ export interface ClassRound {
 
 export type GpuRounds = Readonly<Record<VictimClass, ClassRound>>
 
-/** The part of a choice that rounds are made of: each victim with the GPU whose shortage chose it. */
+/** The part of a choice that rounds need: each victim with the GPU whose shortage chose it. */
 export interface RoundChoice {
   readonly victims: readonly { readonly id: string; readonly gpu: number; readonly class: VictimClass }[]
   readonly closedRounds: readonly { readonly gpu: number; readonly class: VictimClass }[]
 }
 
-/** What a newcomer has: not swapped, and the oldest of all. */
+/** The mark of a new task: not swapped, and oldest of all. */
 const NEVER_SWAPPED: SwapMark = { round: -1, lastSwapOut: null }
 
 export function newGpuRounds(): GpuRounds {
   return { non_p0: { round: 0, marks: new Map() }, p0: { round: 0, marks: new Map() } }
 }
 
-/** `markOf(state, id).round === state.round` says whether the task counts as swapped in this round. */
+/** `markOf(state, id).round === state.round` is true if the task counts as swapped in this round. */
 export function markOf(state: ClassRound, taskId: string): SwapMark {
   return state.marks.get(taskId) ?? NEVER_SWAPPED
 }
 
 /**
- * Enters an enacted choice into the books of one node's GPUs, by GPU index; the only place that changes them
+ * Applies a choice to the rounds of one node's GPUs, by GPU index; the only place that changes them
  * (design/semantics.md 5, choice 5).
  *
- * Victims are marked on the GPU whose shortage chose them, and nowhere else. One not yet swapped gets the
- * current round's mark. One that was already swapped closes the round: the number goes up by one, which makes
- * everyone fresh at once, and it alone gets the new number. The other victims of that decision stay marked in
- * the old round, so they are fresh in the new one.
+ * Victims are marked on the GPU whose shortage chose them, and nowhere else. A victim not yet swapped gets
+ * the current round's mark. A victim that was already swapped closes the round: the number increases by one,
+ * which makes all tasks fresh at once, and only this victim gets the new number. The other victims of that
+ * decision stay marked in the old round, so they are fresh in the new one.
  *
  * So a task is counted at most once in each round, and exactly once in each that closes while it is eligible,
- * because the one that closes it takes everyone still fresh. That is the fairness bound: 1 from the start of
- * a round, 2 in any window. Who was already chosen for an earlier GPU of that decision is no candidate on
- * this one, and is not compared there (test/property/swap-fairness.test.ts).
+ * because the decision that closes it takes all tasks that are still fresh. That is the fairness bound: 1
+ * from the start of a round, 2 in any window. A task already chosen for an earlier GPU of that decision is no
+ * candidate on this one, and is not compared there (test/property/swap-fairness.test.ts).
  */
 export function enactRound(gpus: readonly GpuRounds[], choice: RoundChoice, decision: number): void {
   for (const victim of choice.victims) {
@@ -67,7 +67,7 @@ export function enactRound(gpus: readonly GpuRounds[], choice: RoundChoice, deci
   for (const closed of choice.closedRounds) roundOf(gpus, closed.gpu, closed.class).round += 1
 }
 
-/** Drops the marks of a task that will not come back to this GPU; should it, it is a newcomer. */
+/** Drops the marks of a task that will not return to this GPU; if it does, it counts as new. */
 export function forgetTask(rounds: GpuRounds, taskId: string): void {
   rounds.non_p0.marks.delete(taskId)
   rounds.p0.marks.delete(taskId)

@@ -4,18 +4,18 @@ import type { Candidate } from './order.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 
 /**
- * Up to so many tasks the subset is the best one; beyond, it moves at most twice the least bytes
+ * Up to this number of tasks the subset is optimal; beyond, it moves at most twice the minimum
  * (design/semantics.md 5, choice 3).
  */
 export const EXACT_SUBSET_TASKS = 12
 
 /**
- * The tasks that together free at least `missingMib` (more than 0) and move the fewest bytes. Equal bytes go
+ * The tasks that together free at least `missingMib` (more than 0) and move the least VRAM. Ties are broken
  * by
  * 1. fewer tasks,
  * 2. larger sum of idle time,
- * 3. smallest ids: the sorted lists of ids compared by code units. The input's order has no influence; it is
- *    not changed. Throws when all tasks together do not cover.
+ * 3. smallest ids: the sorted lists of ids compared by code units. The order of the input has no influence;
+ *    the input is not changed. Throws if all tasks together do not cover.
  */
 export function fewestBytesCovering(tasks: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
   const totalMib = totalOf(tasks)
@@ -35,9 +35,9 @@ export function totalOf(tasks: readonly Candidate[]): Mib {
 }
 
 /**
- * Branch and bound over the tasks, largest first, each taken or skipped; a bit of `mask` is a task taken. Cut
- * off are
- * - branches that can no longer cover, or whose next cheapest step is dearer than the best known;
+ * Branch and bound over the tasks, largest first, each taken or skipped; a bit of `mask` is a task taken. It
+ * prunes
+ * - branches that can no longer cover, or whose next cheapest step costs more than the best known;
  * - a task of the same size as one just skipped: the skipped one comes first by idle time and id, so taking
  *   it instead is never worse.
  */
@@ -64,8 +64,8 @@ class ExactSearch {
   }
 
   /**
-   * `restMib` is what the tasks from `index` on hold together, `skippedMib` the size of the task before if
-   * that was skipped.
+   * `restMib` is the VRAM of the tasks from `index` on, `skippedMib` the size of the previous task if it was
+   * skipped.
    */
   #visit(
     index: number,
@@ -103,7 +103,8 @@ class ExactSearch {
   }
 
   /**
-   * No task left is larger than `largestMib`, so this branch ends with at least these bytes and these tasks.
+   * No remaining task is larger than `largestMib`, so this branch ends with at least this VRAM and this
+   * number of tasks.
    */
   #isTooDear(takenMib: Mib, count: number, largestMib: Mib): boolean {
     const leastMib = Math.max(this.#missingMib, takenMib + this.#smallestMib)
@@ -126,7 +127,7 @@ class ExactSearch {
   }
 }
 
-/** Of two lists of sorted ids the smaller is the one that holds the smallest id found in only one of them. */
+/** Of two sorted lists of ids, the smaller one contains the smallest id that is in only one of them. */
 function hasSmallerIds(tasks: readonly Candidate[], mask: number, otherMask: number): boolean {
   let smallestId: string | null = null
   let isOurs = false
@@ -140,13 +141,13 @@ function hasSmallerIds(tasks: readonly Candidate[], mask: number, otherMask: num
 }
 
 /**
- * One pass, largest first: a task smaller than what is still missing is taken; any other would complete the
+ * One pass, largest first: a task smaller than the remaining shortage is taken; any other would complete the
  * cover, and the best of these covers wins.
  *
- * At most twice the least bytes: the least is at least `missingMib`. If some completing task is smaller than
- * `missingMib`, its cover is below `missingMib` + `missingMib`. If none is, all smaller tasks were taken and
- * do not cover, so every cover holds a task of at least `missingMib`, and the smallest of these, alone, is
- * the least. Nothing in a cover is superfluous: its excess is less than its last, smallest task.
+ * At most twice the minimum: the minimum is at least `missingMib`. If some completing task is smaller than
+ * `missingMib`, its cover is below `missingMib` + `missingMib`. Otherwise all smaller tasks were taken and do
+ * not cover, so every cover contains a task of at least `missingMib`, and the smallest of these, alone, is
+ * the minimum. Nothing in a cover is superfluous: its excess is less than its last, smallest task.
  */
 function coverWithinTwice(largestFirst: readonly Candidate[], missingMib: Mib): Candidate[] {
   const taken: Candidate[] = []
@@ -178,7 +179,7 @@ interface Cover {
 }
 
 /**
- * Fewest bytes, then fewest tasks, then longest idle; of equal covers the first found stays, which is the
+ * Least VRAM, then fewest tasks, then longest idle; of equal covers the first one found stays, which is the
  * same for any order of the input.
  */
 const byFewestBytes = firstDifference<Cover>(

@@ -1,6 +1,6 @@
 /**
- * What happens to one entry of a node's queue now? The one decision of this folder; `victims.ts` says who
- * leaves, `resume.ts` in which order entries are asked, `bytes.ts` what is free and short.
+ * What happens to one entry of a node's queue now? The one decision of this folder; `victims.ts` decides
+ * which victims leave, `resume.ts` the order of entries, `bytes.ts` what is free and short.
  */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
@@ -14,7 +14,7 @@ import type { Shortage, VictimChoice } from './victims.ts'
 import { chooseVictims } from './victims.ts'
 
 export type EntryDecision =
-  /** Its bytes are free: start, resume or grant. */
+  /** Its VRAM is free: start, resume or grant. */
   | { readonly kind: 'ready' }
   /** Enough is on its way out. */
   | { readonly kind: 'wait' }
@@ -23,9 +23,9 @@ export type EntryDecision =
       readonly choice: Extract<VictimChoice, { covered: true }>
       readonly shortages: readonly Shortage[]
     }
-  /** All who may leave now together are not enough on some GPU. */
+  /** On some GPU all eligible victims together are not enough. */
   | { readonly kind: 'not_covered' }
-  /** RESIDENCY_IMPOSSIBLE: noswap tasks and foreign memory leave it too little. */
+  /** RESIDENCY_IMPOSSIBLE: noswap tasks and foreign memory leave too little. */
   | { readonly kind: 'impossible' }
 
 const READY: EntryDecision = { kind: 'ready' }
@@ -48,7 +48,7 @@ export function decideEntry(
   if (isOnItsWayOut(entry, gpus)) return WAIT
   if (!maySwapOut(entry, gpus)) return NOT_COVERED
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
-  // The usual answers of a full node, without a list of candidates.
+  // The usual answers on a full node, without a list of candidates.
   if (isCollecting && hasNoEligibleVictim(entry, gpus, hostFreeMib)) return WAIT
   if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED
   const shortages: Shortage[] = []
@@ -66,7 +66,7 @@ export function decideEntry(
   return choice.victims.length === 0 ? WAIT : { kind: 'swap_out', choice, shortages }
 }
 
-/** When one more task may leave on the GPUs that are short; null when none ever will as things are. */
+/** When another task may leave on the GPUs that are short; null if none will. */
 export function retryAt(entry: QueueEntry, policy: Policy, now: Instant): Instant | null {
   const short = entry.gpus.filter((gpu) => shortMib(gpu, entry) > 0)
   return nextEligibleAt(short, entry.task, policy, now)
@@ -83,7 +83,7 @@ function isOnItsWayOut(entry: QueueEntry, gpus: readonly SwapGpu[]): boolean {
 }
 
 /**
- * Returns false for the placement of a noswap task where overcommit is off: its percentage may have been
+ * Returns false for the placement of a noswap task where overcommit is off: the percentage may have been
  * lowered while it waits.
  */
 function maySwapOut({ kind, task }: QueueEntry, gpus: readonly SwapGpu[]): boolean {
@@ -95,7 +95,7 @@ function hasNoEligibleVictim(entry: QueueEntry, gpus: readonly SwapGpu[], hostFr
   return true
 }
 
-/** Do those who may leave now cover each shortage? */
+/** Returns true if the eligible victims cover each shortage. */
 function isCovered(entry: QueueEntry, gpus: readonly SwapGpu[], hostFreeMib: Mib): boolean {
   for (const gpu of gpus)
     if (eligibleVictimsMib(gpu, entry.task, hostFreeMib) < shortMib(gpu, entry)) return false

@@ -5,7 +5,7 @@ import type { Mib } from '../../protocol/units.ts'
 
 export type { Candidate, VictimClass } from './order.ts'
 
-/** What one GPU is short of, and the eligible tasks that hold bytes on it, in any order. */
+/** The shortage of one GPU, and the eligible tasks with VRAM on it, in any order. */
 export interface Shortage {
   /** Index of the GPU in its node; at most one shortage each. */
   readonly gpu: number
@@ -38,18 +38,18 @@ export type VictimChoice =
   | { readonly covered: false; readonly gpu: number; readonly haveMib: Mib; readonly needMib: Mib }
 
 /**
- * Who leaves VRAM so that every short GPU of a node has its bytes (specification 8, rules 3 to 5;
+ * Which tasks leave VRAM so that every short GPU of a node is covered (specification 8, rules 3 to 5;
  * design/semantics.md 5, "Choice").
- * 1. If all candidates together do not cover some GPU's shortage, nobody leaves.
- * 2. A level that is at most what is still missing leaves whole; then the next.
- * 3. The level that is more gives its oldest tie blocks, as few as cover, and of these tasks the subset that
- *    moves the fewest bytes.
- * 4. What an earlier level gave is never taken back because of a later one.
- * 5. A victim already swapped in this round closes the round of its class (`closedRounds`; rounds.ts enters
- *    it). GPUs are served by index. A victim counts for every GPU it holds, and is chosen once.
+ * 1. If all candidates together do not cover some GPU's shortage, none leaves.
+ * 2. A level that does not exceed the remaining shortage leaves whole; then the next.
+ * 3. A level that exceeds it gives its oldest tie blocks, as few as cover, and of these tasks the subset that
+ *    moves the least VRAM.
+ * 4. Victims of an earlier level stay chosen whatever later levels give.
+ * 5. A victim already swapped in this round closes the round of its class (`closedRounds`; rounds.ts applies
+ *    it). GPUs are served by index. A victim counts on every GPU it uses, and is chosen once.
  *
  * `collect` is for the node's collector: rule 1 does not apply, and `covered` is always true; the victims,
- * possibly none, are those to take now. They cover unless everyone eligible is among them.
+ * possibly none, are those to take now. They cover unless all eligible tasks are among them.
  */
 export function chooseVictims(
   shortages: readonly Shortage[],
@@ -98,7 +98,8 @@ function takeFromLevel(level: readonly Candidate[], missingMib: Mib): readonly C
 }
 
 /**
- * The tasks of as few whole tie blocks as cover, oldest swap-out first. Throws when the level does not cover.
+ * The tasks of the fewest whole tie blocks that cover, oldest swap-out first. Throws if the level does not
+ * cover.
  */
 function oldestBlocksCovering(level: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
   let blockAge = -1

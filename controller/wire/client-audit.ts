@@ -1,4 +1,4 @@
-/** What a client of the bus asks for and would change, as the audit of REST has it. */
+/** A change requested by a client of the bus, in the form of REST's audit. */
 import type { TaskAnswer } from '../../protocol/client-messages.ts'
 import type { Refusal } from '../engine/commands/commands.ts'
 import { busOwner } from '../domain/bus-owner.ts'
@@ -16,10 +16,10 @@ export interface ClientAuditSubject {
   readonly target: string
 }
 
-/** The trail of the REST interface (controller/api/access/audit-trail.ts). */
+/** The audit trail of the REST interface (controller/api/access/audit-trail.ts). */
 export interface ClientAudit {
   begin(subject: ClientAuditSubject): number
-  /** @param begun null: it was refused before. */
+  /** @param begun null: the request was refused before it began */
   end(begun: number | null, subject: ClientAuditSubject, status: number, code: string | null): void
 }
 
@@ -42,7 +42,7 @@ export function auditSubjectOf(
   }
 }
 
-/** The status that REST answers the same with. */
+/** The status with which REST answers the same refusal. */
 const STATUS = {
   invalid: 400,
   not_found: 404,
@@ -52,7 +52,7 @@ const STATUS = {
   store_failed: 503,
 } as const satisfies Record<Refusal['code'], number>
 
-/** Writes down how a request came out once it is answered. */
+/** Records the outcome of a request once it is answered. */
 export function audited<T extends TaskAnswer | Refusal>(
   audit: ClientAudit | null,
   subject: ClientAuditSubject,

@@ -1,6 +1,6 @@
 /**
- * What clients ask over the bus becomes calls of the engine, as the routes of REST do. A client is who its
- * subject says, which the broker vouches for; it sees and cancels the tasks it submitted, and no others.
+ * Requests of clients over the bus become calls of the engine, like the routes of REST. The subject
+ * identifies the client, which the broker guarantees; a client sees and cancels only the tasks it submitted.
  */
 import type { ClientBody, SubmitTask, TaskAnswer } from '../../protocol/client-messages.ts'
 import { MAX_ANSWER_REASON_LENGTH } from '../../protocol/client-schema.ts'
@@ -29,13 +29,13 @@ export interface ClientRequestsOptions {
   readonly ownerLimits: OwnerLimits
   /** Of all clients together; 0: no limit. */
   readonly requestsPerSecond: number
-  /** null: none is kept. */
+  /** Null: no audit. */
   readonly audit: ClientAudit | null
-  /** A payload that does not belong on its subject: refused, and told to somebody. */
+  /** Called for a payload that does not belong on its subject; it was refused. */
   readonly onRefused: (clientId: string | null, reason: RefusedReason) => void
 }
 
-/** @returns a function that stops listening. */
+/** @returns a function that stops listening */
 export function listenToClients(options: ClientRequestsOptions): () => void {
   const requests = new ClientRequests(options)
   const ends = (['submit', 'cancel', 'get', 'keepalive'] as const).map((op) =>
@@ -50,7 +50,7 @@ type Respond = (body: TaskAnswer | Refusal) => void
 
 class ClientRequests {
   readonly #options: ClientRequestsOptions
-  /** Submissions that are not durable yet, by task id: who repeats one waits with it. */
+  /** Submissions that are not durable yet, by task id: a repeated submission waits with the first. */
   readonly #underWay = new Map<string, Respond[]>()
   readonly #budget: RequestBudget
 
@@ -114,7 +114,7 @@ class ClientRequests {
     })
   }
 
-  /** A client of the bus is a submitter. */
+  /** A client of the bus has the role submitter. */
   #p0Problem(clientId: string, { priority }: SubmitTask): Refusal | null {
     if (priority !== 0 || mayUseP0(this.#options.ownerLimits, busOwner(clientId), 'submitter')) return null
     return { code: 'conflict', detail: 'this client may not use P0' }
@@ -136,8 +136,8 @@ class ClientRequests {
   }
 
   /**
-   * A task of this client that is open. One that has ended is told as it ended, so that a repeated `cancel`
-   * is answered like the first.
+   * Finds an open task of this client. A task that has ended is answered with its end, so that a repeated
+   * `cancel` gets the answer of the first.
    */
   #find(clientId: string, taskId: string, tell: Respond, found: (task: Task) => void): void {
     const notFound: Refusal = { code: 'not_found', what: 'task', id: taskId }
@@ -194,9 +194,7 @@ function answerOfRecord(record: TaskRecord): TaskAnswer {
   return { op: 'task', ...course, residency: 'none', node_id: null, gpus: [], expires_in_ms: null }
 }
 
-/**
- * What spans the items of a list; all else the codec has held against its tables. The same rules as REST's.
- */
+/** Checks rules that span the items of a list; the codec has validated the rest. Same rules as in REST. */
 function problemOf({ groups, labels }: SubmitTask): Refusal | null {
   if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
   if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
@@ -231,15 +229,15 @@ function requestOf(body: SubmitTask, id: string, owner: string): TaskRequest & {
   }
 }
 
-/** The namespace of the ids of tasks that clients submit. */
+/** Namespace of the ids of tasks that clients submit. */
 const TASK_NAMESPACE = 'f694b0c8-a658-4e9f-b34f-015307a66e6e'
 
-/** The same message, the same task, whichever controller hears it. */
+/** The same message gives the same task on any controller. */
 function taskIdOf(clientId: string, messageId: string): string {
   return uuidV5(TASK_NAMESPACE, `${clientId}\n${messageId}`)
 }
 
-/** Null for the same request again; of what may be changed later nothing is looked at. */
+/** Returns null for the same request; fields that may change later are not compared. */
 function sameOr(spec: TaskSpec | TaskRecord | undefined, request: TaskRequest): Refusal | null {
   if (spec === undefined) return null
   const runtimeMs = request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000
@@ -255,7 +253,7 @@ function sameOr(spec: TaskSpec | TaskRecord | undefined, request: TaskRequest): 
 
 const MAX_REFUSAL_LENGTH = 200
 
-/** The code, then what belongs to it, as far as it fits. */
+/** The code, then details as far as they fit. */
 function reasonOf(refusal: Refusal): string {
   switch (refusal.code) {
     case 'invalid':

@@ -1,12 +1,13 @@
 /**
- * How fresh each node's word is: what a command may rely on, because it dies on the node's own clock (R3).
+ * The clock of each node as last sampled: commands rely on it, because they expire by the node's own clock
+ * (R3).
  */
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { ClockSample } from '../engine/node/node-contact.ts'
 
 /**
- * A command is valid for so long after the heartbeat it leans on was sent, and never longer than the run
+ * A command is valid for this long after the heartbeat it relies on was sent, and never longer than the run
  * lease.
  */
 export const COMMAND_TTL_MS: DurationMs = 15_000
@@ -16,14 +17,14 @@ export class Freshness {
   readonly #isElided: boolean
 
   /**
-   * @param isElided heartbeats that change nothing are not enacted: between faults the last one counts as
-   *   just received.
+   * @param isElided heartbeats that change nothing are elided: between faults the last one counts as just
+   * received
    */
   constructor(isElided: boolean) {
     this.#isElided = isElided
   }
 
-  /** The last word of each node, for a written memory. */
+  /** Captures the last sample of each node. */
   capture(): readonly (readonly [nodeId: string, sample: Readonly<ClockSample>])[] {
     return [...this.#samples].map(([nodeId, sample]) => [nodeId, { ...sample }])
   }
@@ -32,10 +33,7 @@ export class Freshness {
     for (const [nodeId, sample] of samples) this.#samples.set(nodeId, { ...sample })
   }
 
-  /**
-   * @returns the node's word: one object for as long as this lives, for whoever hears from or speaks to the
-   *   node often
-   */
+  /** @returns the node's clock sample: one object per node, which frequent callers may keep */
   heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): ClockSample {
     let sample = this.#samples.get(nodeId)
     if (sample === undefined) this.#samples.set(nodeId, (sample = { boot, sentMono, receivedAt: now }))
@@ -43,12 +41,12 @@ export class Freshness {
     return sample
   }
 
-  /** Null of a node that never spoke. */
+  /** Null for a node that was never heard. */
   sampleOf(nodeId: string): ClockSample | null {
     return this.#samples.get(nodeId) ?? null
   }
 
-  /** What a command to the node of this word must carry. */
+  /** Returns the boot and expiry that a command to this node must carry. */
   commandLimits(
     sample: ClockSample,
     runLeaseMs: DurationMs,
@@ -59,7 +57,7 @@ export class Freshness {
   }
 }
 
-/** Of messages of one boot the one that was sent last counts, in whatever order they arrive. */
+/** Among messages of one boot the last one sent counts, in any order of arrival. */
 export function updateClockSample(sample: ClockSample, boot: Boot, sentMono: number, now: Instant): void {
   if (sample.boot.counter === boot.counter && sentMono < sample.sentMono) return
   sample.boot = boot

@@ -1,4 +1,4 @@
-/** Messages of nodes become calls of the engine; the answers go out once what they say is durable. */
+/** Messages of nodes become calls of the engine; answers are sent once they are durable. */
 import type {
   ControllerBody,
   Envelope,
@@ -26,17 +26,17 @@ export interface InboundOptions {
   readonly clock: Clock
   readonly freshness: Freshness
   readonly envelope: (body: ControllerBody) => Envelope
-  /** The node has spoken: what waits for its word may go. */
+  /** The node was heard: commands that waited for it may be sent. */
   readonly onHeard: (nodeId: string) => void
-  /** Which servers may join; null: all. */
+  /** The kind of servers that may join; null: all. */
   readonly storeKind: StoreKind | null
-  /** A payload that speaks for another node, or an old boot: refused, and told to somebody. */
+  /** Called for a payload of another node or an old boot; it was refused. */
   readonly onRefused: (nodeId: string | null, reason: RefusedReason) => void
-  /** A word of a node that a later one has overtaken, or that is told again: nothing comes of it. */
+  /** Called for a message that a later one has overtaken, or a duplicate: it has no effect. */
   readonly onLate: () => void
 }
 
-/** @returns a function that stops listening. */
+/** @returns a function that stops listening */
 export function listenToNodes(o: InboundOptions): () => void {
   const ends = [
     o.bus.subscribe(everyNode('hello'), (message, subject, reply) =>
@@ -64,8 +64,7 @@ function receive(
     return refuse(o, nodeIdOf(subject), 'wrong_sender', reply)
   const nodeId = body.node_id
   const verdict = o.engine.judge(message)
-  // Not even a refusal: the node would take its epoch for the newest, and what it has heard of would be
-  // forgotten.
+  // Not even a refusal: the node would take its epoch for the newest and forget what it has heard of.
   if (verdict !== 'known' && verdict !== 'accepted_loss')
     return o.engine.heardAhead(contactOf(body), verdict, message)
   if (verdict === 'accepted_loss') o.engine.heardOfLoss(nodeId)
@@ -86,10 +85,7 @@ function receive(
   } else o.onLate()
 }
 
-/**
- * A hello that was overtaken by a later word of its boot is not answered: nobody waits for that any more
- * (R6).
- */
+/** A hello overtaken by a later message of its boot is not answered: the node no longer waits for it (R6). */
 function receiveHello(
   o: InboundOptions,
   node: LiveNode | undefined,
@@ -121,7 +117,7 @@ function contactOf(body: NodeMessage): NodeReport {
 
 type NodeMessage = Hello | Heartbeat | NodeEvents
 
-/** A word that comes late says nothing about now. */
+/** A message that arrives late says nothing about the present. */
 function updateContact(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq }: Envelope): void {
   if (seq <= node.contact.heardSeq) return
   const now = o.clock.now()
@@ -130,7 +126,7 @@ function updateContact(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq
   o.onHeard(node.id)
 }
 
-/** `gpu.v1.node.<node_id>.<verb>`: the payload names the node that the subject names. */
+/** `gpu.v1.node.<node_id>.<verb>`: the payload must name the node of the subject. */
 function speaksFor(subject: string, nodeId: string): boolean {
   const at = DEFAULT_PREFIX.length + 6
   return subject.startsWith(nodeId, at) && subject.charCodeAt(at + nodeId.length) === DOT
@@ -138,7 +134,9 @@ function speaksFor(subject: string, nodeId: string): boolean {
 
 const DOT = 46
 
-/** The lease counts from when the node sent what this answers: before now (R5). The engine has noted it. */
+/**
+ * The lease counts from when the node sent the answered message: before now (R5). The engine has recorded it.
+ */
 function leaseFor(
   o: InboundOptions,
   op: 'welcome' | 'lease',

@@ -1,7 +1,4 @@
-/**
- * Tells everybody at the broker who leads: its epoch, and which process it is. Nothing rests on it; a
- * controller that is silent says nothing.
- */
+/** Announces the leader on the bus: its epoch and process. Nothing depends on it. */
 import type { Envelope, Leader } from '../../protocol/messages.ts'
 import { leaderSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -16,11 +13,11 @@ export interface LeaderAnnouncementOptions {
   readonly clock: Clock
   readonly envelope: (body: Leader) => Envelope
   readonly epoch: () => number
-  /** Of this process. */
+  /** Id of this process. */
   readonly id: string
 }
 
-/** Publishes now and every 2 s. @returns what ends it. */
+/** Publishes now and every 2 s. @returns a function that stops */
 export function publishLeader({ bus, clock, envelope, epoch, id }: LeaderAnnouncementOptions): () => void {
   let cancel = (): void => {}
   const tell = (): void => {

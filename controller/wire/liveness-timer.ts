@@ -1,6 +1,6 @@
 /**
- * The timer behind liveness: once a second the engine looks who has fallen silent, which leases have ended,
- * and renews its epoch (R5, R9).
+ * The timer behind liveness: once a second the engine checks which nodes are silent and which leases have
+ * ended, and renews its epoch (R5, R9).
  */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -10,12 +10,12 @@ import { RANK_ARRIVAL } from '../ports/clock.ts'
 
 const LOOK_EVERY_MS: DurationMs = 1_000
 /**
- * A look that comes later than this was held up, and with it every message: silence meanwhile is nobody's
- * fault.
+ * If a check is later than this, it was delayed, and so were all messages: the silence is no fault of the
+ * nodes.
  */
 const UNREACHABLE_FROM_MS: DurationMs = 5_000
 
-/** When the next look is due. */
+/** When the next check is due. */
 export interface LivenessTimerCheckpoint {
   readonly due: Instant
   readonly timer: TimerId
@@ -32,7 +32,7 @@ export class LivenessTimer {
     this.#clock = clock
   }
 
-  /** Looks from now on. */
+  /** Starts the timer. */
   begin(): void {
     this.#due = this.#clock.now() + LOOK_EVERY_MS
     this.#cancel = this.#clock.at(this.#due, this.#look, RANK_ARRIVAL)
@@ -43,7 +43,7 @@ export class LivenessTimer {
     this.#cancel = null
   }
 
-  /** Null: it does not look. */
+  /** Null: the timer is stopped. */
   capture(ids: PendingIds): LivenessTimerCheckpoint | null {
     return this.#cancel === null ? null : { due: this.#due, timer: ids.timer(this.#cancel) }
   }

@@ -1,8 +1,8 @@
 import type { RefusedDevice } from '../domain/store-kind.ts'
 
 /**
- * Messages that the codec has passed and the controller did not take, since it began, by reason. What the
- * codec refused is counted by the bus.
+ * Messages that passed the codec and that the controller did not accept since its start, by reason. The bus
+ * counts what the codec refuses.
  */
 export type RefusedReason =
   | 'wrong_sender'
@@ -15,7 +15,7 @@ export type RefusedReason =
 export interface MessageCounts {
   /** Answered with a refusal, and audited. */
   readonly refused: Readonly<Record<RefusedReason, number>>
-  /** Snapshots of nodes that came too late or again: of no effect. */
+  /** Late or duplicate snapshots of nodes: without effect. */
   readonly late: number
 }
 

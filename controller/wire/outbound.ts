@@ -1,6 +1,6 @@
 /**
- * Effects become commands: requests that are repeated with the same id until they are answered, one in flight
- * per task and a bounded number per node (R11). What the node was not in a position to obey is ordered again.
+ * Effects become commands: requests repeated with the same id until they are answered, one in flight per task
+ * and a bounded number per node (R11). A command that the node could not yet carry out is sent again.
  */
 import type {
   Command,
@@ -24,58 +24,58 @@ import type { Freshness } from './freshness.ts'
 export interface OutboundOptions {
   readonly bus: Bus
   readonly clock: Clock
-  /** Spreads repetitions. */
+  /** Spreads retries. */
   readonly random: RandomStream
   readonly freshness: Freshness
   readonly runLeaseMs: () => DurationMs
   /** The safety reserve in effect on a node; null: no such node. */
   readonly reserveMib: (nodeId: string) => Mib | null
   readonly envelope: (body: ControllerBody) => Envelope
-  /** Is this still what the controller wants? A command that is not is given up. */
+  /** Returns true if the effect still matches the controller's intent. Other commands are dropped. */
   readonly isWanted: (effect: Effect) => boolean
-  /** False: it waits for `resume`, or for the node. */
+  /** Returns false if the effect must wait for `resume`, or for the node. */
   readonly mayLeave: (effect: Effect) => boolean
-  /** The answer, and the number of the node's message that it came in. */
+  /** Called with the answer, and the number of the node's message that carried it. */
   readonly onResult: (nodeId: string, command: string, result: CommandResult, seq: number) => void
 }
 
 const ANSWER_WITHIN_MS: DurationMs = 2_000
 const RETRY_FIRST_MS: DurationMs = 250
 const RETRY_MAX_MS: DurationMs = 4_000
-/** Commands of one node that are under way or about to be repeated (R11). */
+/** Maximum number of commands of one node that are in flight or about to be retried (R11). */
 export const MAX_IN_FLIGHT_PER_NODE = 32
 
-/** So many places of a line that had their turn are given back at once. */
+/** Processed places at the front of a line that are removed at once. */
 const COMPACT_FROM = 1_024
 
 interface Line {
   readonly nodeId: string
   readonly subject: string
-  /** What its commands rely on; null until the node has spoken. */
+  /** Clock sample for its commands; null until the node was heard. */
   clockSample: ClockSample | null
   inFlight: number
-  /** Commands that wait for their turn, or for the node's first word. */
+  /** Commands that wait for a slot, or for the node's first message. */
   readonly waiting: Effect[]
-  /** How many of them have had their turn. */
+  /** Number of `waiting` that have been processed. */
   taken: number
-  /** Commands that may not leave yet. */
+  /** Commands that may not be sent yet. */
   postponed: Effect[]
 }
 
-/** A command that is under way, or is about to be repeated. */
+/** A command that is in flight, or about to be retried. */
 interface UnderWay {
   readonly line: Line
   readonly effect: Effect
-  /** Of the request that was sent, or of the next one; null: that is a new message. */
+  /** Id of the request that was sent, or of the next one; null: a new message. */
   messageId: string | null
   retryMs: DurationMs
   /** It waits for an answer, */
   done: ((outcome: RequestOutcome) => void) | null
-  /** or for its next turn. */
+  /** or for its retry. */
   cancel: CancelTimer | null
 }
 
-/** What it remembers between two inputs, as JSON values. */
+/** The state between two inputs, as JSON values. */
 export interface OutboundCheckpoint {
   readonly lines: readonly {
     readonly nodeId: string
@@ -90,7 +90,7 @@ export interface OutboundCheckpoint {
     readonly retryMs: DurationMs
     /** Number of the request that waits for an answer, */
     readonly request: number | null
-    /** or the timer of the next one. */
+    /** or the timer of the retry. */
     readonly timer: TimerId | null
   }[]
 }
@@ -104,12 +104,12 @@ export class Outbound {
   readonly #options: OutboundOptions
   readonly #lines = new Map<string, Line>()
   /**
-   * Commands of a task that wait for the one before, by task id; present while one is under way or waits for
-   * its turn.
+   * Commands of a task that wait for the previous one, by task id; present while one is in flight or waits
+   * for a slot.
    */
   readonly #behind = new Map<string, Effect[]>()
   readonly #underWay = new Set<UnderWay>()
-  /** Commands of all lines that wait for their turn. */
+  /** Commands of all lines that wait for a slot. */
   #waitingCount = 0
   #isClosed = false
 
@@ -117,14 +117,14 @@ export class Outbound {
     this.#options = options
   }
 
-  /** Commands under way to a node, for tests and figures. */
+  /** Commands in flight to a node, for tests and metrics. */
   inFlight(nodeId: string): number {
     return this.#lines.get(nodeId)?.inFlight ?? 0
   }
 
   /**
-   * It was decided before a commit, which takes time: what has been taken back meanwhile does not leave,
-   * above all no start (R5).
+   * The decision preceded a commit, which takes time: an effect withdrawn meanwhile is not sent, above all no
+   * start (R5).
    */
   send(effect: Effect): void {
     if (!this.#options.isWanted(effect)) return
@@ -136,7 +136,7 @@ export class Outbound {
     }
   }
 
-  /** Of all nodes: commands under way or about to be repeated, and those that wait for their turn. */
+  /** For all nodes: commands in flight or about to be retried, and commands that wait. */
   depth(): OutboundDepth {
     const depth = { inFlight: 0, waiting: 0 }
     for (const { inFlight, waiting, taken, postponed } of this.#lines.values()) {
@@ -146,7 +146,7 @@ export class Outbound {
     return depth
   }
 
-  /** The node has spoken: what waited for its first word may go. */
+  /** The node was heard: commands that waited for its first message may be sent. */
   heard(nodeId: string): void {
     if (this.#waitingCount === 0) return
     const line = this.#lines.get(nodeId)
@@ -155,7 +155,7 @@ export class Outbound {
     if (line.taken < line.waiting.length) this.#serve(line)
   }
 
-  /** What was postponed may go, as far as it may leave now. */
+  /** Sends postponed commands that may be sent now. */
   resume(): void {
     for (const line of this.#lines.values()) {
       this.#takeUp(line)
@@ -163,7 +163,7 @@ export class Outbound {
     }
   }
 
-  /** What it remembers now, between two inputs. */
+  /** Captures the state between two inputs. */
   capture(ids: PendingIds): OutboundCheckpoint {
     return {
       lines: [...this.#lines.values()].map(({ nodeId, inFlight, waiting, taken, postponed }) => ({
@@ -181,7 +181,7 @@ export class Outbound {
     }
   }
 
-  /** Goes on from that; nothing is sent. */
+  /** Continues from a checkpoint; nothing is sent. */
   restore({ lines, behind, underWay }: OutboundCheckpoint, restorer: PendingRestorer): void {
     for (const { nodeId, inFlight, waiting, postponed } of lines) {
       const line = this.#lineOf(nodeId)
@@ -207,7 +207,7 @@ export class Outbound {
     }
   }
 
-  /** Nothing is sent any more. */
+  /** Stops sending. */
   close(): void {
     this.#isClosed = true
   }
@@ -229,7 +229,7 @@ export class Outbound {
     }
   }
 
-  /** What had to wait may no longer be wanted when its turn comes. */
+  /** A command that had to wait may no longer be wanted. */
   #serve(line: Line): void {
     while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken < line.waiting.length) {
       if (this.#sampleOf(line) === null) return
@@ -244,7 +244,7 @@ export class Outbound {
     }
   }
 
-  /** Behind what waits already. */
+  /** Appends postponed commands to those that wait. */
   #takeUp(line: Line): void {
     if (line.postponed.length === 0) return
     line.waiting.push(...line.postponed)
@@ -330,7 +330,7 @@ export class Outbound {
     this.#serve(line)
   }
 
-  /** The task's next command, if it is still wanted. */
+  /** Sends the task's next command that is still wanted. */
   #letNext({ taskId }: Effect): void {
     const behind = this.#behind.get(taskId)
     let next = behind?.shift()
@@ -367,8 +367,8 @@ function takeFirst(line: Line): Effect {
 }
 
 /**
- * Refused for what passes: too late on the node's clock, an older boot, a disk that is full. A start is not
- * ordered again, because its refusal burns the attempt (R3); of a swap the engine wants to know.
+ * Refusals that pass: too late on the node's clock, an older boot, a full disk. A start is not retried,
+ * because its refusal uses up the attempt (R3); the engine must know about refused swaps.
  */
 function isTransient(kind: Effect['kind'], reason: RefusalReason | null): boolean {
   if (kind === 'start') return false

@@ -1,6 +1,6 @@
 /**
- * How many requests all clients of the bus may make together: a bucket that refills steadily and holds two
- * seconds' worth.
+ * Request budget of all clients of the bus together: a bucket that refills steadily and holds two seconds of
+ * requests.
  */
 import type { Instant } from '../../protocol/units.ts'
 
@@ -11,7 +11,7 @@ export class RequestBudget {
   #left: number
   #at: Instant | null = null
 
-  /** @param perSecond 0: no limit. */
+  /** @param perSecond 0: no limit */
   constructor(perSecond: number) {
     this.#perSecond = perSecond
     this.#left = perSecond * BURST_SECONDS

@@ -1,6 +1,6 @@
 /**
- * Reading a task's output from its server: a request that changes nothing, asked once; whoever reads asks
- * again (protocol, `read_log`).
+ * Reads a task's output from its server: a request without side effects, sent once; the caller retries
+ * (protocol, `read_log`).
  */
 import type { ControllerBody, Envelope, LogChunk, ReadLog } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
@@ -9,10 +9,12 @@ import type { Bus } from '../ports/bus.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 
 const ANSWER_WITHIN_MS: DurationMs = 3_000
-/** Reads of one server under way; more are refused, so that commands keep their turn (R11). */
+/**
+ * Maximum number of concurrent reads per server; more are refused, so that commands are not delayed (R11).
+ */
 const MAX_READS_PER_NODE = 8
 
-/** @param mayAsk false for a node that has heard of more than the store has: nothing is sent to it */
+/** @param mayAsk returns false for a node that is ahead of the store: nothing is sent to it */
 export function createTaskLogs(
   bus: Bus,
   envelope: (body: ControllerBody) => Envelope,

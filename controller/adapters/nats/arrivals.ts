@@ -1,5 +1,6 @@
 /**
- * Messages between socket and handler: handled in order, for so long at a time, and no more waiting than may.
+ * A queue between socket and handlers: messages are handled in order, in time slices, and the queue is
+ * bounded.
  */
 import type { NatsLimits } from './limits.ts'
 
@@ -13,14 +14,14 @@ export class Arrivals {
   #waiting: Arrival[] = []
   #first = 0
   #waitingBytes = 0
-  /** When the time of this turn is up; 0 between turns. */
+  /** When the current time slice ends; 0 between slices. */
   #turnEndsAt = 0
 
   constructor(limits: NatsLimits) {
     this.#limits = limits
   }
 
-  /** False: too much waits already, and this one is forgotten. */
+  /** Returns false, and drops the message, if too much is queued. */
   take(arrival: Arrival): boolean {
     if (this.#turnEndsAt === 0) this.#beginTurn()
     if (this.count === 0 && performance.now() < this.#turnEndsAt) {
@@ -38,7 +39,7 @@ export class Arrivals {
     return this.#waiting.length - this.#first
   }
 
-  /** Handles all that waits, however long it takes. */
+  /** Handles all queued messages, however long it takes. */
   finish(): void {
     while (this.count > 0) this.#handleNext()
   }
@@ -72,5 +73,5 @@ export class Arrivals {
   }
 }
 
-/** Handled messages at the front of the list before it is cut. */
+/** Number of handled messages at the front of the list before it is compacted. */
 const COMPACT_AFTER = 4096

@@ -1,22 +1,20 @@
-/**
- * One connection at a time, made again for ever: who waits for it is told when it stands and when it is lost.
- */
+/** Keeps one connection, reconnecting forever, and reports when it is up and when it is lost. */
 import { AuthorizationError } from '@nats-io/transport-node'
 import type { ConnectionOptions, NatsConnectionImpl } from '@nats-io/transport-node'
 import type { DurationMs } from '../../../protocol/units.ts'
 import { dial } from './transport.ts'
 
 /**
- * Between two attempts: the base, and at random up to as much again, so that a fleet does not come back in
- * one instant.
+ * Delay between two attempts: the base, plus up to as much again at random, so that a fleet does not
+ * reconnect in one instant.
  */
 const RETRY_BASE_MS: DurationMs = 250
 const RETRY_JITTER_MS: DurationMs = 250
-/** A broker that does not take our word is asked ever more rarely, at last so often. */
+/** A broker that refuses the login is retried with growing delays, up to this. */
 const RETRY_REFUSED_MAX_MS: DurationMs = 5_000
 
 export interface ConnectionListeners {
-  /** Resolves when all that belongs to a connection is set up; a fault in it ends the connection. */
+  /** Resolves when the connection is set up; a fault ends the connection. */
   readonly onUp: (connection: NatsConnectionImpl) => Promise<void>
   /** One line. Called once for each connection that was up, and for attempts that fail in a new way. */
   readonly onDown: (why: string) => void
@@ -43,7 +41,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** Ends the connection; none is made any more. An attempt under way ends by itself and comes to nothing. */
+  /** Closes the connection for good. An attempt in progress is abandoned. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#wake()

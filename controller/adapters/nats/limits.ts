@@ -1,26 +1,25 @@
 /**
- * What a bus over NATS holds at most, and what it counts. Past a limit work is refused at its source, which
- * tries again later.
+ * Limits and counters of the bus over NATS. Beyond a limit work is refused at its source, which retries
+ * later.
  */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { MalformedReason } from '../../../protocol/codec.ts'
 
 export interface NatsLimits {
-  /** Requests without an outcome. */
+  /** Maximum number of requests in flight. */
   readonly maxOutstandingRequests: number
   /**
-   * Bytes that the connection has not taken yet: more, and requests fail as `unsendable`, publications and
-   * replies are dropped.
+   * Maximum of bytes that the connection has not sent: beyond, requests fail as `unsendable`, publications
+   * and replies are dropped.
    */
   readonly maxUnsentBytes: number
-  /** Messages that came in and wait for their handler: more, and those that follow are dropped. */
+  /** Maximum of incoming messages waiting for their handler: further ones are dropped. */
   readonly maxWaitingMessages: number
   readonly maxWaitingBytes: number
-  /** Handlers run for so long, then sockets and timers have their turn. */
+  /** Time slice of handlers, after which sockets and timers run. */
   readonly turnMs: DurationMs
   /**
-   * The broker is asked whether it is there so often, and counts as gone when two are not answered before the
-   * third is due.
+   * Interval of pings to the broker, which counts as lost when two are unanswered before the third is due.
    */
   readonly pingEveryMs: DurationMs
 }
@@ -34,31 +33,31 @@ export const DEFAULT_LIMITS: NatsLimits = {
   pingEveryMs: 5_000,
 }
 
-/** Since the bus was made. */
+/** Counters since the bus was created. */
 export interface BusCounts {
   /** Connections made: the first, and each one after a loss. */
   connections: number
-  /** Came in and reached a handler. */
+  /** Messages that reached a handler. */
   handled: number
   requests: number
-  /** Outcomes of requests: together with those under way they add up to `requests`. */
+  /** Outcomes of requests: together with those in flight they add up to `requests`. */
   answers: number
   timeouts: number
   noResponders: number
   disconnected: number
   unsendable: number
-  /** Answers for which nobody waits any more. */
+  /** Answers after the request had ended. */
   lateAnswers: number
-  /** Came in while too much waited already: this process is too slow for what it hears. */
+  /** Dropped because too many messages waited: this process is too slow for its input. */
   overrun: number
   /**
-   * Publications and replies that were not sent: too large, no connection, too much unsent, or a reply whose
-   * request came over an earlier connection.
+   * Publications and replies that were not sent: too large, no connection, too much unsent, or a reply to a
+   * request of an earlier connection.
    */
   dropped: number
-  /** Came in and was no message, by reason. */
+  /** Payloads that were no message, by reason. */
   readonly malformed: Record<MalformedReason, number>
-  /** The broker forbade a publication or a subscription. */
+  /** Publications or subscriptions that the broker forbade. */
   denied: number
 }
 

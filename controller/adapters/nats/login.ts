@@ -1,4 +1,4 @@
-/** How a connection is secured and who it says it is, in the library's terms. */
+/** Security and login of a connection, as options of the NATS library. */
 import { checkServerIdentity } from 'node:tls'
 import type { PeerCertificate } from 'node:tls'
 import { nkeyAuthenticator } from '@nats-io/transport-node'
@@ -11,7 +11,7 @@ export type NatsAuth =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'nkey'; readonly seed: Uint8Array }
 
-/** PEM. With none of them, the system's authorities are trusted and no certificate is shown. */
+/** PEM. Without them the system's authorities are trusted and no certificate is sent. */
 export interface NatsTls {
   readonly ca: string | null
   readonly cert: string | null
@@ -39,7 +39,7 @@ function authOptions(auth: NatsAuth): ConnectionOptions {
   }
 }
 
-/** The library would hold the certificate of a broker that is named by its address against `localhost`. */
+/** For a broker given by address the library would compare the certificate with `localhost`. */
 function tlsOptions(
   urls: readonly string[],
   { ca, cert, key }: NatsTls,
@@ -55,7 +55,7 @@ function tlsOptions(
   return options
 }
 
-/** The certificate is for one of the brokers that are configured. */
+/** Checks the certificate against all configured brokers. */
 function identityFault(hosts: readonly string[], certificate: PeerCertificate): Error | undefined {
   let fault: Error | undefined
   for (const host of hosts) {

@@ -1,12 +1,12 @@
 /**
- * Requests under way: each has exactly one outcome. Deadlines are kept in slots of time, so that a request
+ * Requests in flight: each has exactly one outcome. Deadlines are grouped in time slots, so that a request
  * costs no timer.
  */
 import type { DurationMs } from '../../../protocol/units.ts'
 import type { RequestOutcome } from '../../ports/bus.ts'
 import { callThrowingAsync } from './throw-async.ts'
 
-/** Deadlines are met so exactly. */
+/** Precision of deadlines. */
 const SLOT_MS: DurationMs = 20
 
 interface Outstanding {
@@ -18,7 +18,7 @@ interface Outstanding {
 
 export class Requests {
   readonly #byToken = new Map<string, Outstanding>()
-  /** By number of the slot in which their time is up. */
+  /** By the number of the slot of their deadline. */
   readonly #slots = new Map<number, Outstanding[]>()
   readonly #onTimeout: () => void
   #lastToken = 0
@@ -34,7 +34,7 @@ export class Requests {
     return this.#byToken.size
   }
 
-  /** @returns the token under which its answer comes in. */
+  /** @returns the token of its answer */
   open(subject: string, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): string {
     this.#lastToken += 1
     const request = { token: this.#lastToken.toString(36), subject, done }
@@ -50,12 +50,12 @@ export class Requests {
     return request.token
   }
 
-  /** The subject of a request that waits under this token. */
+  /** The subject of the request in flight with this token. */
   subjectOf(token: string): string | null {
     return this.#byToken.get(token)?.subject ?? null
   }
 
-  /** It never was: its caller is told elsewhere. */
+  /** Drops a request that was not sent; the caller reports it. */
   forget(token: string): void {
     const request = this.#byToken.get(token)
     if (request !== undefined) this.#remove(request)
@@ -66,7 +66,7 @@ export class Requests {
     if (request !== undefined) this.#end(request, outcome)
   }
 
-  /** @returns how many that were. */
+  /** @returns their number */
   closeAll(outcome: RequestOutcome, subject: string | null = null): number {
     const ending = [...this.#byToken.values()].filter(
       (request) => subject === null || request.subject === subject,
@@ -75,7 +75,7 @@ export class Requests {
     return ending.length
   }
 
-  /** Resolves when none is under way. */
+  /** Resolves when no request is in flight. */
   settled(): Promise<void> {
     if (this.count === 0) return Promise.resolve()
     return new Promise((resolve) => this.#waiters.push(resolve))

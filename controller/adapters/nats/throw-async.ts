@@ -1,6 +1,6 @@
 /**
- * Calls a listener from inside a reader of the network. What it throws is a broken invariant and ends the
- * process as such: it must not end up in the reader's hands, which would swallow it and read no more.
+ * Calls a listener from a network reader. An exception is a broken invariant and must end the process: thrown
+ * here, the reader would swallow it and stop reading.
  */
 export function callThrowingAsync(listener: () => void): void {
   try {

@@ -1,6 +1,6 @@
 /**
- * The checkpoint of a file of a recording lies beside it: a header like that file's, and one block with one
- * entry. It is whole or not there: written under another name, brought to the disk, then renamed.
+ * The checkpoint of a recording file, in the same folder: a header like that file's, and one block with one
+ * entry. It is complete or absent: written under another name, synced, then renamed.
  */
 import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
@@ -13,7 +13,7 @@ import { RecordingError } from './recording-fault.ts'
 
 const UNFINISHED = '.new'
 
-/** Durable when it resolves. @param file the file of the recording that goes on from it. */
+/** Resolves when durable. @param file the recording file that continues from it */
 export async function writeCheckpoint(file: string, checkpoint: Checkpoint): Promise<void> {
   const header = headerOf(file)
   const { bytes } = encodeBlock(
@@ -36,10 +36,7 @@ export async function writeCheckpoint(file: string, checkpoint: Checkpoint): Pro
   await syncFolder(dirname(path))
 }
 
-/**
- * Null: there is none. @throws RecordingError for one of another file, and for a byte that is not as it was
- * written.
- */
+/** Null: none. @throws RecordingError for the checkpoint of another file, and for damaged data */
 export function readCheckpoint(file: string): Checkpoint | null {
   const path = checkpointName(file)
   if (path === file || !existsSync(path)) return null

@@ -1,35 +1,35 @@
 /**
- * A file of a recording: a header of one sector, then blocks, each a deflated list of entries (JSON, one a
- * line). The hash of a block covers the one before, across the files of one controller, so that a change, a
- * gap or another order shows and says where (docs/recording.md).
+ * A recording file: a header of one sector, then blocks, each a deflated list of entries (JSON, one per
+ * line). The hash of a block covers the previous one, across the files of one controller, so that changes,
+ * gaps and reordering are detected and located (docs/recording.md).
  */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 export const RECORDING_FOLDER = 'recording'
 export const FILE_NAME = /^\d{10}\.recording$/
-/** What the file of the same number goes on from, when those before it have made room. */
+/** The state from which the file with the same number continues after earlier files were removed. */
 export const CHECKPOINT_NAME = /^\d{10}\.checkpoint$/
 export const FORMAT_VERSION = 1
-/** One sector: it is written in one go, also when the disk is full. */
+/** One sector: written atomically, also on a full disk. */
 export const HEADER_BYTES = 512
-/** Before a block's content: its length, how many entries it holds, CRC-32 of these two, SHA-256. */
+/** Before a block's content: its length, its number of entries, CRC-32 of both, SHA-256. */
 export const BLOCK_HEAD_BYTES = 44
-/** What stands for the file before in the first of a run. */
+/** Previous hash in the first file of a run. */
 export const GENESIS = '0'.repeat(64)
 
 export interface FileHeader {
   readonly headroom_recording: number
   /** One for each start of a controller. */
   readonly run: string
-  /** Its how manieth file, from 0. */
+  /** Zero-based index of the file. */
   readonly part: number
-  /** Hash of the last block of the file before; GENESIS in the first. */
+  /** Hash of the last block of the previous file; GENESIS in the first. */
   readonly previous: string
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string
   readonly opened: string
-  /** Recording stopped here, and why; what came afterwards is missing. */
+  /** Recording stopped here, and why; later entries are missing. */
   readonly gap: { readonly at: string; readonly reason: string } | null
 }
 
@@ -39,7 +39,7 @@ export function fileName(number: number): string {
   return `${String(number).padStart(10, '0')}.recording`
 }
 
-/** Of the checkpoint with which this file of a recording begins. */
+/** Name of the checkpoint from which this recording file continues. */
 export function checkpointName(recording: string): string {
   return recording.replace(/\.recording$/, '.checkpoint')
 }
@@ -56,17 +56,17 @@ export function encodeHeader(header: FileHeader): Buffer {
   return Buffer.from(`${text.padEnd(HEADER_BYTES - 1 - (Buffer.byteLength(text) - text.length))}\n`)
 }
 
-/** Of all but the gap. */
+/** Covers all fields but the gap. */
 function checkOf(header: FileHeader): number {
   return crc32(JSON.stringify({ ...header, gap: null }))
 }
 
-/** What the first block of a file hangs on: its header, but for the gap, which is written later. */
+/** The hash that precedes the first block: that of the header without the gap, which is written later. */
 export function chainStart(header: FileHeader): string {
   return hash('sha256', JSON.stringify({ ...header, gap: null }), 'hex')
 }
 
-/** Null: it is none. */
+/** Returns null for anything else. */
 export function decodeHeader(bytes: Buffer): FileHeader | null {
   try {
     const { crc32: check, ...header } = JSON.parse(bytes.toString('utf8')) as FileHeader & {
@@ -92,7 +92,7 @@ export function encodeBlock(
   return { bytes: Buffer.concat([head, content]), hash: own }
 }
 
-/** Null: these bytes are not as they were written. */
+/** Returns null for damaged data. */
 export function decodeBlockHead(
   head: Buffer,
 ): { readonly length: number; readonly entries: number; readonly hash: string } | null {
@@ -104,7 +104,7 @@ export function decodeBlockHead(
   }
 }
 
-/** SHA-256 of the hash before, the first 12 bytes of the block's head, and its content. */
+/** SHA-256 of the previous hash, the first 12 bytes of the block's head, and its content. */
 export function hashOf(previous: string, head: Buffer, content: Buffer): string {
   return hash('sha256', Buffer.concat([Buffer.from(previous, 'hex'), head.subarray(0, 12), content]), 'hex')
 }

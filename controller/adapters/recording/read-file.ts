@@ -1,4 +1,4 @@
-/** Reads one file of a recording, block by block, each held against its hash. */
+/** Reads one recording file, block by block, and verifies the hash of each. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { inflateRawSync } from 'node:zlib'
 import type { RecordedEntry } from '../../ports/recording-log.ts'
@@ -13,13 +13,13 @@ import {
 import type { FileHeader } from './format.ts'
 import { RecordingError } from './recording-fault.ts'
 
-/** What a reader learns beside the entries. */
+/** Findings of a reader besides the entries. */
 export interface ReadNotes {
   files: number
   blocks: number
   entries: number
   bytes: number
-  /** In words for people: torn ends, gaps, what was left out at the beginning. */
+  /** Messages: torn ends, gaps, omissions at the beginning. */
   readonly notes: string[]
 }
 
@@ -48,7 +48,7 @@ export function* readBlocks(
       const whole = size - at >= BLOCK_HEAD_BYTES
       if (whole) readSync(fd, head, 0, BLOCK_HEAD_BYTES, at)
       const read = whole ? decodeBlockHead(head) : null
-      // Bytes that a crash of the host left empty are an end that was never written, too.
+      // Bytes that are zero after a crash of the host also count as a torn end.
       if (whole && read === null && !isEmpty(fd, at, size)) throw damaged(file, at, notes)
       if (read === null || read.length > size - at - BLOCK_HEAD_BYTES) {
         notes.notes.push(`${file}: its last ${size - at} bytes were never written whole; they are left out`)

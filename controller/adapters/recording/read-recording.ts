@@ -1,4 +1,4 @@
-/** Reads recordings: the files of a folder in order, or one file and those after it. */
+/** Reads recordings: the files of a folder in order, or one file and its successors. */
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Checkpoint, RecordedEntry } from '../../ports/recording-log.ts'
@@ -12,8 +12,8 @@ export { newReadNotes, type ReadNotes } from './read-file.ts'
 
 /**
  * The entries of a recording, from its first controller start or checkpoint on: `path` is a folder of files,
- * or one file and those after it of the same run. An end that was never written whole is left out and noted.
- * @throws RecordingError for a path without a recording, and at the first byte that is not as it was written.
+ * or one file and its successors in the same run. A torn end is omitted and noted. @throws RecordingError for
+ * a path without a recording, and at the first damaged byte
  */
 export function* readRecording(path: string, notes: ReadNotes): Generator<RecordedEntry | Checkpoint> {
   let previous: { readonly header: FileHeader; readonly hash: string; readonly isTorn: boolean } | null = null
@@ -56,7 +56,7 @@ export function* readRecording(path: string, notes: ReadNotes): Generator<Record
     )
 }
 
-/** One file of a recording, and what it goes on from if it is not the first of its run. */
+/** One recording file, and its checkpoint if it is not the first of its run. */
 export function* readOneFile(file: string, notes: ReadNotes): Generator<RecordedEntry | Checkpoint> {
   const header = headerOf(file)
   const checkpoint = header.part === 0 ? null : readCheckpoint(file)
@@ -82,7 +82,7 @@ function filesOf(path: string, notes: ReadNotes): readonly string[] {
   const { run } = headerOf(path)
   const ofRun = names.filter((name) => headerOf(name).run === run)
   const given = ofRun.findIndex((name) => basename(name) === basename(path))
-  // What a controller remembered at its beginning is not written down: it is told all since somewhere before.
+  // Without a checkpoint the inputs since the start are needed.
   const from = ofRun
     .slice(0, given + 1)
     .findLastIndex((name) => headerOf(name).part === 0 || existsSync(checkpointName(name)))

@@ -1,7 +1,7 @@
 /**
- * Writes a recording into a folder of files, the oldest of which make room for new ones. Entries become text
- * at once; deflating, hashing and writing happen some hundred milliseconds later and beside the controller.
- * What cannot be written ends the recording, never the controller.
+ * Writes a recording into a folder of files and removes the oldest. Entries are serialised at once;
+ * deflating, hashing and writing happen some hundred milliseconds later, outside the main thread. A failure
+ * ends the recording, never the controller.
  */
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
@@ -26,55 +26,52 @@ import {
 import { headerOf } from './read-file.ts'
 
 export interface RecordingFilesOptions {
-  /** Made with mode 0700 when it is missing. */
+  /** Created with mode 0700 if missing. */
   readonly dir: string
-  /** A file that has grown to so many bytes is the last of its kind; from 1. */
+  /** Size in bytes after which a new file begins; at least 1. */
   readonly fileBytes: number
-  /** How many files are kept, the newest; from 2. */
+  /** Number of files kept, the newest; at least 2. */
   readonly maxFiles: number
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string
   readonly now: () => number
-  /** Recording has ended: why, in one line. */
+  /** Called with one line when the recording has ended. */
   readonly onStopped: (reason: string) => void
   /**
-   * Writes the checkpoint that `next` goes on from; `first`, before it in the same run and written to its
-   * end, is removed once that is durable. When the signal says so it may give up: both files stay. Left out:
-   * no checkpoint is written.
+   * Writes the checkpoint from which `next` continues; `first`, the complete file before it in the same run,
+   * is removed once the checkpoint is durable. Aborting keeps both files. Omitted: no checkpoint is written.
    */
   readonly fold?: (first: string, next: string, signal: AbortSignal) => Promise<void>
   /**
-   * A file has made room without a checkpoint, and why: the rest of its run cannot be decided again. Told
-   * once for each run.
+   * Called when a file was removed without a checkpoint, and why: the rest of its run cannot be replayed.
+   * Once for each run.
    */
   readonly onHeadless?: (reason: string) => void
-  /** Free bytes on the disk of a folder; a test has its own. Default: what the file system says. */
+  /** Returns the free bytes on the disk of a folder. Default: as the file system reports. */
   readonly freeBytes?: (dir: string) => Promise<number>
 }
 
 export interface RecordingFiles extends RecordingLog {
-  /** Why it ended; null: it goes on. */
+  /** Why it ended; null: it continues. */
   readonly stopped: string | null
   readonly writtenBytes: number
   readonly entries: number
-  /** All there is goes to the disk; nothing is taken any more. */
+  /** Writes everything to the disk and accepts nothing more. */
   close(): Promise<void>
-  /**
-   * For the end of a process that cannot wait: what is not on its way to the disk is written in this call.
-   */
+  /** For a process that must end at once: writes pending data synchronously. */
   flushNow(): void
 }
 
 /**
- * While checkpoints are being written so many files more than are kept may lie there; past it the oldest goes
- * without one.
+ * While checkpoints are being written this number of additional files may exist; beyond it the oldest is
+ * removed without one.
  */
 const MAX_FILES_BEHIND = 4
 const FLUSH_AFTER_MS = 200
 const FLUSH_FROM_CHARS = 262_144
-/** What may wait to be written, characters; past it the disk is too slow. */
+/** Maximum of characters waiting to be written; beyond it the disk is too slow. */
 const MAX_WAITING_CHARS = 67_108_864
-/** Below this the disk is left to the store. */
+/** Below this number of free bytes the disk is left to the store. */
 export const MIN_FREE_BYTES = 134_217_728
 
 /** Why there is no checkpoint: the files stay, and the next controller writes it. */
@@ -106,13 +103,13 @@ class Files implements RecordingFiles {
   #timer: NodeJS.Timeout | null = null
   #file: OpenFile | null = null
   #number = 0
-  /** Files make room. */
+  /** Files are being removed. */
   #tidying: Promise<void> | null = null
-  /** The run that has lost its beginning, as was told. */
+  /** The run whose loss of its beginning was reported. */
   #headless: string | null = null
   #part = 0
   #hash = GENESIS
-  /** Something is on its way to the disk. */
+  /** A write is in progress. */
   #work: Promise<void> | null = null
   #isClosed = false
   /** A checkpoint is being written. */
@@ -143,12 +140,12 @@ class Files implements RecordingFiles {
       this.#flush()
       await this.#work
     }
-    // The mark of a gap is still written.
+    // The mark of a gap is not written yet.
     await this.#work
     if (this.#timer !== null) clearTimeout(this.#timer)
     await this.#file?.handle.close()
     this.#file = null
-    // A checkpoint that is not finished is begun again by the next controller.
+    // The next controller starts an unfinished checkpoint again.
     this.#folding?.abort(ENDED)
     await this.#tidying
   }
@@ -165,7 +162,7 @@ class Files implements RecordingFiles {
       )
       writeSync(file.handle.fd, bytes, 0, bytes.length, file.size)
     } catch {
-      // The process ends, and nobody listens any more.
+      // The process ends, so the outcome is ignored.
     }
   }
 
@@ -209,7 +206,7 @@ class Files implements RecordingFiles {
     return dir
   }
 
-  /** The next file. Beside it the oldest make room. */
+  /** Begins the next file and removes the oldest in parallel. */
   async #begin(): Promise<OpenFile> {
     const { dir, version, now } = this.#o
     const names = await this.#names()
@@ -240,8 +237,8 @@ class Files implements RecordingFiles {
   }
 
   /**
-   * The oldest files go; the one that comes first then has its checkpoint before. What cannot be removed
-   * stays for the next time.
+   * Removes the oldest files; the first file that remains gets its checkpoint before. A file that cannot be
+   * removed stays until the next time.
    */
   async #tidy(): Promise<void> {
     const { dir, maxFiles } = this.#o
@@ -259,11 +256,11 @@ class Files implements RecordingFiles {
         this.#o.onHeadless?.(why)
       }
     } catch {
-      // The folder says so itself as soon as something is to be written.
+      // The next write to the folder reports the problem.
     }
   }
 
-  /** Why there is no checkpoint; null: there is. */
+  /** Why there is no checkpoint; null: there is one. */
   async #fold(first: string, next: string, files: number): Promise<string | null> {
     const { fold, maxFiles } = this.#o
     if (fold === undefined) return 'checkpoints are off'
@@ -281,7 +278,7 @@ class Files implements RecordingFiles {
     }
   }
 
-  /** What a crash left: a checkpoint that was not finished, or whose file is gone. */
+  /** Leftovers of a crash: an unfinished checkpoint, or one whose file is gone. */
   async #sweep(): Promise<void> {
     const { dir } = this.#o
     const names = await readdir(dir)
@@ -292,7 +289,7 @@ class Files implements RecordingFiles {
     for (const name of lost) await rm(join(dir, name))
   }
 
-  /** The mark goes into the header, for which there is room also on a full disk. */
+  /** The mark is written into the header, which has room also on a full disk. */
   async #stop(reason: string): Promise<void> {
     if (this.stopped !== null) return
     this.stopped = reason
@@ -311,9 +308,7 @@ class Files implements RecordingFiles {
   }
 }
 
-/**
- * The run of two files, of which the second follows the first; null: it does not, and needs nothing of it.
- */
+/** The run of two consecutive files; null: the second does not continue the first. */
 function runOf(first: string, next: string): string | null {
   const [a, b] = [headerOf(first), headerOf(next)]
   return a.run === b.run && b.part === a.part + 1 ? a.run : null

@@ -1,24 +1,26 @@
-/** Tokens and audit entries into their tables. The audit is bounded: of each kind the newest are kept. */
+/**
+ * Writes tokens and audit entries into their tables. The audit is bounded: the newest of each kind are kept.
+ */
 import type Database from 'better-sqlite3'
 import type { AuditKind } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
 import type { AccessRows } from './rows.ts'
 import { summed } from './row-sums.ts'
 
-/** Entries of each kind that are kept: at most 100 MB of them (measured: 400 bytes each). */
+/** Maximum number of entries of each kind: at most 100 MB (measured: 400 bytes each). */
 export const RETAIN_AUDITS: Readonly<Record<AuditKind, number>> = {
   control: 100_000,
   work: 100_000,
   refusal: 50_000,
 }
 
-/** How many may come in before the surplus is looked for. */
+/** Number of new entries after which the surplus is removed. */
 const PRUNE_EVERY = 1_000
 
 type Statement = Database.Statement<unknown[]>
 type Compilable = { compile(): { readonly sql: string } }
 
-/** @returns puts rows into the tables, as part of the transaction that is under way. */
+/** @returns a function that adds rows within the current transaction */
 export function createAccessWriter(
   db: Database.Database,
   retain: Readonly<Record<AuditKind, number>> = RETAIN_AUDITS,
@@ -34,7 +36,7 @@ export function createAccessWriter(
       .values({ seq: 0, at: 0, kind: '', actor: '', action: '', outcome: '', target: '', record: '' }),
   )
   const prune = createPruning(db, retain)
-  // A start counts as due, so that a limit that was lowered holds soon.
+  // Due at the start, so that a lowered limit applies soon.
   let sincePruned = pruneEvery
   return ({ tokens, revokedTokenIds, audits }) => {
     for (const id of revokedTokenIds) revokeToken.run(id)

@@ -1,6 +1,6 @@
 /**
- * A copy of the store as of one instant, in one file. It is made by a reader: the controller may run and
- * write meanwhile, and does not wait for it. Only a copy that was read back whole takes its name.
+ * Copies the store as of one instant into one file. A reader makes the copy: the controller may run and write
+ * meanwhile, without waiting. The copy gets its name only after it was read back completely.
  */
 import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -9,13 +9,13 @@ import { StoreFault } from '../../ports/store.ts'
 import { faultOf, oneLine } from './faults.ts'
 import { publishFile } from './files.ts'
 
-/** So many copies that were made before an upgrade are kept beside the file. */
+/** Number of copies made before an upgrade that are kept next to the file. */
 export const MAX_UPGRADE_COPIES = 3
 
 /**
- * @param db open on the store; nothing of it changes.
- * @param target replaced when it is there.
- * @throws StoreFault, SqliteError or a file-system error; `target` is as before then.
+ * @param db an open store; it is not changed
+ * @param target replaced if it exists
+ * @throws StoreFault, SqliteError or a file-system error; `target` is then unchanged
  */
 export function copyStore(db: Database.Database, target: string): void {
   const partial = `${target}.partial`
@@ -32,8 +32,8 @@ export function copyStore(db: Database.Database, target: string): void {
 }
 
 /**
- * Makes a backup of the store at `path` while a controller may have it open.
- * @throws StoreFault, one line, that names the one of the two which cannot be used.
+ * Makes a backup of the store at `path` while a controller may have it open. @throws StoreFault, one line,
+ * that names the file that cannot be used
  */
 export function backUp(path: string, target: string, busyTimeoutMs: number): void {
   const db = openStore(path, busyTimeoutMs)
@@ -51,7 +51,7 @@ function openStore(path: string, busyTimeoutMs: number): Database.Database {
   try {
     db = new Database(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs })
     db.pragma('trusted_schema = off')
-    // Read from once: what is wrong from here on is wrong with the copy, or with what is read.
+    // Read once: later faults concern the copy or the reading.
     db.prepare('select count(*) from sqlite_schema').get()
     return db
   } catch (error) {
@@ -60,7 +60,7 @@ function openStore(path: string, busyTimeoutMs: number): Database.Database {
   }
 }
 
-/** A store that is read runs out of no space, and needs no right to be written. */
+/** Reading a store needs neither free space nor write permission. */
 function copyFault(error: unknown, path: string, target: string): StoreFault {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   if (!/^(?:SQLITE_(?:FULL|CANTOPEN|READONLY|IOERR_WRITE|IOERR_FSYNC)|E[A-Z]+)/.test(code))
@@ -71,7 +71,7 @@ function copyFault(error: unknown, path: string, target: string): StoreFault {
   })
 }
 
-/** The copy that a migration can be taken back with: beside the file, only the newest few of its kind. */
+/** The copy with which a migration can be undone, next to the file; only the newest few are kept. */
 export function copyBeforeUpgrade(db: Database.Database, path: string, schema: number): string {
   const target = `${path}.before-schema-${schema + 1}`
   copyStore(db, target)

@@ -1,27 +1,27 @@
 /**
- * Group commit: while one transaction is on its way to the disk, the next fills. Batches become durable in
- * the order in which they came; after the first failure nothing is written any more (R10).
+ * Group commit: while one transaction is being written, the next fills. Batches become durable in order;
+ * after the first failure nothing more is written (R10).
  */
 import { StoreFault } from '../../ports/store.ts'
 import type { BatchRows } from './rows.ts'
 
-/** So many batches at most become one transaction. */
+/** Maximum number of batches per transaction. */
 const MAX_BATCHES_PER_TRANSACTION = 256
 
-/** So many batches at most wait for the disk. Past it the disk has stalled, and the store fails. */
+/** Maximum number of batches waiting for the disk. Beyond it the disk has stalled, and the store fails. */
 const MAX_WAITING_BATCHES = 10_000
 
 export interface CommitQueue {
   /** Resolves when the batch is durable; rejects with the StoreFault that ended the queue. */
   add(rows: BatchRows): Promise<void>
-  /** A failure: what waits is rejected with it, and so is all that comes later. */
+  /** Fails the queue: waiting and later batches are rejected. */
   fail(fault: StoreFault): void
   hasFailed(): boolean
-  /** Batches that wait for the transaction under way to end. */
+  /** Number of batches that wait for the current transaction. */
   depth(): number
   /**
-   * What waits is still written; what comes later is rejected with this fault. Resolves when nothing is under
-   * way, never rejects.
+   * Writes waiting batches; later ones are rejected with this fault. Resolves when all are done, never
+   * rejects.
    */
   end(fault: StoreFault): Promise<void>
 }
@@ -32,9 +32,7 @@ interface Waiting {
   reject(fault: StoreFault): void
 }
 
-/**
- * @param write makes all rows durable as one transaction, or rejects with a StoreFault and writes nothing.
- */
+/** @param write makes all rows durable as one transaction, or rejects with a StoreFault and writes nothing */
 export function createCommitQueue(write: (batches: readonly BatchRows[]) => Promise<unknown>): CommitQueue {
   const waiting: Waiting[] = []
   let refusal: StoreFault | null = null

@@ -1,21 +1,21 @@
 /**
- * Compares a store with its mark: does it hold everything that was ever acknowledged? (docs/decisions/0079)
+ * Compares a store with its mark, to check that everything acknowledged is still there (docs/decisions/0079).
  */
 import type Database from 'better-sqlite3'
 import { EMPTY_CHAIN } from '../../ports/store.ts'
 import { markPath, type FoundMark } from './mark-file.ts'
 import { markText, type FileMark } from './store-mark.ts'
 
-/** From this step of the schema on a store knows its id, its transactions and whether it has a mark. */
+/** From this schema version on a store has an id, a transaction counter and a flag for its mark. */
 const FIRST_SCHEMA_WITH_HISTORY = 9
-/** From this step on events are a chain. */
+/** From this schema version on events form a chain. */
 const FIRST_SCHEMA_WITH_CHAIN = 4
 
-/** How far the tables of a store reach. */
+/** Extent of the data in a store. */
 export interface StorePosition extends Omit<FileMark, 'storeId' | 'chain'> {
-  /** null: the schema is older than the chain. */
+  /** Null: the schema is older than the chain. */
   readonly chain: string | null
-  /** null: the schema is older than the id. */
+  /** Null: the schema is older than the id. */
   readonly storeId: string | null
   readonly isMarked: boolean
   readonly supersedes: string | null
@@ -25,10 +25,10 @@ export interface StorePosition extends Omit<FileMark, 'storeId' | 'chain'> {
 
 export type Continuity =
   | { readonly is: 'complete' }
-  /** `why` is a sentence; `mark` is the text that accepts the loss; no epoch above `epoch` is known. */
+  /** `why` is a sentence; `mark` is the text that accepts the loss; no known epoch is above `epoch`. */
   | { readonly is: 'broken'; readonly why: string; readonly mark: string; readonly epoch: number }
 
-/** Reads only. @param schema the step that the file is at, from 1. */
+/** Only reads. @param schema version of the file, from 1 */
 export function readPosition(db: Database.Database, schema: number): StorePosition {
   const history =
     schema < FIRST_SCHEMA_WITH_HISTORY ? undefined : db.prepare<[], HistoryRow>('select * from history').get()
@@ -54,7 +54,9 @@ export function readPosition(db: Database.Database, schema: number): StorePositi
   }
 }
 
-/** One line: what is missing and the ways on. @param accepted the mark that was named in vain; null: none. */
+/**
+ * One line: what is missing, and the options. @param accepted a named mark that does not match; null: none
+ */
 export function refusal(
   { why, mark }: Continuity & { readonly is: 'broken' },
   accepted: string | null = null,
@@ -75,7 +77,7 @@ interface ChainEnd {
   readonly chain: string
 }
 
-/** Reads only. @param found the mark; while a controller runs it must have been read before the position. */
+/** Only reads. @param found the mark; while a controller runs it must be read before the position */
 export function compareWithMark(
   db: Database.Database,
   path: string,
@@ -92,7 +94,7 @@ export function compareWithMark(
   }
 }
 
-/** Nothing says what the store held: an operator has to. */
+/** The former content is unknown: an operator must decide. */
 function unmarked(path: string, position: StorePosition, what: string): Continuity {
   const why = `${markPath(path)} ${what}, so that it is not known whether ${path} still holds everything that was acknowledged`
   return {
@@ -116,7 +118,7 @@ function compare(db: Database.Database, path: string, position: StorePosition, m
   }
 }
 
-/** @returns what the store lacks, for a sentence about it; null: nothing. */
+/** @returns what the store lacks, as part of a sentence; null: nothing */
 function differenceOf(db: Database.Database, position: StorePosition, mark: FileMark): string | null {
   const since =
     position.lastEventAt === null
@@ -143,8 +145,8 @@ function text(mark: FileMark): string {
 }
 
 /**
- * The store may be ahead of its mark by what was not acknowledged before a crash. An event that retention
- * removed cannot be compared.
+ * After a crash the store may be ahead of its mark by unacknowledged data. An event removed by retention
+ * cannot be compared.
  */
 function isInHistory(db: Database.Database, { eventSeq, chain }: FileMark, position: StorePosition): boolean {
   if (position.chain === null) return true

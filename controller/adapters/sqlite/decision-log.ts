@@ -1,4 +1,4 @@
-/** Keeps decisions, a bounded number of them: the oldest leave in the transaction that adds new ones. */
+/** Keeps a bounded number of decisions: the oldest are removed in the transaction that adds new ones. */
 import type Database from 'better-sqlite3'
 import { tasksOf } from '../decision-pick.ts'
 import type { Decision } from '../../domain/decision.ts'
@@ -11,12 +11,12 @@ export interface DecisionRetention {
 }
 
 /**
- * Besides as many as came in, a commit removes at most this many old ones: a lowered limit is reached step by
- * step.
+ * Besides as many as it adds, a commit removes at most this number of old ones: a lowered limit is reached
+ * gradually.
  */
 const EXTRA_PRUNED = 1000
 
-/** `taskIds`: whom it is found by. */
+/** `taskIds`: the tasks by which it is found. */
 export type DecisionRow = readonly [
   number: number,
   at: number,
@@ -32,7 +32,9 @@ export function encodeDecision(decision: Decision): DecisionRow {
 }
 
 export interface DecisionLog {
-  /** Within a transaction. @param kept what the call before returned, once its transaction was through. */
+  /**
+   * Call within a transaction. @param kept result of the previous call, after its transaction was committed
+   */
   write(kept: number, rows: readonly DecisionRow[], byAge: AgeAllowance): WrittenDecisions
 }
 
@@ -93,10 +95,7 @@ export function readDecision(db: Database.Database, number: number): string | nu
   return row?.record ?? null
 }
 
-/**
- * Each is served by an index: by task, else by node, else by kind, else by number; what else is asked for is
- * looked at on the way.
- */
+/** Each query uses an index: by task, otherwise node, kind or number; other conditions filter its rows. */
 export function readDecisions(db: Database.Database, query: DecisionQuery): string[] {
   const { sql, values } = decisionsSql(query)
   return db

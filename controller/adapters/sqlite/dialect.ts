@@ -1,4 +1,4 @@
-/** Kysely over an open SQLite database. */
+/** Kysely on an open SQLite database. */
 import type Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { Schema } from './schema.ts'

@@ -1,23 +1,23 @@
 /**
- * Appends events to their chain and removes the oldest, all within the writer's transaction, so that file and
- * chain agree at every moment.
+ * Appends events to their chain and removes the oldest, within the writer's transaction, so that file and
+ * chain always agree.
  */
 import type Database from 'better-sqlite3'
 import { canonicalEvent, eventBytes, nextHash } from './event-chain.ts'
 import type { AgeAllowance } from './retention-clock.ts'
 import type { EventRow } from './rows.ts'
 
-/** How much is kept; whichever is reached first. */
+/** Limits; the first one reached applies. */
 export interface EventRetention {
   readonly maxEvents: number
-  /** Bytes of the file, about. */
+  /** Approximate bytes of the file. */
   readonly maxBytes: number | null
   readonly maxAgeMs: number | null
 }
 
 /**
- * Besides as many events as came in, a commit removes at most this many old ones: a lowered limit is reached
- * step by step.
+ * Besides as many as it adds, a commit removes at most this number of old events: a lowered limit is reached
+ * gradually.
  */
 const EXTRA_PRUNED_EVENTS = 1000
 
@@ -32,7 +32,7 @@ export interface ChainEnds {
 
 export interface EventLog {
   /**
-   * Within a transaction. The ends that it returns are for the next call, once the transaction is through.
+   * Call within a transaction. The returned ends are for the next call, once the transaction is committed.
    */
   write(ends: ChainEnds, rows: readonly EventRow[], byAge: AgeAllowance): WrittenEvents
 }
@@ -42,7 +42,7 @@ export interface WrittenEvents {
   readonly removedByAge: number
 }
 
-/** The ends as the file has them. */
+/** Reads the ends from the file. */
 export function readChainEnds(db: Database.Database): ChainEnds {
   const query = db.prepare<
     unknown[],

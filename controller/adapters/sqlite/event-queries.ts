@@ -1,17 +1,11 @@
-/**
- * The reads of events, each served by an index (test/integration/sqlite-queries.test.ts looks at SQLite's
- * plans).
- */
+/** Queries of events, each with an index (test/integration/sqlite-queries.test.ts checks SQLite's plans). */
 import type { Kysely } from 'kysely'
 import type { EventKind } from '../../domain/event.ts'
 import type { EventQuery, EventRange } from '../../ports/store.ts'
 import type { EventRow } from './rows.ts'
 import type { Schema } from './schema.ts'
 
-/**
- * Kinds are looked up one by one, each in the order of its index, and the first of all are the page; of one
- * task there are few events.
- */
+/** Each kind is read in the order of its index, and the first of all form the page; a task has few events. */
 export async function events(db: Kysely<Schema>, query: EventQuery): Promise<EventRow[]> {
   const bounded = await withinTimes(db, query)
   const { kinds = null, taskId = null, isNewestFirst = false, limit } = bounded
@@ -60,7 +54,7 @@ export function eventsQuery(db: Kysely<Schema>, query: EventQuery, kinds: readon
   return rows.orderBy('seq', isNewestFirst ? 'desc' : 'asc').limit(limit)
 }
 
-/** Events come in the order of their instants: the two ends of a stretch of time are found by halving. */
+/** Events are in the order of their instants: both ends of a time range are found by binary search. */
 async function withinTimes(db: Kysely<Schema>, query: EventQuery): Promise<EventQuery> {
   const { fromAt = null, untilAt = null } = query
   if (fromAt === null && untilAt === null) return query
@@ -72,7 +66,7 @@ async function withinTimes(db: Kysely<Schema>, query: EventQuery): Promise<Event
   return { ...query, afterSeq, beforeSeq: endSeq === Infinity ? null : endSeq }
 }
 
-/** The first event at that instant or later; one past the last when there is none. */
+/** Number of the first event at or after that instant; one past the last if none exists. */
 async function firstSeqFrom(
   db: Kysely<Schema>,
   { firstSeq, lastSeq }: EventRange,

@@ -1,14 +1,14 @@
-/** What SQLite or the file system said, as one line for people: which file, what is wrong, what to do. */
+/** Translates faults of SQLite and the file system into one line: the file, what is wrong, what to do. */
 import { StoreFault } from '../../ports/store.ts'
 
-/** @returns a StoreFault as it is; anything else translated, with the original as its cause. */
+/** @returns a StoreFault unchanged; any other fault translated, with the original as its cause */
 export function faultOf(error: unknown, path: string): StoreFault {
   if (error instanceof StoreFault) return error
   return new StoreFault(oneLine(describe(codeOf(error), messageOf(error), path)), { cause: error })
 }
 
 function describe(code: string, message: string, path: string): string {
-  // The shared memory of the log could not grow: on a full disk, and nowhere else that we have seen.
+  // The shared memory of the log could not grow: seen only on a full disk.
   if (code === 'SQLITE_IOERR_SHMSIZE') return describe('SQLITE_FULL', `${code}, ${message}`, path)
   const family = code.startsWith('SQLITE_') ? code.split('_', 2).join('_') : code
   const because = `(${code || 'unknown'}: ${message})`
@@ -41,7 +41,7 @@ function describe(code: string, message: string, path: string): string {
   }
 }
 
-/** A file that SQLite cannot make sense of. */
+/** A file that SQLite cannot read. */
 export function damaged(path: string, because: string): string {
   return oneLine(
     `${path} is damaged or no database ${because}: restore a backup, or move the file away, and ${path}.id, to start empty`,

@@ -1,14 +1,13 @@
-/** File-system steps that survive a power failure once they have returned. */
+/** File-system operations that survive a power failure once they have returned. */
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** A directory that was just made survives a power failure only when its parent is on disk too. */
+/** A new directory survives a power failure only if its parent is synced too. */
 export function makeDirectory(directory: string): void {
   const first = firstMissing(directory)
   if (first === null) return
   try {
-    // By itself: told to make parents too, mkdir goes on for ever where a folder is there and none can be
-    // made in it (/proc).
+    // Not recursive: recursive mkdir never returns in an existing folder where none can be created (/proc).
     mkdirSync(first, { mode: 0o700 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
@@ -17,7 +16,7 @@ export function makeDirectory(directory: string): void {
   for (let made = directory; made.length >= first.length; made = dirname(made)) syncDirectory(dirname(made))
 }
 
-/** The highest of the directories that are not there; null: all are. */
+/** The highest missing directory; null: all exist. */
 function firstMissing(directory: string): string | null {
   let first: string | null = null
   for (let each = directory; !existsSync(each); each = dirname(each)) first = each
@@ -32,7 +31,7 @@ export function syncFile(path: string): void {
   syncPath(path, 'r+')
 }
 
-/** A whole file takes its final name, in place of what had it before. */
+/** Moves a complete file to its final name and replaces an existing one. */
 export function publishFile(from: string, to: string): void {
   syncFile(from)
   renameSync(from, to)

@@ -1,14 +1,11 @@
-/**
- * The history of the store, as tables: its epochs, the number of its transactions, whether a part of it is
- * missing.
- */
+/** Tables of the store's history: its epochs, its number of transactions, and whether a part is missing. */
 import type Database from 'better-sqlite3'
 import { sql, type Kysely } from 'kysely'
 import { MAX_EPOCH_RECORDS, type RecoveryRecord, type StoredState } from '../../ports/store.ts'
 import type { BatchRows } from './rows.ts'
 import type { Schema } from './schema.ts'
 
-/** The part of StoredState that says how far the store reaches. */
+/** The part of StoredState that describes the extent of the store. */
 export type StoredHistory = Pick<StoredState, 'mark' | 'recovery' | 'epochs'>
 
 export function readHistory(db: Kysely<Schema>): Promise<StoredHistory> {
@@ -39,8 +36,8 @@ export function readHistory(db: Kysely<Schema>): Promise<StoredHistory> {
 }
 
 /**
- * @returns notes one transaction, as part of it, and says how many there are then: call it after the batches'
- *   marks were accepted and before their events are added.
+ * @returns a function that counts one transaction and returns their number: call it after the batches' marks
+ * were accepted and before their events are added
  */
 export function createHistoryWriter(db: Database.Database): (batches: readonly BatchRows[]) => number {
   const newest = db.prepare<[], number | null>('select max(epoch) from epochs').pluck()

@@ -1,7 +1,6 @@
 /**
- * A mark beside the file that says: there is a store here. When the file is gone and the mark is not,
- * something was lost, and a controller that began anew would forget every task and give up every node without
- * a word.
+ * A marker file next to the store. If the store is gone and the marker is not, data was lost: a controller
+ * that started from nothing would forget every task and give up every node silently.
  */
 import { randomUUID } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, writeSync } from 'node:fs'
@@ -14,9 +13,9 @@ export function markOf(path: string): string {
 }
 
 /**
- * Call it where there is no store yet.
- * @param isExpected somebody has said that there must be one.
- * @throws StoreFault when there was one before, or must be one.
+ * Call if no store exists yet.
+ * @param isExpected the operator requires a store
+ * @throws StoreFault if there was one before, or one is required
  */
 export function requireNoStoreBefore(path: string, isExpected: boolean): void {
   const how = `restore a backup (headroom restore), mount its volume, or, to begin anew,`
@@ -30,7 +29,7 @@ export function requireNoStoreBefore(path: string, isExpected: boolean): void {
     )
 }
 
-/** There is a store from now on. Durable when it returns; what is there already stays. */
+/** Records that a store exists. Durable when it returns; an existing marker stays. */
 export function markStore(path: string, at: Date): void {
   if (existsSync(markOf(path))) return
   const handle = openSync(markOf(path), 'w', 0o600)

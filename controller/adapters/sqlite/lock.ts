@@ -1,7 +1,7 @@
 /**
- * One controller a file. The lock is an operating-system lock on `<file>.lock`, held for as long as the
- * process lives: kill -9 frees it, and nothing is left to clean up. SQLite takes it for us, because Node has
- * no call for file locks.
+ * Allows one controller per file. The lock is an operating-system lock on `<file>.lock`, held while the
+ * process lives: kill -9 releases it, and no clean-up is needed. SQLite acquires it, because Node has no call
+ * for file locks.
  */
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
@@ -13,9 +13,9 @@ export interface HeldLock {
 }
 
 /**
- * @param waitMs how long to wait for a controller that is just ending, milliseconds.
- * @throws StoreFault when another controller holds the file, or the lock file cannot be used: that says
- *   nothing about the store itself.
+ * @param waitMs how long to wait for a controller that is ending, milliseconds
+ * @throws StoreFault if another controller holds the file, or the lock file cannot be used, which says
+ * nothing about the store itself
  */
 export function holdLock(path: string, waitMs: number): HeldLock {
   const lock = openLock(path, waitMs)
@@ -42,7 +42,7 @@ function openLock(path: string, waitMs: number): Database.Database {
   }
 }
 
-/** Something else stands in its place. The store is not to blame, and must not be moved away for it. */
+/** Another kind of file has its name. The store is intact and must not be moved away. */
 function lockFault(error: unknown, path: string): StoreFault {
   const lockPath = `${path}.lock`
   const fault = faultOf(error, lockPath)

@@ -1,6 +1,6 @@
 /**
- * The file of the mark, beside that of the store: two slots that are written in turn, each write durable when
- * the call returns.
+ * The mark's file, next to the store: two slots written alternately, each write durable when the call
+ * returns.
  */
 import {
   chmodSync,
@@ -23,7 +23,7 @@ export type FoundMark =
   { readonly is: 'absent' } | { readonly is: 'damaged' } | { readonly is: 'there'; readonly slot: MarkSlot }
 
 export interface MarkFile {
-  /** @throws StoreFault when it cannot be made durable. */
+  /** @throws StoreFault if it cannot be made durable */
   put(mark: FileMark): void
   close(): void
 }
@@ -32,7 +32,7 @@ export function markPath(storePath: string): string {
   return `${storePath}.mark`
 }
 
-/** @throws a file-system error, when the file is there and cannot be read. */
+/** @throws a file-system error if the file exists and cannot be read */
 export function readMark(storePath: string): FoundMark {
   let bytes: Buffer
   try {
@@ -50,7 +50,7 @@ export function readMark(storePath: string): FoundMark {
 }
 
 /**
- * Replaces the file, whole: what was in it counts no more.
+ * Replaces the whole file; its former content is void.
  * @throws StoreFault
  */
 export function openMarkFile(
@@ -63,7 +63,7 @@ export function openMarkFile(
   let next = generation
   try {
     replaceFile(storePath, encodeSlot({ generation: next, at: now(), mark }))
-    // A write to a file that was opened so is on disk when the call returns.
+    // A write to a file opened this way is on disk when the call returns.
     const handle = openSync(path, constants.O_RDWR | constants.O_DSYNC)
     return {
       put: (newer) => {
@@ -99,7 +99,7 @@ function replaceFile(storePath: string, slot: Buffer): void {
   }
 }
 
-/** A command that root runs on the store of another user leaves the mark to that user. */
+/** If root runs the command on another user's store, the mark belongs to that user. */
 function giveToOwner(file: string, storePath: string): void {
   if (process.geteuid?.() !== 0) return
   const { uid, gid } = statSync(storePath)

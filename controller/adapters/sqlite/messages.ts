@@ -1,4 +1,4 @@
-/** What the main thread and the store's two worker threads say to each other. Rows only, no records. */
+/** Messages between the main thread and the store's two worker threads. Rows only, no records. */
 import type {
   AuditQuery,
   DecisionQuery,
@@ -19,24 +19,24 @@ export interface WorkerSettings {
   readonly retention: EventRetention
   readonly decisionRetention: DecisionRetention
   readonly maxPages: number | null
-  /** Where there is none it must not be made. */
+  /** A missing store must not be created. */
   readonly isStoreExpected: boolean
   /** Text of the mark that the store need not reach (store-mark.ts); null: nothing may be missing. */
   readonly acceptLoss: string | null
-  /** What the store must be of; null: whatever it is. */
+  /** The required kind of the store; null: any. */
   readonly kind: StoreKind | null
 }
 
-/** The first and the last request of either thread. */
+/** The first and the last request of each thread. */
 export type FrameRequest = { readonly op: 'open' } | { readonly op: 'close' }
 
-/** What the writer's thread is asked. All batches of one `commit` are one transaction, in their order. */
+/** Requests to the writer's thread. All batches of one `commit` form one transaction, in order. */
 export interface WriterRequest {
   readonly op: 'commit'
   readonly batches: readonly BatchRows[]
 }
 
-/** What the reader's thread is asked. */
+/** Requests to the reader's thread. */
 export type ReaderRequest =
   | { readonly op: 'load' }
   | { readonly op: 'task'; readonly id: string }
@@ -48,7 +48,7 @@ export type ReaderRequest =
   | { readonly op: 'audits'; readonly query: AuditQuery }
   | { readonly op: 'configRevisions'; readonly query: RevisionQuery }
 
-/** What each request is answered with. */
+/** Answers to requests. */
 export interface Answers {
   /** Lines for the log. */
   readonly open: readonly string[]

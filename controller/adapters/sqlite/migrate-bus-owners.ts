@@ -1,7 +1,7 @@
 /**
- * Owners of tasks that came over the bus get the prefix that no token can have. Such tasks are known by their
- * id: it is made of the client and the message, a UUID of version 5; all others are of version 4. As
- * released: this file changes no more.
+ * Owners of tasks that came over the bus get the prefix that no token can have. Such tasks are recognised by
+ * their id, which is made from the client and the message, a UUID of version 5; all others are version 4.
+ * Released: this file must not change.
  */
 import { sql, type Kysely } from 'kysely'
 

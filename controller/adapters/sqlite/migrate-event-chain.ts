@@ -1,10 +1,8 @@
-/**
- * Step 4: events become a chain, those that are there already, too. As released: this file changes no more.
- */
+/** Step 4: events form a chain, including existing ones. Released: this file must not change. */
 import { sql, type Kysely } from 'kysely'
 import { canonicalEvent, eventBytes, GENESIS_HASH, nextHash } from './event-chain.ts'
 
-/** So many rows are read and written at a time. */
+/** Number of rows read and written at a time. */
 const ROWS_AT_A_TIME = 5_000
 
 interface OldRow {
@@ -36,7 +34,7 @@ export async function chainEvents(db: Kysely<never>): Promise<void> {
   )
 }
 
-/** What was removed before there was a chain is not known any more: the first that is kept begins it. */
+/** Events removed before there was a chain are unknown: the first kept event begins it. */
 async function lastPrunedSeq(db: Kysely<never>): Promise<number> {
   const found = await sql<{ seq: number }>`select coalesce(
     (select min(seq) from events), (select max(next_event_seq) from marks), 1) - 1 as seq`.execute(db)

@@ -1,13 +1,13 @@
 /**
- * Adds controller time to a store. Of history that is there already only the times of the wall clock are
- * known: they count as they are, up to the moment of the migration. As released: this file changes no more.
+ * Adds controller time to a store. For existing history only wall-clock times are known: they are used as
+ * they are, up to the moment of the migration. Released: this file must not change.
  */
 import { sql, type Kysely } from 'kysely'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** @param at milliseconds since the Unix epoch. */
+/** @param at milliseconds since the Unix epoch */
 export async function addRetentionClock(db: Kysely<never>, at: number): Promise<void> {
   await sql`create table retention_clock (
     id integer primary key check (id = 1),
@@ -32,8 +32,8 @@ export async function addRetentionClock(db: Kysely<never>, at: number): Promise<
 }
 
 /**
- * A mark for the end of each hour: the last row of it, and of all hours before. A time after now, which a
- * wrong clock wrote, counts as now. Literals, because a bound number is a REAL, and an hour must be whole.
+ * A mark for the end of each hour: the last row up to then. A time after now, written with a wrong clock,
+ * counts as now. Literals, because a bound number is a REAL, and an hour must be an integer.
  */
 async function markHours(db: Kysely<never>, nowMs: number): Promise<void> {
   const [now, hour] = [sql.lit(nowMs), sql.lit(HOUR_MS)]

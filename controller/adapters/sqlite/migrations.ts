@@ -1,6 +1,6 @@
 /**
- * How the file came to look as it does: numbered steps, forward only. A step that was ever released never
- * changes; the next change is a new step at the end.
+ * The schema's history: numbered steps, forward only. A released step never changes; the next change is a new
+ * step at the end.
  */
 import { sql, type Kysely } from 'kysely'
 import { StoreFault } from '../../ports/store.ts'
@@ -14,7 +14,7 @@ export interface Migration {
   /** 1, 2, 3, … without a gap. */
   readonly version: number
   readonly name: string
-  /** @param at milliseconds since the Unix epoch. */
+  /** @param at milliseconds since the Unix epoch */
   up(db: Kysely<never>, at: number): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 13, name: 'epochs know their controller', up: controllersOfEpochs },
 ]
 
-/** What this program writes. */
+/** The schema version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length
 
 export interface Migrated {
@@ -43,10 +43,10 @@ export interface Migrated {
 }
 
 /**
- * Brings the schema to the last of `migrations`, one transaction a step. The only writer calls it, before
- * anything else.
- * @param at milliseconds since the Unix epoch, noted with each step.
- * @throws StoreFault when the file comes from a newer version, or holds tables that are not ours.
+ * Migrates the schema to the last of `migrations`, one transaction per step. Called by the only writer,
+ * before anything else.
+ * @param at milliseconds since the Unix epoch, recorded with each step
+ * @throws StoreFault if the file comes from a newer version, or contains foreign tables
  */
 export async function migrate(
   db: Kysely<Schema>,
@@ -69,8 +69,8 @@ export async function migrate(
 }
 
 /**
- * Which step the file stands at; 0 for one without tables. Only reads.
- * @throws StoreFault as `migrate` does.
+ * The schema version of the file; 0 without tables. Only reads.
+ * @throws StoreFault as `migrate` does
  */
 export async function schemaVersion(
   db: Kysely<Schema>,
@@ -101,8 +101,8 @@ function notOurs(path: string): string {
 }
 
 /**
- * Records that were written before: nothing was held, ordered or in doubt then, and an earlier message
- * confirmed what runs.
+ * Older records: nothing was held back, ordered or in doubt, and an earlier message confirmed running
+ * attempts.
  */
 async function recordsOfLiveness(db: Kysely<never>): Promise<void> {
   await sql`update tasks set record = json_insert(record, '$.clientWants', json('null')) where is_final = 0`.execute(
@@ -154,7 +154,7 @@ async function decisionTables({ schema }: Kysely<never>): Promise<void> {
     .execute()
   await schema.createIndex('decisions_of_node').on('decisions').columns(['node_id', 'number']).execute()
   await schema.createIndex('decisions_of_kind').on('decisions').columns(['kind', 'number']).execute()
-  // Whom each is about, and who leaves by it.
+  // The subject and the victims of each.
   await schema
     .createTable('decision_tasks')
     .addColumn('task_id', 'text', (column) => column.notNull())
@@ -165,7 +165,7 @@ async function decisionTables({ schema }: Kysely<never>): Promise<void> {
   await schema.createIndex('decision_tasks_by_number').on('decision_tasks').column('number').execute()
 }
 
-/** Records that were written before: nobody was called back, and no node was being emptied. */
+/** Older records: no operator had requested a return, and no node was being drained. */
 async function recordsOfWishes(db: Kysely<never>): Promise<void> {
   await sql`update tasks set record = json_insert(record, '$.placement.isCalledBack', json('false'))
     where is_final = 0 and json_type(record, '$.placement') = 'object'`.execute(db)
@@ -180,7 +180,7 @@ async function recordsOfCauses(db: Kysely<never>): Promise<void> {
     where json_type(record, '$.drain') = 'object'`.execute(db)
 }
 
-/** The tables of row-sums.ts; they are filled as after every step. */
+/** The tables of row-sums.ts; filled as after every step. */
 async function checksumColumns(db: Kysely<never>): Promise<void> {
   for (const table of ['tasks', 'nodes', 'groups', 'config_revisions', 'tokens', 'submission_keys']) {
     await sql`alter table ${sql.table(table)} add column sum integer`.execute(db)
@@ -288,7 +288,7 @@ async function firstTaskTable({ schema }: Kysely<never>): Promise<void> {
     .column('seq')
     .where(sql.ref('is_final'), '=', 0)
     .execute()
-  // The name stands in the index so that a search by name reads no row that it does not show.
+  // The name is in the index so that a search by name reads only the rows that it returns.
   await schema
     .createIndex('tasks_final')
     .on('tasks')

@@ -1,4 +1,4 @@
-/** From a path to a database that may be written: directory, file, lock, pragmas, check, schema. */
+/** Opens the database for writing: directory, file, lock, pragmas, check, schema. */
 import { chmodSync, closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
@@ -18,33 +18,33 @@ import { damagedRow } from './row-sums.ts'
 import { markText, type FileMark } from './store-mark.ts'
 import { keepKind, requireKind } from './store-kind.ts'
 
-/** SQLite keeps this much of the file in memory for the writer, KiB. */
+/** Size of SQLite's cache for the writer, KiB. */
 const WRITER_CACHE_KIB = 32_768
 
 /**
- * The log goes into the file once it holds so many pages of 4 KiB (32 MiB). Against SQLite's 1000, commits of
- * 10 tasks came at a rate a fifth higher, and their p99 fell from about 5 ms to about 1 (measured).
+ * The log is merged into the file at this number of 4 KiB pages (32 MiB). Compared with SQLite's 1000,
+ * commits of 10 tasks were a fifth faster, and their p99 fell from about 5 ms to about 1 (measured).
  */
 const CHECKPOINT_PAGES = 8192
 
-/** A log that grew past this is cut back to it at the next checkpoint, bytes. */
+/** A larger log is truncated to this size at the next checkpoint, bytes. */
 const WAL_SIZE_LIMIT_BYTES = 67_108_864
 
 export interface OpenedForWriting {
   readonly db: Database.Database
-  /** Says outside of the database how far the store has come. */
+  /** Stores the extent of the store outside the database. */
   readonly mark: MarkFile
   readonly storeId: string
-  /** What happened that an operator may want to know. */
+  /** Messages for the operator. */
   readonly lines: readonly string[]
   close(): void
 }
 
 /**
- * Opens the file as its only writer, makes it when absent (mode 0600, its directory 0700), checks it,
- * compares it with its mark and brings its schema up to date.
- * @throws StoreFault, SqliteError or a file-system error; nothing is left open then, and a store that was
- *   refused is as it was.
+ * Opens the file as its only writer, creates it if absent (mode 0600, its directory 0700), checks it,
+ * compares it with its mark and migrates its schema.
+ * @throws StoreFault, SqliteError or a file-system error; nothing stays open then, and a refused store is
+ * unchanged
  */
 export async function openForWriting(settings: WorkerSettings): Promise<OpenedForWriting> {
   const isNew = prepareFile(settings)
@@ -68,8 +68,7 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
     const copy = schema > 0 && schema < SCHEMA_VERSION ? copyBeforeUpgrade(db, path, schema) : null
     setUp(db, path, settings.maxPages)
     const migrated = await migrate(kyselyOf(db), path, Date.now())
-    // A store that was begun again keeps clear of the epochs of the one before, whose tasks the GPU servers
-    // may still run.
+    // A new store avoids the epochs of the previous one, whose tasks the GPU servers may still run.
     const before = position === null && found.is === 'there' ? found.slot.mark : null
     if (before !== null) enterRecovery(db, lossOf(markText(before), before.epoch))
     if (loss !== null) enterRecovery(db, loss)
@@ -78,7 +77,7 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
     const current = currentMark(db)
     mark = openMarkFile(path, current, found.is === 'there' ? found.slot.generation + 1 : 1, Date.now)
     db.exec('update history set is_marked = 1 where is_marked = 0')
-    // What a crash left in the log goes into the file now, so that the log does not grow from crash to crash.
+    // Merges a log left by a crash into the file, so that the log does not grow from crash to crash.
     db.pragma('wal_checkpoint(truncate)')
     const lines = isNew ? [`made ${path}`] : []
     if (migrated.from !== migrated.to) lines.push(`${path}: schema ${migrated.from} → ${migrated.to}`)
@@ -92,7 +91,7 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
   }
 }
 
-/** A second connection, for reads only: it sees what is committed and never waits for the writer. */
+/** A second connection, only for reads: it sees committed data and never waits for the writer. */
 export function openForReading(settings: WorkerSettings): Database.Database {
   const db = new Database(realpathSync(settings.path), {
     readonly: true,
@@ -100,12 +99,12 @@ export function openForReading(settings: WorkerSettings): Database.Database {
     timeout: settings.busyTimeoutMs,
   })
   db.pragma('trusted_schema = off')
-  // The first read takes the lock that store.ts counts on when it closes after a failure.
+  // The first read takes the lock that store.ts relies on when it closes after a failure.
   db.pragma('schema_version')
   return db
 }
 
-/** @returns whether the file was made just now. */
+/** @returns true if the file was just created */
 function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
   if (!existsSync(path)) requireNoStoreBefore(path, isStoreExpected)
   makeDirectory(dirname(path))
@@ -113,7 +112,7 @@ function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
     const found = statSync(path)
     if (found.isDirectory())
       throw new StoreFault(`${path} is a directory and should be the store's file: move it away`)
-    // The lock lies beside the file, so that links in two folders have two locks.
+    // The lock file is next to the store: links in two folders have two locks.
     if (found.nlink > 1)
       throw new StoreFault(
         `${path} has ${found.nlink} hard links, so that another controller could open the same file: copy it, and remove the links`,
@@ -126,15 +125,15 @@ function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
 }
 
 interface Inspected {
-  /** The step that its schema is at; 0: it has no tables. */
+  /** The version of its schema; 0: no tables. */
   readonly schema: number
-  /** null without tables. */
+  /** Null without tables. */
   readonly position: StorePosition | null
   readonly found: FoundMark
   readonly continuity: Continuity
 }
 
-/** Reads only, log included: a file that is damaged, foreign, too new or behind its mark stays as it is. */
+/** Only reads, including the log: a damaged, foreign, too new or outdated file stays unchanged. */
 async function inspect(path: string, { busyTimeoutMs }: WorkerSettings): Promise<Inspected> {
   const found = readMark(path)
   const nothing: Inspected = { schema: 0, position: null, found, continuity: { is: 'complete' } }

@@ -1,4 +1,4 @@
-/** The reads, each served by an index (test/integration/sqlite-queries.test.ts looks at SQLite's plans). */
+/** The queries, each with an index (test/integration/sqlite-queries.test.ts checks SQLite's plans). */
 import { type Kysely, sql } from 'kysely'
 import { isFinal, type TaskState } from '../../domain/task.ts'
 import type { AuditQuery, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
@@ -50,7 +50,7 @@ export async function taskById(db: Kysely<Schema>, id: string): Promise<string |
   return row?.record ?? null
 }
 
-/** One query a state, each in the order of its index; the newest of all are the page. */
+/** One query per state, each in the order of its index; the newest of all form the page. */
 export async function finishedTasks(db: Kysely<Schema>, query: FinishedQuery): Promise<string[]> {
   const states = [...new Set(query.states)].filter(isFinal)
   const pages = await Promise.all(states.map((state) => finishedTasksQuery(db, state, query).execute()))
@@ -61,7 +61,7 @@ export async function finishedTasks(db: Kysely<Schema>, query: FinishedQuery): P
     .map((row) => row.record)
 }
 
-/** Newest first. The table is bounded (writer.ts), so filters look at what they pass by. */
+/** Newest first. The table is bounded (writer.ts), so filters may scan it. */
 export async function audits(db: Kysely<Schema>, query: AuditQuery): Promise<string[]> {
   const rows = await auditsQuery(db, query).execute()
   return rows.map((row) => row.record)

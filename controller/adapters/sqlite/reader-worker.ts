@@ -1,6 +1,5 @@
 /**
- * The thread that reads, through a connection of its own: a long search delays no commit, and a commit delays
- * no page.
+ * The reader thread, with its own connection: a long search delays no commit, and a commit delays no page.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import type Database from 'better-sqlite3'

@@ -5,13 +5,13 @@ import { epochAfterLoss } from '../../domain/epoch-after-loss.ts'
 import type { RecoveryRecord } from '../../ports/store.ts'
 
 export interface Recovery extends RecoveryRecord {
-  /** No epoch above this one is known. */
+  /** No known epoch is above this one. */
   readonly highestEpoch: number
-  /** Text of the mark that the store does not reach, and need not reach any more, or null. */
+  /** Text of the mark that the store need not reach anymore, or null. */
   readonly supersedes: string | null
 }
 
-/** In one transaction, on a store of the present schema. A start then makes a new mark. */
+/** In one transaction, on a store with the current schema. A start then creates a new mark. */
 export function enterRecovery(
   db: Database.Database,
   { reason, sinceWallMs, highestEpoch, supersedes }: Recovery,

@@ -1,4 +1,4 @@
-/** What a restore would lose: the backup against the store and the mark that are there now. Reads only. */
+/** What a restore would lose: compares the backup with the current store and mark. Only reads. */
 import { existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { readPosition, type StorePosition } from './continuity.ts'
@@ -13,16 +13,16 @@ export const MAX_NAMED_TASKS = 20
 
 export interface RestorePreview {
   readonly backup: StorePosition
-  /** null: missing or unreadable. */
+  /** Null: missing or unreadable. */
   readonly store: StorePosition | null
   /** Why the existing store cannot be read; null: it can, or no store exists. */
   readonly unreadable: string | null
   readonly mark: FileMark | null
-  /** Events that the store or the mark has and the backup does not. */
+  /** Events in the store or the mark that the backup lacks. */
   readonly events: number
-  /** The backup is no earlier state of the store that is there. */
+  /** The backup is no earlier state of the existing store. */
   readonly isOtherHistory: boolean
-  /** What the store says on top; null without one. */
+  /** Additional contents of the store; null without one. */
   readonly lost: LostRecords | null
 }
 
@@ -36,7 +36,7 @@ export interface LostRecords {
   readonly configRevisions: number
 }
 
-/** @throws StoreFault when the backup cannot be read. */
+/** @throws StoreFault if the backup cannot be read */
 export async function previewRestore(backup: string, path: string): Promise<RestorePreview> {
   const found = readMark(path)
   const mark = found.is === 'there' ? found.slot.mark : null

@@ -1,6 +1,6 @@
 /**
- * A backup becomes the store. What was there is kept aside under another name; nothing is touched before the
- * backup was found whole.
+ * Replaces the store with a backup. The existing store is kept under another name; nothing changes before the
+ * backup was read completely.
  */
 import { chownSync, existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -21,7 +21,7 @@ import { verifyStore, type Verdict } from './verify.ts'
 export interface RestoreOptions {
   readonly backup: string
   readonly path: string
-  /** A store that is there is put aside. */
+  /** An existing store is moved aside. */
   readonly isForced: boolean
   readonly at: Date
   readonly busyTimeoutMs: number
@@ -29,11 +29,11 @@ export interface RestoreOptions {
 
 export interface Restored {
   readonly verdict: Verdict
-  /** Where the store that was there is now; null when there was none. */
+  /** Where the former store is now; null if there was none. */
   readonly aside: string | null
 }
 
-/** @throws StoreFault, one line; the store is as it was then. */
+/** @throws StoreFault, one line; the store is then unchanged */
 export async function restoreStore({
   backup,
   path,
@@ -83,15 +83,15 @@ async function replace(backup: string, path: string, at: Date): Promise<string |
 }
 
 /**
- * The mark that is there stays as it is: the restored store says that it need not reach it. So a restore that
- * is cut off leaves a store and a mark that fit, whichever store it is, and the next start makes a new mark.
+ * The existing mark stays: the restored store states that it need not reach it. So an interrupted restore
+ * leaves a matching store and mark, whichever store it is, and the next start creates a new mark.
  */
 async function prepare(file: string, path: string, at: Date): Promise<void> {
   const found = readMark(path)
   const mark = found.is === 'there' ? found.slot.mark : null
   const db = new Database(file)
   try {
-    // One file, without a log beside it.
+    // A single file, without a log.
     db.pragma('journal_mode = delete')
     db.pragma('synchronous = full')
     await migrate(kyselyOf(db), file, at.getTime())
@@ -110,7 +110,7 @@ function epochOf(db: Database.Database): number {
   return db.prepare<[], number>('select epoch from marks').pluck().get() ?? 0
 }
 
-/** A store that cannot be read is often why there is a restore: its mark says the epoch then. */
+/** An unreadable store is often the reason for a restore: its mark then provides the epoch. */
 function epochIn(path: string): number {
   try {
     const db = new Database(path, { readonly: true, fileMustExist: true })
@@ -124,7 +124,7 @@ function epochIn(path: string): number {
   }
 }
 
-/** The log first: a log beside another store would be taken for its own. */
+/** The log first: next to another store it would be taken for that store's. */
 function putAside(path: string, at: Date): string | null {
   const aside = `${path}.before-restore-${at.toISOString().replaceAll(/[:.]/g, '-')}`
   for (const suffix of ['-wal', '-shm'])
@@ -134,7 +134,7 @@ function putAside(path: string, at: Date): string | null {
   return aside
 }
 
-/** Restored by root, it belongs to whoever has the folder. */
+/** Restored by root, it belongs to the owner of the folder. */
 function giveToOwner(path: string): void {
   if (process.geteuid?.() !== 0) return
   const { uid, gid } = statSync(dirname(path))

@@ -1,8 +1,8 @@
 /**
- * How old history is, in controller time: the time for which a controller ran on this store. It is kept in
- * the store, so that a wall clock that jumps, or is wrong at a start, makes nothing old
- * (docs/decisions/0091). Across a restart it advances by the difference of the wall clock, but by no more
- * than a day and never backwards. What age alone removes is bounded as well.
+ * The age of history in controller time: the time for which a controller ran on this store. It is kept in the
+ * store, so that a wall clock that jumps, or is wrong at a start, makes nothing old (docs/decisions/0091).
+ * Across a restart it advances by the difference of the wall clock, at most by a day and never backwards.
+ * Removal by age alone is bounded as well.
  */
 import type Database from 'better-sqlite3'
 
@@ -10,11 +10,11 @@ import type Database from 'better-sqlite3'
 export interface HostTime {
   /** Since the Unix epoch; may jump. */
   readonly wallNow: () => number
-  /** Since any moment; never jumps and never falls. */
+  /** Since an arbitrary moment; never jumps and never decreases. */
   readonly monotonicNow: () => number
 }
 
-/** From when on a row is too old, in milliseconds of controller time; null: never. */
+/** When a row is too old, in milliseconds of controller time; null: never. */
 export interface MaxAges {
   readonly events: number | null
   readonly decisions: number | null
@@ -47,22 +47,22 @@ export const NOTHING_BY_AGE: AgeAllowance = { upTo: 0, rows: 0 }
 
 export interface RetentionClock {
   /**
-   * Within a transaction, once for each, before its rows are added: what may go by age. Nothing until a tick
-   * is due.
+   * Call within a transaction, once for each kind, before its rows are added: returns what may be removed by
+   * age; nothing until a tick is due.
    */
   tick(kept: HistoryRows): Allowances
-  /** Within the same transaction, after its rows are added: what went by age. */
+  /** Call in the same transaction, after its rows are added: records what was removed by age. */
   settle(removed: HistoryRows, heads: HistoryHeads): void
 }
 
-/** Age alone removes at most this share of what is kept in an hour of controller time. */
+/** Age alone removes at most this share of the kept rows per hour of controller time. */
 export const AGE_SHARE_PER_HOUR = 0.01
 const HOUR_MS = 3_600_000
 /** Across a restart controller time advances by at most this. */
 export const MAX_RESTART_ADVANCE_MS = 24 * HOUR_MS
-/** Controller time is written down, and history looked at for its age, no more often than this. */
+/** Minimum interval for storing controller time and removing rows by age. */
 export const TICK_MS = 60_000
-/** A mark says which rows were there at a moment. Ages are exact to the distance of two marks. */
+/** A mark records the newest rows at a moment. The precision of ages is the distance between two marks. */
 const MARKS_PER_AGE = 100
 const MAX_MARK_DISTANCE_MS = HOUR_MS
 
@@ -79,7 +79,7 @@ interface Mark {
   readonly decisionNumber: number
 }
 
-/** Throws SqliteError. The store must be at the schema that has the tables of the clock. */
+/** Throws SqliteError. The schema must have the tables of the clock. */
 export function openRetentionClock(db: Database.Database, ages: MaxAges, time: HostTime): RetentionClock {
   const tables = prepareTables(db)
   const stored = tables.readClock.get()
@@ -88,7 +88,7 @@ export function openRetentionClock(db: Database.Database, ages: MaxAges, time: H
   const startsAt = stored.controllerMs + restartAdvance(time.wallNow() - stored.wallMs)
   const controllerNow = (): number => Math.floor(startsAt + time.monotonicNow() - openedAt)
   let { eventCredit, decisionCredit } = stored
-  // A restart gives no credit: only time that is known to have passed does.
+  // A restart gives no credit: only measured time does.
   let [tickedAt, markedAt] = [startsAt, tables.lastMark.get() ?? -Infinity]
   let [isFirst, isDue] = [true, false]
 
@@ -138,10 +138,7 @@ export function restartAdvance(wallDifferenceMs: number): number {
   return Math.min(Math.max(wallDifferenceMs, 0), MAX_RESTART_ADVANCE_MS)
 }
 
-/**
- * An hour's worth is the most that is saved up; one row, where that is less, so that short histories age as
- * well.
- */
+/** Credit is limited to an hour; to one row, if that is more, so that short histories age as well. */
 function grown(credit: number, kept: number, elapsedMs: number): number {
   const perHour = kept * AGE_SHARE_PER_HOUR
   return Math.min(credit + (perHour * elapsedMs) / HOUR_MS, Math.max(perHour, 1))
@@ -152,7 +149,7 @@ function markDistance({ events, decisions }: MaxAges): number {
   return Math.min(shortest / MARKS_PER_AGE, MAX_MARK_DISTANCE_MS)
 }
 
-/** The newest mark that is past every age is still needed: it says up to where. */
+/** The newest mark beyond every age is still needed: it gives the upper end. */
 function forgetMarks(tables: Tables, { events, decisions }: MaxAges, now: number): void {
   const longest = Math.max(events ?? 0, decisions ?? 0)
   const needed = tables.markBefore.get(now - longest)

@@ -1,11 +1,11 @@
 /**
- * A checksum in each row that decides something. SQLite keeps none for what is in its pages: a flipped bit in
- * a task's id is a task that is gone, and no check of the file's structure sees it (docs/decisions/0080).
+ * A checksum in each row that affects decisions. SQLite keeps none for its pages: a flipped bit in a task's
+ * id loses the task, and no structural check detects it (docs/decisions/0080).
  */
 import { crc32 } from 'node:zlib'
 import type Database from 'better-sqlite3'
 
-/** Columns in the order in which they are summed. As released: rows were written with it. */
+/** Columns in the order of summation. Released: rows were written with it. */
 export const SUMMED_COLUMNS = {
   tasks: ['seq', 'id', 'state', 'owner', 'node_id', 'name', 'is_final', 'record'],
   nodes: ['id', 'ordinal', 'record'],
@@ -23,15 +23,15 @@ export function rowSum(values: readonly Value[]): number {
   return crc32(JSON.stringify(values))
 }
 
-/** The row with its sum, for a statement that writes both. */
+/** The row with its checksum, for a statement that writes both. */
 export function summed(values: readonly Value[]): readonly Value[] {
   return [...values, rowSum(values)]
 }
 
 /**
- * Reads every row of these tables, and compares them with their indexes; rows of earlier steps of the schema
- * have no checksums.
- * @returns the first that is not as it was written, as part of a sentence; null: all are.
+ * Reads every row of these tables and compares it with its indexes; rows of earlier schema versions have no
+ * checksums.
+ * @returns the first damaged row, as part of a sentence; null: none
  */
 export function damagedRow(db: Database.Database): string | null {
   const hasSums =

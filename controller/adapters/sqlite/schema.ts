@@ -1,11 +1,11 @@
 /**
- * The tables as Kysely sees them: what migrations.ts has made by its last step. Times are milliseconds since
- * the Unix epoch; `sum` is the checksum of the other columns (row-sums.ts).
+ * The tables as Kysely sees them, after the last step of migrations.ts. Times are milliseconds since the Unix
+ * epoch; `sum` is the checksum of the other columns (row-sums.ts).
  */
 
 /**
- * One row a task, open or final. `record` holds the whole TaskRecord as JSON; the other columns are what
- * queries look for. `seq` is the row id, so that new tasks go to the end of the table.
+ * One row per task, open or final. `record` contains the whole TaskRecord as JSON; the other columns serve
+ * queries. `seq` is the row id, so that new tasks are appended.
  */
 export interface TasksTable {
   seq: number
@@ -15,8 +15,8 @@ export interface TasksTable {
   node_id: string | null
   name: string
   /**
-   * 1 once the state is final. Each index covers one side only, so an open task that changes touches none of
-   * the final ones.
+   * 1 once the state is final. Each index covers one value only, so that a change of an open task touches no
+   * index of final ones.
    */
   is_final: number
   record: string
@@ -52,7 +52,7 @@ export interface EventsTable {
   task_id: string | null
   node_id: string | null
   caused_by: number | null
-  /** Who asked for it. */
+  /** The author of the change. */
   author: string | null
   /** EventData as JSON. */
   data: string
@@ -66,14 +66,14 @@ export interface EventChainTable {
   /** The newest event, 0 for none. */
   head_seq: number
   head_hash: Uint8Array
-  /** The newest of those that were removed, 0 for none: the first that is kept hangs on its hash. */
+  /** The newest removed event, 0 for none: its hash precedes the first kept one. */
   pruned_seq: number
   pruned_hash: Uint8Array
-  /** What the kept ones take (event-chain.ts, `eventBytes`). */
+  /** Bytes of the kept events (event-chain.ts, `eventBytes`). */
   kept_bytes: number
 }
 
-/** `record` holds the whole TokenRecord as JSON: the hash of the secret, never the secret. */
+/** `record` contains the whole TokenRecord as JSON: the hash of the secret, never the secret. */
 export interface TokensTable {
   id: string
   created_at: number
@@ -81,7 +81,7 @@ export interface TokensTable {
   sum: number
 }
 
-/** `record` holds the whole AuditRecord as JSON; the other columns are what queries look for. */
+/** `record` contains the whole AuditRecord as JSON; the other columns serve queries. */
 export interface AuditsTable {
   seq: number
   at: number
@@ -93,7 +93,7 @@ export interface AuditsTable {
   record: string
 }
 
-/** One row a submission that came with an idempotency key; `key` and `body` are digests. */
+/** One row per submission with an idempotency key; `key` and `body` are digests. */
 export interface SubmissionKeysTable {
   /** Of the task. */
   seq: number
@@ -104,7 +104,7 @@ export interface SubmissionKeysTable {
   sum: number
 }
 
-/** One row a decision; `record` holds the whole Decision as JSON. */
+/** One row per decision; `record` contains the whole Decision as JSON. */
 export interface DecisionsTable {
   number: number
   at: number
@@ -113,7 +113,7 @@ export interface DecisionsTable {
   record: string
 }
 
-/** Whom a decision is about, and who leaves by it. */
+/** The subject and the victims of a decision. */
 export interface DecisionTasksTable {
   task_id: string
   number: number
@@ -135,22 +135,22 @@ export interface EpochsTable {
   controller: string | null
 }
 
-/** One row, with id 1: what the mark outside of the database is compared with (store-mark.ts). */
+/** One row, with id 1: compared with the mark outside the database (store-mark.ts). */
 export interface HistoryTable {
   id: number
   /** 32 hexadecimal digits. */
   store_id: string
   /** Number of transactions so far. */
   commits: number
-  /** 1 once a mark was made: from then on a store without one is refused. */
+  /** 1 once a mark was created: from then on a store without one is refused. */
   is_marked: number
-  /** Text of a mark that this store lacks, and may lack: it was restored, or the loss was accepted. */
+  /** Text of a mark that this store need not reach: it was restored, or the loss was accepted. */
   supersedes: string | null
   recovery_reason: string | null
   recovery_since: number | null
 }
 
-/** One row, with id 1: for how long controllers have run on this store (retention-clock.ts). */
+/** One row, with id 1: how long controllers have run on this store (retention-clock.ts). */
 export interface RetentionClockTable {
   id: number
   controller_ms: number
@@ -160,7 +160,7 @@ export interface RetentionClockTable {
   decision_credit: number
 }
 
-/** Rows up to these were there at that moment of controller time. */
+/** The newest rows at that moment of controller time. */
 export interface RetentionMarksTable {
   controller_ms: number
   event_seq: number

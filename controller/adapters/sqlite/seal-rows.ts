@@ -1,15 +1,15 @@
-/** Writes the checksum of every row again: a step of the schema has changed rows. */
+/** Recomputes the checksum of every row after a schema step has changed rows. */
 import { sql, type Kysely } from 'kysely'
 import { rowSum, SUMMED_COLUMNS } from './row-sums.ts'
 
-/** Number of rows that are read and written at a time. */
+/** Number of rows read and written at a time. */
 const ROWS_AT_A_TIME = 5_000
 
 type Row = Readonly<Record<string, string | number | null>>
 
 /**
- * Within the transaction of the step, so that rows and checksums agree at every moment. Nothing where rows
- * have none yet.
+ * Within the transaction of the step, so that rows and checksums always agree. Does nothing while rows have
+ * no checksums.
  */
 export async function sealRows<S>(db: Kysely<S>): Promise<void> {
   if (!(await hasSums(db))) return

@@ -1,19 +1,19 @@
-/** The loop of a worker thread: it opens when told to, then answers requests one after the other. */
+/** The loop of a worker thread: it opens on request, then answers requests one after the other. */
 import type { MessagePort } from 'node:worker_threads'
 import { StoreFault } from '../../ports/store.ts'
 import { faultOf } from './faults.ts'
 import type { FrameRequest, Numbered, Reply } from './messages.ts'
 
 export interface Served<R> {
-  /** What happened while opening, for the log. */
+  /** Messages of the opening, for the log. */
   readonly lines: readonly string[]
   answer(request: R): unknown
   close(): void
 }
 
 /**
- * A thread that cannot open says why and ends; one that is asked to close answers, and then ends. Every fault
- * goes back as one line.
+ * A thread that cannot open reports why and ends; on a close request it answers and then ends. Every fault is
+ * returned as one line.
  */
 export function serve<R extends { readonly op: string }>(
   port: MessagePort,
@@ -37,7 +37,7 @@ export function serve<R extends { readonly op: string }>(
         isGone: served === null,
       } satisfies Reply)
     }
-    // The answer first: after close() it would not be sent.
+    // The answer first: it would not be sent after close().
     if (request.op === 'close' || served === null) port.close()
   }
 

@@ -1,6 +1,6 @@
 /**
- * The kind of a store, kept in the header of its file (`user_version`), so that it travels with every copy.
- * Files of earlier versions have none: theirs is told from their nodes.
+ * The kind of a store, kept in the header of its file (`user_version`), so that every copy has it. Files of
+ * earlier versions have none: it is derived from their nodes.
  */
 import type Database from 'better-sqlite3'
 import { STORE_KINDS, type StoreKind } from '../../domain/store-kind.ts'
@@ -12,7 +12,7 @@ const ALL_SIMULATED = `select count(*) as nodes, coalesce(sum(coalesce(json_extr
 /**
  * Only reads.
  * @param schema 0: the file has no tables yet
- * @throws StoreFault, one line that names both ways on, when the store is of another kind.
+ * @throws StoreFault, one line that names both options, if the store is of another kind
  */
 export function requireKind(db: Database.Database, path: string, schema: number, wanted: StoreKind): void {
   const number = db.pragma('user_version', { simple: true }) as number

@@ -1,30 +1,28 @@
 /**
- * The mark: how far the store had come when it last acknowledged something. It is kept in a file outside of
- * the database, so that a store that lost a part of its history is told from one that did not
- * (docs/decisions/0079).
+ * The mark: the extent of the store when it last acknowledged something. It is kept in a file outside the
+ * database, so that a store that lost a part of its history is detected (docs/decisions/0079).
  */
 import { hash } from 'node:crypto'
 import type { StoreMark } from '../../ports/store.ts'
 
 export interface FileMark extends StoreMark {
-  /** Of the store that it belongs to: 32 hexadecimal digits. */
+  /** Id of its store: 32 hexadecimal digits. */
   readonly storeId: string
-  /** Number of transactions of the store. They cover what has no event: tokens, audit entries, epochs. */
+  /**
+   * Number of transactions of the store. They cover changes without events: tokens, audit entries, epochs.
+   */
   readonly commits: number
 }
 
 /** One copy of the mark in its file, at a time, milliseconds since the Unix epoch. */
 export interface MarkSlot {
-  /** Counts the writes; the higher one of two slots is the newer. */
+  /** Counts the writes; the slot with the higher number is newer. */
   readonly generation: number
   readonly at: number
   readonly mark: FileMark
 }
 
-/**
- * Each of the two slots is within a page of its own: a write that was cut off leaves the other slot as it
- * was.
- */
+/** Each of the two slots is within its own page: a torn write leaves the other slot intact. */
 export const SLOT_BYTES = 4096
 const TEXT_BYTES = 512
 const SUM_DIGITS = 16
@@ -51,7 +49,7 @@ export function encodeSlot({ generation, at, mark }: MarkSlot): Buffer {
   return Buffer.from(`${`${json} ${sumOf(json)}`.padEnd(TEXT_BYTES - 1)}\n`)
 }
 
-/** Returns null when the mark is missing or damaged. */
+/** Returns null if the mark is missing or damaged. */
 export function decodeSlot(bytes: Buffer): MarkSlot | null {
   const text = bytes.toString('latin1', 0, TEXT_BYTES).trimEnd()
   const json = text.slice(0, -SUM_DIGITS - 1)

@@ -1,6 +1,6 @@
 /**
  * The durable store: one SQLite file, written by one worker thread and read by another (docs/decisions/0020).
- * The main thread only turns records into rows and back.
+ * The main thread only converts between records and rows.
  */
 import { join, resolve } from 'node:path'
 import type { StoreKind } from '../../domain/store-kind.ts'
@@ -14,48 +14,44 @@ import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encode
 import { createWorkerLink, type WorkerLink } from './worker-link.ts'
 
 export interface SqliteStoreOptions {
-  /** The directory of `headroom.db`; made with mode 0700 when absent. */
+  /** The directory of `headroom.db`; created with mode 0700 if absent. */
   readonly dataDir?: string
-  /** Or the file itself. Exactly one of the two is given. */
+  /** Or the file itself. Give exactly one of the two. */
   readonly path?: string
   /**
-   * How long to wait for a controller that is just ending, or for another program that has locked the file
+   * How long to wait for a controller that is ending, or for another program that has locked the file
    * (default 2000).
    */
   readonly busyTimeoutMs?: number
-  /** How many of the newest events are kept (default 1,000,000). */
+  /** Maximum number of events kept, the newest (default 1,000,000). */
   readonly retainEvents?: number
-  /** Of how many bytes of the file, about (default: no limit). */
+  /** Approximate maximum of bytes of the file (default: no limit). */
   readonly retainEventBytes?: number
-  /** From how long ago (default: no limit). */
+  /** Maximum age (default: no limit). */
   readonly retainEventsMs?: number
-  /** How many of the newest decisions are kept (default 200,000). */
+  /** Maximum number of decisions kept, the newest (default 200,000). */
   readonly retainDecisions?: number
-  /** From how long ago (default 30 days). */
+  /** Maximum age (default 30 days). */
   readonly retainDecisionsMs?: number
-  /**
-   * The file grows to so many pages of 4 KiB at most; past that the disk counts as full. Default: no limit.
-   */
+  /** Maximum size of the file in pages of 4 KiB; beyond it the disk counts as full. Default: no limit. */
   readonly maxPages?: number
-  /** There must be a store already: none is made (default false). */
+  /** The store must exist: none is created (default false). */
   readonly isStoreExpected?: boolean
   /**
-   * Start although the store does not reach this mark, as the refusal named it. Default: a store that does
-   * not is refused.
+   * Starts although the store does not reach this mark, as named by the refusal. Default: such a store is
+   * refused.
    */
   readonly acceptLoss?: string
-  /** What the store must be of; one without a kind is marked (default: whatever it is). */
+  /** The required kind of store; one without a kind is marked (default: any). */
   readonly kind?: StoreKind
-  /** Told what happened to the file: made, migrated. */
+  /** Called with changes of the file: created, migrated. */
   readonly log?: (line: string) => void
-  /**
-   * Told of each transaction: how long it took from here until it was durable, and how many batches it held.
-   */
+  /** Called for each transaction: the time from the call until it was durable, and its number of batches. */
   readonly onCommit?: (ms: number, batches: number) => void
 }
 
 export interface SqliteStore extends Store {
-  /** Batches that wait for the transaction under way to end. */
+  /** Number of batches that wait for the current transaction. */
   queueDepth(): number
 }
 
@@ -71,15 +67,15 @@ type Reader = WorkerLink<ReaderRequest>
 interface Threads {
   readonly writer: WorkerLink<WriterRequest>
   readonly reader: Reader
-  /** Resolves when both may be asked, rejects with the StoreFault of the file. */
+  /** Resolves when both threads are ready, rejects with the StoreFault of the file. */
   readonly opened: Promise<void>
 }
 
 /**
- * Opens the file at once, in the background; `load` is the first to say how that went. Faults: all are
- * StoreFault, one line that names the file and what to do. A failed commit ends writing for good, reads go
- * on.
- * @throws TypeError when not exactly one of `dataDir` and `path` is given, or a limit is not a whole number.
+ * Opens the file at once, in the background; `load` is the first to report the outcome. Faults: all are
+ * StoreFault, one line that names the file and what to do. A failed commit ends writing for good; reads
+ * continue.
+ * @throws TypeError unless exactly one of `dataDir` and `path` is given, or if a limit is not an integer
  */
 export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
   const settings = settingsOf(options)
@@ -99,7 +95,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
   }
 }
 
-/** quick_check looks at pages, not at what the records in them say. */
+/** quick_check examines pages, not the contents of their records. */
 function decoded<R, T>(path: string, decode: (rows: R) => T, rows: R): T {
   try {
     return decode(rows)
@@ -162,13 +158,13 @@ function start(settings: WorkerSettings, log: SqliteStoreOptions['log']): Thread
     reader: createWorkerLink<ReaderRequest>('reader-worker', settings),
   }
   const opened = open(threads, log)
-  // Whoever asks gets the fault; without a question it must not end the process.
+  // Callers get the fault; without a caller it must not end the process.
   opened.catch(() => undefined)
   return { ...threads, opened }
 }
 
 /**
- * The writer makes, checks and migrates the file before the reader looks at it; both threads start meanwhile.
+ * The writer creates, checks and migrates the file before the reader opens it; both threads start meanwhile.
  */
 async function open(
   { writer, reader }: Omit<Threads, 'opened'>,
@@ -221,8 +217,8 @@ function readsOf(ask: Reader['ask']): StoreReads {
 }
 
 /**
- * The last connection to close moves the log into the file. After a failure that is not tried again, as no
- * failed fsync is: the reader closes last then, and it cannot write.
+ * The last connection to close merges the log into the file. After a failure that must not be tried again, as
+ * after a failed fsync: then the reader, which cannot write, closes last.
  */
 async function close(path: string, queue: CommitQueue, { writer, reader, opened }: Threads): Promise<void> {
   await Promise.all([

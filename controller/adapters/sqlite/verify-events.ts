@@ -1,7 +1,4 @@
-/**
- * Looks whether the log of events is as it was written: each event in its place, unchanged, none missing
- * (docs/events.md).
- */
+/** Verifies the log of events: each event in its place, unchanged, none missing (docs/events.md). */
 import Database from 'better-sqlite3'
 import { existsSync } from 'node:fs'
 import { StoreFault } from '../../ports/store.ts'
@@ -10,7 +7,7 @@ import { readChainEnds, type ChainEnds } from './event-log.ts'
 import { faultOf } from './faults.ts'
 import type { EventRow } from './rows.ts'
 
-/** What somebody noted of the chain before: this event had this hash, in hex. */
+/** An earlier note of the chain: this event had this hash, in hex. */
 export interface NotedLink {
   readonly seq: number
   readonly hash: string
@@ -23,22 +20,25 @@ interface Intact {
   readonly events: number
   readonly firstSeq: number | null
   readonly lastSeq: number
-  /** In hex; note it elsewhere, with `lastSeq`: whoever can write the file can write a chain of his own. */
+  /**
+   * In hex; note it elsewhere, with `lastSeq`: an attacker who can write the file can write a consistent
+   * chain.
+   */
   readonly lastHash: string
-  /** The newest of those that retention has removed; 0 for none. */
+  /** The newest event removed by retention; 0 for none. */
   readonly prunedSeq: number
 }
 
 interface Broken {
   readonly isIntact: false
-  /** The first event that is not as it was written, or is missing. */
+  /** The first event that is changed or missing. */
   readonly brokenSeq: number
   readonly why: string
 }
 
 /**
- * Reads only. A controller may be writing meanwhile: what is looked at is one instant.
- * @throws StoreFault when there is no such file, it cannot be read, or comes from before there was a chain.
+ * Only reads. A controller may be writing meanwhile: the check covers one instant.
+ * @throws StoreFault if the file does not exist, cannot be read, or is older than the chain
  */
 export function verifyEvents(path: string, noted: readonly NotedLink[] = []): Verification {
   if (!existsSync(path)) throw new StoreFault(`${path} does not exist: name a data directory or a store file`)

@@ -1,12 +1,12 @@
 /**
- * What must hold between the rows of a store, whatever its schema: columns say what records say, and what a
- * record points to is there.
+ * Consistency of the rows of a store, for any schema version: columns match their records, and references
+ * resolve.
  */
 import type Database from 'better-sqlite3'
 import { checkConfig, checkConfigChange, type ConfigFields } from '../../domain/config.ts'
 import { isFinal, type TaskState } from '../../domain/task.ts'
 
-/** So many problems are told of one kind. */
+/** Maximum number of reported problems of one kind. */
 export const MAX_TOLD = 20
 
 const STATES: readonly TaskState[] = [
@@ -36,7 +36,7 @@ export function recordProblems(db: Database.Database): readonly string[] {
   })
 }
 
-/** Numbers that are given once must all be below the marks. */
+/** Numbers that are assigned once must all be below the marks. */
 function markProblems(db: Database.Database): readonly string[] {
   const marks = db
     .prepare<[], { next_task_seq: number; next_event_seq: number }>(
@@ -101,7 +101,7 @@ function placementProblems(db: Database.Database): readonly string[] {
   return problems
 }
 
-/** A GPU's index is its place among them. */
+/** A GPU's index is its position among them. */
 function gpuCountOf(node: string | null): number {
   const gpus = (parsed(node) as { readonly gpus?: unknown } | null)?.gpus
   return Array.isArray(gpus) ? gpus.length : 0

@@ -1,6 +1,6 @@
 /**
- * Is the file whole, and does what it says fit together? Reads only, as of one instant; a controller may run
- * and write meanwhile. An earlier schema than this program's is fine; a later one cannot be judged.
+ * Verifies that the file is intact and its contents are consistent. Only reads, as of one instant; a
+ * controller may run and write meanwhile. Earlier schema versions are accepted; a later one cannot be judged.
  */
 import { existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
@@ -20,18 +20,17 @@ export interface Verdict {
   readonly tasks: number
   readonly events: number
   readonly nodes: number
-  /** Empty: all is well. One line each. */
+  /** Empty: no problems. One line each. */
   readonly problems: readonly string[]
 }
 
 /**
- * @throws StoreFault, one line, when it cannot be read at all, is none of ours, or comes from a newer
- *   version.
+ * @throws StoreFault, one line, if it cannot be read, is no store of Headroom, or comes from a newer version
  */
 export async function verifyStore(path: string, busyTimeoutMs = 2_000): Promise<Verdict> {
   let db: Database.Database | undefined
   try {
-    // Before the store: a controller that writes meanwhile only moves the store further on.
+    // Read before the store: a running controller only advances the store.
     const found = readMark(path)
     db = new Database(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs })
     db.pragma('trusted_schema = off')
@@ -48,7 +47,7 @@ export async function verifyStore(path: string, busyTimeoutMs = 2_000): Promise<
   }
 }
 
-/** Of the store of a data folder alone: a backup has no mark beside it. */
+/** Only for the store of a data folder: a backup has no mark. */
 function continuityProblems(
   db: Database.Database,
   path: string,
@@ -93,7 +92,7 @@ function damagedRows(db: Database.Database): readonly string[] {
   return row === null ? [] : [`damaged: ${row}`]
 }
 
-/** What its steps made must be there as they made it; what somebody has added beside it is his own affair. */
+/** Tables of its steps must exist unchanged; additional ones are ignored. */
 async function structureProblems(db: Database.Database, schema: number): Promise<readonly string[]> {
   const fresh = new Database(':memory:')
   try {

@@ -1,6 +1,5 @@
 /**
- * The main thread's end of a worker thread: requests out, answers in, and one fault for all when the thread
- * is gone.
+ * The main thread's end of a worker thread: requests, answers, and one fault for all when the thread is gone.
  */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -10,13 +9,13 @@ import type { Answers, FrameRequest, Numbered, Reply, WorkerSettings } from './m
 
 export interface WorkerLink<R extends { readonly op: keyof Answers }> {
   /**
-   * Has the thread open the file; the first call. Resolves to lines for the log. Rejects with StoreFault when
-   * the file cannot be opened: the thread has ended then, and every question is answered with the same fault.
+   * Opens the file in the thread; the first call. Resolves to lines for the log. Rejects with StoreFault if
+   * the file cannot be opened: the thread has then ended, and every request is answered with the same fault.
    */
   open(): Promise<readonly string[]>
-  /** Rejects with StoreFault when the thread answers with one or is gone. */
+  /** Rejects with StoreFault if the thread answers with one or is gone. */
   ask<Q extends R>(request: Q): Promise<Answers[Q['op']]>
-  /** Resolves when the thread has closed the file and ended. Never rejects; may be called again. */
+  /** Resolves when the thread has closed the file and ended. Never rejects; may be called repeatedly. */
   close(): Promise<void>
 }
 
@@ -26,8 +25,8 @@ interface Waiting {
 }
 
 /**
- * @param name of the file beside this one, without its extension: sources run as .ts, an installed package as
- *   .js.
+ * @param name of the file in this folder, without its extension: sources run as .ts, an installed package as
+ * .js
  */
 export function createWorkerLink<R extends { readonly op: keyof Answers }>(
   name: string,

@@ -1,4 +1,4 @@
-/** The thread that writes: an fsync stops it and never the event loop. */
+/** The writer thread: an fsync blocks it, and never the event loop. */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { WorkerSettings, WriterRequest } from './messages.ts'
 import { openForWriting } from './opening.ts'
@@ -18,8 +18,8 @@ serve<WriterRequest>(parentPort, settings.path, async () => {
   return {
     lines: opened.lines,
     answer: ({ batches }) => {
-      // The mark after the commit, both before the acknowledgement: it is never ahead of the store, nor
-      // behind what was acknowledged.
+      // The mark is written after the commit, and both before the acknowledgement: it is never ahead of the
+      // store, nor behind acknowledged data.
       const reached = write(batches)
       opened.mark.put({ storeId, ...reached })
       return null

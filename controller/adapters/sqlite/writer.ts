@@ -1,7 +1,4 @@
-/**
- * Puts batches into the tables. The statements are Kysely's, compiled once; running them costs what
- * better-sqlite3 costs.
- */
+/** Writes batches into the tables. The statements are compiled once by Kysely and run by better-sqlite3. */
 import type Database from 'better-sqlite3'
 import { MAX_CONFIG_REVISIONS, StoreFault } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
@@ -20,8 +17,9 @@ type Statement = Database.Statement<unknown[]>
 type Compilable = { compile(): { readonly sql: string } }
 
 /**
- * @returns writes all batches in one transaction, in their order; it is on disk when the call returns. Says how far the store then reaches.
- *   Throws SqliteError, or StoreFault when a controller with a later epoch has written; nothing of the batches is there then.
+ * @returns a function that writes all batches in one transaction, in order, durable when it returns, and
+ *   returns the new extent of the store. Throws SqliteError, or StoreFault if a controller with a later epoch
+ *   has written; the transaction is then rolled back.
  */
 export function createWriter(
   db: Database.Database,
@@ -74,7 +72,7 @@ export function createWriter(
 }
 
 function write(statements: Statements, batch: BatchRows): void {
-  // Ahead of everything else: an earlier epoch's batch must not even be tried against later rows.
+  // First: an earlier epoch's batch must not even be tried against later rows.
   if (statements.putMarks.run(batch.marks).changes === 0) throw new StoreFault(fenced(batch.marks[0]))
   for (const row of batch.tasks) statements.putTask.run(summed(row))
   for (const id of batch.forgottenNodeIds) statements.deleteNode.run(id)
@@ -109,8 +107,7 @@ interface Statements {
 }
 
 /**
- * The keys of each `values` stand in the order of the row's values (rows.ts); what they hold here is never
- * used.
+ * The keys of each `values` are in the order of the row's values (rows.ts); the values here are never used.
  */
 function prepareAll(db: Database.Database): Statements {
   const q = kyselyOf(db)
@@ -158,7 +155,7 @@ function prepareAll(db: Database.Database): Statements {
   }
 }
 
-/** Changes nothing when a later epoch has written. */
+/** Changes nothing if a later epoch has written. */
 function preparePutMarks(db: Database.Database): Statement {
   const query = kyselyOf(db)
     .insertInto('marks')

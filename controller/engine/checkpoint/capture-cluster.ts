@@ -1,4 +1,4 @@
-/** Writes down what a cluster remembers. Changes nothing. */
+/** Captures the state of a cluster without changing it. */
 import type { Reservation } from '../../domain/node.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
@@ -96,7 +96,7 @@ class ClusterCapture {
       queueUs: c.waiting.queueUs,
       indexState: this.#indexState(),
     }
-    // Last: whom the others point at is known now.
+    // Last: the references above have added ended tasks to the list.
     return { ...rest, tasks: this.#tasks.map((task) => this.#captureTask(task)) }
   }
 
@@ -108,7 +108,7 @@ class ClusterCapture {
     return number
   }
 
-  /** Null: it has ended. */
+  /** Null: the placement has ended. */
   #current(placement: LivePlacement): TaskNumber | null {
     return placement.task.placement === placement ? this.#task(placement.task) : null
   }
@@ -119,7 +119,7 @@ class ClusterCapture {
     return number
   }
 
-  /** Null: it has left the queue. */
+  /** Null: the entry has left the queue. */
   #entry(entry: LiveEntry | null): EntryNumber | null {
     return entry === null ? null : (this.#entryNumbers.get(entry) ?? null)
   }
@@ -171,8 +171,8 @@ class ClusterCapture {
   #captureEntry(entry: LiveEntry): EntryCheckpoint {
     const { task, gpus, failedAttempt } = entry
     const collector = this.#entry(failedAttempt?.collector ?? null)
-    // One that spoke of a collector that has left, or of a task that has changed, is looked at again whatever
-    // happens.
+    // If the key names a collector that has left, or a task that has changed, the entry is tried again in any
+    // case.
     const isOver =
       failedAttempt === null ||
       failedAttempt.spec !== task.spec ||
@@ -262,7 +262,7 @@ class ClusterCapture {
     return {
       ...flags,
       touchedNodes: touchedNodes.filter(isKnown).map((node) => this.#number(node)),
-      // A GPU that was replaced, or whose node was forgotten, has no seat any more.
+      // A GPU that was replaced, or whose node was forgotten, is in no pool anymore.
       staleGpus: staleGpus
         .filter((gpu) => isKnown(gpu.node) && gpu.node.gpus.includes(gpu))
         .map((gpu) => this.#gpu(gpu)),
@@ -278,7 +278,7 @@ function indexesOf(gpus: readonly LiveGpu[]): readonly number[] {
   return gpus.map(({ index }) => index)
 }
 
-/** What a task of this queue says of itself. */
+/** Returns the fields that tasks of this queue have in common. */
 function specOf({ shape, owner }: PendingQueue): ClusterCheckpoint['queues'][number] {
   return {
     gpuMode: shape.kind === 'exclusive' ? 'exclusive' : 'shared',

@@ -1,8 +1,8 @@
 /**
- * What a cluster remembers between two inputs, as JSON values: enough to go on from it and to decide the
- * same. Objects are numbered: nodes in the order in which they are known, GPUs by their index, entries by
- * their place in their node's queue, tasks in the order of `tasks`. Indexes are derived again; only what says
- * whether they are looked at is kept.
+ * The state of a cluster between two inputs, as JSON values: enough to continue with the same decisions.
+ * References are numbers: nodes in the order of `nodes`, GPUs by index, entries by position in their node's
+ * queue, tasks in the order of `tasks`. Indexes are rebuilt; only the flags that say whether they must be
+ * processed are kept.
  */
 import type { Instant, Mib, Microseconds } from '../../../protocol/units.ts'
 import type { TimerId } from '../../ports/clock.ts'
@@ -24,16 +24,16 @@ import type { EntryFields, GpuFields, NodeFields, PlacementFields, TaskFields } 
 
 export type TaskNumber = number
 export type NodeNumber = number
-/** Place in the node's queue. */
+/** Position in the node's queue. */
 export type EntryNumber = number
 export type GpuNumber = readonly [node: NodeNumber, gpu: number]
 
 export interface TaskCheckpoint extends TaskFields {
   readonly placement: PlacementCheckpoint | null
-  /** On its claim's node. */
+  /** The node and entry number of its placement entry. */
   readonly placementEntry: readonly [NodeNumber, EntryNumber] | null
   readonly isQueued: boolean
-  /** The cycle has set it aside in its queue. */
+  /** The current cycle has set it aside in its queue. */
   readonly isAside: boolean
   readonly refusedBy: readonly (readonly [nodeId: string, seq: number])[] | null
   readonly avoidedNow: readonly NodeNumber[] | null
@@ -97,7 +97,7 @@ export interface ReservationCheckpoint {
   readonly queueClass: number
   readonly mib: Mib
   readonly isExclusive: boolean
-  /** The pool whose head's it is: one object there and here. */
+  /** Key of the pool whose head made the reservation; the restored objects share one instance. */
   readonly pool: string | null
 }
 
@@ -106,10 +106,7 @@ export interface PoolCheckpoint {
   readonly version: number
   readonly membershipVersion: number
   readonly shortfallVersion: number
-  /**
-   * Its indexes of nearness, each as it was when somebody looked last, with the changes that it has not taken
-   * in.
-   */
+  /** The shortfall indexes, each as last updated, with the changes not yet applied. */
   readonly shortfallIndexes: readonly ShortfallIndexCheckpoint[]
   readonly reservation: {
     readonly task: TaskNumber
@@ -127,7 +124,7 @@ export interface ShortfallIndexCheckpoint {
   readonly unseen: readonly NodeNumber[]
 }
 
-/** What only the cluster itself knows. */
+/** State of the cluster that is private to it. */
 export interface IndexStateCheckpoint {
   readonly queueSettledAt: Instant
   readonly isBetter: boolean
@@ -136,7 +133,7 @@ export interface IndexStateCheckpoint {
   readonly staleGpus: readonly GpuNumber[]
 }
 
-/** How the store compares with what the nodes have heard of. */
+/** The state of the store compared with what the nodes have heard of. */
 export interface StoreStatusCheckpoint {
   readonly history: ReturnType<EpochHistory['capture']>
   readonly contacts: readonly (readonly [nodeId: string, ahead: AheadNode | null])[]
@@ -151,18 +148,18 @@ export interface ClusterCheckpoint {
   readonly config: Config
   readonly groups: readonly Group[]
   readonly nodes: readonly NodeCheckpoint[]
-  /** The first `openCount` are open; others have ended, and somebody still points at them. */
+  /** The first `openCount` tasks are open; the others have ended and are still referenced. */
   readonly tasks: readonly TaskCheckpoint[]
   readonly openCount: number
   readonly pools: readonly PoolCheckpoint[]
-  /** One task of each queue, in the order of queues: what its shape and owner are. */
+  /** The shape and owner of each queue, in order, as the fields of one of its tasks. */
   readonly queues: readonly Pick<
     TaskSpec,
     'gpuMode' | 'noswap' | 'gpuCount' | 'groups' | 'priority' | 'owner'
   >[]
   readonly avoiders: readonly TaskNumber[]
   readonly refusedTasks: readonly TaskNumber[]
-  /** In the order of the heap; a placement that has ended has no task. */
+  /** In heap order; a placement that has ended has no task. */
   readonly eligibilityTimers: readonly (readonly [
     at: Instant,
     task: TaskNumber | null,

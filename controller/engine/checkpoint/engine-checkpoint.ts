@@ -3,7 +3,7 @@ import type { TimerId } from '../../ports/clock.ts'
 import type { ClusterCheckpoint } from './cluster-checkpoint.ts'
 import type { TransactionCheckpoint } from './transaction-checkpoint.ts'
 
-/** What an engine remembers between two inputs, as JSON values. */
+/** The state of an engine between two inputs, as JSON values. */
 export interface EngineCheckpoint {
   readonly epoch: number
   readonly process: string
@@ -13,13 +13,13 @@ export interface EngineCheckpoint {
   readonly committedAt: Instant
   readonly nextEventSeq: number
   readonly nextDecision: number
-  /** The planned cycle; null: none is. */
+  /** The planned cycle; null: none. */
   readonly cycle: TimerId | null
   readonly wake: { readonly at: Instant; readonly timer: TimerId } | null
   readonly transaction: TransactionCheckpoint
-  /** On its way to the store as commit `commits`. */
+  /** In progress as commit number `commits`. */
   readonly committing: TransactionCheckpoint | null
-  /** Why the store takes nothing any more. */
+  /** Why the store accepts nothing anymore. */
   readonly fault: string | null
   readonly cluster: ClusterCheckpoint
 }

@@ -1,7 +1,6 @@
 /**
- * Which fields of the live objects are plain values, and which point at other objects: what has a written
- * form as it is, and what is numbered. A field that is in neither list does not compile, so that none is
- * forgotten.
+ * Lists which fields of the live objects are plain values, captured as they are, and which are references,
+ * captured as numbers. A field in neither list does not compile, so that none is forgotten.
  */
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
 
@@ -176,7 +175,7 @@ export type EntryFields = Plain<LiveEntry, typeof ENTRY_FIELDS, EntryReference>
 export type GpuFields = Plain<LiveGpu, typeof GPU_FIELDS, GpuReference>
 export type NodeFields = Plain<LiveNode, typeof NODE_FIELDS, NodeReference>
 
-/** The named fields alone. What they hold is not copied. */
+/** Returns the named fields, without copying their values. */
 export function fieldsOf<T extends object, K extends keyof T>(of: T, names: readonly K[]): Pick<T, K> {
   const fields: Partial<Pick<T, K>> = {}
   for (const name of names) fields[name] = of[name]

@@ -1,23 +1,23 @@
 /**
- * What a controller has asked of its ports and waits for, as who holds the other end knows it: how it is
- * written down, and taken up again.
+ * Names for timers, requests and commits that a controller waits for, so that a checkpoint can capture and
+ * restore them.
  */
 import type { CancelTimer, TimerId } from '../../ports/clock.ts'
 import type { RequestOutcome } from '../../ports/bus.ts'
 
-/** Names what waits. Throws for what does not wait any more. */
+/** Returns the id of a pending item. Throws if the item is no longer pending. */
 export interface PendingIds {
   timer(cancel: CancelTimer): TimerId
-  /** One that was asked for with `soon`. */
+  /** For a callback passed to `soon`. */
   soon(fn: () => void): TimerId
-  /** Number of a request to a node, by its callback. */
+  /** Returns the number of a request to a node by its callback. */
   request(done: (outcome: RequestOutcome) => void): number
 }
 
-/** Asks for it again, in the place that it had. */
+/** Requests a pending item again, in its original position. */
 export interface PendingRestorer {
   timer(id: TimerId, fn: () => void): CancelTimer
   request(number: number, done: (outcome: RequestOutcome) => void): void
-  /** Commit `n` is on its way to the store. */
+  /** Returns the promise of commit `n`, which is in progress. */
   commit(n: number): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Takes up what a cluster remembered: into one that knows nothing yet. */
+/** Restores captured state into an empty cluster. */
 import type { Instant } from '../../../protocol/units.ts'
 import { policyOf } from '../../domain/config.ts'
 import type { Reservation } from '../../domain/node.ts'
@@ -36,7 +36,7 @@ import {
   TASK_FIELDS,
 } from './live-fields.ts'
 
-/** @param wake asks for a timer of the cluster's again. */
+/** @param wake sets a timer of the cluster again */
 export function restoreCluster(
   c: Cluster,
   checkpoint: ClusterCheckpoint,
@@ -132,7 +132,7 @@ class ClusterRestore {
     if (node.collector !== null) this.#c.collecting.add(node)
   }
 
-  /** Tasks and the entries of queues know each other. */
+  /** Links tasks and queue entries to each other. */
   #linkEntries(task: LiveTask, { placementEntry, placement }: TaskCheckpoint): void {
     task.placementEntry =
       placementEntry === null ? null : entryOf(this.#node(placementEntry[0]), placementEntry[1])
@@ -167,7 +167,7 @@ class ClusterRestore {
       node.cancelDrain = this.#wake(drainTimer, (now) => beginMoving(this.#c, node, now))
   }
 
-  /** One object for the head of a pool, wherever it holds. */
+  /** The reservation of a pool's head is one object on all its GPUs. */
   #reservation({ pool, task, ...fields }: ReservationCheckpoint): Reservation {
     const known = pool === null ? undefined : this.#headReservations.get(pool)
     if (known !== undefined) return known
@@ -287,7 +287,7 @@ class ClusterRestore {
   }
 }
 
-/** With its GPUs, which have nothing on them yet. */
+/** Returns the node with its GPUs, which have no placements yet. */
 function bareNode(checkpoint: NodeCheckpoint): LiveNode {
   const { boot, contact } = checkpoint
   const record = {
@@ -314,7 +314,7 @@ function entryOrNull(node: LiveNode, number: EntryNumber | null): LiveEntry | nu
   return number === null ? null : entryOf(node, number)
 }
 
-/** It waits to ripen until its time comes, and nothing comes of it. */
+/** A stand-in that stays in the heap until its instant, without effect. */
 function endedPlacement(submissionNumber: number): LivePlacement {
   const task = { placement: null } as LiveTask
   return { task, submissionNumber, eligibilityTimerAt: null } as LivePlacement

@@ -1,4 +1,3 @@
-/** How the store compares with what the nodes have heard of, in its written form. */
 import type { Instant } from '../../../protocol/units.ts'
 import type { CancelTimer, TimerId } from '../../ports/clock.ts'
 import type { Cluster } from '../cluster.ts'
@@ -21,7 +20,7 @@ export function captureStoreStatus(c: Cluster, ids: PendingIds): StoreStatusChec
   }
 }
 
-/** @param wake asks for a timer of the cluster's again */
+/** @param wake sets a timer of the cluster again */
 export function restoreStoreStatus(
   c: Cluster,
   { history, contacts, heardOfLoss, startWait, recovery, wasPaused, endedUnconfirmed }: StoreStatusCheckpoint,

@@ -1,6 +1,6 @@
 /**
- * A turn in its written form: what was decided and is not durable yet. Records are made from the live objects
- * when it is committed.
+ * A captured transaction: decisions that are not durable yet. Records are made from the live objects at the
+ * commit.
  */
 import type { Decision } from '../../domain/decision.ts'
 import type { Effect } from '../../domain/effect.ts'
@@ -11,7 +11,7 @@ import type { Cluster } from '../cluster.ts'
 import { Transaction } from '../transaction.ts'
 
 export interface TransactionCheckpoint {
-  /** Those that have not ended; of one that has there is an event. */
+  /** Only open tasks; the end of a task has an event. */
   readonly dirtyTasks: readonly string[]
   readonly dirtyNodes: readonly string[]
   readonly forgottenNodeIds: readonly string[]
@@ -22,11 +22,11 @@ export interface TransactionCheckpoint {
   readonly submissionKeys: Transaction['submissionKeys']
   readonly decisions: readonly Decision[]
   readonly effects: readonly Effect[]
-  /** Something of tokens or audit; what is not said. */
+  /** There are changes of tokens or audit entries; their content is not captured. */
   readonly hasAccess: boolean
   readonly renewsEpoch: boolean
   readonly endsRecovery: boolean
-  /** By answer: the node that is given a lease with it; null: nobody is. */
+  /** For each acknowledgement: the node that gets a lease with it; null: none. */
   readonly acknowledgements: readonly (string | null)[]
 }
 
@@ -49,7 +49,7 @@ export function captureTransaction(transaction: Transaction): TransactionCheckpo
   }
 }
 
-/** @param giveLease what an answer to a node does here, beside telling it. */
+/** @param giveLease applies the effect of an acknowledgement on this side */
 export function restoreTransaction(
   c: Cluster,
   checkpoint: TransactionCheckpoint,

@@ -1,24 +1,24 @@
-/** Tokens, and what was asked for with them and without: made durable with the changes they belong to. */
+/** API tokens and audit entries, made durable together with the changes they belong to. */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { AuditRecord, StoredState, TokenRecord } from '../../ports/store.ts'
 import type { AnswerTo, Refusal } from './commands.ts'
 import type { Transaction } from '../transaction.ts'
 
-/** Tokens at a time. */
+/** Maximum number of tokens. */
 export const MAX_TOKENS = 1_000
-/** `lastUsedAt` is written again after so long: a token in use costs the store one row an hour. */
+/** Minimum interval between writes of `lastUsedAt`: a token in use costs the store one row per hour. */
 const NOTE_USE_EVERY_MS: DurationMs = 3_600_000
 
 export type AuditEntry = Omit<AuditRecord, 'seq'>
 
-/** The engine's turn, as much of it as is needed here. */
+/** The part of the engine's transaction that tokens and audit need. */
 export interface AccessTransaction {
   readonly transaction: () => Transaction
-  /** `done` once all of the turn is durable. */
+  /** Calls `done` once everything in the transaction is durable. */
   readonly whenDurable: (done: () => void, failed: (detail: string) => void) => void
-  /** Sends the turn to the store now, if it holds anything and no other is on its way. */
+  /** Commits the transaction now if it is not empty and no other commit is in progress. */
   readonly write: () => void
-  /** Why nothing is stored any more. */
+  /** Why nothing is stored anymore; null while the store works. */
   readonly fault: () => string | null
 }
 
@@ -64,7 +64,7 @@ export class AccessRegistry {
     this.#answer(token, answer)
   }
 
-  /** It is of no use from now on; the answer comes when that is durable. */
+  /** Revokes the token at once; the answer is sent when the revocation is durable. */
   revoke(id: string, answer: AnswerTo<null>): void {
     if (!this.#tokens.has(id)) return refuse(answer, { code: 'not_found', what: 'token', id })
     if (this.#refusesAll(answer)) return
@@ -73,7 +73,7 @@ export class AccessRegistry {
     this.#answer(null, answer)
   }
 
-  /** The token was taken for a request. */
+  /** Records the use of a token for a request. */
   used(token: TokenRecord, now: Instant): void {
     if (token.lastUsedAt !== null && now - token.lastUsedAt < NOTE_USE_EVERY_MS) return
     const noted = { ...token, lastUsedAt: now }
@@ -84,8 +84,7 @@ export class AccessRegistry {
   }
 
   /**
-   * An entry that becomes durable with the next change: with the one that it speaks of, or before it. Answers
-   * its number.
+   * Adds an audit entry that becomes durable with the change it describes, or before it. Returns its number.
    */
   begin(entry: AuditEntry): number {
     this.#lastAuditSeq += 1
@@ -93,7 +92,7 @@ export class AccessRegistry {
     return this.#lastAuditSeq
   }
 
-  /** The entry came out otherwise. */
+  /** Replaces the entry with its actual outcome. */
   amend(seq: number, entry: AuditEntry): void {
     this.#keep({ ...entry, seq })
     this.#access.write()
@@ -104,12 +103,12 @@ export class AccessRegistry {
     this.#access.write()
   }
 
-  /** What was begun is written, if no change has taken it along. */
+  /** Commits entries that no change has committed yet. */
   settle(): void {
     this.#access.write()
   }
 
-  /** Once the store has failed nothing is written any more, and nothing piles up. */
+  /** After a failure of the store nothing is queued, so that memory stays bounded. */
   #keep(audit: AuditRecord): void {
     if (this.#access.fault() === null) this.#records().audits.push(audit)
   }

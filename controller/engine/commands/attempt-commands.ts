@@ -1,6 +1,6 @@
 /**
- * What an administrator decides after a loss: the recovery ends, and attempts that the store does not know
- * are settled.
+ * Decisions of an administrator after a loss: ending the recovery, and settling attempts that the store does
+ * not know.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { QuarantinedAttempt } from '../../domain/quarantine.ts'
@@ -45,7 +45,7 @@ export function adoptAttempt(
       ? submitTask(c, requestOf(adoption, quarantined), ids, now)
       : { ok: true, value: known }
   if (!task.ok) return task
-  // Its bytes count once: as quarantined, and then as the task's.
+  // Released first, so that its VRAM is not counted twice.
   release(c, node, quarantined)
   takeReported(c, node, task.value, quarantined, now)
   emitSettled(c, node, { task_id: adoption.taskId, attempt: adoption.attempt }, { how: 'adopted', by }, now)

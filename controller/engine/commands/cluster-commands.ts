@@ -1,4 +1,4 @@
-/** Changes of configuration, nodes and groups. */
+/** Commands that change the configuration, nodes and groups. */
 import type { Instant } from '../../../protocol/units.ts'
 import { checkConfig, checkConfigChange } from '../../domain/config.ts'
 import type { Config, ConfigFields } from '../../domain/config.ts'
@@ -30,7 +30,7 @@ export function putConfig(
   return { ok: true, value: config }
 }
 
-/** The configuration that the change would make, if it may be made. */
+/** Returns the configuration after the change, or why it is refused. */
 export function plannedConfig(before: Config, change: Partial<ConfigFields>): Answer<Config> {
   const problems = checkConfigChange(change)
   if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
@@ -72,7 +72,7 @@ export function overridesAfter(
   }
 }
 
-/** A node that is gone for good. */
+/** Removes a node that is gone for good. */
 export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant): Answer<null> {
   const node = c.nodes.get(nodeId)
   if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
@@ -133,7 +133,8 @@ export function deleteGroup(c: Cluster, id: string, force: boolean, now: Instant
 }
 
 /**
- * Nodes whose groups changed leave and join pools at once; tasks already on them finish there (semantics 1).
+ * Nodes whose groups changed leave and join pools at once; tasks already placed there finish there (semantics
+ * 1).
  */
 function regroup(c: Cluster): void {
   for (const node of c.nodes.values()) {

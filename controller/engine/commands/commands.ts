@@ -1,7 +1,6 @@
 /**
- * What the controller can be asked to do from outside, and what it answers. The REST routes, the simulator's
- * clients and (later) the wire's client subjects all come through here. An answer is given only when what it
- * says is durable (R1).
+ * Commands that the controller accepts and their answers. REST routes, clients on the bus and simulated
+ * clients all use them. An answer is given only once what it says is durable (R1).
  */
 import type {
   DurationMs,
@@ -20,7 +19,7 @@ import type { Task } from '../../domain/task.ts'
 import type { RequeueFreeze } from '../node/requeue-freeze.ts'
 import type { SubmissionKey } from './submission-keys.ts'
 
-/** Why a command was not carried out. Nothing has changed then. */
+/** Why a command was refused. A refused command changes nothing. */
 export type Refusal =
   | { readonly code: 'invalid'; readonly problems: readonly FieldProblem[] }
   | {
@@ -29,9 +28,9 @@ export type Refusal =
       readonly id: string
     }
   | { readonly code: 'conflict'; readonly detail: string }
-  /** Of all tasks, or of those of one owner. */
+  /** The limit of all tasks, or of those of one owner. */
   | { readonly code: 'too_many_pending'; readonly limit: number; readonly owner: string | null }
-  /** The idempotency key came with another body before. */
+  /** The idempotency key was used with another body before. */
   | { readonly code: 'key_reused'; readonly taskId: string }
   | { readonly code: 'store_failed'; readonly detail: string }
 
@@ -40,14 +39,14 @@ export type Answer<T> =
 export type AnswerTo<T> = (answer: Answer<T>) => void
 
 /**
- * A submission, checked field by field already (api/schema or the scenario loader); the engine checks what
- * spans fields.
+ * A submission whose fields are already validated (api/schema or the scenario loader); the engine checks
+ * rules that span fields.
  */
 export interface TaskRequest {
-  /** Given by scenarios and idempotent clients; null lets the controller draw a UUID. */
+  /** Given by scenarios and idempotent clients; null: the controller draws a UUID. */
   readonly id: string | null
   readonly name: string | null
-  /** Per GPU; may be null for an exclusive task only. */
+  /** Per GPU; null only for an exclusive task. */
   readonly vramMib: Mib | null
   readonly gpuCount: number
   readonly gpuMode: GpuMode
@@ -58,10 +57,10 @@ export interface TaskRequest {
   readonly owner: string | null
   readonly command: readonly string[] | null
   readonly maxRuntimeSeconds: number | null
-  /** Null or left out: what the cluster gives. */
+  /** Null or omitted: the default of the cluster. */
   readonly stopGraceSeconds?: number | null
   readonly onNodeLoss: OnNodeLoss
-  /** Null: no limit; left out: what the configuration says at the submission. */
+  /** Null: no limit. Omitted: the configured value at the time of submission. */
   readonly maxRequeues?: number | null
 }
 
@@ -73,13 +72,13 @@ export const TASK_DEFAULTS = {
   onNodeLoss: 'wait',
 } as const
 
-/** `undefined` leaves a field as it is; null takes an override away. */
+/** `undefined` leaves a field unchanged; null removes an override. */
 export interface NodeConfigChange {
   readonly overcommitPercent?: Percent | null
   readonly reserveMib?: Mib | null
 }
 
-/** The merge patch of a task: `vramMib`, `groups` and `onNodeLoss` only while it is pending. */
+/** A merge patch of a task. `vramMib`, `groups` and `onNodeLoss` can change only while it is pending. */
 export interface TaskChange {
   readonly noswap?: NoSwap
   readonly priority?: Priority
@@ -87,19 +86,19 @@ export interface TaskChange {
   readonly vramMib?: Mib
   readonly groups?: readonly string[]
   readonly onNodeLoss?: OnNodeLoss
-  /** null: of the cluster. Holds from the next stop on. */
+  /** Null: the default of the cluster. Applies from the next stop on. */
   readonly stopGraceSeconds?: number | null
 }
 
 export interface KeptLease {
   readonly task: Task
-  /** It ends then unless it is kept alive again; null: leases do not end here (simulated fleets). */
+  /** When the lease ends unless it is renewed; null: leases do not end here (simulated fleets). */
   readonly expiresAt: Instant | null
 }
 
 export interface SubmittedOnce {
   readonly taskId: string
-  /** The key was known: this is the task that the first submission made, which may have ended by now. */
+  /** The key was known: this is the task of the first submission, which may have ended. */
   readonly isReplay: boolean
 }
 
@@ -120,68 +119,70 @@ export interface Adoption extends AttemptName {
   readonly onNodeLoss: OnNodeLoss
 }
 
-/** `by` is who asks, by name: events and reasons say it. */
+/** `by` is the name of the caller, for events and reasons. */
 export interface Commands {
   submitTask(request: TaskRequest, answer: AnswerTo<Task>): void
-  /** The same key and body again: the same task. The same key and another body: `key_reused`. */
+  /** The same key with the same body returns the same task; with another body the answer is `key_reused`. */
   submitOnce(request: TaskRequest, key: SubmissionKey, answer: AnswerTo<SubmittedOnce>): void
   updateTask(id: string, change: TaskChange, by: string | null, answer: AnswerTo<Task>): void
   /**
-   * Pending: cancelled at once. Placed: the node is told to stop it; the answer comes when the wish is
-   * durable.
+   * A pending task is cancelled at once. For a placed task the node is told to stop it; the answer is given
+   * when that intent is durable.
    */
   cancelTask(id: string, by: string, answer: AnswerTo<Task>): void
-  /** The same without a grace, also for a task that is being stopped with one. */
+  /** As `cancelTask` without a grace period, also for a task that is already stopping with one. */
   cancelTaskNow(id: string, by: string, answer: AnswerTo<Task>): void
   /**
-   * Takes the attempt back and makes the task pending again, once its server has ended it; the answer comes
-   * when the wish is durable. An unreachable server cannot say so: `confirmFenced` says that the operator has
-   * seen to it that nothing of the attempt runs (R5).
+   * Takes the attempt back and makes the task pending again once its server has ended it; the answer is given
+   * when that intent is durable. An unreachable server cannot confirm the end: with `confirmFenced` the
+   * operator asserts that nothing of the attempt runs (R5).
    */
   requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void
   /**
-   * A pending task is not placed before it is released. Refused with `conflict` for a placed one; harmless
-   * when it is so already.
+   * Puts a pending task on hold until it is released. A placed task is refused with `conflict`. Idempotent.
    */
   holdTask(id: string, by: string, answer: AnswerTo<Task>): void
   releaseTask(id: string, by: string, answer: AnswerTo<Task>): void
   /**
-   * The answer comes when the order is durable; the node may still refuse it (R12). `conflict` says what is
-   * known to be in the way.
+   * Answered when the order is durable; the node may still refuse it (R12). Known obstacles are refused with
+   * `conflict`.
    */
   swapOutTask(id: string, by: string, answer: AnswerTo<Task>): void
-  /** The wish that a swapped-out task returns. */
+  /** Requests the return of a swapped-out task. */
   swapInTask(id: string, by: string, answer: AnswerTo<Task>): void
   /**
-   * A lease (a task without a command) goes on, and wants the GPU or not. Refused with `conflict` for a task
-   * with a command.
+   * Renews a lease (a task without a command) and says whether it wants the GPU. A task with a command is
+   * refused with `conflict`.
    */
   keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void
   putNodeConfig(nodeId: string, change: NodeConfigChange, by: string | null, answer: AnswerTo<Node>): void
-  /** Creates or replaces. `ifAbsent` refuses with `conflict` when the group exists. */
+  /** Creates or replaces a group. With `ifAbsent` an existing group is refused with `conflict`. */
   putGroup(group: Group, ifAbsent: boolean, by: string | null, answer: AnswerTo<Group>): void
   deleteGroup(id: string, force: boolean, by: string | null, answer: AnswerTo<null>): void
   setCordon(nodeId: string, isCordoned: boolean, by: string | null, answer: AnswerTo<Node>): void
   /**
-   * Cordons it until it is uncordoned; after `moveAfterMs` (null: never) tasks that may be requeued are
+   * Cordons the node until it is uncordoned. After `moveAfterMs` (null: never) tasks that may be requeued are
    * stopped and wait for another node.
    */
   drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void
-  /** A node that is gone for good, with nothing placed on it; else `conflict`. It may register again. */
+  /**
+   * Removes a node that is gone for good. Refused with `conflict` while anything is placed on it. It may
+   * register again.
+   */
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void
-  /** Ends the recovery although nodes have not been heard. Without a recovery it does nothing. */
+  /** Ends the recovery although some nodes have not been heard. Does nothing without a recovery. */
   finishRecovery(by: string, answer: AnswerTo<null>): void
   /**
-   * An attempt in quarantine becomes a task. The owner is the one that the administrator names, not the one
-   * that the node tells.
+   * Turns an attempt in quarantine into a task. Its owner is named by the administrator; the node's report
+   * does not count.
    */
   adoptAttempt(adoption: Adoption, by: string, answer: AnswerTo<Task>): void
-  /** The node is told to end an attempt in quarantine; the answer comes when the wish is durable. */
+  /** Orders the node to end an attempt in quarantine; answered when the intent is durable. */
   stopAttempt(attempt: AttemptName, by: string, answer: AnswerTo<null>): void
   /**
-   * The nodes that are silent now count as dead: requeues go on (protocol, "mass silence"). Harmless when
-   * nothing is frozen.
+   * Treats all silent nodes as dead: requeues continue (protocol, "mass silence"). Does nothing without a
+   * freeze.
    */
   releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void
 }

@@ -1,7 +1,4 @@
-/**
- * What clients and operators ask of the engine: each command is applied at once, and answered when what came
- * of it is durable.
- */
+/** Commands of clients and operators: each is applied at once and answered when its effects are durable. */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Config, ConfigFields } from '../../domain/config.ts'
 import type { Group } from '../../domain/group.ts'
@@ -32,12 +29,12 @@ import type { SubmissionKey } from './submission-keys.ts'
 import { swapInTask, swapOutTask } from './swap-commands.ts'
 import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './task-commands.ts'
 
-/** The engine's turn, as far as a command has to do with it. */
+/** The part of the engine's transaction that commands need. */
 export interface CommandTransaction {
   now(): Instant
-  /** Runs one of them when all that was changed so far is durable, or can no longer become so. */
+  /** Calls one of them when all changes so far are durable or have failed. */
   whenDurable(done: () => void, failed: (detail: string) => void): void
-  /** Why nothing is acknowledged any more; null while it is (R10). */
+  /** Why nothing is acknowledged anymore; null while the store works (R10). */
   fault(): string | null
 }
 
@@ -140,7 +137,7 @@ export class EngineCommands implements Commands {
     this.#command(by, (now) => deleteGroup(this.#cluster, id, force, now), answer)
   }
 
-  /** What is recorded meanwhile was asked for by somebody of that name. */
+  /** Events recorded during the command carry the name of the caller. */
   #command<T>(by: string | null, act: (now: Instant) => Answer<T>, answer: AnswerTo<T>): void {
     const { eventLog } = this.#cluster
     eventLog.by = by

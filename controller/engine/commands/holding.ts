@@ -1,4 +1,4 @@
-/** An operator holds a pending task back from being placed, and lets it go again (semantics 4, HELD). */
+/** Puts a pending task on hold, and releases it (semantics 4, HELD). */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Answer } from './commands.ts'
@@ -7,10 +7,7 @@ import { tryAgain } from '../node/start-tries.ts'
 import { dropEntry } from '../node/entries.ts'
 import type { LiveTask } from '../live.ts'
 
-/**
- * It is no choice of any cycle from now on; what it owned while victims were leaving is free at once.
- * Harmless when it is held already.
- */
+/** Excludes the task from placement; VRAM reserved for it is released at once. Idempotent. */
 export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
@@ -27,8 +24,8 @@ export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask>
 }
 
 /**
- * It waits from now on: how long it was held neither lifts it nor reserves a GPU for it. Its place among its
- * class stays.
+ * The wait starts now: time on hold counts neither for aging nor for a reservation. Its position in its class
+ * stays.
  */
 export function releaseTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const task = c.tasks.get(id)

@@ -1,7 +1,4 @@
-/**
- * How much each owner has pending and placed, where that is limited. Kept along with the books of GPUs;
- * nobody is asked about without a limit.
- */
+/** Pending tasks and placed GPUs of each owner, tracked only where limits exist. */
 import type { OwnerLimits } from '../../domain/owner-limits.ts'
 import type { LiveTask } from '../live.ts'
 
@@ -18,12 +15,12 @@ export class OwnerUsage {
     return this.#pending.get(owner) ?? 0
   }
 
-  /** Of placed tasks, and of pending ones that own bytes. */
+  /** Counts placed tasks, and pending ones with reserved VRAM. */
   placedGpusOf(owner: string): number {
     return this.#placedGpus.get(owner) ?? 0
   }
 
-  /** GPUs that he may still take. */
+  /** GPUs that the owner may still use. */
   roomOf(owner: string): number {
     return (this.limits.maxPlacedGpus ?? Infinity) - this.placedGpusOf(owner)
   }
@@ -37,7 +34,7 @@ export class OwnerUsage {
   }
 }
 
-/** Who has nothing takes no memory. */
+/** Removes the key at zero, so that owners without tasks use no memory. */
 function add(counts: Map<string, number>, owner: string, by: number): void {
   const count = (counts.get(owner) ?? 0) + by
   if (count === 0) counts.delete(owner)

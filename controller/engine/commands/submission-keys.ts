@@ -1,7 +1,6 @@
 /**
- * Idempotency keys: who sends a submission again is told of the task that the first one made. A key is
- * written with its task, in one batch, and kept for a while; both key and body are digests that the caller
- * makes.
+ * Idempotency keys: a repeated submission is answered with the task of the first one. A key is stored with
+ * its task in one batch and kept for a limited time. Both key and body are digests made by the caller.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { SubmissionKeyRecord } from '../../ports/store.ts'
@@ -9,17 +8,17 @@ import type { Transaction } from '../transaction.ts'
 
 /** A key is answered with its task for this long. */
 export const KEY_RETENTION_MS: DurationMs = 24 * 3_600_000
-/** The newest keys are kept, up to this number. */
+/** Maximum number of keys; the newest are kept. */
 export const MAX_KEYS = 100_000
 
-/** A key of one caller, and the body that came with it. */
+/** The key of one caller, and the body it was sent with. */
 export interface SubmissionKey {
   readonly key: string
   readonly body: string
 }
 
 export class SubmissionKeys {
-  /** Oldest first: a key that comes again after its time is added anew. */
+  /** Oldest first: an expired key that is used again moves to the end. */
   readonly #byKey = new Map<string, SubmissionKeyRecord>()
   readonly #maxKeys: number
 
@@ -45,12 +44,12 @@ export class SubmissionKeys {
     return known !== undefined && now < known.at + KEY_RETENTION_MS ? known : null
   }
 
-  /** Written with its task, in the same turn. */
+  /** Adds a record to the transaction of its task. */
   add(record: SubmissionKeyRecord, turn: Transaction): void {
     this.#byKey.delete(record.key)
     this.#byKey.set(record.key, record)
     let keptFromSeq = record.seq
-    // By number only: a clock that is wrong at a start must not remove keys. `find` honours their age.
+    // Only by number: a wrong clock at a start must not remove keys. `find` checks their age.
     for (const [key, { seq }] of this.#byKey) {
       keptFromSeq = seq
       if (this.#byKey.size <= this.#maxKeys) break

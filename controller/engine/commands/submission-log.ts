@@ -1,15 +1,15 @@
-/** Open tasks in the order of their submission, to be walked through from the newest. */
+/** Open tasks in submission order, iterated from the newest. */
 import { isFinal } from '../../domain/task.ts'
 import type { LiveTask } from '../live.ts'
 
-/** Ended tasks are let go of once they are more than the open ones, and more than this. */
+/** Ended tasks are dropped once they outnumber the open ones and exceed this number. */
 const COMPACT_FROM_TASKS = 1_024
 
 export class SubmissionLog {
-  /** By number, ascending; those that have ended since are passed over. */
+  /** Ascending by number; ended tasks are skipped. */
   #tasks: LiveTask[] = []
 
-  /** @param openCount how many tasks are open, this one included; it has the highest number so far */
+  /** @param openCount number of open tasks including this one, which has the highest number so far */
   add(task: LiveTask, openCount: number): void {
     this.#tasks.push(task)
     if (this.#tasks.length < COMPACT_FROM_TASKS || this.#tasks.length < 2 * openCount) return
@@ -17,7 +17,8 @@ export class SubmissionLog {
   }
 
   /**
-   * Those with a smaller number than this. What is submitted or ends during the walk may or may not be in it.
+   * Yields tasks with a smaller number. Tasks submitted or ended during the iteration may or may not be
+   * included.
    */
   *newestFirst(beforeSeq: number): Generator<LiveTask> {
     const tasks = this.#tasks
@@ -28,7 +29,7 @@ export class SubmissionLog {
   }
 }
 
-/** Of the first with at least this number. */
+/** Returns the index of the first task with at least this number. */
 function positionOf(tasks: readonly LiveTask[], seq: number): number {
   let low = 0
   let high = tasks.length

@@ -1,6 +1,6 @@
 /**
- * Swap-out and swap-in by hand. The node has the last word on both (R12); what is known to be in the way is
- * refused here, with the reason.
+ * Swap-out and swap-in by an operator. The node decides in the end (R12); known obstacles are refused here
+ * with the reason.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -12,9 +12,9 @@ import { isWantedBack } from '../node/node-events.ts'
 import { orderSwapOut } from '../node/enact-entry.ts'
 
 /**
- * The task leaves VRAM although nobody needs its bytes, and stays out until it wants the GPU. It is no victim
- * of a decision, so that rounds do not count it. Of one that waits to return by an operator's wish alone, the
- * wish is taken back.
+ * Swaps the task out although no task needs its VRAM; it stays out until it wants the GPU. It is not a victim
+ * of a decision, so rounds do not count it. If it waits to return only because an operator asked, that
+ * request is withdrawn instead.
  */
 export function swapOutTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
   const placement = placementFor(c, id)
@@ -35,7 +35,7 @@ export function swapOutTask(c: Cluster, id: string, now: Instant): Answer<LiveTa
 }
 
 /**
- * An operator's wish that it returns: it stands in its node's queue like one that wants the GPU, until it is
+ * An operator requests the return: the task waits in its node's queue as if it wanted the GPU, until it is
  * resident (semantics 5, "Return").
  */
 export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
@@ -51,7 +51,9 @@ export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTas
   return { ok: true, value: task }
 }
 
-/** The operator's wish is over: what remains in the queue is what the task itself, or its probe, asks for. */
+/**
+ * Withdraws the operator's request; the entry stays if the task itself or its probe also requests the return.
+ */
 function callOff(c: Cluster, placement: LivePlacement): void {
   placement.isSwapInRequested = false
   placement.isSwappedOutByOperator = true
@@ -59,7 +61,7 @@ function callOff(c: Cluster, placement: LivePlacement): void {
   if (entry !== null && !isWantedBack(placement) && heldGrowth === null) dropEntry(c, entry)
 }
 
-/** Where it sits, if its server can be told anything about it. */
+/** Returns the placement if its server can receive orders for it, otherwise the refusal. */
 function placementFor(c: Cluster, id: string): LivePlacement | Answer<never> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
@@ -74,7 +76,7 @@ function placementFor(c: Cluster, id: string): LivePlacement | Answer<never> {
   return placement
 }
 
-/** Why it cannot be swapped out now; null when it can, as far as the controller knows. */
+/** Returns why the task cannot be swapped out now; null if the controller knows no obstacle. */
 function refusalToLeave(
   { residency, noswap, wantsGpu, heldGrowth, backOffUntil, demandMib, gpus, node }: LivePlacement,
   now: Instant,

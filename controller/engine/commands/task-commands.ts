@@ -1,4 +1,6 @@
-/** Submissions and changes of tasks: what spans fields is checked here, then the books follow. */
+/**
+ * Commands that submit and change tasks. Rules that span fields are checked here before the ledger changes.
+ */
 import { mayQueue } from '../../domain/task.ts'
 import { tryAgain } from '../node/start-tries.ts'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -20,7 +22,7 @@ import { stopEffect, stopGraceOf } from '../node-commands.ts'
 import type { SubmissionKey } from './submission-keys.ts'
 import { finish, returnToPending, setNoswap } from '../transitions.ts'
 
-/** More pending tasks than this are refused with "try again" (R11). */
+/** Beyond this number of pending tasks submissions are refused with "try again" (R11). */
 export const MAX_PENDING_TASKS = 1_000_000
 
 export function submitTask(
@@ -64,7 +66,7 @@ export function submitTask(
   return { ok: true, value: task }
 }
 
-/** Twice the same submission makes one task: the key is written with it. */
+/** A repeated submission makes one task: the key is written with it. */
 export function submitOnce(
   c: Cluster,
   request: TaskRequest,
@@ -106,7 +108,7 @@ export function updateTask(c: Cluster, id: string, change: TaskChange, now: Inst
   return { ok: true, value: task }
 }
 
-/** @param isNow without a grace, also of a task that is being stopped with one */
+/** @param isNow skips the grace period, also for a task that is already stopping with one */
 export function cancelTask(
   c: Cluster,
   id: string,
@@ -167,8 +169,8 @@ export function requeueTask(
 }
 
 /**
- * The node is told to end it; what becomes of the task then is durable now. With a grace one that is out of
- * VRAM asks to return, so that it can handle SIGTERM.
+ * Orders the node to end the attempt; the task's next state is recorded durably. With a grace period a
+ * swapped-out task requests its return, so that it can handle SIGTERM.
  */
 export function orderStop(
   c: Cluster,
@@ -194,7 +196,7 @@ export function problemsOf(request: TaskRequest): FieldProblem[] {
   return problems
 }
 
-/** @param maxRequeues of the configuration */
+/** @param maxRequeues the configured limit */
 export function specOf(
   request: TaskRequest,
   id: string,
@@ -225,7 +227,9 @@ export function specOf(
   }
 }
 
-/** Why a placed task cannot become noswap; null when it can (semantics 1, "Changes while tasks run"). */
+/**
+ * Returns why a placed task cannot become noswap; null if it can (semantics 1, "Changes while tasks run").
+ */
 function noswapRefusal(placement: LivePlacement): string | null {
   if (placement.residency === 'none') return 'the task is being started; noswap can be set once it runs'
   if (placement.residency !== 'resident')
@@ -238,7 +242,7 @@ function noswapRefusal(placement: LivePlacement): string | null {
   return null
 }
 
-/** The GPU as it would be without this swappable, resident placement. */
+/** Returns the GPU as it would be without this swappable, resident placement. */
 function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof admit>[0] {
   let largest = 0
   for (const other of gpu.placements) {
@@ -260,7 +264,7 @@ function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof ad
 
 function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instant): void {
   const { placement } = task
-  // Its class and what it is counted under change together.
+  // Removed from the eligible bytes first: its class and its ledger column change together.
   if (placement?.isEligible === true) setEligible(c, placement, false)
   if (task.placementEntry !== null) dropEntry(c, task.placementEntry)
   c.dequeue(task)

@@ -1,6 +1,6 @@
 /**
- * Writes down what was decided and from what, where the store keeps it (`Recorder.keepsDecisions`); where
- * not, it costs one look at a flag.
+ * Records decisions and their inputs where the store keeps them (`EventLog.keepsDecisions`). Otherwise each
+ * function returns after one check.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../domain/config.ts'
@@ -29,14 +29,14 @@ import {
 } from './decision-words.ts'
 import type { LiveEntry, LiveGpu, LivePlacement, LiveTask } from '../live.ts'
 
-/** What a plan was chosen from. */
+/** The GPUs that a plan was chosen from. */
 export interface Considered {
   readonly strategy: PlacementStrategy
   readonly gpus: readonly ConsideredGpu[]
   readonly hasMore: boolean
 }
 
-/** The chosen GPUs and the next best, while the books are still those that the plan was made from. */
+/** Returns the chosen GPUs and the next best. Call before the plan changes the ledger. */
 export function consideredFor(c: Cluster, plan: Plan): Considered | null {
   if (!c.eventLog.keepsDecisions) return null
   const { queue, when, gpus, task } = plan
@@ -61,7 +61,7 @@ export function consideredFor(c: Cluster, plan: Plan): Considered | null {
   return { strategy, gpus: seen.map(ofGpu), hasMore }
 }
 
-/** Call once `task_placed` is recorded. */
+/** Call after `task_placed` is recorded. */
 export function notePlacement(
   c: Cluster,
   placement: LivePlacement,
@@ -86,14 +86,14 @@ export function notePlacement(
 }
 
 interface SwapOutContext {
-  /** By which rounds remember it. */
+  /** The number under which rounds remember the decision. */
   readonly number: number
-  /** Where a pending task for which victims leave could have gone instead. */
+  /** GPUs that a pending task, for which victims leave, could have used instead. */
   readonly considered: Considered | null
   readonly causedBy: number | null
 }
 
-/** Call once `swap_decided` is recorded, before anybody leaves. */
+/** Call after `swap_decided` is recorded, before any victim leaves. */
 export function noteSwapOut(
   c: Cluster,
   entry: LiveEntry,
@@ -133,8 +133,8 @@ export function noteSwapOut(
 }
 
 /**
- * One task leaves for nobody: an operator asked, or it returns with what it asks for. Call once its event is
- * recorded.
+ * Records a swap-out without a beneficiary: an operator requested it, or the task returns with a larger
+ * demand. Call after its event is recorded.
  */
 export function noteLoneSwapOut(
   c: Cluster,
@@ -149,7 +149,7 @@ export function noteLoneSwapOut(
   record(c, task, gpus, now, { kind: 'swap_out', rule, sentence, victimIds: [task.spec.id] })
 }
 
-/** Call once `swap_in_decided` is recorded. */
+/** Call after `swap_in_decided` is recorded. */
 export function noteSwapIn(c: Cluster, entry: LiveEntry, now: Instant): void {
   if (!c.eventLog.keepsDecisions) return
   record(c, entry.task, entry.gpus, now, {
@@ -161,7 +161,7 @@ export function noteSwapIn(c: Cluster, entry: LiveEntry, now: Instant): void {
   })
 }
 
-/** Call once `swap_in_decided` is recorded, before its bytes are counted as resident. */
+/** Call after `swap_in_decided` is recorded, before the VRAM is counted as resident. */
 export function noteEagerReturn(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (!c.eventLog.keepsDecisions) return
   record(c, placement.task, placement.gpus, now, {
@@ -171,7 +171,7 @@ export function noteEagerReturn(c: Cluster, placement: LivePlacement, now: Insta
   })
 }
 
-/** Call once `growth_granted` is recorded. */
+/** Call after `growth_granted` is recorded. */
 export function noteGrowth(
   c: Cluster,
   placement: LivePlacement,
@@ -188,7 +188,7 @@ export function noteGrowth(
   })
 }
 
-/** Call once `growth_refused` is recorded. */
+/** Call after `growth_refused` is recorded. */
 export function noteGrowthRefused(c: Cluster, entry: LiveEntry, reason: string, now: Instant): void {
   if (!c.eventLog.keepsDecisions) return
   record(c, entry.task, entry.gpus, now, {
@@ -200,7 +200,7 @@ export function noteGrowthRefused(c: Cluster, entry: LiveEntry, reason: string, 
   })
 }
 
-/** The same, for one that no GPU of the task can ever hold. */
+/** As above, for a growth larger than any GPU of the task. */
 export function noteGrowthTooLarge(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   if (!c.eventLog.keepsDecisions) return
   const sentence = growthTooLargeInWords(placement, mib)
@@ -213,7 +213,7 @@ export function noteGrowthTooLarge(c: Cluster, placement: LivePlacement, mib: Mi
 
 type Facts = Pick<Decision, 'kind' | 'rule' | 'sentence'> & Partial<Decision>
 
-/** The task's latest event is the one that tells the decision. */
+/** Records the decision under the number of the task's latest event. */
 function record(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], at: Instant, facts: Facts): void {
   const [first] = gpus
   if (task.lastEventSeq === null || first === undefined)
@@ -255,9 +255,9 @@ function othersWaiting(
 }
 
 /**
- * Which candidates are recorded.
- * 1. Those that leave.
- * 2. Earlier level, then older last swap-out: the order in which they would have been taken.
+ * Order in which candidates are recorded.
+ * 1. Chosen victims first.
+ * 2. Earlier level, then older last swap-out: the order in which victims would be taken.
  * 3. GPU, then task id, so that the order is total.
  */
 const byChoice = firstDifference<ConsideredVictim>(

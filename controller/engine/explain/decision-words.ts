@@ -1,7 +1,4 @@
-/**
- * Decisions as one sentence each, for people: who, where, why. Names are shortened to a few; a sentence is
- * bounded by what it names.
- */
+/** Renders decisions as one sentence each. Lists of names are shortened, so that the length is bounded. */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../domain/config.ts'
 import type { ConsideredVictim } from '../../domain/decision.ts'
@@ -10,7 +7,7 @@ import { gpusInWords, inMib } from '../../scheduler/explain-sentence.ts'
 import type { Shortage } from '../../swap/victims.ts'
 import type { LiveEntry, LivePlacement, LiveTask } from '../live.ts'
 
-/** So many names stand in a sentence; the others are counted. */
+/** Maximum number of names in a sentence; the others are counted. */
 const MAX_NAMES = 3
 
 const PREFERS: Readonly<Record<PlacementStrategy, string>> = {

@@ -1,5 +1,5 @@
 /**
- * Everything there is to say about one open task: the wait, each node's verdict, what would place it, and
+ * The full explanation of an open task: why it waits, the verdict of each node, what would place it, and
  * whether it could be swapped out.
  */
 import type { Instant } from '../../../protocol/units.ts'
@@ -16,19 +16,19 @@ import { wouldFitIf } from './would-fit.ts'
 import { provisoOf, wouldFitInWords } from './would-fit-words.ts'
 
 export interface FullExplanation {
-  /** null when it does not wait. */
+  /** Null if the task does not wait. */
   readonly wait: WaitExplanation | null
-  /** Of a pending task that owns no bytes yet; null else. */
+  /** For a pending task without reserved VRAM; otherwise null. */
   readonly nodes: NodeVerdicts | null
   readonly wouldFitIf: (Omit<WouldFitIf, 'changes'> & { readonly changes: readonly WordedChange[] }) | null
-  /** Of a placed task; null else. */
+  /** For a placed task; otherwise null. */
   readonly victim: VictimExplanation | null
 }
 
 export interface WordedChange {
   readonly change: WouldFit
   readonly sentence: string
-  /** null: nothing can come first. */
+  /** Null: nothing can take the room first. */
   readonly proviso: string | null
 }
 

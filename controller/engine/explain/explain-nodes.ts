@@ -1,5 +1,5 @@
 /**
- * What each node says to one pending task: the nearest by name, the others counted by reason. A pass over its
+ * The verdicts of nodes on a pending task: the closest nodes by name, the others counted by reason. Scans the
  * pool, on demand only.
  */
 import type { Mib } from '../../../protocol/units.ts'
@@ -16,27 +16,27 @@ import { searchDemandMib } from '../../scheduler/shape.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
 import { nodeUnder, whenPlacedOn } from '../what-if/what-if.ts'
 
-/** So many nodes are named, and so many GPUs of each. */
+/** Maximum number of nodes that are named, and of GPUs per node. */
 export const MAX_NODE_VERDICTS = 20
 export const MAX_GPU_VERDICTS = 16
 
 export interface GpuVerdict {
   readonly gpu: number
-  /** What it admits of this task, holds of tasks before it left alone. */
+  /** The largest demand that it admits of this task, less the reservations of tasks before it. */
   readonly admitsNowMib: Mib
   readonly admitsAfterSwapMib: Mib
   readonly freeMib: Mib
   readonly commitRoomMib: Mib
-  /** Free once everything on its way out, and everybody who may leave for this task, has left. */
+  /** Free VRAM once everything on its way out and every eligible victim has left. */
   readonly reachMib: Mib
-  /** What GPUs are ordered by, ascending (scheduler/score.ts). */
+  /** The score that orders GPUs, ascending (scheduler/score.ts). */
   readonly score: Score
 }
 
 export interface NodeVerdict {
   readonly nodeId: string
   readonly name: string
-  /** The first reason that keeps it out there; null: it fits. */
+  /** The first reason that excludes the node; null: the task fits. */
   readonly reason: WaitReason | null
   readonly haveMib: Mib | null
   readonly needMib: Mib | null
@@ -46,7 +46,7 @@ export interface NodeVerdict {
 
 export interface NodeVerdicts {
   readonly named: readonly NodeVerdict[]
-  /** Of the nodes that are not named; the reason null: it fits there. */
+  /** Counts of the nodes that are not named; reason null: the task fits there. */
   readonly others: readonly { readonly reason: WaitReason | null; readonly nodes: number }[]
   readonly nodeCount: number
 }
@@ -78,7 +78,8 @@ export function verdictsOn(nodes: Iterable<LiveNode>, facts: PendingFacts, reque
 }
 
 /**
- * The rules let it in: refused lately, reserved for another, its victims do not cover after all, or it fits.
+ * Admission passes; returns a later obstacle: a recent refusal, a reservation, or victims that do not cover.
+ * Null: the task fits.
  */
 function reasonWhereItPasses(node: LiveNode, facts: PendingFacts): WaitReason | null {
   const { queued, shape, policy, now } = facts
@@ -115,7 +116,7 @@ function verdictOf(
   }
 }
 
-/** 1. The keys of the score. 2. Node id, GPU index. */
+/** 1. Score keys. 2. Node id, GPU index. */
 function byScore(
   a: { readonly gpu: LiveGpu; readonly score: Score },
   b: { readonly gpu: LiveGpu; readonly score: Score },
@@ -124,10 +125,10 @@ function byScore(
 }
 
 /**
- * Which nodes are named.
- * 1. Where it fits.
- * 2. Where a later rule is the first to keep it out: it passes all before that.
- * 3. Where it comes nearest.
+ * Order in which nodes are named.
+ * 1. Nodes where the task fits.
+ * 2. Nodes whose first obstacle is a later rule.
+ * 3. Larger margin.
  * 4. Node id, so that the order is total.
  */
 function byMargin(a: Ranked, b: Ranked): number {

@@ -1,6 +1,6 @@
 /**
- * Gathers what an explanation is made from (`scheduler/explain.ts`) out of the live cluster. On demand only;
- * decides nothing.
+ * Gathers the inputs of an explanation (`scheduler/explain.ts`) from the live cluster, on demand. Decides
+ * nothing.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Node } from '../../domain/node.ts'
@@ -24,7 +24,7 @@ import { servedBeforeEntry, servedBeforeTask } from './served-before.ts'
 import { surveyFor } from './surveys.ts'
 import { isCovered } from '../what-if/what-if.ts'
 
-/** Why the task waits, as things are now; null when it does not wait. */
+/** Explains why the task waits now; null if it does not wait. */
 export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExplanation | null {
   const { placement } = task
   if (placement !== null) {
@@ -42,17 +42,17 @@ function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation 
   return explainPending(factsOf(c, waitingOf(c, task), now))
 }
 
-/** A task as it waits in a pool, or would. */
+/** A task as it waits in a pool, or would wait. */
 export interface Waiting {
   readonly task: LiveTask
   readonly pool: Pool
   readonly shape: Shape
   readonly queued: Queued
-  /** From 1; null while it stands in no queue. */
+  /** From 1; null while the task is in no queue. */
   readonly position: number | null
 }
 
-/** As it waits; the pool's indexes are up to date then. */
+/** Returns how the task waits, and brings the indexes of its pool up to date. */
 export function waitingOf(c: Cluster, task: LiveTask): Waiting {
   c.refreshPools()
   const { pool, shape } = c.queueFor(task.spec)
@@ -60,12 +60,12 @@ export function waitingOf(c: Cluster, task: LiveTask): Waiting {
   return { task, pool, shape, queued, position: task.queue === null ? null : positionIn(c, queued, pool) }
 }
 
-/** The pool's indexes must be up to date. */
+/** The indexes of the pool must be up to date. */
 export function explainIn(c: Cluster, waiting: Waiting, now: Instant): WaitExplanation {
   return explainPending(factsOf(c, waiting, now))
 }
 
-/** What of the task decides where it fits. */
+/** Returns the properties of the task that decide where it fits. */
 export function requestOf(c: Cluster, { task: { spec }, shape }: Pick<Waiting, 'task' | 'shape'>): Request {
   return {
     shape,
@@ -76,7 +76,7 @@ export function requestOf(c: Cluster, { task: { spec }, shape }: Pick<Waiting, '
   }
 }
 
-/** Of a pending task that owns no bytes; the pool's indexes must be up to date. */
+/** For a pending task without reserved VRAM. The indexes of the pool must be up to date. */
 export function factsOf(
   c: Cluster,
   { task, pool, shape, queued, position }: Waiting,
@@ -109,7 +109,7 @@ export function factsOf(
   }
 }
 
-/** What its owner has and may have, when there is no room for it. */
+/** Returns the usage and limit of the task's owner if the task exceeds the limit; otherwise null. */
 function ownerLimitOf(
   { owners }: Cluster,
   { spec: { owner, gpuCount } }: LiveTask,
@@ -119,7 +119,7 @@ function ownerLimitOf(
   return { placedGpus: owners.placedGpusOf(owner), maxGpus }
 }
 
-/** From 1. Tasks that can never fit are no heads and are not counted. */
+/** Position from 1. Tasks that can never fit are not counted. */
 export function positionIn(c: Cluster, queued: Queued, pool: Pool): number {
   let ahead = 0
   for (const queue of c.queues)

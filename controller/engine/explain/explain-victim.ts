@@ -1,4 +1,6 @@
-/** Could a placed task be swapped out now, and if not, why not and until when (semantics 5, "Eligible")? */
+/**
+ * Whether a placed task could be swapped out now, and if not, why and until when (semantics 5, "Eligible").
+ */
 import type { Instant } from '../../../protocol/units.ts'
 import { eligibleFrom } from '../../swap/eligible.ts'
 import type { Cluster } from '../cluster.ts'
@@ -21,7 +23,10 @@ export type VictimStanding = (typeof VICTIM_STANDINGS)[number]
 
 export interface VictimExplanation {
   readonly standing: VictimStanding
-  /** When it becomes eligible if nothing changes; null: it is, or time alone does not make it. */
+  /**
+   * When the task becomes eligible if nothing changes; null: it is eligible, or time alone does not make it
+   * so.
+   */
   readonly eligibleAt: Instant | null
   readonly sentence: string
 }
@@ -33,7 +38,7 @@ export function explainVictim(c: Cluster, placement: LivePlacement, now: Instant
   return { standing, eligibleAt, sentence: inWords(standing, placement, c, eligibleAt, now) }
 }
 
-/** The first that holds. */
+/** Returns the first verdict that applies. */
 function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimStanding {
   const {
     startedAt,

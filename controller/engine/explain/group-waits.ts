@@ -1,16 +1,16 @@
-/** Per group: the demand of the tasks that target it and wait for their start (semantics 6). */
+/** Demand of the tasks that target a group and wait for their start (semantics 6). */
 import type { Instant, Microseconds } from '../../../protocol/units.ts'
 
 export interface GroupWait {
-  /** Tasks whose wait counts, and the GPUs they ask for. */
+  /** Number of tasks whose wait counts as demand, and of the GPUs they request. */
   tasks: number
   gpus: number
-  /** GPU-time waited so far; grows only. */
+  /** GPU-time waited so far; never decreases. */
   queueUs: Microseconds
   settledAt: Instant
 }
 
-/** A task that names several groups waits in each of them: any of them will do, so each lacks it. */
+/** A task that targets several groups waits in each of them: any of them would do, so each lacks capacity. */
 export class GroupWaits {
   readonly #byGroup = new Map<string, GroupWait>()
 
@@ -22,7 +22,7 @@ export class GroupWaits {
     for (const group of groups) this.#change(group, -1, -gpuCount, now)
   }
 
-  /** Up to now; null when nobody has ever waited for it. */
+  /** Returns the demand up to now; null if no task has ever waited for the group. */
   of(group: string, now: Instant): Readonly<GroupWait> | null {
     const wait = this.#byGroup.get(group)
     if (wait !== undefined) settle(wait, now)

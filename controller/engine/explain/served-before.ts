@@ -1,6 +1,6 @@
 /**
- * How many entries of a node's queue are served before one of them (semantics 5, "Return"). On demand only;
- * decides nothing.
+ * Counts the entries of a node's queue that are served before a given one (semantics 5, "Return"), on demand.
+ * Decides nothing.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { ReturnOrderKey } from '../../swap/resume.ts'
@@ -9,12 +9,12 @@ import type { Cluster } from '../cluster.ts'
 import type { LiveEntry, LiveNode, LiveTask } from '../live.ts'
 import { placementsWaitingOn, returnOrderKeyOf } from '../node/queued-placements.ts'
 
-/** An entry that owns its bytes keeps them: none is served before it. */
+/** An entry with reserved VRAM keeps it: no entry is served before it. */
 export function servedBeforeEntry(c: Cluster, entry: LiveEntry, now: Instant): number {
   return entry.hasReserved ? 0 : servedBefore(c, entry.node, entry, now)
 }
 
-/** Of a pending task that owns no bytes, where it stands in the node's queue, or would. */
+/** For a pending task without reserved VRAM: its actual or potential position in the node's queue. */
 export function servedBeforeTask(c: Cluster, task: LiveTask, node: LiveNode, now: Instant): number {
   return servedBefore(c, node, returnOrderKeyOf(task), now)
 }

@@ -1,13 +1,13 @@
 /**
- * Surveys of pools, kept while nothing has changed: a list of a thousand pending tasks asks the same
- * questions again and again, and each survey is a pass over all GPUs of a pool.
+ * Caches surveys of pools while nothing changes: a list of a thousand pending tasks repeats the same
+ * questions, and each survey scans all GPUs of a pool.
  */
 import type { Request, Survey } from '../../scheduler/explain-survey.ts'
 import { surveyPool } from '../../scheduler/explain-survey.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Pool } from '../pool/pool.ts'
 
-/** So many different demands are remembered between two changes. */
+/** Maximum number of surveys cached between two changes. */
 const MAX_CACHED = 1_000
 
 interface CachedSurveys {

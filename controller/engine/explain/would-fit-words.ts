@@ -1,4 +1,4 @@
-/** Changes that would place a task, as one sentence each. */
+/** Renders each change that would place a task as one sentence. */
 import type { Instant } from '../../../protocol/units.ts'
 import type { WouldFit } from './would-fit.ts'
 
@@ -33,7 +33,7 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
   }
 }
 
-/** What must not come first; null: nothing can. */
+/** Returns the condition under which the change places the task; null: no condition. */
 export function provisoOf({ entriesBefore }: WouldFit, tasksBefore: number): string | null {
   const others: string[] = []
   if (tasksBefore > 0)

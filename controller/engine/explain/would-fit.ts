@@ -1,7 +1,7 @@
 /**
- * The smallest single changes that would place a pending task: computed by trying them on copies of nodes
- * (`what-if.ts`), never by rule of thumb. Each is about the task alone: tasks ahead of it in the queue, and
- * what waits for bytes on the node, may take the room first.
+ * The smallest single changes that would place a pending task, found by trying them on copies of nodes
+ * (`what-if.ts`). Each considers the task alone: tasks ahead of it in the queue and entries of the node's
+ * queue may take the room first.
  */
 import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import { CONFIG_RULES } from '../../domain/config.ts'
@@ -18,20 +18,20 @@ import type { Hypothesis } from '../what-if/what-if.ts'
 import { nodeUnder, settingsOn, whenPlacedOn } from '../what-if/what-if.ts'
 
 /**
- * Settings and demands are tried on nodes with so many GPUs in all at most, those with most commit room; ends
- * of tasks and idleness on fewer.
+ * Settings and demands are tried on nodes with at most this number of GPUs in total, those with most commit
+ * room; ends of tasks and idleness on fewer.
  */
 const MAX_GPUS_TRIED = 4_000
 const MAX_NODES_TRIED_CLOSELY = 50
 const MAX_TASKS_TRIED = 2_000
 const MAX_GROUPS_TRIED = 100
-/** So many nodes to uncordon, and groups, are named. */
+/** Maximum number of nodes to uncordon, and of groups, that are named. */
 const MAX_ALTERNATIVES = 3
 
 export type WouldFit = {
-  /** Where it would fit then. */
+  /** The node where the task would then fit. */
   readonly node: LiveNode
-  /** Others that wait for bytes there, and are served first. */
+  /** Other entries that wait for VRAM there and are served first. */
   readonly entriesBefore: number
 } & (
   | {
@@ -48,7 +48,7 @@ export type WouldFit = {
 )
 
 export interface WouldFitIf {
-  /** It fits as things are, if nothing takes the room first: nothing has to change. */
+  /** The task fits now if nothing takes the room first: no change is needed. */
   readonly fitsAlone: boolean
   readonly changes: readonly WouldFit[]
   readonly nodesTried: number
@@ -82,7 +82,7 @@ export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf
   }
 }
 
-/** The same question again and again, with this or that otherwise. */
+/** Checks whether the task would fit under different hypotheses. */
 class FitCheck {
   readonly c: Cluster
   readonly task: LiveTask
@@ -94,7 +94,7 @@ class FitCheck {
     this.now = now
   }
 
-  /** Would the node take the task, or one that asks for something else in its place? */
+  /** Returns true if the node would take the task, with the fields in `asks` replaced. */
   fits(node: LiveNode, hypothesis: Hypothesis = {}, asks: Partial<TaskSpec> = {}): boolean {
     const spec = { ...this.task.spec, ...asks }
     const task: Task = Object.keys(asks).length === 0 ? this.task : { ...this.task, spec }
@@ -112,7 +112,7 @@ class FitCheck {
   }
 }
 
-/** One look that spares most copies. */
+/** Avoids most copies: returns true if too few GPUs of the node are large enough. */
 function neverThere(node: LiveNode, spec: TaskSpec, { settings }: Hypothesis): boolean {
   const demandMib = searchDemandMib(spec)
   let suitable = 0
@@ -131,12 +131,12 @@ function overcommits(check: FitCheck, nodes: readonly LiveNode[]): readonly Woul
   const fitsAt = (node: LiveNode, overcommitPercent: Percent) =>
     check.fits(node, { settings: { ...settingsOn(node, policy), overcommitPercent } })
   const percentOf = (node: LiveNode) => settingsOn(node, policy).overcommitPercent
-  // Most fail whatever the percentage: they are looked at once.
+  // Most nodes fail at any percentage: checking the maximum first excludes them.
   const promising = nodes.filter((node) => percentOf(node) < max && fitsAt(node, max))
   return bothScopes(check, promising, 'overcommit', {
     isOverridden: (node) => node.overcommitOverride !== null,
     fromOn: percentOf,
-    // Upwards from what holds now.
+    // Upwards from the current value.
     leastOn: (node, below) =>
       leastThat((percent) => fitsAt(node, percent), percentOf(node) + 1, Math.min(max, below)),
     isSmaller: (a, b) => a < b,
@@ -153,7 +153,7 @@ function reserves(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFi
   return bothScopes(check, promising, 'reserve', {
     isOverridden: (node) => node.reserveOverrideMib !== null,
     fromOn: reserveOf,
-    // Downwards: by how much less, so that the smallest change is the least number.
+    // Searches the decrease, so that the smallest change is the smallest number.
     leastOn: (node, above) => {
       const less = leastThat(
         (by) => fitsAt(node, reserveOf(node) - by),
@@ -170,13 +170,13 @@ function reserves(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldFi
 interface Setting {
   readonly isOverridden: (node: LiveNode) => boolean
   readonly fromOn: (node: LiveNode) => number
-  /** The value nearest to the present one with which the node takes it, among those better than `than`. */
+  /** The value closest to the current one that makes the task fit, among those better than `than`. */
   readonly leastOn: (node: LiveNode, than: number) => number | null
   readonly isSmaller: (a: number, b: number) => boolean
   readonly bound: number
 }
 
-/** For the whole cluster (nodes with an override are not reached by it), and for one node alone. */
+/** For the whole cluster (without nodes that have an override), and for one node. */
 function bothScopes(
   check: FitCheck,
   nodes: readonly LiveNode[],
@@ -189,7 +189,7 @@ function bothScopes(
     for (const node of nodes) {
       if (scope === 'cluster' && setting.isOverridden(node)) continue
       const from = setting.fromOn(node)
-      // Of one node the change counts, not the value: each starts from its own.
+      // Nodes start from different values, so the size of the change is compared, not the value.
       const than =
         best === null
           ? setting.bound
@@ -208,8 +208,8 @@ function bothScopes(
 }
 
 /**
- * The least whole number from `low` to `high` for which it holds, if it holds for all above that; null when
- * it does not hold for `high`.
+ * Returns the smallest integer from `low` to `high` from which on `holds` is true; null if it is false for
+ * `high`.
  */
 function leastThat(holds: (value: number) => boolean, low: number, high: number): number | null {
   if (low > high || !holds(high)) return null
@@ -222,9 +222,9 @@ function leastThat(holds: (value: number) => boolean, low: number, high: number)
   return to
 }
 
-// ── what it asks for ──────────────────────────────────────────────────────────
+// ── changes of the request ────────────────────────────────────────────────────
 
-/** The largest demand that fits, below its own. */
+/** Finds the largest smaller demand that fits. */
 function smallerDemand(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null {
   const { vramMib } = check.task.spec
   let best: { readonly node: LiveNode; readonly to: Mib } | null = null
@@ -243,7 +243,7 @@ function swappable(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null
   return node === undefined ? null : { ...check.placeOn(node), change: 'noswap' }
 }
 
-/** One other group, or the common pool. */
+/** Tries one other group at a time, and the common pool. */
 function otherGroups(check: FitCheck): readonly WouldFit[] {
   const { c, task } = check
   const found: WouldFit[] = []
@@ -263,9 +263,9 @@ function otherGroups(check: FitCheck): readonly WouldFit[] {
   return found
 }
 
-// ── what others do ────────────────────────────────────────────────────────────
+// ── changes of other tasks ────────────────────────────────────────────────────
 
-/** The smallest placed task, by bytes on all its GPUs, whose end would make room. */
+/** Finds the smallest placed task, by total VRAM, whose end would make room. */
 function endOfOne(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null {
   let tried = 0
   let best: { readonly node: LiveNode; readonly task: LiveTask; readonly mib: Mib } | null = null
@@ -307,7 +307,7 @@ function withoutEntriesOf(
   }
 }
 
-/** 1. Fewer bytes. 2. Task id. */
+/** 1. Less VRAM. 2. Task id. */
 function bySize(a: LivePlacement, b: LivePlacement): number {
   return sizeMib(a) - sizeMib(b) || byCodeUnits(a.task.spec.id, b.task.spec.id)
 }
@@ -316,7 +316,10 @@ function sizeMib({ demandMib, gpus }: LivePlacement): Mib {
   return demandMib * gpus.length
 }
 
-/** The first instant at which enough victims have been idle for long enough, if none uses the GPU again. */
+/**
+ * Finds the first instant at which enough victims have been idle long enough, if none uses its GPU until
+ * then.
+ */
 function whenIdle(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null {
   const { policy } = check.c
   let best: { readonly node: LiveNode; readonly at: Instant } | null = null
@@ -330,7 +333,7 @@ function whenIdle(check: FitCheck, nodes: readonly LiveNode[]): WouldFit | null 
   return best === null ? null : { ...check.placeOn(best.node), change: 'victims_idle', at: best.at }
 }
 
-/** When its victims there become eligible, in order. */
+/** Instants at which its victims there become eligible, ascending. */
 function eligibleInstantsOn({ c, task, now }: FitCheck, node: LiveNode): readonly Instant[] {
   const instants = new Set<Instant>()
   for (const gpu of node.gpus) {
@@ -354,9 +357,9 @@ function uncordons(check: FitCheck, nodes: readonly LiveNode[]): readonly WouldF
 }
 
 /**
- * Which nodes are tried, and in which order.
- * 1. Most commit room on as many GPUs as it asks for; for a noswap task, which has no commit limit, most room
- *    beside swappable tasks.
+ * Which nodes are tried, in this order.
+ * 1. Most commit room on as many GPUs as the task requests; for a noswap task, which has no commit limit,
+ *    most room left by swappable tasks.
  * 2. Node id.
  */
 function nearest(nodes: readonly LiveNode[], spec: TaskSpec): readonly LiveNode[] {

@@ -1,4 +1,4 @@
-/** What was put off while placements were paused, once they no longer are. */
+/** Work that was deferred while placements were paused. */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import { placementsOn, settleAbsent } from './node-registry.ts'

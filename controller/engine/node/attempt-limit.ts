@@ -1,5 +1,5 @@
 /**
- * How many attempts a server holds: its limit is in its hello, and what counts towards it is kept here and in
+ * The number of attempts that a server holds: the limit comes with its hello; the count is kept here and in
  * the ledger (R11).
  */
 import type { AttemptRef } from '../../../protocol/messages.ts'
@@ -9,7 +9,7 @@ import type { LiveNode } from '../live.ts'
 import { attemptKey } from '../live.ts'
 
 /**
- * Returns true at the limit, and one below it: the next change gives all GPUs of the node room, or takes it.
+ * Returns true at the limit and one below it: the next change gives or takes room on all GPUs of the node.
  */
 export function isNearLimit({ attemptCount, maxAttempts }: LiveNode): boolean {
   return attemptCount >= maxAttempts - 1
@@ -22,8 +22,8 @@ export function setMaxAttempts(c: Cluster, node: LiveNode, maxAttempts: number):
 }
 
 /**
- * A snapshot names attempts that are no task's current one: they count until the next, or until their end is
- * heard of.
+ * Sets the attempts in a snapshot that are no task's current one. They count until the next snapshot or until
+ * their end is reported.
  */
 export function setOtherAttempts(c: Cluster, node: LiveNode, others: readonly AttemptRef[]): void {
   if (others.length === 0 && node.otherAttempts.length === 0) return
@@ -34,7 +34,7 @@ export function setOtherAttempts(c: Cluster, node: LiveNode, others: readonly At
   )
 }
 
-/** The end of an attempt that is no task's current one has been heard of. */
+/** The end of an attempt that is no task's current one was reported. */
 export function forgetOtherAttempt(c: Cluster, node: LiveNode, { task_id, attempt }: AttemptRef): void {
   const key = attemptKey(task_id, attempt)
   if (node.otherAttempts.includes(key))

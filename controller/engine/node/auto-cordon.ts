@@ -1,7 +1,7 @@
 /**
- * Nodes that cannot start any task take none for a while (safety 3). The controller cordons them by itself,
- * and ends that by itself when a trial start works. It never takes more than half of the nodes: where more
- * fail, something that they share is broken, and a person has to look.
+ * Nodes that cannot start tasks are closed for a while (safety 3). The controller cordons such a node, and
+ * uncordons it when a trial start works. It never closes more than half of the nodes: if more fail, the cause
+ * is shared and needs an operator.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { AutoCordon } from '../../domain/node.ts'
@@ -10,14 +10,14 @@ import type { LiveNode, LivePlacement } from '../live.ts'
 import { doubled } from './doubled.ts'
 import { tryRefusedAgain } from './start-tries.ts'
 
-/** Refused starts for reasons of the host within this time close the node. */
+/** This number of refused starts for reasons of the host, within this time, closes the node. */
 const REFUSALS_TO_CORDON = 3
 export const REFUSALS_WITHIN_MS: DurationMs = 5 * 60_000
-/** The first trial start; the wait doubles with each that fails. */
+/** Wait before the first trial start; it doubles with each failure. */
 const FIRST_TRIAL_MS: DurationMs = 30_000
 const MAX_TRIAL_MS: DurationMs = 30 * 60_000
 
-/** The node could not start this attempt, for reasons of its own. */
+/** Records that the node could not start this attempt for reasons of its own. */
 export function noteHostRefusal(
   c: Cluster,
   node: LiveNode,
@@ -50,7 +50,8 @@ export function noteHostRefusal(
 }
 
 /**
- * A task is placed: on a node that waits for one, that is its trial, and no other comes before it has begun.
+ * Makes a placement on a closed node its trial start: no other task is placed there until the trial has
+ * started.
  */
 export function noteTrial(c: Cluster, { node, task, attempt }: LivePlacement): void {
   const { autoCordon } = node
@@ -60,7 +61,7 @@ export function noteTrial(c: Cluster, { node, task, attempt }: LivePlacement): v
   c.eventLog.dirtyNode(node)
 }
 
-/** A start has worked there. */
+/** A start has worked on the node. */
 export function noteStarted(c: Cluster, { node, task, attempt }: LivePlacement, now: Instant): void {
   node.isCordonDenied = false
   if (node.autoCordon !== null && isTrial(node.autoCordon, { taskId: task.spec.id, attempt })) {
@@ -68,7 +69,7 @@ export function noteStarted(c: Cluster, { node, task, attempt }: LivePlacement, 
   }
 }
 
-/** An attempt is over that was never told to have begun: another task may be the trial. */
+/** An attempt ended without a confirmed start: another task may become the trial. */
 export function noteUnstarted(c: Cluster, { node, task, attempt }: LivePlacement): void {
   const { autoCordon } = node
   if (autoCordon === null || !isTrial(autoCordon, { taskId: task.spec.id, attempt })) return
@@ -76,7 +77,7 @@ export function noteUnstarted(c: Cluster, { node, task, attempt }: LivePlacement
   c.eventLog.dirtyNode(node)
 }
 
-/** The node takes tasks again, by an operator or by a trial. */
+/** Opens the node again, by an operator or after a trial start. */
 export function endAutoCordon(c: Cluster, node: LiveNode, because: string, now: Instant): void {
   node.hostRefusals = []
   node.isCordonDenied = false
@@ -100,7 +101,7 @@ export function planTrial(c: Cluster, node: LiveNode): void {
   node.cancelTrial = c.wake(autoCordon.nextTrialAt, () => openTrial(c, node))
 }
 
-/** After a restart of the controller: a trial that was under way is found, or has ended. */
+/** After a restart of the controller: finds a trial in progress, or reopens the trial if it has ended. */
 export function resumeAutoCordon(c: Cluster, node: LiveNode): void {
   const { autoCordon } = node
   if (autoCordon === null) return
@@ -112,7 +113,7 @@ export function resumeAutoCordon(c: Cluster, node: LiveNode): void {
   planTrial(c, node)
 }
 
-/** The next task may be placed there. */
+/** Allows one task to be placed there as a trial. */
 export function openTrial(c: Cluster, node: LiveNode): void {
   node.cancelTrial = null
   if (node.autoCordon === null) return
@@ -140,7 +141,7 @@ function close(c: Cluster, node: LiveNode, cordon: AutoCordon, failedTrials: num
   planTrial(c, node)
 }
 
-/** With one more, at most half of the nodes are closed. */
+/** Returns true if at most half of the nodes are closed with one more. */
 function mayClose(c: Cluster): boolean {
   let closed = 1
   for (const node of c.nodes.values()) if (node.autoCordon !== null) closed += 1

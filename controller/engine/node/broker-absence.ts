@@ -1,7 +1,7 @@
 /**
- * The controller's own connection to the broker. While it is away, silence says nothing about the nodes: no
- * node is given up until it is back, and for one lease longer, in which every node that lives is heard again
- * (safety 3; R5). A task lease is not ended meanwhile either.
+ * The controller's own connection to the broker. Without it silence says nothing about the nodes: no node is
+ * given up until the connection is restored and one lease has passed, in which every live node is heard again
+ * (safety 3; R5). Task leases do not end in the meantime.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -9,17 +9,17 @@ import { extendLeaseWindows, suspectAfterMs, windowMs } from './node-contact.ts'
 
 export interface BrokerAbsence {
   readonly isAway: boolean
-  /** Since when it is away, or back; null: it never was away since this controller started. */
+  /** Since when the connection is lost or restored; null: never lost since this controller started. */
   readonly since: Instant | null
-  /** Once it is back: until then no node is given up. */
+  /** After the connection is restored: no node is given up before this instant. */
   readonly heldUntil: Instant
-  /** It lasted long enough for nodes to be suspect: the alarm was raised. */
+  /** The absence lasted long enough to make nodes suspect, and the alarm was raised. */
   readonly isAlarmed: boolean
 }
 
 export const BROKER_PRESENT: BrokerAbsence = { isAway: false, since: null, heldUntil: 0, isAlarmed: false }
 
-/** The connection was lost, or holds again. Returns true if that is new. */
+/** Records that the connection was lost or restored. Returns true if that is a change. */
 export function setBrokerAway(c: Cluster, isAway: boolean, now: Instant): boolean {
   const { isAway: wasAway, since, isAlarmed } = c.broker
   if (isAway === wasAway) return false
@@ -40,8 +40,8 @@ export function setBrokerAway(c: Cluster, isAway: boolean, now: Instant): boolea
 }
 
 /**
- * Raises the alarm once an absence has lasted as long as silence that makes a node suspect: a restart of the
- * broker is too short for it.
+ * Raises the alarm once an absence has lasted as long as the silence that makes a node suspect. A restart of
+ * the broker is shorter.
  */
 export function alarmBrokerAbsence(c: Cluster, now: Instant): void {
   const { broker } = c

@@ -15,7 +15,8 @@ import { isBlockedByVramOnly } from './entry-obstacles.ts'
 import { firstP0On, fitsSomewhere, placeQueued } from './queued-placements.ts'
 
 /**
- * The oldest that has waited long begins to collect: it owns all its bytes, and victims leave as they ripen.
+ * Appoints the oldest entry that has waited long as collector: its VRAM is reserved, and victims leave as
+ * they become eligible.
  */
 export function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
   if (node.collector !== null) return false
@@ -29,8 +30,8 @@ export function appointCollector(c: Cluster, node: LiveNode, now: Instant): bool
 }
 
 /**
- * A P0 entry needs the bytes of a collector that is not P0, and would be covered without it: the collector
- * lets go.
+ * Cancels the collector's reservation if a P0 entry needs its VRAM and would be covered without it, and the
+ * collector is not P0.
  */
 export function preemptCollector(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const collector = entry.node.collector
@@ -46,7 +47,8 @@ export function preemptCollector(c: Cluster, entry: LiveEntry, now: Instant): bo
 }
 
 /**
- * The same for a pending P0 task that fits nowhere while the collector keeps its bytes. It is placed at once.
+ * As above, for a pending P0 task that fits nowhere while the collector keeps its VRAM. The task is placed at
+ * once.
  */
 export function preemptCollectorForPending(c: Cluster, node: LiveNode, now: Instant): void {
   const { collector } = node
@@ -56,7 +58,7 @@ export function preemptCollectorForPending(c: Cluster, node: LiveNode, now: Inst
   placeQueued(c, needing, now)
 }
 
-/** Pending tasks changed: a P0 among them may need the bytes of a collector. */
+/** Pending tasks changed: a P0 task among them may need the VRAM of a collector. */
 export function revisitCollectors(c: Cluster): void {
   if (c.collecting.size === 0 || c.queueChanges === c.queueChangesSeen) return
   for (const node of [...c.collecting].sort(byNodeId)) c.touchNode(node)
@@ -67,7 +69,7 @@ function isCoveredNow(entry: LiveEntry, now: Instant): boolean {
   return kind !== 'not_covered' && kind !== 'impossible'
 }
 
-/** Asks while the owner's bytes are not counted as its own. The books are as before afterwards. */
+/** Evaluates `ask` without the reservation of the claimant, then restores the ledger. */
 function withoutReservationOf<T>(claimant: LiveEntry, ask: () => T): T {
   const positions = claimant.gpus.map(
     (gpu) => [gpu.claimants.indexOf(claimant), gpu.pendingClaimants.indexOf(claimant)] as const,

@@ -1,7 +1,7 @@
 /**
- * Nodes that were heard since the start, and what their marks say of this store. A controller whose store
- * lacks what a node has heard of sends that node nothing; when more than half of the nodes say so, it places
- * nothing at all.
+ * Nodes that were heard since the start, and what their marks say about this store. A controller whose store
+ * lacks what a node has heard of sends that node nothing; if more than half of the nodes are ahead, it places
+ * nothing.
  */
 import type { TaskReport } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
@@ -20,19 +20,19 @@ export interface AheadNode {
   readonly eventSeq: number
   readonly since: Instant
   /**
-   * Tasks of which it runs an attempt, as of its last hello or heartbeat: none of them is placed elsewhere.
+   * Tasks with an attempt on the node, as of its last hello or heartbeat: none of them is placed elsewhere.
    */
   readonly taskIds: readonly string[]
 }
 
-/** What a message says, apart from its mark; `tasks`: null when it does not list them. */
+/** The content of a message apart from its mark; `tasks` is null when the message does not list them. */
 export interface NodeReport {
   readonly nodeId: string
   readonly name: string | null
   readonly tasks: readonly TaskReport[] | null
 }
 
-/** Bounds what senders of invented names can make the controller remember. */
+/** Bounds the memory that senders with invented names can use. */
 export const MAX_CONTACTS = 20_000
 
 /** The node has heard of nothing that the store lacks. */
@@ -49,7 +49,7 @@ export function noteContact(c: Cluster, nodeId: string, now: Instant): void {
   weigh(c, now)
 }
 
-/** The node has heard of more than the store has: it is not answered. */
+/** The node has heard of more than the store has: it gets no answer. */
 export function noteAhead(
   c: Cluster,
   { nodeId, name, tasks }: NodeReport,
@@ -80,12 +80,14 @@ export function noteAhead(
   weigh(c, now)
 }
 
-/** The node has heard of what a restore, or an accepted loss, has taken from the store. */
+/**
+ * Records that the node has heard of something that a restore or an accepted loss has taken from the store.
+ */
 export function noteLossHeard(c: Cluster, nodeId: string): void {
   if (c.heardOfLoss.size < MAX_CONTACTS) c.heardOfLoss.add(nodeId)
 }
 
-/** The node is no longer known. */
+/** The node was removed. */
 export function forgetContact(c: Cluster, nodeId: string, now: Instant): void {
   const before = c.contacts.get(nodeId)
   c.contacts.delete(nodeId)
@@ -117,7 +119,7 @@ function weigh(c: Cluster, now: Instant): void {
   if (isBehind) requeueReserved(c, now)
 }
 
-/** Placements that own bytes and have not begun go back to the queue. */
+/** Returns placements with reserved VRAM that have not started to the queue. */
 function requeueReserved(c: Cluster, now: Instant): void {
   for (const task of c.tasks.values()) {
     if (task.placementEntry === null) continue
@@ -126,7 +128,7 @@ function requeueReserved(c: Cluster, now: Instant): void {
   }
 }
 
-/** A task that runs on a node which is ahead of the store is not placed a second time. */
+/** Keeps tasks with an attempt on a node that is ahead of the store from a second placement. */
 function blockTasks(c: Cluster, now: Instant): void {
   const blocked = blockedTasksOf(c)
   const freed = [...c.blockedTasks].filter((id) => !blocked.has(id))
@@ -144,7 +146,7 @@ function blockTasks(c: Cluster, now: Instant): void {
   }
 }
 
-/** Tasks that run on nodes which are ahead of the store. */
+/** Returns the tasks with an attempt on a node that is ahead of the store. */
 export function blockedTasksOf(c: Cluster): ReadonlySet<string> {
   return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))
 }

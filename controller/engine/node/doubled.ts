@@ -1,6 +1,6 @@
 import type { DurationMs } from '../../../protocol/units.ts'
 
-/** `first`, doubled with each time after the first, at most `most`. */
+/** Returns `first`, doubled for each time after the first, at most `most`. */
 export function doubled(first: DurationMs, times: number, most: DurationMs): DurationMs {
   let ms = first
   for (let time = 1; time < times && ms < most; time++) ms *= 2

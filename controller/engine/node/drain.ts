@@ -1,7 +1,7 @@
 /**
- * Nodes that take no new task. One that is drained is emptied, too: it takes no new task, those on it end in
- * their own time, and from an instant on those that may be requeued (`on_node_loss: requeue`) are stopped and
- * wait for another node. The drain lasts until the node is uncordoned or forgotten.
+ * Cordons and drains. A drained node takes no new task; its tasks end in their own time, and from an instant
+ * on those that may be requeued (`on_node_loss: requeue`) are stopped and wait for another node. The drain
+ * lasts until the node is uncordoned or forgotten.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -13,7 +13,7 @@ import { placementsOn } from './node-registry.ts'
 import { orderStop } from '../commands/task-commands.ts'
 import { stopGraceOf } from '../node-commands.ts'
 
-/** Takes no new task, or takes them again; that ends a drain. */
+/** Cordons or uncordons the node. Uncordoning ends a drain. */
 export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: Instant): Answer<LiveNode> {
   const node = c.nodes.get(nodeId)
   if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
@@ -32,8 +32,8 @@ export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: 
 }
 
 /**
- * @param moveAfterMs when tasks that may be requeued are moved; null: none is. A later call replaces an
- *   earlier one.
+ * @param moveAfterMs delay after which tasks that may be requeued are moved; null: never. A later call
+ * replaces an earlier one.
  */
 export function drainNode(
   c: Cluster,
@@ -62,7 +62,7 @@ export function drainNode(
   return { ok: true, value: node }
 }
 
-/** What is already on its way elsewhere goes on. */
+/** Moves that have begun continue. */
 function endDrain(c: Cluster, node: LiveNode, now: Instant): void {
   if (node.drain === null) return
   node.drain = null
@@ -88,7 +88,7 @@ export function resumeDrain(c: Cluster, node: LiveNode): void {
   node.cancelDrain = c.wake(movesAt, (now) => beginMoving(c, node, now))
 }
 
-/** Its time has come. */
+/** Runs when its timer is due. */
 export function beginMoving(c: Cluster, node: LiveNode, now: Instant): void {
   node.cancelDrain = null
   moveTasks(c, node, now)

@@ -1,26 +1,22 @@
 import type { LiveNode, LiveTask } from '../live.ts'
 
-/**
- * Nodes where a swapped-out task may return eagerly from now on: something changed there since they were
- * looked at.
- */
+/** Nodes to check for eager returns: something has changed there since the last check. */
 export class EagerReturnChecks {
   readonly #nodes = new Set<LiveNode>()
-  /** By a pending task that waits for VRAM: nodes where no task returns eagerly because of it. */
+  /** Nodes where a pending task waits for VRAM, so that no task returns eagerly, by pending task. */
   readonly #keptFor = new Map<LiveTask, Set<LiveNode>>()
 
   get isEmpty(): boolean {
     return this.#nodes.size === 0
   }
 
-  /** A node without bytes in host memory has no task that could return. */
+  /** A node without memory swapped to the host has no task that could return. */
   add(node: LiveNode): void {
     if (node.hostUsedMib > 0) this.#nodes.add(node)
   }
 
   /**
-   * The VRAM of the node is kept for the pending task: the node is looked at again when the task no longer
-   * waits.
+   * Keeps the VRAM of the node for a pending task. The node is checked again when the task no longer waits.
    */
   keepFor(task: LiveTask, node: LiveNode): void {
     const nodes = this.#keptFor.get(task)
@@ -36,12 +32,12 @@ export class EagerReturnChecks {
     for (const node of nodes) this.add(node)
   }
 
-  /** Any pending task may have ceased to wait: its owner's limit is in its way now. */
+  /** Any pending task may have ceased to wait, because of its owner's limit. */
   allLeft(): void {
     for (const task of [...this.#keptFor.keys()]) this.left(task)
   }
 
-  /** For `memory/`: the nodes to look at, and those kept for each pending task. */
+  /** For checkpoints: nodes to check, and nodes kept for each pending task. */
   get all(): {
     readonly nodes: readonly LiveNode[]
     readonly keptFor: readonly (readonly [LiveTask, readonly LiveNode[]])[]
@@ -52,19 +48,19 @@ export class EagerReturnChecks {
     }
   }
 
-  /** The same, into one that is empty. */
+  /** Restores captured state. The object must be empty. */
   restore({ nodes, keptFor }: EagerReturnChecks['all']): void {
     for (const node of nodes) this.#nodes.add(node)
     for (const [task, kept] of keptFor) this.#keptFor.set(task, new Set(kept))
   }
 
-  /** A node is forgotten. */
+  /** The node was removed. */
   forget(node: LiveNode): void {
     this.#nodes.delete(node)
     for (const nodes of this.#keptFor.values()) nodes.delete(node)
   }
 
-  /** In the order of their ids; none is left. */
+  /** Removes and returns all nodes, ordered by id. */
   take(): readonly LiveNode[] {
     if (this.#nodes.size === 0) return NO_NODES
     const nodes = [...this.#nodes].sort((a, b) => a.rank - b.rank)

@@ -1,6 +1,6 @@
 /**
- * Eager returns (semantics 5): a task that has been out for `eager_swap_in_seconds` returns to free VRAM that
- * no task waits for, although nothing says that it wants the GPU. Its idle clock goes on, so that it may be
+ * Eager returns (semantics 5): a task that has been swapped out for `eager_swap_in_seconds` returns to free
+ * VRAM that no task waits for, although it does not want the GPU. Its idle clock continues, so it may be
  * swapped out again at once.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
@@ -13,16 +13,18 @@ import { placementsOn } from './node-registry.ts'
 import { pauseOf } from './placement-pause.ts'
 import { firstWaitingOn } from './queued-placements.ts'
 
-/** VRAM that stays free on a GPU after an eager return: so much, or a tenth of the GPU where that is more. */
+/**
+ * VRAM that stays free on a GPU after an eager return: this amount, or a tenth of the GPU if that is more.
+ */
 const LEAST_LEFT_MIB: Mib = 1024
 
-/** Looks at every node where something changed: tasks return, or are planned to. */
+/** Checks every changed node: returns tasks, or plans the next check. */
 export function returnEagerly(c: Cluster, now: Instant): void {
   if (c.eagerChecks.isEmpty) return
   for (const node of c.eagerChecks.take()) checkNode(c, node, now)
 }
 
-/** Time has passed: a task there may have been out for long enough. */
+/** Requests a check: a task there may have been swapped out long enough. */
 export function requestEagerCheck(c: Cluster, node: LiveNode): void {
   node.cancelEager = null
   c.eagerChecks.add(node)
@@ -48,14 +50,14 @@ function checkNode(c: Cluster, node: LiveNode, now: Instant): void {
   if (next < Infinity) node.cancelEager = c.wake(next, () => requestEagerCheck(c, node))
 }
 
-/** It is heard, and neither an operator nor the controller has closed it. */
+/** The node is up, and neither an operator nor the controller has closed it. */
 function isOpen({ status, isCordoned, autoCordon, drain }: LiveNode): boolean {
   return status === 'up' && !isCordoned && autoCordon === null && drain === null
 }
 
 /**
- * Tasks that nothing asks back, in the order in which they return.
- * 1. Longest absent.
+ * Swapped-out tasks whose return nothing requests, in the order in which they return.
+ * 1. Swapped out longest.
  * 2. Submission number.
  */
 function absentOn(node: LiveNode): readonly LivePlacement[] {
@@ -71,7 +73,10 @@ function absentOn(node: LiveNode): readonly LivePlacement[] {
   )
 }
 
-/** No entry waits on its GPUs, none returns there, and enough stays free, or nothing else is there. */
+/**
+ * Returns true if no entry waits on its GPUs, no task returns there, and enough stays free or the GPUs are
+ * otherwise unused.
+ */
 function hasRoom(placement: LivePlacement): boolean {
   const { gpus, node, demandMib } = placement
   if (node.queue.some((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))) return false
@@ -84,12 +89,12 @@ function leastLeftMib({ physicalMib }: LiveGpu): Mib {
   return Math.max(LEAST_LEFT_MIB, Math.floor(physicalMib / 10))
 }
 
-/** Nothing is resident there, or moves. */
+/** Nothing is resident there or moving. */
 function isDeserted({ placements, quarantinedCount }: LiveGpu): boolean {
   return quarantinedCount === 0 && placements.every(({ residency }) => residency === 'swapped_out')
 }
 
-/** The first pending task that misses nothing but VRAM on one of the GPUs; null: none does. */
+/** Returns the first pending task that lacks nothing but VRAM on one of the GPUs; null if none does. */
 function waitingFor(c: Cluster, { node, gpus }: LivePlacement): LiveTask | null {
   if (c.pendingCount === 0) return null
   for (const queue of c.queues) {

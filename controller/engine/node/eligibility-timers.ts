@@ -1,6 +1,6 @@
 /**
- * When placements become eligible victims: a heap of instants, at most one per placement, so that idle tasks
- * cost nothing while they idle.
+ * When placements become eligible victims: a heap of instants, at most one current per placement, so that
+ * idle tasks cost nothing.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import { eligibleFrom } from '../../swap/eligible.ts'
@@ -8,39 +8,32 @@ import type { Cluster } from '../cluster.ts'
 import type { LivePlacement } from '../live.ts'
 
 export class EligibilityTimers {
-  /**
-   * In heap order: the instants they are here for, their submission numbers and they themselves. What is
-   * compared lies side by side.
-   */
+  /** In heap order: instants, submission numbers and placements. Compared values are adjacent in memory. */
   readonly #ats: Instant[] = []
   readonly #numbers: number[] = []
   readonly #placements: LivePlacement[] = []
-  /** How many of them have an earlier place. */
+  /** Number of entries replaced by an earlier one. */
   #outdated = 0
 
-  /** The earliest instant at which somebody may ripen; null when nobody waits to. */
+  /** Returns the earliest instant at which a placement may become eligible; null if none is waiting. */
   nextAt(): Instant | null {
     while (this.#ats.length > 0 && !this.#isCurrent(0)) this.#dropFirst()
     return this.#ats[0] ?? null
   }
 
-  /**
-   * Something about the placement changed (use, residency, back-off): its ripeness follows. Call after the
-   * change.
-   */
+  /** Call after use, residency or back-off of the placement changed: updates its eligibility. */
   update(cluster: Cluster, placement: LivePlacement, now: Instant): void {
     const at = eligibleFrom(placement, cluster.policy)
     const isEligible = at !== null && at <= now
     if (isEligible !== placement.isEligible) setEligible(cluster, placement, isEligible)
     if (at === null || isEligible) return
-    // One that ripens later than its place says goes back when its time comes; one that ripens earlier has
-    // another place from now on.
+    // A later instant keeps its entry, which is moved when it is due; an earlier instant gets a new entry.
     if (placement.eligibilityTimerAt === null || at < placement.eligibilityTimerAt) this.#add(at, placement)
   }
 
   /**
-   * Moves everybody whose time has come. An entry that is early (its task was busy meanwhile) goes back with
-   * its new instant.
+   * Processes every entry that is due. An entry that is early (its task was busy meanwhile) is added again
+   * with its new instant.
    */
   runDue(cluster: Cluster, now: Instant): void {
     for (let at = this.#ats[0]; at !== undefined && at <= now; at = this.#ats[0]) {
@@ -54,14 +47,14 @@ export class EligibilityTimers {
     }
   }
 
-  /** In the order of the heap. */
+  /** In heap order. */
   entries(): readonly (readonly [at: Instant, placement: LivePlacement])[] {
     return this.#placements.flatMap((placement, place) =>
       this.#isCurrent(place) ? [[this.#ats[place] as Instant, placement] as const] : [],
     )
   }
 
-  /** The same, into a heap that is empty. */
+  /** Restores captured entries. The heap must be empty. */
   restore(entries: readonly (readonly [at: Instant, placement: LivePlacement])[]): void {
     for (const [at, placement] of entries) this.#add(at, placement)
   }
@@ -77,7 +70,7 @@ export class EligibilityTimers {
       if (task.placement !== null) this.update(cluster, task.placement, now)
   }
 
-  /** It has no earlier place. */
+  /** No earlier entry has replaced it. */
   #isCurrent(place: number): boolean {
     return (
       this.#outdated === 0 ||
@@ -152,7 +145,7 @@ export class EligibilityTimers {
   }
 }
 
-/** Takes the placement's bytes into, or out of, the eligible bytes of its GPUs. */
+/** Adds the placement's VRAM to, or removes it from, the eligible bytes of its GPUs. */
 export function setEligible(cluster: Cluster, placement: LivePlacement, isEligible: boolean): void {
   placement.isEligible = isEligible
   const mib = isEligible ? placement.demandMib : -placement.demandMib

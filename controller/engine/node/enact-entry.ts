@@ -1,6 +1,6 @@
 /**
- * What a decision about an entry of a node's queue does: the task starts, returns or grows, victims leave, or
- * the entry lets go.
+ * Carries out a decision about an entry of a node's queue: the task starts, returns or grows, victims leave,
+ * or the reservation is cancelled.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { EventValue } from '../../domain/event.ts'
@@ -16,7 +16,7 @@ import type { LiveEntry, LiveNode, LivePlacement } from '../live.ts'
 import { withVictimOverride } from '../what-if/victim-override.ts'
 import { assign, grow, setResidency } from '../transitions.ts'
 
-/** Its bytes are free: the task starts, returns or grows. */
+/** The VRAM is free: the task starts, returns or grows. */
 export function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const { task, gpus, needMib } = entry
   const placement = task.placement
@@ -52,7 +52,7 @@ export function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean 
   return true
 }
 
-/** Marks the victims, closes rounds, and orders the swap-outs. */
+/** Records the decision in rounds and fairness, and orders the swap-outs. */
 export function enactSwapOut(
   c: Cluster,
   entry: LiveEntry,
@@ -104,7 +104,7 @@ function bookFairness(
   for (const { gpu: index, candidates } of shortages) {
     const gpu = node.gpus[index]
     if (gpu === undefined) continue
-    // Who leaves for an earlier GPU of this decision is not compared here (semantics 5, "Bound").
+    // Victims of an earlier GPU of this decision are not compared here (semantics 5, "Bound").
     const compared = candidates.filter(
       (candidate) => !choice.victims.some((victim) => victim.id === candidate.id && victim.gpu < index),
     )
@@ -115,7 +115,7 @@ function bookFairness(
   }
 }
 
-/** One victim's way out begins. */
+/** Orders the swap-out of one placement. */
 export function orderSwapOut(
   c: Cluster,
   placement: LivePlacement,
@@ -142,7 +142,7 @@ export function orderSwapOut(
   )
 }
 
-/** Claims the bytes of a placement that the victims in `decision` will free. */
+/** Reserves the VRAM of a placement that the victims in `decision` will free. */
 export function reserveForPlacement(
   c: Cluster,
   entry: LiveEntry,
@@ -160,7 +160,8 @@ export function reserveForPlacement(
 }
 
 /**
- * No longer covered: it owns nothing, at once, on all its GPUs. A placement goes back to the pending queue.
+ * Releases the reservation of an entry that is no longer covered, on all its GPUs. A placement goes back to
+ * the pending queue.
  */
 export function cancelReservation(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const { task } = entry

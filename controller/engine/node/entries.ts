@@ -1,6 +1,6 @@
 /**
- * Entries of a node's queue: who joins, who owns bytes, who lets go. What an entry gets is decided in
- * `node-queue.ts`.
+ * Entries of a node's queue: joining, reserving and releasing VRAM. `node-queue.ts` decides what an entry
+ * gets.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { EntryKind } from '../../domain/task.ts'
@@ -8,15 +8,15 @@ import type { Cluster } from '../cluster.ts'
 import { addPendingClaimant, removePendingClaimant } from '../gpu-ledger.ts'
 import type { LiveEntry, LiveGpu, LivePlacement, LiveTask } from '../live.ts'
 
-/** A swapped-out task wants the GPU: its return is asked for. */
+/** Requests the return of a swapped-out task that wants the GPU. */
 export function askForSwapIn(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (placement.entry !== null) return
   placement.entry = join(c, 'swap_in', placement.task, placement.gpus, placement.demandMib, now)
 }
 
 /**
- * The server holds an allocation that would take the task to `mib` per GPU. One that is not resident has to
- * return for it first.
+ * The server holds an allocation that would take the task to `mib` per GPU. A task that is not resident
+ * returns first.
  */
 export function askForGrowth(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   placement.heldGrowth = { mib, askedAt: now }
@@ -25,7 +25,7 @@ export function askForGrowth(c: Cluster, placement: LivePlacement, mib: Mib, now
   else if (placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }
 
-/** The task is resident: what the server holds for it is asked for, unless its demand covers that by now. */
+/** Requests the held allocation of a resident task, unless its demand covers it by now. */
 export function resumeGrowth(c: Cluster, placement: LivePlacement): void {
   const held = placement.heldGrowth
   if (held === null) return
@@ -43,9 +43,8 @@ export function resumeGrowth(c: Cluster, placement: LivePlacement): void {
 }
 
 /**
- * A pending task stands in the node's queue: owning its bytes while victims leave, or waiting there to become
- * the collector. Its GPUs are in the order of their indexes, in which several that are short are covered
- * (semantics 5).
+ * Adds a pending task to the node's queue: with VRAM reserved while victims leave, or waiting to become the
+ * collector. Its GPUs are ordered by index, the order in which several shortages are covered (semantics 5).
  */
 export function askForPlacement(
   c: Cluster,
@@ -59,7 +58,7 @@ export function askForPlacement(
   return task.placementEntry
 }
 
-/** The entry lets go of everything and leaves the queue. */
+/** Removes the entry from the queue and releases its reservation. */
 export function dropEntry(c: Cluster, entry: LiveEntry): void {
   const queue = entry.node.queue
   const at = queue.indexOf(entry)
@@ -74,7 +73,7 @@ export function dropEntry(c: Cluster, entry: LiveEntry): void {
   c.eagerChecks.add(entry.node)
 }
 
-/** From now on its bytes are its own. Says whether that is new. */
+/** Reserves VRAM for the entry. Returns true if it was not reserved before. */
 export function reserveVram(c: Cluster, entry: LiveEntry): boolean {
   if (entry.hasReserved) return false
   entry.hasReserved = true
@@ -90,7 +89,7 @@ export function reserveVram(c: Cluster, entry: LiveEntry): boolean {
   return true
 }
 
-/** It owns nothing any more, at once, on all its GPUs; it stays in the queue. */
+/** Releases the reservation on all GPUs; the entry stays in the queue. */
 export function releaseVram(c: Cluster, entry: LiveEntry): void {
   if (entry.isCollector) {
     entry.isCollector = false

@@ -1,4 +1,4 @@
-/** What other than bytes stands in the way of an entry of a node's queue. */
+/** Obstacles of an entry of a node's queue other than VRAM. */
 import type { Instant } from '../../../protocol/units.ts'
 import { hasHostRoomToGrow, isPlaceable } from '../../scheduler/feasible.ts'
 import { lacksOnlyVram } from '../../scheduler/schedule.ts'
@@ -8,7 +8,10 @@ import { couldLeaveMib } from '../../swap/eligible.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveEntry } from '../live.ts'
 
-/** The node was closed, fell silent or changed groups: a task that has not started there goes elsewhere. */
+/**
+ * Returns false if the node was closed, became silent or changed groups: a task that has not started there
+ * goes elsewhere.
+ */
 export function isNodeStillUsable(c: Cluster, { node, task }: LiveEntry): boolean {
   return (
     isPlaceable(node) &&
@@ -17,20 +20,17 @@ export function isNodeStillUsable(c: Cluster, { node, task }: LiveEntry): boolea
   )
 }
 
-/**
- * Above C all swappable tasks of a GPU must find room in the host's memory at once, also when it is a growth
- * that takes them there.
- */
+/** Above C all swappable tasks of a GPU must fit in host memory at once, also when a growth exceeds C. */
 export function hasHostMemory({ gpus, needMib, task }: LiveEntry): boolean {
   return hasHostRoomToGrow(gpus, needMib, task.placement?.noswap === 1)
 }
 
-/** After a failed swap-in it is not tried again at once. */
+/** After a failed swap-in the next attempt is delayed. */
 export function isBackingOff(entry: LiveEntry, now: Instant): boolean {
   return entry.kind === 'swap_in' && (entry.task.placement?.backOffUntil ?? 0) > now
 }
 
-/** An entry that anything but VRAM stands in the way of would let go again at once, and does not collect. */
+/** An entry blocked by anything other than VRAM cannot become the collector. */
 export function isBlockedByVramOnly(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   switch (entry.kind) {
     case 'placement':
@@ -43,8 +43,8 @@ export function isBlockedByVramOnly(c: Cluster, entry: LiveEntry, now: Instant):
 }
 
 /**
- * Only P0 holders that it may not swap stand in its way: such an entry holds no GPU back (semantics 5, second
- * exception).
+ * Returns true if only P0 tasks that it may not swap out block the entry: it then reserves no GPU (semantics
+ * 5, second exception).
  */
 export function isBehindP0Only(entry: LiveEntry): boolean {
   for (const gpu of entry.gpus) if (shortMib(gpu, entry) > couldLeaveMib(gpu, entry.task)) return true

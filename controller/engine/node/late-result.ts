@@ -1,6 +1,6 @@
 /**
- * The result of an attempt that was given up: an event tells it, and it ends the task unless a later attempt
- * has started (R8).
+ * An event reports the result of an attempt that was given up. It ends the task unless a later attempt has
+ * started (R8).
  */
 import type { AttemptRef, FinishedEvent } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
@@ -12,14 +12,14 @@ import type { LiveNode, LiveTask } from '../live.ts'
 import { finish } from '../transitions.ts'
 import { liftRefusal, noteRefusal } from './refusals.ts'
 
-/** Results of attempts that nothing is awaited of, duplicates among them, change nothing. */
+/** Results that are not awaited, such as duplicates, change nothing. */
 export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent, now: Instant): void {
   const task = c.tasks.get(event.task_id)
   const awaited = task?.givenUp.find((one) => one.attempt === event.attempt && one.nodeId === nodeId)
   if (task === undefined || awaited === undefined) return
   task.givenUp = task.givenUp.filter((one) => one !== awaited)
   c.eventLog.dirtyTask(task)
-  // Nothing is awaited of the node any more: it may get another attempt.
+  // The node owes no result anymore: it may get another attempt.
   liftRefusal(c, task, nodeId)
   const { outcome, exit_code: exitCode, detail, attempt } = event
   if (outcome !== 'completed' && outcome !== 'failed') return
@@ -35,8 +35,8 @@ export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent
 }
 
 /**
- * The node says that the attempt has ended and that its result is on the way: until its next snapshot it gets
- * no other attempt of the task, which it would refuse.
+ * The node reports that the attempt has ended and that its result will follow. Until its next snapshot it
+ * would refuse another attempt of the task.
  */
 export function noteAnnounced(c: Cluster, node: LiveNode, { task_id, attempt }: AttemptRef): void {
   const task = c.tasks.get(task_id)
@@ -47,8 +47,7 @@ export function noteAnnounced(c: Cluster, node: LiveNode, { task_id, attempt }: 
 }
 
 /**
- * It waits, or no more is known of its next attempt than that it was ordered; a cancelled task stays
- * cancelled.
+ * Returns true if the task waits, or if its next attempt has not started. A cancelled task stays cancelled.
  */
 function isOpenToIt({ placement }: LiveTask): boolean {
   if (placement === null) return true
@@ -57,7 +56,7 @@ function isOpenToIt({ placement }: LiveTask): boolean {
   )
 }
 
-/** A later attempt that was ordered and is not known to have started is stopped first. */
+/** A later attempt that was ordered and has no confirmed start is stopped first. */
 function endWith(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): void {
   const { placement } = task
   if (placement === null) return finish(c, task, end, now)

@@ -2,8 +2,8 @@ import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { LiveTask } from '../live.ts'
 
 /**
- * Who was kept alive when. All leases are of one length, so that the order of renewal is the order of their
- * ends.
+ * When each lease was renewed. All leases have the same length, so the order of renewal is the order of
+ * expiry.
  */
 export class LeaseTracker {
   /** Null: leases do not end. */
@@ -16,7 +16,7 @@ export class LeaseTracker {
     this.#renewedAt.set(task, now)
   }
 
-  /** Who was renewed when, the oldest first. */
+  /** Renewals, oldest first. */
   renewals(): Iterable<readonly [LiveTask, Instant]> {
     return this.#renewedAt
   }
@@ -26,7 +26,7 @@ export class LeaseTracker {
     return renewedAt === undefined || this.lengthMs === null ? null : renewedAt + this.lengthMs
   }
 
-  /** Takes out those that have ended by now. */
+  /** Removes and returns leases that have expired. */
   takeExpired(now: Instant): LiveTask[] {
     const expired: LiveTask[] = []
     if (this.lengthMs === null) return expired
@@ -38,7 +38,7 @@ export class LeaseTracker {
     return expired
   }
 
-  /** Its time begins anew, by as much as nobody could be heard. */
+  /** Extends all leases by the time in which no message could arrive. */
   extend(deafMs: DurationMs): void {
     for (const [task, renewedAt] of this.#renewedAt) this.#renewedAt.set(task, renewedAt + deafMs)
   }

@@ -1,6 +1,6 @@
 /**
- * Leases: tasks without a command, which live as long as their client says so. One that is not kept alive
- * ends as cancelled.
+ * Leases: tasks without a command, which live while their client renews them. An expired lease ends as
+ * cancelled.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Answer, KeptLease } from '../commands/commands.ts'
@@ -10,7 +10,7 @@ import { applyClientWants } from './node-events.ts'
 import { orderStop } from '../commands/task-commands.ts'
 import { finish } from '../transitions.ts'
 
-/** A lease that nobody has kept alive for so long ends. */
+/** Lifetime of a lease without renewal. */
 export const TASK_LEASE_MS: DurationMs = 60_000
 export const LEASE_EXPIRED = 'lease_expired'
 
@@ -37,7 +37,7 @@ export function keepalive(c: Cluster, id: string, busy: boolean, now: Instant): 
   return { ok: true, value: { task, expiresAt: c.leases.expiresAt(task) } }
 }
 
-/** Leases whose client has gone. Says whether there were any. */
+/** Ends leases whose client has gone. Returns true if there were any. */
 export function endExpiredLeases(c: Cluster, now: Instant): boolean {
   const expired = c.leases.takeExpired(now).filter((task) => c.tasks.get(task.spec.id) === task)
   for (const task of expired) {

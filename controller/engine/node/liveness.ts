@@ -1,7 +1,7 @@
 /**
- * Silence and what follows from it (R4, R5): a node is suspect first, and unreachable when its run lease is
- * over for sure; then every task goes the way its `on_node_loss` says. What was never confirmed is pending
- * again once the node must have ended it.
+ * Silence and its consequences (R4, R5): a node becomes suspect, then unreachable when its run lease is
+ * certainly over; then `on_node_loss` decides about each task. Unconfirmed starts become pending again once
+ * the node must have ended them.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -16,7 +16,7 @@ import { forgetLongLease, isSilent } from './node-contact.ts'
 import { updateFreeze } from './requeue-freeze.ts'
 import { finish, loseSight, returnToPending } from '../transitions.ts'
 
-/** One look at all nodes. Says whether anything changed. */
+/** Checks all nodes. Returns true if anything changed. */
 export function updateLiveness(c: Cluster, now: Instant): boolean {
   let isChanged = false
   for (const node of c.nodes.values()) {
@@ -27,7 +27,7 @@ export function updateLiveness(c: Cluster, now: Instant): boolean {
   }
   isChanged = updateFreeze(c, now) || isChanged
   alarmBrokerAbsence(c, now)
-  // Who hears no node cannot say which of them are gone.
+  // Without the broker no node can be heard, so that none is given up.
   if (c.broker.isAway) return isChanged
   for (const node of c.nodes.values()) {
     if (node.status === 'suspect' && isSilent(node, c.policy, now) && now >= node.contact.leaseEndsAt) {
@@ -39,12 +39,14 @@ export function updateLiveness(c: Cluster, now: Instant): boolean {
   return isChanged
 }
 
-/** Not while the store may lack a part of its history, and never what a node holds that has heard of more. */
+/**
+ * Returns false while the store may lack a part of its history, and for a node that is ahead of the store.
+ */
 function mayGiveUp(c: Cluster, node: LiveNode): boolean {
   return pauseOf(c) === null && aheadOf(c, node.id) === null
 }
 
-/** Its time is counted from here on, as if the silence so far had not been: nobody could be heard. */
+/** Extends all deadlines by the time in which no message could arrive. */
 export function extendGrace(c: Cluster, deafMs: number): void {
   for (const { contact } of c.nodes.values()) {
     contact.heardAt += deafMs
@@ -66,7 +68,7 @@ function settleNode(c: Cluster, node: LiveNode, now: Instant): boolean {
   return isChanged
 }
 
-/** Says whether the task has changed its state. */
+/** Returns true if the state of the task changed. */
 function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task, node, stopping, startedAt, isInDoubt } = placement
   if (startedAt === null) return settleUnconfirmed(c, placement, now)
@@ -78,7 +80,7 @@ function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): bo
     return false
   task.lastEventSeq = node.contact.statusEvent ?? task.lastEventSeq
   const detail = isInDoubt ? 'its server has lost its state' : 'its server is unreachable'
-  // The lease ends the others; one that waits for its node may still run, and never runs again.
+  // Other tasks end with the lease. A task with `wait` may still run, and is not started again.
   const isEnded = task.spec.onNodeLoss !== 'wait'
   if (stopping !== null && stopping.then !== 'pending') {
     finish(c, task, endOfStopped(stopping.then, stopping, null, `${stopping.reason}; ${detail}`), now)
@@ -92,7 +94,7 @@ function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): bo
   return true
 }
 
-/** Its start was never confirmed: the node has ended it by now, if it ever began (R4, R5). */
+/** The start was never confirmed: if the attempt ever began, the node has ended it by now (R4, R5). */
 function settleUnconfirmed(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task, node, stopping, isInDoubt } = placement
   if (

@@ -4,8 +4,8 @@ import { aheadOf } from './contacts.ts'
 import { pauseOf } from './placement-pause.ts'
 
 /**
- * Nothing goes to a node that has heard of more than the store has, and no start to any node while placements
- * are paused.
+ * Returns false for effects on a node that is ahead of the store, and for all starts while placements are
+ * paused.
  */
 export function mayBeSent(c: Cluster, { kind, nodeId }: Effect): boolean {
   if (kind === 'start' && pauseOf(c) !== null) return false

@@ -1,7 +1,7 @@
 /**
- * What the controller knows of a node's word: when it was last heard, and until when it may hold a run lease.
- * The instants are upper bounds by the controller's clock: a lease counts from when the node sent its
- * heartbeat, and clocks differ by 5 % at most (R4, R5).
+ * The last contact with a node, and the window in which it may hold a run lease. The instants are upper
+ * bounds on the controller's clock: a lease counts from when the node sent its heartbeat, and clocks differ
+ * by at most 5% (R4, R5).
  */
 import type { Boot } from '../../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -10,14 +10,14 @@ import type { Cluster } from '../cluster.ts'
 import type { LiveNode } from '../live.ts'
 
 /**
- * On top of a lease and its 5 %: suspending takes a moment, and so does a leader's discovery that it is none
- * any more (R9).
+ * Added to a lease and its 5%: suspending takes a moment, and so does a leader's discovery that it was
+ * replaced (R9).
  */
 export const LEASE_MARGIN_MS: DurationMs = 5_000
-/** So many heartbeats in a row that are missed make a node suspect: 15 s by default. */
+/** Number of consecutive missed heartbeats that make a node suspect: 15 s by default. */
 const HEARTBEATS_MISSED = 3
 
-/** When the node sent its last authentic word, by its own clock, and when it came. */
+/** When the node sent its last authentic message, by its own clock, and when the message arrived. */
 export interface ClockSample {
   boot: Boot
   sentMono: number
@@ -25,9 +25,9 @@ export interface ClockSample {
 }
 
 export interface NodeContact {
-  /** Its last authentic word, or the start of this controller. */
+  /** Its last authentic message, or the start of this controller. */
   heardAt: Instant
-  /** The event of its last change of status: the cause of what follows from silence. */
+  /** The event of its last status change: the cause of the consequences of silence. */
   statusEvent: number | null
   /** The highest number of its messages in this boot. */
   heardSeq: number
@@ -35,26 +35,26 @@ export interface NodeContact {
   eventSeq: number
   /** The longest lease that it may hold. */
   leaseMs: DurationMs
-  /** From here on no lease of it holds: what it must suspend is suspended. */
+  /** From here on no lease holds: tasks that it must suspend are suspended. */
   leaseEndsAt: Instant
-  /** From here on another lease has passed: what it must end has ended. */
+  /** From here on a second lease has passed: tasks that it must end have ended. */
   processesEndAt: Instant
   /** Leases longer than the configured one were given; from here on none of them holds. */
   longLeaseEndsAt: Instant
   /**
-   * Somebody who spoke in its name was told to begin anew: the next boot knows nothing of what ran before.
+   * A sender with its identity was told to start a new boot: that boot knows nothing about earlier attempts.
    */
   wasReset: boolean
   /** When a boot after such a reset was last accepted. */
   resetBootAt: Instant | null
-  /** When the alarm was last raised that two servers have this identity. */
+  /** When the alarm about two servers with this identity was last raised. */
   duplicateAt: Instant | null
-  /** Of attempts in doubt: from here on they are suspended, and have ended, wherever they were. */
+  /** Attempts in doubt: from these instants on they are suspended, and have ended, on any server. */
   doubtEndsAt: Instant
   doubtfulProcessesEndAt: Instant
 }
 
-/** Of a node that may hold a lease of this length, as of now. */
+/** For a node that may hold a lease of this length from now on. */
 export function newNodeContact(leaseMs: DurationMs, wasReset: boolean, now: Instant): NodeContact {
   const contact: NodeContact = {
     heardAt: now,
@@ -79,7 +79,7 @@ export function newNodeContact(leaseMs: DurationMs, wasReset: boolean, now: Inst
 }
 
 /**
- * The node is answered with a lease: it counts from a message sent before now. An earlier, longer one may
+ * The answer gives the node a lease: it counts from a message sent before now. An earlier, longer one may
  * still hold.
  */
 export function grantLease(contact: NodeContact, leaseMs: DurationMs, now: Instant): void {
@@ -88,7 +88,7 @@ export function grantLease(contact: NodeContact, leaseMs: DurationMs, now: Insta
   contact.processesEndAt = Math.max(contact.processesEndAt, now + windowMs(leaseMs, 2))
 }
 
-/** Nothing of it is given up before then, however long it was silent. */
+/** Nothing on the node is given up before this instant. */
 export function extendLeaseWindows(contact: NodeContact, until: Instant): void {
   contact.leaseEndsAt = Math.max(contact.leaseEndsAt, until)
   contact.processesEndAt = Math.max(contact.processesEndAt, until)
@@ -96,7 +96,7 @@ export function extendLeaseWindows(contact: NodeContact, until: Instant): void {
   contact.doubtfulProcessesEndAt = Math.max(contact.doubtfulProcessesEndAt, until)
 }
 
-/** How long the controller waits before it counts on the end of so many leases, one after the other. */
+/** Returns how long the controller waits for the end of consecutive leases. */
 export function windowMs(leaseMs: DurationMs, leases: number): DurationMs {
   return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS
 }
@@ -113,7 +113,7 @@ export function keepLongLeases(c: Cluster, beforeSeconds: number, afterSeconds: 
   }
 }
 
-/** Leases longer than the configured one are over: only that one counts after a restart. */
+/** Leases longer than the configured one are over: after a restart only the configured one counts. */
 export function forgetLongLease(c: Cluster, node: LiveNode, now: Instant): void {
   const { contact } = node
   if (contact.leaseMs <= c.policy.runLeaseMs || now < contact.longLeaseEndsAt) return

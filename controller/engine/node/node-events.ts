@@ -1,6 +1,6 @@
 /**
- * What GPU servers report, and what it changes. Late, duplicate and stale reports change nothing (semantics
- * 3, R8).
+ * Reports of GPU servers and their effects. Late, duplicate and stale reports change nothing (semantics 3,
+ * R8).
  */
 import type { CommandResult, FinishedEvent, NodeEvent, ResidencyEvent } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
@@ -21,10 +21,10 @@ import { refuseStart } from './start-refusals.ts'
 import { isLargerThanGpu, refuseTooLarge } from './too-large.ts'
 import { changeWants, finish, returnToPending, setNoswap, setResidency, started } from '../transitions.ts'
 
-/** A failed swap makes its task no victim, and no candidate to return, for this long. */
+/** After a failed swap the task is neither a victim nor swapped in for this long. */
 export const SWAP_BACK_OFF_MS = 30_000
 
-/** The placement a report speaks of, if it is still the current attempt there. */
+/** Returns the placement that a report concerns, if it is still the task's current attempt. */
 export function currentPlacement(
   c: Cluster,
   nodeId: string,
@@ -74,7 +74,7 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
   }
 }
 
-/** It never ran, and no stop was ordered. */
+/** The attempt never ran, and no stop was ordered. */
 function isRefusedStart(
   { stopping }: LivePlacement,
   event: FinishedEvent,
@@ -86,14 +86,16 @@ function isRefusedStart(
   )
 }
 
-/** The node's latest message, or one before it, says that it runs. */
+/** The node's latest message, or an earlier one, says that the attempt runs. */
 export function confirmStart(c: Cluster, placement: LivePlacement, wantsGpu: boolean, now: Instant): void {
   const { boot, contact } = placement.node
   placement.confirmed = { bootCounter: boot.counter, seq: contact.heardSeq }
   started(c, placement, placement.task.clientWants ?? wantsGpu, now)
 }
 
-/** What its server says about wanting the GPU; of a lease whose client speaks for itself it knows nothing. */
+/**
+ * Applies the server's report on whether the task wants the GPU; ignored for a lease whose client reports it.
+ */
 export function applyNodeWants(
   c: Cluster,
   placement: LivePlacement,
@@ -104,7 +106,7 @@ export function applyNodeWants(
   if (placement.task.clientWants === null) applyWants(c, placement, wantsGpu, idleMs, now)
 }
 
-/** What the client of a lease says about wanting the GPU. */
+/** Applies what the client of a lease reports about wanting the GPU. */
 export function applyClientWants(c: Cluster, task: LiveTask, wantsGpu: boolean, now: Instant): void {
   if (task.clientWants !== wantsGpu) {
     task.clientWants = wantsGpu
@@ -114,7 +116,7 @@ export function applyClientWants(c: Cluster, task: LiveTask, wantsGpu: boolean, 
     applyWants(c, task.placement, wantsGpu, 0, now)
 }
 
-/** It was granted as much already, and the grant did not arrive. */
+/** The amount was granted before, and the grant did not arrive. */
 function grantAgain(c: Cluster, placement: LivePlacement): void {
   const { node, task, attempt, demandMib } = placement
   c.eventLog.transaction.effects.push({
@@ -128,8 +130,8 @@ function grantAgain(c: Cluster, placement: LivePlacement): void {
 }
 
 /**
- * The attempt is over and nobody knows how, or its lease has ended it (R7). `because` names it in the event
- * of a return.
+ * The attempt ended with an unknown result, or its lease ended it (R7). `because` names the cause in the
+ * event.
  */
 export function endLost(
   c: Cluster,
@@ -167,12 +169,12 @@ function codeOfLoss(because: LossCause, { isInDoubt }: LivePlacement): EndCode {
   }
 }
 
-/** The signal that ended a task is not why it ended when it was told to. */
+/** A signal is not the end reason of a task that was stopped on order. */
 function wordsOf(detail: string | null): string | null {
   return detail === null || detail.startsWith('signal ') ? null : detail
 }
 
-/** How a task ends that was told to: as was ordered, unless an earlier attempt has a result. */
+/** Returns how a stopped task ends: as ordered, unless an earlier attempt has a result. */
 export function endOfStopped(
   state: FinalState,
   stopping: Stopping,
@@ -190,7 +192,7 @@ export function endOfStopped(
   }
 }
 
-/** It was told to stop, and has. */
+/** A stopped attempt has ended. */
 function endStopped(
   c: Cluster,
   placement: LivePlacement,
@@ -204,7 +206,9 @@ function endStopped(
   else finish(c, task, endOfStopped(stopping.then, stopping, exitCode, detail), now)
 }
 
-/** The task wants the GPU or has run dry; a swapped-out one asks to return, or no longer does. */
+/**
+ * The task starts or stops wanting the GPU; a swapped-out one requests its return, or withdraws the request.
+ */
 export function applyWants(
   c: Cluster,
   placement: LivePlacement,
@@ -229,8 +233,7 @@ function applyFinished(
 ): void {
   const { task, stopping } = placement
   const isItsOwnEnd = outcome === 'completed' || outcome === 'failed'
-  // Whoever wanted it to run elsewhere, or no longer, has it finished instead; whoever cancelled it,
-  // cancelled.
+  // A task that ends by itself while a stop is pending counts as finished, unless it was cancelled.
   if (stopping !== null && !(isItsOwnEnd && stopping.then !== 'cancelled'))
     return endStopped(c, placement, exitCode, detail, now)
   if (isItsOwnEnd) return finish(c, task, ownEnd(outcome, exitCode, detail), now)
@@ -239,7 +242,7 @@ function applyFinished(
   endLost(c, placement, outcome, detail, now)
 }
 
-/** Work is routed to it, an operator calls it, its probe asks, or it is to handle SIGTERM. */
+/** Returns true if work, an operator, its probe or a stop grace (to handle SIGTERM) requests its return. */
 export function isWantedBack({ wantsGpu, isSwapInRequested, isProbed, stopping }: LivePlacement): boolean {
   return wantsGpu || isSwapInRequested || isProbed || (stopping?.graceMs ?? 0) > 0
 }
@@ -258,8 +261,8 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
 }
 
 /**
- * Its server has found that it can't be swapped (several processes, managed memory, …); it has the last word
- * (R12), and counts it as noswap itself.
+ * Its server found that it cannot be swapped (several processes, managed memory, …). The server decides (R12)
+ * and already counts the task as noswap.
  */
 function becomesNoswap(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (placement.noswap === 1 || placement.residency !== 'resident') return
@@ -279,8 +282,7 @@ function backOff(c: Cluster, placement: LivePlacement, reason: string, now: Inst
 
 /**
  * The answer to a command, in the node's message number `seq`. `accepted` and `running` change nothing: the
- * node's events do. What a server that has lost its state knows of an attempt before that counts for nothing
- * (R6).
+ * node's events do. Answers of a server that has lost its state say nothing about earlier attempts (R6).
  */
 export function applyCommandResult(
   c: Cluster,
@@ -302,11 +304,10 @@ export function applyCommandResult(
     case 'never_seen':
       return applyNeverSeen(c, placement, now)
     case 'gone':
-      // A later attempt may run on a node that has not spoken yet: the next snapshot says whether this one is
+      // A later attempt may run on a node that was not heard yet: the next snapshot shows whether this one is
       // over.
       if (pauseOf(c) !== null && placement.startedAt !== null) return
-      // The start was never confirmed in this store, and the node says that the attempt is over: the store
-      // lost how it ended.
+      // The start was never confirmed in this store, and the node reports the end: the store lost the result.
       if (placement.startedAt === null && placement.stopping === null && lacksHistoryOf(c, placement.node.id))
         return endUnknown(c, placement, now)
       return endLost(c, placement, 'gone', 'the node no longer has it', now)
@@ -315,7 +316,7 @@ export function applyCommandResult(
   }
 }
 
-/** It has never run there, and never will (R7). */
+/** The attempt has never run there, and never will (R7). */
 function applyNeverSeen(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (placement.startedAt !== null)
     endLost(c, placement, 'never_seen', 'the node says that it never had it', now)

@@ -1,4 +1,4 @@
-/** A node's queue of those that wait for bytes: in which order they are served. */
+/** Serves the entries of a node's queue that wait for VRAM. */
 import type { Instant } from '../../../protocol/units.ts'
 import { couldEverBeResident, inReturnOrder } from '../../swap/resume.ts'
 import { decideEntry } from '../../swap/swap.ts'
@@ -12,8 +12,9 @@ import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, FailedAttemptKey } fr
 import { placeAhead } from './queued-placements.ts'
 
 /**
- * Owners first, then the others in return order, until nothing changes; then a collector if the node has
- * none. Pending tasks take their turns among them (`queued-placements.ts`).
+ * Serves entries with reserved VRAM first, then the others in return order, until nothing changes; then
+ * appoints a collector if the node has none. Pending tasks take their turns in between
+ * (`queued-placements.ts`).
  */
 export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
   preemptCollectorForPending(c, node, now)
@@ -27,8 +28,8 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
       if (entry.hasReserved || !isQueued(entry)) continue
       const { collector } = node
       isChanged = serve(c, entry, now) || isChanged
-      // The collector has let go for it: what is left over is for whoever comes first, and that may be
-      // somebody who was asked already.
+      // The collector's reservation was cancelled for this entry. Entries checked before may now use the
+      // rest: begin again.
       if (collector !== null && node.collector === null) break
     }
     if (!isChanged && !appointCollector(c, node, now)) break
@@ -37,7 +38,7 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
 }
 
 function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
-  // A placement that owns nothing takes its turn as a pending task; here it only waits to become the
+  // A placement without reserved VRAM takes its turn as a pending task; here it only waits to become the
   // collector.
   if (entry.kind === 'placement' && !entry.hasReserved) return false
   if (isBackingOff(entry, now)) return entry.hasReserved ? cancelReservation(c, entry, now) : false
@@ -65,7 +66,7 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
     case 'not_covered':
       if (!preemptCollector(c, entry, now))
         return entry.hasReserved ? cancelReservation(c, entry, now) : false
-      // At once: by the next round somebody who comes after it would own the bytes.
+      // At once: in the next round another entry could reserve the VRAM first.
       serve(c, entry, now)
       return true
     case 'impossible':
@@ -73,10 +74,7 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   }
 }
 
-/**
- * Its GPUs' books, the node's host memory and its collector are as when nothing came of it: nothing comes of
- * it now.
- */
+/** Returns true if nothing the last failed attempt depended on has changed. */
 function isUnchangedSinceFailure({ gpus, node, task, failedAttempt }: LiveEntry): boolean {
   if (failedAttempt === null || failedAttempt.hostUsedMib !== node.hostUsedMib) return false
   return (
@@ -102,9 +100,8 @@ function ledgerVersionOf(gpus: readonly LiveGpu[]): number {
 }
 
 /**
- * A growth that has waited `reservation_after_seconds`: one that can never be, or of a noswap task, is
- * refused; a swappable task becomes a victim itself, and returns with the larger demand (semantics 1,
- * "growth").
+ * A growth that has waited `reservation_after_seconds`: it is refused if it is impossible or the task is
+ * noswap; a swappable task is swapped out itself and returns with the larger demand (semantics 1, "growth").
  */
 export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void {
   let old: LiveEntry[] | null = null
@@ -155,8 +152,8 @@ function refuseGrowth(
 }
 
 /**
- * Time alone changes things here at few instants: a rank rises, a growth is settled, an entry begins to hold
- * its GPUs, a back-off ends.
+ * Plans the next instant at which time alone changes the queue: a rank rises, a growth is settled, an entry
+ * begins to reserve its GPUs, or a back-off ends.
  */
 function planNextVisit(c: Cluster, node: LiveNode, now: Instant): void {
   let next = Infinity
@@ -173,7 +170,7 @@ function planNextVisit(c: Cluster, node: LiveNode, now: Instant): void {
   node.cancelWake = wakeAt === null ? null : c.wake(wakeAt, () => revisitQueue(c, node))
 }
 
-/** The instant of `planNextLook` has come. */
+/** Runs when the timer of `planNextVisit` is due. */
 export function revisitQueue(c: Cluster, node: LiveNode): void {
   node.wakeAt = null
   c.touchNode(node)

@@ -1,4 +1,4 @@
-/** Nodes come, speak, and are compared with what the controller believes of them (R6, R7). */
+/** Nodes register, report, and are compared with the controller's view of them (R6, R7). */
 import type { AttemptRef, Boot, GpuReport, Hello, TaskReport } from '../../../protocol/messages.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../../protocol/schema.ts'
 import type { Instant } from '../../../protocol/units.ts'
@@ -21,15 +21,15 @@ import { fateOf, settleQuarantine } from './quarantine.ts'
 import { nodeOf } from '../records.ts'
 import { finish, reachAgain, setResidency } from '../transitions.ts'
 
-/** What a snapshot is answered with. */
+/** The answer to a snapshot. */
 export interface SnapshotAnswer {
   /** Attempts that the node must end. */
   readonly stop: readonly AttemptRef[]
-  /** Attempts that no task has: they are stopped when the next snapshot names them as well. */
+  /** Attempts that belong to no task: they are stopped if the next snapshot names them again. */
   readonly unknown: readonly AttemptRef[]
 }
 
-/** A server introduces itself: registered, or known again. */
+/** A server introduces itself: it is registered, or recognised. */
 export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, now: Instant): SnapshotAnswer {
   let node = c.nodes.get(hello.node_id)
   if (node === undefined) {
@@ -63,7 +63,7 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   return applySnapshot(c, node, hello.gpus, hello.tasks, hello.finished_unacked, seq, now)
 }
 
-/** A snapshot of the node's tasks, newer than any before: differences are settled. */
+/** Applies a snapshot of the node's tasks, newer than any before, and settles the differences. */
 export function applySnapshot(
   c: Cluster,
   node: LiveNode,
@@ -75,8 +75,7 @@ export function applySnapshot(
 ): SnapshotAnswer {
   node.snapshotSeq = seq
   heard(c, node, seq, now)
-  // It is answered with a lease once that is durable: what waits for the end of its leases counts it from
-  // here on (R5).
+  // The answer carries a lease once it is durable: waits for the end of its leases count from here on (R5).
   grantLease(node.contact, c.policy.runLeaseMs, now)
   applyMemory(c, node, gpus)
   liftRefusalsBefore(c, node, seq)
@@ -112,7 +111,7 @@ export function applySnapshot(
   return { stop, unknown }
 }
 
-/** What the next snapshot is compared with. */
+/** Keeps what the next snapshot is compared with. */
 function noteUnknown(node: LiveNode, unknown: readonly AttemptRef[], stop: readonly AttemptRef[]): void {
   if (unknown.length === 0 && stop.length === 0 && node.unknown.length === 0) return
   const noted = (isStopped: boolean) => (ref: AttemptRef) => ({
@@ -133,7 +132,8 @@ function settleOrDefer(c: Cluster, node: LiveNode, present: ReadonlySet<string>,
 }
 
 /**
- * An authentic word of a node, later than any before: it is up. One that comes late says nothing about now.
+ * An authentic message that is newer than any before: the node is up. An overtaken message says nothing about
+ * the present.
  */
 export function heard(c: Cluster, node: LiveNode, seq: number, now: Instant): void {
   if (seq <= node.contact.heardSeq) return
@@ -150,15 +150,15 @@ export function setStatus(c: Cluster, node: LiveNode, status: LiveNode['status']
   for (const gpu of node.gpus) c.touchGpu(gpu)
 }
 
-/** What of a boot the controller can take: a later one, or the one it knows (R6). */
+/** Compares a boot with the known one: later, the same, or contradictory (R6). */
 export function bootOrder(node: LiveNode, boot: Boot): 'known' | 'later' | 'contradictory' {
   if (boot.counter > node.boot.counter) return 'later'
   return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'
 }
 
 /**
- * Somebody with this identity has lost its state, or there are two: it is told to begin anew, and what ran is
- * in doubt once it has (R6).
+ * A server with this identity has lost its state, or two servers have it: it is told to start a new boot.
+ * Then its attempts are in doubt (R6).
  */
 export function noteReset(c: Cluster, node: LiveNode): void {
   if (node.contact.wasReset) return
@@ -166,7 +166,7 @@ export function noteReset(c: Cluster, node: LiveNode): void {
   c.eventLog.dirtyNode(node)
 }
 
-/** After a (re)start of the controller or a change of groups. */
+/** Adds a node after a (re)start of the controller or a change of groups. */
 export function adoptNode(c: Cluster, node: LiveNode): void {
   c.addNode(node)
   node.groups = groupsNaming(c.groups.values(), node.id)
@@ -174,12 +174,12 @@ export function adoptNode(c: Cluster, node: LiveNode): void {
   c.assignPools(node)
 }
 
-/** Two servers that are both told to begin anew, in turn, follow each other at this distance at most. */
+/** Two servers with one identity, both told to start a new boot, follow each other within this time. */
 const DUPLICATE_WITHIN_MS = 600_000
 
 /**
- * The server has started again. After a reset it knows nothing of what ran before it: that is in doubt,
- * unless it says that it is there.
+ * The server has restarted. After a reset it knows nothing about earlier attempts: they are in doubt unless
+ * it reports them.
  */
 function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void {
   const { contact } = node
@@ -212,7 +212,7 @@ function alarmDuplicate(c: Cluster, node: LiveNode, now: Instant): void {
   })
 }
 
-/** Each once, also those on several GPUs. */
+/** Each placement once, also on several GPUs. */
 export function placementsOn(node: LiveNode): ReadonlySet<LivePlacement> {
   const placements = new Set<LivePlacement>()
   for (const gpu of node.gpus) for (const placement of gpu.placements) placements.add(placement)
@@ -268,7 +268,7 @@ function hasSameGpus(node: LiveNode, gpus: readonly GpuReport[]): boolean {
   )
 }
 
-/** Other hardware under the same identity: what was placed there is gone with it. */
+/** Different hardware under the same identity: placements on the old GPUs are lost. */
 function replaceGpus(c: Cluster, node: LiveNode, gpus: readonly GpuReport[], now: Instant): void {
   for (const gpu of node.gpus) {
     for (const placement of [...gpu.placements]) {
@@ -303,7 +303,7 @@ function applyMemory(c: Cluster, node: LiveNode, gpus: readonly GpuReport[]): vo
   if (isChanged) c.applyCapacity(node)
 }
 
-/** One attempt that both sides know: the node has the last word on where its bytes are (R12). */
+/** Settles an attempt that both sides know: the node decides about its residency (R12). */
 function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant): void {
   const placement = currentPlacement(c, node.id, report.task_id, report.attempt)
   if (placement === null) return
@@ -327,7 +327,7 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
   if (placement.residency === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
 }
 
-/** It has ended there: what is decided before its event has arrived does not count on it any more. */
+/** The attempt has ended there: decisions before its event arrives do not count on it anymore. */
 function noteOver(c: Cluster, node: LiveNode, ref: AttemptRef, now: Instant): void {
   const placement = currentPlacement(c, node.id, ref.task_id, ref.attempt)
   if (placement === null || placement.isOver) return
@@ -336,7 +336,7 @@ function noteOver(c: Cluster, node: LiveNode, ref: AttemptRef, now: Instant): vo
   c.eligibilityTimers.update(c, placement, now)
 }
 
-/** Attempts that a message before this snapshot confirmed, and that it does not hold, are over (R6). */
+/** Ends attempts that were confirmed before this snapshot and are missing from it (R6). */
 export function settleAbsent(
   c: Cluster,
   node: LiveNode,
@@ -350,7 +350,7 @@ export function settleAbsent(
   }
 }
 
-/** Attempts that are confirmed and that a snapshot of the node does not hold. */
+/** Confirmed attempts that are missing from a snapshot of the node. */
 export function absentFrom(node: LiveNode, present: ReadonlySet<string>): readonly LivePlacement[] {
   return [...placementsOn(node)].filter(
     (placement) =>

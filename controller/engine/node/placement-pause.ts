@@ -1,6 +1,6 @@
 /**
  * While the store may lack a part of its history nothing is placed, requeued or given up: after each start
- * until the nodes that were up have spoken, in recovery, and when most nodes say that the store went back in
+ * until the nodes that were up are heard, in recovery, and when most nodes say that the store went back in
  * time (docs/protocol.md, "A store that went back in time").
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -8,14 +8,14 @@ import type { CancelTimer } from '../../ports/clock.ts'
 import type { NodeRecord, RecoveryRecord } from '../../ports/store.ts'
 import type { Cluster } from '../cluster.ts'
 
-/** In the order of precedence: the reason that is shown. */
+/** In order of precedence: the first that applies is shown. */
 export const PAUSE_REASONS = ['STORE_BEHIND', 'RECOVERY', 'AWAITING_NODES'] as const
 export type PauseReason = (typeof PAUSE_REASONS)[number]
 
 /** Longest wait for nodes after a start. */
 export const START_WAIT_MS: DurationMs = 15_000
 
-/** Known nodes that have not spoken since the start. */
+/** Known nodes that have not been heard since the start. */
 export interface StartWait {
   readonly awaited: Set<string>
   cancel: CancelTimer
@@ -25,7 +25,7 @@ export interface StartWait {
 export interface Recovery {
   readonly reason: RecoveryRecord['reason']
   readonly since: Instant
-  /** Known nodes that have not spoken since the start: it ends when the last one has. */
+  /** Known nodes that have not been heard since the start: the recovery ends with the last one. */
   readonly awaited: Set<string>
 }
 
@@ -47,17 +47,17 @@ export function endStartWait(c: Cluster): void {
   c.queueChanges += 1
 }
 
-/** True: attempts of this node that the store does not know of may be stopped. */
+/** Returns true if attempts of this node that the store does not know may be stopped. */
 export function isHistoryComplete(c: Cluster, nodeId: string): boolean {
   return c.aheadCount === 0 && !lacksHistoryOf(c, nodeId)
 }
 
-/** The node may have heard of what a restore, or an accepted loss, has taken from the store. */
+/** The node may have heard of something that a restore or an accepted loss has taken from the store. */
 export function lacksHistoryOf(c: Cluster, nodeId: string): boolean {
   return c.recovery !== null || c.heardOfLoss.has(nodeId)
 }
 
-/** The node has said what runs there, or is no longer known. */
+/** The node has reported its attempts, or was removed. */
 export function hasSpoken(c: Cluster, nodeId: string): void {
   if (c.startWait !== null && c.startWait.awaited.delete(nodeId) && c.startWait.awaited.size === 0)
     endStartWait(c)

@@ -1,4 +1,4 @@
-/** What a plan for a pending task does: it is placed, or owns its bytes while victims leave for it. */
+/** Carries out a plan for a pending task: it is placed, or VRAM is reserved while victims leave. */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Node } from '../../domain/node.ts'
 import type { Plan } from '../../scheduler/schedule.ts'
@@ -11,7 +11,7 @@ import { reserveForPlacement } from './enact-entry.ts'
 import { askForPlacement } from './entries.ts'
 
 /**
- * Returns true if the task is placed or owns its bytes now; otherwise it avoids the node for the rest of the
+ * Returns true if the task is placed or has VRAM reserved; otherwise it avoids the node for the rest of the
  * cycle.
  */
 export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
@@ -24,8 +24,8 @@ export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
 }
 
 /**
- * The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it
- * waits on.
+ * The task fits once victims have left: its VRAM is reserved. Returns false if the victims do not cover it
+ * after all.
  */
 function reserveAfterSwap(
   c: Cluster,

@@ -1,7 +1,7 @@
 /**
- * What becomes of an attempt that a node reports and that is no task's current attempt. A complete history:
- * it was given up, and is stopped, the unknown one only when two snapshots name it. While the history may be
- * incomplete it is quarantined (docs/protocol.md, R5).
+ * Decides about an attempt that a node reports and that is no task's current attempt. With a complete history
+ * it was given up and is stopped, an unknown one only when two snapshots name it. While the history may be
+ * incomplete the attempt is quarantined (docs/protocol.md, R5).
  */
 import type { FinishedEvent, TaskReport } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
@@ -48,7 +48,7 @@ export function fateOf(c: Cluster, node: LiveNode, report: TaskReport, now: Inst
   return 'stop'
 }
 
-/** An earlier attempt than the task's own, or its own, which is over or elsewhere. */
+/** An earlier attempt than the task's current one, or a current one that is over or elsewhere. */
 function isKnownToBeOver(
   c: Cluster,
   node: LiveNode,
@@ -61,7 +61,7 @@ function isKnownToBeOver(
   return attempt < task.attempt || task.placement === null || isHistoryComplete(c, node.id)
 }
 
-/** Of the attempts in quarantine those that the node no longer has have ended. */
+/** Attempts in quarantine that the node no longer has are over. */
 export function settleQuarantine(
   c: Cluster,
   node: LiveNode,
@@ -74,8 +74,8 @@ export function settleQuarantine(
 }
 
 /**
- * The node says how an attempt ended that is no task's current one. False: that is not a matter of lost
- * history.
+ * The node reports the end of an attempt that is no task's current one. Returns false if this is unrelated to
+ * lost history.
  */
 export function noteUnknownEnd(c: Cluster, node: LiveNode, event: FinishedEvent, now: Instant): boolean {
   const { task_id: taskId, attempt, outcome, exit_code } = event
@@ -112,8 +112,8 @@ function endOf({ outcome, exit_code: exitCode, detail: reason }: FinishedEvent):
 }
 
 /**
- * A later attempt of the task runs in quarantine: the task goes on with that one. Returns false if no such
- * attempt exists.
+ * If a later attempt of the task runs in quarantine, the task continues with that one. Returns false if none
+ * exists.
  */
 export function supersede(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task } = placement
@@ -130,14 +130,14 @@ export function supersede(c: Cluster, placement: LivePlacement, now: Instant): b
   return false
 }
 
-/** It is settled: it belongs to a task, or is no longer there. */
+/** Removes an attempt that belongs to a task now, or is gone. */
 export function release(c: Cluster, node: LiveNode, attempt: QuarantinedAttempt): void {
   countQuarantined(node, attempt, -1)
   node.quarantine = node.quarantine.filter((one) => one !== attempt)
   touch(c, node, attempt)
 }
 
-/** From now on the node is told to stop it, until it no longer has it. */
+/** Orders the node to stop the attempt until it no longer has it. */
 export function stopQuarantined(
   c: Cluster,
   node: LiveNode,

@@ -1,7 +1,7 @@
 /**
- * Pending tasks in a node's queue (semantics 5, "Return"): of each pool and shape the first in queue order
- * that the node can take takes part, a P0 task where there is one. It goes before the entries that come after
- * it; where it is placed is decided as for any pending task.
+ * Pending tasks in a node's queue (semantics 5, "Return"): for each pool and shape, the first task in queue
+ * order that the node can take participates, a P0 task if there is one. It is served before the entries that
+ * come after it; its GPUs are chosen as for any pending task.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
@@ -37,8 +37,8 @@ export interface QueuedPlacement {
 }
 
 /**
- * Maximum of tasks of one shape that are tried on a node: its figures admit them, its holds or victims may
- * not.
+ * Maximum number of tasks of one shape tried on a node: its indexes may admit a task that its reservations or
+ * victims do not.
  */
 const MAX_TRIED = 16
 
@@ -47,9 +47,9 @@ const MAX_TRIED = 16
  * or owns its bytes now.
  */
 export function placeAhead(c: Cluster, entry: LiveEntry, now: Instant): boolean {
-  // While placements are paused no head may reserve GPUs either: it would become a collector, and be placed.
+  // While placements are paused no head may reserve GPUs: it would become a collector and be placed.
   if (c.pendingCount === 0 || pauseOf(c) !== null) return false
-  // What heads reserve at this instant: what was decided just before may have brought other GPUs nearer.
+  // Reservations of heads must be current: the decision before this one may have brought other GPUs closer.
   c.refreshPools()
   updatePoolReservations(c, now)
   let isChanged = false
@@ -59,7 +59,7 @@ export function placeAhead(c: Cluster, entry: LiveEntry, now: Instant): boolean 
   return isChanged
 }
 
-/** Returns true if the task is placed, or owns its bytes now. */
+/** Returns true if the task is placed or has VRAM reserved now. */
 export function placeQueued(c: Cluster, { queued, queue }: QueuedPlacement, now: Instant): boolean {
   c.refreshPools()
   const plan = placeFor(queued, queue, c.policy)
@@ -68,7 +68,7 @@ export function placeQueued(c: Cluster, { queued, queue }: QueuedPlacement, now:
   return false
 }
 
-/** Some node of its pool can take the task as things are. */
+/** Returns true if some node of its pool can take the task now. */
 export function fitsSomewhere(c: Cluster, { queued, queue }: QueuedPlacement, now: Instant): boolean {
   c.refreshPools()
   const plan = placeFor(queued, queue, c.policy)
@@ -93,8 +93,8 @@ function firstAhead(c: Cluster, entry: LiveEntry, now: Instant): QueuedPlacement
 }
 
 /**
- * Pending tasks that wait for VRAM of the node, and so stand in its queue: of each shape one, whether or not
- * the node can take it now.
+ * Pending tasks that wait for VRAM of the node, and so belong to its queue: one per shape, whether or not the
+ * node can take it now.
  */
 export function placementsWaitingOn(c: Cluster, node: LiveNode): readonly QueuedPlacement[] {
   if (c.pendingCount === 0 || !isPlaceable(node)) return []
@@ -109,8 +109,8 @@ export function placementsWaitingOn(c: Cluster, node: LiveNode): readonly Queued
 }
 
 /**
- * The first pending task of the queue that misses nothing but VRAM on the node, on one of these GPUs at
- * least; null: none does.
+ * Returns the first pending task of the queue that lacks nothing but VRAM on the node, using at least one of
+ * these GPUs; null if none exists.
  */
 export function firstWaitingOn(
   queue: PendingQueue,
@@ -133,7 +133,7 @@ function comesBefore(task: LiveTask, entry: LiveEntry, policy: Policy, now: Inst
   return byReturnOrder(returnOrderKeyOf(task), entry, policy, now) < 0
 }
 
-/** A pending task asks from its submission on. */
+/** The request of a pending task dates from its submission. */
 export function returnOrderKeyOf(task: LiveTask): ReturnOrderKey {
   return { task, askedAt: task.spec.submittedAt }
 }
@@ -145,7 +145,7 @@ function firstOf(placements: readonly QueuedPlacement[]): QueuedPlacement | null
   return first
 }
 
-/** Those that take part in the node's queue now. */
+/** Returns the tasks that participate in the node's queue now. */
 function placementsFor(
   c: Cluster,
   node: LiveNode,
@@ -180,7 +180,7 @@ function firstsOn(c: Cluster, node: LiveNode, now: Instant, isWanted: Wanted): r
   return found
 }
 
-/** Under `fifo` nothing overtakes the head of a pool. */
+/** With `fifo` no task overtakes the head of a pool. */
 function headsOn(c: Cluster, node: LiveNode, now: Instant, isWanted: Wanted): readonly QueuedPlacement[] {
   const found: QueuedPlacement[] = []
   for (const { head, queue } of poolHeads(c.queues).values()) {
@@ -216,8 +216,8 @@ function canTake(c: Cluster, node: LiveNode, queued: Queued, shape: Shape, now: 
 }
 
 /**
- * What each of the node's best GPUs admits, holds left aside, now or after a swap; as many GPUs as the shape
- * asks for.
+ * Returns the demand that each of the node's best GPUs admits, now or after a swap, ignoring reservations; as
+ * many GPUs as the shape requests.
  */
 function largestOn(node: LiveNode, { kind, isP0, gpuCount }: Shape, maxTasksPerGpu: number): Mib {
   const largest = (gpu: LiveGpu) =>
@@ -230,7 +230,7 @@ function kthLargest(mibs: Mib[], k: number): Mib {
   return mibs[k - 1] ?? NOTHING
 }
 
-/** A shape without its class: P0 tasks and others of it take part as one. */
+/** The shape without its class: P0 and other tasks of one shape participate together. */
 function keyOf({ kind, gpuCount, poolKey }: Shape): string {
   return `${kind} ${gpuCount} ${poolKey}`
 }

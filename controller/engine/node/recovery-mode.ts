@@ -1,6 +1,6 @@
 /**
  * Recovery: the store was restored, or a loss was accepted. Nothing is placed, requeued or given up until
- * every known node has spoken, or an administrator ends it (docs/operating.md, "The store went back").
+ * every known node is heard or an administrator ends it (docs/operating.md, "The store went back").
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { NodeRecord, RecoveryRecord } from '../../ports/store.ts'
@@ -18,7 +18,7 @@ export function beginRecovery(
   endRecoveryWhenAllHaveSpoken(c, now)
 }
 
-/** By itself: every known node has said what runs there. */
+/** Ends the recovery once every known node has reported its attempts. */
 export function endRecoveryWhenAllHaveSpoken(c: Cluster, now: Instant): void {
   if (c.recovery?.awaited.size === 0) endRecovery(c, null, now)
 }

@@ -1,31 +1,31 @@
 /**
- * Nodes that refused a task's start and are no choice for it now (R3): until the node's next snapshot, or
- * until an attempt ends there, whichever comes first. Both happen at the same instants with and without
- * enacted heartbeats. What a node said about the task itself, or about its host, lasts longer (safety 3).
+ * Nodes that refused a task's start are excluded for it (R3): until the node's next snapshot, or until an
+ * attempt ends there. Both happen at the same instants with and without elided heartbeats. Refusals because
+ * of the task itself, or of the host, last longer (safety 3).
  */
 import type { Cluster } from '../cluster.ts'
 import type { LiveNode, LiveTask } from '../live.ts'
 
-/** @param seq of the node's message that said so, or of its latest snapshot: a later snapshot lifts it */
+/** @param seq number of the refusing message or of its latest snapshot: a later snapshot lifts the refusal */
 export function noteRefusal(c: Cluster, task: LiveTask, nodeId: string, seq: number): void {
   task.refusedBy = new Map(task.refusedBy ?? []).set(nodeId, seq)
   c.refusedTasks.add(task)
 }
 
-/** A snapshot of the node: it is a choice again for the tasks that it refused before. */
+/** A snapshot of the node lifts earlier refusals. */
 export function liftRefusalsBefore(c: Cluster, node: LiveNode, snapshotSeq: number): void {
   for (const task of c.refusedTasks)
     if ((task.refusedBy?.get(node.id) ?? Infinity) < snapshotSeq) liftRefusal(c, task, node.id)
 }
 
-/** An attempt has ended on the node: what it had no room for may fit now. */
+/** An attempt ended on the node: refused tasks may fit now. */
 export function liftRefusals(c: Cluster, node: LiveNode): void {
   for (const task of c.refusedTasks) if (!isResultAwaited(task, node)) liftRefusal(c, task, node.id)
 }
 
 /**
- * The node has announced the result of an earlier attempt of the task: until that has come it would refuse
- * another.
+ * The node has announced the result of an earlier attempt of the task: until the result arrives it would
+ * refuse another.
  */
 function isResultAwaited({ givenUp }: LiveTask, node: LiveNode): boolean {
   return givenUp.some(({ nodeId, isOvertaken }) => nodeId === node.id && !isOvertaken)

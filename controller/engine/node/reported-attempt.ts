@@ -18,7 +18,7 @@ export interface ReportedAttempt {
   readonly wantsGpu: boolean
 }
 
-/** pending → running, where the node says. False: the node has no such GPU. */
+/** pending → running, as the node reports. Returns false if the node has no such GPU. */
 export function takeReported(
   c: Cluster,
   node: LiveNode,

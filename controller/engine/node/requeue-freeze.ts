@@ -1,7 +1,7 @@
 /**
- * The brake on mass silence: when many nodes fall silent together, it is more likely that the controller is
- * cut off than that they have all died. Nothing is requeued and nothing given up then, until they are back,
- * forgotten, or an operator says that they are dead.
+ * The brake on mass silence: when many nodes become silent together, the controller is more likely cut off
+ * than all of them dead. Nothing is requeued or given up until they are back, forgotten, or declared dead by
+ * an operator.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -9,13 +9,11 @@ import { extendLeaseWindows, isSilent } from './node-contact.ts'
 
 export interface RequeueFreeze {
   readonly isFrozen: boolean
-  /** Since when it is, or is not; null: it never was. */
+  /** Since when the current state holds; null: never frozen. */
   readonly since: Instant | null
-  /** Nodes that fell silent together, as of the last look. */
+  /** Number of nodes that became silent together, as of the last check. */
   readonly silentNodes: number
-  /**
-   * Silent nodes of which an operator has said that they do not count; each counts again once it was heard.
-   */
+  /** Silent nodes that an operator has excluded; each counts again once it is heard. */
   readonly released: ReadonlySet<string>
   /** The event of the last change. */
   readonly event: number | null
@@ -31,15 +29,15 @@ export const NOT_FROZEN: RequeueFreeze = {
 
 const SILENT_PERCENT = 55
 const MIN_NODES = 4
-/** Last words at this distance at most, or two heartbeats if that is more, were cut off by one event. */
+/** Last contacts within this time, or two heartbeats if that is more, count as cut off by one event. */
 const TOGETHER_WITHIN_MS = 15_000
 /**
- * Those that were cut off come back within this of each other: a server asks again after 12 s at most, and
- * its hello is spread.
+ * Nodes that were cut off come back within this time: a server retries after at most 12 s, and its hello is
+ * spread.
  */
 const BACK_WITHIN_MS = 30_000
 
-/** Freezes or lifts. Says whether anything changed. */
+/** Freezes or unfreezes. Returns true if anything changed. */
 export function updateFreeze(c: Cluster, now: Instant): boolean {
   const { freeze } = c
   const lastWords: Instant[] = []
@@ -74,8 +72,8 @@ export function updateFreeze(c: Cluster, now: Instant): boolean {
 }
 
 /**
- * So many are back that it was the network: nothing of the others is given up before they have had time to be
- * heard, too.
+ * Enough nodes are back to blame the network: the others get time to be heard before anything of them is
+ * given up.
  */
 function awaitOthers(c: Cluster, released: ReadonlySet<string>, now: Instant): void {
   for (const node of c.nodes.values()) {
@@ -84,7 +82,7 @@ function awaitOthers(c: Cluster, released: ReadonlySet<string>, now: Instant): v
   }
 }
 
-/** The operator says that the nodes that are silent now are dead, or may be treated so. */
+/** An operator declares that the silent nodes are dead. */
 export function releaseFreeze(c: Cluster, by: string, now: Instant): RequeueFreeze {
   if (!c.freeze.isFrozen) return c.freeze
   const released = new Set(c.freeze.released)
@@ -100,7 +98,7 @@ export function releaseFreeze(c: Cluster, by: string, now: Instant): RequeueFree
   return c.freeze
 }
 
-/** Of these instants the most that lie within a stretch of this length. */
+/** Returns the largest number of instants within a window of this length. */
 function largestTogether(instants: readonly Instant[], withinMs: number): number {
   const sorted = instants.toSorted((a, b) => a - b)
   let largest = 0

@@ -1,7 +1,6 @@
 /**
- * `max_requeues`: a task whose attempts keep ending soon after their start is started again later and later,
- * and not for ever (safety 3). An attempt that an operator or a drain takes back does not count, nor does one
- * that had run for longer.
+ * `max_requeues`: a task whose attempts keep ending soon after their start is restarted with growing delays,
+ * and not forever (safety 3). Attempts taken back by an operator or a drain do not count, nor do longer ones.
  */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
@@ -10,7 +9,7 @@ import { finish, returnToPending } from '../transitions.ts'
 import { doubled } from './doubled.ts'
 import { planNextTry, emitPause } from './start-tries.ts'
 
-/** An attempt that ends within this of its start counts. */
+/** An attempt that ends within this time of its start counts. */
 const SOON_MS: DurationMs = 10 * 60_000
 const FIRST_DELAY_MS: DurationMs = 10_000
 const MAX_DELAY_MS: DurationMs = 10 * 60_000

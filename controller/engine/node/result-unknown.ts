@@ -5,8 +5,8 @@ import { finish } from '../transitions.ts'
 import { supersede } from './quarantine.ts'
 
 /**
- * The end of the attempt is in the part of the history that is lost: the task ends, result unknown, and is
- * never requeued by itself. A later attempt that runs elsewhere is the task's.
+ * The end of the attempt is in the lost part of the history: the task ends with result unknown and is never
+ * requeued automatically. A later attempt that runs elsewhere becomes the task's attempt.
  */
 export function endUnknown(c: Cluster, placement: LivePlacement, now: Instant): void {
   if (!supersede(c, placement, now))

@@ -1,6 +1,6 @@
 /**
- * `max_runtime_seconds`: an attempt that has run for so long is ended, and its task has failed. Time counts
- * from the start of the attempt, swapped out or not: the limit bounds for how long it takes commit room
+ * `max_runtime_seconds`: an attempt that reaches it is ended, and its task has failed. Time counts from the
+ * start of the attempt, swapped out or not: the limit bounds the use of commit room
  * (docs/decisions/0032-max-runtime-from-the-start.md).
  */
 import type { CancelTimer } from '../../ports/clock.ts'
@@ -11,10 +11,10 @@ import { stopEffect, stopGraceOf } from '../node-commands.ts'
 import { askForSwapIn } from './entries.ts'
 import { noteStop } from './stops.ts'
 
-/** The timers of attempts that have a limit; the others cost nothing. */
+/** Timers of attempts that have a limit; the others cost nothing. */
 export type RuntimeLimits = Map<LivePlacement, CancelTimer>
 
-/** The attempt has started, or a controller has found it again. Call when `startedAt` is set. */
+/** The attempt has started, or was restored. Call when `startedAt` is set. */
 export function startRuntimeLimit(c: Cluster, placement: LivePlacement): void {
   const { startedAt, task } = placement
   const { maxRuntimeMs } = task.spec
@@ -25,7 +25,7 @@ export function startRuntimeLimit(c: Cluster, placement: LivePlacement): void {
   )
 }
 
-/** Its time has come. */
+/** Runs when its timer is due. */
 export function overrun(c: Cluster, placement: LivePlacement, now: Instant): void {
   c.runtimeLimits.delete(placement)
   const { maxRuntimeMs } = placement.task.spec
@@ -39,7 +39,7 @@ export function forgetRuntime(c: Cluster, placement: LivePlacement): void {
   c.runtimeLimits.delete(placement)
 }
 
-/** Its server is told to end it; whoever cancelled it before has the last word. */
+/** Orders the server to end the attempt. An earlier cancellation takes precedence. */
 function endOverrun(c: Cluster, placement: LivePlacement, maxRuntimeMs: number, now: Instant): void {
   if (placement.stopping?.then === 'cancelled') return
   const reason = `max_runtime_seconds (${maxRuntimeMs / 1000}) is over`

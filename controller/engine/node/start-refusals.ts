@@ -1,7 +1,6 @@
 /**
- * Starts that a node refused because it cannot run the task, or because it cannot run any (safety 3). Nothing
- * of it is the task's failure: the attempt is over, and the task waits for another node, or, where all have
- * refused it, for something to change.
+ * Starts that a node refused because it cannot run the task, or any task (safety 3). The task has not failed:
+ * the attempt is over, and the task waits for another node or, if all have refused it, for a change.
  */
 import type { StartRefused } from '../../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
@@ -19,11 +18,13 @@ import { planNextTry, emitPause } from './start-tries.ts'
 const REFUSALS_TO_WAIT = 3
 const FIRST_WAIT_MS: DurationMs = 10 * 60_000
 const MAX_WAIT_MS: DurationMs = 6 * 3_600_000
-/** A node that could not start it for reasons of its own is a choice again after this, doubled each time. */
+/**
+ * A node that refused for reasons of its own may be tried again after this time, doubled with each refusal.
+ */
 const FIRST_PUT_OFF_MS: DurationMs = 10_000
 const MAX_PUT_OFF_MS: DurationMs = 10 * 60_000
 
-/** The attempt was refused by its node; it was not told to end. */
+/** The node refused the attempt; no stop was ordered. */
 export function refuseStart(
   c: Cluster,
   placement: LivePlacement,
@@ -72,7 +73,10 @@ function withRefusal(
   }
 }
 
-/** Because of the task itself: three refusals, or one of every node that could ever take it. */
+/**
+ * Returns true after three refusals because of the task itself, or one from every node that could ever take
+ * it.
+ */
 function mustWait(c: Cluster, task: LiveTask, { refusals, refusedCount }: StartTrouble): boolean {
   if (refusedCount >= REFUSALS_TO_WAIT) return true
   const refusing = new Set(refusals.filter(({ cause }) => cause === 'task').map(({ nodeId }) => nodeId))
@@ -82,7 +86,7 @@ function mustWait(c: Cluster, task: LiveTask, { refusals, refusedCount }: StartT
   return true
 }
 
-/** Empty, and up again if it is away. */
+/** Returns true if the node could take the task when empty and up. */
 function couldTake(node: LiveNode, task: LiveTask): boolean {
   if (node.isCordoned || !mayRunOn(task, node)) return false
   const demandMib = searchDemandMib(task.spec)

@@ -1,6 +1,6 @@
 /**
- * Pending tasks that wait for another start after refused or short attempts, and what gives them another try:
- * time, or a change (safety 3).
+ * Pending tasks that wait for another start after refused or short attempts, and what triggers it: time, or a
+ * change (safety 3).
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { CancelTimer } from '../../ports/clock.ts'
@@ -8,10 +8,10 @@ import { NO_TROUBLE } from '../../domain/start-refusal.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveTask } from '../live.ts'
 
-/** The timers of pending tasks that time alone gives another try; the others cost nothing. */
+/** Timers of pending tasks that are tried again after a time; the others cost nothing. */
 export type StartTimers = Map<LiveTask, CancelTimer>
 
-/** Says that it waits, once it is pending again. */
+/** Emits the pause, once the task is pending again. */
 export function emitPause(c: Cluster, task: LiveTask, now: Instant): void {
   const { pause, refusals } = task.trouble
   if (pause === null) return
@@ -24,8 +24,8 @@ export function emitPause(c: Cluster, task: LiveTask, now: Instant): void {
 }
 
 /**
- * Something has changed that a start depends on: nodes that refused it are choices again, and it waits no
- * longer.
+ * A start depends on something that has changed: nodes that refused the task are eligible again, and its
+ * pause ends.
  */
 export function tryAgain(
   c: Cluster,
@@ -50,15 +50,13 @@ export function tryAgain(
   else refreshQueuePlace(c, task)
 }
 
-/** A node joined or takes tasks again: tasks that every node refused may start there. */
+/** A node joined or was opened: tasks that every node refused may start there. */
 export function tryRefusedAgain(c: Cluster, because: string, now: Instant): void {
   for (const task of [...c.startTimers.keys()])
     if (task.trouble.pause?.reason === 'START_REFUSED') tryAgain(c, task, because, false, now)
 }
 
-/**
- * Plans the instant from which on time alone gives it another try; also after a restart of the controller.
- */
+/** Plans the instant of the next try by time alone; also after a restart of the controller. */
 export function planNextTry(c: Cluster, task: LiveTask): void {
   c.startTimers.get(task)?.()
   c.startTimers.delete(task)
@@ -72,7 +70,7 @@ export function planNextTry(c: Cluster, task: LiveTask): void {
   )
 }
 
-/** The instant of `planNextTry` has come. */
+/** Runs when the timer of `planNextTry` is due. */
 export function nextTry(c: Cluster, task: LiveTask, now: Instant): void {
   c.startTimers.delete(task)
   const { trouble } = task
@@ -91,13 +89,13 @@ export function nextTry(c: Cluster, task: LiveTask, now: Instant): void {
   planNextTry(c, task)
 }
 
-/** It is placed, or has ended. */
+/** The task is placed, or has ended. */
 export function forgetTries(c: Cluster, task: LiveTask): void {
   c.startTimers.get(task)?.()
   c.startTimers.delete(task)
 }
 
-/** It waits from now on, as if it had just been submitted; its place among its class stays. */
+/** The wait starts now, as after a submission; the position in its class stays. */
 function resume(c: Cluster, task: LiveTask, because: string, now: Instant): void {
   task.pendingSince = now
   if (!task.isHeld) {
@@ -107,7 +105,7 @@ function resume(c: Cluster, task: LiveTask, because: string, now: Instant): void
   c.eventLog.taskEvent(now, 'task_resumed', task, null, { because })
 }
 
-/** More nodes are a choice: its queue has to be searched again. */
+/** More nodes are eligible: its queue must be searched again. */
 function refreshQueuePlace(c: Cluster, task: LiveTask): void {
   c.eventLog.dirtyTask(task)
   if (task.queue === null) return

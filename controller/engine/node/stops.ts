@@ -1,18 +1,18 @@
-/** Tasks that are being stopped: their servers have been told, and have not said yet that they ended. */
+/** Tasks that are being stopped: their servers have the order and have not reported the end yet. */
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveNode, LivePlacement, Stopping } from '../live.ts'
 
-/** What SIGKILL, the report of the end and a slow link may take on top of the grace. */
+/** Allowance on top of the grace for SIGKILL, the report of the end and a slow link. */
 const OVERDUE_AFTER_MS: DurationMs = 60_000
 
 export interface Stops {
   readonly count: number
-  /** Past the grace by a minute, on nodes that are not unreachable. */
+  /** More than a minute past the grace, on nodes that are not unreachable. */
   readonly overdue: readonly LivePlacement[]
 }
 
-/** The ordered stop is noted. From now on the placement is no victim: its VRAM comes free anyway. */
+/** Records the stop. The placement is no victim anymore: its VRAM becomes free anyway. */
 export function noteStop(c: Cluster, placement: LivePlacement, stopping: Stopping, now: Instant): void {
   placement.stopping = stopping
   c.eligibilityTimers.update(c, placement, now)
@@ -32,7 +32,7 @@ export function stopsOf({ nodes }: Cluster, now: Instant): Stops {
   return { count, overdue }
 }
 
-/** Each once, at the first of its GPUs. */
+/** Each placement once, at the first of its GPUs. */
 function* placementsOn({ gpus }: LiveNode): Generator<LivePlacement> {
   for (const gpu of gpus)
     for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement

@@ -1,4 +1,4 @@
-/** A growth that no swap can make room for is refused at once (semantics 1, "growth"). */
+/** Refuses at once a growth that no swap can make room for (semantics 1, "growth"). */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import { largestEverMib } from '../../scheduler/feasible.ts'
 import type { Cluster } from '../cluster.ts'
@@ -6,14 +6,14 @@ import { noteGrowthTooLarge } from '../explain/decision-log.ts'
 import type { LivePlacement } from '../live.ts'
 import { dropEntry } from './entries.ts'
 
-/** Returns true when some GPU of the task is smaller than `mib` beside its safety reserve (P − R). */
+/** Returns true if `mib` exceeds P − R on some GPU of the task. */
 export function isLargerThanGpu({ gpus }: LivePlacement, mib: Mib): boolean {
   return gpus.some((gpu) => mib > largestEverMib(gpu))
 }
 
 /**
- * The task keeps what it has; an earlier request that still waits is refused with this one, as the server
- * holds them in one line.
+ * The task keeps its VRAM. An earlier request that still waits is refused too: the server holds both in one
+ * line.
  */
 export function refuseTooLarge(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   const { task, node, attempt, demandMib } = placement

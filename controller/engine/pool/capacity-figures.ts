@@ -1,6 +1,6 @@
 /**
- * What decides how near a GPU is to admitting a task that waits: reservations are looked at again when it
- * changes.
+ * The figures that decide the shortfall of a waiting task on a GPU. Reservations are updated when they
+ * change.
  */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Gpu } from '../../domain/node.ts'
@@ -13,7 +13,7 @@ import {
 } from '../../scheduler/feasible.ts'
 
 export interface CapacityFigures {
-  /** Commit room, what a noswap task has, what is placed, and what the GPU could ever take. */
+  /** Commit room, room for a noswap task, placed demand, and the largest demand the GPU could ever take. */
   roomMib: Mib
   noswapRoomMib: Mib
   placedMib: Mib
@@ -24,7 +24,7 @@ export function newFigures(): CapacityFigures {
   return { roomMib: 0, noswapRoomMib: 0, placedMib: 0, everMib: NOTHING }
 }
 
-/** Brings them up to date; returns true if they changed. */
+/** Recomputes the figures; returns true if they changed. */
 export function deriveFigures(figures: CapacityFigures, gpu: Gpu): boolean {
   const roomMib = commitRoomMib(gpu)
   const noswapRoomMib = reservationRoomMib(gpu, 'noswap')

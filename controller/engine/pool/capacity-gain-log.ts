@@ -1,18 +1,18 @@
 /**
- * By how much did the best of those that rose rise since somebody looked? Each rise has a number; of those
- * that a later and larger one hides nothing is kept, so that the log is a list of falling values.
+ * Answers how large the largest capacity gain since a point in time was. Each gain has a number. Gains hidden
+ * by a later, larger one are dropped, so that the log is a descending list.
  */
 import type { Mib } from '../../../protocol/units.ts'
 
-/** Past this the older half is given up: who looked before it is told that anything may have risen. */
+/** Beyond this the older half is dropped; older queries are told that anything may have grown. */
 const MAX_KEPT = 64
 
 export class CapacityGainLog {
-  /** How many rises there were. */
+  /** Number of gains so far. */
   count = 0
   readonly #numbers: number[] = []
   readonly #mibs: Mib[] = []
-  /** Rises up to this number are no longer told apart. */
+  /** Gains up to this number have been dropped. */
   #forgottenTo = 0
 
   add(mib: Mib): void {
@@ -26,10 +26,7 @@ export class CapacityGainLog {
     if (this.#mibs.length > MAX_KEPT) this.#forget()
   }
 
-  /**
-   * The largest value that anything has risen to since there were so many rises; -Infinity when nothing has
-   * risen.
-   */
+  /** Returns the largest value gained after gain number `count`; -Infinity if there was none. */
   largestSince(count: number): Mib {
     if (count === this.count) return -Infinity
     if (count < this.#forgottenTo) return Infinity

@@ -1,7 +1,7 @@
 /**
- * What a pool compares of its GPUs, for what fits now or for what fits after a swap: the keys of their order
- * and the largest demand that they admit, in columns by the numbers of their seats. A GPU that changed is
- * only marked; its figures are derived when somebody asks.
+ * What a pool compares of its GPUs, now or after a swap: the keys of their order and the largest demand that
+ * they admit, in columns by member number. Changed GPUs are only marked; their figures are derived when
+ * needed.
  */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
@@ -25,19 +25,19 @@ export class MemberTable {
   readonly columns: number
   key1 = new Float64Array(FIRST_ROOM)
   key2 = new Float64Array(FIRST_ROOM)
-  /** By seat and lane: the largest demand it admits, its holds left aside. */
+  /** By member and column: the largest demand it admits, ignoring its reservations. */
   admitsMib: Float64Array
-  /** By seat: it has holds. */
+  /** By member: it has reservations. */
   hasReservations = new Uint8Array(FIRST_ROOM)
-  /** By lane: what GPUs that admit more than before admit. */
+  /** By column: gains of GPUs that admit more than before. */
   readonly capacityGains: readonly CapacityGainLog[]
   readonly #policy: Policy
-  /** The holds that its figures were derived with: a new list whenever they change. */
+  /** The reservations with which its figures were derived: a new list whenever they change. */
   readonly #reservations: (readonly Reservation[] | undefined)[] = []
   readonly #stale: PoolMember[] = []
   #isStale = new Uint8Array(FIRST_ROOM)
   readonly #derived: Float64Array
-  /** By the number of GPUs that are asked for. */
+  /** By number of GPUs requested. */
   readonly #rankings: (PoolRanking | undefined)[] = []
 
   constructor(when: PlacementTiming, policy: Policy, nodes: Iterable<NodeMember>) {
@@ -50,7 +50,7 @@ export class MemberTable {
     for (const { unit } of nodes) for (const member of unit.members) this.mark(member)
   }
 
-  /** The GPU's books, its node or its holds changed. */
+  /** The GPU's ledger, node or reservations changed. */
   mark(member: PoolMember): void {
     const { number } = member
     if (number >= this.#isStale.length) this.#grow(number)
@@ -59,7 +59,7 @@ export class MemberTable {
     this.#stale.push(member)
   }
 
-  /** Derives what was marked. */
+  /** Derives the figures of marked GPUs. */
   catchUp(): void {
     if (this.#stale.length === 0) return
     for (let at = 0; at < this.#stale.length; at++) {
@@ -71,7 +71,7 @@ export class MemberTable {
     clear(this.#stale)
   }
 
-  /** @param nodes all of the pool */
+  /** @param nodes all members of the pool */
   rankingFor(gpuCount: number, nodes: Iterable<NodeMember>): PoolRanking {
     this.catchUp()
     let ranking = this.#rankings[gpuCount]
@@ -84,12 +84,12 @@ export class MemberTable {
     return ranking
   }
 
-  /** The node is no longer of this pool. */
+  /** The node has left this pool. */
   drop(node: NodeMember): void {
     for (const ranking of this.#rankings) ranking?.drop(node)
   }
 
-  /** Says whether anything changed. */
+  /** Returns true if anything changed. */
   #derive({ gpu, number }: PoolMember): boolean {
     let isChanged = this.#reservations[number] !== gpu.reservations
     if (isChanged) {
@@ -111,8 +111,8 @@ export class MemberTable {
       const mib = this.#derived[column] as Mib
       const before = this.admitsMib[from + column] as Mib
       if (mib === before) {
-        // What holds leave to a noswap task also depends on commit room, the second key
-        // (`leftBesideHoldsMib`).
+        // What reservations leave to a noswap task also depends on commit room, the second key
+        // (`leftByReservationsMib`).
         const isOfferChanged =
           isRoomChanged && this.hasReservations[number] === 1 && kindOfColumn(this.when, column) === 'noswap'
         if (isOfferChanged) (this.capacityGains[column] as CapacityGainLog).add(mib)

@@ -9,7 +9,7 @@ export function belongsTo(groups: readonly string[], poolKey: string): boolean {
   return poolKey.split('\n').some((group) => groups.includes(group))
 }
 
-/** The groups that name this node, in code-unit order. */
+/** Returns the groups that name this node, in code-unit order. */
 export function groupsNaming(groups: Iterable<Group>, nodeId: string): readonly string[] {
   return [...groups]
     .filter((group) => group.nodeIds.includes(nodeId))

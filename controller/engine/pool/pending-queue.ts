@@ -12,15 +12,15 @@ import type { Pool, PoolVersion } from './pool.ts'
 export class PendingQueue implements ShapeQueue {
   readonly shape: Shape
   readonly pool: Pool
-  /** Whose limit holds for all its tasks; null: none has one. */
+  /** The owner whose limit applies to all its tasks; null: none. */
   readonly owner: string | null
   readonly #index = new OrderedIndex<LiveTask>((a, b) => byCodeUnits(a.spec.id, b.spec.id))
   readonly #aside = new Set<LiveTask>()
   readonly #room: (() => number) | null
-  /** Nothing of it fitted when the pool stood there; null: that is not known. */
+  /** Version of the pool at which nothing in the queue fitted; null: unknown. */
   #blockedAt: PoolVersion | null = null
 
-  /** @param room GPUs that the owner of all its tasks may still take; null: they have no limit. */
+  /** @param room returns the GPUs that the owner of its tasks may still use; null: no limit */
   constructor(shape: Shape, pool: Pool, owner: string | null = null, room: (() => number) | null = null) {
     this.shape = shape
     this.pool = pool
@@ -28,9 +28,7 @@ export class PendingQueue implements ShapeQueue {
     this.#room = room
   }
 
-  /**
-   * Its owner has no room for any of its tasks: they are no heads, and nothing of it is placed (OWNER_LIMIT).
-   */
+  /** Its owner has no room for any of its tasks: none is a head, and none is placed (OWNER_LIMIT). */
   get isLimited(): boolean {
     return this.#room !== null && this.#room() < this.shape.gpuCount
   }
@@ -73,7 +71,7 @@ export class PendingQueue implements ShapeQueue {
     return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
   }
 
-  /** The first task of each class whose demand is at most this: at most one a class, in queue order. */
+  /** Returns the first task of each class with at most this demand, in queue order. */
   classHeads(demandMib: Mib): Queued[] {
     const heads: Queued[] = []
     if (demandMib <= 0 || this.isLimited) return heads
@@ -87,14 +85,14 @@ export class PendingQueue implements ShapeQueue {
     return heads
   }
 
-  /** How many with at most this demand come before the task, which may be of another queue. */
+  /** Number of tasks with at most this demand that come before the task, which may be in another queue. */
   countBefore({ task, queueClass }: Queued, demandMib: Mib): number {
     return demandMib > 0 && !this.isLimited
       ? this.#index.countBelow(queueClass, task.spec.seq, -demandMib)
       : 0
   }
 
-  /** How many ask for no more than this. */
+  /** Number of tasks with at most this demand. */
   countWithin(demandMib: Mib): number {
     return demandMib > 0 ? this.#index.countBelow(Infinity, Infinity, -demandMib) : 0
   }
@@ -122,14 +120,14 @@ export class PendingQueue implements ShapeQueue {
     return this.#aside.size > 0
   }
 
-  /** A new cycle may try again those that were set aside. */
+  /** Tasks that were set aside may be tried again in a new cycle. */
   clearAside(): void {
     if (this.#aside.size === 0) return
     this.#aside.clear()
     this.#blockedAt = null
   }
 
-  /** All its tasks in queue order. */
+  /** All its tasks, in queue order. */
   *tasks(): Generator<LiveTask> {
     for (const entry of this.#index.entries()) yield entry.item
   }

@@ -1,6 +1,6 @@
 /**
- * A pool as it would be under other settings, asked again and again: nodes that cannot take a demand are
- * passed over by one number.
+ * A pool under other settings, queried repeatedly. One number per node excludes nodes that cannot take a
+ * demand.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
@@ -16,13 +16,13 @@ import { nodeUnder, whenPlacedOn } from '../what-if/what-if.ts'
 
 interface Bounded {
   readonly node: NodeCopy
-  /** No larger demand of the shape is admitted there, now or after a swap. */
+  /** Upper bound of the demand of the shape admitted there, now or after a swap. */
   readonly mib: Mib
 }
 
 export class PoolCopy {
   readonly nodes: readonly NodeCopy[]
-  /** Nodes looked at closely so far: what a caller may want to bound. */
+  /** Number of nodes examined so far, for callers that bound it. */
   looks = 0
   readonly #policy: Policy
   readonly #now: Instant
@@ -39,7 +39,7 @@ export class PoolCopy {
     this.#now = now
   }
 
-  /** Some node would take the task if it were the only one that waits. */
+  /** Returns true if some node would take the task if no other task waited. */
   takes(queued: Queued, shape: Shape): boolean {
     const demandMib = searchDemandMib(queued.task.spec)
     for (const { node, mib } of this.#boundedFor(shape)) {
@@ -50,7 +50,7 @@ export class PoolCopy {
     return false
   }
 
-  /** Those that take most, first. */
+  /** Nodes that take most come first. */
   #boundedFor(shape: Shape): readonly Bounded[] {
     let bounded = this.#bounds.get(shape.key)
     if (bounded === undefined) {

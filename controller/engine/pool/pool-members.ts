@@ -1,7 +1,4 @@
-/**
- * GPUs and nodes in a pool: each has a number there, and what stands about it in an index stands under that
- * number.
- */
+/** Members of a pool: GPUs and nodes have a number there, which identifies them in its indexes. */
 import type { Mib } from '../../../protocol/units.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
 import type { Pool } from './pool.ts'
@@ -11,7 +8,7 @@ export interface PoolMember {
   readonly pool: Pool
   readonly gpu: LiveGpu
   readonly number: number
-  /** This GPU alone: what a task on one GPU is offered. */
+  /** This GPU alone, as offered to tasks on one GPU. */
   readonly unit: Unit
   readonly node: NodeMember
 }
@@ -20,7 +17,7 @@ export interface PoolMember {
 export interface NodeMember {
   readonly node: LiveNode
   readonly number: number
-  /** All its GPUs: what a task on several is offered. */
+  /** All its GPUs, as offered to tasks on several. */
   readonly unit: Unit
   isMember: boolean
 }
@@ -28,7 +25,7 @@ export interface NodeMember {
 /** GPUs that are offered together: one GPU, or all of a node. */
 export interface Unit {
   readonly number: number
-  /** Number of the first of its seats; those of the others follow. */
+  /** Number of its first member; the others follow. */
   readonly firstMember: number
   readonly members: PoolMember[]
 }
@@ -38,7 +35,7 @@ export function hasReservations(unit: Unit): boolean {
   return false
 }
 
-/** Descending, in place: a few numbers, nearly in order. */
+/** Sorts in place, descending; for a few numbers that are nearly sorted. */
 export function sortDescending(mibs: Mib[]): void {
   for (let from = 1; from < mibs.length; from++) {
     const mib = mibs[from] as Mib

@@ -1,7 +1,6 @@
 /**
- * One order of a pool: its GPUs (one GPU asked for) or its nodes (several) in the order of preference, with
- * what they admit to each kind of request. One order serves all kinds; what changed is taken in when somebody
- * asks.
+ * A ranking of a pool: its GPUs (for one GPU) or its nodes (for several) in order of preference, with the
+ * demand they admit per kind of request. One ranking serves all kinds; changes are applied lazily.
  */
 import type { Mib } from '../../../protocol/units.ts'
 import { clear } from '../../domain/list-edit.ts'
@@ -17,15 +16,15 @@ export class PoolRanking {
   readonly #table: MemberTable
   readonly #gpuCount: number
   readonly #order: OrderedTable
-  /** By the numbers of units: what is offered together, one GPU or a node. */
+  /** By unit number. A unit is offered as a whole: one GPU or a node. */
   readonly #units: (Unit | undefined)[] = []
   readonly #isUnseen: boolean[] = []
   readonly #unseen: PoolMember[] = []
   readonly #hadReservations: boolean[] = []
   readonly #reserved: ReservationIndex
-  /** Of the unit that is being taken in, by lane. */
+  /** Scratch: the values of the unit that is being updated, by column. */
   readonly #values: Float64Array
-  /** What its best GPUs admit, the best first. */
+  /** Scratch: demands admitted by its best GPUs, largest first. */
   readonly #best: Mib[] = []
 
   constructor(table: MemberTable, gpuCount: number) {
@@ -40,7 +39,7 @@ export class PoolRanking {
     })
   }
 
-  /** The GPU's figures or holds changed. */
+  /** The GPU's figures or reservations changed. */
   mark(member: PoolMember): void {
     const { number } = this.#unitOf(member)
     if (this.#isUnseen[number] === true) return
@@ -67,14 +66,14 @@ export class PoolRanking {
     }
   }
 
-  /** The largest demand that any unit without holds admits. */
+  /** Returns the largest demand that any unit without reservations admits. */
   maxMib(column: number): Mib {
     return this.#order.maxValue(column)
   }
 
   /**
-   * The first unit without holds that admits so much, after `previous` if that is given; null when there is
-   * none.
+   * Returns the first unit without reservations that admits the demand, after `previous` if given; null if
+   * there is none.
    */
   unitFor(column: number, demandMib: Mib, previous: Unit | null): Unit | null {
     const number =
@@ -84,7 +83,7 @@ export class PoolRanking {
     return number < 0 ? null : (this.#units[number] as Unit)
   }
 
-  /** What units with holds offer. */
+  /** Returns the offers of units with reservations. */
   reservedOffersFor(column: number): KindOffers {
     return this.#reserved.offersFor(column)
   }
@@ -117,14 +116,14 @@ export class PoolRanking {
     return false
   }
 
-  /** What it admits to those who pass over holds: nothing while it has any. */
+  /** The demand admitted to tasks that bypass reservations: NOTHING while there is one. */
   #openMib(member: number, column: number): Mib {
     return this.#table.hasReservations[member] === 1
       ? NOTHING
       : (this.#table.admitsMib[member * this.#values.length + column] as Mib)
   }
 
-  /** What each of its best k GPUs admits at least; NOTHING when it has fewer. */
+  /** Returns the demand that each of its best k GPUs admits; NOTHING if it has fewer. */
   #kthLargestMib({ firstMember, members }: Unit, column: number): Mib {
     if (members.length < this.#gpuCount) return NOTHING
     if (this.#gpuCount === 1) return this.#openMib(firstMember, column)

@@ -1,5 +1,5 @@
 /**
- * A pool: the GPUs that tasks of one set of groups may use, indexed by what they admit. Kept up to date
+ * A pool: the GPUs that tasks with one set of groups may use, indexed by the demand they admit. Updated
  * lazily, GPU by GPU.
  */
 import type { Mib } from '../../../protocol/units.ts'
@@ -24,8 +24,8 @@ import type { NodeMember, PoolMember, Unit } from './pool-members.ts'
 import { sortDescending } from './pool-members.ts'
 
 /**
- * How far a pool was when somebody looked: its holds, members and policy, and what GPUs had come to admit
- * more.
+ * The state of a pool at a point in time: its reservations, members and policy, and the capacity gains so
+ * far.
  */
 export interface PoolVersion {
   readonly version: number
@@ -33,7 +33,7 @@ export interface PoolVersion {
   readonly after: number
 }
 
-/** Indexes of nearness, each as far as it was brought up to date. */
+/** The shortfall indexes, each as last updated. */
 export interface ShortfallIndexes {
   readonly shortfallVersion: number
   readonly indexes: readonly {
@@ -48,10 +48,10 @@ export interface ShortfallIndexes {
 export class Pool implements PoolView {
   readonly key: string
   readonly nodes = new Map<LiveNode, NodeMember>()
-  /** Grows whenever a hold, a member or the policy changes: blocked tasks look again whatever GPUs admit. */
+  /** Grows whenever a reservation, a member or the policy changes: blocked queues are then searched again. */
   version = 0
   #policy: Policy
-  /** What fits now, and what fits after a swap; null as long as nobody has asked. */
+  /** GPUs that admit a demand now, and after a swap; null until first used. */
   readonly #tables: Record<PlacementTiming, MemberTable | null> = { now: null, after_swap: null }
   readonly #shortfallIndexes: ShortfallIndex[] = []
   /** Grows with every change of order among the nodes. */
@@ -104,26 +104,26 @@ export class Pool implements PoolView {
     for (const index of this.#shortfallIndexes) index.drop(nodeMember)
   }
 
-  /** A reserve changed: what could ever fit is derived again. */
+  /** A reserve changed: clears the cached largest demands. */
   reserveChanged(): void {
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1
   }
 
-  /** The GPU's books, its node or its holds changed, and so, perhaps, did what makes it near. */
+  /** The GPU's ledger, node or reservations changed, and possibly its shortfall figures. */
   mark(member: PoolMember, areFiguresChanged: boolean): void {
     this.#tables.now?.mark(member)
     this.#tables.after_swap?.mark(member)
     if (areFiguresChanged) for (const index of this.#shortfallIndexes) index.mark(member.node)
   }
 
-  /** More of the GPU's bytes may leave, or fewer: what fits now stays. */
+  /** The eligible bytes of the GPU changed: demands that fit now are unaffected. */
   markEligibleBytes(member: PoolMember): void {
     this.#tables.after_swap?.mark(member)
   }
 
-  /** The policy or a node's reserve changed: every figure and every order may have. */
+  /** The policy or a node's reserve changed: every figure and order may have changed. */
   rebuild(policy: Policy): void {
     this.#policy = policy
     this.#tables.now = null
@@ -134,10 +134,7 @@ export class Pool implements PoolView {
     this.membershipVersion += 1
   }
 
-  /**
-   * As things are: nothing of this shape fits, and whoever remembers it may ask later whether that has
-   * changed.
-   */
+  /** Returns the current version for the shape; `mayFitSince` compares it later. */
   versionFor(shape: Shape): PoolVersion {
     return {
       version: this.version,
@@ -146,17 +143,17 @@ export class Pool implements PoolView {
     }
   }
 
-  /** Might a task of this shape that asks for no less fit now, where none did then? */
+  /**
+   * Returns true if a task of this shape with at least this demand might fit now although none did at that
+   * version.
+   */
   mayFitSince(shape: Shape, then: PoolVersion, leastMib: Mib): boolean {
     if (then.version !== this.version) return true
     if (this.#gainsOf(shape, 'now').largestSince(then.now) >= leastMib) return true
     return this.#gainsOf(shape, 'after_swap').largestSince(then.after) >= leastMib
   }
 
-  /**
-   * Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room, or may
-   * no longer be asked, or may be from now on.
-   */
+  /** Grows whenever the shortfall order of nodes changes, or nodes join, leave or change their reserve. */
   get shortfallVersion(): number {
     for (const index of this.#shortfallIndexes) this.#shortfallVersion += index.catchUp()
     return this.#shortfallVersion + this.membershipVersion
@@ -192,8 +189,8 @@ export class Pool implements PoolView {
   }
 
   /**
-   * The index orders GPUs by what is free once all that moves has left: those where that is enough come first
-   * there, the largest surplus first.
+   * The index orders GPUs by what is free once all that moves has left. GPUs where that is enough come first
+   * in it, largest surplus first; they are sorted by score here.
    */
   *gpusFor(shape: Shape, when: PlacementTiming, demandMib: Mib): Generator<LiveGpu> {
     if (when === 'now') return yield* this.#gpusInIndex(shape, when, demandMib)
@@ -233,7 +230,8 @@ export class Pool implements PoolView {
   }
 
   /**
-   * Nodes that could ever take the task, nearest first: by what its worst GPU there misses (`nearnessMib`).
+   * Yields nodes that could ever take the task, least shortfall first, by its worst GPU there
+   * (`reservationRoomMib`).
    */
   *nodesByShortfall(spec: TaskSpec): Generator<LiveNode> {
     const index = this.#shortfallIndexFor(kindOf(spec), spec.gpuCount).nodes
@@ -257,10 +255,7 @@ export class Pool implements PoolView {
     return ever
   }
 
-  /**
-   * How near nodes were when somebody looked last, for `memory/`. Nobody looks here: what has changed since
-   * stays unseen.
-   */
+  /** The shortfall indexes as last updated, for checkpoints; later changes stay unprocessed. */
   get shortfallIndexes(): ShortfallIndexes {
     return {
       shortfallVersion: this.#shortfallVersion,
@@ -273,7 +268,7 @@ export class Pool implements PoolView {
     }
   }
 
-  /** The same, taken up again by a pool whose members are known. */
+  /** Restores captured indexes. The members must be known. */
   restoreShortfallIndexes({ shortfallVersion, indexes }: ShortfallIndexes): void {
     this.#shortfallVersion = shortfallVersion
     for (const { kind, gpuCount, places, unseen } of indexes) {
@@ -321,7 +316,7 @@ export class Pool implements PoolView {
   }
 }
 
-/** An exclusive task waits for no swap. */
+/** Exclusive tasks wait for no swap. */
 function isNever({ kind }: Shape, when: PlacementTiming): boolean {
   return when === 'after_swap' && kind === 'exclusive'
 }
@@ -337,7 +332,7 @@ function* firstGpus(units: Iterable<Unit>): Generator<LiveGpu> {
   for (const unit of units) yield (unit.members[0] as PoolMember).gpu
 }
 
-/** What each of the node's best k GPUs could ever take at least; NOTHING when it has fewer. */
+/** Returns the demand that each of the node's best k GPUs could ever take; NOTHING if it has fewer. */
 function largestEverOn(node: LiveNode, k: number): Mib {
   if (node.gpus.length < k) return NOTHING
   const mibs = node.gpus.map(largestEverMib)

@@ -1,8 +1,8 @@
 /**
- * What held GPUs leave to whom. Up to and including a holder, tasks see only the holds of those ahead of it;
- * after the last holder all of them. So a GPU with n holds gives n + 1 offers, each a demand for every kind
- * of request and the last task in queue order that it stands for. For tasks on several GPUs the offers are
- * those of a node. Kept lazily: a unit that changed is looked at when somebody asks.
+ * What GPUs with reservations offer to which tasks. Tasks up to and including a holder see only the
+ * reservations ahead of them; later tasks see all. So a GPU with n reservations makes n + 1 offers, each with
+ * a demand per kind of request and the last task in queue order that it applies to. For tasks on several GPUs
+ * the offers are those of a node. Updated lazily.
  */
 import type { Mib } from '../../../protocol/units.ts'
 import { clear, insertAt, removeAt } from '../../domain/list-edit.ts'
@@ -18,21 +18,21 @@ import type { MemberTable } from './member-table.ts'
 import type { PoolMember, Unit } from './pool-members.ts'
 import { hasReservations, sortDescending } from './pool-members.ts'
 
-/** Whom the last offer of a unit stands for: everybody. */
+/** The last offer of a unit applies to all remaining tasks. */
 const ALL_TASKS = Number.MAX_SAFE_INTEGER
 
 export class ReservationIndex {
   readonly #table: MemberTable
   readonly #gpuCount: number
-  /** Offers by their numbers, in the order of whom they stand for. */
+  /** Offers by number, in the order of the tasks they apply to. */
   readonly #offers: OrderedTable
   readonly #unitOf: (Unit | undefined)[] = []
   readonly #freeNumbers: number[] = []
-  /** By the units' numbers; present for those with holds. */
+  /** By unit number; present for units with reservations. */
   readonly #offersOf: (readonly number[] | undefined)[] = []
   readonly #stale = new Set<Unit>()
   readonly #offersByColumn: readonly KindOffers[]
-  /** Of the offer that is being made: by lane, by seat, and of the best GPUs. */
+  /** Scratch for the offer being made: by column, by member, and of the best GPUs. */
   readonly #offeredMib: Float64Array
   readonly #keptMib: Mib[] = []
   readonly #keptRoomMib: Mib[] = []
@@ -40,7 +40,7 @@ export class ReservationIndex {
   #reservedUnits = 0
   #nextNumber = 0
 
-  /** @param table what a GPU admits, its holds left aside */
+  /** @param table the demand that a GPU admits, ignoring its reservations */
   constructor(gpuCount: number, table: MemberTable) {
     this.#gpuCount = gpuCount
     this.#table = table
@@ -53,17 +53,17 @@ export class ReservationIndex {
     return this.#reservedUnits === 0 && this.#stale.size === 0
   }
 
-  /** What is offered to one kind of request. */
+  /** Returns the offers to one kind of request. */
   offersFor(column: number): KindOffers {
     return this.#offersByColumn[column] as KindOffers
   }
 
-  /** Its holds, or what its GPUs admit, changed. */
+  /** Its reservations, or the demands its GPUs admit, changed. */
   touch(unit: Unit): void {
     this.#stale.add(unit)
   }
 
-  /** The unit is no longer of this pool. */
+  /** The unit has left this pool. */
   drop(unit: Unit): void {
     this.#stale.delete(unit)
     this.#remove(unit)
@@ -98,8 +98,8 @@ export class ReservationIndex {
   }
 
   /**
-   * As long as as many hold it, its offers keep their numbers: what they say changes more often than whose
-   * they are.
+   * With the same number of holders the offers keep their numbers: their values change more often than their
+   * holders.
    */
   #renew(unit: Unit): void {
     const holders = holdersOn(unit)
@@ -139,7 +139,7 @@ export class ReservationIndex {
     this.#reservedUnits -= 1
   }
 
-  /** What enough of these GPUs admit to a task that sees the holds up to and including `last`'s. */
+  /** Makes the offer to tasks that see the reservations up to and including `last`. */
   #offer({ firstMember, members }: Unit, last: Reservation | null): void {
     const { admitsMib, columns, when } = this.#table
     const kept = this.#keptMib
@@ -179,7 +179,7 @@ export class KindOffers implements ReservedOffers {
     return this.#index.isEmpty
   }
 
-  /** The largest demand offered to anybody. */
+  /** The largest demand offered to any task. */
   maxMib(): Mib {
     return this.#index.maxMib(this.#column)
   }
@@ -189,13 +189,13 @@ export class KindOffers implements ReservedOffers {
     return this.#index.maxFrom(this.#column, queued)
   }
 
-  /** The units that offer this task so much. */
+  /** The units that offer this task the demand. */
   unitsFor(queued: Queued, demandMib: Mib): ReadonlySet<Unit> {
     return this.#index.unitsFor(this.#column, queued, demandMib)
   }
 }
 
-/** Everybody with a hold on some of these GPUs, in queue order. */
+/** All reservations on these GPUs, one per task, in queue order. */
 function holdersOn({ members }: Unit): readonly Reservation[] {
   const [only] = members
   if (members.length === 1 && only !== undefined && only.gpu.reservations.length < 2)
@@ -214,8 +214,8 @@ function holdersOn({ members }: Unit): readonly Reservation[] {
 }
 
 /**
- * Holds on one GPU do not add up: who holds it is served one after the other.
- * @param isOfRoom of the holds that keep commit room only
+ * Reservations on one GPU do not add up: their holders are served one after the other.
+ * @param isOfRoom only reservations that keep commit room
  */
 function keptMib(reservations: readonly Reservation[], last: Reservation, isOfRoom: boolean): Mib {
   let kept = 0

@@ -1,7 +1,7 @@
 /**
- * Holds: what keeps small tasks from starving a large one. The head of a pool that has waited
- * `reservation_after_seconds` holds the GPUs where it misses the least (semantics 4), an old entry of a
- * node's queue holds its own (semantics 5).
+ * Reservations keep small tasks from starving a large one. The head of a pool that has waited
+ * `reservation_after_seconds` reserves the GPUs with its least shortfall (semantics 4); an aged entry of a
+ * node's queue reserves its own (semantics 5).
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Reservation } from '../../domain/node.ts'
@@ -17,26 +17,26 @@ import { askForPlacement, dropEntry } from '../node/entries.ts'
 import { isBehindP0Only } from '../node/entry-obstacles.ts'
 import type { Pool } from './pool.ts'
 
-/** What a pool's head holds at present. */
+/** The current reservation of a pool's head. */
 export interface PoolReservation {
   readonly task: LiveTask
   readonly reservation: Reservation
   readonly gpus: readonly LiveGpu[]
-  /** What it misses on the worst of them when it was last looked at. */
+  /** Its shortfall on the worst of them at the last update. */
   readonly missingMib: Mib
   readonly shortfallVersion: number
 }
 
 /**
- * Brings every pool's hold up to date; answers the next instant at which time alone gives a head one. Nothing
- * is looked at again while no queue, no node's nearness, nothing that a head misses where it holds and no
- * head's age has changed.
+ * Updates the reservations of all pools. Returns the next instant at which time alone creates one. Skipped
+ * while no queue, no shortfall index, no shortfall of a head on its reserved GPUs and no head's age has
+ * changed.
  */
 export function updatePoolReservations(c: Cluster, now: Instant): Instant | null {
   let isSameMissing = true
   for (const { task, gpus, missingMib } of c.poolReservations.values()) {
-    // Bytes alone may be missing from now on where something else was, or its own change took it out of the
-    // node's queue.
+    // Only VRAM may be missing now where something else was missing before, or its own change took it out of
+    // the node's queue.
     joinNodeQueue(c, task, gpus)
     isSameMissing &&= shortfallOn(gpus, task) === missingMib
   }
@@ -46,7 +46,7 @@ export function updatePoolReservations(c: Cluster, now: Instant): Instant | null
   if (isSameMissing && last.changes === changes && (last.nextAt === null || now < last.nextAt))
     return last.nextAt
   const nextAt = renewAll(c, now)
-  // Renewing may itself create an index of nearness and queue entries: what counts is the state it leaves.
+  // The update itself may create a shortfall index and queue entries: the state after it counts.
   changes = c.queueChanges
   for (const pool of c.pools.values()) changes += pool.shortfallVersion
   c.lastReservationPass = { changes, nextAt }
@@ -83,7 +83,7 @@ function releaseAllBut(c: Cluster, holders: ReadonlyMap<Pool, Queued> | null): v
   for (const pool of [...c.poolReservations.keys()]) if (holders?.has(pool) !== true) release(c, pool)
 }
 
-/** The aged entries of one node hold their GPUs; the others do not. */
+/** Aged entries of the node reserve their GPUs; the others do not. */
 export function updateEntryReservations(c: Cluster, node: LiveNode, now: Instant): void {
   let reserving = NO_ENTRIES
   for (const entry of node.queue) {
@@ -109,7 +109,10 @@ export function updateEntryReservations(c: Cluster, node: LiveNode, now: Instant
 /** Never pushed to. */
 const NO_ENTRIES: LiveEntry[] = []
 
-/** Do the same entries hold as much as when their GPUs were told? Nobody else changes these holds. */
+/**
+ * Returns true if the same entries reserve the same amounts as last applied. Nothing else changes these
+ * reservations.
+ */
 function isAsBefore(before: readonly EntryReservation[], reserving: readonly LiveEntry[]): boolean {
   if (before.length !== reserving.length) return false
   for (let at = 0; at < reserving.length; at++) {
@@ -124,7 +127,7 @@ function isAsBefore(before: readonly EntryReservation[], reserving: readonly Liv
   return true
 }
 
-/** Are these entries, as far as they are on this GPU, and no others those that hold it, in this order? */
+/** Returns true if exactly these entries, as far as they use this GPU, reserve it in this order. */
 function isReservedBy(gpu: LiveGpu, reserving: readonly LiveEntry[]): boolean {
   let at = 0
   for (const entry of reserving) {
@@ -189,7 +192,7 @@ function isSameReservation(a: Reservation | undefined, b: Reservation): boolean 
 }
 
 /**
- * Where only bytes are missing, the head stands in the node's queue too, so that it may become the collector
+ * Where only VRAM is missing, the head also joins the node's queue, so that it may become the collector
  * there.
  */
 function joinNodeQueue(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[]): void {
@@ -211,9 +214,9 @@ function release(c: Cluster, pool: Pool): void {
 }
 
 /**
- * Who may use the GPU changes, whatever it admits: blocked queues look again where somebody holds less than
- * before. Lists of holds are filled by pushing: those that are filtered or spread are, empty or not, up to
- * four kinds of arrays, and each new one gives up the code compiled for the others.
+ * Replaces the reservations of a GPU. Blocked queues are searched again if any of them shrinks. Callers build
+ * lists by pushing: filtered or spread lists have different array kinds, which would deoptimise the code that
+ * reads them.
  */
 export function setReservations(c: Cluster, gpu: LiveGpu, reservations: Reservation[]): void {
   const isLess = gpu.reservations.some(
@@ -224,7 +227,7 @@ export function setReservations(c: Cluster, gpu: LiveGpu, reservations: Reservat
   c.touchGpu(gpu)
 }
 
-/** Whoever had to leave room for the one has to leave as much for the other. */
+/** Returns true if `other` keeps at least as much from the same tasks as `hold`. */
 function reservesAsMuch(other: Reservation, reservation: Reservation): boolean {
   return (
     other === reservation ||
@@ -235,7 +238,7 @@ function reservesAsMuch(other: Reservation, reservation: Reservation): boolean {
   )
 }
 
-/** The node, and its GPUs, where the task misses the least: the pool yields nodes in that order. */
+/** Returns the node, and its GPUs, with the least shortfall: the pool yields nodes in that order. */
 function leastShortfall(pool: Pool, task: LiveTask): { gpus: readonly LiveGpu[]; missingMib: Mib } | null {
   for (const node of pool.nodesByShortfall(task.spec)) {
     const gpus = gpusWithLeastShortfall(node, task)
@@ -254,12 +257,12 @@ function gpusWithLeastShortfall(node: LiveNode, task: LiveTask): readonly LiveGp
   return gpus.length === task.spec.gpuCount ? gpus : null
 }
 
-/** Of several GPUs, what the one that misses most does: the task starts on all or none. */
+/** The largest shortfall among the GPUs: the task starts on all or none. */
 function shortfallOn(gpus: readonly LiveGpu[], task: LiveTask): Mib {
   return gpus.reduce((most, gpu) => Math.max(most, shortfallMib(gpu, task)), 0)
 }
 
-/** An exclusive task misses all that is placed, whatever its demand (semantics 4). */
+/** For an exclusive task everything that is placed counts, whatever its demand (semantics 4). */
 function shortfallMib(gpu: LiveGpu, task: LiveTask): Mib {
   const kind = kindOf(task.spec)
   const demandMib = kind === 'exclusive' ? 0 : searchDemandMib(task.spec)

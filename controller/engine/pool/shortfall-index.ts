@@ -1,6 +1,4 @@
-/**
- * Nodes by how near they are to admitting a task of one kind that fits nowhere (semantics 4, reservation).
- */
+/** Nodes ordered by the shortfall of tasks of one kind that fit nowhere (semantics 4, reservation). */
 import type { Mib } from '../../../protocol/units.ts'
 import { clear } from '../../domain/list-edit.ts'
 import type { IndexEntry } from '../../domain/ordered-index.ts'
@@ -12,7 +10,7 @@ import type { LiveGpu, LiveNode } from '../live.ts'
 import type { NodeMember } from './pool-members.ts'
 import { sortDescending } from './pool-members.ts'
 
-/** A node as it was when it was taken in last. */
+/** The state of a node at its last update. */
 export type ShortfallPlace = readonly [node: LiveNode, minusRoomMib: Mib, everMib: Mib]
 
 export class ShortfallIndex {
@@ -29,19 +27,19 @@ export class ShortfallIndex {
     this.gpuCount = gpuCount
   }
 
-  /** What makes it near has changed: it is looked at when somebody asks. */
+  /** The figures of the node changed; they are processed lazily. */
   mark(member: NodeMember): void {
     if (this.#isUnseen[member.number] === true) return
     this.#isUnseen[member.number] = true
     this.#unseen.push(member)
   }
 
-  /** Those that changed since somebody looked last, in the order in which they did. */
+  /** Nodes that changed since the last update, in order of change. */
   unseen(): readonly LiveNode[] {
     return this.#unseen.flatMap(({ isMember, node }) => (isMember ? [node] : []))
   }
 
-  /** Takes in what has changed; answers how many nodes changed their place in the order. */
+  /** Processes changed nodes; returns how many changed their position. */
   catchUp(): number {
     let moved = 0
     for (const member of this.#unseen) {
@@ -52,7 +50,7 @@ export class ShortfallIndex {
     return moved
   }
 
-  /** Says whether the node's place in the order changed. */
+  /** Returns true if the position of the node changed. */
   takeIn({ node, number }: NodeMember): boolean {
     const ever = isPlaceable(node) ? this.#kthLargest(node, largestEverMib) : NOTHING
     const room = this.#kthLargest(node, (gpu) => reservationRoomMib(gpu, this.kind))
@@ -66,7 +64,7 @@ export class ShortfallIndex {
     return isMoved
   }
 
-  /** Where each node stands. */
+  /** The state of each node, in order. */
   *places(): Generator<ShortfallPlace> {
     for (const { item, key1, value } of this.nodes.entries()) yield [item, key1, value]
   }
@@ -83,7 +81,7 @@ export class ShortfallIndex {
     this.#entries[number] = undefined
   }
 
-  /** What each of its best k GPUs has at least; NOTHING when it has fewer. */
+  /** Returns the value that each of its best k GPUs has at least; NOTHING if it has fewer. */
   #kthLargest(node: LiveNode, mibOf: (gpu: LiveGpu) => Mib): Mib {
     const mibs = this.#scratchMib
     mibs.length = 0

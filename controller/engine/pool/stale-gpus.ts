@@ -1,4 +1,4 @@
-/** Which GPUs have changed since the pools were told: their books, or only who may leave them. */
+/** GPUs that have changed since the pools were last updated: their ledger, or only their eligible bytes. */
 import { clear } from '../../domain/list-edit.ts'
 import type { LiveGpu } from '../live.ts'
 import { deriveFigures } from './capacity-figures.ts'
@@ -10,7 +10,7 @@ export class StaleGpus {
     return this.#gpus.length
   }
 
-  /** In the order in which they changed. */
+  /** In order of change. */
   all(): readonly LiveGpu[] {
     return this.#gpus
   }
@@ -20,7 +20,7 @@ export class StaleGpus {
     this.markEligibleBytes(gpu)
   }
 
-  /** More of its bytes may leave, or fewer: what fits now stays. */
+  /** The eligible bytes changed: demands that fit now are unaffected. */
   markEligibleBytes(gpu: LiveGpu): void {
     if (gpu.isStale) return
     gpu.isStale = true

@@ -1,6 +1,6 @@
 /**
- * Demand of those that wait for their start (semantics 6): who counts, and the GPU-time that they have waited
- * for so far.
+ * Demand of tasks that wait for their start (semantics 6): the tasks that count, and the GPU-time waited so
+ * far.
  */
 import type { Instant, Microseconds } from '../../../protocol/units.ts'
 import { GroupWaits } from '../explain/group-waits.ts'
@@ -8,19 +8,19 @@ import type { LiveTask } from '../live.ts'
 import type { PendingQueue } from './pending-queue.ts'
 
 export class WaitingDemand {
-  /** Tasks whose wait counts as demand, and the GPUs they ask for. */
+  /** Number of tasks whose wait counts as demand, and of the GPUs they request. */
   tasks = 0
   gpus = 0
-  /** Up to `settledAt`; grows only. */
+  /** Up to `settledAt`; never decreases. */
   queueUs: Microseconds = 0
   settledAt: Instant
-  /** The same of tasks that target groups, group by group. */
+  /** The same per group, of tasks that target groups. */
   readonly groups = new GroupWaits()
-  /** Nodes, groups or reserves changed: some waits may begin or stop to count. */
+  /** Nodes, groups or reserves changed: waits may begin or cease to count. */
   isFeasibilityStale = false
   readonly #isFeasible: (task: LiveTask) => boolean
 
-  /** @param isFeasible whether the task could ever be placed */
+  /** @param isFeasible returns true if the task could ever be placed */
   constructor(isFeasible: (task: LiveTask) => boolean, now: Instant) {
     this.#isFeasible = isFeasible
     this.settledAt = now
@@ -31,7 +31,7 @@ export class WaitingDemand {
     this.settledAt = now
   }
 
-  /** From now on the task's wait counts as demand, if it could ever be placed. */
+  /** Counts the task's wait as demand from now on, if the task could ever be placed. */
   begin(task: LiveTask, now: Instant): void {
     task.isFeasible = this.#isFeasible(task)
     if (!task.isFeasible || task.waitCountedFrom !== null) return

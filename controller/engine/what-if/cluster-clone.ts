@@ -1,7 +1,7 @@
 /**
- * A copy of the live cluster on which the engine's own functions can be tried: made as a restart would make
- * it, from the records of its tasks and nodes, and then told what records do not say – who is up, who owns
- * bytes, who leaves for whom. The live cluster is only read.
+ * A clone of the live cluster on which functions of the engine can be tried: restored from records like after
+ * a restart, then completed with state that records lack: node status, reserved VRAM, and for which entry
+ * each victim leaves. The live cluster is only read.
  */
 import type { Instant } from '../../../protocol/units.ts'
 import type { Config } from '../../domain/config.ts'
@@ -16,7 +16,7 @@ import { NO_HISTORY } from '../../ports/store.ts'
 import { restore } from '../recovery.ts'
 import { recordOfNode, recordOfTask } from '../records.ts'
 
-/** What holds in the copy. */
+/** Settings that apply in the clone. */
 export interface CloneSettings {
   readonly config: Config
   readonly overridesOf: (node: LiveNode) => Overrides
@@ -75,7 +75,7 @@ function copyTask(clone: Cluster, task: LiveTask, now: Instant): void {
   if (copy.queue !== null && copy.queueClass !== task.queueClass) clone.requeue(copy, now)
 }
 
-/** Entries in the order in which they came, and what they own. */
+/** Copies entries in their order of arrival, and their reservations. */
 function copyQueue(clone: Cluster, node: LiveNode): void {
   const copies = node.queue.map((entry) => entryIn(clone, entry))
   const copy = nodeIn(clone, node)
@@ -88,7 +88,7 @@ function copyQueue(clone: Cluster, node: LiveNode): void {
     copy.collector = entryCopy
     clone.collecting.add(copy)
   })
-  // Whose bytes count before whose depends on who owned first.
+  // The order of claimants decides whose reservation counts first.
   node.gpus.forEach(({ claimants }, index) => {
     const place = new Map(claimants.map(({ task }, at) => [task.spec.id, at]))
     const byPlace = (a: LiveEntry, b: LiveEntry): number =>
@@ -99,7 +99,7 @@ function copyQueue(clone: Cluster, node: LiveNode): void {
   })
 }
 
-/** Growths and returns ask again when a cluster is restored; a placement's entry is made anew. */
+/** Restoring a cluster requests growths and returns again; the entry of a placement is created here. */
 function entryIn(clone: Cluster, { kind, task, gpus, needMib, askedAt }: LiveEntry): LiveEntry {
   const copy = taskIn(clone, task)
   if (kind === 'placement') return askForPlacement(clone, copy, gpusIn(clone, gpus), needMib)
@@ -121,7 +121,7 @@ function copyLeaving(clone: Cluster, { task, leavesFor }: LivePlacement): void {
   for (const gpu of copy.gpus) clone.touchGpu(gpu)
 }
 
-/** A head keeps the GPUs that it holds unless others come nearer. */
+/** A head keeps the GPUs it has reserved unless others have a smaller shortfall. */
 function copyReservation(
   clone: Cluster,
   { key }: Pool,

@@ -1,6 +1,6 @@
 /**
- * What a change of a group would do: which nodes leave or join the common pool, who finishes there, and which
- * pending tasks could be placed.
+ * Previews a change of a group: nodes that leave or join the common pool, tasks that finish on nodes they no
+ * longer match, and pending tasks whose feasibility changes.
  */
 import type { Mib } from '../../../protocol/units.ts'
 import type { Node } from '../../domain/node.ts'
@@ -15,9 +15,9 @@ import type { LiveNode } from '../live.ts'
 import { placementsOn } from '../node/node-registry.ts'
 import type { PendingQueue } from '../pool/pending-queue.ts'
 
-/** Nodes and tasks are named up to so many; the others are counted. */
+/** Maximum number of nodes and tasks that are named; the others are counted. */
 const MAX_NAMED = 20
-/** So many pending tasks are looked at for names. */
+/** Maximum number of pending tasks examined for names. */
 const MAX_LOOKS = 20_000
 
 export interface NodeSum {
@@ -38,16 +38,16 @@ export interface GroupPreview {
   readonly leaving: NodeSum
   readonly leavesCommonPool: NodeSum
   readonly returnsToCommonPool: NodeSum
-  /** Placed there, and could not be placed there any more: they finish where they are. */
+  /** Tasks placed there that could not be placed there after the change: they finish where they are. */
   readonly finishing: TaskSum
-  /** Pending: some node could take it once empty, and none could before; and the other way round. */
+  /** Pending tasks that only after, or only before, the change fit some empty node. */
   readonly becomeFeasible: TaskSum
   readonly becomeInfeasible: TaskSum
 }
 
 /**
- * @param nodeIds the members after the change; ids of nodes that have not registered count for nothing. Null:
- *   the group is deleted.
+ * @param nodeIds the members after the change; ids of unregistered nodes do not count. Null: the group is
+ * deleted.
  */
 export function previewGroup(c: Cluster, id: string, nodeIds: readonly string[] | null): GroupPreview {
   const before = new Set(c.groups.get(id)?.nodeIds ?? [])
@@ -110,8 +110,8 @@ function finishingOn(nodes: readonly LiveNode[], groupsAfter: (node: LiveNode) =
 }
 
 /**
- * Tasks of one shape differ by their demand alone: what could ever be placed is one figure a queue, before
- * and after.
+ * Tasks of one shape differ only in their demand: one figure per queue, before and after, decides which could
+ * ever be placed.
  */
 function pendingAfter(
   c: Cluster,
@@ -143,7 +143,7 @@ function largestEverAfter(
   return mib
 }
 
-/** Pending tasks of which the demand lies between two figures: all are counted, some named. */
+/** Pending tasks whose demand is between two figures: all are counted, some named. */
 class Gathered {
   #tasks = 0
   #looks = 0

@@ -1,7 +1,4 @@
-/**
- * What the next cycle would do after a change of the configuration: the cycle itself, run on a copy of the
- * cluster.
- */
+/** Previews the next cycle after a change of the configuration, by running it on a clone of the cluster. */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import { runCycle } from '../cycle.ts'
@@ -9,22 +6,22 @@ import type { CloneSettings } from './cluster-clone.ts'
 import { cloneCluster } from './cluster-clone.ts'
 import { MAX_NAMED_TASKS } from './impact-pending.ts'
 
-/** A copy of more open tasks than this takes too long to be made while requests wait. */
+/** Cloning more open tasks than this takes too long while requests wait. */
 export const MAX_COPIED_TASKS = 10_000
 
 export interface CycleImpact {
   /** Pending tasks that would get their GPUs at once. */
   readonly starts: number
-  /** Pending tasks for which others would begin to leave; they start when these have left. */
+  /** Pending tasks for which victims would begin to leave; they start afterwards. */
   readonly startsAfterSwaps: number
-  /** Of both, in order of submission; at most MAX_NAMED_TASKS. */
+  /** Ids of both, in submission order; at most MAX_NAMED_TASKS. */
   readonly taskIds: readonly string[]
-  /** Placed tasks that would begin to leave, for whomever, and what they hold on all their GPUs. */
+  /** Placed tasks that would begin to leave, and their VRAM on all GPUs. */
   readonly swapOuts: number
   readonly swapOutMib: Mib
 }
 
-/** Null when the cluster is too large to be copied in passing. */
+/** Returns null if the cluster is too large to be cloned. */
 export function cycleImpact(c: Cluster, settings: CloneSettings, now: Instant): CycleImpact | null {
   if (c.tasks.size > MAX_COPIED_TASKS) return null
   const clone = cloneCluster(c, settings, now)

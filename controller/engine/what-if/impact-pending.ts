@@ -1,4 +1,4 @@
-/** Which pending tasks a change of the configuration would let in, and which it would shut out for good. */
+/** Pending tasks that a change of the configuration would make fit, or make infeasible. */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
 import { kthLargest } from '../../scheduler/explain-survey.ts'
@@ -12,24 +12,23 @@ import { PoolCopy } from '../pool/pool-copy.ts'
 import type { Pool } from '../pool/pool.ts'
 import type { NodeCopy, Hypothesis } from './what-if.ts'
 
-/** So many task ids are named; the others are counted. */
+/** Maximum number of task ids that are named; the others are counted. */
 export const MAX_NAMED_TASKS = 20
 /**
- * The pass over pending tasks ends after so many looks at nodes and tasks; what it found so far is answered.
+ * The scan of pending tasks ends after this number of node and task checks; its findings so far are returned.
  */
 const MAX_LOOKS = 60_000
 
 export interface PendingImpact {
   /**
-   * Fit somewhere after the change and nowhere before it, each on its own: what those ahead of it take is not
-   * counted.
+   * Tasks that fit somewhere only after the change, each considered alone: tasks ahead of it are not counted.
    */
   readonly wouldFit: number
   readonly wouldFitIds: readonly string[]
-  /** Could never be placed after the change, and could before. */
+  /** Tasks that could be placed before the change and could never be placed after it. */
   readonly infeasible: number
   readonly infeasibleIds: readonly string[]
-  /** How many were looked at, in order of submission, and of how many. */
+  /** Number of tasks examined, in submission order, and of all that wait. */
   readonly lookedAt: number
   readonly of: number
 }
@@ -54,13 +53,13 @@ export function pendingImpact(
   return { ...found, wouldFitIds, infeasibleIds, of: waiting.length }
 }
 
-/** What becomes of a task by the change. */
+/** The effect of the change on a task. */
 type Change = 'fits' | 'never' | null
 
 interface BeforeAndAfter {
   readonly before: PoolCopy
   readonly after: PoolCopy
-  /** Entries of nodes' queues hold some of its GPUs: what those offer depends on who asks. */
+  /** Entries of node queues reserve some of its GPUs: their offers then depend on the task. */
   readonly hasReservations: boolean
 }
 
@@ -71,7 +70,7 @@ class Pass {
   readonly #now: Instant
   readonly #pools = new Map<Pool, BeforeAndAfter>()
   readonly #ever = new Map<string, { readonly beforeMib: Mib; readonly afterMib: Mib }>()
-  /** Tasks that ask for the same have the same answer. */
+  /** Tasks with the same request have the same result. */
   readonly #known = new Map<string, Change>()
 
   constructor(c: Cluster, policy: Policy, hypothesisOn: (node: LiveNode) => Hypothesis, now: Instant) {
@@ -91,7 +90,7 @@ class Pass {
     const { pool, shape } = this.#c.queueFor(task.spec)
     const { noswap, command } = task.spec
     const key = `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ${command === null ? '-' : 'exec'} ${shape.key}`
-    // A node that has refused it is no choice for this one alone; what holds leave depends on who came first.
+    // A refusal excludes a node for one task only, and offers on reserved GPUs depend on the queue order.
     const isLikeOthers =
       task.refusedBy === null && task.trouble.refusals.length === 0 && !this.#poolsOf(pool).hasReservations
     const known = isLikeOthers ? this.#known.get(key) : undefined
@@ -138,7 +137,10 @@ class Pass {
   }
 }
 
-/** The largest demand on so many GPUs that could ever fit some node, down ones included. */
+/**
+ * Returns the largest demand on this number of GPUs that could ever fit some node, including nodes that are
+ * down.
+ */
 function everMib(nodes: readonly NodeCopy[], { gpuCount }: Shape): Mib {
   let mib = NOTHING
   for (const node of nodes) mib = Math.max(mib, kthLargest(node.gpus.map(largestEverMib), gpuCount))

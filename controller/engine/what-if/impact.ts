@@ -1,7 +1,7 @@
 /**
- * What a change of the configuration would do, before anybody makes it: the figures of each GPU, who would
- * fit, and who would be in the way of whom. Evaluated on copies by the rules that the engine itself follows;
- * the live cluster is only read, and nothing is stored.
+ * Previews a change of the configuration: the figures of each GPU, tasks that would fit, and tasks that would
+ * block others. Evaluated on copies with the rules of the engine; the live cluster is only read, and nothing
+ * is stored.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Config, ConfigFields } from '../../domain/config.ts'
@@ -24,10 +24,10 @@ import { pendingImpact } from './impact-pending.ts'
 import type { NodeCopy, NodeSettings, Hypothesis } from './what-if.ts'
 import { nodeUnder, settingsOn } from './what-if.ts'
 
-/** Nodes, GPUs and tasks are named up to so many; the others are counted. */
+/** Maximum number of nodes, GPUs and tasks that are named; the others are counted. */
 export const MAX_NAMED_IN_IMPACT = 20
 
-/** Sums over GPUs, MiB: of floors, never a floor of the sum. */
+/** Sums over GPUs, MiB: sums of floors, never a floor of the sum. */
 export interface ImpactFigures {
   readonly effectiveSchedulableMib: Mib
   readonly commitLimitMib: Mib
@@ -42,7 +42,7 @@ export interface NodeImpact {
   readonly after: ImpactFigures & NodeSettings
 }
 
-/** A GPU with more promised, or more resident, than it would be allowed. */
+/** A GPU with more committed, or more resident, than allowed. */
 export interface GpuOver {
   readonly nodeId: string
   readonly gpu: number
@@ -54,8 +54,8 @@ export interface GpuOver {
 }
 
 /**
- * A placed task that could not become resident again: noswap tasks, foreign memory and the reserve leave it
- * too little.
+ * A placed task that could not become resident again: noswap tasks, foreign memory and the reserve leave too
+ * little.
  */
 export interface ResidencyImpossible {
   readonly taskId: string
@@ -65,7 +65,7 @@ export interface ResidencyImpossible {
   readonly haveMib: Mib
 }
 
-/** A list that names some and counts all. */
+/** A list that names some items and counts all. */
 export interface Named<T> {
   readonly count: number
   readonly named: readonly T[]
@@ -73,16 +73,16 @@ export interface Named<T> {
 
 export interface Impact {
   readonly total: { readonly before: ImpactFigures; readonly after: ImpactFigures }
-  /** Those whose figures or settings change, the largest change of the commit limit first. */
+  /** Nodes whose figures or settings change, largest change of the commit limit first. */
   readonly nodes: Named<NodeImpact>
   readonly gpusOver: Named<GpuOver>
   readonly residencyImpossible: Named<ResidencyImpossible>
   readonly pending: PendingImpact
-  /** Null when the cluster is too large for it. */
+  /** Null if the cluster is too large to be cloned. */
   readonly nextCycle: CycleImpact | null
 }
 
-/** What a dry run answers: the thing as it would be, and what that would do. */
+/** The answer of a dry run: the changed object, and the impact of the change. */
 export interface Planned<T> {
   readonly value: T
   readonly impact: Impact
@@ -151,7 +151,7 @@ export interface Over {
   readonly reserveDeficitMib: Mib
 }
 
-/** What is over now: what a change that has been made says of itself. */
+/** Returns the current excess over the limits. */
 export function overOf(c: Cluster): Over {
   const over = { gpuCount: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
   for (const node of c.nodes.values()) {
@@ -210,7 +210,7 @@ function overOn(gpu: Gpu): readonly GpuOver[] {
   return [{ nodeId: gpu.node.id, gpu: gpu.index, overCommittedMib, reserveDeficitMib, taskIds, taskCount }]
 }
 
-/** Each task once, by the GPU where it is worst off. */
+/** Each task once, with its worst GPU. */
 function stuckOn({ id, gpus }: NodeCopy): readonly ResidencyImpossible[] {
   const worst = new Map<Placement['task'], ResidencyImpossible>()
   for (const gpu of gpus) {

@@ -1,7 +1,7 @@
 /**
- * Where a task would go if it were submitted now, and who would leave for it: the cycle's own deciders, asked
- * about a task that nobody keeps. Derived figures are brought up to date on the way, as the next cycle would;
- * nothing else changes.
+ * Predicts where a task would be placed if submitted now, and which victims would leave for it: the deciders
+ * of the cycle, applied to a temporary task. Derived figures are updated as in the next cycle; nothing else
+ * changes.
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Gpu, Node } from '../../domain/node.ts'
@@ -21,22 +21,23 @@ import { problemsOf, specOf } from '../commands/task-commands.ts'
 
 export interface PredictedVictim {
   readonly task: Task
-  /** Whose shortage chose it. */
+  /** The GPU whose shortage chose it. */
   readonly gpu: number
-  /** What it gives on each of its GPUs. */
+  /** VRAM freed on each of its GPUs. */
   readonly mib: Mib
 }
 
 export interface Prediction {
   /**
-   * `after_swap`: it would own its bytes at once and start when the victims have left. Null: it would wait.
+   * `after_swap`: VRAM would be reserved at once, and the task would start when the victims have left. Null:
+   * it would wait.
    */
   readonly when: 'now' | 'after_swap' | null
   readonly node: Node | null
   readonly gpus: readonly Gpu[]
   readonly demandMib: Mib
   readonly victims: readonly PredictedVictim[]
-  /** Why it would wait; null when it would not. */
+  /** Why it would wait; null if it would not. */
   readonly wait: WaitExplanation | null
 }
 
@@ -66,20 +67,20 @@ function predict(c: Cluster, task: LiveTask, now: Instant): Prediction {
     if (plan === null) return { ...NOWHERE, wait: explainIn(c, { task, pool, shape, queued, position }, now) }
     const found = placed(c, task, plan, now)
     if (found !== null) return found
-    // The figures said yes there, the victims did not: the cycle goes on with the other nodes.
+    // The victims do not cover the task there: continue with the other nodes, as the cycle does.
     task.avoidedNow = new Set([...(task.avoidedNow ?? []), plan.node])
   }
 }
 
 const NOWHERE = { when: null, node: null, gpus: [], demandMib: 0, victims: [] } as const
 
-/** Null when its victims do not cover it. */
+/** Returns null if the victims do not cover the task. */
 function placed(c: Cluster, task: LiveTask, { when, node, gpus }: Plan, now: Instant): Prediction | null {
   const demandMib =
     task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
   const place = { when, node, gpus, demandMib, wait: null }
   if (when === 'now') return { ...place, victims: [] }
-  // As it would stand in the queue of the node.
+  // Ordered as in the queue of the node.
   const byIndex = [...gpus].sort((a, b) => a.index - b.index) as LiveGpu[]
   const entry: LiveEntry = {
     kind: 'placement',

@@ -1,31 +1,28 @@
-/**
- * A simulation's hand in a swap decision: who could have left, and one decision that is to take somebody
- * else. Off unless a simulation sets it.
- */
+/** Lets a simulation observe swap decisions and replace one victim. Null outside such simulations. */
 import { chooseWithVictim } from '../../swap/chosen-victim.ts'
 import type { EntryDecision } from '../../swap/swap.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveEntry } from '../live.ts'
 
 export interface VictimOverride {
-  /** The decision of that number takes this task, if it may leave then. */
+  /** In the decision with this number this task leaves, if it is a candidate. */
   readonly override: { readonly decision: number; readonly victim: string } | null
   readonly onChoice: (seen: ObservedChoice) => void
 }
 
 export interface ObservedChoice {
   readonly decision: number
-  /** Who needed the bytes. */
+  /** The task that needed the VRAM. */
   readonly taskId: string
   readonly nodeId: string
   readonly victimIds: readonly string[]
-  /** All who could leave, in the order of the GPUs that are short. */
+  /** All candidates, in the order of the GPUs that are short. */
   readonly candidateIds: readonly string[]
 }
 
 type SwapOut = Extract<EntryDecision, { kind: 'swap_out' }>
 
-/** The decision as it is enacted under that number. */
+/** Returns the decision to carry out under this number. */
 export function withVictimOverride(c: Cluster, entry: LiveEntry, decision: SwapOut, number: number): SwapOut {
   const victimOverride = c.victimOverride
   if (victimOverride === null) return decision

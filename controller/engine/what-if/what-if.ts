@@ -1,7 +1,7 @@
 /**
- * Nodes as they would be under other settings: copies that the pure deciders look at, while the live cluster
- * is only read. A question is always about one pending task alone: what others ahead of it would take, and
- * what waits in the nodes' queues, is left out, and whoever asks says so.
+ * Nodes under other settings: copies that the pure deciders read, while the live cluster is only read. Each
+ * question concerns one pending task alone, without tasks ahead of it and entries of the nodes' queues;
+ * callers must say so.
  */
 import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import type { Policy } from '../../domain/config.ts'
@@ -19,20 +19,20 @@ import { eligibleFrom } from '../../swap/eligible.ts'
 import { decideEntry } from '../../swap/swap.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
 
-/** What holds on a node, whatever its source. */
+/** The settings in effect on a node, whatever their source. */
 export interface NodeSettings {
   readonly overcommitPercent: Percent
-  /** Of each GPU. */
+  /** Per GPU. */
   readonly reserveMib: Mib
 }
 
-/** What would be otherwise; what is left out stays as it is. */
+/** What differs from the present; omitted fields are unchanged. */
 export interface Hypothesis {
   readonly settings?: NodeSettings
   readonly isCordoned?: boolean
-  /** This task has ended, wherever on the node it was. */
+  /** This task has ended on the node. */
   readonly withoutTask?: Task
-  /** Who may leave is decided by this policy, at this instant, if nobody uses a GPU until then. */
+  /** Eligibility is decided by this policy at this instant, assuming that no task uses a GPU until then. */
   readonly eligibility?: { readonly policy: Policy; readonly at: Instant }
 }
 
@@ -43,7 +43,7 @@ export interface NodeCopy extends Node {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** The holds of pending heads are left out, too: they are others of the pending queue. */
+/** Returns a copy of the node under the hypothesis, without the reservations of pending heads. */
 export function nodeUnder(node: LiveNode, hypothesis: Hypothesis = {}): NodeCopy {
   const gone = placementsOf(node, hypothesis.withoutTask)
   const copy: Writable<NodeCopy> = {
@@ -60,7 +60,7 @@ export function nodeUnder(node: LiveNode, hypothesis: Hypothesis = {}): NodeCopy
   return copy
 }
 
-/** The settings of a node under these global values, its overrides counted in. */
+/** Returns the settings of a node under these global values, including its overrides. */
 export function settingsOn(
   node: Pick<Node, 'overcommitOverride' | 'reserveOverrideMib'>,
   { overcommitPercent, safetyReserveMib }: Pick<Policy, 'overcommitPercent' | 'safetyReserveMib'>,
@@ -71,10 +71,7 @@ export function settingsOn(
   }
 }
 
-/**
- * How a pending task would be placed on this node if it were the only one that waits; null when it would not
- * be.
- */
+/** Returns when a pending task would be placed on this node if no other task waited; null if it would not. */
 export function whenPlacedOn(
   node: NodeCopy,
   queued: Queued,
@@ -90,7 +87,10 @@ export function whenPlacedOn(
   return gpus !== null && isCovered(task, node, gpus as readonly SwapGpu[], policy, now) ? 'after_swap' : null
 }
 
-/** What the cycle finds when it claims these GPUs for a task that starts once victims have left. */
+/**
+ * Returns the outcome of the cycle when it reserves these GPUs for a task that starts after victims have
+ * left.
+ */
 export function isCovered(
   task: Task,
   node: Node,
@@ -135,7 +135,10 @@ function settle(copy: Writable<SwapGpu>, { overcommitPercent, reserveMib }: Node
   copy.limitMib = commitLimitMib(copy.physicalMib, overcommitPercent, capacityMib)
 }
 
-/** Books as `gpu-ledger.ts` and `ripening.ts` keep them, derived anew for what is left. */
+/**
+ * Removes placements from the copied ledger and recomputes the sums that `gpu-ledger.ts` and
+ * `eligibility-timers.ts` keep.
+ */
 function takeAway(
   copy: Writable<SwapGpu>,
   leaving: readonly Placement[],
@@ -189,7 +192,7 @@ function placementsOf(node: LiveNode, task: Task | undefined): ReadonlySet<Place
   return new Set(placement === null || placement.node !== node ? [] : [placement])
 }
 
-/** Bytes in host memory, or on the way there or back. */
+/** MiB in host memory, or moving there or back. */
 function inHostMib(placements: ReadonlySet<Placement>): Mib {
   let mib = 0
   for (const { residency, demandMib, gpus } of placements) {
