@@ -27,7 +27,7 @@ const RECORDING = '^controller/recording/'
  * and the core of the GPU server.
  */
 const COMPOSITION =
-  '^simulator/(world|run|sweep|replay|live|live-cast|served-fleet|simulated-server|start-world|faults/[a-z-]+)\\.ts$'
+  '^simulator/(world|run|sweep|replay|live|live-servers|served-fleet|simulated-server|start-world|faults/[a-z-]+)\\.ts$'
 /** Re-decides recordings; composes a simulated cluster too. */
 const REDECISION = '^simulator/recording/'
 const COMPOSED = [

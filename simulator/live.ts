@@ -10,10 +10,10 @@ import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Store } from '../controller/ports/store.ts'
 import type { Instant } from '../protocol/units.ts'
 import type { FaultNote } from './faults/fault-agenda.ts'
-import { tellReserve } from './fleet/tell-reserve.ts'
+import { forwardReserveChanges } from './fleet/forward-reserve.ts'
 import { OpenWorkload } from './fleet/open-workload.ts'
-import { laterBus } from './later-bus.ts'
-import { liveCast } from './live-cast.ts'
+import { deferredBus } from './deferred-bus.ts'
+import { liveServers } from './live-servers.ts'
 import { PacedClock } from './paced-clock.ts'
 import type { RealTime } from './paced-clock.ts'
 import type { ArrivalSource } from './scenario/arrivals.ts'
@@ -55,7 +55,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
   )
   const workload = new OpenWorkload()
   const bootCounter = Math.floor(o.startAt / 1000)
-  const cast = liveCast({
+  const cast = liveServers({
     scenario: o.scenario,
     clock,
     random,
@@ -64,7 +64,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
     onFault: o.onFault ?? (() => {}),
   })
   // Inputs of a recording come one after the other.
-  const ownBus = o.controller.inputTap === undefined ? cast.bus : laterBus(cast.bus, clock)
+  const ownBus = o.controller.inputTap === undefined ? cast.bus : deferredBus(cast.bus, clock)
   const controller = createController(
     { clock, random, bus: ownBus, store: o.store },
     {
@@ -74,7 +74,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
         for (const event of events)
           if (event.kind === 'task_finished' && event.taskId !== null) workload.forget(event.taskId)
         if (cast.areHeartbeatsElided) {
-          tellReserve(
+          forwardReserveChanges(
             events,
             () => controller.views.nodes(),
             (id) => cast.servers.get(id),

@@ -14,18 +14,18 @@ import type { OperatorAction, OperatorMethod } from './scenario/scenario.ts'
 import { formatDuration } from './scenario/quantity.ts'
 
 /** Asks the controller over REST in virtual time. Time stands still until the answer is there. */
-export interface OperatorDesk {
+export interface OperatorClient {
   /** @returns the status and the text of the answer. */
   ask(
     method: OperatorMethod,
     path: string,
     body: unknown,
     headers?: Readonly<Record<string, string>>,
-  ): Promise<DeskAnswer>
+  ): Promise<OperatorAnswer>
   close(): Promise<void>
 }
 
-export interface DeskAnswer {
+export interface OperatorAnswer {
   readonly status: number
   readonly text: string
 }
@@ -35,7 +35,7 @@ const SHOWN_CHARACTERS = 300
 const LEAST_REFUSED = 400
 
 export class OperatorAgenda {
-  readonly #desk: OperatorDesk | null
+  readonly #desk: OperatorClient | null
   readonly #due: OperatorAction[] = []
   /** Of tasks that actions have named. */
   readonly #taskIds = new Map<string, string>()
@@ -47,7 +47,7 @@ export class OperatorAgenda {
   /** @param desk may be null when there is nothing to do. */
   constructor(
     actions: readonly OperatorAction[],
-    desk: OperatorDesk | null,
+    desk: OperatorClient | null,
     clock: Clock,
     startedAt: Instant,
     nodeIdOf = nodeIdFromName,
@@ -85,7 +85,7 @@ export class OperatorAgenda {
 
   async #ask(action: OperatorAction): Promise<void> {
     const { atMs, method, path, body, headers } = action
-    const desk = this.#desk as OperatorDesk
+    const desk = this.#desk as OperatorClient
     const answered = await desk.ask(
       method,
       String(withIds(path, this.#idOf)),
@@ -106,7 +106,7 @@ export class OperatorAgenda {
   }
 
   /** A task that was not made has no id; whoever asks for it is answered 404. */
-  #name(name: string, { text }: DeskAnswer): void {
+  #name(name: string, { text }: OperatorAnswer): void {
     const id = (jsonOf(text) as { readonly id?: unknown } | null)?.id
     if (typeof id === 'string') this.#taskIds.set(name, id)
   }
@@ -116,7 +116,7 @@ export class OperatorAgenda {
 }
 
 /** What is not as expected, after the status; null: all is. */
-function problemOf({ expect, answer }: OperatorAction, answered: DeskAnswer): string | null {
+function problemOf({ expect, answer }: OperatorAction, answered: OperatorAnswer): string | null {
   if (expect === 'accepted' && answered.status >= LEAST_REFUSED)
     return 'which is a refusal (`expect` allows one)'
   if (typeof expect === 'number' && answered.status !== expect) return `expected is ${expect}`

@@ -5,14 +5,14 @@
 import type { DurationMs, Percent } from '../protocol/units.ts'
 import { arrivalsUntil } from './arrivals-until.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
-import { Drive } from './drive.ts'
-import type { Watcher } from './drive.ts'
+import { RunLoop } from './run-loop.ts'
+import type { StepObserver } from './run-loop.ts'
 import type { ControllerWatch } from './faults/controller-process.ts'
 import type { FaultCounts } from './faults/fault-tally.ts'
 import { OperatorAgenda } from './operator-agenda.ts'
-import type { OperatorDesk } from './operator-agenda.ts'
-import { Pulse } from './pulse.ts'
-import type { PulseOptions } from './pulse.ts'
+import type { OperatorClient } from './operator-agenda.ts'
+import { ProgressMonitor } from './progress-monitor.ts'
+import type { ProgressOptions } from './progress-monitor.ts'
 import type { OpenOutcome, TaskOutcome } from './report/collector.ts'
 import type { JournalSink } from './report/journal.ts'
 import type { Metrics, RunResult } from './report/result.ts'
@@ -48,12 +48,12 @@ export interface Stopwatch {
  * @param pump runs everything that is due in the present instant, or until the answer is there. Where things
  *   break an answer may take its time: then time goes on until it is there, or the controller is gone.
  */
-export type OpenDesk = (
+export type OpenOperatorClient = (
   world: World,
   pump: (isAnswered: () => boolean) => Promise<void>,
-) => Promise<OperatorDesk>
+) => Promise<OperatorClient>
 
-export interface RunOptions extends PulseOptions {
+export interface RunOptions extends ProgressOptions {
   /** In place of the scenario's own. */
   readonly seed?: number
   readonly untilMs?: DurationMs
@@ -65,10 +65,10 @@ export interface RunOptions extends PulseOptions {
   readonly sampler?: SeriesSampler
   readonly stopwatch?: Stopwatch
   /** Needed when the scenario has operator actions. */
-  readonly openDesk?: OpenDesk
+  readonly openOperatorClient?: OpenOperatorClient
   /** What there was of every task can be read from the world's store afterwards. */
   readonly keepsTasks?: boolean
-  readonly watch?: (world: World) => Watcher
+  readonly watch?: (world: World) => StepObserver
   /** Sees everything that enters a controller; asked for at each start. */
   readonly record?: () => ControllerWatch
   /** Once it has started, and nothing of the workload has come. */
@@ -92,7 +92,7 @@ export async function runScenario(
 ): Promise<Run> {
   const plan = planOf(scenario, options)
   const start = startTasksOf(plan, createSeededRandom(plan.seed))
-  const pulse = new Pulse(plan.clock, options)
+  const pulse = new ProgressMonitor(plan.clock, options)
   for (const { state } of start) if (state.placed !== null) pulse.placedBefore()
   const world = new World(plan, {
     seed: plan.seed,
@@ -117,7 +117,7 @@ export async function runScenario(
       watcher?.afterStep()
       return isAnswered()
     })
-  const desk = plan.operator.length > 0 ? ((await options.openDesk?.(world, pump)) ?? null) : null
+  const desk = plan.operator.length > 0 ? ((await options.openOperatorClient?.(world, pump)) ?? null) : null
   const agenda = new OperatorAgenda(plan.operator, desk, world.clock, plan.clock.startMs, (name) =>
     nodeIdIn(plan, name),
   )
@@ -128,14 +128,14 @@ export async function runScenario(
   )
   world.feed(arrivals)
   try {
-    await new Drive(world, {
+    await new RunLoop(world, {
       clock: plan.clock,
       arrivals,
       agenda,
       pulse,
       watcher,
       sampler: options.sampler ?? null,
-    }).toTheEnd()
+    }).runToEnd()
   } finally {
     await closeAll(arrivals, agenda)
   }

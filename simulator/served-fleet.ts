@@ -7,10 +7,10 @@ import type { ServerCore } from '../gpu-server/core/server-core.ts'
 import type { FaultNote } from './faults/fault-agenda.ts'
 import { FaultTally } from './faults/fault-tally.ts'
 import { planFleetFaults } from './faults/fleet-agenda.ts'
-import { FleetStage } from './faults/fleet-stage.ts'
+import { FaultyFleet } from './faults/faulty-fleet.ts'
 import { LinkFaults } from './faults/link-faults.ts'
 import type { FaultPlan } from './faults/swarm.ts'
-import { WeatheredBus } from './faults/weathered-bus.ts'
+import { DelayedBus } from './faults/delayed-bus.ts'
 import type { Workload } from './fleet/workload.ts'
 import { PacedClock } from './paced-clock.ts'
 import type { RealTime } from './paced-clock.ts'
@@ -53,11 +53,11 @@ export function createServedFleet(o: ServedFleetOptions): ServedFleet {
   const deviceClock = o.speed === 1 ? clock : new PacedClock(fast.now(), fast)
   const tally = new FaultTally()
   const links = new LinkFaults(random.stream('faults/links'), tally)
-  const bus = new WeatheredBus({ clock, busFor: o.busFor, weather: links })
+  const bus = new DelayedBus({ clock, busFor: o.busFor, weather: links })
   const { nodes } = o.plan
   const { workload, onRefused } = o
-  const ground = { nodes, clock, deviceClock, bus, links, random, workload, tally, homeOf: () => null }
-  const stage = new FleetStage({ ...ground, ...(onRefused === undefined ? {} : { onRefused }) })
+  const ground = { nodes, clock, deviceClock, bus, links, random, workload, tally, nodeStateOf: () => null }
+  const stage = new FaultyFleet({ ...ground, ...(onRefused === undefined ? {} : { onRefused }) })
   return {
     servers: stage.servers,
     start() {

@@ -12,22 +12,22 @@ import type { AttemptStart } from '../gpu-server/core/attempt-start.ts'
 import { EMPTY_NODE_STATE } from '../gpu-server/core/storage.ts'
 import type { KeptAttempt, NodeState } from '../gpu-server/core/storage.ts'
 import type { Instant, Mib } from '../protocol/units.ts'
-import type { Inhabitant } from './fleet/simulated-process.ts'
+import type { InitialProcess } from './fleet/simulated-process.ts'
 import { idOfNode } from './scenario/node-id.ts'
 import type { StartTask } from './scenario/generate.ts'
 import type { PlacedStart, Scenario, ScenarioNode } from './scenario/scenario.ts'
 
 export interface WorldStart {
   readonly stored: StoredState
-  homeOf(nodeId: string): NodeHome
+  nodeStateOf(nodeId: string): InitialNodeState
 }
 
 /** What an earlier server has left on a node. */
-export interface NodeHome {
+export interface InitialNodeState {
   /** On its disk. */
   readonly state: NodeState
   /** On its GPUs. */
-  readonly inhabitants: readonly Inhabitant[]
+  readonly initialProcesses: readonly InitialProcess[]
 }
 
 /** Residency changes so far, as both ends count them: an adopting server adds one. */
@@ -40,15 +40,15 @@ export function worldStart(
   const at = plan.clock.startMs
   const nodes = new Map(plan.nodes.map((node) => [node.name, node]))
   const reserveMib = plan.config.safety_reserve_mib ?? DEFAULT_CONFIG.safety_reserve_mib
-  const inhabitants = new Map<string, Inhabitant[]>()
+  const initialProcesses = new Map<string, InitialProcess[]>()
   const records = numbered(tasks).map(({ task, seq }): TaskRecord => {
     const { placed } = task.state
     const node = placed === null ? undefined : nodes.get(placed.node)
     if (placed === null || node === undefined) return recordOf(task, seq, null, at)
     const nodeId = idOfNode(node)
     const demandMib = placed.demandMib > 0 ? placed.demandMib : wholeGpuMib(node, placed, reserveMib)
-    const inhabitant = inhabitantOf(task, placed, node, demandMib, at)
-    inhabitants.set(nodeId, [...(inhabitants.get(nodeId) ?? []), inhabitant])
+    const initialProcess = initialProcessOf(task, placed, node, demandMib, at)
+    initialProcesses.set(nodeId, [...(initialProcesses.get(nodeId) ?? []), initialProcess])
     return recordOf(task, seq, placementOf(placed, nodeId, demandMib, at), at)
   })
   return {
@@ -64,7 +64,7 @@ export function worldStart(
         nextDecision: lastDecision(tasks) + 1,
       },
     },
-    homeOf: (nodeId) => homeWith(inhabitants.get(nodeId) ?? []),
+    nodeStateOf: (nodeId) => nodeStateWith(initialProcesses.get(nodeId) ?? []),
   }
 }
 
@@ -235,13 +235,13 @@ function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecor
 
 // ── the servers ──────────────────────────────────────────────────────────────
 
-function inhabitantOf(
+function initialProcessOf(
   task: StartTask,
   placed: PlacedStart,
   node: ScenarioNode,
   vramMib: Mib,
   at: Instant,
-): Inhabitant {
+): InitialProcess {
   const { request, state } = task
   const start: AttemptStart = {
     taskId: request.id,
@@ -265,16 +265,16 @@ function inhabitantOf(
   }
 }
 
-function homeWith(inhabitants: readonly Inhabitant[]): NodeHome {
+function nodeStateWith(initialProcesses: readonly InitialProcess[]): InitialNodeState {
   const state: NodeState = {
     ...EMPTY_NODE_STATE,
-    attempts: new Map(inhabitants.map(({ start }) => [start.taskId, start.attempt])),
-    living: new Map(inhabitants.map((each) => [each.start.taskId, keptOf(each)])),
+    attempts: new Map(initialProcesses.map(({ start }) => [start.taskId, start.attempt])),
+    living: new Map(initialProcesses.map((each) => [each.start.taskId, keptOf(each)])),
   }
-  return { state, inhabitants }
+  return { state, initialProcesses }
 }
 
-function keptOf({ start, isInVram, isKnownToWant }: Inhabitant): KeptAttempt {
+function keptOf({ start, isInVram, isKnownToWant }: InitialProcess): KeptAttempt {
   return {
     ...start,
     residency: isInVram ? 'resident' : 'swapped_out',

@@ -8,7 +8,7 @@ import type { Scenario } from './scenario/scenario.ts'
 import { sweepSize, type SweepAxis } from './sweep.ts'
 
 /** What is left out is the scenario's own. */
-export interface SweepWish {
+export interface SweepRequest {
   readonly overcommit?: readonly Percent[] | undefined
   readonly seeds?: readonly number[] | undefined
   /** Fields beside the percentage; they take the place of the same fields in the scenario's sweep. */
@@ -33,7 +33,7 @@ export const PERCENTAGE = 'default_vram_overcommit_percent'
 
 export function sweepGrid(
   scenario: Scenario,
-  wish: SweepWish,
+  wish: SweepRequest,
   maxRuns: number,
 ): { readonly ok: true; readonly grid: SweepGrid } | { readonly ok: false; readonly refusal: GridRefusal } {
   const refused = refusedField(wish.set ?? [])
@@ -76,7 +76,7 @@ export function ownAxes(sweep: Scenario['sweep']): SweepAxis[] {
  */
 function percentagesOf(
   { sweep, config }: Scenario,
-  { overcommit }: SweepWish,
+  { overcommit }: SweepRequest,
   isOtherSwept: boolean,
 ): readonly Percent[] | null {
   if (overcommit !== undefined) return overcommit

@@ -20,11 +20,11 @@ import { ArrivalFeed } from './arrival-feed.ts'
 import { swapTotalsOf } from './faults/controller-host.ts'
 import type { DecisionWatch, SwapTotals } from './faults/controller-host.ts'
 import type { ControllerWatch } from './faults/controller-process.ts'
-import { FaultStage } from './faults/fault-stage.ts'
+import { FaultInjector } from './faults/fault-injector.ts'
 import { workOfCommand } from './fleet/command-work.ts'
 import { planForeignMemory } from './fleet/foreign-memory.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
-import { tellReserve } from './fleet/tell-reserve.ts'
+import { forwardReserveChanges } from './fleet/forward-reserve.ts'
 import { OpenWorkload } from './fleet/open-workload.ts'
 import { Collector } from './report/collector.ts'
 import type { TaskOutcome } from './report/collector.ts'
@@ -85,7 +85,7 @@ export class World {
   readonly collector: Collector
   readonly plan: WorldPlan
   /** Null in a world in which nothing breaks: its cast is a fixed one. */
-  readonly faults: FaultStage | null
+  readonly faults: FaultInjector | null
   readonly #controller: Controller
   readonly #servers = new Map<string, ServerCore>()
   readonly #journal: Journal | null
@@ -316,11 +316,11 @@ export class World {
   #faultStage(
     plan: WorldPlan,
     { seed, busMode = 'reference', mayBreak = false, store, watch }: WorldOptions,
-  ): FaultStage | null {
+  ): FaultInjector | null {
     const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
     if (faults.length === 0 && !mayBreak && watch === undefined) return null
     const { clock, random } = this
-    return new FaultStage({
+    return new FaultInjector({
       faults,
       nodes,
       config,
@@ -339,7 +339,7 @@ export class World {
   }
 
   /** What follows from a promise runs before time goes on. */
-  async #runWithPromises(faults: FaultStage, until: Instant, isDone: () => boolean): Promise<void> {
+  async #runWithPromises(faults: FaultInjector, until: Instant, isDone: () => boolean): Promise<void> {
     await faults.settle()
     while (!isDone() && this.clock.step(until)) if (faults.needsSettling) await faults.settle()
   }
@@ -347,9 +347,9 @@ export class World {
   #addServer(node: ScenarioNode, bus: SimBus, areHeartbeatsElided: boolean): void {
     const id = idOfNode(node)
     const device = new SimulatedDevice(this.clock, node, this.workload)
-    const home = this.#start?.homeOf(id)
+    const home = this.#start?.nodeStateOf(id)
     const storage = createMemoryStorage(0, home?.state)
-    for (const inhabitant of home?.inhabitants ?? []) device.inhabit(inhabitant)
+    for (const initialProcess of home?.initialProcesses ?? []) device.addInitialProcess(initialProcess)
     this.#devices.set(id, device)
     const newServer = (start: number): ServerCore => {
       const random = this.random.stream(serverStream(node, start))
@@ -419,7 +419,7 @@ export class World {
       if (this.cancels.size > 0) this.cancels.delete(taskId)
       if (this.#endless.size > 0) this.#endless.delete(taskId)
     }
-    if (this.#areHeartbeatsElided) tellReserve(events, this.#nodes, this.#serverOf)
+    if (this.#areHeartbeatsElided) forwardReserveChanges(events, this.#nodes, this.#serverOf)
     for (const listener of this.#listeners) listener(events)
   }
 }

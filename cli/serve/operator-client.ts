@@ -7,8 +7,8 @@ import type { FastifyInstance, InjectOptions } from 'fastify'
 import type { Controller } from '../../controller/controller.ts'
 import { createApi, type ApiOptions } from '../../controller/api/server.ts'
 import type { Commands } from '../../controller/engine/commands/commands.ts'
-import type { DeskAnswer, OperatorDesk } from '../../simulator/operator-agenda.ts'
-import type { OpenDesk } from '../../simulator/run.ts'
+import type { OperatorAnswer, OperatorClient } from '../../simulator/operator-agenda.ts'
+import type { OpenOperatorClient } from '../../simulator/run.ts'
 import type { OperatorMethod } from '../../simulator/scenario/scenario.ts'
 import type { World } from '../../simulator/world.ts'
 import { packageVersion } from '../package-info.ts'
@@ -16,10 +16,10 @@ import { packageVersion } from '../package-info.ts'
 /** Maximum turns of the event loop for an answer. */
 const MAX_TURNS = 100_000
 
-export const openOperatorClient: OpenDesk = (world, pump): Promise<OperatorDesk> =>
+export const openOperatorClient: OpenOperatorClient = (world, pump): Promise<OperatorClient> =>
   Promise.resolve(new RestOperatorClient(world, pump))
 
-type Pump = Parameters<OpenDesk>[1]
+type Pump = Parameters<OpenOperatorClient>[1]
 
 /** Options of the interface that depend on the controller. */
 export type OperatorClientOptions = (controller: Controller) => Partial<ApiOptions>
@@ -56,7 +56,7 @@ interface Front {
   unanswered: number
 }
 
-export class RestOperatorClient implements OperatorDesk {
+export class RestOperatorClient implements OperatorClient {
   readonly #world: World
   readonly #pump: Pump
   readonly #optionsOf: OperatorClientOptions
@@ -78,7 +78,7 @@ export class RestOperatorClient implements OperatorDesk {
     path: string,
     body: unknown,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<DeskAnswer> {
+  ): Promise<OperatorAnswer> {
     const type = { 'content-type': 'application/json' }
     const withBody =
       body === null ? { headers } : { payload: JSON.stringify(body), headers: { ...type, ...headers } }

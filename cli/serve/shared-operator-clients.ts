@@ -4,12 +4,12 @@
  */
 import type { FastifyInstance } from 'fastify'
 import { createApi, type ApiOptions } from '../../controller/api/server.ts'
-import type { OpenDesk } from '../../simulator/run.ts'
+import type { OpenOperatorClient } from '../../simulator/run.ts'
 import { RestOperatorClient, type Routes } from './operator-client.ts'
 
 export interface OperatorClients {
   /** For one world at a time. */
-  readonly openOperatorClient: OpenDesk
+  readonly openOperatorClient: OpenOperatorClient
   close(): Promise<void>
 }
 

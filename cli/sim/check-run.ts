@@ -4,7 +4,7 @@ import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { describeViolation } from '../../simulator/check/violation.ts'
 import type { RunResult } from '../../simulator/report/result.ts'
-import type { Watcher } from '../../simulator/drive.ts'
+import type { StepObserver } from '../../simulator/run-loop.ts'
 import { runScenario } from '../../simulator/run.ts'
 import { formatDuration } from '../../simulator/scenario/quantity.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
@@ -58,7 +58,7 @@ async function runChecked(
   onProgress: (fraction: number) => void,
 ): Promise<Pick<CheckAnswer, 'result' | 'violations'>> {
   let seen: { readonly world: World; readonly checker: Checker } | null = null
-  const watch = (world: World): Watcher => {
+  const watch = (world: World): StepObserver => {
     const checker = checkerOf(file, world, scenario)
     seen = { world, checker }
     return checker
@@ -70,7 +70,7 @@ async function runChecked(
       watch,
       ...(scenario.operator.length === 0
         ? {}
-        : { openDesk: (await import('../serve/operator-client.ts')).openOperatorClient }),
+        : { openOperatorClient: (await import('../serve/operator-client.ts')).openOperatorClient }),
     })
     const { checker } = seen as unknown as { readonly checker: Checker }
     return {

@@ -31,7 +31,7 @@ export async function simCounterfactual(
     ...(seed === undefined ? {} : { seed }),
     ...(scenario.operator.length === 0
       ? {}
-      : { openDesk: (await import('../serve/operator-client.ts')).openOperatorClient }),
+      : { openOperatorClient: (await import('../serve/operator-client.ts')).openOperatorClient }),
   }
   if (decision === undefined || victim === undefined) {
     const choices = await swapChoices(scenario, identity, options)

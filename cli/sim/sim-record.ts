@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { RECORDING_FOLDER } from '../../controller/adapters/recording/format.ts'
 import { newReadNotes, readRecording } from '../../controller/adapters/recording/read-recording.ts'
 import { recordScenario } from '../../simulator/recording/record-scenario.ts'
-import { OtherCourse } from '../../simulator/recording/replayed-ports.ts'
+import { ReplayDivergence } from '../../simulator/recording/replayed-ports.ts'
 import { CommandFailure, EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from '../exit-codes.ts'
 import { checkPlace, writeOutput } from '../output-file.ts'
 
@@ -32,7 +32,7 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
       name,
     },
   ).catch((error: unknown) => {
-    if (!(error instanceof OtherCourse)) throw error
+    if (!(error instanceof ReplayDivergence)) throw error
     throw new CommandFailure(
       `this version decides differently than the recorded one (${error.message}); headroom sim redecide ` +
         'shows where',

@@ -32,7 +32,7 @@ export async function simRun(file: string, options: SimRunOptions): Promise<numb
     expectedTasks,
     ...(scenario.operator.length === 0
       ? {}
-      : { openDesk: (await import('../serve/operator-client.ts')).openOperatorClient }),
+      : { openOperatorClient: (await import('../serve/operator-client.ts')).openOperatorClient }),
   }
   return runAndReport(scenario.name, scenario, identity, runOptions, options)
 }

@@ -5,7 +5,7 @@ import type { Objective } from '../../simulator/plan/objective.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { settingsText, sweepRunOf } from '../../simulator/sweep.ts'
 import type { SweepJob } from '../../simulator/sweep.ts'
-import type { SweepWish } from '../../simulator/sweep-grid.ts'
+import type { SweepRequest } from '../../simulator/sweep-grid.ts'
 import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
 import { packageCommit, packageVersion } from '../package-info.ts'
 import { withProgress } from '../progress.ts'
@@ -20,7 +20,7 @@ import { printSweep, reportOn, writeSweep } from '../sweep/write-sweep.ts'
 import { runInWorkers } from '../workers/worker-pool.ts'
 import { workerUrl } from '../workers/worker-url.ts'
 
-export interface SimSweepOptions extends OutputOptions, SweepWish {
+export interface SimSweepOptions extends OutputOptions, SweepRequest {
   readonly objective?: readonly Objective[]
   readonly jobs?: number
   /** False: journal.jsonl is not kept. */

@@ -55,7 +55,7 @@ export async function runSweepTask(
     ...folder?.options,
     ...(scenario.operator.length === 0
       ? {}
-      : { openDesk: (await import('../serve/operator-client.ts')).openOperatorClient }),
+      : { openOperatorClient: (await import('../serve/operator-client.ts')).openOperatorClient }),
   })
   const timing = takeTiming()
   const { result, operatorFaults } = run

@@ -7,7 +7,7 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { LibraryEntry, ScenarioFacts, ScenarioProblem } from '../../controller/ports/simulation.ts'
 import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
-import type { SweepWish } from '../../simulator/sweep-grid.ts'
+import type { SweepRequest } from '../../simulator/sweep-grid.ts'
 import { readSweep, type SweepReadResult } from './read-sweep.ts'
 import { factsOf, whyTooLarge } from './scenario-facts.ts'
 
@@ -19,7 +19,7 @@ export type ReadJob =
   | {
       readonly kind: 'sweep'
       readonly source: ScenarioSource
-      readonly sweepRequest: SweepWish
+      readonly sweepRequest: SweepRequest
       readonly withinMs: DurationMs | null
     }
   | {

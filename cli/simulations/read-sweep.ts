@@ -8,7 +8,7 @@ import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load
 import { overrideFieldProblem } from '../../simulator/scenario/override.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
 import { overridesOf, settingsOf, settingsText, sweepSize, type Settings } from '../../simulator/sweep.ts'
-import { sweepGrid, type GridRefusal, type SweepGrid, type SweepWish } from '../../simulator/sweep-grid.ts'
+import { sweepGrid, type GridRefusal, type SweepGrid, type SweepRequest } from '../../simulator/sweep-grid.ts'
 import { LIMITS } from './limits.ts'
 import { factsOf, whyTooLarge } from './scenario-facts.ts'
 
@@ -21,7 +21,7 @@ export type SweepReadResult =
 /** Throws ScenarioError for an invalid scenario. */
 export function readSweep(
   source: ScenarioSource,
-  sweepRequest: SweepWish,
+  sweepRequest: SweepRequest,
   withinMs: DurationMs | null,
 ): SweepReadResult {
   const loaded = loadScenario(source)

@@ -75,7 +75,7 @@ export async function runJob(job: RunJob, onProgress: (fraction: number) => void
     },
     ...(scenario.operator.length === 0
       ? {}
-      : { openDesk: (await import('../serve/operator-client.ts')).openOperatorClient }),
+      : { openOperatorClient: (await import('../serve/operator-client.ts')).openOperatorClient }),
   })
   const timing = takeTiming()
   const residency = (recorder as ResidencyRecorder | null)?.finish()

@@ -2,7 +2,7 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Outcome, ScenarioFacts, ScenarioReference } from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
-import type { SweepGrid, SweepWish } from '../../simulator/sweep-grid.ts'
+import type { SweepGrid, SweepRequest } from '../../simulator/sweep-grid.ts'
 import { WorkerFault } from '../workers/worker-process.ts'
 import type { ScenarioLibrary } from './library.ts'
 import type { ReadAnswer, ReadJob } from './read-job.ts'
@@ -26,7 +26,7 @@ export interface ScenarioGate {
   /** Also checks every combination of swept values. */
   readonly sweep: (
     scenario: ScenarioReference,
-    sweepRequest: SweepWish,
+    sweepRequest: SweepRequest,
     withinMs: DurationMs | null,
   ) => Promise<Outcome<FoundSweep>>
 }

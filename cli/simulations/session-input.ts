@@ -1,7 +1,7 @@
 /** External inputs of a session, stored to be repeated. */
 import type { Role } from '../../controller/domain/role.ts'
 import type { Fault } from '../../simulator/scenario/fault.ts'
-import type { SessionInput } from '../../simulator/session/stage.ts'
+import type { SessionInput } from '../../simulator/session/steppable-world.ts'
 
 export interface AskedBy {
   readonly by: string | null

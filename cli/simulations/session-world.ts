@@ -12,7 +12,7 @@ import { OperatorAgenda } from '../../simulator/operator-agenda.ts'
 import { nodeIdIn, type RunPlan } from '../../simulator/run.ts'
 import { startTasksOf, workloadOf } from '../../simulator/scenario/generate.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
-import type { Position, SessionStage } from '../../simulator/session/stage.ts'
+import type { Position, SteppableWorld } from '../../simulator/session/steppable-world.ts'
 import { World } from '../../simulator/world.ts'
 import { RestOperatorClient } from '../serve/operator-client.ts'
 import type { Input, RequestInput, Unplaced } from './session-input.ts'
@@ -22,7 +22,7 @@ import { sessionAccess, signed } from './session-access.ts'
 const RETAIN_EVENTS = 200_000
 const RETAIN_DECISIONS = 20_000
 
-export interface SessionWorld extends SessionStage<Input> {
+export interface SessionWorld extends SteppableWorld<Input> {
   /** For reading; null: no controller runs. */
   interface(): Promise<FastifyInstance | null>
 }

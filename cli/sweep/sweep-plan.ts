@@ -5,7 +5,7 @@
 import { overridesOf, sweepJobs } from '../../simulator/sweep.ts'
 import type { Settings, SweepJob } from '../../simulator/sweep.ts'
 import { sweepGrid } from '../../simulator/sweep-grid.ts'
-import type { GridRefusal, SweepWish } from '../../simulator/sweep-grid.ts'
+import type { GridRefusal, SweepRequest } from '../../simulator/sweep-grid.ts'
 import { UsageError } from '../exit-codes.ts'
 import { readRunInput } from '../sim/run-input.ts'
 import type { Fingerprints, RunInput } from '../sim/run-input.ts'
@@ -27,7 +27,7 @@ export interface SweepPlan {
 const MAX_RUNS = 100_000
 
 /** Throws UsageError, and ScenarioError for an invalid value of a field. */
-export async function planSweep(file: string, request: SweepWish): Promise<SweepPlan> {
+export async function planSweep(file: string, request: SweepRequest): Promise<SweepPlan> {
   const fingerprints: Fingerprints = new Map()
   const { scenario } = await readRunInput(file, [], fingerprints)
   const outcome = sweepGrid(scenario, request, MAX_RUNS)

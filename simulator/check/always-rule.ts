@@ -1,8 +1,8 @@
 import type { Event } from '../../controller/domain/event.ts'
-import type { LostHistory } from '../faults/store-vault.ts'
+import type { LostHistory } from '../faults/store-history.ts'
 import type { Observed } from './observed.ts'
 import type { Shadow } from './shadow.ts'
-import type { Witnesses } from './witnesses.ts'
+import type { NodeMessages } from './node-messages.ts'
 import type { Report } from './violation.ts'
 
 /**
@@ -28,6 +28,6 @@ export interface RuleContext {
   readonly shadow: Shadow
   readonly observed: Observed
   /** Null where nothing breaks. */
-  readonly witnesses: Witnesses | null
+  readonly witnesses: NodeMessages | null
   readonly report: Report
 }

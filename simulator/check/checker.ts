@@ -4,7 +4,7 @@
  * there cannot hide itself.
  */
 import type { Event } from '../../controller/domain/event.ts'
-import type { LostHistory } from '../faults/store-vault.ts'
+import type { LostHistory } from '../faults/store-history.ts'
 import type { Metrics } from '../report/result.ts'
 import type { AlwaysName, Assertions } from '../scenario/assertions.ts'
 import type { World } from '../world.ts'
@@ -27,7 +27,7 @@ import { singleRun } from './single-run.ts'
 import { victimChoice } from './victim-choice.ts'
 import { idleRule, noswapNeverSwapped, p0Rule } from './victim-rules.ts'
 import type { Report, Violation } from './violation.ts'
-import { Witnesses } from './witnesses.ts'
+import { NodeMessages } from './node-messages.ts'
 import { commitLimit, reserveKept, residentWithinCapacity } from './vram-rules.ts'
 
 export interface Checker {
@@ -85,7 +85,7 @@ export class AssertionChecker implements Checker {
   readonly #observed: Observed
   readonly #assertions: Assertions
   readonly #shadow: Shadow
-  readonly #witnesses: Witnesses | null
+  readonly #witnesses: NodeMessages | null
   readonly #always: readonly AlwaysRule[]
   readonly #everyStep: readonly AlwaysRule[]
   readonly #occurrences: readonly Occurrence[]
@@ -101,7 +101,8 @@ export class AssertionChecker implements Checker {
     this.#assertions = assertions
     const shadow = new Shadow(observed)
     this.#shadow = shadow
-    this.#witnesses = observed.faults === null ? null : new Witnesses(observed.faults, () => observed.now())
+    this.#witnesses =
+      observed.faults === null ? null : new NodeMessages(observed.faults, () => observed.now())
     const contextOf = (assertion: string): RuleContext => ({
       ...{ shadow, observed, witnesses: this.#witnesses },
       report: this.#reportAs(assertion),

@@ -4,7 +4,7 @@
  */
 import type { StoredState } from '../../controller/ports/store.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
-import { FairnessBook } from './fairness-book.ts'
+import { FairnessTracker } from './fairness-tracker.ts'
 import type { ShadowTask } from './shadow.ts'
 import { storedMarks } from './stored-marks.ts'
 import { classOf, eligibleOn, swapDecisionOf } from './swap-decision.ts'
@@ -14,12 +14,12 @@ const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
 
 export function fairnessBound(context: RuleContext): AlwaysRule {
   const { shadow } = context
-  const books = new Map<string, FairnessBook>()
-  const bookOf = (nodeId: string, gpu: number, victimClass: VictimClass): FairnessBook => {
+  const books = new Map<string, FairnessTracker>()
+  const bookOf = (nodeId: string, gpu: number, victimClass: VictimClass): FairnessTracker => {
     const key = `${nodeId}/${gpu}/${victimClass}`
     let book = books.get(key)
     if (book === undefined) {
-      book = new FairnessBook()
+      book = new FairnessTracker()
       books.set(key, book)
     }
     return book
@@ -66,7 +66,7 @@ function enter(
   decision: SwapDecision,
   gpu: number,
   victimClass: VictimClass,
-  book: FairnessBook,
+  book: FairnessTracker,
 ): void {
   const chosenBefore = new Set(
     decision.victims.filter((victim) => victim.gpu < gpu).map((victim) => victim.id),

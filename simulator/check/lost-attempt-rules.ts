@@ -3,8 +3,8 @@ import type { Event } from '../../controller/domain/event.ts'
 import { nodeIdOf } from '../../protocol/subjects.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
-import type { LostAttempt } from './lost-book.ts'
-import type { WordOfNode } from './witnesses.ts'
+import type { LostAttempt } from './lost-attempts.ts'
+import type { NodeMessage } from './node-messages.ts'
 
 /**
  * `lost_attempts_kept`: no controller that began since orders the end of a lost attempt. An operator may
@@ -70,7 +70,7 @@ export function lostAttemptsSettled({ shadow, witnesses, observed, report }: Rul
   const open = new Map<string, { readonly one: LostAttempt; readonly since: Instant }>()
   const isOpen = (one: LostAttempt): boolean =>
     shadow.history.isLost(one) && !shadow.history.isQuarantined(one)
-  const look = ({ nodeId, message: { body }, isAhead }: WordOfNode): void => {
+  const look = ({ nodeId, message: { body }, isAhead }: NodeMessage): void => {
     if (isAhead || !('tasks' in body)) return
     for (const { task_id: taskId, attempt } of body.tasks) {
       const one = { nodeId, taskId, attempt }

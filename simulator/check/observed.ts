@@ -8,10 +8,10 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { StoredState } from '../../controller/ports/store.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { GpuMode, Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
-import type { FaultStage } from '../faults/fault-stage.ts'
+import type { FaultInjector } from '../faults/fault-injector.ts'
 import type { BusWatcher } from '../faults/faulty-bus.ts'
-import type { LostHistory } from '../faults/store-vault.ts'
-import type { DoubleRun } from '../faults/run-book.ts'
+import type { LostHistory } from '../faults/store-history.ts'
+import type { DoubleRun } from '../faults/run-tracker.ts'
 import type { World } from '../world.ts'
 
 /** A node as its maker describes it; its overrides arrive as events. */
@@ -137,7 +137,7 @@ function attemptsOn({ servers, faults }: World, nodeId: string): ReadonlyMap<str
   )
 }
 
-function observeFaults(world: World, faults: FaultStage): ObservedFaults {
+function observeFaults(world: World, faults: FaultInjector): ObservedFaults {
   const nameOf = new Map(world.plan.nodes.map((node) => [idOfNode(node), node.name]))
   return {
     runsOn: (taskId) => faults.runs.nodesOf(taskId),

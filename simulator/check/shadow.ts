@@ -7,7 +7,7 @@ import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event, EventData } from '../../controller/domain/event.ts'
 import type { StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { Instant, Mib, Percent } from '../../protocol/units.ts'
-import { LostBook } from './lost-book.ts'
+import { LostAttempts } from './lost-attempts.ts'
 import type { Observed, ObservedNode, ObservedRequest } from './observed.ts'
 
 export type ShadowResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
@@ -63,7 +63,7 @@ export class Shadow {
   readonly groups = new Map<string, ReadonlySet<string>>()
   /** Nodes that were told to be silent, by the last word on each. */
   readonly silentNodes = new Set<string>()
-  readonly history = new LostBook()
+  readonly history = new LostAttempts()
   config: ConfigFields
   readonly #observed: Observed
 

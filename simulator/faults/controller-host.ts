@@ -15,7 +15,7 @@ import { ControllerProcess } from './controller-process.ts'
 import type { ControllerWatch } from './controller-process.ts'
 import type { FaultyBus } from './faulty-bus.ts'
 import type { FaultTally } from './fault-tally.ts'
-import type { StoreOptions } from './mortal-store.ts'
+import type { StoreOptions } from './faulty-store.ts'
 import { RESTART_AFTER_MS } from './node-host.ts'
 
 export interface ControllerHostOptions {

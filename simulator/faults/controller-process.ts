@@ -9,11 +9,11 @@ import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { SimClock } from '../virtual-clock.ts'
-import { laterBus } from '../later-bus.ts'
+import { deferredBus } from '../deferred-bus.ts'
 import type { Endpoint, FaultyBus } from './faulty-bus.ts'
 import type { FaultTally } from './fault-tally.ts'
-import type { Committer, DeathPoint, StoreOptions } from './mortal-store.ts'
-import { storeOf } from './mortal-store.ts'
+import type { Committer, CrashPoint, StoreOptions } from './faulty-store.ts'
+import { storeOf } from './faulty-store.ts'
 import { ProcessClock } from './process-clock.ts'
 
 /** Sees everything that enters a controller: a recording, say. */
@@ -41,7 +41,7 @@ export class ControllerProcess implements Committer {
   readonly #endpoint: Endpoint
   readonly #clock: ProcessClock
   /** It dies at its next command. */
-  #trap: DeathPoint | null = null
+  #trap: CrashPoint | null = null
   /** It reads the store in this instant. */
   startedAt: Instant = 0
   isBegun = false
@@ -59,7 +59,7 @@ export class ControllerProcess implements Committer {
       {
         ...{ clock, random, store: storeOf(this, options.store) },
         // Inputs that are noted come one after the other.
-        bus: inputTap === undefined ? this.#endpoint : laterBus(this.#endpoint, clock),
+        bus: inputTap === undefined ? this.#endpoint : deferredBus(this.#endpoint, clock),
       },
       {
         ...(inputTap === undefined ? {} : { inputTap }),
@@ -100,7 +100,7 @@ export class ControllerProcess implements Committer {
     this.die('stopped')
   }
 
-  dieAtNextCommand(death: DeathPoint): void {
+  dieAtNextCommand(death: CrashPoint): void {
     this.#trap = death
   }
 
@@ -114,7 +114,7 @@ export class ControllerProcess implements Committer {
     if (trap === null || !isCommand) return true
     this.#trap = null
     this.die()
-    trap.onDeath()
+    trap.onCrash()
     // The command leaves, or not; whatever comes back finds nobody.
     return trap.point === 'after_effects'
   }

@@ -8,7 +8,7 @@ import type { Fault } from '../scenario/fault.ts'
 import type { FaultTally } from './fault-tally.ts'
 
 /** Enacts faults. */
-export interface FaultStageHand {
+export interface FaultTarget {
   /** @param onFired for a fault that lies in wait: its moment has come, and its time begins */
   begin(fault: Fault, onFired: () => void): void
   end(fault: Fault): void
@@ -21,7 +21,7 @@ export interface FaultAgendaOptions {
   readonly clock: Clock
   readonly startedAt: Instant
   readonly faults: readonly Fault[]
-  readonly stage: FaultStageHand
+  readonly stage: FaultTarget
   readonly tally: FaultTally
   readonly note: FaultNote
 }

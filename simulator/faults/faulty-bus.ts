@@ -25,7 +25,7 @@ export interface Passage {
   readonly hold: ((deliver: () => void) => void) | null
 }
 
-export interface Weather {
+export interface LinkConditions {
   passage(from: Party, to: Party): Passage
   isCut(from: Party, to: Party): boolean
 }
@@ -38,7 +38,7 @@ export interface Endpoint extends Bus {
 export interface FaultyBusOptions {
   readonly clock: Clock
   readonly mode: BusMode
-  readonly weather: Weather
+  readonly weather: LinkConditions
 }
 
 export interface BusWatcher {

@@ -9,14 +9,14 @@ import { FaultAgenda } from './fault-agenda.ts'
 import type { FaultTally } from './fault-tally.ts'
 import type { FaultyBus } from './faulty-bus.ts'
 import { isFleetFault } from './fleet-faults.ts'
-import type { FleetStage } from './fleet-stage.ts'
+import type { FaultyFleet } from './faulty-fleet.ts'
 import type { FaultPlan } from './swarm.ts'
 import { faultsDrawn } from './swarm.ts'
 
 export interface FleetFaultsOptions {
   readonly plan: FaultPlan
   readonly clock: Clock
-  readonly stage: FleetStage
+  readonly stage: FaultyFleet
   readonly tally: FaultTally
   readonly note: FaultNote
   /** That of the fleet; left out: the broker is a real one. */

@@ -6,14 +6,14 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Fault, Link } from '../scenario/fault.ts'
 import type { FaultTally } from './fault-tally.ts'
-import type { Party, Passage, Weather } from './faulty-bus.ts'
+import type { Party, Passage, LinkConditions } from './faulty-bus.ts'
 
 export type LinkFault = Extract<Fault, { readonly link: Link }>
 
 const UNHINDERED: Passage = { isLost: false, copies: 1, delaysMs: [0], hold: null }
 const LOST: Passage = { isLost: true, copies: 0, delaysMs: [], hold: null }
 
-export class LinkFaults implements Weather {
+export class LinkFaults implements LinkConditions {
   readonly #random: RandomStream
   readonly #tally: FaultTally
   readonly #active = new Set<LinkFault>()

@@ -13,7 +13,7 @@ import type { Fault } from '../scenario/fault.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import { serverStream, simulatedServer } from '../simulated-server.ts'
-import type { NodeHome } from '../start-world.ts'
+import type { InitialNodeState } from '../start-world.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { DriftingClock } from './drifting-clock.ts'
 import type { FaultTally } from './fault-tally.ts'
@@ -37,7 +37,7 @@ export interface NodeHostOptions {
   readonly onServer: (nodeId: string, server: ServerCore | null) => void
   readonly tally: FaultTally
   /** What an earlier server has left here; null: nothing. */
-  readonly home: NodeHome | null
+  readonly home: InitialNodeState | null
   /** The controller refuses a server's hello, for a reason that is a code. */
   readonly onRefused?: (node: string, reason: string) => void
 }
@@ -78,7 +78,8 @@ export class NodeHost {
     this.#storage = new FaultyStorage(() => this.#diskFailed(), options.home?.state)
     this.#device = this.#newDevice()
     // What lives here gets its lease with the first answer to the server, before anything breaks.
-    for (const inhabitant of options.home?.inhabitants ?? []) this.#device.inhabit(inhabitant)
+    for (const initialProcess of options.home?.initialProcesses ?? [])
+      this.#device.addInitialProcess(initialProcess)
   }
 
   /** Null while its process is down. */

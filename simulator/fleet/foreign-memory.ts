@@ -26,7 +26,7 @@ export interface ForeignHost {
 }
 
 /** Who knows the nodes of a world at present; one whose server or machine is away is undefined. */
-export interface ForeignCast {
+export interface ForeignTargets {
   serverOf(nodeId: string): ForeignServer | undefined
   deviceOf(nodeId: string): Pick<ForeignHost, 'setForeign' | 'measure'> | undefined
   reserveMib(nodeId: string): Mib
@@ -38,14 +38,14 @@ export interface ForeignServer {
 }
 
 /** Plans what the scenario says of all its nodes. The clock stands at the start. */
-export function planForeignMemory(nodes: readonly ScenarioNode[], clock: Clock, cast: ForeignCast): void {
+export function planForeignMemory(nodes: readonly ScenarioNode[], clock: Clock, cast: ForeignTargets): void {
   for (const node of nodes) {
     if (node.foreign !== undefined)
       void new ForeignMemory(clock, clock.now(), node.foreign, hostOf(node, cast))
   }
 }
 
-function hostOf(node: ScenarioNode, cast: ForeignCast): ForeignHost {
+function hostOf(node: ScenarioNode, cast: ForeignTargets): ForeignHost {
   const {
     gpuCount,
     gpu: { vramMib },

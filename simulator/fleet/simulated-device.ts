@@ -24,7 +24,7 @@ import { EndedAttempts } from './ended-attempts.ts'
 import { DeviceTroubles, type RunWatcher } from './device-troubles.ts'
 import { gpuReports } from './gpu-reports.ts'
 import { newSimulatedProcess, workLeftOf } from './simulated-process.ts'
-import type { Inhabitant, SimulatedProcess as Process, WorkLeft } from './simulated-process.ts'
+import type { InitialProcess, SimulatedProcess as Process, WorkLeft } from './simulated-process.ts'
 import { ProcessStart } from './process-start.ts'
 import { swapDurationMs } from './swap-profiles.ts'
 import type { WorkPlan } from './work-plan.ts'
@@ -143,7 +143,7 @@ export class SimulatedDevice implements Device {
   }
 
   /** The world begins with it. Before a server asks for survivors. */
-  inhabit({ start, startedAt, isInVram, lastUseAt, heldMib, doneUs }: Inhabitant): void {
+  addInitialProcess({ start, startedAt, isInVram, lastUseAt, heldMib, doneUs }: InitialProcess): void {
     const process = this.#newProcess(start, this.#workload.planOf(start.taskId, null), startedAt)
     process.isInVram = process.isResident = isInVram
     process.isStill = !isInVram && this.#node.signalsWanted === false

@@ -61,7 +61,7 @@ export interface SimulatedProcess extends Runner {
 }
 
 /** An attempt that is there when the world begins. */
-export interface Inhabitant {
+export interface InitialProcess {
   readonly start: AttemptStart
   readonly startedAt: Instant
   readonly isInVram: boolean

@@ -12,7 +12,7 @@ import { ProbePaths } from './probe-paths.ts'
 export type Counts = Readonly<Record<string, number>>
 
 /** Between two looks at why tasks wait, which cost as much as the decisions themselves. */
-const LOOK_EVERY = 12
+const CHECK_EVERY_STEPS = 12
 
 export class Coverage {
   readonly #world: World
@@ -39,7 +39,7 @@ export class Coverage {
 
   afterStep(): void {
     const { cluster } = this.#world.controller.engine
-    if (this.#batches < this.#lookedAt + LOOK_EVERY || cluster.hasWork()) return
+    if (this.#batches < this.#lookedAt + CHECK_EVERY_STEPS || cluster.hasWork()) return
     this.#lookedAt = this.#batches
     for (const node of cluster.nodes.values())
       if (node.collector !== null) this.#count(`collector ${node.collector.kind}`)

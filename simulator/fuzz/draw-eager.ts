@@ -2,7 +2,7 @@
  * When tasks return eagerly, and now and then GPUs that leave room for it beside others. From a random stream
  * of its own: the other draws of a seed are the same without.
  */
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, FuzzDocument } from './document.ts'
 
 type Drawn = Pick<FuzzDocument, 'fleet' | 'config' | 'workload'>
@@ -11,7 +11,7 @@ const LARGER_PERCENT = 20
 /** Twice what stays free on a GPU after an eager return. */
 const MORE_MIB = 2048
 
-export function drawEager(dice: Dice, drawn: Drawn): Drawn {
+export function drawEager(dice: FuzzRandom, drawn: Drawn): Drawn {
   const seconds = dice.oneOf(['default', null, 0, 2, 10, 60] as const)
   const isLarger = dice.chance(LARGER_PERCENT)
   return {

@@ -4,7 +4,7 @@
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { PERSIST_POINTS, type FaultKind } from '../scenario/fault.ts'
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, Value } from './document.ts'
 import type { DrawnNode } from './draw-fleet.ts'
 
@@ -20,7 +20,7 @@ const MOST_FAULTS = 14
 /** Longer than leases, timeouts and windows together. */
 const SLOWEST_MS = 90_000
 
-export function drawFaults(dice: Dice, nodes: readonly DrawnNode[], shape: FaultShape): Entry[] {
+export function drawFaults(dice: FuzzRandom, nodes: readonly DrawnNode[], shape: FaultShape): Entry[] {
   if (shape.kinds.length === 0) return []
   const entries = Array.from({ length: dice.between(1, MOST_FAULTS) }, () => {
     const at = dice.between(shape.fromMs, shape.untilMs - 1)
@@ -30,11 +30,11 @@ export function drawFaults(dice: Dice, nodes: readonly DrawnNode[], shape: Fault
 }
 
 class Draw {
-  readonly dice: Dice
+  readonly dice: FuzzRandom
   readonly #nodes: readonly DrawnNode[]
   readonly #mostMs: DurationMs
 
-  constructor(dice: Dice, nodes: readonly DrawnNode[], at: DurationMs, overMs: DurationMs) {
+  constructor(dice: FuzzRandom, nodes: readonly DrawnNode[], at: DurationMs, overMs: DurationMs) {
     this.dice = dice
     this.#nodes = nodes
     this.#mostMs = overMs - at

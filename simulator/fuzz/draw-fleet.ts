@@ -1,6 +1,6 @@
 /** A small fleet: few GPUs, so that tasks meet on them. */
 import type { Mib } from '../../protocol/units.ts'
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, Value } from './document.ts'
 import type { Features } from './features.ts'
 
@@ -19,14 +19,14 @@ const QUICK = { out_mib_per_s: 1024, in_mib_per_s: 1024, out_fixed_ms: 100, in_f
 /** 30 s and more for half a GiB: tasks wake while they are on their way. */
 const SLOW = { out_mib_per_s: 20, in_mib_per_s: 20, out_fixed_ms: 5000, in_fixed_ms: 5000 }
 
-export function drawFleet(dice: Dice, { on, faults }: Features): DrawnNode[] {
+export function drawFleet(dice: FuzzRandom, { on, faults }: Features): DrawnNode[] {
   // The brake on mass silence counts from four nodes on.
   const most = faults.length > 0 && dice.chance(30) ? 6 : 3
   const count = on.has('several_nodes') ? dice.between(2, most) : 1
   return Array.from({ length: count }, (_, index) => drawNode(dice, `n${index}`, on))
 }
 
-function drawNode(dice: Dice, name: string, on: Features['on']): DrawnNode {
+function drawNode(dice: FuzzRandom, name: string, on: Features['on']): DrawnNode {
   const gpus = on.has('several_gpus') ? dice.between(1, 3) : 1
   const vramMib = dice.oneOf([1000, 1200, 1600])
   const groups = on.has('node_groups') && dice.chance(40) ? dice.some(GROUPS, 60) : []
@@ -47,7 +47,7 @@ function drawNode(dice: Dice, name: string, on: Features['on']): DrawnNode {
 }
 
 /** Leases and heartbeats are short where something breaks, so that a run of minutes holds many of them. */
-export function drawConfig(dice: Dice, { on, faults }: Features): Entry {
+export function drawConfig(dice: FuzzRandom, { on, faults }: Features): Entry {
   const isCalm = faults.length === 0
   const config: Record<string, Value> = {
     default_vram_overcommit_percent: dice.oneOf([0, 20, 50, 100, 300, 1000]),

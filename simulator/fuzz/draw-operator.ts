@@ -5,7 +5,7 @@
  */
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, Value } from './document.ts'
 import { GROUPS, type DrawnNode } from './draw-fleet.ts'
 import type { Features } from './features.ts'
@@ -18,13 +18,13 @@ export interface OperatorShape {
 }
 
 interface Ask {
-  readonly dice: Dice
+  readonly dice: FuzzRandom
   readonly nodes: readonly DrawnNode[]
   readonly shape: OperatorShape
 }
 
 export function drawOperator(
-  dice: Dice,
+  dice: FuzzRandom,
   nodes: readonly DrawnNode[],
   { on }: Features,
   shape: OperatorShape,
@@ -154,10 +154,10 @@ function cancel({ dice, shape }: Ask): Entry[] {
   return [{ at: first(dice, shape), delete: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`, ...MAY_BE_REFUSED }]
 }
 
-function first(dice: Dice, { untilMs }: OperatorShape): string {
+function first(dice: FuzzRandom, { untilMs }: OperatorShape): string {
   return `${dice.below(untilMs)}ms`
 }
 
-function second(dice: Dice, { untilMs, overMs }: OperatorShape): string {
+function second(dice: FuzzRandom, { untilMs, overMs }: OperatorShape): string {
   return `${dice.between(untilMs, overMs)}ms`
 }

@@ -5,7 +5,7 @@
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { LOSSES, STORE_POINTS } from '../scenario/fault.ts'
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry } from './document.ts'
 
 export interface SetBackShape {
@@ -24,12 +24,12 @@ const NOTICED_AFTER_MS: DurationMs = 3_000
 const SETTLED_AFTER_MS: DurationMs = 10_000
 const MAX_ATTEMPT = 4
 
-export function drawSetBacks(dice: Dice, shape: SetBackShape): Entry[] {
+export function drawSetBacks(dice: FuzzRandom, shape: SetBackShape): Entry[] {
   const count = dice.chance(SECOND_PERCENT) ? 2 : 1
   return Array.from({ length: count }, () => drawOne(dice, shape)).flat()
 }
 
-function drawOne(dice: Dice, { fromMs, untilMs, overMs }: SetBackShape): Entry[] {
+function drawOne(dice: FuzzRandom, { fromMs, untilMs, overMs }: SetBackShape): Entry[] {
   const at = dice.between(fromMs, untilMs - 1)
   const loss = dice.oneOf(['silent', ...LOSSES])
   const entry = {
@@ -49,13 +49,13 @@ function drawOne(dice: Dice, { fromMs, untilMs, overMs }: SetBackShape): Entry[]
   return [entry, { at: `${settledAt}ms`, store_set_back: 'controller', back: `${back}ms`, loss: 'restored' }]
 }
 
-function howFar(dice: Dice, at: DurationMs): Entry {
+function howFar(dice: FuzzRandom, at: DurationMs): Entry {
   if (dice.chance(NAMED_PERCENT)) return { to: dice.oneOf(STORE_POINTS) }
   const ms = dice.oneOf([1 + dice.below(3_000), 1 + dice.below(20_000), 1 + dice.below(at)])
   return { back: `${Math.min(ms, at)}ms` }
 }
 
-function absence(dice: Dice, mostMs: DurationMs): Entry {
+function absence(dice: FuzzRandom, mostMs: DurationMs): Entry {
   return dice.chance(LONG_AWAY_PERCENT) ? { for: `${Math.min(mostMs, 1 + dice.below(60_000))}ms` } : {}
 }
 
@@ -63,7 +63,7 @@ function absence(dice: Dice, mostMs: DurationMs): Entry {
  * In the end an operator settles every attempt in quarantine: those of half of the tasks become tasks, the
  * others are ended.
  */
-export function drawSettling(dice: Dice, { overMs, taskIds }: SetBackShape): Entry[] {
+export function drawSettling(dice: FuzzRandom, { overMs, taskIds }: SetBackShape): Entry[] {
   const at = overMs + SETTLED_AFTER_MS
   const attempts = Array.from({ length: MAX_ATTEMPT }, (_, index) => index + 1)
   const each = (ids: readonly string[], atMs: DurationMs, verb: string, body: Entry): Entry[] =>

@@ -4,7 +4,7 @@
  * their own: the other draws of a seed are the same without.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, FuzzDocument } from './document.ts'
 import type { Features } from './features.ts'
 
@@ -12,7 +12,7 @@ type Drawn = Pick<FuzzDocument, 'fleet' | 'config' | 'workload'>
 
 /** @param arrivalsMs the last task arrives by then */
 export function drawSignals(
-  dice: Dice,
+  dice: FuzzRandom,
   drawn: Drawn,
   { on, faults }: Features,
   arrivalsMs: DurationMs,
@@ -35,7 +35,7 @@ export function drawSignals(
 }
 
 /** Works, is idle for several idle periods, and works again. */
-function drawSleeper(dice: Dice, id: string, idlePeriodMs: DurationMs, at: DurationMs): Entry {
+function drawSleeper(dice: FuzzRandom, id: string, idlePeriodMs: DurationMs, at: DurationMs): Entry {
   const sleeps = [
     idlePeriodMs * dice.between(2, 8) + dice.below(idlePeriodMs),
     dice.below(2) * idlePeriodMs * dice.between(1, 4),

@@ -3,7 +3,7 @@
  * them. All from a random stream of its own: the other draws of a seed are the same without.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, FuzzDocument, Value } from './document.ts'
 import type { Features } from './features.ts'
 
@@ -19,7 +19,7 @@ const FAULTY: Spans = { graces: [0, 1, 3], takesMs: [1, 700, 2_000, 5_000] }
 
 /** @param arrivalsMs the last task arrives by then */
 export function drawStops(
-  dice: Dice,
+  dice: FuzzRandom,
   { config, workload }: Drawn,
   { on, faults }: Features,
   arrivalsMs: DurationMs,
@@ -36,7 +36,7 @@ export function drawStops(
   }
 }
 
-function withStop(dice: Dice, task: Entry, { graces, takesMs }: Spans, arrivalsMs: DurationMs): Entry {
+function withStop(dice: FuzzRandom, task: Entry, { graces, takesMs }: Spans, arrivalsMs: DurationMs): Entry {
   const grace = dice.chance(60) ? { stop_grace_seconds: dice.oneOf(graces) } : {}
   const takes = dice.chance(70) ? { stop_takes: `${dice.oneOf(takesMs)}ms` } : {}
   const cancelAtMs = msOf(task['at']) + dice.below(arrivalsMs)

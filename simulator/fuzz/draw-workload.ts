@@ -3,7 +3,7 @@
  * task.
  */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, Value } from './document.ts'
 import { GROUPS, type DrawnNode } from './draw-fleet.ts'
 import type { Features } from './features.ts'
@@ -18,7 +18,7 @@ export interface WorkloadShape {
 
 /** Entries by time of arrival; ids are t0, t1, … in that order. */
 export function drawWorkload(
-  dice: Dice,
+  dice: FuzzRandom,
   nodes: readonly DrawnNode[],
   features: Features,
   shape: WorkloadShape,
@@ -41,7 +41,7 @@ interface Arrival {
 }
 
 function drawTask(
-  dice: Dice,
+  dice: FuzzRandom,
   nodes: readonly DrawnNode[],
   { on, faults }: Features,
   shape: WorkloadShape,
@@ -73,12 +73,12 @@ function drawTask(
   return task
 }
 
-function drawMib(dice: Dice): Mib {
+function drawMib(dice: FuzzRandom): Mib {
   return dice.chance(15) ? 500 : dice.chance(50) ? dice.between(50, 300) : dice.between(300, 800)
 }
 
 /** Idle a little shorter or longer than the idle period, or busy throughout. */
-function drawWork(dice: Dice, on: Features['on'], isShort: boolean, idlePeriodMs: DurationMs): Entry {
+function drawWork(dice: FuzzRandom, on: Features['on'], isShort: boolean, idlePeriodMs: DurationMs): Entry {
   const longest = isShort ? 30_000 : 300_000
   if (dice.chance(20)) return { kind: 'duration', ms: 1 + dice.below(longest) }
   if (on.has('bursts') && dice.chance(30)) return drawBursts(dice, longest)
@@ -96,7 +96,7 @@ function drawWork(dice: Dice, on: Features['on'], isShort: boolean, idlePeriodMs
   return { kind: 'phases', phases }
 }
 
-function drawBursts(dice: Dice, longest: DurationMs): Entry {
+function drawBursts(dice: FuzzRandom, longest: DurationMs): Entry {
   const offsets = Array.from({ length: dice.between(1, 4) }, () => dice.below(2 * longest)).sort(
     (a, b) => a - b,
   )
@@ -107,7 +107,7 @@ function drawBursts(dice: Dice, longest: DurationMs): Entry {
   }
 }
 
-function drawGrowth(dice: Dice, vramMib: Mib, isShort: boolean): Value {
+function drawGrowth(dice: FuzzRandom, vramMib: Mib, isShort: boolean): Value {
   let [at, mib] = [0, vramMib]
   return Array.from({ length: dice.between(1, 2) }, () => {
     at += 1 + dice.below(isShort ? 20_000 : 240_000)

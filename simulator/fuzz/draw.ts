@@ -4,7 +4,7 @@
  */
 import { ALWAYS_NAMES } from '../scenario/assertions.ts'
 import { seededStream } from '../seeded-random.ts'
-import { Dice } from './dice.ts'
+import { FuzzRandom } from './fuzz-random.ts'
 import type { Entry, FuzzDocument } from './document.ts'
 import { drawEager } from './draw-eager.ts'
 import { drawFaults } from './draw-faults.ts'
@@ -42,7 +42,7 @@ const TO_THE_LETTER: readonly string[] = ['idle_rule', 'p0_rule', 'fairness_boun
 
 /** What this seed draws, before anything is drawn. */
 export function featuresOf(seed: number): Features {
-  const dice = (part: string): Dice => new Dice(seededStream(seed, `fuzz/${part}`))
+  const dice = (part: string): FuzzRandom => new FuzzRandom(seededStream(seed, `fuzz/${part}`))
   const own = {
     signals: dice('signals'),
     stops: dice('stops'),
@@ -55,7 +55,7 @@ export function featuresOf(seed: number): Features {
 export function drawDocument(seed: number): FuzzDocument {
   const features = featuresOf(seed)
   const times = features.faults.length === 0 ? CALM : FAULTY
-  const dice = (part: string): Dice => new Dice(seededStream(seed, `fuzz/${part}`))
+  const dice = (part: string): FuzzRandom => new FuzzRandom(seededStream(seed, `fuzz/${part}`))
   const nodes = drawFleet(dice('fleet'), features)
   const limited = drawLimits(
     dice('limits/nodes'),

@@ -3,7 +3,7 @@
  * happens often and together (Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012).
  */
 import { SWARM_KINDS, type FaultKind } from '../scenario/fault.ts'
-import type { Dice } from './dice.ts'
+import type { FuzzRandom } from './fuzz-random.ts'
 
 export const FLEET_FEATURES = [
   'several_nodes',
@@ -90,14 +90,14 @@ const CALM_PERCENT = 40
 const OPERATED_PERCENT = 40
 
 /** Of each of these features alone, so that the other draws of a seed are the same with it and without. */
-export interface OwnDice {
-  readonly signals: Dice
-  readonly stops: Dice
-  readonly limits: Dice
-  readonly setBack: Dice
+export interface FeatureRandom {
+  readonly signals: FuzzRandom
+  readonly stops: FuzzRandom
+  readonly limits: FuzzRandom
+  readonly setBack: FuzzRandom
 }
 
-export function drawFeatures(dice: Dice, own: OwnDice): Features {
+export function drawFeatures(dice: FuzzRandom, own: FeatureRandom): Features {
   const isCalm = dice.chance(CALM_PERCENT)
   const isOperated = dice.chance(OPERATED_PERCENT)
   const percent = dice.oneOf([25, 50, 75])
@@ -113,7 +113,7 @@ export function drawFeatures(dice: Dice, own: OwnDice): Features {
 }
 
 /** Few kinds at a time, so that each is there often; now and then all of them. */
-function drawKinds(dice: Dice): readonly FaultKind[] {
+function drawKinds(dice: FuzzRandom): readonly FaultKind[] {
   const kinds = dice.some(SWARM_KINDS, dice.oneOf([10, 25, 60]))
   return kinds.length > 0 ? kinds : [dice.oneOf(SWARM_KINDS)]
 }

@@ -1,7 +1,7 @@
 /** One scenario, run and judged: what did not hold, what happened, and the digest of all of it. */
 import { createChecker, type Checker } from '../check/checker.ts'
 import { describeViolation, type Violation } from '../check/violation.ts'
-import { runScenario, type OpenDesk } from '../run.ts'
+import { runScenario, type OpenOperatorClient } from '../run.ts'
 import type { Scenario } from '../scenario/scenario.ts'
 import type { World } from '../world.ts'
 import { Coverage, type Counts } from './coverage.ts'
@@ -38,7 +38,7 @@ interface Seen {
 /** @param bounds in place of the usual ones */
 export async function judge(
   scenario: Scenario,
-  openDesk: OpenDesk,
+  openOperatorClient: OpenOperatorClient,
   bounds: Bounds = boundsOf(scenario),
 ): Promise<Verdict> {
   const isCalm = scenario.faults.length === 0
@@ -66,7 +66,7 @@ export async function judge(
   let digest: string | null = null
   let unexpected: readonly string[] = []
   try {
-    const run = await runScenario(scenario, IDENTITY, { watch, openDesk })
+    const run = await runScenario(scenario, IDENTITY, { watch, openOperatorClient })
     digest = run.result.digest
     unexpected = run.operatorFaults
     const { checker, soundness } = seen as unknown as Seen

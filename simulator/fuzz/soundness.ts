@@ -8,7 +8,7 @@ import type { DurationMs } from '../../protocol/units.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import type { Report, Violation } from '../check/violation.ts'
 import type { World } from '../world.ts'
-import { checkAgreement, checkBooks, checkLeftovers } from './books.ts'
+import { checkAgreement, checkLedgers, checkLeftovers } from './ledgers.ts'
 import { ProbeWatch } from './probe-watch.ts'
 import { EagerWatch } from './eager-watch.ts'
 import { QueueOrder } from './queue-order.ts'
@@ -75,7 +75,7 @@ export class Soundness {
     this.#stops.afterInstant()
     if (!this.#isNews) return
     this.#isNews = false
-    checkBooks(this.#world, this.#nodeIds, this.#reportAs('books'))
+    checkLedgers(this.#world, this.#nodeIds, this.#reportAs('books'))
     if (this.#isCalm) checkCollector(this.#world, this.#nodeIds, this.#reportAs('collector'))
     this.#nodeIds.clear()
     if (this.#isCalm) this.#eager.afterInstant()
@@ -92,7 +92,7 @@ export class Soundness {
 
   finish(): void {
     this.#probes.afterInstant()
-    checkBooks(this.#world, this.#world.controller.engine.cluster.nodes.keys(), this.#reportAs('books'))
+    checkLedgers(this.#world, this.#world.controller.engine.cluster.nodes.keys(), this.#reportAs('books'))
     checkLeftovers(this.#world, this.#reportAs('leftovers'))
     checkAgreement(this.#world, this.#reportAs('agreement'))
   }

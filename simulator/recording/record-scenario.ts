@@ -18,7 +18,7 @@ import { ObservedSwaps } from './observed-swaps.ts'
 import { ObservedWork } from './observed-work.ts'
 import { operatorEntry } from './operator-entries.ts'
 import type { Recorded } from './redecide.ts'
-import { OtherCourse } from './replayed-ports.ts'
+import { ReplayDivergence } from './replayed-ports.ts'
 import type { ReplayedController } from './replayed-controller.ts'
 import { ReplayedRun } from './replayed-run.ts'
 
@@ -108,7 +108,7 @@ class RangeTaker {
     if (this.#image !== null) this.#note(entry)
     const taken = await this.#run.next(entry)
     if (taken === null) return
-    if (taken.course !== null) throw new OtherCourse(taken.course)
+    if (taken.course !== null) throw new ReplayDivergence(taken.course)
     const events = taken.recorded.flatMap((commit) => commit.events)
     this.#lastAt = entry.at
     if (

@@ -7,7 +7,13 @@ import type { Checkpoint, InputEntry, StartEntry } from '../../controller/ports/
 import { NO_HISTORY, type Batch, type StoredState } from '../../controller/ports/store.ts'
 import type { InputTap } from '../../controller/recording/input-recorder.ts'
 import { COMMAND_NAMES, type AnyCommand } from '../../controller/recording/recorded-commands.ts'
-import { OtherCourse, ReplayedBus, ReplayedClock, ReplayedRandom, ReplayedStore } from './replayed-ports.ts'
+import {
+  ReplayDivergence,
+  ReplayedBus,
+  ReplayedClock,
+  ReplayedRandom,
+  ReplayedStore,
+} from './replayed-ports.ts'
 
 type OnCommit = (batch: Batch, n: number) => { readonly isDurable: boolean }
 type AccessTurn = Parameters<InputTap['access']>[0]
@@ -89,7 +95,7 @@ export class ReplayedController {
   }
 
   /**
-   * @throws OtherCourse when the controller does not take it any more, or what the controller itself throws.
+   * @throws ReplayDivergence when the controller does not take it any more, or what the controller itself throws.
    */
   async take(entry: InputEntry): Promise<void> {
     this.#clock.setNow(entry.at)
@@ -129,13 +135,15 @@ export class ReplayedController {
       await Promise.resolve()
     const act = this.#waiting.shift()
     if (act === undefined)
-      throw this.#fault instanceof Error ? this.#fault : new OtherCourse('it does not wait for the store')
+      throw this.#fault instanceof Error
+        ? this.#fault
+        : new ReplayDivergence('it does not wait for the store')
     act()
   }
 
   #command(name: string, args: readonly unknown[]): void {
     const known = COMMAND_NAMES.find((each) => each === name)
-    if (known === undefined) throw new OtherCourse(`it has no command ${JSON.stringify(name)}`)
+    if (known === undefined) throw new ReplayDivergence(`it has no command ${JSON.stringify(name)}`)
     ;(this.controller.commands[known] as AnyCommand).call(this.controller.commands, ...args, () => {})
   }
 

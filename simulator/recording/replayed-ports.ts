@@ -12,8 +12,8 @@ import { StoreFault } from '../../controller/ports/store.ts'
 import type { Instant } from '../../protocol/units.ts'
 
 /** The controller asks for something else than the recorded one did: what it is, in words. */
-export class OtherCourse extends Error {
-  override readonly name = 'OtherCourse'
+export class ReplayDivergence extends Error {
+  override readonly name = 'ReplayDivergence'
 }
 
 interface Timer extends TimerId {
@@ -82,7 +82,7 @@ export class ReplayedClock implements Clock {
     const key = `${due}/${rank}`
     const [timer] = this.#timers.get(key) ?? []
     if (timer === undefined || timer.fn === null) {
-      throw new OtherCourse(`nobody asked for a timer of rank ${rank} at ${new Date(due).toISOString()}`)
+      throw new ReplayDivergence(`nobody asked for a timer of rank ${rank} at ${new Date(due).toISOString()}`)
     }
     this.#forget(key, timer)
     const { fn } = timer
@@ -115,7 +115,7 @@ export class ReplayedRandom implements Random {
     return () => {
       const value = this.#drawn.get(name)?.shift()
       if (value === undefined)
-        throw new OtherCourse(`it draws a random number of the stream ${JSON.stringify(name)}`)
+        throw new ReplayDivergence(`it draws a random number of the stream ${JSON.stringify(name)}`)
       return value
     }
   }
@@ -125,7 +125,9 @@ export class ReplayedRandom implements Random {
     for (const [stream, values] of this.#drawn) {
       if (values.length === 0) continue
       values.length = 0
-      throw new OtherCourse(`it does not draw all random numbers of the stream ${JSON.stringify(stream)}`)
+      throw new ReplayDivergence(
+        `it does not draw all random numbers of the stream ${JSON.stringify(stream)}`,
+      )
     }
   }
 }
@@ -182,19 +184,20 @@ export class ReplayedBus implements Bus {
   }
 
   connection(isConnected: boolean): void {
-    if (this.#onConnection === null) throw new OtherCourse('it does not watch its connection to the broker')
+    if (this.#onConnection === null)
+      throw new ReplayDivergence('it does not watch its connection to the broker')
     this.#onConnection(isConnected)
   }
 
   hear(pattern: string, ...[message, subject]: Parameters<Handler>): void {
     const handler = this.#handlers.get(pattern)
-    if (handler === undefined) throw new OtherCourse(`it does not listen to ${pattern}`)
+    if (handler === undefined) throw new ReplayDivergence(`it does not listen to ${pattern}`)
     handler(message, subject, () => {})
   }
 
   answer(n: number, outcome: RequestOutcome): void {
     const done = this.#requests.get(n)
-    if (done === undefined) throw new OtherCourse(`it sent no command number ${n}`)
+    if (done === undefined) throw new ReplayDivergence(`it sent no command number ${n}`)
     this.#requests.delete(n)
     done(outcome)
   }
@@ -247,7 +250,8 @@ export class ReplayedStore implements Store {
   /** @param fault null: commit `n` is durable. */
   settle(n: number, fault: string | null): void {
     const committed = this.#underWay.get(n)
-    if (committed === undefined) throw new OtherCourse(`it has nothing under way to the store as number ${n}`)
+    if (committed === undefined)
+      throw new ReplayDivergence(`it has nothing under way to the store as number ${n}`)
     this.#underWay.delete(n)
     if (fault === null) committed.resolve()
     else committed.reject(new StoreFault(fault))

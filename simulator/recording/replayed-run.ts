@@ -13,7 +13,7 @@ import {
 } from '../../controller/ports/recording-log.ts'
 import type { Batch } from '../../controller/ports/store.ts'
 import { ReplayedController } from './replayed-controller.ts'
-import { OtherCourse } from './replayed-ports.ts'
+import { ReplayDivergence } from './replayed-ports.ts'
 
 /** One input, what it was recorded to lead to, and what it leads to here. */
 export interface TakenInput {
@@ -48,7 +48,7 @@ export class ReplayedRun {
   async recall(checkpoint: Checkpoint): Promise<void> {
     const { format, start, state, sinceStart, at } = checkpoint
     if (format !== CHECKPOINT_FORMAT) {
-      throw new OtherCourse(
+      throw new ReplayDivergence(
         `the checkpoint has format ${format}; this version reads ${CHECKPOINT_FORMAT}: the one that wrote it decides it again`,
       )
     }
@@ -93,10 +93,10 @@ export class ReplayedRun {
     try {
       if (input.k === 'loaded' && this.#start !== null)
         this.controller = ReplayedController.started(this.#start, input.state, this.#onCommit)
-      if (this.controller === null) throw new OtherCourse('no start is recorded before it')
+      if (this.controller === null) throw new ReplayDivergence('no start is recorded before it')
       await this.controller.take(input)
     } catch (error) {
-      if (!(error instanceof OtherCourse)) throw error
+      if (!(error instanceof ReplayDivergence)) throw error
       course = error.message
     }
     const taken = { input, recorded: this.#recorded, committed: this.#committed, course }

@@ -71,7 +71,7 @@ const UNHEARD: Column = {
 
 export function formatSweep(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
-  const shown = summaries.some(isUnheard) ? COLUMNS.toSpliced(AFTER_STARVATION, 0, UNHEARD) : COLUMNS
+  const shown = summaries.some(hasUnsignalledWait) ? COLUMNS.toSpliced(AFTER_STARVATION, 0, UNHEARD) : COLUMNS
   const head = ['overcommit', ...fields, ...shown.map((column) => column.title)]
   const rows = summaries.map((summary) => [
     `${summary.overcommit_percent} %`,
@@ -115,7 +115,7 @@ export function sweepCsv(summaries: readonly SweepSummary[]): string {
  * Some task waited with work that nothing told of: in a table for people this figure has a place beside
  * starvation.
  */
-export function isUnheard({ unheard_percent }: SweepSummary): boolean {
+export function hasUnsignalledWait({ unheard_percent }: SweepSummary): boolean {
   return unheard_percent !== undefined && unheard_percent.mean > 0
 }
 

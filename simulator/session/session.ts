@@ -4,11 +4,11 @@
  * keeps pace with real time, and who asks the REST interface, are arguments.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Position, SessionInput, SessionStage } from './stage.ts'
+import type { Position, SessionInput, SteppableWorld } from './steppable-world.ts'
 
 export interface SessionOptions<I extends SessionInput> {
   /** A world at its start, every time the same. */
-  readonly open: () => Promise<SessionStage<I>>
+  readonly open: () => Promise<SteppableWorld<I>>
   /** What was done to it before, by position: of a session that goes on from another. */
   readonly inputs?: readonly I[]
 }
@@ -17,8 +17,8 @@ export interface SessionOptions<I extends SessionInput> {
 type WithoutPosition<I> = I extends unknown ? Omit<I, 'position'> : never
 
 export class Session<I extends SessionInput> {
-  readonly #open: () => Promise<SessionStage<I>>
-  #stage: SessionStage<I>
+  readonly #open: () => Promise<SteppableWorld<I>>
+  #stage: SteppableWorld<I>
   /** By position; those from `#applied` on lie ahead. */
   #inputs: I[]
   #applied = 0
@@ -29,13 +29,17 @@ export class Session<I extends SessionInput> {
     return new Session(open, await open(), inputs)
   }
 
-  private constructor(open: () => Promise<SessionStage<I>>, stage: SessionStage<I>, inputs: readonly I[]) {
+  private constructor(
+    open: () => Promise<SteppableWorld<I>>,
+    stage: SteppableWorld<I>,
+    inputs: readonly I[],
+  ) {
     this.#open = open
     this.#stage = stage
     this.#inputs = [...inputs]
   }
 
-  get stage(): SessionStage<I> {
+  get stage(): SteppableWorld<I> {
     return this.#stage
   }
 
@@ -84,11 +88,11 @@ export class Session<I extends SessionInput> {
       if (await this.#doOutside(atMs)) continue
       const next = this.#ahead
       // Nothing happened between the last event and that input.
-      if (next !== undefined && this.#isRipe(next)) {
+      if (next !== undefined && this.#isDue(next)) {
         this.#passTo(atMs)
         return true
       }
-      const isHeldUp = (): boolean => agenda.isDue || (next !== undefined && this.#isRipe(next)) || !mayGoOn()
+      const isHeldUp = (): boolean => agenda.isDue || (next !== undefined && this.#isDue(next)) || !mayGoOn()
       await world.runUntil(atMs, isHeldUp)
       if (!isHeldUp()) return true
     }
@@ -154,7 +158,7 @@ export class Session<I extends SessionInput> {
   async #doOutside(untilMs: DurationMs | null): Promise<boolean> {
     const { agenda } = this.#stage
     const input = this.#ahead
-    const isNext = input !== undefined && this.#isRipe(input)
+    const isNext = input !== undefined && this.#isDue(input)
     if (isNext && (untilMs === null || input.position.atMs <= untilMs)) {
       this.#passTo(input.position.atMs)
       this.#applied += 1
@@ -167,7 +171,7 @@ export class Session<I extends SessionInput> {
     return true
   }
 
-  #isRipe({ position }: I): boolean {
+  #isDue({ position }: I): boolean {
     return this.#stage.world.clock.steps >= position.events && this.#served >= position.served
   }
 

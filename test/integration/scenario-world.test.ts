@@ -27,7 +27,7 @@ async function runOf(
   let checker: Checker | null = null
   const run = await runScenario(scenario, NO_IDENTITY, {
     ...options,
-    openDesk: openOperatorClient,
+    openOperatorClient,
     watch: (world) => {
       world.listen((list) => events.push(...list))
       return (checker = createChecker(world, scenario.assertions))

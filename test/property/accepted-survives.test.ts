@@ -183,7 +183,7 @@ describe('a cluster that the interface has accepted', () => {
       const property = fc.asyncProperty(clusterArb, async (cluster) => {
         const tape = new RecordingInMemory()
         const { world, operatorFaults } = await runScenario(planOf(cluster), IDENTITY, {
-          openDesk: openOperatorClient,
+          openOperatorClient,
           record: tape.recorder,
         })
         expect(operatorFaults).toEqual([])
@@ -203,7 +203,7 @@ describe('a cluster that the interface has accepted', () => {
         const replay = await runScenario(
           loadScenario({ text: recorded?.text ?? '', baseDir: '/nowhere' }).scenario,
           IDENTITY,
-          { openDesk: openOperatorClient },
+          { openOperatorClient },
         )
         expect(groupsIn(replay.world.controller.views)).toEqual(groupsIn(views))
         expect(tasksIn(replay.world.controller.views)).toEqual(tasksIn(views))

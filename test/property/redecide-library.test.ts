@@ -31,7 +31,7 @@ async function recordingsOf(scenario: Scenario): Promise<readonly RecordedEntry[
     recordings.push(recording)
     return recording.recorder()
   }
-  await runScenario(scenario, IDENTITY, { record, openDesk: operatorClients.openOperatorClient })
+  await runScenario(scenario, IDENTITY, { record, openOperatorClient: operatorClients.openOperatorClient })
   expect(recordings.map(({ nested }) => nested).filter((nested) => nested > 0)).toEqual([])
   return recordings.map((recording) => recording.entries())
 }
@@ -85,7 +85,7 @@ it('two controllers at once are two recordings: written into one, it is no cours
   const both = new RecordingInMemory()
   await runScenario(scenario, IDENTITY, {
     record: both.recorder,
-    openDesk: operatorClients.openOperatorClient,
+    openOperatorClient: operatorClients.openOperatorClient,
   })
   expect((await redecide(both.entries())).difference).toMatchObject({ what: 'course' })
 })

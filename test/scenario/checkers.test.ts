@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FairnessBook } from '../../simulator/check/fairness-book.ts'
-import type { FairnessStep } from '../../simulator/check/fairness-book.ts'
+import { FairnessTracker } from '../../simulator/check/fairness-tracker.ts'
+import type { FairnessStep } from '../../simulator/check/fairness-tracker.ts'
 import { METRIC_PATHS } from '../../simulator/report/metric-paths.ts'
 import { describeViolation } from '../../simulator/check/violation.ts'
 import { forged, ForgedRun } from '../support/forged-run.ts'
@@ -309,7 +309,7 @@ describe('fairness_bound', () => {
         return { victims, available: new Set([...victims, ...idle]) }
       })
     const property = fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
-      const book = new FairnessBook()
+      const book = new FairnessTracker()
       for (const id of ids) book.join(id)
       const found = steps.map((each) => book.decide(each) !== null)
       expect(found.includes(true)).toBe(hasBreach(ids, steps))

@@ -78,7 +78,7 @@ assert: { always: all }
   const play = async (): Promise<Run> => {
     let checker: Checker | null = null
     const run = await runScenario(scenario, NO_IDENTITY, {
-      openDesk: openOperatorClient,
+      openOperatorClient,
       watch: (world) => {
         checker = createChecker(world, scenario.assertions)
         world.listen((events) => {

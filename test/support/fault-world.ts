@@ -21,8 +21,8 @@ import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, Instant, OnNodeLoss } from '../../protocol/units.ts'
 import { FaultTally } from '../../simulator/faults/fault-tally.ts'
 import { FaultyStorage } from '../../simulator/faults/faulty-storage.ts'
-import type { Committer } from '../../simulator/faults/mortal-store.ts'
-import { soundDisk, storeOf } from '../../simulator/faults/mortal-store.ts'
+import type { Committer } from '../../simulator/faults/faulty-store.ts'
+import { healthyDisk, storeOf } from '../../simulator/faults/faulty-store.ts'
 import { ProcessClock } from '../../simulator/faults/process-clock.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { OpenWorkload } from '../../simulator/fleet/open-workload.ts'
@@ -100,7 +100,7 @@ export class FaultWorld {
     { readonly device: SimulatedDevice; readonly listener: DeviceListener }
   >()
   readonly #o: FaultWorldOptions
-  readonly #disk = soundDisk()
+  readonly #disk = healthyDisk()
   readonly #tally = new FaultTally()
   readonly #store = createMemoryStore({ retainEvents: 100_000 })
   readonly #workload = new OpenWorkload()

@@ -12,7 +12,7 @@ import type { Store, StoredState } from '../../controller/ports/store.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import { RunBook } from '../../simulator/faults/run-book.ts'
+import { RunTracker } from '../../simulator/faults/run-tracker.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { OpenWorkload } from '../../simulator/fleet/open-workload.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
@@ -33,7 +33,7 @@ export class SetBackWorld {
   readonly clock = new VirtualClock(START)
   readonly bus = new SimBus({ clock: this.clock, mode: 'wire', delayMs: 0 })
   readonly events: Event[] = []
-  readonly runs = new RunBook()
+  readonly runs = new RunTracker()
   readonly servers = new Map<string, ServerCore>()
   readonly #devices = new Map<string, SimulatedDevice>()
   readonly #storages = new Map<string, ReturnType<typeof createMemoryStorage>>()

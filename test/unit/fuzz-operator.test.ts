@@ -9,7 +9,7 @@ import type { Entry, FuzzDocument } from '../../simulator/fuzz/document.ts'
 import { drawDocument } from '../../simulator/fuzz/draw.ts'
 import { judge, type Verdict } from '../../simulator/fuzz/judge.ts'
 import { shrink } from '../../simulator/fuzz/shrink.ts'
-import type { OpenDesk } from '../../simulator/run.ts'
+import type { OpenOperatorClient } from '../../simulator/run.ts'
 
 const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1)
 const operatorClients = createOperatorClients()
@@ -24,13 +24,13 @@ function withOperator(operator: readonly Entry[], faults: readonly Entry[] = [])
 
 function judged(
   document: FuzzDocument,
-  openDesk: OpenDesk = operatorClients.openOperatorClient,
+  openOperatorClient: OpenOperatorClient = operatorClients.openOperatorClient,
 ): Promise<Verdict> {
-  return judge(scenarioOf(document), openDesk)
+  return judge(scenarioOf(document), openOperatorClient)
 }
 
 /** A controller that refuses to take a cordon back. */
-const lying: OpenDesk = async (world, pump) => {
+const lying: OpenOperatorClient = async (world, pump) => {
   const desk = await operatorClients.openOperatorClient(world, pump)
   return {
     ask: (method, path, body, headers) =>

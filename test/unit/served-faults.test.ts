@@ -7,7 +7,7 @@ import { simServe } from '../../cli/sim/sim-serve.ts'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Event } from '../../controller/domain/event.ts'
-import { laterBus } from '../../simulator/later-bus.ts'
+import { deferredBus } from '../../simulator/deferred-bus.ts'
 import { createLiveFleet, type LiveFleet } from '../../simulator/live.ts'
 import { PacedClock } from '../../simulator/paced-clock.ts'
 import { runScenario } from '../../simulator/run.ts'
@@ -130,7 +130,7 @@ describe('a fleet in real time in the service of a controller elsewhere', () => 
       {
         clock,
         random: createSeededRandom('elsewhere'),
-        bus: laterBus(bus, clock),
+        bus: deferredBus(bus, clock),
         store: createMemoryStore(),
       },
       { initialConfig: CONFIG, onEvents: (list) => void events.push(...list) },
@@ -138,7 +138,7 @@ describe('a fleet in real time in the service of a controller elsewhere', () => 
     await controller.start()
     const scenario = scenarioOf(FAULTS)
     const fleet = createServedFleet({
-      ...{ plan: scenario, busFor: () => laterBus(bus, clock), real, speed: 1, seed: 'served' },
+      ...{ plan: scenario, busFor: () => deferredBus(bus, clock), real, speed: 1, seed: 'served' },
       ...{ workload: new CommandWorkload(ENDLESS), onFault: () => {} },
     })
     fleet.start()

@@ -6,7 +6,7 @@ import type { Advice, JudgedObjective } from '../../plan/advisor.ts'
 import type { Band, Settings, SweepRun, SweepSummary } from '../../sweep.ts'
 import { adviceNotes, adviceSentence, figureOf, noneSentence, shownFigure } from '../advice-text.ts'
 import { shownNumber } from '../plain-text.ts'
-import { isUnheard } from '../sweep-table.ts'
+import { hasUnsignalledWait } from '../sweep-table.ts'
 import { type ChartLine, DOTS, lineChart, type LineChart } from './line-chart.ts'
 import { bestOf, type Combination, combinationsOf, takenOf } from './combinations.ts'
 import { markup, Markup } from './markup.ts'
@@ -160,7 +160,7 @@ function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
       STARVATION,
       'starvation.total',
     ),
-    ...(summary.some(isUnheard)
+    ...(summary.some(hasUnsignalledWait)
       ? [
           section(
             'Unheard: what swapped-out tasks waited with work that nothing told of, mean over the seeds, band p10–p90',

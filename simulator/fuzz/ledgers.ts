@@ -12,7 +12,7 @@ type LiveNode = Cluster['nodes'] extends ReadonlyMap<string, infer N> ? N : neve
 type LiveGpu = LiveNode['gpus'][number]
 
 /** Compares the books of these nodes with a count of what stands in them. */
-export function checkBooks(world: World, nodeIds: Iterable<string>, report: Report): void {
+export function checkLedgers(world: World, nodeIds: Iterable<string>, report: Report): void {
   for (const nodeId of nodeIds) {
     const node = world.controller.engine.cluster.nodes.get(nodeId)
     if (node === undefined) continue

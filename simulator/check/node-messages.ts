@@ -5,7 +5,7 @@
 import type { Event } from '../../controller/domain/event.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
-import type { LostHistory } from '../faults/store-vault.ts'
+import type { LostHistory } from '../faults/store-history.ts'
 import type { ObservedFaults } from './observed.ts'
 
 /** A stretch of history that one controller process wrote. */
@@ -21,14 +21,14 @@ interface Lineage {
   readonly parts: readonly Part[]
 }
 
-export interface WordOfNode {
+export interface NodeMessage {
   readonly nodeId: string
   readonly message: Envelope
   /** It has heard of more than the store has, and no operator has accepted that. */
   readonly isAhead: boolean
 }
 
-export class Witnesses {
+export class NodeMessages {
   readonly #faults: ObservedFaults
   readonly #now: () => Instant
   readonly #lineages: Lineage[] = [{ since: -Infinity, parts: [] }]
@@ -41,7 +41,7 @@ export class Witnesses {
   readonly #ahead = new Set<string>()
   /** Nodes that have said to the present controller what runs there. */
   readonly #spoken = new Set<string>()
-  readonly #listeners: ((word: WordOfNode) => void)[] = []
+  readonly #listeners: ((word: NodeMessage) => void)[] = []
   /** Since when most nodes that the present controller has heard are ahead; null: they are not. */
   mostAreAheadSince: Instant | null = null
 
@@ -57,7 +57,7 @@ export class Witnesses {
   }
 
   /** Calls with each message of a node, before the controller handles it. */
-  listen(listener: (word: WordOfNode) => void): void {
+  listen(listener: (word: NodeMessage) => void): void {
     this.#listeners.push(listener)
   }
 

@@ -7,22 +7,22 @@ import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Endpoint, Party, Weather } from './faulty-bus.ts'
-import type { FleetBus } from './fleet-stage.ts'
+import type { Endpoint, Party, LinkConditions } from './faulty-bus.ts'
+import type { FleetBus } from './faulty-fleet.ts'
 
-export interface WeatheredBusOptions {
+export interface DelayedBusOptions {
   readonly clock: Clock
   /** The bus that the server of this node speaks over. */
   readonly busFor: (node: string) => Bus
-  readonly weather: Weather
+  readonly weather: LinkConditions
 }
 
 const CONTROLLER: Party = { node: null }
 
-export class WeatheredBus implements FleetBus {
-  readonly #o: WeatheredBusOptions
+export class DelayedBus implements FleetBus {
+  readonly #o: DelayedBusOptions
 
-  constructor(options: WeatheredBusOptions) {
+  constructor(options: DelayedBusOptions) {
     this.#o = options
   }
 

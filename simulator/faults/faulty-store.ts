@@ -21,18 +21,18 @@ export interface StoreDisk {
   /** So many of the next commits fail without anybody knowing whether they are durable. */
   failingFsyncs: number
   /** Where the controller dies next: one at a time, in this order. */
-  readonly deathPoints: DeathPoint[]
+  readonly crashPoints: CrashPoint[]
   /** Whoever opened it last: from then on nobody else writes (a real store is locked when it is opened). */
   owner: Committer | null
 }
 
-export interface DeathPoint {
+export interface CrashPoint {
   readonly point: PersistPoint
-  readonly onDeath: () => void
+  readonly onCrash: () => void
 }
 
-export function soundDisk(): StoreDisk {
-  return { fullCount: 0, slowMs: 0, failingFsyncs: 0, deathPoints: [], owner: null }
+export function healthyDisk(): StoreDisk {
+  return { fullCount: 0, slowMs: 0, failingFsyncs: 0, crashPoints: [], owner: null }
 }
 
 /** The process that commits. */
@@ -43,7 +43,7 @@ export interface Committer {
    * It dies with the next command that it sends: `after_answers` before it leaves, `after_effects` when it
    * has left.
    */
-  dieAtNextCommand(death: DeathPoint): void
+  dieAtNextCommand(death: CrashPoint): void
 }
 
 export interface StoreOptions {
@@ -90,9 +90,9 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
           })
       })
     })
-  const dieAt = ({ onDeath }: DeathPoint): Promise<void> => {
+  const dieAt = ({ onCrash }: CrashPoint): Promise<void> => {
     process.die()
-    onDeath()
+    onCrash()
     return never()
   }
   const commit = (batch: Batch): Promise<void> | undefined => {
@@ -108,7 +108,7 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
       if (isDurable) keep(batch)?.catch(() => {})
       return refuse('fsync failed')
     }
-    const death = disk.deathPoints.shift()
+    const death = disk.crashPoints.shift()
     if (death?.point === 'before_persist') return dieAt(death)
     if (death?.point === 'after_persist') return keep(batch) ?? dieAt(death)
     if (death !== undefined) process.dieAtNextCommand(death)

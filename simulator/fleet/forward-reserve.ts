@@ -7,14 +7,14 @@ import type { Node } from '../../controller/domain/node.ts'
 import type { Mib } from '../../protocol/units.ts'
 
 /** What of a server this needs. */
-export interface ReserveKeeper {
+export interface ReserveHolder {
   keepReserve(mib: Mib): void
 }
 
-export function tellReserve(
+export function forwardReserveChanges(
   events: readonly Event[],
   nodes: () => Iterable<Node>,
-  serverOf: (nodeId: string) => ReserveKeeper | undefined,
+  serverOf: (nodeId: string) => ReserveHolder | undefined,
 ): void {
   for (const { kind, nodeId } of events) {
     if (kind !== 'config_changed' && kind !== 'node_config_changed') continue

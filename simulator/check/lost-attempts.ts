@@ -28,7 +28,7 @@ interface Room {
   readonly capacityMib: Mib
 }
 
-export class LostBook {
+export class LostAttempts {
   /** Attempts that the store has lost and that nothing has settled since. */
   readonly #lost = new Map<string, LostAttempt>()
   readonly #quarantined = new Map<string, QuarantinedBytes>()

@@ -6,7 +6,7 @@ import type { Bus } from '../controller/ports/bus.ts'
 import type { Clock } from '../controller/ports/clock.ts'
 import { RANK_MESSAGE } from '../controller/ports/clock.ts'
 
-export function laterBus(bus: Bus, clock: Clock): Bus {
+export function deferredBus(bus: Bus, clock: Clock): Bus {
   const later = (act: () => void): void => clock.soon(act, RANK_MESSAGE)
   return {
     publish: (subject, message) => later(() => bus.publish(subject, message)),

@@ -47,7 +47,7 @@ interface PairRun {
   mostAtStart: number
 }
 
-export class FairnessBook {
+export class FairnessTracker {
   readonly #members = new Map<string, Member>()
 
   /** Whether the victim closes the round: it was swapped out in it before. */

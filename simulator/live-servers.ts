@@ -10,7 +10,7 @@ import type { FaultNote } from './faults/fault-agenda.ts'
 import { FaultTally } from './faults/fault-tally.ts'
 import { FaultyBus } from './faults/faulty-bus.ts'
 import { planFleetFaults } from './faults/fleet-agenda.ts'
-import { FleetStage } from './faults/fleet-stage.ts'
+import { FaultyFleet } from './faults/faulty-fleet.ts'
 import { LinkFaults } from './faults/link-faults.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
 import type { Workload } from './fleet/workload.ts'
@@ -20,7 +20,7 @@ import { SimBus } from './sim-bus.ts'
 import { serverStream, simulatedServer } from './simulated-server.ts'
 import type { SimClock } from './virtual-clock.ts'
 
-export interface LiveCastOptions {
+export interface LiveServersOptions {
   readonly scenario: Scenario
   readonly clock: SimClock
   readonly random: Random
@@ -30,7 +30,7 @@ export interface LiveCastOptions {
   readonly onFault: FaultNote
 }
 
-export interface LiveCast {
+export interface LiveServers {
   /** The controller's end. */
   readonly bus: Bus
   /** Heartbeats that change nothing are not sent. */
@@ -41,11 +41,17 @@ export interface LiveCast {
   stop(): void
 }
 
-export function liveCast(options: LiveCastOptions): LiveCast {
-  return options.scenario.faults.length === 0 ? fixedCast(options) : mortalCast(options)
+export function liveServers(options: LiveServersOptions): LiveServers {
+  return options.scenario.faults.length === 0 ? reliableServers(options) : faultyServers(options)
 }
 
-function fixedCast({ scenario, clock, random, workload, bootCounter }: LiveCastOptions): LiveCast {
+function reliableServers({
+  scenario,
+  clock,
+  random,
+  workload,
+  bootCounter,
+}: LiveServersOptions): LiveServers {
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const servers = new Map(
     scenario.nodes.map((node) => {
@@ -74,12 +80,19 @@ function fixedCast({ scenario, clock, random, workload, bootCounter }: LiveCastO
   }
 }
 
-function mortalCast({ scenario, clock, random, workload, bootCounter, onFault }: LiveCastOptions): LiveCast {
+function faultyServers({
+  scenario,
+  clock,
+  random,
+  workload,
+  bootCounter,
+  onFault,
+}: LiveServersOptions): LiveServers {
   const tally = new FaultTally()
   const links = new LinkFaults(random.stream('faults/links'), tally)
   const bus = new FaultyBus({ clock, mode: 'reference', weather: links })
-  const home = { state: { ...EMPTY_NODE_STATE, bootCounter }, inhabitants: [] }
-  const stage = new FleetStage({
+  const home = { state: { ...EMPTY_NODE_STATE, bootCounter }, initialProcesses: [] }
+  const stage = new FaultyFleet({
     nodes: scenario.nodes,
     clock,
     bus,
@@ -87,7 +100,7 @@ function mortalCast({ scenario, clock, random, workload, bootCounter, onFault }:
     random,
     workload,
     tally,
-    homeOf: () => home,
+    nodeStateOf: () => home,
   })
   return {
     ...{ bus: bus.endpoint(null), servers: stage.servers, areHeartbeatsElided: false },

@@ -4,7 +4,7 @@ import type { RequestOutcome } from '../../controller/ports/bus.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import { FaultTally } from '../../simulator/faults/fault-tally.ts'
 import { LinkFaults, type LinkFault } from '../../simulator/faults/link-faults.ts'
-import { WeatheredBus } from '../../simulator/faults/weathered-bus.ts'
+import { DelayedBus } from '../../simulator/faults/delayed-bus.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
 import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
@@ -21,14 +21,14 @@ function world() {
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const tally = new FaultTally()
   const weather = new LinkFaults(seededStream(1, 'weather'), tally)
-  const weathered = new WeatheredBus({ clock, busFor: () => bus, weather })
+  const weathered = new DelayedBus({ clock, busFor: () => bus, weather })
   const heard: string[] = []
   bus.subscribe('word.*', (message, subject, reply) => {
     heard.push(`${clock.now()} ${subject} ${message.id}`)
     reply(message)
   })
   const say = (id: string): Envelope => ({ id }) as Envelope
-  const ask = (endpoint: ReturnType<WeatheredBus['endpoint']>, id: string): string[] => {
+  const ask = (endpoint: ReturnType<DelayedBus['endpoint']>, id: string): string[] => {
     const answers: string[] = []
     const done = (outcome: RequestOutcome): void =>
       void answers.push(`${clock.now()} ${outcome.answered ? outcome.answer.id : outcome.why}`)

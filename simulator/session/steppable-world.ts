@@ -20,7 +20,7 @@ export interface SessionInput {
 
 export type Agenda = Pick<OperatorAgenda, 'isDue' | 'serve'>
 
-export interface SessionStage<I extends SessionInput> {
+export interface SteppableWorld<I extends SessionInput> {
   readonly world: World
   readonly agenda: Agenda
   /** Time stands still until it is done. The same input at the same position does the same. */

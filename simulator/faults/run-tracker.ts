@@ -9,7 +9,7 @@ export interface DoubleRun {
   readonly nodes: readonly string[]
 }
 
-export class RunBook {
+export class RunTracker {
   readonly #nodesOf = new Map<string, Set<string>>()
   #doubles: DoubleRun[] = []
 

@@ -31,7 +31,7 @@ interface Kept {
   readonly asOf: Instant
 }
 
-export interface StoreVaultOptions {
+export interface StoreHistoryOptions {
   readonly clock: Clock
   readonly random: RandomStream
   readonly newStore: (initial: StoredState) => Store
@@ -41,8 +41,8 @@ export interface StoreVaultOptions {
   readonly onPromise: () => void
 }
 
-export class StoreVault {
-  readonly #o: StoreVaultOptions
+export class StoreHistory {
+  readonly #o: StoreHistoryOptions
   readonly #start: Kept
   #inner: Store
   /** As the present controller read it. */
@@ -52,7 +52,7 @@ export class StoreVault {
   /** Silent losses that no operator has settled. */
   readonly unsettled: Set<SetBack> = new Set()
 
-  constructor(options: StoreVaultOptions) {
+  constructor(options: StoreHistoryOptions) {
     this.#o = options
     this.#start = { stored: options.initial ?? EMPTY_STATE, asOf: options.clock.now() }
     this.#atLoad = Promise.resolve(this.#start)

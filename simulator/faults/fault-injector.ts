@@ -21,30 +21,30 @@ import type { Fault, FaultItem } from '../scenario/fault.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import { createSeededRandom } from '../seeded-random.ts'
 import type { BusMode } from '../sim-bus.ts'
-import type { NodeHome, WorldStart } from '../start-world.ts'
+import type { InitialNodeState, WorldStart } from '../start-world.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import type { DecisionWatch, SwapTotals } from './controller-host.ts'
 import { ControllerHost } from './controller-host.ts'
 import type { ControllerWatch } from './controller-process.ts'
 import { Disturbances } from './disturbances.ts'
-import type { FaultNote, FaultStageHand } from './fault-agenda.ts'
+import type { FaultNote, FaultTarget } from './fault-agenda.ts'
 import { FaultAgenda } from './fault-agenda.ts'
 import { FaultTally } from './fault-tally.ts'
 import type { FaultCounts } from './fault-tally.ts'
 import { FaultyBus } from './faulty-bus.ts'
 import { isFleetFault } from './fleet-faults.ts'
-import { FleetStage } from './fleet-stage.ts'
+import { FaultyFleet } from './faulty-fleet.ts'
 import { LinkFaults } from './link-faults.ts'
-import type { StoreDisk } from './mortal-store.ts'
-import { soundDisk } from './mortal-store.ts'
+import type { StoreDisk } from './faulty-store.ts'
+import { healthyDisk } from './faulty-store.ts'
 import type { NodeHost } from './node-host.ts'
-import { PatientClient } from './patient-client.ts'
-import type { RunBook } from './run-book.ts'
-import { isSilentLoss, StoreVault } from './store-vault.ts'
-import type { LostHistory, SetBack } from './store-vault.ts'
+import { RetryingClient } from './retrying-client.ts'
+import type { RunTracker } from './run-tracker.ts'
+import { isSilentLoss, StoreHistory } from './store-history.ts'
+import type { LostHistory, SetBack } from './store-history.ts'
 import { faultsDrawn, runLeaseMsOf } from './swarm.ts'
 
-export interface FaultStageOptions {
+export interface FaultInjectorOptions {
   readonly faults: readonly FaultItem[]
   readonly nodes: readonly ScenarioNode[]
   readonly config: Readonly<Partial<ConfigFields>>
@@ -68,7 +68,7 @@ export interface FaultStageOptions {
 /** Promises that follow from each other within one step of the clock. */
 const MICROTASKS = 24
 
-export class FaultStage implements FaultStageHand {
+export class FaultInjector implements FaultTarget {
   readonly bus: FaultyBus
   /** Tasks whose submission was acknowledged and whose end is not durable. */
   readonly acknowledged = new Set<string>()
@@ -77,13 +77,13 @@ export class FaultStage implements FaultStageHand {
    * that is over.
    */
   readonly #finals = new Set<string>()
-  readonly #o: FaultStageOptions
+  readonly #o: FaultInjectorOptions
   readonly #tally = new FaultTally()
-  readonly #disk: StoreDisk = soundDisk()
-  readonly #vault: StoreVault
+  readonly #disk: StoreDisk = healthyDisk()
+  readonly #vault: StoreHistory
   readonly #host: ControllerHost
-  readonly #fleet: FleetStage
-  readonly #client: PatientClient
+  readonly #fleet: FaultyFleet
+  readonly #client: RetryingClient
   readonly #drawn: readonly Fault[]
   readonly #agenda: FaultAgenda
   readonly #begun: (() => void)[] = []
@@ -91,7 +91,7 @@ export class FaultStage implements FaultStageHand {
   readonly #slow = new Set<Extract<Fault, { readonly kind: 'slow_disk' }>>()
   #mayHaveMicrotasks = false
 
-  constructor(options: FaultStageOptions) {
+  constructor(options: FaultInjectorOptions) {
     const { clock, seed, random, nodes, workload } = options
     this.#o = options
     const tally = this.#tally
@@ -108,7 +108,7 @@ export class FaultStage implements FaultStageHand {
       this.#mayHaveMicrotasks = true
     }
     const initial = options.start?.stored ?? null
-    this.#vault = new StoreVault({
+    this.#vault = new StoreHistory({
       clock,
       random: random.stream('faults/set-back'),
       newStore,
@@ -145,9 +145,18 @@ export class FaultStage implements FaultStageHand {
       },
     })
     const { start } = options
-    const homeOf = (nodeId: string): NodeHome | null => start?.homeOf(nodeId) ?? null
-    this.#fleet = new FleetStage({ nodes, clock, bus: this.bus, links, random, workload, tally, homeOf })
-    this.#client = new PatientClient({
+    const nodeStateOf = (nodeId: string): InitialNodeState | null => start?.nodeStateOf(nodeId) ?? null
+    this.#fleet = new FaultyFleet({
+      nodes,
+      clock,
+      bus: this.bus,
+      links,
+      random,
+      workload,
+      tally,
+      nodeStateOf,
+    })
+    this.#client = new RetryingClient({
       clock,
       commands: () => (this.isControllerUp ? this.controller.commands : null),
       onAcknowledged: (taskId) => this.#finals.has(taskId) || this.acknowledged.add(taskId),
@@ -168,7 +177,7 @@ export class FaultStage implements FaultStageHand {
     return this.#fleet.servers
   }
 
-  get runs(): RunBook {
+  get runs(): RunTracker {
     return this.#fleet.runs
   }
 
@@ -355,12 +364,12 @@ export class FaultStage implements FaultStageHand {
       if (forMs !== null) this.#host.stayAway()
       return this.#tallyIf(this.#host.crash(), fault)
     }
-    const onDeath = (): void => {
+    const onCrash = (): void => {
       this.#tally.fires(fault.kind)
       if (forMs !== null) this.#host.stayAway()
       onFired()
     }
-    this.#disk.deathPoints.push({ point: atPoint, onDeath })
+    this.#disk.crashPoints.push({ point: atPoint, onCrash })
   }
 
   #setBackStore(fault: SetBack): void {
@@ -387,7 +396,7 @@ export class FaultStage implements FaultStageHand {
 
   /** Whatever still lies in wait for a commit does so no more. */
   #disarm(): void {
-    this.#disk.deathPoints.length = 0
+    this.#disk.crashPoints.length = 0
     this.#disk.failingFsyncs = 0
     this.#host.disarm()
   }

@@ -6,7 +6,7 @@ import type { SimulatedDevice } from '../fleet/simulated-device.ts'
 import type { Workload } from '../fleet/workload.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
-import type { NodeHome } from '../start-world.ts'
+import type { InitialNodeState } from '../start-world.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import type { FaultTally } from './fault-tally.ts'
 import type { Endpoint } from './faulty-bus.ts'
@@ -14,7 +14,7 @@ import type { FleetFault } from './fleet-faults.ts'
 import type { LinkFaults } from './link-faults.ts'
 import type { MachineFault } from './node-host.ts'
 import { NodeHost } from './node-host.ts'
-import { RunBook } from './run-book.ts'
+import { RunTracker } from './run-tracker.ts'
 
 /** Where servers speak, under the weather of `LinkFaults`. */
 export interface FleetBus {
@@ -24,7 +24,7 @@ export interface FleetBus {
   deliverHeld(held: readonly (() => void)[]): void
 }
 
-export interface FleetStageOptions {
+export interface FaultyFleetOptions {
   readonly nodes: readonly ScenarioNode[]
   readonly clock: SimClock
   /** Of the devices; left out: the same. */
@@ -35,13 +35,13 @@ export interface FleetStageOptions {
   readonly workload: Workload
   readonly tally: FaultTally
   /** What earlier servers have left there; null: nothing. */
-  readonly homeOf: (nodeId: string) => NodeHome | null
+  readonly nodeStateOf: (nodeId: string) => InitialNodeState | null
   /** The controller refuses a server's hello, for a reason that is a code. */
   readonly onRefused?: (node: string, reason: string) => void
 }
 
-export class FleetStage {
-  readonly runs = new RunBook()
+export class FaultyFleet {
+  readonly runs = new RunTracker()
   /** By node id; of those whose server process runs. */
   readonly servers = new Map<string, ServerCore>()
   readonly #bus: FleetBus
@@ -50,7 +50,7 @@ export class FleetStage {
   readonly #nodes = new Map<string, NodeHost>()
   readonly #byId = new Map<string, NodeHost>()
 
-  constructor({ nodes, homeOf, links, ...options }: FleetStageOptions) {
+  constructor({ nodes, nodeStateOf, links, ...options }: FaultyFleetOptions) {
     this.#bus = options.bus
     this.#links = links
     const onServer = (id: string, server: ServerCore | null): void => {
@@ -59,7 +59,7 @@ export class FleetStage {
     }
     for (const node of nodes) {
       const runs = this.runs.watcherOf(node.name)
-      const host = new NodeHost({ ...options, node, runs, onServer, home: homeOf(idOfNode(node)) })
+      const host = new NodeHost({ ...options, node, runs, onServer, home: nodeStateOf(idOfNode(node)) })
       this.#nodes.set(node.name, host)
       this.#byId.set(host.id, host)
     }

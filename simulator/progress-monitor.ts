@@ -10,9 +10,9 @@ import type { World } from './world.ts'
  */
 const QUIET_MS: DurationMs = 8 * 86_400_000
 /** Steps between two looks. */
-const LOOK_EVERY = 1024
+const CHECK_EVERY_STEPS = 1024
 
-export interface PulseOptions {
+export interface ProgressOptions {
   /** How far the run is, 0 to 1; called often. */
   readonly onProgress?: (fraction: number) => void
   /** How many tasks will come, about; without it and without an end in time there is no progress to tell. */
@@ -20,7 +20,7 @@ export interface PulseOptions {
 }
 
 /** Tells how far the run is, and finds out when the tasks that are left can never end. */
-export class Pulse {
+export class ProgressMonitor {
   readonly #untilMs: DurationMs | null
   readonly #expectedTasks: number | null
   readonly #onProgress: ((fraction: number) => void) | null
@@ -32,7 +32,7 @@ export class Pulse {
   /** Whoever is left waits for ever, though he may be swapped out of a GPU or counted as waiting. */
   isStuck = false
 
-  constructor(clock: ScenarioClock, options: PulseOptions) {
+  constructor(clock: ScenarioClock, options: ProgressOptions) {
     this.#untilMs = clock.untilMs
     this.#expectedTasks = options.expectedTasks ?? null
     this.#onProgress = options.onProgress ?? null
@@ -60,7 +60,7 @@ export class Pulse {
   }
 
   /** No task has a place, none that waits for one could ever get it, and this instant is over. */
-  isEmptyOfHope(world: World): boolean {
+  canNothingStart(world: World): boolean {
     return (
       this.#placedTasks === 0 &&
       world.controller.engine.cluster.waiting.gpus === 0 &&
@@ -71,9 +71,9 @@ export class Pulse {
 
   beat(world: World): void {
     this.#steps += 1
-    if (this.#steps % LOOK_EVERY !== 0) return
+    if (this.#steps % CHECK_EVERY_STEPS !== 0) return
     this.#onProgress?.(this.#fraction(world))
-    if (world.clock.now() - this.#lastEventAt > QUIET_MS) this.isStuck = hasOnlyHopeless(world)
+    if (world.clock.now() - this.#lastEventAt > QUIET_MS) this.isStuck = isAllWaitingForever(world)
   }
 
   #fraction(world: World): number {
@@ -89,7 +89,7 @@ export class Pulse {
  * Nobody has a GPU or will ask for one by himself: all wait for a place, to return to one, or for a node that
  * does not come back.
  */
-function hasOnlyHopeless(world: World): boolean {
+function isAllWaitingForever(world: World): boolean {
   for (const { placement, state } of world.controller.views.openTasks()) {
     if (state === 'unreachable') continue
     if (placement !== null && !(placement.residency === 'swapped_out' && placement.wantsGpu)) return false

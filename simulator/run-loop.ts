@@ -5,38 +5,38 @@
 import type { DurationMs } from '../protocol/units.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
 import type { OperatorAgenda } from './operator-agenda.ts'
-import type { Pulse } from './pulse.ts'
+import type { ProgressMonitor } from './progress-monitor.ts'
 import type { SeriesSampler } from './report/series.ts'
 import type { ScenarioClock } from './scenario/scenario.ts'
 import type { World } from './world.ts'
 
 /** Looks on, for assertions. */
-export interface Watcher {
+export interface StepObserver {
   /** After every step of the clock. */
   afterStep(): void
 }
 
-export interface Crew {
+export interface RunParts {
   readonly clock: ScenarioClock
   readonly arrivals: BoundedArrivals
   readonly agenda: OperatorAgenda
-  readonly pulse: Pulse
-  readonly watcher: Watcher | null
+  readonly pulse: ProgressMonitor
+  readonly watcher: StepObserver | null
   readonly sampler: SeriesSampler | null
 }
 
-export class Drive {
+export class RunLoop {
   readonly #world: World
-  readonly #crew: Crew
+  readonly #crew: RunParts
   /** Past the end in time: the last task's end is the end. */
   #isDraining = false
 
-  constructor(world: World, crew: Crew) {
+  constructor(world: World, crew: RunParts) {
     this.#world = world
     this.#crew = crew
   }
 
-  async toTheEnd(): Promise<void> {
+  async runToEnd(): Promise<void> {
     const { untilMs, drain } = this.#crew.clock
     if (untilMs !== null)
       while (this.#world.nowMs < untilMs || this.#crew.agenda.isDue) await this.#stretch(untilMs)
@@ -79,7 +79,7 @@ export class Drive {
     if (!this.#isDraining || !agenda.isOver) return false
     if (this.#world.isIdle()) return true
     const isHopeless =
-      arrivals.isOver && this.#world.areFaultsOver && (pulse.isStuck || pulse.isEmptyOfHope(this.#world))
+      arrivals.isOver && this.#world.areFaultsOver && (pulse.isStuck || pulse.canNothingStart(this.#world))
     return isHopeless && !arrivals.hasCancelAfter(this.#world.nowMs)
   }
 }

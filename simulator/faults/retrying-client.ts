@@ -13,7 +13,7 @@ type Commands = Controller['commands']
 /** Without an answer, or without a controller, it asks again after this. */
 const ASK_AGAIN_MS: DurationMs = 1000
 
-export interface PatientClientOptions {
+export interface RetryingClientOptions {
   readonly clock: Clock
   /** Of the controller that is reached now; null: of none. */
   readonly commands: () => Commands | null
@@ -21,12 +21,12 @@ export interface PatientClientOptions {
   readonly onAcknowledged: (taskId: string) => void
 }
 
-export class PatientClient {
-  readonly #o: PatientClientOptions
+export class RetryingClient {
+  readonly #o: RetryingClientOptions
   /** Requests that are not answered yet. */
   #waiting = 0
 
-  constructor(options: PatientClientOptions) {
+  constructor(options: RetryingClientOptions) {
     this.#o = options
   }
 

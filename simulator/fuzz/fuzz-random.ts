@@ -1,7 +1,7 @@
 /** Small draws from a random stream: whole numbers and choices, the way a generator of cases needs them. */
 import type { RandomStream } from '../../controller/ports/random.ts'
 
-export class Dice {
+export class FuzzRandom {
   readonly #random: RandomStream
 
   constructor(random: RandomStream) {
