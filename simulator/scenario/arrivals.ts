@@ -1,30 +1,29 @@
-/** Where a run's submissions come from, one after the other. */
+/** The interface of a run's source of submissions. */
 import type { SimTask } from './scenario.ts'
 
 /**
- * Tasks in the order of arrival, pulled one by one, so that a million of them are never there at once. Nothing is awaited for a task; only a source that
- * reads from disk has to be filled now and then:
- *
- *     if (source.needsFill) await source.fill()
- *     const task = source.next()
+ * Tasks in order of arrival, pulled one at a time so that a million tasks are never in memory together.
+ * `next` is synchronous; only a source that reads from disk needs `fill`:
+ * if (source.needsFill) await source.fill()
+ * const task = source.next()
  */
 export interface ArrivalSource {
-  /** More has to be read before `next` may be called. False at the end. */
+  /** True if `fill` must run before `next`. False at the end. */
   readonly needsFill: boolean
-  /** Reads on. Harmless when nothing is needed. Throws what reading throws (TraceError). */
+  /** Reads more tasks. Does nothing when none are needed. Throws TraceError if reading fails. */
   fill(): Promise<void>
-  /** The next task, `at` never falling; null when there is none left. Throws while `needsFill`. */
+  /** Returns the next task, or null at the end. `at` never decreases. Throws while `needsFill` is true. */
   next(): SimTask | null
-  /** Lets go of files. Only needed when not everything was taken. */
+  /** Closes open files. Needed only if the source was not read to the end. */
   close(): Promise<void>
 }
 
-/** A source that has no disk behind it. */
+/** Returns a source that does not read from disk. */
 export function makeSource(next: () => SimTask | null): ArrivalSource {
   return { needsFill: false, fill: async () => {}, next, close: async () => {} }
 }
 
-/** Every task of a source, filled where needed. For tests and tools; a run pulls by itself. */
+/** Yields every task of a source and fills it when needed. For tests and tools. */
 export async function* drainArrivals(source: ArrivalSource): AsyncGenerator<SimTask> {
   for (;;) {
     if (source.needsFill) await source.fill()

@@ -1,7 +1,7 @@
 /**
- * What a scenario asserts about its run: names only. Who checks them: simulator/check. `always`: after every
- * event. `eventually`: once, in time. `sometimes`: happened at least once, so that no scenario passes by
- * doing nothing. `final`: of the result.
+ * The names of the assertions a scenario can make about its run; `simulator/check` evaluates them. `always`:
+ * after every event. `eventually`: once, within a time limit. `sometimes`: at least once, so that a scenario
+ * cannot pass by doing nothing. `final`: on the result.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { METRIC_PATHS } from '../report/metric-paths.ts'
@@ -19,34 +19,30 @@ import {
   type ValueOf,
 } from './rule.ts'
 
-/**
- * Each is a rule that a checker of its own keeps books for, from the events and from what the servers hold.
- */
+/** Each rule has its own checker, which derives its state from events and from the servers' attempts. */
 const ALWAYS = {
   single_run: 'A task runs in one place at a time.',
   resident_within_capacity:
-    'What is resident on a GPU, or on its way in or out, fits into its physical VRAM; what is swapped out fits into host memory.',
+    'Resident and swapping tasks fit in the physical VRAM of each GPU; swapped-out tasks fit in host memory.',
   noswap_never_swapped: 'No task with noswap 1 is ever swapped out.',
   fairness_bound:
     'Swap-outs of comparable tasks differ by at most 2 over any window, and by at most 1 from the start of a round.',
   victim_choice:
-    'Who leaves is whom the order of swap-outs names: whole levels first, then the longest not swapped that move the fewest bytes.',
+    'Victims follow the swap-out order: whole levels first, then the tasks not swapped for longest that move the fewest bytes.',
   commit_limit: 'No placement takes a GPU beyond its commit limit, except that of a noswap task.',
   idle_rule:
-    'Whoever is swapped out was idle for the idle period, or resident for longer than max_residency_seconds allows.',
-  p0_rule: 'A P0 task leaves only for a P0 task.',
+    'A swapped-out task was idle for the idle period or resident for longer than max_residency_seconds.',
+  p0_rule: 'A P0 task is swapped out only for a P0 task.',
   group_isolation:
-    'A task comes only to nodes of a group that it targets; one that targets none only to nodes of none.',
-  reserve_kept: 'Nothing is added into the safety reserve of a GPU.',
+    'A task is placed only on nodes of its target groups; a task without target groups only on nodes without groups.',
+  reserve_kept: 'No placement uses the safety reserve of a GPU.',
   admission_rules:
-    'A placement finds as many GPUs as it asks for, an open node, a seat, its GPUs for itself if it asks for that, and strands nobody.',
-  event_chain:
-    'Events are numbered without a gap, time never falls, and a cause comes before what it caused.',
-  finals_never_change:
-    'Of a task that has ended nothing more is told, and the numbers of attempts only grow.',
+    'A placement has the requested number of GPUs, an open node, a free task slot and exclusive GPUs if requested, and starves no other task.',
+  event_chain: 'Event numbers have no gaps, times never decrease, and a cause precedes its effects.',
+  finals_never_change: 'A final task has no further events, and attempt numbers only increase.',
   acknowledged_never_lost:
     'A task whose submission was acknowledged is known to every later controller until it has ended.',
-  configuration_kept: 'A controller that begins has the configuration that was last made durable.',
+  configuration_kept: 'A controller starts with the configuration that was last made durable.',
   store_behind_noticed:
     'A controller whose store lacks what a node has heard of raises STORE_BEHIND within two heartbeats, and places nothing while most nodes say so, in recovery, or while nodes that were up have not spoken since its start.',
   epochs_unique:
@@ -71,16 +67,16 @@ const SOMETIMES = {
   multi_gpu_placed: 'A task was placed on several GPUs.',
   growth_granted: 'A task that asked for more VRAM got it.',
   growth_refused: 'A task that asked for more VRAM was refused.',
-  swap_refused: 'A server did not do a swap that it was told to do.',
+  swap_refused: 'A server failed to execute a swap.',
   node_suspect: 'A node was silent for so long that nothing is placed on it.',
   node_unreachable: 'A node was silent until its run lease was over.',
-  node_returned: 'A node that was silent was heard again.',
-  duplicate_node: 'Two servers spoke in the name of one node, by turns.',
-  requeues_frozen: 'So many nodes fell silent together that nothing was requeued.',
+  node_returned: 'A silent node reconnected.',
+  duplicate_node: 'Two servers used the same node name alternately.',
+  requeues_frozen: 'A mass silence of nodes suspended requeueing.',
   task_unreachable: 'A running task was on a node that is unreachable.',
-  task_reachable: 'An unreachable task was heard of again.',
+  task_reachable: 'An unreachable task was reported again.',
   task_requeued: 'A task that had a place was pending again.',
-  start_unconfirmed: 'A start that was never confirmed was taken back.',
+  start_unconfirmed: 'An unconfirmed start was revoked.',
   task_lost: 'A task was given up as lost.',
   task_failed: 'A task failed.',
   store_behind: 'A controller raised STORE_BEHIND: a node had heard of more than the store had.',
@@ -88,7 +84,7 @@ const SOMETIMES = {
   attempt_quarantined: 'An attempt that the store had lost was quarantined.',
   attempt_reattached: 'An attempt that the store had lost became the attempt of its task again.',
   result_unknown: 'A task ended as lost because its result was in the lost part of the history.',
-  controller_restarted: 'A later controller went on with what an earlier one had made durable.',
+  controller_restarted: 'A later controller continued from the durable state of an earlier one.',
 } as const satisfies Readonly<Record<string, string>>
 
 export type AlwaysName = keyof typeof ALWAYS
@@ -126,25 +122,18 @@ const ONE_YEAR_MS = 31_536_000_000
 const LARGEST = Number.MAX_SAFE_INTEGER
 
 const eventuallyRule = record({
-  that: required(choiceOf(EVENTUALLY), 'What has to become true.'),
+  that: required(choiceOf(EVENTUALLY), 'Condition to reach.'),
   after: optional(choice('heal'), 'heal', 'heal: when the last fault is over; without faults, the start.'),
-  within: optional(
-    nullable(duration(0, ONE_YEAR_MS)),
-    null,
-    'How long it may take; null is until the end of the run.',
-  ),
+  within: optional(nullable(duration(0, ONE_YEAR_MS)), null, 'Time limit; null: the end of the run.'),
 })
 
 const bound = nullable(numberFrom(-LARGEST, LARGEST))
 const finalRule = record(
   {
-    metric: required(
-      choice(...METRIC_PATHS),
-      'Which number of the result (docs/simulation-model.md defines each).',
-    ),
-    min: optional(bound, null, 'It must not be below.'),
-    max: optional(bound, null, 'It must not be above.'),
-    equals: optional(bound, null, 'It must be exactly this.'),
+    metric: required(choice(...METRIC_PATHS), 'Metric of the result (defined in docs/simulation-model.md).'),
+    min: optional(bound, null, 'Minimum.'),
+    max: optional(bound, null, 'Maximum.'),
+    equals: optional(bound, null, 'Exact value.'),
   },
   {
     check: ({ min, max, equals }, refuse) => {
@@ -159,9 +148,9 @@ export const assertRule = record({
   always: optional(
     scalarOr(choice('all'), list(choiceOf(ALWAYS), 0, MAX_ASSERTIONS)),
     [],
-    'Holds after every event; all stands for every rule there is.',
+    'Holds after every event; all selects every rule.',
   ),
-  eventually: optional(list(eventuallyRule, 0, MAX_ASSERTIONS), [], 'Becomes true in time.'),
+  eventually: optional(list(eventuallyRule, 0, MAX_ASSERTIONS), [], 'Becomes true within the time limit.'),
   sometimes: optional(list(choiceOf(SOMETIMES), 0, MAX_ASSERTIONS), [], 'Happens at least once.'),
   final: optional(list(finalRule, 0, MAX_ASSERTIONS), [], 'Bounds on the result.'),
 })

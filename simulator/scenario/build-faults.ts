@@ -1,4 +1,4 @@
-/** `faults` entries to faults; names are held against the fleet. */
+/** Converts `faults` entries to faults and checks their names against the fleet. */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Fault, FaultItem, Link, Machine, Swarm } from './fault.ts'
 import { SWARM_KINDS } from './fault.ts'
@@ -14,7 +14,7 @@ type Written = Exclude<Entry, { readonly swarm: unknown }>
 type RefuseAt = (keys: readonly (string | number)[], detail: string) => void
 
 const BROKER_AWAY_MS: DurationMs = 1000
-/** These mean something else in `faults`. */
+/** Names with a special meaning in `faults`. */
 const RESERVED = ['controller', 'all']
 
 /** In the order of the file. */

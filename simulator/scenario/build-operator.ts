@@ -1,4 +1,6 @@
-/** `operator` of the file to actions, in the order of time; whom they name must be there by then. */
+/**
+ * Converts `operator` entries to actions in order of time. The nodes and tasks they name must exist by then.
+ */
 import { nearestName } from './nearest-name.ts'
 import { namesIn } from './placeholders.ts'
 import type { Refuse } from './refusal.ts'
@@ -7,7 +9,7 @@ import type { ScenarioDocument } from './schema.ts'
 
 type ActionFields = ScenarioDocument['operator'][number]
 
-/** A fleet of thousands is not searched for the nearest name. */
+/** Above this number of names, no nearest name is suggested. */
 const MAX_SEARCHED_NAMES = 1000
 
 export function operatorOf(
@@ -15,7 +17,7 @@ export function operatorOf(
   nodes: readonly ScenarioNode[],
   refuse: Refuse,
 ): OperatorAction[] {
-  // A stable sort: at one instant the order of the file stays.
+  // The sort is stable: actions at one instant keep the order of the file.
   const inOrder = actions
     .map((fields, index) => ({ fields, index, action: actionOf(fields) }))
     .toSorted((a, b) => a.action.atMs - b.action.atMs)

@@ -1,7 +1,4 @@
-/**
- * A task's `state` of the file to a TaskStart, and what spans it and the rest: its node and GPUs, its place,
- * its number.
- */
+/** Converts a task's `state` to a TaskStart and checks it against the fleet and the other tasks. */
 import type { Mib, NoSwap } from '../../protocol/units.ts'
 import { nearestName } from './nearest-name.ts'
 import type { Refuse } from './refusal.ts'
@@ -12,7 +9,7 @@ import type { ValueOf } from './rule.ts'
 export type StartFields = ValueOf<typeof startRule>
 type PlacedFields = NonNullable<StartFields['placed']>
 
-/** What the task asks for. */
+/** What the task requests. */
 export interface StartRequest {
   readonly vramMib: Mib | null
   readonly noswap: NoSwap
@@ -60,7 +57,7 @@ function placedOf(placed: PlacedFields, request: StartRequest): PlacedStart {
   }
 }
 
-/** Nodes and GPUs exist, nothing is placed over what is there in VRAM, numbers are used once. */
+/** Checks that nodes and GPUs exist, resident tasks fit in VRAM, and numbers are unique. */
 export function refuseImpossibleStarts(
   items: readonly WorkloadItem[],
   nodes: readonly ScenarioNode[],

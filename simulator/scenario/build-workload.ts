@@ -1,4 +1,4 @@
-/** `workload` of the file to items, and what spans them: names, ids, how many tasks in all. */
+/** Converts `workload` entries to items and checks names, ids and the total number of tasks. */
 import { resolve } from 'node:path'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { startOf } from './build-start.ts'
@@ -20,12 +20,12 @@ import { DEFAULT_RUN_MS, MAX_GENERATED_TASKS, permilleOf } from './schema-worklo
 const DAY_MS = 86_400_000
 
 export interface WorkloadContext {
-  /** Folder that trace files are named from. */
+  /** Base folder of relative trace file names. */
   readonly baseDir: string
   /** The clock's. */
   readonly untilMs: DurationMs | null
   readonly startMs: Instant
-  /** The most VRAM a task can have on any GPU of the fleet, beside the reserve. */
+  /** The most VRAM a task can have on any GPU of the fleet, excluding the reserve. */
   readonly largestFitMib: Mib
 }
 
@@ -103,7 +103,7 @@ function generateItemOf(item: GenerateFields, index: number, context: WorkloadCo
   }
 }
 
-/** Left out: as the configuration says. */
+/** If absent, the configuration applies. */
 function maxRequeuesOf(written: number | null | undefined): { readonly maxRequeues?: number | null } {
   return written === undefined ? {} : { maxRequeues: written }
 }
@@ -186,7 +186,7 @@ function taskItemOf(task: TaskFields): TaskItem {
   }
 }
 
-// ── what spans items ─────────────────────────────────────────────────────────
+// ── checks across items ──────────────────────────────────────────────────────
 
 function refuseSameNames(items: readonly WorkloadItem[], refuse: Refuse): void {
   const indexOf = new Map<string, number>()
@@ -217,7 +217,7 @@ function refuseSameIds(items: readonly WorkloadItem[], refuse: Refuse): void {
   }
 }
 
-/** Which generate item makes tasks with ids like this one; null none. */
+/** Returns a test for ids: the name of the generate item that makes such an id, or null. */
 export function generatedIdTest(items: readonly WorkloadItem[]): (id: string) => string | null {
   const names = new Set(items.filter((item) => item.kind === 'generate').map((item) => item.name))
   return (id) => {

@@ -1,4 +1,4 @@
-/** A document that its schema found right, to a scenario; here is checked what spans its parts. */
+/** Converts a document that its schema accepts to a scenario, and checks rules that span its parts. */
 import { DEFAULT_CONFIG, type ConfigFields } from '../../controller/domain/config.ts'
 import { NO_OWNER_LIMITS } from '../../controller/domain/owner-limits.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -12,7 +12,7 @@ import type { Refuse } from './refusal.ts'
 import type { Scenario, ScenarioNode, Sweep } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 
-/** Runs of one sweep. */
+/** Maximum number of runs of one sweep. */
 const MAX_SWEEP_RUNS = 100_000
 
 export function buildScenario(document: ScenarioDocument, baseDir: string, refuse: Refuse): Scenario {

@@ -1,4 +1,4 @@
-/** One value of a scenario against the rule of its field; never clamps, never guesses what was meant. */
+/** Checks one value of a scenario against the rule of its field. Never clamps or guesses. */
 import { describeRule } from './describe-rule.ts'
 import { nearestName } from './nearest-name.ts'
 import { parseDuration, parseInstant, parseSizeMib } from './quantity.ts'
@@ -8,7 +8,7 @@ export type Scalar = string | number | boolean | null
 export type Checked =
   { readonly ok: true; readonly value: Scalar } | { readonly ok: false; readonly detail: string }
 
-/** @param allowed what the message says is allowed, when that is more than the rule: null, say. */
+/** @param allowed the rule to name in the message, if it allows more than `rule` (null, for example) */
 export function checkScalar(value: Scalar, rule: ScalarData, allowed: Rule = rule): Checked {
   const checked = read(value, rule)
   if (checked !== undefined) return { ok: true, value: checked }
@@ -18,7 +18,7 @@ export function checkScalar(value: Scalar, rule: ScalarData, allowed: Rule = rul
   }
 }
 
-/** In the unit the code computes with; undefined when it is refused. */
+/** Returns the value in the unit of the code, or undefined if it is not allowed. */
 function read(value: Scalar, rule: ScalarData): Scalar | undefined {
   switch (rule.kind) {
     case 'integer':
@@ -90,10 +90,10 @@ function hint(value: Scalar, rule: ScalarData): string {
 
 const MAX_SHOWN_LENGTH = 60
 
-/** As JSON, cut short. */
+/** Returns the value as JSON, shortened. */
 export function shownScalar(value: Scalar): string {
   if (value === null) return 'empty'
-  // .nan and .inf have no JSON.
+  // .nan and .inf have no JSON representation.
   const text = typeof value === 'number' ? String(value) : JSON.stringify(value)
   return text.length <= MAX_SHOWN_LENGTH ? text : `${text.slice(0, MAX_SHOWN_LENGTH)}…`
 }

@@ -1,6 +1,6 @@
 /**
- * Holds a document against a rule: the checked value, or problems, each with its place, what is wrong and
- * what is allowed.
+ * Checks a document against a rule. Returns the checked value, or problems with position, error and allowed
+ * values.
  */
 import { checkScalar, shownScalar } from './check-scalar.ts'
 import { describeRule } from './describe-rule.ts'
@@ -10,14 +10,12 @@ import type { Path, ProblemList } from './problem.ts'
 import { parseRange, rangeCount, rangeValues } from './quantity.ts'
 import type { RecordCheck, RecordData, Rule, RuleData, ScalarData } from './rule.ts'
 
-/** The value, with every default filled in. Only to be used when `problems` has stayed empty. */
+/** Returns the value with all defaults filled in. Use it only if `problems` is empty. */
 export function check<T>(node: DocNode, rule: Rule<T>, problems: ProblemList): T {
   return new Checker(problems).value(node, rule, null) as T
 }
 
-/**
- * Depth is bounded by the document's. What a method answers after it has reported a problem is never used.
- */
+/** Depth is bounded by the document. The result of a method that reported a problem is never used. */
 class Checker {
   readonly #problems: ProblemList
 
@@ -176,7 +174,7 @@ class Checker {
     })
   }
 
-  /** @returns the fields that were probably meant, and so are not missing as well. */
+  /** @returns the fields that were probably meant, so that they are not reported as missing */
   #refuseUnknownKeys(map: DocMap, rule: RecordData, path: Path | null): ReadonlySet<string> {
     const meant = new Set<string>()
     for (const [key, { keyOffset }] of map.entries) {
@@ -205,7 +203,7 @@ class Checker {
     )
   }
 
-  /** For a map without the key that says what it is: whether one of its keys is nearly it. */
+  /** Suggests a correction if a key of the map is close to one of the expected keys. */
   #instead(map: DocMap, keys: readonly string[]): string {
     for (const written of map.entries.keys()) {
       const near = nearestName(written, keys)

@@ -1,8 +1,8 @@
-/** Rules in words: what is allowed, for the end of an error message. */
+/** Describes rules in words, for the end of an error message. */
 import { DURATION_FORMAT, formatDuration, RANGE_FORMAT } from './quantity.ts'
 import type { Rule, RuleData } from './rule.ts'
 
-/** `a whole number from 0 to 1000`: reads after "must be". */
+/** Returns text that follows "must be": `a whole number from 0 to 1000`. */
 export function describeRule(rule: Rule): string {
   switch (rule.kind) {
     case 'integer':

@@ -1,13 +1,13 @@
-/** A scenario's text as scalars, lists and maps, each with its place in the text. */
+/** The text of a scenario as scalars, lists and maps with their positions. */
 
 export type DocNode = DocScalar | DocList | DocMap | DocBroken
 
 interface Placed {
   /** In UTF-16 code units from the start of the text. */
   readonly offset: number
-  /** Values in it, itself and those behind aliases included. */
+  /** Number of values in the node, including itself and aliased values. */
   readonly size: number
-  /** Lists and maps inside each other, itself included. */
+  /** Nesting depth of lists and maps, including the node itself. */
   readonly height: number
 }
 
@@ -26,7 +26,7 @@ export interface DocMap extends Placed {
   readonly entries: ReadonlyMap<string, DocEntry>
 }
 
-/** Stands where a problem has been reported; whatever is expected there, nothing more is said about it. */
+/** Replaces a value with a reported problem; no further problems are reported for it. */
 export interface DocBroken extends Placed {
   readonly kind: 'broken'
 }

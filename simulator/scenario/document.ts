@@ -1,7 +1,7 @@
 /**
- * A YAML document as the checker walks it: scalars, lists and maps, each with its place in the text. Aliases
- * stand for what they name (the same object), within bounds; duplicate keys and keys that a JavaScript object
- * would stumble over are refused here.
+ * A YAML document for the checker: scalars, lists and maps with their positions. An alias becomes the object
+ * it refers to, within limits. Duplicate keys and keys that are unsafe in JavaScript objects are refused
+ * here.
  */
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from 'yaml'
 import type { Alias, Pair, YAMLMap, YAMLSeq } from 'yaml'
@@ -11,13 +11,13 @@ import { isJsonText, parseJsonDocument } from './json-document.ts'
 import { MAX_DEPTH, MAX_TEXT_BYTES, parseYaml } from './yaml-syntax.ts'
 
 const MAX_ALIASES = 100
-/** Values that all aliases together may stand for. */
+/** Maximum number of values that all aliases expand to. */
 const MAX_ALIASED_VALUES = 100_000
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
 /**
- * The root, or null when the text is not YAML. Problems found beyond that leave a root, so that a schema can
- * go on and find the others; it must not be used for anything else. An empty text is a null scalar.
+ * Returns the root, or null if the text is not YAML. With other problems the root serves only to find more
+ * problems. An empty text is a null scalar.
  */
 export function parseDocument(text: string): {
   readonly root: DocNode | null
@@ -38,7 +38,7 @@ function brokenAt(offset: number): DocBroken {
   return { kind: 'broken', offset, size: 1, height: 0 }
 }
 
-/** Recursion is bounded: `yaml-syntax.ts` has checked the depth of the text, aliases are checked here. */
+/** Recursion is bounded: `yaml-syntax.ts` limits the depth of the text; aliases are limited here. */
 class DocumentReader {
   readonly #problems: ProblemList
   readonly #anchors = new Map<string, DocNode>()
@@ -124,7 +124,7 @@ class DocumentReader {
   }
 }
 
-/** As it is written: the key `1` is the text 1. Null when it is a list, a map, an alias or nothing. */
+/** Returns the key as written (`1` is the text 1), or null for a list, map, alias or empty key. */
 function keyText(key: ParsedNode): string | null {
   if (!isScalar(key) || key.value === null) return null
   return typeof key.value === 'string' ? key.value : String(key.source ?? key.value)

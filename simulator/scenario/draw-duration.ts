@@ -1,4 +1,4 @@
-/** What a scenario says of times and of activity, as something to draw from. */
+/** Random draws of durations and activity as a scenario specifies them. */
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import {
@@ -13,7 +13,7 @@ import { type ActivityModel, activityModel, onOff } from '../fleet/activity.ts'
 import type { ActivitySpec, DurationSpec } from './scenario.ts'
 import { MAX_WORK_MS } from './schema-workload.ts'
 
-/** Whole ms from 1 on. */
+/** Draws whole ms, at least 1. */
 export function durationDraw(spec: DurationSpec, random: RandomStream): () => DurationMs {
   const distribution = durationDistribution(spec)
   return () => Math.min(MAX_WORK_MS, Math.max(1, Math.round(distribution.sample(random))))

@@ -1,10 +1,7 @@
-/**
- * What breaks in a scenario: every kind of fault with its figures, as the simulator enacts it
- * (simulator/faults).
- */
+/** The kinds of faults and their parameters, as `simulator/faults` injects them. */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 
-/** In the order of the documentation; also the names of the counters that say how often each has fired. */
+/** In the order of the documentation. Also the names of the counters of injected faults. */
 export const FAULT_KINDS = [
   'crash',
   'bounce',
@@ -32,33 +29,33 @@ export const FAULT_KINDS = [
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
 /**
- * Kinds that a swarm draws unless it names its own. A store that goes back loses what was acknowledged: a
- * swarm has it only by name.
+ * Kinds that a swarm draws by default. A store that is set back loses acknowledged data, so a swarm draws it
+ * only if it is named.
  */
 export const SWARM_KINDS: readonly FaultKind[] = FAULT_KINDS.filter((kind) => kind !== 'store_set_back')
 
 /**
- * Where in a turn of its engine the controller dies, at the first commit that comes after the fault's instant
- * and gets so far. `before_persist`: decided; nothing is durable. `after_persist`: durable; nothing was
- * published, answered or sent. `after_answers`: clients and servers have their answers; the commands to
- * servers are not sent. `after_effects`: those are sent as well; their answers find nobody.
+ * Points of a commit at which the controller crashes, at the first commit after the fault's instant that
+ * reaches the point. `before_persist`: decided, nothing durable. `after_persist`: durable; nothing published,
+ * answered or sent. `after_answers`: answered; commands to servers not sent. `after_effects`: commands sent;
+ * their answers are lost.
  */
 export const PERSIST_POINTS = ['before_persist', 'after_persist', 'after_answers', 'after_effects'] as const
 
 export type PersistPoint = (typeof PERSIST_POINTS)[number]
 
 /**
- * How the controller's store loses a part of its history. `silent`: the data folder went back, and its mark
- * file with it, so that only the GPU servers can tell. `accepted`: the store is behind its mark, and the
- * operator started it with `--accept-loss`. `restored`: `headroom restore` of a backup. After the last two
- * the epoch is raised and the controller starts in recovery.
+ * How the controller's store loses part of its history. `silent`: the data folder was set back with its mark
+ * file, so only the GPU servers can detect it. `accepted`: the store is behind its mark and the operator
+ * started it with `--accept-loss`. `restored`: `headroom restore` of a backup. After the last two the epoch
+ * increases and the controller starts in recovery.
  */
 export const LOSSES = ['silent', 'accepted', 'restored'] as const
 
 export type Loss = (typeof LOSSES)[number]
 
 /**
- * Earlier states of the store that have a name. `start`: as the run began. `epoch_start`: as the present
+ * Named earlier states of the store. `start`: at the start of the run. `epoch_start`: as the current
  * controller read it.
  */
 export const STORE_POINTS = ['start', 'epoch_start'] as const
@@ -68,7 +65,7 @@ export type StorePoint = (typeof STORE_POINTS)[number]
 /** The controller's process, or the machine of the node with that name. */
 export type Machine = 'controller' | { readonly node: string }
 
-/** Messages between the controller and some nodes. Nodes do not speak to each other. */
+/** Messages between the controller and nodes. Nodes do not exchange messages. */
 export interface Link {
   /** Null: every node. */
   readonly nodes: readonly string[] | null
@@ -78,14 +75,11 @@ export interface Link {
 interface Timed {
   /** Since the start of the run. */
   readonly atMs: DurationMs
-  /**
-   * How long it lasts. 0: it is over at once. Null: it is never healed; of a controller that dies: until its
-   * supervisor starts it again.
-   */
+  /** Duration. 0: ends at once. Null: never heals; a crashed controller is restarted by its supervisor. */
   readonly forMs: DurationMs | null
 }
 
-/** A type for each kind, so that a test of `kind` tells which it is. */
+/** One type per kind, so that a test of `kind` narrows the type. */
 type Each<K extends FaultKind, F> = K extends FaultKind ? Timed & { readonly kind: K } & Readonly<F> : never
 
 /** Shares of messages are in permille. */
@@ -105,13 +99,12 @@ export type Fault =
   | Each<'clock_drift', { node: string; ppm: number }>
 
 /**
- * Random faults between two instants, drawn from the seed of the run; whatever of them still holds is healed
- * at `healAtMs`.
+ * Random faults between two instants, drawn from the seed of the run. Remaining faults heal at `healAtMs`.
  */
 export interface Swarm {
   readonly kind: 'swarm'
   readonly fromMs: DurationMs
-  /** No fault begins then or later. */
+  /** No fault begins at or after this time. */
   readonly untilMs: DurationMs
   readonly healAtMs: DurationMs
   readonly kinds: readonly FaultKind[]

@@ -10,9 +10,9 @@ import type { Scenario, SimTask, TaskItem, TaskStart, WorkloadItem } from './sce
 import { type IdTaken, traceArrivals } from './trace-arrivals.ts'
 
 /**
- * Same scenario and seed: same tasks, on every machine. At one instant tasks come in the order of the
- * workload list. An item draws from streams named after it, so that editing one item leaves the tasks of the
- * others as they were.
+ * The same scenario and seed produce the same tasks on every machine. Tasks at one instant follow the order
+ * of the workload list. Each item draws from streams named after it, so editing one item does not change the
+ * tasks of the others.
  */
 export function workloadOf({ workload }: Pick<Scenario, 'workload'>, random: Random): ArrivalSource {
   const isTaken = idTest(workload)
@@ -32,7 +32,7 @@ export function workloadOf({ workload }: Pick<Scenario, 'workload'>, random: Ran
   )
 }
 
-/** Tasks that are there at the start, in the order of the file. */
+/** Tasks present at the start, in the order of the file. */
 export function startTasksOf({ workload }: Pick<Scenario, 'workload'>, random: Random): StartTask[] {
   return workload.flatMap((item) => {
     const state = item.kind === 'task' ? item.state : undefined
@@ -40,7 +40,7 @@ export function startTasksOf({ workload }: Pick<Scenario, 'workload'>, random: R
   })
 }
 
-/** A task that is there at the start; its work is what is left of it. */
+/** A task present at the start; `work` is its remaining work. */
 export interface StartTask extends SimTask {
   readonly state: TaskStart
 }
@@ -70,7 +70,7 @@ function workOf({ request, work }: TaskItem, random: Random): Work {
   return activityOf(work.activity)(work.ms, random.stream(`workload/task/${request.id}/activity`))
 }
 
-/** Ids are unique in the file by then; a trace may still bring one that another item has. */
+/** Ids are unique within the file; a trace may still contain an id of another item. */
 function idTest(workload: readonly WorkloadItem[]): IdTaken {
   const taskIds = new Set(workload.filter((item) => item.kind === 'task').map((item) => item.request.id))
   const makerOf = generatedIdTest(workload)

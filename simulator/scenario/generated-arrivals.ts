@@ -1,6 +1,6 @@
 /**
- * The tasks of a `generate` item: every property from a random stream of its own, so that changing one leaves
- * the others as they were.
+ * The tasks of a `generate` item. Each property has its own random stream, so changing one does not affect
+ * the others.
  */
 import type { Random, RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs, Mib, Priority } from '../../protocol/units.ts'
@@ -41,8 +41,7 @@ export function generatedArrivals(item: GenerateItem, random: Random): ArrivalSo
 }
 
 /**
- * The instant until which a rate that changes from hour to hour lets as many arrive as an even one does in
- * `gapMs`.
+ * Returns the instant by which the hourly rate yields as many arrivals as a constant rate does in `gapMs`.
  */
 function after(fromMs: number, gapMs: number, daily: DailyRate | null): number {
   if (daily === null) return fromMs + gapMs
@@ -95,7 +94,7 @@ function taskMaker(
   })
 }
 
-/** A single value takes no random number. */
+/** A single value consumes no random number. */
 function drawFrom(
   choose: (random: RandomStream) => number,
   weights: Weights,

@@ -1,7 +1,6 @@
 /**
- * A large scenario file that is JSON (a snapshot of a cluster) as the checker walks it. JSON is YAML, but a
- * YAML parser takes a hundred times as long; what is given up for that are places in the text: problems name
- * the field alone.
+ * A large JSON scenario (a snapshot of a cluster) for the checker. A YAML parser takes about a hundred times
+ * as long. Problems name only the field, without a position in the text.
  */
 import type { DocEntry, DocNode } from './doc-node.ts'
 import { type Path, ProblemList } from './problem.ts'
@@ -9,19 +8,16 @@ import { MAX_DEPTH } from './yaml-syntax.ts'
 
 /** 64 MiB. */
 export const MAX_JSON_BYTES = 67_108_864
-/** Values in all, or commas and brackets, whichever is more: some 100,000 tasks. */
+/** Maximum number of values, commas and brackets: about 100,000 tasks. */
 const MAX_JSON_VALUES = 6_000_000
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** A text that is meant to be JSON. */
+/** Returns true if the text appears to be JSON. */
 export function isJsonText(text: string): boolean {
   return /^\s{0,64}\{/.test(text)
 }
 
-/**
- * The root, or null when the text is not JSON or too large. A key that comes twice in a map has its last
- * value.
- */
+/** Returns the root, or null if the text is not JSON or too large. The last of duplicate keys applies. */
 export function parseJsonDocument(text: string): {
   readonly root: DocNode | null
   readonly problems: ProblemList
@@ -43,7 +39,7 @@ export function parseJsonDocument(text: string): {
   return problems.count > 0 ? { root: null, problems } : { root, problems }
 }
 
-/** Commas and opening brackets, those in texts included: no fewer than its values. */
+/** Counts commas and opening brackets, including those in strings: an upper bound of the values. */
 function signsIn(text: string): number {
   let signs = 1
   for (let i = 0; i < text.length; i++) {
@@ -86,5 +82,5 @@ function nodeOf(value: unknown, path: Path | null, depth: number, problems: Prob
   return { kind: 'map', entries, ...NOWHERE }
 }
 
-/** Of aliases alone sizes and heights are asked for, and JSON has none. */
+/** Sizes and heights are needed only for aliases, which JSON does not have. */
 const NOWHERE = { offset: 0, size: 1, height: 0 }

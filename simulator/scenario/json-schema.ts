@@ -1,7 +1,7 @@
 /**
- * The rules of a scenario as a JSON Schema (2020-12), for editors and other programs. What it refuses the
- * loader refuses, too; the other way round not always: rules that span fields, bounds of durations and sizes
- * that are written as text, and names that come up twice are known to the loader alone.
+ * The rules of a scenario as JSON Schema 2020-12, for editors and other programs. The loader refuses
+ * everything the schema refuses. The loader also checks rules across fields, limits of durations and sizes
+ * written as text, and duplicate names.
  */
 import { formatDuration } from './quantity.ts'
 import type { Field, RecordData, Rule, RuleData } from './rule.ts'
@@ -10,14 +10,14 @@ import { writtenDefault } from './written-value.ts'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** Of a whole scenario file. */
+/** The schema of a whole scenario file. */
 export function scenarioJsonSchema(): JsonSchema {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: `urn:headroom:scenario:${SCENARIO_VERSION}`,
     title: 'Headroom scenario',
     description:
-      'A simulated experiment: a fleet, a configuration, a workload, what an operator does, what breaks, and what must hold.',
+      'A simulated experiment: fleet, configuration, workload, operator actions, faults and assertions.',
     ...jsonSchemaOf(scenarioRule),
   }
 }
@@ -124,7 +124,7 @@ function withoutDescription({ description: _, ...others }: JsonSchema): JsonSche
   return others
 }
 
-/** One with meanings says each beside its name, so that an editor shows it with the completion. */
+/** Puts each meaning next to its name, so that editors show it with the completion. */
 function choiceSchema({ choices, meanings }: Extract<RuleData, { kind: 'choice' }>): JsonSchema {
   if (meanings === undefined) return choices.length === 1 ? { const: choices[0] } : { enum: choices }
   return { oneOf: choices.map((choice) => ({ const: choice, description: meanings[choice] })) }

@@ -1,6 +1,6 @@
 /**
- * A scenario file, from disk or as text, to a Scenario or a ScenarioError that names every problem. The only
- * file here that reads the disk.
+ * Loads a scenario from disk or text. Throws ScenarioError with every problem. Only this file of the folder
+ * reads the disk.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
@@ -15,35 +15,32 @@ import { type Refuse, refuseIn } from './refusal.ts'
 import type { Scenario } from './scenario.ts'
 import { scenarioRule } from './schema.ts'
 
-/** A path, or text with the folder that trace files are named from. `file` is its name in messages. */
+/** A path, or text with the base folder of trace files. `file` is the name used in messages. */
 export type ScenarioSource = string | ScenarioText
 
 export interface ScenarioText {
   readonly text: string
   readonly baseDir: string
   readonly file?: string
-  /**
-   * Of a text that somebody sent: the only traces that it may name, by how it names them, and the files they
-   * are.
-   */
+  /** The only traces that an uploaded text may name, by name, with their paths. */
   readonly traces?: Readonly<Record<string, string>>
 }
 
-/** Refuses, at its place, what is right by itself and not for a purpose. */
+/** Refuses a valid scenario that does not suit the purpose, at the position of the problem. */
 export type Demand = (scenario: Scenario, refuse: Refuse) => void
 
 export interface LoadedScenario {
   readonly scenario: Scenario
-  /** Of the bytes of the file, in hex. */
+  /** Hash of the bytes of the file, in hex. */
   readonly sha256: string
   readonly text: string
   readonly file: string
 }
 
 /**
- * Throws ScenarioError, also when the file cannot be read or a trace it names is not there.
- * @param overrides take the place of what the file says; `sha256` and `text` stay those of the file
- * @param demand what else must be right for whoever asks
+ * Throws ScenarioError, also if the file or a trace cannot be read.
+ * @param overrides replace values of the file; `sha256` and `text` remain those of the file
+ * @param demand additional requirements of the caller
  */
 export function loadScenario(
   source: ScenarioSource,
@@ -74,7 +71,7 @@ export function loadScenario(
   return { scenario, sha256: createHash('sha256').update(text, 'utf8').digest('hex'), text, file: name }
 }
 
-/** What traces are called. Read as a scenario, every line of one would be a problem. */
+/** The file name of a trace. Read as a scenario, every line of it would be a problem. */
 const TRACE = /\.trace\.jsonl(\.gz)?$/
 
 function readText(file: string): ScenarioText & { readonly file: string } {
@@ -106,7 +103,7 @@ function unreadableDetail(error: unknown): string {
   return code === 'EACCES' ? 'may not be read' : message
 }
 
-/** Nothing is said of files that are nobody's business. */
+/** Resolves only the traces that the source lists, so that messages reveal nothing about other files. */
 function withTraces(
   scenario: Scenario,
   traces: Readonly<Record<string, string>>,

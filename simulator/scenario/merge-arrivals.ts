@@ -8,20 +8,18 @@ interface Head {
 }
 
 /**
- * Several sources as one.
- * 1. Earlier arrival.
- * 2. Earlier source, in the order given.
- * 3. A source's own order.
+ * Merges several sources: earlier arrival first, then the earlier source in the given order, then the
+ * source's own order.
  */
 export function mergeArrivals(sources: readonly ArrivalSource[]): ArrivalSource {
   return sources.length === 1 ? sources[0]! : new MergedArrivals(sources)
 }
 
-/** Keeps the head of each source in a binary heap: O(log sources) for a task. */
+/** Keeps the head of each source in a binary heap: O(log sources) per task. */
 class MergedArrivals implements ArrivalSource {
   readonly #sources: readonly ArrivalSource[]
   readonly #heap: Head[] = []
-  /** Sources without a head that have to be filled first. */
+  /** Sources that must be filled before they have a head. */
   #dry: number[] = []
 
   constructor(sources: readonly ArrivalSource[]) {
@@ -52,7 +50,7 @@ class MergedArrivals implements ArrivalSource {
     for (const source of this.#sources) await source.close()
   }
 
-  /** Takes the source's next head; with `replacesTop` in place of the least. */
+  /** Takes the next head of the source; with `replacesTop` it replaces the least head. */
   #pull(position: number, replacesTop = false): void {
     const source = this.#sources[position]!
     if (source.needsFill) this.#dry.push(position)

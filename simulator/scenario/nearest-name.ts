@@ -1,4 +1,4 @@
-/** The name somebody probably meant. */
+/** Finds the name that was probably meant. */
 
 const MAX_NAME_LENGTH = 64
 

@@ -1,7 +1,7 @@
 /**
- * Fields of a scenario file that take another value than the file says, by dotted path:
- * `config.idle_swap_out_seconds`, `fleet.0.count`, `workload.1.rate_per_hour`. They are put into the document
- * before it is checked, so that the schema says what is allowed, as for the file itself.
+ * Overrides of scenario fields by dotted path: `config.idle_swap_out_seconds`, `fleet.0.count`,
+ * `workload.1.rate_per_hour`. They are applied before the document is checked, so the schema validates them
+ * like the file.
  */
 import type { DocEntry, DocList, DocMap, DocNode, DocScalar } from './doc-node.ts'
 import type { Path, ProblemList } from './problem.ts'
@@ -9,19 +9,19 @@ import type { Path, ProblemList } from './problem.ts'
 export type OverrideValue = number | string | boolean | null
 
 export interface Override {
-  /** Dotted; numbers count the entries of a list, from 0. */
+  /** Dotted path; numbers are list indexes from 0. */
   readonly field: string
   readonly value: OverrideValue
 }
 
 /**
- * What a comparison may vary. Seeds have an option of their own; assertions and operators belong to the file.
+ * Parts that a comparison may vary. Seeds have their own option; assertions and operators cannot be varied.
  */
 const PARTS = ['config', 'fleet', 'workload', 'clock'] as const
 const MAX_DEPTH = 16
 
 /**
- * The document with the values in it; what cannot be put there is reported, at the place where the path
+ * Returns the document with the overrides applied. Reports an override that cannot be applied where its path
  * leaves the document.
  */
 export function overridden(root: DocNode, overrides: readonly Override[], problems: ProblemList): DocNode {
@@ -30,14 +30,14 @@ export function overridden(root: DocNode, overrides: readonly Override[], proble
   return changed
 }
 
-/** `300` is a number, `10m` and `40Gi` are text, `null`, `true` and `false` themselves. */
+/** Parses `300` as a number, `10m` and `40Gi` as text, and `null`, `true` and `false` as themselves. */
 export function overrideValue(text: string): OverrideValue {
   if (text === 'null') return null
   if (text === 'true' || text === 'false') return text === 'true'
   return /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text
 }
 
-/** Null: a path that may be changed. Else what is wrong with it. */
+/** Returns null if the path may be overridden, else the problem. */
 export function overrideFieldProblem(field: string): string | null {
   const keys = field.split('.')
   if (!PARTS.some((part) => part === keys[0]))
@@ -65,7 +65,7 @@ function put(
   if (key === undefined) return scalar(value, node.offset)
   if (node.kind === 'map') return putIntoMap(node, key, rest, value, path, problems)
   if (node.kind === 'list') return putIntoList(node, key, rest, value, path, problems)
-  // What stood there was a single value, or nothing: a field below it makes a record of it.
+  // The old value is a scalar or absent: a nested field turns it into a record.
   return putIntoMap(
     { kind: 'map', entries: new Map(), offset: node.offset, size: 1, height: 1 },
     key,

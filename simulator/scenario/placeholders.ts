@@ -1,4 +1,4 @@
-/** `{node:NAME}` and `{task:NAME}` in what an operator asks: names that stand for ids. */
+/** `{node:NAME}` and `{task:NAME}` in operator requests: names that are replaced by ids. */
 
 const PLACEHOLDER = /\{(node|task):([^}]*)\}/g
 
@@ -7,7 +7,7 @@ export interface Placeholder {
   readonly name: string
 }
 
-/** All of a text, or of the texts in a JSON value. */
+/** Returns all placeholders of a text or of the texts in a JSON value. */
 export function namesIn(value: unknown): Placeholder[] {
   if (typeof value === 'string')
     return [...value.matchAll(PLACEHOLDER)].map(([, kind, name]) => ({
@@ -18,7 +18,7 @@ export function namesIn(value: unknown): Placeholder[] {
   return Object.values(value).flatMap(namesIn)
 }
 
-/** The same value with ids in place of names. Keys of maps stay as they are. */
+/** Returns the value with ids in place of names. Keys of maps are unchanged. */
 export function withIds(value: unknown, idOf: (placeholder: Placeholder) => string): unknown {
   if (typeof value === 'string') {
     return value.replaceAll(PLACEHOLDER, (_, kind: Placeholder['kind'], name: string) => idOf({ kind, name }))

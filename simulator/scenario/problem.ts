@@ -1,4 +1,4 @@
-/** What is wrong with a scenario file: where, and in words that say what would be right. */
+/** A problem of a scenario file: position and message. */
 
 export interface Problem {
   /** From 1. */
@@ -11,15 +11,14 @@ export interface Problem {
 }
 
 /**
- * A scenario that cannot be used. The message has one line for each problem; the command line answers it with
- * exit code 2.
+ * A scenario that cannot be used. The message has one line per problem; the command line exits with code 2.
  */
 export class ScenarioError extends Error {
   override readonly name = 'ScenarioError'
   readonly file: string
   /** In the order of the file, at most MAX_PROBLEMS. */
   readonly problems: readonly Problem[]
-  /** How many more were found. */
+  /** Number of problems that are not listed. */
   readonly unlisted: number
 
   constructor(file: string, problems: readonly Problem[], unlisted = 0, options?: ErrorOptions) {
@@ -38,10 +37,7 @@ function lineOf(file: string, { line, column, path, detail }: Problem): string {
 
 export const MAX_PROBLEMS = 20
 
-/**
- * A way from the root of the file to a value, innermost last. Made while going down, put into words only for
- * a problem.
- */
+/** The path from the root of the file to a value, innermost last. Converted to text only for a problem. */
 export interface Path {
   readonly parent: Path | null
   readonly key: string | number
@@ -63,10 +59,7 @@ export interface Position {
   readonly column: number
 }
 
-/**
- * Collects what is found. Beyond MAX_PROBLEMS it only counts, so that a hostile file costs no more than its
- * reading.
- */
+/** Collects problems. Above MAX_PROBLEMS it only counts, so that a hostile file has bounded cost. */
 export class ProblemList {
   readonly #found: Array<Problem & { readonly offset: number }> = []
   #count = 0
@@ -94,7 +87,7 @@ export class ProblemList {
   }
 
   toError(file: string): ScenarioError {
-    // A stable sort: problems at the same place stay in the order in which they were found.
+    // The sort is stable: problems at one position stay in the order in which they were found.
     const sorted = this.#found.toSorted((a, b) => a.offset - b.offset)
     const problems = sorted.map(({ line, column, path, detail }) => ({ line, column, path, detail }))
     return new ScenarioError(file, problems, this.#count - problems.length)

@@ -1,4 +1,4 @@
-/** Quantities as people write them in a scenario, to the integers the code computes with. Null: not one. */
+/** Converts quantities of a scenario to the integers of the code. Null: not a valid quantity. */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 
 const MS_PER_UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -13,7 +13,7 @@ export function parseDuration(text: string): DurationMs | null {
   return Number.isSafeInteger(ms) ? ms : null
 }
 
-/** 600000 → `10m`: the largest unit that says it exactly. */
+/** Formats 600000 as `10m`, with the largest exact unit. */
 export function formatDuration(ms: DurationMs): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     if (ms !== 0 && ms % MS_PER_UNIT[unit] === 0) return `${ms / MS_PER_UNIT[unit]}${unit}`
@@ -45,7 +45,7 @@ export function parseInstant(text: string): Instant | null {
   ]
   const ms = Number((match[7] ?? '').padEnd(3, '0'))
   const local = Date.UTC(year, month - 1, day, hour, minute, second, ms)
-  // Date.UTC carries the 31st of February over into March; what does not come back as it was is no date.
+  // Date.UTC turns 31 February into March; a date that does not round-trip is invalid.
   if (new Date(local).toISOString().slice(0, 19) !== text.slice(0, 19).toUpperCase()) return null
   if (match[8] !== undefined) return local < 0 ? null : local
   const [offsetHours, offsetMinutes] = [Number(match[10]), Number(match[11])]
@@ -54,7 +54,7 @@ export function parseInstant(text: string): Instant | null {
   return instant < 0 ? null : instant
 }
 
-/** Whole numbers from `from` in steps, `to` included when a step meets it. */
+/** Whole numbers from `from` in steps; `to` is included if a step reaches it. */
 export interface IntegerRange {
   readonly from: number
   readonly to: number
@@ -63,7 +63,7 @@ export interface IntegerRange {
 
 export const RANGE_FORMAT = 'a range A..B or A..B:STEP (1..20, 0..200:20)'
 
-/** `1..20`, `0..200:20`; also what `--seeds` and `--overcommit` take. */
+/** Parses `1..20` and `0..200:20`; also used by `--seeds` and `--overcommit`. */
 export function parseRange(text: string): IntegerRange | null {
   const match = /^(\d{1,10})\.\.(\d{1,10})(?::(\d{1,10}))?$/.exec(text)
   if (match === null) return null

@@ -1,10 +1,10 @@
 import type { DocNode } from './doc-node.ts'
 import type { Path, ProblemList } from './problem.ts'
 
-/** Reports a problem at a place that was right by itself. */
+/** Reports a problem at a position whose value was valid by itself. */
 export type Refuse = (keys: readonly (string | number)[], detail: string) => void
 
-/** Finds the place in the document; a key that was left out is reported where its map stands. */
+/** Finds the position in the document; an absent key is reported at its map. */
 export function refuseIn(root: DocNode, problems: ProblemList): Refuse {
   return (keys, detail) => {
     let node = root

@@ -1,13 +1,13 @@
 /**
- * The language the scenario's schema is written in: rules are plain data with their meaning for people, so
- * that the checker, the documentation and a JSON Schema all come from one table. The type parameter is what a
- * checked value is: integers, milliseconds, MiB, keys as in the file.
+ * The rule language of the scenario schema. Rules are plain data with descriptions, so that the checker, the
+ * documentation and the JSON Schema share one table. The type parameter is the type of a checked value:
+ * integers, milliseconds, MiB, keys as in the file.
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 
 export type Rule<T = unknown> = RuleData & Yields<T>
 
-/** Only for the type checker; never set. */
+/** For the type checker only; never set. */
 interface Yields<T> {
   readonly yields?: () => T
 }
@@ -70,9 +70,9 @@ export type ComposedData =
 export interface RecordData {
   readonly kind: 'record'
   readonly fields: Fields
-  /** What people write elsewhere, and its name here; only for the question "did you mean". */
+  /** Other common names of the field; used only for "did you mean". */
   readonly otherNames: Readonly<Record<string, string>>
-  /** What spans fields. Runs when each field by itself is right. */
+  /** Checks rules across fields. Runs when every field is valid. */
   readonly check: RecordCheck<never> | null
 }
 
@@ -81,11 +81,11 @@ export type Fields = Readonly<Record<string, Field>>
 export interface Field<T = unknown> {
   readonly rule: Rule<T>
   readonly presence: 'required' | 'optional'
-  /** Of an optional field that is left out; undefined leaves it out of the checked value, too. */
+  /** Default of an optional field; undefined: absent from the checked value. */
   readonly fallback: T | undefined
-  /** For the documentation: what it means. */
+  /** Description for the documentation. */
   readonly doc: string
-  /** Of a field that is left out of the checked value: what holds then, as it would be written. */
+  /** For a field that is absent from the checked value: the effective default, as written in a file. */
   readonly elsewhere?: unknown
 }
 
@@ -195,12 +195,14 @@ export function required<T>(rule: Rule<T>, doc: string): Field<T> {
   return { rule, presence: 'required', fallback: undefined, doc }
 }
 
-/** Left out, it has this value. */
+/** Returns an optional field with a default. */
 export function optional<T, D extends T>(rule: Rule<T>, fallback: D, doc: string): Field<T> {
   return { rule, presence: 'optional', fallback, doc }
 }
 
-/** Left out, it is not there. @param elsewhere for the documentation: what somebody else fills in then. */
+/**
+ * Returns an optional field without a default. @param elsewhere the effective default, for the documentation
+ */
 export function optionalAbsent<T>(rule: Rule<T>, doc: string, elsewhere?: unknown): Field<T | undefined> {
   return { rule, presence: 'optional', fallback: undefined, doc, elsewhere }
 }

@@ -1,6 +1,5 @@
 /**
- * A loaded scenario: every default filled in, integers, milliseconds, MiB. What the fields mean to people
- * stands in `schema.ts`.
+ * A loaded scenario: all defaults filled in; integers, milliseconds, MiB. `schema.ts` describes the fields.
  */
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
@@ -20,9 +19,9 @@ export interface Scenario {
   readonly clock: ScenarioClock
   /** In the order of the file; names are unique. */
   readonly nodes: readonly ScenarioNode[]
-  /** The fields the file states; the others have the controller's defaults. */
+  /** Only the fields in the file; the others have the controller's defaults. */
   readonly config: Readonly<Partial<ConfigFields>>
-  /** Left out: none. */
+  /** Absent: no limits. */
   readonly ownerLimits?: OwnerLimits
   readonly workload: readonly WorkloadItem[]
   /** By time; at one instant in the order of the file. */
@@ -35,9 +34,9 @@ export interface Scenario {
 
 export interface ScenarioClock {
   readonly startMs: Instant
-  /** Since the start; no arrival after. Null: the run ends with its workload. */
+  /** Since the start; no arrivals afterwards. Null: the run ends with its workload. */
   readonly untilMs: DurationMs | null
-  /** Runs on after `untilMs` to the end of every task that can end. */
+  /** Continues after `untilMs` until every task that can end has ended. */
   readonly drain: boolean
 }
 
@@ -50,45 +49,42 @@ export interface ScenarioNode {
   readonly safetyReserveMib: Mib | null
   readonly overcommitPercent: Percent | null
   readonly hostSwapMib: Mib
-  /** Left out: it follows from the name. */
+  /** Absent: derived from the name. */
   readonly id?: string
-  /** Nothing new is placed there. */
+  /** No new placements on the node. */
   readonly isCordoned?: boolean
   /**
-   * What all copies of the node together move through its host memory; null or left out: each GPU's own link
-   * alone bounds them.
+   * Limit of the copies of all GPUs through host memory; null or absent: only each GPU's own link limits
+   * them.
    */
   readonly hostLinkMibPerS?: number | null
-  /**
-   * False: a task that is swapped out stands still, and nothing tells that it wants the GPU; left out: it
-   * tells.
-   */
+  /** False: a swapped-out task is paused and cannot signal that it wants the GPU. Absent: true. */
   readonly signalsWanted?: boolean
-  /** Attempts that its server holds at once; left out: as many as the protocol allows. */
+  /** Maximum number of attempts on the server; absent: the limit of the protocol. */
   readonly maxAttempts?: number
-  /** VRAM that others take over time, by rising time; left out: nothing changes. */
+  /** VRAM used by other processes over time, by increasing time; absent: none. */
   readonly foreign?: readonly ForeignStep[]
 }
 
-/** From `atMs` on, others hold so much of each of these GPUs, or as much of it as is free in that instant. */
+/** From `atMs` on, other processes use this amount of each GPU, or less if less is free at that instant. */
 export interface ForeignStep {
   readonly atMs: DurationMs
   readonly mib: Mib
-  /** Null: all of the node. */
+  /** Null: all GPUs of the node. */
   readonly gpus: readonly number[] | null
 }
 
-/** Alike on all nodes of an entry, and the same object. */
+/** Shared by all nodes of an entry (the same object). */
 export interface GpuModel {
   readonly model: string
   readonly vramMib: Mib
   readonly swap: SwapProfile
   /**
-   * What k tasks with work get done together, in permille of what one alone does: [k - 1], the last for all
-   * above. Never empty.
+   * Throughput of k working tasks in permille of one task alone: [k - 1]; the last value applies to all
+   * larger k. Never empty.
    */
   readonly efficiencyPermille: readonly number[]
-  /** From the order to launch a process until it runs; left out: no time. */
+  /** From the launch order until the process runs; absent: 0. */
   readonly startMs?: DurationMs
 }
 
@@ -102,35 +98,35 @@ export interface TraceItem {
   readonly name: string
   /** Absolute. */
   readonly file: string
-  /** Stands before the trace's ids: empty, or `<name>-` when several traces are loaded. */
+  /** Prefix of the trace's ids: empty, or `<name>-` if several traces are loaded. */
   readonly idPrefix: string
   readonly timeScale: number
   readonly sample: number
-  /** In the trace's own time. */
+  /** In the time of the trace. */
   readonly fromMs: DurationMs
   readonly toMs: DurationMs | null
   readonly maxGpus: number | null
-  /** Makes phases anew of the time that each task is there. Null: as the trace has it. */
+  /** Generates new phases for the time that each task is present. Null: as in the trace. */
   readonly activity: ActivitySpec | null
 }
 
 export interface GenerateItem {
   readonly kind: 'generate'
-  /** poisson: arrivals without memory. regular: at equal distances. */
+  /** poisson: exponential gaps. regular: equal gaps. */
   readonly arrivals: 'poisson' | 'regular'
   /** Names its random streams, and its tasks: `<name>-0`, `<name>-1`, … */
   readonly name: string
   readonly ratePerHour: number
-  /** Null: the rate is the same all day. */
+  /** Null: constant rate. */
   readonly daily: DailyRate | null
   /** Tasks of each arrival. */
   readonly batch: number
   readonly fromMs: DurationMs
-  /** No arrival then or later. Null: only `count` ends it. */
+  /** No arrivals at or after this time. Null: only `count` ends the item. */
   readonly untilMs: DurationMs | null
   readonly count: number | null
   readonly gpus: Weights
-  /** Null: exclusive tasks that take all a GPU has. */
+  /** Null: exclusive tasks that use whole GPUs. */
   readonly vram: VramSpec | null
   readonly duration: DurationSpec
   readonly activity: ActivitySpec
@@ -146,19 +142,19 @@ export interface GenerateItem {
   readonly stopGraceSeconds?: number
   readonly stopTakesMs?: DurationMs
   readonly onNodeLoss: OnNodeLoss
-  /** Since its submission, when its owner cancels a task; null: never. */
+  /** Time from submission to cancellation by the owner; null: never. */
   readonly cancelAfter: DurationSpec | null
 }
 
-/** What the rate is multiplied by in each hour of the day. */
+/** Factor of the rate for each hour of the day. */
 export interface DailyRate {
   /** 24 of them, from midnight UTC; at least one is above 0. */
   readonly factors: readonly number[]
-  /** Time of the day at which the run begins. */
+  /** Time of day at the start of the run. */
   readonly startMs: DurationMs
 }
 
-/** A model by name, or busy and idle runs in turn. */
+/** A named model, or alternating busy and idle runs. */
 export type ActivitySpec = ActivityModelName | OnOffActivity
 
 export interface OnOffActivity {
@@ -193,14 +189,14 @@ export interface TaskItem {
   readonly kind: 'task'
   readonly atMs: DurationMs
   readonly request: SimTaskRequest
-  /** As stated, or a residence that an activity model makes phases of. */
+  /** As stated, or a residence for which an activity model generates phases. */
   readonly work:
     Work | { readonly kind: 'residence'; readonly ms: DurationMs; readonly activity: ActivitySpec }
   readonly allocSteps: AllocSteps
   readonly cancelAtMs: DurationMs | null
-  /** After SIGTERM; left out: it ends at once. */
+  /** Time from SIGTERM to the end; absent: 0. */
   readonly stopTakesMs?: DurationMs
-  /** Where it stands when the scenario begins; left out: it is submitted at `atMs`. */
+  /** State at the start of the scenario; absent: submitted at `atMs`. */
   readonly state?: TaskStart
 }
 
@@ -223,18 +219,18 @@ export interface SimTask {
 
 // ── tasks that are there at the start ────────────────────────────────────────
 
-/** A task that was submitted before the scenario begins. Times are before its start. */
+/** A task that was submitted before the scenario begins. Times count back from the start. */
 export interface TaskStart {
-  /** Its place in the order of submission; null: after those that stand before it in the file. */
+  /** Position in the order of submission; null: after the earlier tasks of the file. */
   readonly number: number | null
   readonly submittedAgoMs: DurationMs
-  /** How long it has been waiting in the pending queue, of a placed task: how long its last wait is past. */
+  /** Time in the pending queue; for a placed task, time since its last wait. */
   readonly waitedMs: DurationMs
   readonly isHeld: boolean
-  /** How often it was assigned. */
+  /** Number of assignments. */
   readonly attempt: number
   readonly swapOuts: number
-  /** Of its first attempt; null: it has never run. */
+  /** Since its first start; null: never started. */
   readonly firstStartedAgoMs: DurationMs | null
   readonly placed: PlacedStart | null
 }
@@ -244,31 +240,31 @@ export interface PlacedStart {
   readonly gpus: readonly number[]
   /** Per GPU, granted growth included. */
   readonly demandMib: Mib
-  /** As it is accounted. */
+  /** Effective value used by the accounting. */
   readonly noswap: NoSwap
   readonly residency: 'resident' | 'swapped_out'
   readonly startedAgoMs: DurationMs
   readonly residentForMs: DurationMs
   /** Since its last use; null: it wants the GPU. */
   readonly idleForMs: DurationMs | null
-  /** Since when it wants the GPU, or does not. */
+  /** Time since it began to want the GPU, or stopped. */
   readonly wantsForMs: DurationMs
-  /** Since when it asks to return; null: it does not, or from the start on. */
+  /** Time since its swap-in was requested; null: not requested, or requested from the start. */
   readonly askedAgoMs: DurationMs | null
   readonly isCalledBack: boolean
-  /** Since when it is swapped out; null: since the start of the scenario. */
+  /** Time since its swap-out; null: since the start of the scenario. */
   readonly outForMs: DurationMs | null
   /** An operator swapped it out. */
   readonly isSentAway: boolean
-  /** An allocation that its server holds. */
+  /** A pending allocation on its server. */
   readonly growth: { readonly mib: Mib; readonly askedAgoMs: DurationMs } | null
   readonly backOffMs: DurationMs
   /**
-   * By GPU held: whether it was swapped out in the present round of its class, and the number of the
+   * Per GPU: whether the task was swapped out in the current round of its class, and the number of the
    * decision; null: never.
    */
   readonly marks: ReadonlyArray<{ readonly isThisRound: boolean; readonly decision: number | null } | null>
-  /** GPU work of its first step that is done already, below 1 ms. */
+  /** GPU work of its first step that is already done, below 1 ms. */
   readonly doneUs: number
 }
 
@@ -279,22 +275,22 @@ export type OperatorMethod = 'get' | 'put' | 'post' | 'patch' | 'delete'
 export interface OperatorAction {
   readonly atMs: DurationMs
   readonly method: OperatorMethod
-  /** With `{node:NAME}` in it as written; every such node is in the fleet. */
+  /** `{node:NAME}` is unresolved; every such node is in the fleet. */
   readonly path: string
   /** JSON; null sends none. */
   readonly body: unknown
-  /** The status it must be answered with; `accepted`: any below 400. */
+  /** Expected status; `accepted`: any below 400. */
   readonly expect: number | 'accepted' | 'any'
-  /** What the answer must contain; left out: anything. */
+  /** Expected part of the answer; absent: any answer. */
   readonly answer?: unknown
-  /** Of the task that it makes: `{task:NAME}` in later actions stands for its id. */
+  /** Name of the created task: `{task:NAME}` in later actions is replaced by its id. */
   readonly as?: string
-  /** Beside the content type. */
+  /** In addition to the content type. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface Sweep {
-  /** In the order of the controller's table of fields. Every combination is tried. */
+  /** In the order of the controller's field table. Every combination runs. */
   readonly fields: readonly SweptField[]
   /** Null: the scenario's own. */
   readonly seeds: readonly number[] | null

@@ -1,4 +1,4 @@
-/** Table of `faults`: what breaks, when, and for how long. */
+/** Table of `faults`: kind, time and duration of each fault. */
 import { FAULT_KINDS, LOSSES, PERSIST_POINTS, STORE_POINTS } from './fault.ts'
 import {
   boolean,
@@ -45,19 +45,15 @@ const linkRule = scalarOr(
   pair(endpoints, endpoints),
 )
 
-const at = required(duration(0, MAX_TIME_MS), 'When it begins.')
-const lasting = required(duration(1, MAX_TIME_MS), 'How long it lasts.')
-const healing = optional(
-  nullable(duration(1, MAX_TIME_MS)),
-  null,
-  'How long it lasts; null: it is never healed.',
-)
+const at = required(duration(0, MAX_TIME_MS), 'Start time.')
+const lasting = required(duration(1, MAX_TIME_MS), 'Duration.')
+const healing = optional(nullable(duration(1, MAX_TIME_MS)), null, 'Duration; null: never healed.')
 const absence = optional(
   nullable(duration(1, MAX_TIME_MS)),
   null,
-  'How long it is away; null: of a node, for ever; of a controller, until its supervisor starts it again, 1 s later.',
+  'Downtime; null: a node never returns; a controller is restarted by its supervisor after 1 s.',
 )
-const oneWay = optional(boolean, false, 'Only messages from the first of the two to the second.')
+const oneWay = optional(boolean, false, 'Whether only messages from the first to the second are affected.')
 const probability = required(numberAbove(0, 1), 'Share of the messages, in steps of 0.001.')
 const always = optional(numberAbove(0, 1), 1, 'Share of the messages, in steps of 0.001.')
 const messageMs = durationOrMs(1, MAX_MESSAGE_MS)
@@ -76,13 +72,13 @@ const crash = record(
     at,
     crash: required(
       endpoint,
-      'The machine loses power: what ran there is gone, its disk is kept. controller: its process is killed.',
+      'The machine loses power: its processes end, its disk is kept. controller: its process is killed.',
     ),
     for: absence,
     at_point: optional(
       nullable(choice(...PERSIST_POINTS)),
       null,
-      'Of the controller: it dies at this point of the first commit after that instant which gets so far; null: in that instant.',
+      'Point of the first commit after that time at which the controller crashes; null: at that time.',
     ),
   },
   {
@@ -97,11 +93,11 @@ const crash = record(
 const restart = record(
   {
     at,
-    restart: required(choice('broker', 'controller'), 'It is stopped in good order and started again.'),
+    restart: required(choice('broker', 'controller'), 'A graceful restart.'),
     for: optional(
       nullable(duration(1, MAX_TIME_MS)),
       null,
-      `How long it is away; null: a broker ${BROKER_AWAY_MS / 1000} s, a controller not at all.`,
+      `Downtime; null: a broker ${BROKER_AWAY_MS / 1000} s, a controller not at all.`,
     ),
   },
   { otherNames },
@@ -112,7 +108,7 @@ const secondController = record(
     at,
     second_controller: required(
       boolean,
-      'true, and nothing else: a second controller begins with the same store while the first still runs.',
+      'Must be true: a second controller starts with the same store while the first still runs.',
     ),
     for: healing,
   },
@@ -128,27 +124,27 @@ const storeSetBack = record(
     at,
     store_set_back: required(
       choice('controller'),
-      "The controller's process is killed, and its store goes back to an earlier state.",
+      "The controller's process is killed, and its store is set back to an earlier state.",
     ),
     back: optional(
       nullable(duration(0, MAX_TIME_MS)),
       null,
-      'How far it goes back from that instant; null: `to` says it.',
+      'Length of the lost history; null: as `to` specifies.',
     ),
     to: optional(
       nullable(choice(...STORE_POINTS)),
       null,
-      'A named earlier state. start: as the run began. epoch_start: as the present controller read it at its own start.',
+      'A named earlier state. start: at the start of the run. epoch_start: as the current controller read it at its start.',
     ),
     loss: optional(
       choice(...LOSSES),
       'silent',
-      'silent: the data folder went back with its mark, only the GPU servers can tell. accepted: the operator accepted the loss at the start (--accept-loss). restored: the operator restored a backup. After the last two the epoch is raised, and the controller starts in recovery.',
+      'silent: the data folder was set back with its mark file, so only the GPU servers can detect it. accepted: the operator accepted the loss at the start (--accept-loss). restored: the operator restored a backup. After the last two the epoch increases and the controller starts in recovery.',
     ),
     for: optional(
       nullable(duration(1, MAX_TIME_MS)),
       null,
-      'How long the controller is away; null: until its supervisor starts it again, 1 s later.',
+      'Downtime of the controller; null: restarted by its supervisor after 1 s.',
     ),
   },
   {
@@ -170,19 +166,19 @@ const storeSetBack = record(
 
 const swarmRule = record(
   {
-    from: optional(duration(0, MAX_TIME_MS), 0, 'No fault begins before.'),
-    until: required(duration(1, MAX_TIME_MS), 'No fault begins then or later.'),
+    from: optional(duration(0, MAX_TIME_MS), 0, 'No fault begins before this time.'),
+    until: required(duration(1, MAX_TIME_MS), 'No fault begins at or after this time.'),
     heal_at: optional(
       nullable(duration(1, MAX_TIME_MS)),
       null,
-      'What still holds then is healed; null is until.',
+      'Time at which remaining faults heal; null: until.',
     ),
     kinds: optional(
       nullable(list(choice(...FAULT_KINDS), 1, FAULT_KINDS.length)),
       null,
-      'Which kinds; null is all of them but store_set_back.',
+      'Kinds of faults; null: all but store_set_back.',
     ),
-    rate_per_hour: optional(numberAbove(0, MAX_SWARM_RATE), 60, 'Faults per hour on average.'),
+    rate_per_hour: optional(numberAbove(0, MAX_SWARM_RATE), 60, 'Mean number of faults per hour.'),
   },
   {
     otherNames: { to: 'until', heal: 'heal_at', rate: 'rate_per_hour' },
@@ -196,14 +192,17 @@ const swarmRule = record(
 export const faultRule = byKey({
   crash,
   bounce: record(
-    { at, bounce: required(nodeName, 'The server process dies and is back at once; its tasks live on.') },
+    {
+      at,
+      bounce: required(nodeName, 'The server process crashes and restarts at once; its tasks keep running.'),
+    },
     { otherNames },
   ),
   node_disk_lost: record(
     {
       at,
-      node_disk_lost: required(nodeName, 'The machine is replaced: what ran there and its disk are gone.'),
-      for: optional(duration(0, MAX_TIME_MS), 0, 'How long until the new one is there.'),
+      node_disk_lost: required(nodeName, 'The machine is replaced: its processes and its disk are lost.'),
+      for: optional(duration(0, MAX_TIME_MS), 0, 'Time until the new machine is available.'),
     },
     { otherNames },
   ),
@@ -219,7 +218,7 @@ export const faultRule = byKey({
   hold: record(
     {
       at,
-      hold: required(linkRule, 'Messages between the two are kept and delivered at the end.'),
+      hold: required(linkRule, 'Messages between the two are held and delivered at the end.'),
       one_way: oneWay,
       for: lasting,
     },
@@ -229,7 +228,7 @@ export const faultRule = byKey({
     {
       at,
       delay: required(linkRule, 'Messages between the two take longer.'),
-      ms: required(messageMs, 'By so much, one way.'),
+      ms: required(messageMs, 'Added delay, one way.'),
       probability: always,
       one_way: oneWay,
       for: lasting,
@@ -259,8 +258,8 @@ export const faultRule = byKey({
   reorder: record(
     {
       at,
-      reorder: required(linkRule, 'Messages between the two overtake each other: each takes a random time.'),
-      ms: required(messageMs, 'At most so much, one way.'),
+      reorder: required(linkRule, 'Messages between the two are reordered: each has a random delay.'),
+      ms: required(messageMs, 'Maximum delay, one way.'),
       probability: always,
       one_way: oneWay,
       for: lasting,
@@ -272,17 +271,20 @@ export const faultRule = byKey({
   slow_disk: record(
     {
       at,
-      slow_disk: required(choice('controller'), 'A commit takes its time; the next turn fills meanwhile.'),
+      slow_disk: required(
+        choice('controller'),
+        'Commits are slow; the next transaction collects events meanwhile.',
+      ),
       ms: required(
         durationOrMs(1, MAX_SLOW_DISK_MS),
-        'It is durable after a random time up to this, and known to be after as much again.',
+        'A commit is durable after a random time up to this, and acknowledged after another such time.',
       ),
       for: lasting,
     },
     { otherNames },
   ),
   disk_full: record(
-    { at, disk_full: required(endpoint, 'Nothing can be made durable there.'), for: lasting },
+    { at, disk_full: required(endpoint, 'Writes to the disk fail.'), for: lasting },
     { otherNames },
   ),
   fsync_error: record(
@@ -290,7 +292,7 @@ export const faultRule = byKey({
       at,
       fsync_error: required(
         choice('controller'),
-        'The next commit fails, and nobody knows whether it is durable; the process ends.',
+        'The next commit fails with an unknown outcome, and the process ends.',
       ),
     },
     { otherNames },
@@ -301,10 +303,10 @@ export const faultRule = byKey({
       at,
       gpu_lost: required(
         record({
-          node: required(nodeName, 'Its node.'),
-          gpu: required(integer(0, MAX_GPUS_PER_NODE - 1), 'Its index, from 0.'),
+          node: required(nodeName, 'Node of the GPU.'),
+          gpu: required(integer(0, MAX_GPUS_PER_NODE - 1), 'Index of the GPU, from 0.'),
         }),
-        'It falls off the bus: tasks on it end with an error, nothing is placed there.',
+        'The GPU falls off the bus: its tasks end with an error, and no tasks are placed on it.',
       ),
       for: healing,
     },
@@ -313,8 +315,8 @@ export const faultRule = byKey({
   slow_swap: record(
     {
       at,
-      slow_swap: required(nodeName, 'Swaps that begin meanwhile take longer.'),
-      factor: required(numberFrom(1, MAX_FACTOR), 'So many times, in steps of 0.001.'),
+      slow_swap: required(nodeName, 'Swaps that begin during the fault take longer.'),
+      factor: required(numberFrom(1, MAX_FACTOR), 'Slowdown factor, in steps of 0.001.'),
       for: lasting,
     },
     {
@@ -328,9 +330,9 @@ export const faultRule = byKey({
       at,
       host_memory_short: required(
         nodeName,
-        'Others take host memory there: swap-outs that find too little fail.',
+        'Other processes use host memory: swap-outs that do not fit fail.',
       ),
-      mib: required(size(1, MAX_HOST_MIB), 'So much of it.'),
+      mib: required(size(1, MAX_HOST_MIB), 'Used host memory.'),
       for: lasting,
     },
     { otherNames },
@@ -338,10 +340,10 @@ export const faultRule = byKey({
   clock_drift: record(
     {
       at,
-      clock_drift: required(nodeName, 'Its own clock goes at another speed.'),
+      clock_drift: required(nodeName, 'The clock of the node drifts.'),
       ppm: required(
         integer(-MAX_PPM, MAX_PPM),
-        'Millionths by which it is fast; negative: slow. The protocol allows for 50000.',
+        'Drift in parts per million; negative: slow. The protocol tolerates 50000.',
       ),
       for: lasting,
     },

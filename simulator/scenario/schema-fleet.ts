@@ -1,4 +1,4 @@
-/** Table of `fleet`: nodes by the dozen, one entry for those that are alike. */
+/** Table of `fleet`: one entry for each set of identical nodes. */
 import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import { GROUP_ID_MAX_LENGTH, GROUP_ID_PATTERN } from '../../controller/domain/group.ts'
@@ -28,7 +28,7 @@ const MAX_OVERCOMMIT_PERCENT = 1000
 const MAX_FIXED_MS = 3_600_000
 const MAX_START_MS = 3_600_000
 const MAX_MIB_PER_S = 16_777_216
-/** As many as tasks may share a GPU. */
+/** The maximum number of tasks that share a GPU. */
 const MAX_SHARING = 1024
 const MAX_FLEET_ENTRIES = 10_000
 /** Of one node. */
@@ -37,13 +37,13 @@ const MAX_FOREIGN_STEPS = 10_000
 /** 100 years. */
 const MAX_FOREIGN_MS = 3_153_600_000_000
 
-/** What the REST interface takes: a snapshot of any cluster can be loaded. */
+/** The same pattern as in the REST interface, so that every snapshot of a cluster can be loaded. */
 export const groupName = textLike(
   new RegExp(GROUP_ID_PATTERN, 'u'),
   'a name of letters, digits, blanks inside, dot, - and _',
   GROUP_ID_MAX_LENGTH,
 )
-/** Node names become tokens of subjects on the wire, so they have no dots. */
+/** Node names become tokens of subjects on the wire, so they contain no dots. */
 const nodeNamePattern = textLike(
   /^([A-Za-z0-9]|\{i\})([A-Za-z0-9_-]|\{i\})*$/,
   'a name of letters, digits, - and _, with {i} for the number',
@@ -58,45 +58,42 @@ export const swapRule = scalarOr(
     out_fixed_ms: optional(
       integer(0, MAX_FIXED_MS),
       0,
-      'What every swap-out costs before the first byte moves.',
+      'Fixed latency of a swap-out before the first byte moves.',
     ),
     in_fixed_ms: optional(
       integer(0, MAX_FIXED_MS),
       0,
-      'What every swap-in costs before the first byte moves.',
+      'Fixed latency of a swap-in before the first byte moves.',
     ),
   }),
 )
 
 const gpuRule = record({
-  model: optional(text(200), 'generic', 'Shown to people; plays no part in decisions.'),
-  vram_mib: required(
-    size(1, MAX_VRAM_MIB),
-    'Physical VRAM: the total minus what the driver itself reserves.',
-  ),
-  swap: optional(swapRule, 'stock-driver', 'How long swaps take: a profile by name, or its numbers.'),
+  model: optional(text(200), 'generic', 'Display name; not used in decisions.'),
+  vram_mib: required(size(1, MAX_VRAM_MIB), 'Physical VRAM: the total minus the reserve of the driver.'),
+  swap: optional(swapRule, 'stock-driver', 'Swap speed: a named profile, or its numbers.'),
   start_ms: optional(
     integer(0, MAX_START_MS),
     0,
-    'From the order to launch a process until it runs: the task is not started yet and waits, and its VRAM is taken.',
+    'Process launch time. Meanwhile the task waits and its VRAM is reserved.',
   ),
   efficiency: optional(
     list(integer(1, 10_000), 1, MAX_SHARING),
     [1000],
-    'What k tasks with work get done together, in permille of what one alone does; the first value is for k = 1, the last holds for all above.',
+    'Combined throughput of k working tasks, in permille of one task alone; the first value is for k = 1, the last applies to all larger k.',
   ),
 })
 
 const foreignRule = record({
-  at: required(duration(0, MAX_FOREIGN_MS), 'From when on.'),
+  at: required(duration(0, MAX_FOREIGN_MS), 'Start time.'),
   mib: required(
     size(0, MAX_VRAM_MIB),
-    'How much of each GPU; they get what is free in that instant, and ask no more.',
+    'VRAM used on each GPU; limited to the VRAM that is free at that instant.',
   ),
   gpus: optional(
     nullable(list(integer(0, MAX_GPUS_PER_NODE - 1), 1, MAX_GPUS_PER_NODE)),
     null,
-    'Which GPUs of the node, from 0; null: all.',
+    'GPU indexes on the node, from 0; null: all.',
   ),
 })
 
@@ -104,15 +101,15 @@ export const nodesRule = record(
   {
     name: required(
       nodeNamePattern,
-      'Name and id. {i} stands for the number of the node in this entry, from 0.',
+      'Name and id. {i} is replaced by the index of the node in this entry, from 0.',
     ),
-    count: optional(integer(1, MAX_NODES), 1, 'How many of them.'),
+    count: optional(integer(1, MAX_NODES), 1, 'Number of nodes.'),
     gpus: optional(integer(1, MAX_GPUS_PER_NODE), 1, 'GPUs of each node.'),
-    gpu: required(gpuRule, 'What each GPU is like.'),
+    gpu: required(gpuRule, 'Properties of each GPU.'),
     groups: optional(
       list(groupName, 0, MAX_GROUPS),
       [],
-      'Groups the node belongs to; without any it is in the common pool.',
+      'Groups of the node; without groups it is in the common pool.',
     ),
     safety_reserve_mib: optional(
       nullable(size(0, MAX_RESERVE_MIB)),
@@ -122,35 +119,31 @@ export const nodesRule = record(
     overcommit_vram_percent: optional(
       nullable(integer(0, MAX_OVERCOMMIT_PERCENT)),
       null,
-      'Override of the cluster default; 0 turns it off.',
+      'Override of the cluster default; 0 disables it.',
     ),
     host_swap_mib: optional(
       nullable(size(0, MAX_HOST_MIB)),
       null,
       'Host memory for swapped-out bytes; null is twice the VRAM of the node.',
     ),
-    id: optional(nullable(text(200)), null, 'What the controller knows it by; null follows from the name.'),
-    cordoned: optional(boolean, false, 'Nothing new is placed there.'),
+    id: optional(nullable(text(200)), null, 'Node id in the controller; null: derived from the name.'),
+    cordoned: optional(boolean, false, 'No new placements on the node.'),
     host_link_mib_per_s: optional(
       nullable(integer(1, MAX_MIB_PER_S)),
       null,
-      "What all copies of the node together move through its host memory; null: only each GPU's own link bounds them.",
+      "Limit of all copies through the node's host memory; null: only each GPU's own link limits them.",
     ),
     signals_wanted: optional(
       boolean,
       true,
-      'A swapped-out task can tell that work has come for it; false: it stands still until it is back, and a probe brings it (swap_in_probe_seconds).',
+      'Whether a swapped-out task can signal that it has work; false: it is paused until a probe swaps it in (swap_in_probe_seconds).',
     ),
     max_attempts: optional(
       integer(1, MAX_ATTEMPTS_PER_NODE),
       MAX_ATTEMPTS_PER_NODE,
-      'Attempts that the server holds at once: tasks that run there, and ended ones that are not acknowledged.',
+      'Maximum number of attempts on the server: running tasks and ended tasks that are not acknowledged.',
     ),
-    foreign: optional(
-      list(foreignRule, 0, MAX_FOREIGN_STEPS),
-      [],
-      'VRAM that others take, from one time to the next.',
-    ),
+    foreign: optional(list(foreignRule, 0, MAX_FOREIGN_STEPS), [], 'VRAM used by other processes over time.'),
   },
   {
     otherNames: {

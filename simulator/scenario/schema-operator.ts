@@ -1,4 +1,4 @@
-/** Table of `operator`: requests to the REST interface, each in its instant. */
+/** Table of `operator`: requests to the REST interface at given times. */
 import {
   byKey,
   duration,
@@ -20,20 +20,20 @@ const apiPath = textLike(/^\/api\/v1\/[^\s]+$/, 'a path that begins with /api/v1
 const headerValue = nullable(textLike(/^[\x21-\x7e]+$/, 'text without blanks', 128))
 
 const asked = {
-  at: required(duration(0, MAX_TIME_MS), 'When it is asked.'),
+  at: required(duration(0, MAX_TIME_MS), 'Time of the request.'),
   expect: optionalAbsent(
     nullable(integer(100, 599)),
-    'The status it must be answered with; null takes any. Left out: any below 400, so that a refused action fails the run.',
+    'Expected status; null: any. Default: any below 400, so that a refused action fails the run.',
   ),
   answer: optionalAbsent(
     json,
-    'What the answer must contain: of maps these keys, of lists item by item, all else the same. Left out: anything.',
+    'Expected part of the answer: maps must contain these keys, lists match item by item, other values are equal. Default: any answer.',
   ),
 }
 const ifMatch = optional(
   headerValue,
   null,
-  'The If-Match header: the ETag that an answer had before, in its own quotes.',
+  'The If-Match header: an ETag of an earlier answer, with its quotes.',
 )
 const sent = required(json, 'The body.')
 
@@ -48,7 +48,7 @@ export const operatorRule = list(
       idempotency_key: optional(
         headerValue,
         null,
-        'The Idempotency-Key header: the same key makes one task.',
+        'The Idempotency-Key header: requests with the same key create one task.',
       ),
       as: optional(
         nullable(
@@ -59,7 +59,7 @@ export const operatorRule = list(
           ),
         ),
         null,
-        'Name of the task that is made, for {task:NAME} in later actions.',
+        'Name of the created task, for {task:NAME} in later actions.',
       ),
       ...asked,
     }),

@@ -1,4 +1,4 @@
-/** Table of a task's `state`: where it stands when the scenario begins. Times count back from the start. */
+/** Table of a task's `state` at the start of the scenario. Times count back from the start. */
 import {
   boolean,
   choice,
@@ -24,66 +24,62 @@ const ago = duration(0, MAX_AGO_MS)
 const vram = size(1, MAX_VRAM_MIB)
 
 const markRule = record({
-  this_round: required(boolean, 'It was swapped out in the present round of its class on that GPU.'),
+  this_round: required(boolean, 'Whether it was swapped out in the current round of its class on that GPU.'),
   decision: optional(
     nullable(integer(1, MAX_COUNT)),
     null,
-    'Number of the decision that did it: who left longer ago goes first.',
+    'Number of the swap-out decision; a lower number is the earlier swap-out.',
   ),
 })
 
 const growthRule = record({
-  vram_mib: required(vram, 'Per GPU, with it.'),
-  asked_ago: optional(ago, 0, 'When it was asked for.'),
+  vram_mib: required(vram, 'VRAM per GPU including the growth.'),
+  asked_ago: optional(ago, 0, 'Time of the request.'),
 })
 
 const placedRule = record(
   {
-    node: required(text(63), 'A node of the fleet.'),
-    gpus: required(list(integer(0, MAX_GPU_INDEX), 1, MAX_GPUS), 'Its GPUs there, by index.'),
+    node: required(text(63), 'Node of the task.'),
+    gpus: required(list(integer(0, MAX_GPU_INDEX), 1, MAX_GPUS), 'GPU indexes on the node.'),
     vram_mib: optional(
       nullable(vram),
       null,
-      'Per GPU, with growth that was granted; null is the vram_mib of the task, or the whole GPU.',
+      'VRAM per GPU including granted growth; null: the vram_mib of the task, or the whole GPU.',
     ),
-    noswap: optional(nullable(choice(0, 1)), null, 'As it is accounted; null is the noswap of the task.'),
-    residency: optional(choice('resident', 'swapped_out'), 'resident', 'Where its bytes are.'),
-    started_ago: optional(ago, 0, 'When it started there.'),
+    noswap: optional(
+      nullable(choice(0, 1)),
+      null,
+      'Effective value used by the accounting; null: the noswap of the task.',
+    ),
+    residency: optional(choice('resident', 'swapped_out'), 'resident', 'Residency of its memory.'),
+    started_ago: optional(ago, 0, 'Start time on the node.'),
     resident_for: optional(nullable(ago), null, 'Since its start or its last return; null is started_ago.'),
     idle_for: optional(nullable(ago), null, 'Since its last use of the GPU; null: it wants the GPU.'),
     wants_for: optional(
       nullable(ago),
       null,
-      'Since when it wants the GPU or does not; null is idle_for, or resident_for.',
+      'Time since it began to want the GPU or stopped; null: idle_for, or resident_for.',
     ),
     asked_ago: optional(
       nullable(ago),
       null,
-      'Since when a swapped-out task asks to return; null is the start of the scenario.',
+      'Time since the swap-in of a swapped-out task was requested; null: the start of the scenario.',
     ),
-    called_back: optional(boolean, false, 'An operator wants it back.'),
-    out_for: optional(
-      nullable(ago),
-      null,
-      'Since when it is swapped out; null is the start of the scenario.',
-    ),
+    called_back: optional(boolean, false, 'Whether an operator requested its swap-in.'),
+    out_for: optional(nullable(ago), null, 'Time since its swap-out; null: the start of the scenario.'),
     sent_away: optional(
       boolean,
       false,
-      'An operator swapped it out: it stays out until something asks for its return.',
+      'Whether an operator swapped it out: it stays swapped out until its swap-in is requested.',
     ),
-    growth: optional(nullable(growthRule), null, 'An allocation that is not granted yet.'),
-    back_off: optional(ago, 0, 'After a failed swap it is no victim for so long from now.'),
+    growth: optional(nullable(growthRule), null, 'A pending allocation.'),
+    back_off: optional(ago, 0, 'After a failed swap: time during which it cannot be a victim.'),
     marks: optional(
       list(nullable(markRule), 0, MAX_GPUS),
       [],
-      'For each of its GPUs; null: it was never swapped out there.',
+      'Last swap-out for each of its GPUs; null: never swapped out there.',
     ),
-    done_us: optional(
-      integer(0, 999),
-      0,
-      'Microseconds of the first step of its work that are done already.',
-    ),
+    done_us: optional(integer(0, 999), 0, 'Completed part of the first step of its work, in microseconds.'),
   },
   {
     otherNames: { gpu: 'gpus', node_id: 'node', idle: 'idle_for' },
@@ -100,23 +96,23 @@ export const startRule = record(
     number: optional(
       nullable(integer(1, MAX_COUNT)),
       null,
-      'Place in the order of submission; null is after those before it in the file.',
+      'Position in the order of submission; null: after the earlier tasks of the file.',
     ),
-    submitted_ago: optional(ago, 0, 'When it was submitted.'),
-    waited: optional(nullable(ago), null, 'Since when it waits in the pending queue; null is submitted_ago.'),
-    held: optional(boolean, false, 'An operator holds it back.'),
+    submitted_ago: optional(ago, 0, 'Time of submission.'),
+    waited: optional(nullable(ago), null, 'Time in the pending queue; null: submitted_ago.'),
+    held: optional(boolean, false, 'Whether an operator put it on hold.'),
     attempt: optional(
       nullable(integer(0, MAX_COUNT)),
       null,
-      'How often it was assigned; null is 1 for a placed task, else 0.',
+      'Number of assignments; null: 1 for a placed task, else 0.',
     ),
-    swap_outs: optional(integer(0, MAX_COUNT), 0, 'How often it was swapped out.'),
+    swap_outs: optional(integer(0, MAX_COUNT), 0, 'Number of swap-outs.'),
     first_started_ago: optional(
       nullable(ago),
       null,
-      'Of its first attempt; null is started_ago of a placed task, else never.',
+      'Start of its first attempt; null: started_ago of a placed task, else never started.',
     ),
-    placed: optional(nullable(placedRule), null, 'Where it has its place; null: it waits for one.'),
+    placed: optional(nullable(placedRule), null, 'Placement; null: the task is pending.'),
   },
   { otherNames: { place: 'placed', placement: 'placed', position: 'number' } },
 )

@@ -1,4 +1,4 @@
-/** Table of `workload`: tasks out of a trace, out of a random process, or one by one. */
+/** Table of `workload`: tasks from a trace, from a random process, or single tasks. */
 import { ACTIVITY_MODELS } from '../fleet/activity.ts'
 import { TASK_DEFAULTS } from './task-request.ts'
 import {
@@ -37,7 +37,7 @@ export const DEFAULT_RUN_MS = 3_600_000
 const MAX_GPUS = 1024
 const MAX_GROUPS = 64
 const MAX_PHASES = 100_000
-/** A snapshot of a large cluster has an item for each task. */
+/** A snapshot of a large cluster has one item per task. */
 const MAX_ITEMS = 120_000
 const MAX_WEIGHT = 1_000_000_000
 const MAX_SIGMA = 5
@@ -46,8 +46,8 @@ const MAX_BATCH = 10_000
 const HOURS = 24
 
 const ARRIVALS = {
-  poisson: 'Without memory: exponential gaps.',
-  regular: 'At equal distances, the first one distance after `from`.',
+  poisson: 'Exponential gaps.',
+  regular: 'Equal gaps; the first arrival is one gap after `from`.',
 } as const satisfies Readonly<Record<GenerateItem['arrivals'], string>>
 
 const time = duration(0, MAX_TIME_MS)
@@ -69,16 +69,16 @@ const itemName = textLike(
   63,
 )
 const itemNameDoc =
-  'Names its random streams and begins the ids of its tasks. null: g or t and the position in the list, which shifts with it.'
+  'Name of its random streams and prefix of its task ids. null: g or t and the position in the list.'
 
 // ── times, activity ──────────────────────────────────────────────────────────
 
 const uniformTime = record(
-  { min: required(workTime, 'The least.'), max: required(workTime, 'The most.') },
+  { min: required(workTime, 'Minimum.'), max: required(workTime, 'Maximum.') },
   { check: refuseFallingBounds },
 )
 const lognormalTime = record({
-  median: required(workTime, 'Half of the tasks take less.'),
+  median: required(workTime, 'Median.'),
   sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
 })
 const timeWeights = dictionary(
@@ -91,24 +91,26 @@ const timeWeights = dictionary(
 const durationRule = scalarOr(
   workTime,
   byKey({
-    uniform: record({ uniform: required(uniformTime, 'Evenly between the two.') }),
+    uniform: record({ uniform: required(uniformTime, 'Uniform between the two.') }),
     exponential: record({
-      exponential: required(record({ mean: required(workTime, 'On average.') }), 'Without memory.'),
+      exponential: required(record({ mean: required(workTime, 'Mean.') }), 'Exponential.'),
     }),
-    lognormal: record({ lognormal: required(lognormalTime, 'The logarithm is normal.') }),
-    choice: record({ choice: required(timeWeights, 'In proportion to its weight each.') }),
+    lognormal: record({ lognormal: required(lognormalTime, 'Log-normal.') }),
+    choice: record({
+      choice: required(timeWeights, 'Each value with a probability in proportion to its weight.'),
+    }),
   }),
 )
 
 const activity = scalarOr(
   choiceOf(ACTIVITY_MODELS),
   record({
-    busy: required(durationRule, 'How long it works without a pause.'),
-    idle: required(durationRule, 'How long it leaves the GPU alone in between.'),
+    busy: required(durationRule, 'Duration of a busy run.'),
+    idle: required(durationRule, 'Duration of an idle run.'),
     first: optional(
       choice('busy', 'idle'),
       'busy',
-      'What it begins with; one that begins idle touches its GPU for 1 ms.',
+      'Initial state; a task that begins idle uses its GPU for 1 ms first.',
     ),
   }),
 )
@@ -117,25 +119,25 @@ const activity = scalarOr(
 
 export const traceItemRule = record(
   {
-    trace: required(text(1024), 'File of the trace, from the folder of the scenario.'),
+    trace: required(text(1024), 'Trace file, relative to the folder of the scenario.'),
     name: optional(nullable(itemName), null, itemNameDoc),
     time_scale: optional(
       numberAbove(0, 1_000_000),
       1,
-      'Arrivals lie this many times as far apart; how long tasks run stays as it is.',
+      'Factor of the time between arrivals; run times do not change.',
     ),
-    sample: optional(numberAbove(0, 1), 1, 'Takes each task with this probability.'),
+    sample: optional(numberAbove(0, 1), 1, 'Probability of including each task.'),
     from: optional(
       time,
       0,
-      "Leaves out what arrives before, in the trace's own time; becomes the start of the scenario.",
+      'Skips earlier arrivals, in the time of the trace; becomes the start of the scenario.',
     ),
-    to: optional(nullable(time), null, "Leaves out what arrives then or later, in the trace's own time."),
-    max_gpus: optional(nullable(integer(1, MAX_GPUS)), null, 'Leaves out tasks of more GPUs.'),
+    to: optional(nullable(time), null, 'Skips arrivals at or after this time, in the time of the trace.'),
+    max_gpus: optional(nullable(integer(1, MAX_GPUS)), null, 'Skips tasks with more GPUs.'),
     activity: optional(
       nullable(activity),
       null,
-      'Draws anew, for each seed, when tasks work within the time that each is there; null is as the trace has it.',
+      'Generates, for each seed, new activity within the time that each task is present; null: as in the trace.',
     ),
   },
   {
@@ -148,17 +150,17 @@ export const traceItemRule = record(
 
 // ── a random process ─────────────────────────────────────────────────────────
 
-const spread = { min: required(vram, 'The least.'), max: required(vram, 'The most.') }
+const spread = { min: required(vram, 'Minimum.'), max: required(vram, 'Maximum.') }
 const uniformVram = record(spread, { check: refuseFallingBounds })
 const lognormalVram = record(
   {
-    median: required(vram, 'Half of the tasks take less.'),
+    median: required(vram, 'Median.'),
     sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
-    min: optional(vram, 1, 'What falls below takes this.'),
+    min: optional(vram, 1, 'Minimum; smaller values are raised to it.'),
     max: optional(
       nullable(vram),
       null,
-      'What lies above takes this; null is the most that fits any GPU of the fleet beside its reserve.',
+      'Maximum; larger values are lowered to it. null: the most that fits any GPU of the fleet besides its reserve.',
     ),
   },
   { check: refuseFallingBounds },
@@ -166,12 +168,12 @@ const lognormalVram = record(
 const vramRule = scalarOr(
   vram,
   byKey({
-    uniform: record({ uniform: required(uniformVram, 'Evenly between the two.') }),
-    lognormal: record({ lognormal: required(lognormalVram, 'The logarithm is normal.') }),
+    uniform: record({ uniform: required(uniformVram, 'Uniform between the two.') }),
+    lognormal: record({ lognormal: required(lognormalVram, 'Log-normal.') }),
     choice: record({
       choice: required(
         dictionary(/^[1-9]\d{0,6}$/, 'whole MiB', weight, 1, 1000),
-        'In proportion to its weight each.',
+        'Each value with a probability in proportion to its weight.',
       ),
     }),
   }),
@@ -188,68 +190,60 @@ const priorityWeights = dictionary(/^[0-4]$/, 'a priority from 0 to 4', weight, 
 
 export const generateItemRule = record(
   {
-    generate: required(choiceOf(ARRIVALS), 'When they arrive.'),
+    generate: required(choiceOf(ARRIVALS), 'Arrival process.'),
     name: optional(nullable(itemName), null, itemNameDoc),
-    rate_per_hour: required(numberAbove(0, MAX_WEIGHT), 'Arrivals per hour on average.'),
+    rate_per_hour: required(numberAbove(0, MAX_WEIGHT), 'Mean number of arrivals per hour.'),
     hourly: optional(
       nullable(list(numberFrom(0, MAX_FACTOR), HOURS, HOURS)),
       null,
-      'What the rate is multiplied by in each hour of the day (UTC); null: 1 all day.',
+      'Factor of the rate for each hour of the day (UTC); null: 1 all day.',
     ),
-    batch: optional(integer(1, MAX_BATCH), 1, 'Tasks of each arrival, all in that instant.'),
-    from: optional(time, 0, 'No arrival before.'),
-    until: optional(nullable(time), null, "No arrival then or later; null is the clock's until."),
-    count: optional(nullable(integer(1, MAX_GENERATED_TASKS)), null, 'Ends after so many tasks.'),
+    batch: optional(integer(1, MAX_BATCH), 1, 'Number of tasks per arrival, all at the same instant.'),
+    from: optional(time, 0, 'No arrivals before this time.'),
+    until: optional(nullable(time), null, 'No arrivals at or after this time; null: until of clock.'),
+    count: optional(nullable(integer(1, MAX_GENERATED_TASKS)), null, 'Maximum number of tasks.'),
     gpus: optional(
       scalarOr(integer(1, MAX_GPUS), gpuWeights),
       1,
-      'GPUs of a task, or weights by number of GPUs.',
+      'Number of GPUs per task, or weights by number of GPUs.',
     ),
-    vram_mib: optional(
-      nullable(vramRule),
-      null,
-      'Per GPU. Only tasks that take whole GPUs may leave it out.',
-    ),
+    vram_mib: optional(nullable(vramRule), null, 'Per GPU. Optional only for tasks that use whole GPUs.'),
     duration: optional(
       durationRule,
       { exponential: { mean: DEFAULT_RUN_MS } },
-      'From start to end when the task runs alone on idle GPUs.',
+      'Run time of a task alone on idle GPUs.',
     ),
-    activity: optional(activity, 'always-busy', 'How much of that the GPU works.'),
+    activity: optional(activity, 'always-busy', 'GPU activity during the run time.'),
     priority: optional(
       scalarOr(choice(0, 1, 2, 3, 4), priorityWeights),
       TASK_DEFAULTS.priority,
-      'Class, or weights by class.',
+      'Priority class, or weights by class.',
     ),
     noswap: optional(
       numberFrom(0, 1),
       0,
       'Probability that a task may not be swapped out, in steps of 0.001.',
     ),
-    groups: optional(groups, [], 'Groups it targets, any of which will do; none is the common pool.'),
+    groups: optional(groups, [], 'Target groups, any of which suffices; empty: the common pool.'),
     gpu_mode: optional(gpuMode, TASK_DEFAULTS.gpuMode, 'Whether tasks share GPUs.'),
-    owner: optional(owner, null, 'Who submits them.'),
-    labels: optional(labels, {}, 'For people and queries.'),
-    max_runtime_seconds: optional(maxRuntime, null, 'They are stopped after this.'),
+    owner: optional(owner, null, 'Owner of the tasks.'),
+    labels: optional(labels, {}, 'Free text for display and queries.'),
+    max_runtime_seconds: optional(maxRuntime, null, 'Maximum run time.'),
     stop_grace_seconds: optional(
       stopGrace,
       null,
-      'Between SIGTERM and SIGKILL when they are stopped; null: what the cluster gives.',
+      'Time between SIGTERM and SIGKILL; null: the setting of the cluster.',
     ),
-    stop_takes: optional(stopTakes, 0, 'How long they take to end after SIGTERM.'),
-    on_node_loss: optional(
-      onNodeLoss,
-      TASK_DEFAULTS.onNodeLoss,
-      'What happens when their node falls silent.',
-    ),
+    stop_takes: optional(stopTakes, 0, 'Time from SIGTERM to the end of the task.'),
+    on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'Policy when the node becomes unreachable.'),
     max_requeues: optionalAbsent(
       maxRequeues,
-      'Requeues after attempts that ended within 10 minutes; null is no limit. Left out: what the configuration says at submission.',
+      'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. Default: the configuration at submission.',
     ),
     cancel_after: optional(
       nullable(durationRule),
       null,
-      'How long after its submission its owner cancels a task that has not ended; null: never.',
+      'Time from submission until the owner cancels an unfinished task; null: never.',
     ),
   },
   {
@@ -273,7 +267,7 @@ export const generateItemRule = record(
   },
 )
 
-/** A probability as a whole number of thousandths, so that no rounding decides; null when it is none. */
+/** Returns a probability in whole thousandths, which avoids rounding, or null if it has other decimals. */
 export function permilleOf(probability: number): number | null {
   const permille = Math.round(probability * 1000)
   return Math.abs(probability * 1000 - permille) < 1e-9 ? permille : null
@@ -283,12 +277,12 @@ export function permilleOf(probability: number): number | null {
 
 const workMs = durationOrMs(0, MAX_WORK_MS)
 const durationWork = record({
-  kind: required(choice('duration'), 'GPU work without a pause.'),
-  ms: required(durationOrMs(1, MAX_WORK_MS), 'How long it takes on an idle GPU.'),
+  kind: required(choice('duration'), 'Continuous GPU work.'),
+  ms: required(durationOrMs(1, MAX_WORK_MS), 'Duration on an idle GPU.'),
 })
 const phasesWork = record(
   {
-    kind: required(choice('phases'), 'GPU work and pauses in turn.'),
+    kind: required(choice('phases'), 'Alternating GPU work and pauses.'),
     phases: required(list(pair(workMs, workMs), 1, MAX_PHASES), 'Pairs of GPU work and idle time after it.'),
   },
   {
@@ -300,12 +294,12 @@ const phasesWork = record(
 )
 const burstsWork = record(
   {
-    kind: required(choice('bursts'), 'Requests that arrive whether or not earlier ones are done.'),
+    kind: required(choice('bursts'), 'Requests that arrive independently of the completion of earlier ones.'),
     at: required(
       list(pair(workMs, durationOrMs(1, MAX_WORK_MS)), 0, MAX_PHASES),
       'Pairs of arrival since the start and GPU work.',
     ),
-    stayMs: required(workMs, 'Does not end before this time since its start.'),
+    stayMs: required(workMs, 'Minimum time from start to end.'),
   },
   {
     check: ({ at, stayMs }, refuse) => {
@@ -324,56 +318,52 @@ export const taskRule = record(
   {
     id: required(
       textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'an id of letters, digits, dot, - and _', 128),
-      'Its id in all results.',
+      'Id of the task in all results.',
     ),
-    at: optional(time, 0, 'When it is submitted.'),
-    name: optional(nullable(text(256)), null, 'Shown to people.'),
-    gpus: optional(integer(1, MAX_GPUS), TASK_DEFAULTS.gpuCount, 'GPUs, all on one node.'),
-    vram_mib: optional(nullable(vram), null, 'Per GPU. Only a task that takes whole GPUs may leave it out.'),
+    at: optional(time, 0, 'Time of submission.'),
+    name: optional(nullable(text(256)), null, 'Display name.'),
+    gpus: optional(integer(1, MAX_GPUS), TASK_DEFAULTS.gpuCount, 'Number of GPUs, all on one node.'),
+    vram_mib: optional(nullable(vram), null, 'Per GPU. Optional only for a task that uses whole GPUs.'),
     gpu_mode: optional(gpuMode, TASK_DEFAULTS.gpuMode, 'Whether it shares its GPUs.'),
-    noswap: optional(choice(0, 1), TASK_DEFAULTS.noswap, '1: it stays in VRAM.'),
-    priority: optional(choice(0, 1, 2, 3, 4), TASK_DEFAULTS.priority, '0 is highest.'),
-    groups: optional(groups, [], 'Groups it targets, any of which will do; none is the common pool.'),
-    labels: optional(labels, {}, 'For people and queries.'),
-    owner: optional(owner, null, 'Who submits it.'),
+    noswap: optional(choice(0, 1), TASK_DEFAULTS.noswap, '1: the task is never swapped out.'),
+    priority: optional(choice(0, 1, 2, 3, 4), TASK_DEFAULTS.priority, 'Priority class; 0 is the highest.'),
+    groups: optional(groups, [], 'Target groups, any of which suffices; empty: the common pool.'),
+    labels: optional(labels, {}, 'Free text for display and queries.'),
+    owner: optional(owner, null, 'Owner of the task.'),
     command: optional(
       nullable(list(text(4096), 1, 256)),
       null,
-      'What the server runs; plays no part in a simulation.',
+      'Command of the task; not used in a simulation.',
     ),
-    max_runtime_seconds: optional(maxRuntime, null, 'It is stopped after this.'),
+    max_runtime_seconds: optional(maxRuntime, null, 'Maximum run time.'),
     stop_grace_seconds: optional(
       stopGrace,
       null,
-      'Between SIGTERM and SIGKILL when it is stopped; null: what the cluster gives.',
+      'Time between SIGTERM and SIGKILL; null: the setting of the cluster.',
     ),
-    stop_takes: optional(stopTakes, 0, 'How long it takes to end after SIGTERM.'),
-    on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'What happens when its node falls silent.'),
+    stop_takes: optional(stopTakes, 0, 'Time from SIGTERM to the end of the task.'),
+    on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'Policy when the node becomes unreachable.'),
     max_requeues: optionalAbsent(
       maxRequeues,
-      'Requeues after attempts that ended within 10 minutes; null is no limit. Left out: what the configuration says at submission.',
+      'Maximum number of requeues after attempts that ended within 10 minutes; null: no limit. Default: the configuration at submission.',
     ),
-    run: optional(
-      nullable(workTime),
-      null,
-      'From start to end when it runs alone. Without run and work: 1h.',
-    ),
-    activity: optional(activity, 'always-busy', 'How much of run the GPU works.'),
+    run: optional(nullable(workTime), null, 'Run time of the task alone. Without run and work: 1h.'),
+    activity: optional(activity, 'always-busy', 'GPU activity during run.'),
     work: optional(
       nullable(byValue('kind', { duration: durationWork, phases: phasesWork, bursts: burstsWork })),
       null,
-      'What it does in detail, as in a trace.',
+      'Detailed work, as in a trace.',
     ),
     alloc: optional(
       list(pair(workMs, vram), 0, 10_000),
       [],
       'Growth: pairs of time since the start and MiB per GPU from then on.',
     ),
-    cancel_at: optional(nullable(time), null, 'When its owner cancels it.'),
+    cancel_at: optional(nullable(time), null, 'Time at which the owner cancels it.'),
     state: optional(
       nullable(startRule),
       null,
-      'Where it stands at the start; null: it is submitted at its time. Its work is what is left of it.',
+      'State at the start; null: submitted at its time. The work of the task is its remaining work.',
     ),
   },
   { otherNames: { gpu_count: 'gpus', duration: 'run', vram: 'vram_mib' }, check: checkTask },

@@ -1,6 +1,6 @@
 /**
- * The whole of a scenario file as one table. From it come the checker's errors, and later the documentation
- * and the published JSON Schema. Source: design "The simulator", section Scenario.
+ * The table of a whole scenario file, the source of the checker's errors, the documentation and the JSON
+ * Schema. Source: design "The simulator", section Scenario.
  */
 import {
   checkConfig,
@@ -39,14 +39,14 @@ export const SCENARIO_VERSION = 1
 /** 2026-01-01T00:00:00Z. */
 const DEFAULT_START_MS = 1_767_225_600_000
 const MAX_SEED = 4_294_967_295
-/** As the environment allows. */
+/** The same limit as in the environment. */
 const MAX_LIMIT = 1_000_000
 const MAX_SWEPT_VALUES = 1000
 const MAX_SWEPT_SEEDS = 10_000
 
 // ── config ───────────────────────────────────────────────────────────────────
 
-/** The controller's own table, in this language. */
+/** Converts a field of the controller's configuration table to a rule. */
 function configValueRule(rule: FieldRule): Rule<number | string | null> {
   if (rule.kind === 'choice') return choice(...rule.choices)
   return rule.nullable ? nullable(integer(rule.min, rule.max)) : integer(rule.min, rule.max)
@@ -81,7 +81,7 @@ const limitsRule = record(
     placed_gpus_per_owner: optional(
       nullable(integer(1, MAX_LIMIT)),
       null,
-      'GPUs that the placed tasks of one owner take at most, each counted once a task; his others wait. null: no limit.',
+      'Maximum number of GPUs of the placed tasks of one owner, counted once per task; other tasks wait. null: no limit.',
     ),
   },
   { otherNames: { max_placed_gpus: 'placed_gpus_per_owner', placed_gpus: 'placed_gpus_per_owner' } },
@@ -96,7 +96,7 @@ function sweptValuesRule(rule: FieldRule): Rule<readonly (number | string | null
 
 const sweptFields: Record<string, Field<readonly (number | string | null)[] | undefined>> = {}
 for (const [key, field] of Object.entries(
-  mapFields((_, rule) => optionalAbsent(sweptValuesRule(rule), 'The values that are tried.')),
+  mapFields((_, rule) => optionalAbsent(sweptValuesRule(rule), 'Values to try.')),
 )) {
   sweptFields[`config.${key}`] = field
 }
@@ -107,7 +107,7 @@ const sweepRule = record(
     seeds: optional(
       nullable(integers(0, MAX_SEED, MAX_SWEPT_SEEDS)),
       null,
-      "The seeds tried; null is the scenario's own.",
+      'Seeds to try; null: the seed of the scenario.',
     ),
   },
   { otherNames: mapOtherNames() },
@@ -115,7 +115,7 @@ const sweepRule = record(
   Readonly<Record<string, readonly (number | string | null)[]>> & { readonly seeds: readonly number[] | null }
 >
 
-/** `idle_swap_out_seconds` is meant to be `config.idle_swap_out_seconds`. */
+/** Suggests `config.idle_swap_out_seconds` for `idle_swap_out_seconds`. */
 function mapOtherNames(): Readonly<Record<string, string>> {
   return Object.fromEntries([
     ...Object.keys(CONFIG_RULES).map((key) => [key, `config.${key}`]),
@@ -127,16 +127,16 @@ function mapOtherNames(): Readonly<Record<string, string>> {
 
 const clockRule = record(
   {
-    start: optional(instant, DEFAULT_START_MS, 'What the clock says at the start.'),
+    start: optional(instant, DEFAULT_START_MS, 'Time of the clock at the start.'),
     until: optional(
       nullable(duration(1, MAX_TIME_MS)),
       null,
-      'No arrival after; null is when the workload is over.',
+      'No arrivals after this time; null: the end of the workload.',
     ),
     drain: optional(
       boolean,
       true,
-      'Whether the run goes on after until, to the end of every task that can end.',
+      'Whether the run continues after until to the end of every task that can end.',
     ),
   },
   {
@@ -151,36 +151,36 @@ export const scenarioRule = record(
   {
     scenario: required(
       textLike(/^[a-z0-9][a-z0-9._-]*$/, 'a name of small letters, digits, dot, - and _', 128),
-      'Its name.',
+      'Name of the scenario.',
     ),
-    description: optional(nullable(text(4096)), null, 'What it shows, for people.'),
-    version: required(choice(SCENARIO_VERSION), 'Of the format.'),
-    seed: optional(integer(0, MAX_SEED), 1, 'Of all random numbers.'),
+    description: optional(nullable(text(4096)), null, 'Description.'),
+    version: required(choice(SCENARIO_VERSION), 'Version of the format.'),
+    seed: optional(integer(0, MAX_SEED), 1, 'Seed of all random numbers.'),
     clock: optional(
       clockRule,
       { start: DEFAULT_START_MS, until: null, drain: true },
-      'When it begins and ends.',
+      'Start and end of the run.',
     ),
     fleet: required(fleetRule, 'The nodes.'),
-    config: optional(
-      configRule,
-      {},
-      'The live configuration it begins with; what is left out has its default.',
+    config: optional(configRule, {}, 'Initial live configuration; absent fields have their defaults.'),
+    workload: optional(
+      workloadRule,
+      [],
+      'Tasks to submit. Tasks at one instant follow the order of this list.',
     ),
-    workload: optional(workloadRule, [], 'What is submitted. At one instant, in the order of this list.'),
     operator: optional(
       operatorRule,
       [],
-      'What an operator does, through the REST routes, in virtual time. In paths, and in texts of a body or an expected answer, {node:NAME} stands for the id of that node, {task:NAME} for that of a task that an earlier action named with `as`.',
+      'Requests of an operator to the REST routes, in virtual time. In paths and in texts of a body or an expected answer, {node:NAME} is replaced by the id of that node and {task:NAME} by the id of a task that an earlier action named with `as`.',
     ),
     limits: optional(
       limitsRule,
       { placed_gpus_per_owner: null },
-      'What one owner may take, as the environment of a controller limits it.',
+      'Limits per owner, as in the environment of a controller.',
     ),
-    faults: optional(faultsRule, [], 'What breaks.'),
-    assert: optional(assertRule, { always: [], eventually: [], sometimes: [], final: [] }, 'What must hold.'),
-    sweep: optional(nullable(sweepRule), null, 'Which values `sim sweep` tries.'),
+    faults: optional(faultsRule, [], 'Faults.'),
+    assert: optional(assertRule, { always: [], eventually: [], sometimes: [], final: [] }, 'Assertions.'),
+    sweep: optional(nullable(sweepRule), null, 'Values that `sim sweep` tries.'),
   },
   {
     otherNames: {

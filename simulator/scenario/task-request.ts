@@ -1,7 +1,6 @@
 /**
- * A submission, as the simulator makes it. Field for field what the controller's
- * `engine/commands/commands.ts` takes: the simulator's parts may not import the engine (import rules), so a
- * test holds the two equal.
+ * A submission of the simulator, with the fields of the controller's `engine/commands/commands.ts`. The
+ * simulator may not import the engine (import rules), so a test compares the two.
  */
 import type { GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
@@ -22,7 +21,7 @@ export interface SimTaskRequest {
   readonly maxRuntimeSeconds: number | null
   readonly stopGraceSeconds?: number | null
   readonly onNodeLoss: OnNodeLoss
-  /** Null: no limit; left out: what the configuration says. */
+  /** Null: no limit; absent: the configuration applies. */
   readonly maxRequeues?: number | null
 }
 

@@ -15,13 +15,13 @@ import { TASK_DEFAULTS } from './task-request.ts'
 const BATCHES_PER_FILL = 16
 const NO_LABELS = Object.freeze({})
 
-/** Answers why an id may not be had, because another item makes it; null: it may. */
+/** Returns why an id is not available (another item makes it), or null if it is. */
 export type IdTaken = (id: string) => string | null
 
 /**
- * Which tasks a sample takes, and when tasks work if that is drawn, depends on the seed and their ids alone
- * (streams `workload/<name>/sample` and `…/activity`). Faults of the file, and ids that `isTaken`, are thrown
- * by `fill` as TraceError.
+ * The sampled tasks, and generated activity, depend only on the seed and the task ids (streams
+ * `workload/<name>/sample` and `…/activity`). `fill` throws TraceError for faults of the file and ids that
+ * `isTaken`.
  */
 export function traceArrivals(item: TraceItem, random: Random, isTaken: IdTaken): ArrivalSource {
   const sampleSeed = random.stream(`workload/${item.name}/sample`)()
@@ -34,7 +34,7 @@ export function traceArrivals(item: TraceItem, random: Random, isTaken: IdTaken)
 
 type WorkOf = (task: TraceTask) => Work
 
-/** A stream of its own for each task, so that one that is left out changes no other. */
+/** Each task has its own stream, so that skipping one does not change the others. */
 function drawnWork(activity: ActivitySpec, seed: number): WorkOf {
   const model = activityOf(activity)
   return ({ id, work }) => model(aloneMsOf(work), seededStream(seed, id))
@@ -74,7 +74,7 @@ class TraceArrivals implements ArrivalSource {
     return this.#tasks[this.#taken++] ?? null
   }
 
-  /** Leaves something to take, or the end. */
+  /** Reads until a task is available or the file ends. */
   async fill(): Promise<void> {
     if (!this.needsFill) return
     this.#trace ??= await openTrace(this.#item.file)

@@ -1,11 +1,11 @@
 /**
- * A checked value as people write it in a file: the way back from milliseconds and MiB. For defaults in the
- * documentation and the JSON Schema.
+ * Converts checked values back to the notation of a file, for defaults in the documentation and the JSON
+ * Schema.
  */
 import { formatDuration } from './quantity.ts'
 import type { Field, RecordData, Rule } from './rule.ts'
 
-/** JSON. The value is one that the rule yields; what it cannot be is not looked for. */
+/** Returns JSON. The value must be one that the rule yields; this is not checked. */
 export function writtenValue(rule: Rule, value: unknown): unknown {
   if (value === null) return null
   switch (rule.kind) {
@@ -49,13 +49,13 @@ export function writtenValue(rule: Rule, value: unknown): unknown {
   }
 }
 
-/** What a field has when it is left out, as it would be written; undefined when nothing says. */
+/** Returns the default of a field as written in a file, or undefined. */
 export function writtenDefault({ rule, presence, fallback, elsewhere }: Field): unknown {
   if (presence === 'required') return undefined
   return fallback === undefined ? elsewhere : writtenValue(rule, fallback)
 }
 
-/** Without what has its default anyway. */
+/** Omits fields that have their default. */
 function writtenRecord({ fields }: RecordData, value: unknown): unknown {
   const written: Record<string, unknown> = {}
   for (const [key, member] of Object.entries(value as object) as [string, unknown][]) {

@@ -1,6 +1,6 @@
 /**
- * Text to one YAML 1.2 document, or problems. Everything is bounded, so that a hostile file is refused in
- * about a second at most.
+ * Parses text as one YAML 1.2 document, or reports problems. All sizes are bounded, so that a hostile file is
+ * refused within about a second.
  */
 import { Composer, type CST, type Document, Lexer, LineCounter, type ParsedNode, Parser } from 'yaml'
 import { type Position, ProblemList } from './problem.ts'
@@ -11,9 +11,9 @@ export const MAX_TEXT_BYTES = 1_048_576
 export const MAX_DEPTH = 64
 /** 64 KiB of one value or comment. */
 const MAX_LEXEME_LENGTH = 65_536
-/** Words, signs, spaces and line ends: about a second's work. */
+/** Words, signs, spaces and line ends: about a second of parsing. */
 const MAX_LEXEMES = 500_000
-/** Backslashes in quoted text: a wrong one costs as much as a hundred words. */
+/** Backslashes in quoted text: an invalid one costs as much as a hundred words. */
 const MAX_ESCAPES = 10_000
 const MAX_SYNTAX_ERRORS = 100
 
@@ -23,7 +23,7 @@ export interface Syntax {
   readonly problems: ProblemList
 }
 
-/** Reads the text as YAML. Never throws for what stands in it. */
+/** Parses the text as YAML. Never throws because of its content. */
 export function parseYaml(text: string): Syntax {
   const lines = new LineCounter()
   lines.addNewLine(0)
@@ -44,10 +44,7 @@ function tooLarge(problems: ProblemList): CST.Token[] {
   return []
 }
 
-/**
- * yaml's parser keeps its own stack, but what composes its tokens recurses, and cannot be stopped: so depth
- * and numbers are bounded before.
- */
+/** The composer of yaml recurses and cannot be interrupted, so depth and counts are limited first. */
 function tokensOf(text: string, lines: LineCounter, problems: ProblemList): CST.Token[] {
   const parser = new Parser(lines.addNewLine)
   const excessOf = createExcessTest()
@@ -72,8 +69,8 @@ function tokensOf(text: string, lines: LineCounter, problems: ProblemList): CST.
 }
 
 /**
- * Answers which bound a lexeme is the first to pass; null none. Brackets are counted here, other lists and
- * maps when their tokens are there.
+ * Returns a test that names the limit a lexeme exceeds first, or null. Brackets are counted here, other lists
+ * and maps when their tokens are complete.
  */
 function createExcessTest(): (lexeme: string) => string | null {
   let [lexemes, escapes, brackets] = [0, 0, 0]
