@@ -132,7 +132,7 @@ const ADMISSION: readonly Mutant[] = [
     directed: { test: 'test/unit/noswap-admission.test.ts' },
   },
   {
-    name: 'a-strands-somebody',
+    name: 'a-strands-a-task',
     rule: 'admission',
     says: 'a noswap task may leave a swappable one no room to return',
     edits: [
@@ -213,7 +213,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-exclusive-joins-others',
     rule: 'admission',
-    says: 'an exclusive task is placed beside others',
+    says: 'an exclusive task is placed with others',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -227,7 +227,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-others-join-exclusive',
     rule: 'admission',
-    says: 'others are placed beside an exclusive task',
+    says: 'others are placed with an exclusive task',
     edits: [edit(`${SCHEDULER}/feasible.ts`, 'hasTaskSlot', ' || gpu.exclusiveTask !== null', '')],
     likes: ['exclusive'],
   },
@@ -336,7 +336,7 @@ const ADMISSION: readonly Mutant[] = [
   {
     name: 'a-too-large-is-feasible',
     rule: 'admission',
-    says: 'a task that is larger than any GPU beside its reserve counts as one that could run',
+    says: 'a task that is larger than any GPU less its reserve counts as able to run',
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
@@ -500,7 +500,7 @@ const QUEUE: readonly Mutant[] = [
   {
     name: 'q-no-aging',
     rule: 'queue',
-    says: 'queue_aging_seconds lifts nobody',
+    says: 'queue_aging_seconds raises no task',
     edits: [
       edit(
         `${SCHEDULER}/queue.ts`,

@@ -211,7 +211,7 @@ export const COMMAND_MUTANTS: readonly Mutant[] = [
   {
     name: 'r12-swap-in-without-room',
     rule: 'R12',
-    says: 'a server swaps a task in that does not fit beside the reserve',
+    says: 'a server swaps in a task that leaves too little for the reserve',
     edits: [
       edit(
         `${SERVER}/swaps.ts`,

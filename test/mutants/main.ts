@@ -1,8 +1,8 @@
 /**
- * `make mutants`: each rule is taken out in turn, and a seed of `sim fuzz` must notice, or else the scenario
- * or test that is written for it. Catching seeds are kept in caught.json, so that the next run tries them
- * first; how many seeds noticed nothing, of mutants that something directed notices, in vain.json: they are
- * not hunted for again unless `--anew` asks for it.
+ * `make mutants`: breaks each rule in turn; a seed of `sim fuzz` must catch it, or else the scenario or test
+ * written for it. Catching seeds are kept in caught.json, so that the next run tries them
+ * first; vain.json has, for mutants that only a directed scenario or test catches, the number of seeds that
+ * missed them: no seed is searched for again without `--again` (`--anew` until the next release).
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,6 +38,7 @@ function readArguments() {
         jobs: { type: 'string', default: '2' },
         only: { type: 'string', default: '' },
         rule: { type: 'string', default: '' },
+        again: { type: 'boolean', default: false },
         anew: { type: 'boolean', default: false },
       },
     }).values
@@ -64,7 +65,7 @@ function hunted(mutant: Mutant): Promise<Catch> {
 /** Null: a seed has to be looked for. */
 async function noticedAsBefore(mutant: Mutant): Promise<Catch | null> {
   const seeds = vain[mutant.name]
-  if (values.anew || seeds === undefined || mutant.directed === undefined) return null
+  if (values.again || values.anew || seeds === undefined || mutant.directed === undefined) return null
   const rule = await tryDirected(mutant, mutant.directed)
   return rule === null ? null : { mutant: mutant.name, by: mutant.directed, rule, seeds }
 }

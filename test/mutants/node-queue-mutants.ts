@@ -118,7 +118,7 @@ const EAGER: readonly Mutant[] = [
   {
     name: 's-eager-fills-up',
     rule: 'return',
-    says: 'an eager return leaves nothing free beside resident tasks',
+    says: 'an eager return leaves no free VRAM on a GPU with resident tasks',
     edits: [
       edit(
         `${ENGINE}/node/eager-returns.ts`,

@@ -144,7 +144,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
   {
     name: 'r3-start-without-room',
     rule: 'R3',
-    says: 'a server starts a task that does not fit beside the reserve',
+    says: 'a server starts a task that leaves too little for the reserve',
     edits: [
       edit(
         `${SERVER}/commands.ts`,
@@ -201,7 +201,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     likes: LINKS,
   },
   {
-    name: 'r4-lease-end-suspends-nobody',
+    name: 'r4-lease-end-suspends-no-task',
     rule: 'R4',
     says: 'nothing is suspended or ended at the end of the run lease',
     edits: [
@@ -222,7 +222,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     directed: { test: 'test/unit/server-core-lease.test.ts' },
   },
   {
-    name: 'r4-lease-end-ends-nobody',
+    name: 'r4-lease-end-ends-no-task',
     rule: 'R4',
     says: 'what was suspended at the end of a lease is not ended after another',
     edits: [
@@ -263,7 +263,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     directed: { test: 'test/unit/server-core-lease.test.ts' },
   },
   {
-    name: 'r4-nobody-adopted',
+    name: 'r4-no-attempt-adopted',
     rule: 'R4',
     says: 'a starting server knows nothing of the tasks that live on under their guards',
     edits: [
@@ -353,7 +353,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
-    name: 'r5-operator-requeue-asks-nobody',
+    name: 'r5-operator-requeue-without-stop',
     rule: 'R5',
     says: "an operator's requeue does not wait for the node's stop answer",
     edits: [

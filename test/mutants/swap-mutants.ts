@@ -76,7 +76,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-idle-since-last-use-alone',
     rule: 'swap',
-    says: 'the idle period does not begin anew with a swap-in',
+    says: 'the idle period does not restart with a swap-in',
     edits: [
       edit(
         `${ENGINE}/transitions.ts`,
@@ -123,7 +123,7 @@ const VICTIMS: readonly Mutant[] = [
     directed: { scenario: 'back-off-after-a-failed-swap' },
   },
   {
-    name: 's-p0-for-anybody',
+    name: 's-p0-for-any-task',
     rule: 'swap',
     says: 'a P0 task is a candidate for any requester',
     edits: [
@@ -168,7 +168,7 @@ const VICTIMS: readonly Mutant[] = [
         "isCollecting ? 'collect' : 'collect'",
       ),
     ],
-    directed: { scenario: 'nobody-leaves-in-vain' },
+    directed: { scenario: 'no-useless-swap-out' },
   },
   {
     name: 's-levels-reversed',
@@ -255,7 +255,7 @@ const VICTIMS: readonly Mutant[] = [
   {
     name: 's-closing-victims-fresh',
     rule: 'swap',
-    says: 'whoever closes a round is fresh in the next',
+    says: 'the task that closes a round is fresh in the next',
     edits: [
       edit(
         `${SWAP}/rounds.ts`,
@@ -297,7 +297,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-owners-bytes-given-away',
     rule: 'return',
-    says: 'what is freed for an owner goes to whoever comes first',
+    says: 'VRAM freed for a task goes to the first task that asks',
     edits: [
       edit(
         `${SWAP}/bytes.ts`,
@@ -338,7 +338,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-return-order-reversed',
     rule: 'return',
-    says: 'whoever asked last returns first',
+    says: 'the task that asked last returns first',
     edits: [
       edit(
         `${SWAP}/resume.ts`,
@@ -393,7 +393,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-no-collector',
     rule: 'return',
-    says: 'nobody collects',
+    says: 'no entry becomes the collector',
     edits: [
       edit(
         `${ENGINE}/node/collector.ts`,
@@ -504,7 +504,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-probe-lost-with-a-restart',
     rule: 'return',
-    says: 'a controller that has started again probes nobody whom it finds swapped out',
+    says: 'a restarted controller does not probe tasks that it finds swapped out',
     edits: [edit(`${ENGINE}/recovery.ts`, 'restorePlacement', '    planProbe(c, placement, now)\n', '')],
     likes: ['no_signals'],
     directed: { test: 'test/unit/swap-probe.test.ts' },
@@ -512,7 +512,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-probe-spent-by-a-failure',
     rule: 'return',
-    says: 'a probe whose swap-in is refused or fails comes to nothing, and another period goes by',
+    says: 'a probe whose swap-in is refused or fails has no effect, and another period passes',
     edits: [
       edit(
         `${ENGINE}/node/node-events.ts`,
@@ -527,7 +527,7 @@ const RETURN: readonly Mutant[] = [
   {
     name: 's-probe-spent-beside-another',
     rule: 'return',
-    says: 'a probe that finds the return asked for already comes to nothing, also when that is called off',
+    says: 'a probe that finds the return already requested has no effect, also when the request is withdrawn',
     edits: [
       edit(
         `${ENGINE}/node/probes.ts`,
