@@ -12,7 +12,7 @@ interface BareEvent {
   readonly fn: () => void
 }
 
-/** Runs so many tasks through, the chains over and over again; answers how many events that were. */
+/** Runs this number of tasks, repeating the chains, and returns the number of events. */
 export function runBareLoop(chains: Chains, taskCount: number): number {
   const { arrivalGaps, gaps, starts } = chains
   const heap: BareEvent[] = []

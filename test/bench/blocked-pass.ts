@@ -1,7 +1,7 @@
 /**
  * `blocked_pass_ms`: a scheduling pass while 100,000 tasks of many sizes wait and nothing is free on 1,000
  * GPUs. Before each pass one GPU can take a little more than before and another a little less, so that the
- * pass has to look, and finds that it is too little for anybody.
+ * pass has to look and finds too little room for any task.
  */
 import { runCycle } from '../../controller/engine/cycle.ts'
 import { setCapacity } from '../../controller/engine/gpu-ledger.ts'

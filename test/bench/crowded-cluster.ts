@@ -17,7 +17,7 @@ export const NOW = Date.UTC(2026, 0, 2)
 export const TASKS_PER_GPU = 64
 const GPUS_PER_NODE = 8
 const VRAM_MIB = 40_960
-/** So many tasks of 1,000 MiB fill what may be resident. */
+/** Number of tasks of 1,000 MiB that fill the resident limit. */
 const RESIDENT = 38
 const IDLE_SHARE = 0.7
 const MIN_DEMAND_MIB = 980

@@ -1,6 +1,6 @@
 /**
  * `make bench-live`: tasks per second from REST submit to completion, durable, over a real broker, on 1,250
- * simulated servers of 8 GPUs; beside them, of the same run, what the disk and the broker can do. Exit 1
+ * simulated servers of 8 GPUs; with the limits of the disk and the broker, measured in the same run. Exit 1
  * below the floor.
  */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'

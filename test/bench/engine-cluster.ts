@@ -19,7 +19,7 @@ import { VirtualClock } from '../../simulator/virtual-clock.ts'
 const START = Date.UTC(2026, 0, 1)
 const GPUS_PER_NODE = 8
 export const VRAM_MIB: Mib = 40_960
-/** What may be resident beside the reserve. */
+/** Maximum resident VRAM: the capacity less the reserve. */
 export const CAPACITY_MIB: Mib = VRAM_MIB - 2048
 
 type StartEffect = Extract<Effect, { kind: 'start' }>

@@ -81,8 +81,7 @@ function isSwapDone(residency: unknown): boolean {
 }
 
 /**
- * In order of time. The changes of activity lie in the run as they do in its work, stretched like the whole
- * of it.
+ * In order of time. Activity changes are spread over the run as over its work, stretched by the same factor.
  */
 function instantsOf({ steps, startedAt, finishedAt, swapsAt }: Recorded): number[] {
   if (startedAt === null || finishedAt === null)

@@ -43,8 +43,8 @@ export async function recordCase(
 
 /**
  * Kept until the next run is over. Collections that are forced between runs would else throw away the hidden
- * classes of its objects, and with them the compiled code: that would be paid for anew in every round, where
- * a sweep, which forces none, pays once.
+ * classes of its objects, and with them the compiled code: every round would pay for them again, where a
+ * sweep, which forces no collection, pays once.
  */
 const before: { world: World | null } = { world: null }
 

@@ -1,8 +1,8 @@
 /**
  * What surrounds the two production halves of a simulation, alone: work is drawn, modelled GPUs run it, and
- * as many messages and journal lines come of it as in a whole run. Nobody decides anything, and nobody
- * remembers: tasks go to one GPU after the other, and a message is answered by whoever hears it. How far
- * below a floor this stays is what the controller and the servers may take.
+ * as many messages and journal lines come of it as in a whole run. There are no decisions and no state: tasks
+ * go to one GPU after the other, and each receiver answers its message. The margin to a floor is the budget
+ * of the controller and the servers.
  */
 import type { EventData, EventKind } from '../../controller/domain/event.ts'
 import type { Random } from '../../controller/ports/random.ts'

@@ -25,7 +25,7 @@ export type MeasureName = keyof typeof TARGETS
 
 export const MEASURE_NAMES = Object.keys(TARGETS) as readonly MeasureName[]
 
-/** One figure. `note` says in a few words what it was made from, or why there is none. */
+/** One figure. `note` briefly states its inputs, or why the figure is missing. */
 export interface Reading<N extends string = MeasureName> {
   readonly name: N
   /** Skipped: this machine lacks something. Failed: the bench did not come to its end. */

@@ -29,7 +29,7 @@ clockContract('the system clock', () => {
 describe('the system clock', () => {
   afterEach(() => vi.restoreAllMocks())
 
-  it('begins at the wall clock and does not follow it when somebody sets it', () => {
+  it('A clock begins at the wall clock and does not follow it when the wall clock is set', () => {
     const before = Date.now()
     const clock = createSystemClock()
     expect(clock.now()).toBeGreaterThanOrEqual(before - 1)

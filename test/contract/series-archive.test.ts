@@ -47,7 +47,7 @@ const KINDS: readonly (readonly [string, () => () => SeriesArchive])[] = [
 ]
 
 describe.each(KINDS)('an archive of series %s', (_, newPlace) => {
-  it('gives back what was added, in order and by segments, to whoever opens it next', async () => {
+  it('A reopened archive returns what was added, in order and by segments', async () => {
     const open = newPlace()
     const archive = open()
     expect(await readAll(archive)).toEqual([])
@@ -119,7 +119,7 @@ describe('series in files', () => {
     }
   })
 
-  it('of another version or of somebody else are set aside or left alone', async () => {
+  it('Files of another version or of another program are set aside or left alone', async () => {
     const dir = newFolder()
     const archive = createSeriesFiles({ dir, log: () => {} })
     archive.append(LOG, [text('ours')], 10_000)

@@ -10,7 +10,7 @@ import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { controllerOn, figure, fillStore, newFolder } from './controller-on.ts'
 
 const KILLS = figure('DURABILITY_KILLS', 3)
-/** Up to so many acknowledgements, and then the kill: every write has been the last one. */
+/** Maximum number of acknowledgements before the kill, so that every write is once the last one. */
 const MAX_WRITES = 23
 const NODE = nodeIdFromName('node-0')
 

@@ -53,7 +53,7 @@ export function controllerOn(
   const member = new Member('controller', command, {
     CONTROLLER_HTTP_PORT: '0',
     CONTROLLER_DATA_DIR: dataDir,
-    // A broker that nobody runs: no node speaks, so that only what a test writes is written.
+    // No broker runs at this address: no node sends messages, so only the writes of the test occur.
     CONTROLLER_NATS_URL: 'nats://127.0.0.1:9',
     LOG_LEVEL: 'fatal',
     // Coverage would be written into files.

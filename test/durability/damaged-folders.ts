@@ -128,8 +128,8 @@ export function setBack(older: readonly string[]): Damage {
     const ways: readonly (readonly [string, readonly string[], readonly string[]])[] = [
       ['store and log', [STORE_FILE, `${STORE_FILE}-wal`], [`${STORE_FILE}-shm`]],
       ['store alone', [STORE_FILE], [`${STORE_FILE}-wal`, `${STORE_FILE}-shm`]],
-      ['store beside the newer log', [STORE_FILE], [`${STORE_FILE}-shm`]],
-      ['log beside the newer store', [`${STORE_FILE}-wal`], [`${STORE_FILE}-shm`]],
+      ['store with the newer log', [STORE_FILE], [`${STORE_FILE}-shm`]],
+      ['log with the newer store', [`${STORE_FILE}-wal`], [`${STORE_FILE}-shm`]],
     ]
     const [what, files, removed] = ways[Math.floor(random() * ways.length)] ?? ['', [], []]
     for (const file of removed) rmSync(join(folder, file), { force: true })

@@ -18,7 +18,7 @@ it.skipIf(whyNoNatsServer() !== null)(
     const client = async (): Promise<void> => {
       while (isLoading) {
         const name = `task-${number++}`
-        // What is not answered may or may not have been taken; nobody counts on it.
+        // A request without an answer may or may not have been accepted; the test does not rely on it.
         const answer = await submit(cluster, {
           name,
           command: leavesMark(file, name),

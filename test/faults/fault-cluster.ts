@@ -64,8 +64,8 @@ export function leavesMark(file: string, name: string): readonly string[] {
 }
 
 /**
- * A command that writes down the time, nanoseconds since 1970, twenty times a second, to a file of its own
- * beside `file`, until it is ended.
+ * A command that writes down the time, nanoseconds since 1970, twenty times a second, to its own file in the
+ * folder of `file`, until it is ended.
  */
 export function leavesTrail(file: string): readonly string[] {
   return [

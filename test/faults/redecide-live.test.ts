@@ -79,8 +79,8 @@ it.skipIf(whyNoNatsServer() !== null)(
 )
 
 /**
- * Tasks that come and go, some of which are cancelled; what a controller does not answer is nobody's business
- * here.
+ * Tasks that come and go, some of which are cancelled; requests that a controller does not answer are
+ * ignored.
  */
 class Load {
   submitted = 0

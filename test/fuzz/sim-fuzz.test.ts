@@ -1,7 +1,7 @@
 /**
  * Scenarios drawn from seeds, with faults, under every rule; and that each usual path of the rules was taken.
- * HEADROOM_FUZZ_SEEDS=10000 draws so many, and asks for the rare paths too. The first seed is another one in
- * every run and is printed; HEADROOM_FUZZ_FROM repeats a run.
+ * HEADROOM_FUZZ_SEEDS=10000 draws 10,000 scenarios and requires the rare paths too. The first seed is another
+ * one in every run and is printed; HEADROOM_FUZZ_FROM repeats a run.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -52,14 +52,18 @@ describe('headroom sim fuzz', () => {
     },
   )
 
-  it('comes to the same digest with one thread as with two', { timeout: 120_000 }, async () => {
-    const [one, two] = await Promise.all(
-      ['1', '2'].map((jobs) =>
-        headroomJson<Fuzzed>(['sim', 'fuzz', '--seeds', '60', '--from', '100', '--jobs', jobs, '--json']),
-      ),
-    )
-    expect(two).toEqual(one)
-  })
+  it(
+    'A fuzz run with two threads has the same digest as one with one thread',
+    { timeout: 120_000 },
+    async () => {
+      const [one, two] = await Promise.all(
+        ['1', '2'].map((jobs) =>
+          headroomJson<Fuzzed>(['sim', 'fuzz', '--seeds', '60', '--from', '100', '--jobs', jobs, '--json']),
+        ),
+      )
+      expect(two).toEqual(one)
+    },
+  )
 
   it(
     'judges a file instead, and says by exit code whether every rule holds',

@@ -64,7 +64,9 @@ async function trySwaps(): Promise<Swapped | null> {
   }
 }
 
-/** A GPU whose driver does not work is a failure; no device of the driver's at all is none. */
+/**
+ * A GPU whose driver does not work is a failure; a machine without any device of the driver is no failure.
+ */
 async function isThere({ accelerator }: GpuHost): Promise<boolean> {
   try {
     await accelerator.open()

@@ -50,7 +50,7 @@ it(
   'reports that nothing was tested without a broker, and refuses an invalid id',
   { timeout: 40_000 },
   async () => {
-    // Port 9 is nobody's.
+    // No process listens on port 9.
     expect(await headroom(['conformance', '--node', NODE, '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
       code: 3,
       stdout: '',

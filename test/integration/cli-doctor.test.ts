@@ -76,7 +76,7 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     for (const { verdict, todo } of checks.values()) expect(todo === null).toBe(verdict === 'ok')
   })
 
-  it('nobody at the address is one failed line', async () => {
+  it('Doctor reports one failed line when no process listens at the address', async () => {
     const { code, checks } = await doctor({ VENDOR_CONTROLLER_URL: await deadAddress() })
     expect(code).toBe(1)
     expect(checks.get('controller')).toMatchObject({
@@ -110,7 +110,7 @@ describe('headroom doctor', { timeout: 60_000 }, () => {
     expect(checks.get('broker')).toMatchObject({ verdict, detail: expect.stringMatching(detail) })
   })
 
-  it('a broker’s address that is none does not show its password', async () => {
+  it('An invalid broker address is reported without its password', async () => {
     const { checks } = await doctor({
       VENDOR_CONTROLLER_URL: await deadAddress(),
       CONTROLLER_NATS_URL: 'http://user:secret@x',

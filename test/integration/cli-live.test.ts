@@ -1,4 +1,4 @@
-/** `headroom live` as somebody tries it who has a checkout and nothing installed. */
+/** `headroom live` as used from a checkout with nothing installed. */
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'

@@ -349,7 +349,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(stderr.match(/waiting for the controller/g)).toHaveLength(1)
   })
 
-  it('a task that begins anew is followed from its first byte', async () => {
+  it('The output of a task that starts again is followed from its first byte', async () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
     const id = await theTask(api.world)
     place(api.world, id)
@@ -362,7 +362,7 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(await run.ended).toMatchObject({ code: 0, stderr: 'headroom: the task starts again\n' })
   })
 
-  it('when nobody reads its output the task is cancelled', async () => {
+  it('Headroom run cancels the task when the reader of its output goes away', async () => {
     const run = start(['--vram', '1Gi', '--', 'x'])
     const id = await theTask(api.world)
     place(api.world, id)
@@ -404,8 +404,8 @@ describe('what cannot be run', { timeout: 60_000 }, () => {
     { why: 'no command', args: vram, says: /missing required argument 'command'/ },
     { why: 'too many GPUs', args: [...vram, '--gpus', '1025', '--', 'x'], says: /--gpus.*from 1 to 1024/ },
     { why: 'a contradiction', args: [...vram, '--swap', '--noswap', '--', 'x'], says: /contradict/ },
-    { why: 'a label that is none', args: [...vram, '--label', 'x', '--', 'x'], says: /NAME=VALUE/ },
-    { why: 'a variable that is none', args: [...vram, '--env', '1A=x', '--', 'x'], says: /--env: "1A"/ },
+    { why: 'an invalid label', args: [...vram, '--label', 'x', '--', 'x'], says: /NAME=VALUE/ },
+    { why: 'an invalid variable', args: [...vram, '--env', '1A=x', '--', 'x'], says: /--env: "1A"/ },
     {
       why: 'what the controller refuses',
       args: [...vram, '--group', '-x', '--', 'x'],
@@ -424,7 +424,7 @@ describe('what cannot be run', { timeout: 60_000 }, () => {
     expect(api.world.open.size).toBe(0)
   })
 
-  it('a variable out of range, and nobody at the address', async () => {
+  it('Headroom run reports a variable out of range, and an address without a controller', async () => {
     const run = (env: Record<string, string>) =>
       headroom(['run', ...vram, '--', 'x'], { env: { VENDOR_CONTROLLER_URL: api.url, ...env } })
     expect(await run({ VENDOR_SWAP_FROM_VRAM: 'yes' })).toMatchObject({

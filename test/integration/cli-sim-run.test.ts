@@ -17,7 +17,7 @@ const SMALL = 'scenario: small\nversion: 1\nfleet: [{ name: n, gpu: { vram_mib: 
 const small = (name: string, rest: string): string => write(folder, `${name}.scenario.yaml`, SMALL + rest)
 
 describe('headroom sim run', () => {
-  it('prints what result.json holds, and the timing beside it', async () => {
+  it('Sim run prints the contents of result.json, with the timing', async () => {
     const out = join(folder, 'out-a')
     const printed = await headroomJson<Printed>(['sim', 'run', busy, '--out', out])
     const { timing, ...result } = printed
@@ -222,7 +222,7 @@ describe('an operator in a scenario', () => {
   const operator = (...actions: string[]): string =>
     `${SMALL}workload: [{ task: { id: a, vram_mib: 5000, run: 2h } }]\noperator:\n${actions.map((each) => `  - { ${each} }\n`).join('')}`
 
-  it('asks the real routes in virtual time, and what he changes is decided by', async () => {
+  it('A simulated operator uses the real routes in virtual time, and the changes take effect', async () => {
     const file = write(
       folder,
       'operator.scenario.yaml',

@@ -15,7 +15,7 @@ interface Sweep {
 }
 
 describe('headroom sim sweep', () => {
-  it('comes to the same in two worker processes as one run after the other', async () => {
+  it('A sweep has the same result in two worker processes as one run after the other', async () => {
     const [one, two] = await Promise.all(
       ['1', '2'].map((jobs) => headroomJson<Sweep>(['sim', 'sweep', busy, ...RANGE, '--jobs', jobs])),
     )

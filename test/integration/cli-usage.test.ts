@@ -182,7 +182,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
     says: /--nodes-file defines the fleet/,
   },
   {
-    why: 'VRAM of models that nobody names',
+    why: 'VRAM of models that are not named',
     args: ['sim', 'replay', badLine, ...FLEET, '--vram-map', 'A=1'],
     says: /--vram-map requires/,
   },

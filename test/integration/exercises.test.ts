@@ -1,6 +1,6 @@
 /**
- * The exercises that come with Headroom: who knows scores everything, who does nothing does not; and one of
- * them over REST, by somebody who learns.
+ * The exercises that come with Headroom: the model solution gets the full score, doing nothing does not; and
+ * one of them over REST, by a learner.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -82,7 +82,7 @@ describe('an exercise over REST', () => {
   afterAll(() => world.close())
 
   it('is listed with what is to be done, and with no answer', async () => {
-    const { items, total } = (await as('anybody', 'viewer')('GET', '/exercises')).body
+    const { items, total } = (await as('visitor', 'viewer')('GET', '/exercises')).body
     expect(total).toBe(FILES.length)
     expect(JSON.stringify(items)).not.toMatch(/"answer"|explanation|reference|hidden|slow_swap|crash/)
     expect((await trainee('GET', '/exercises/handle-a-lost-node')).body).toMatchObject({
@@ -93,7 +93,7 @@ describe('an exercise over REST', () => {
     expect((await trainee('POST', '/exercises/nothing/start')).status).toBe(404)
   })
 
-  it('records what is done, says nothing of what is hidden, and scores with reasons beside who knows', async () => {
+  it('An exercise records actions, hides its faults, and scores with reasons next to the model solution', async () => {
     const started = await trainee('POST', '/exercises/handle-a-lost-node/start')
     expect([started.status, started.body.kind, started.body.exercise]).toEqual([
       202,

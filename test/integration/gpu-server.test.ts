@@ -119,7 +119,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
         is_ended: false,
         data: Buffer.from('it runs\n').toString('base64'),
       })
-      expect(await controller.readLog('nobody')).toBe('unknown_attempt')
+      expect(await controller.readLog('absent')).toBe('unknown_attempt')
 
       await controller.start('b', ['sh', '-c', 'exit 7'])
       expect(await controller.event('b', 'finished')).toMatchObject({ outcome: 'failed', exit_code: 7 })

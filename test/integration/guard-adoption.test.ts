@@ -78,7 +78,7 @@ describe.each([
     expect((await last.guards.adopt()).map((task) => task.taskId)).toEqual(['ended'])
   })
 
-  it('finds a task whose guard was killed meanwhile as ended, nobody knows how', async () => {
+  it('A task whose guard was killed meanwhile is found as ended with an unknown exit', async () => {
     const folder = newGuardFolder()
     const first = await startGuardServer(folder, isIsolated)
     expect(await first.ask({ call: 'launch', spec: shellSpec('orphan', TREE) })).toEqual({ error: null })
@@ -188,7 +188,7 @@ describe('a folder', { concurrent: true }, () => {
     expect(isFile(`${attempt}/ran`)).toBe(false)
   })
 
-  it('of an earlier boot, or whose pids belong to others now, makes nobody suffer', async () => {
+  it('A record of an earlier boot, or with pids of other processes now, ends no process', async () => {
     const world = await guardWorld()
     await world.sh('bystander', 'exec sleep 60')
     const other = pidOf(attemptFolder(world.folder, 'bystander'), 'command')

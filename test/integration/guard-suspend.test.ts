@@ -71,7 +71,7 @@ describe.each([
 
   it('of an attempt that is unknown or has ended is rejected', async () => {
     const world = await guardWorld({ isIsolated })
-    await expect(world.guards.suspend('nobody', 1)).rejects.toThrow('no guard has attempt nobody.1')
+    await expect(world.guards.suspend('absent', 1)).rejects.toThrow('no guard has attempt absent.1')
     await world.sh('over', 'exit 0')
     await world.exitOf('over')
     await expect(world.guards.resume('over', 1)).rejects.toThrow('the task has ended')

@@ -154,7 +154,7 @@ describe.each([
     expect(whole).toEqual({ offset: 30_000, data: Buffer.from(linesFrom(30_000)), isEnded: true })
     expect(await read(99_999, 10)).toEqual({ offset: 40_000, data: Buffer.alloc(0), isEnded: true })
     expect(await world.output('much', 'stderr')).toBe('oops\n')
-    expect(await world.guards.readOutput('nobody', 1, 'stdout', 0, 10)).toBeNull()
+    expect(await world.guards.readOutput('absent', 1, 'stdout', 0, 10)).toBeNull()
   })
 
   it('has output that follows while it runs', async () => {

@@ -1,7 +1,4 @@
-/**
- * Fifty thousand messages that nobody should send: no crash, no change, and every one of them counted under
- * its reason.
- */
+/** Fifty thousand invalid messages: no crash, no change, and each one is counted under its reason. */
 import { connect } from '@nats-io/transport-node'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { expect, test } from 'vitest'
@@ -24,7 +21,7 @@ import { connectedBus, settled, until } from '../support/nats-world.ts'
 import { eventQuery } from '../support/store-builders.ts'
 
 const MESSAGES = 50_000
-/** So many are under way at a time. */
+/** Maximum number of messages in flight. */
 const AT_ONCE = 2_000
 const SEED = 'hostile'
 const NODE = 'n1'

@@ -1,6 +1,6 @@
 /**
- * The broker configuration that we ship: each identity does its own part, and the broker refuses it everybody
- * else's.
+ * The broker configuration that we ship: the broker allows each identity its own subjects and refuses all
+ * others.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -124,9 +124,9 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     expect(await ask(controller, nodeSubject(OUTSIDE, 'command')), 'a fleet').toMatchObject({
       answered: true,
     })
-    // `settled` asks where nobody may: that is all that was refused.
+    // `settled` uses a forbidden subject: that is the only refusal.
     for (const bus of [controller, a, lab, fleet])
-      expect(bus.denied.filter((what) => what !== 'publish nobody.listens.here')).toEqual([])
+      expect(bus.denied.filter((what) => what !== 'publish no.subscriber.here')).toEqual([])
   })
 
   test.each([
@@ -197,7 +197,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     },
   )
 
-  test('nobody gets in without a key', async () => {
+  test('The broker refuses a connection without a key', async () => {
     const bus = natsBus(url)
     await until('it is refused', () => bus.states.length > 0)
     expect(bus.states[0]).toMatch(/Authorization Violation/i)
@@ -309,7 +309,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     await until('a is out', () => a.states.some((state) => /Authorization/i.test(state)))
   })
 
-  test('a file that somebody wrote is not overwritten; keys that are none are told', async () => {
+  test('A file that the operator wrote is not overwritten, and invalid keys are reported', async () => {
     const own = join(folder, 'own.conf')
     writeFileSync(own, 'port: 4222\n')
     expect(await config('-o', own)).toMatchObject({

@@ -1,4 +1,6 @@
-/** How the bus over a real broker proves who it is, whom it believes, and what the broker forbids it. */
+/**
+ * How the bus over a real broker authenticates itself and the broker, and which subjects the broker forbids.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -115,7 +117,7 @@ describe.skipIf(whyNoNatsServer() !== null)('at a real broker', () => {
       await isRefused(busFrom(await secured(elsewhere), { CONTROLLER_NATS_TLS_CA: elsewhere.ca }), /altnames/)
     })
 
-    test('a broker without TLS is none when TLS is asked for', async () => {
+    test('A bus that requires TLS refuses a broker without TLS', async () => {
       await isRefused(busFrom(await broker(''), {}, 'tls'), /does not support 'tls'/)
     })
 

@@ -1,6 +1,6 @@
 /**
- * Real processes under a stub driver that works, like NVIDIA's, in a thread of theirs, and that ends whoever
- * asks for a GPU whose memory is elsewhere.
+ * Real processes under a stub driver that works, like NVIDIA's, in a thread of theirs, and that ends a
+ * process that uses a GPU whose memory is swapped out.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

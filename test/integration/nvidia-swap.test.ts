@@ -38,7 +38,7 @@ const CUDA_MAP =
   '7f0000000000-7f0000001000 r-xp 00000000 00:00 0 /usr/lib/x86_64-linux-gnu/libcuda.so.570.86.15'
 const NCCL_MAP = '7f1000000000-7f1000001000 r-xp 00000000 00:00 0 /opt/venv/lib/libnccl.so.2'
 
-/** Waits for a fact; a test that waits in vain fails by its own time limit. */
+/** Waits until the condition holds; otherwise the test fails by its own time limit. */
 const until = (fact: () => void): Promise<void> => vi.waitFor(fact, { timeout: 20_000, interval: 10 })
 
 test('a swap-out frees the memory on the GPU, a swap-in takes it again', async () => {
@@ -196,7 +196,7 @@ test('two swap-ins that fit one by one only do not both begin', async () => {
   expect(await outcomes).toEqual(['done', 'no_vram'])
 })
 
-test('swaps on two GPUs go on beside each other', async () => {
+test('Swaps on two GPUs run at the same time', async () => {
   driver.gpu(1, { totalMib: 1000 })
   driver.process(11, { mib: [300, 0] })
   driver.process(12, { mib: [0, 300] })

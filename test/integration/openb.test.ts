@@ -45,7 +45,7 @@ describe('the openb trace', () => {
     })
   })
 
-  it('runs whole on its 1,213 nodes, where nobody ever waits', async () => {
+  it('The whole trace runs on its 1,213 nodes without any task waiting', async () => {
     const { metrics } = await headroomJson<RunResult>([
       'sim',
       'replay',

@@ -1,6 +1,6 @@
 /**
- * What an image and an installed package run: the build, away from the sources, with nothing beside it but
- * what they copy.
+ * What an image and an installed package run: the build, away from the sources, with only the files that they
+ * copy.
  */
 import { execFile } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, symlinkSync } from 'node:fs'

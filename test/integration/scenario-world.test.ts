@@ -1,5 +1,5 @@
 /**
- * What the language says of the world, in runs of it: memory of others, a shared host link, owners' limits,
+ * Features of the scenario language in simulated runs: foreign memory, a shared host link, owners' limits,
  * and tasks that an operator submits.
  */
 import { describe, expect, it } from 'vitest'

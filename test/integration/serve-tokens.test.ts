@@ -139,7 +139,7 @@ describe('headroom token', () => {
     return stdout.trim()
   }
 
-  test('makes the first one in a store that nobody uses; it survives kill -9 of the controller, and so does a revocation', async () => {
+  test('A first token made in an unused store survives kill -9 of the controller, and so does a revocation', async () => {
     expect((await token(['create', 'alice', '--role', 'viewer', '--data-dir', data])).code).toBe(5)
     const root = await secretOf('root', 'admin')
     const file = place('root.token')

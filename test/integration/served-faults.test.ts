@@ -1,7 +1,4 @@
-/**
- * What breaks in a served fleet: beside a real broker and controller, and in the fleet that a controller
- * brings along.
- */
+/** Faults in a served fleet: with a real broker and controller, and in the fleet inside a controller. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'

@@ -195,7 +195,7 @@ describe('the production interface below a session', () => {
     const config = { default_vram_overcommit_percent: 5 }
     expect((await trainee('PUT', `${session}/api/v1/config`, config)).status).toBe(200)
     expect((await as('other', 'operator')('PUT', `${session}/api/v1/config`, config)).status).toBe(200)
-    const viewer = as('somebody', 'viewer')
+    const viewer = as('other', 'viewer')
     expect((await viewer('GET', `${session}/api/v1/config`)).status).toBe(200)
     expect((await viewer('PUT', `${session}/api/v1/config`, config)).status).toBe(403)
     expect((await as('another', 'submitter')('PUT', `${session}/api/v1/config`, config)).status).toBe(403)

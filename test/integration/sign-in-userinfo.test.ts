@@ -66,7 +66,7 @@ function cookiesOf(header: string | string[] | undefined): string {
   return set.map((each) => each.split(';', 1)[0]).join('; ')
 }
 
-describe('at a provider whose ID tokens hold no claims beside the subject', () => {
+describe('At a provider whose ID tokens hold no claims but the subject', () => {
   let provider: StandardOidcProvider
 
   beforeAll(async () => {

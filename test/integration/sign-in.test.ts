@@ -81,7 +81,7 @@ async function signIn(returnTo = '/') {
 }
 
 describe('who signs in', () => {
-  test('gets a session with the name and the highest role of his claims, and comes back to where he was', async () => {
+  test('A user who signs in gets a session with the name and the highest role of the claims, and returns to the page', async () => {
     const { begun, done, cookie, location } = await signIn('/nodes?q=a')
     expect(location).toBe('/nodes?q=a')
     expect(String(begun.headers['set-cookie'])).toMatch(
@@ -104,7 +104,7 @@ describe('who signs in', () => {
     expect((await get('/api/v1/tokens', { cookie })).statusCode).toBe(403)
   })
 
-  test('is the author of what he changes, and stands in the audit with his session', async () => {
+  test('A signed-in user is the author of a change, and the audit names the session', async () => {
     const { cookie } = await signIn()
     const changed = await world.ask('PUT', '/api/v1/config', {
       headers: { ...HOST, cookie, 'sec-fetch-site': 'same-origin' },
@@ -133,7 +133,7 @@ describe('who signs in', () => {
     })
   })
 
-  test('is out again when he signs out, and when his time is over', async () => {
+  test('A session ends at sign-out and when it expires', async () => {
     const first = await signIn()
     const out = await world.ask('POST', '/api/v1/auth/logout', { headers: { ...HOST, cookie: first.cookie } })
     expect(out.statusCode).toBe(204)
@@ -148,7 +148,7 @@ describe('who signs in', () => {
   })
 })
 
-describe('nobody is signed in', () => {
+describe('A sign-in is refused', () => {
   async function failure(): Promise<string | undefined> {
     const { done, cookie, location } = await signIn()
     expect(done.statusCode).toBe(302)
@@ -156,7 +156,7 @@ describe('nobody is signed in', () => {
     return location
   }
 
-  test('whom no rule gives a role', async () => {
+  test('A user without a role by any rule is not signed in', async () => {
     provider.claims = { sub: 'u2', email: 'eve@example.org', groups: ['visitors'] }
     expect(await failure()).toBe('/?sign_in_failed=no_role')
     expect(await world.audits()).toMatchObject([
@@ -178,7 +178,7 @@ describe('nobody is signed in', () => {
     ['for another sign-in', { nonce: 'other' }],
     ['for another client', { audience: 'other' }],
     ['of another issuer', { issuer: 'http://127.0.0.1:1' }],
-    ['that somebody else signed', { isForged: true }],
+    ['that another key signed', { isForged: true }],
     ['that is over', { expiresInSeconds: -3600 }],
   ])('with an ID token %s', async (_, lie) => {
     provider.lie = lie

@@ -56,7 +56,7 @@ sweep: { config.default_vram_overcommit_percent: 0..100:20, config.idle_swap_out
 })
 
 describe('a sweep of other fields over REST', () => {
-  it('comes to the same bytes as the command line, as JSON, CSV and page', async () => {
+  it('A sweep over REST has the same bytes as on the command line, as JSON, CSV and page', async () => {
     const out = join(folder, 'out')
     const file = write(folder, 'busy.scenario.yaml', scenario)
     const options = [
@@ -111,7 +111,7 @@ describe('a sweep of other fields over REST', () => {
     const large = await world.api.send('GET', of('config.idle_swap_out_seconds=60, fleet.0.count=2'))
     expect(large.body.gpu_count).toBe(2 * small.body.gpu_count)
     expect((await world.api.send('GET', of(''))).status).toBe(409)
-    // And how it went over time, in few enough intervals to be drawn beside others.
+    // And how it went over time, in few enough intervals to be drawn with others.
     const { body: course } = await world.api.send(
       'GET',
       of('config.idle_swap_out_seconds=60, fleet.0.count=1', 'series'),

@@ -8,25 +8,29 @@ import { getJson, serve } from '../support/served.ts'
 
 const folder = temporaryFolder()
 
-it('a controller starts beside a file in its place, and says so', { timeout: 60_000 }, async () => {
-  const data = join(folder, 'data')
-  mkdirSync(data)
-  writeFileSync(join(data, 'simulations'), '')
-  const served = await serve(data)
-  expect(await getJson(`${served.url}/readyz`)).toMatchObject({ status: 'ready' })
-  expect(await getJson(`${served.url}/api/v1/simulations`)).toMatchObject({ items: [] })
-  for (const path of ['scenarios', 'traces']) {
-    const answer = await fetch(`${served.url}/api/v1/${path}`)
-    expect([answer.status, ((await answer.json()) as { detail: string }).detail]).toEqual([
-      503,
-      expect.stringContaining('ENOTDIR'),
-    ])
-  }
-  const { code, stderr } = await headroom(['status', '--server', served.url])
-  expect([code, stderr]).toEqual([0, ''])
-  served.process.kill('SIGTERM')
-  expect(await served.ended).toBe(0)
-})
+it(
+  'A controller starts although a file is in the place of its folder, and reports that',
+  { timeout: 60_000 },
+  async () => {
+    const data = join(folder, 'data')
+    mkdirSync(data)
+    writeFileSync(join(data, 'simulations'), '')
+    const served = await serve(data)
+    expect(await getJson(`${served.url}/readyz`)).toMatchObject({ status: 'ready' })
+    expect(await getJson(`${served.url}/api/v1/simulations`)).toMatchObject({ items: [] })
+    for (const path of ['scenarios', 'traces']) {
+      const answer = await fetch(`${served.url}/api/v1/${path}`)
+      expect([answer.status, ((await answer.json()) as { detail: string }).detail]).toEqual([
+        503,
+        expect.stringContaining('ENOTDIR'),
+      ])
+    }
+    const { code, stderr } = await headroom(['status', '--server', served.url])
+    expect([code, stderr]).toEqual([0, ''])
+    served.process.kill('SIGTERM')
+    expect(await served.ended).toBe(0)
+  },
+)
 
 it('tells the log what it could not read', async () => {
   const dataDir = join(folder, 'other')

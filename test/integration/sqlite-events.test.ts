@@ -274,7 +274,7 @@ describe('events', () => {
     const second = await step(6001)
     expect(first.length).toBeGreaterThan(500)
     expect(second.length).toBeGreaterThan(500)
-    // Beside the events the file holds the other tables, and room for the events of one more commit.
+    // In addition to the events the file holds the other tables, and room for the events of one more commit.
     expect(second.bytes).toBeGreaterThan(limit)
     expect(second.bytes).toBeLessThan(2 * limit)
     expect(verifyEvents(file)).toMatchObject({ isIntact: true })

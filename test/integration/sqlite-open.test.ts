@@ -27,7 +27,7 @@ import { StoreFault } from '../../controller/ports/store.ts'
 import { aBatch, aTask } from '../support/store-builders.ts'
 
 const CHILD = fileURLToPath(new URL('./sqlite-child.ts', import.meta.url))
-/** Root may write anywhere; what nobody may not do is tried as nobody. */
+/** Root may write anywhere; a missing permission is tested as an ordinary user. */
 const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
 
 let directory: string
@@ -298,7 +298,7 @@ describe('a second controller on the same file', () => {
   })
 })
 
-describe('a lock file that is none', () => {
+describe('An invalid lock file', () => {
   it.each([
     [
       'a text',
@@ -306,19 +306,22 @@ describe('a lock file that is none', () => {
       /\.lock is no lock of ours \(20 bytes; it should be empty\)/,
     ],
     ['a folder', () => mkdirSync(`${path}.lock`), /\.lock is no file/],
-  ])('%s: it is named, and not the store, which nobody has to restore', async (_what, spoil, says) => {
-    await makeStore()
-    rmSync(`${path}.lock`, { force: true })
-    spoil()
-    const told = await refusal()
-    expect(told).toMatch(says)
-    expect(told).toMatch(
-      /the store is as it was; see that no controller runs, and remove .*headroom\.db\.lock$/,
-    )
-    expect(told).not.toContain('damaged')
-    rmSync(`${path}.lock`, { recursive: true })
-    const store = createSqliteStore({ path })
-    expect((await store.load()).openTasks).toHaveLength(1)
-    await store.close()
-  })
+  ])(
+    'The lock file %s is named, and not the store, which does not need a restore',
+    async (_what, spoil, says) => {
+      await makeStore()
+      rmSync(`${path}.lock`, { force: true })
+      spoil()
+      const told = await refusal()
+      expect(told).toMatch(says)
+      expect(told).toMatch(
+        /the store is as it was; see that no controller runs, and remove .*headroom\.db\.lock$/,
+      )
+      expect(told).not.toContain('damaged')
+      rmSync(`${path}.lock`, { recursive: true })
+      const store = createSqliteStore({ path })
+      expect((await store.load()).openTasks).toHaveLength(1)
+      await store.close()
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** Every read of the SQLite store follows an index; its schema comes to be step by step. */
+/** Every read of the SQLite store follows an index; its schema is migrated step by step. */
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'

@@ -275,7 +275,7 @@ describe('a store that does not fit together', { timeout: 60_000 }, () => {
 })
 
 describe('a store that was lost', { timeout: 60_000 }, () => {
-  it('does not look like a fresh installation: one line says how to begin anew', async () => {
+  it('A store without its file is not taken for a fresh installation: one line says how to start again', async () => {
     const { dataDir, path } = await aStore()
     for (const lose of [() => rmSync(path), () => writeFileSync(path, '')]) {
       lose()

@@ -142,7 +142,7 @@ describe('a store that a kill left with a log', { timeout: 60_000 }, () => {
     )
   })
 
-  it('is refused beside the mark of another store', async () => {
+  it('A store is refused next to the mark of another store', async () => {
     await killed()
     const mark = readFileSync(`${path}.mark`)
     rmSync(data, { recursive: true })

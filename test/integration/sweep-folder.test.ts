@@ -87,7 +87,7 @@ describe('the folder of a sweep', () => {
     expect(changed.stderr).not.toContain('already')
   })
 
-  it('survives kill -9 at any time: the same command goes on and comes to the same bytes', async () => {
+  it('A sweep survives kill -9 at any time: the same command continues and has the same bytes', async () => {
     for (const done of [0, 1, 4]) {
       const killed = startHeadroom(sweep('killed'))
       await untilThere(path(), 'killed/runs/.partial-*/journal.jsonl', 1)

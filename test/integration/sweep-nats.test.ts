@@ -1,4 +1,4 @@
-/** A sweep over machines: the same bytes as here, whoever makes the runs and whoever dies meanwhile. */
+/** A sweep over machines: the same bytes as on one machine, whichever worker makes a run or dies. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from '@nats-io/transport-node'
@@ -50,7 +50,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     startHeadroom(['sim', 'worker', '--nats', broker.url, '--jobs', '1'])
   const bytesOf = (out: string): Readonly<Record<string, string>> => digestsIn(path(out), ['timing.json'])
 
-  it('comes to the same bytes when a worker is killed in the middle of a run, and the broker and the command as well', async () => {
+  it('A sweep has the same bytes when a worker is killed in the middle of a run, and the broker and the command too', async () => {
     const [first, second] = [worker(), worker()]
     await Promise.all([first.says(/concurrent runs/), second.says(/concurrent runs/)])
     const started = startHeadroom(sweep('there'))

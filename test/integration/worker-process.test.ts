@@ -1,4 +1,4 @@
-/** Worker processes: whatever becomes of one, whoever asked it hears of it and goes on. */
+/** Worker processes: the caller is informed of any outcome and continues. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -36,7 +36,9 @@ const roomierArb: fc.Arbitrary<Partial<ConfigFields>> = fc.oneof(
   }),
   changeArb,
 )
-/** Whoever waits for a GPU has one or waits on; whoever has one uses it no more, and may leave. */
+/**
+ * A task that waits for a GPU gets one or still waits; a task that has one no longer uses it and may leave.
+ */
 const ALL_IDLE: readonly Step[] = [
   { do: 'cycle' },
   { do: 'start-all' },
@@ -113,7 +115,7 @@ describe('the dry run of a change', () => {
     holds(property, 300, FILE)
   })
 
-  it('foretells the next cycle: who starts, who is made room for, and who leaves', () => {
+  it('The impact of a change predicts the next cycle: starts, tasks that get room, and swap-outs', () => {
     const property = fc.property(
       fleetShapeArb,
       stepsArb(20),

@@ -1,7 +1,7 @@
 /**
  * Random faults between production controllers and servers. Whatever happens: no task runs on two servers at
  * once, what was acknowledged is durable, what has ended stays ended; and when all is healed everything ends.
- * HEADROOM_FAULT_SEEDS=100000 runs so many seeds, HEADROOM_FAULT_SEED=7 that one alone.
+ * HEADROOM_FAULT_SEEDS=100000 runs 100,000 seeds, HEADROOM_FAULT_SEED=7 that one alone.
  */
 import { describe, expect, it } from 'vitest'
 import { violationsOf } from '../support/fault-schedule.ts'

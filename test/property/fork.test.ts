@@ -1,6 +1,6 @@
 /**
- * The indexes that the engine keeps up to date decide as those made anew do: on a copy of a settled cluster
- * the next cycle decides nothing.
+ * Indexes that the engine updates decide as rebuilt ones do: on a copy of a settled cluster the next cycle
+ * decides nothing.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -72,7 +72,7 @@ describe('a dry run of a submission', () => {
         const b = buildFleet(shape)
         for (const step of steps) applyStep(b, step)
         if (isRoomy) makeRoom(b)
-        // Everybody runs, and those who are idle may leave.
+        // All tasks run, and the idle ones may leave.
         for (const step of ['start-all', 'swapped-all', 'swapped-all'] as const) {
           applyStep(b, { do: step })
           b.cycle()
@@ -87,7 +87,7 @@ describe('a dry run of a submission', () => {
         expect(wait === null).toBe(when !== null)
         const task = b.submit({ ...request, id: 'new' })
         const events = b.cycle()
-        // What this cycle does for somebody else comes from what the last one has left to it.
+        // What this cycle does for another task uses what the last cycle left.
         if (
           events.some(
             ({ kind, taskId }) => taskId !== 'new' && (kind === 'task_placed' || kind === 'swap_decided'),

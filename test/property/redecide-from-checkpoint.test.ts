@@ -1,7 +1,6 @@
 /**
- * A controller that recalls what another one remembered decides as that one would have, wherever the
- * recording was cut. HEADROOM_REDECIDE_SEEDS=1000 runs so many seeds, HEADROOM_REDECIDE_SEED=7 that one
- * alone.
+ * A controller restored from the checkpoint of another decides as that one would have, wherever the recording
+ * was cut. HEADROOM_REDECIDE_SEEDS=1000 runs 1,000 seeds, HEADROOM_REDECIDE_SEED=7 that one alone.
  */
 import { describe, expect, it } from 'vitest'
 import type { Checkpoint } from '../../controller/ports/recording-log.ts'

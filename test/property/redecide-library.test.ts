@@ -1,7 +1,7 @@
 /**
- * What controllers are told in the scenarios of the library and in drawn ones, killed or not, one after the
- * other or two at once, is decided again as it was: from each start on, and from wherever the recording is
- * cut. HEADROOM_REDECIDE_SEEDS=4000 draws so many scenarios, HEADROOM_REDECIDE_SEED=7 that one alone.
+ * The inputs of controllers in the scenarios of the library and in drawn ones, killed or not, one after the
+ * other or two at once, lead to the same decisions again: from each start on, and from wherever the recording
+ * is cut. HEADROOM_REDECIDE_SEEDS=4000 draws 4,000 scenarios, HEADROOM_REDECIDE_SEED=7 that one alone.
  */
 import { globSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 /**
- * What a controller is told in any schedule of faults is decided again as it was: kills of controller and
- * servers, partitions, lost and late messages, slow stores. HEADROOM_REDECIDE_SEEDS=1000 runs so many seeds,
- * HEADROOM_REDECIDE_SEED=7 that one alone.
+ * The inputs of a controller in any schedule of faults lead to the same decisions again: kills of controller
+ * and servers, partitions, lost and late messages, slow stores. HEADROOM_REDECIDE_SEEDS=1000 runs 1,000
+ * seeds, HEADROOM_REDECIDE_SEED=7 that one alone.
  */
 import { describe, expect, it } from 'vitest'
 import { redecide } from '../../simulator/recording/redecide.ts'

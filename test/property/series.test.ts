@@ -12,7 +12,7 @@ import { FakeController } from '../support/api-world.ts'
 
 const START = Date.UTC(2026, 0, 1, 11, 58, 20)
 
-/** So many scopes that rows are packed, or so few that they are not. */
+/** Enough scopes for packed rows, or too few for them. */
 const scopesArb = fc.constantFrom(1, 3, 16, 17, 40)
 /** Mostly small or equal numbers, as columns are; some beyond 32 bits. */
 const valueArb = fc.oneof(fc.constant(0), fc.constant(60_000), fc.nat(300), fc.nat(100_000), fc.nat(2 ** 48))

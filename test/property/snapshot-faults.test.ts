@@ -1,7 +1,7 @@
 /**
- * A world that begins in the middle of things, from a snapshot, bears what breaks as one does that began
- * empty: drawn worlds run without their faults for a while, are written down, and go on from the file with
- * them. HEADROOM_SNAPSHOT_SEEDS=2000 draws so many, HEADROOM_SNAPSHOT_SEED=7 that one alone.
+ * A world that starts from a snapshot tolerates faults as one that started empty: drawn worlds run without
+ * their faults for a while, are written down, and go on from the file with them. HEADROOM_SNAPSHOT_SEEDS=2000
+ * draws 2,000 worlds, HEADROOM_SNAPSHOT_SEED=7 that one alone.
  */
 import { describe, expect, it } from 'vitest'
 import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'

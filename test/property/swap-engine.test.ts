@@ -21,7 +21,7 @@ const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_250_613)
 const FACTOR = Number(process.env['HEADROOM_RUNS'] ?? 1)
 const FILE = 'test/property/swap-engine.test.ts'
 
-/** Longer than any copy in these worlds, of everybody on a GPU one after the other. */
+/** Longer than copying all tasks of a GPU in these worlds, one after the other. */
 const COPIES_MS = 30_000
 const IDLE_MS = 300_000
 const AGING_MS = 600_000
@@ -122,7 +122,7 @@ describe('the choice of victims', () => {
     })
   })
 
-  it('takes nobody when all together do not cover', async () => {
+  it('No task is swapped out when all candidates together do not cover the demand', async () => {
     await holds(sizes, 40, async (mibs) => {
       const { nodes, tasks } = withIdlers(mibs, sumOf(mibs) + 200, sumOf(mibs))
       const busy = task({ id: 'busy', vramMib: 200, work: busyFor(HOUR) })
@@ -135,7 +135,7 @@ describe('the choice of victims', () => {
     })
   })
 
-  it('takes nobody for a return or a growth either, when all together do not cover', async () => {
+  it('No task is swapped out for a return or a growth when all candidates together do not cover it', async () => {
     const grows = task({ id: 'grows', vramMib: 300, work: busyFor(HOUR), alloc: [[IDLE_MS + MINUTE, 700]] })
     const idle = task({ id: 'idle', vramMib: 300, work: idleFor(HOUR) })
     const busy = task({ id: 'busy', vramMib: 400, work: busyFor(HOUR) })
@@ -172,7 +172,7 @@ describe('the choice of victims', () => {
     ).toEqual([])
   })
 
-  it('among P0 tasks alone goes round: nobody twice before everybody once', async () => {
+  it('Among P0 tasks alone, no task leaves twice before each has left once', async () => {
     const work = phases(...Array.from({ length: 12 }, () => [1000, 11 * MINUTE]).flat())
     const tasks = [0, 1, 2].map((index) =>
       task({ id: `p${index}`, vramMib: 500, priority: 0, at: index * 4 * MINUTE, work }),
@@ -192,7 +192,7 @@ describe('the node queue', () => {
   const sometimes = phases(...Array.from({ length: 8 }, () => [5000, 2 * IDLE_MS]).flat())
   const turnMs = 5000 + IDLE_MS + COPIES_MS
 
-  it('brings everybody back who wants the GPU, when victims idle out', async () => {
+  it('Every task that wants the GPU returns when victims become idle', async () => {
     const fields = fc.array(
       fc.record({ gpus: fc.constantFrom(1, 1, 2), at: fc.integer({ min: 0, max: 20 * MINUTE }) }),
       {
@@ -210,7 +210,7 @@ describe('the node queue', () => {
         tasks,
       })
       expect(world.collector.unfinished).toBe(0)
-      // Everybody before it has its turn, and it may have to collect.
+      // Each task before it has its turn, and it may have to collect.
       for (const { taskId, data } of kindsOf(events, 'swap_in_decided')) {
         expect(data['waited_ms'], taskId ?? '').toBeLessThanOrEqual(AGING_MS + tasks.length * turnMs)
       }
@@ -243,7 +243,7 @@ describe('the node queue', () => {
       ).toBe(true)
   })
 
-  it('starts nobody on a node that was closed, or joined a group, while victims were leaving for him', async () => {
+  it('No task starts on a node that was closed, or joined a group, while its victims were leaving', async () => {
     const tasks = [
       task({ id: 'idle', vramMib: 600, work: idleFor(HOUR) }),
       task({ id: 'asks', vramMib: 600, at: IDLE_MS, work: busyFor(MINUTE) }),
@@ -313,7 +313,7 @@ describe('the node queue', () => {
         config: { default_vram_overcommit_percent: 0 },
         tasks: [...smalls, large],
       })
-      // The reservation begins after 300 s; whoever is placed by then, three at a time, runs to its end.
+      // The reservation begins after 300 s; tasks placed by then, three at a time, run to their end.
       expect(startOf(events, 'large')).toBeLessThanOrEqual(1 + IDLE_MS + 3 * 20 * MINUTE)
     })
   })

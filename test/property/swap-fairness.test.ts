@@ -12,7 +12,7 @@ const SEED = 20_250_611
 const FILE = 'test/property/swap-fairness.test.ts'
 const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
 
-/** design/semantics.md 5: swap-outs of two comparable tasks differ by at most so many. */
+/** design/semantics.md 5: maximum difference between the swap-outs of two comparable tasks. */
 const BOUND_IN_ANY_WINDOW = 2
 const BOUND_FROM_ROUND_START = 1
 
@@ -453,7 +453,7 @@ function breachFrom(
 
 // ---- choosers that are wrong on purpose ----
 
-/** The subset that moves the fewest bytes, whoever was swapped before. */
+/** The subset that moves the fewest bytes, regardless of earlier swaps. */
 function plainBestFit(shortages: readonly Shortage[]): VictimChoice {
   return asChoice(shortages, (candidates, missingMib) => fewestBytesCovering(candidates, missingMib))
 }

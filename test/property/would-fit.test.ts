@@ -73,7 +73,7 @@ interface Alone {
   readonly answer: WouldFitIf
 }
 
-/** The history, settled; then all but one of those that wait are gone. Null when nobody waits. */
+/** The history, settled; then all waiting tasks but one are removed. Null when no task waits. */
 function alone(fleet: FleetShape, steps: readonly Step[], pick: number): Alone | null {
   const b = buildFleet(fleet)
   for (const step of steps) applyStep(b, step)
@@ -90,7 +90,7 @@ function isPlaced(task: LiveTask): boolean {
   return task.placement !== null || task.placementEntry?.hasReserved === true
 }
 
-/** Does it, by so many units less; answers whether there is such a thing. */
+/** Applies it with this number of units less; returns whether the change exists. */
 function apply(b: ClusterBuilder, task: LiveTask, change: WouldFit, less: 0 | 1): boolean {
   const node = b.node(change.node.id)
   switch (change.change) {

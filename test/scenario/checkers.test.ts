@@ -14,7 +14,7 @@ describe('single_run', () => {
     expect(run.found).toEqual(['single_run: attempts of it live on a and b at once'])
   })
 
-  it('sees a second placement beside the first, and one while an attempt is alive', () => {
+  it('The checker finds a second placement next to the first, and one while an attempt is alive', () => {
     expect(forged('single_run').run('x').place('x', { node: 'b' }).found).toEqual([
       'single_run: it is placed again while attempt 1 has its place',
       'single_run: it is placed while an attempt of it lives on a',
@@ -73,7 +73,7 @@ describe('reserve_kept', () => {
   it('lets stay what was there before the reserve was raised', () => {
     const run = forged('reserve_kept').run('x', {}, { mib: 850 })
     expect(
-      run.tell('config_changed', null, null, { revision: 1, safety_reserve_mib: 200 }).finish('nobody').found,
+      run.tell('config_changed', null, null, { revision: 1, safety_reserve_mib: 200 }).finish('absent').found,
     ).toEqual([])
     expect(run.run('y', {}, { mib: 1 }).found).toHaveLength(1)
   })
@@ -90,7 +90,7 @@ describe('commit_limit', () => {
     expect(off.found).toEqual(['commit_limit: 901 MiB are committed on GPU 0, the limit is 900 MiB'])
   })
 
-  it('takes no more than the limit, growth beyond it, and a lower limit while somebody waits for his bytes', () => {
+  it('The checker finds too much VRAM over the limit, growth beyond it, and a lower limit while a task waits', () => {
     const run = forged('commit_limit').run('x', {}, { mib: 800 }).submit('y')
     run.tell('growth_granted', 'x', 'a', { demand_mib: 850 })
     run.tell('config_changed', null, null, { revision: 1, default_vram_overcommit_percent: 0 })
@@ -186,7 +186,7 @@ describe('idle_rule', () => {
       { id: 'elsewhere' },
       { id: 'waits' },
       { id: 'asks' },
-      { id: 'nobody' },
+      { id: 'absent' },
     ])
     expect(run.found.map((each) => each.split(', but ')[1])).toEqual([
       'it is noswap',
@@ -260,7 +260,7 @@ describe('fairness_bound', () => {
     ])
   })
 
-  it('sees a round closed by nobody, and one that is not said to close', () => {
+  it('The checker finds a round closed without a task, and one whose close is not reported', () => {
     const run = forged('fairness_bound').run('x').submit('asks').after(IDLE_MS)
     run.decide('asks', [{ id: 'x' }], { closed: ['non_p0'] }).decide('asks', [{ id: 'x' }])
     expect(run.found).toEqual([
@@ -420,7 +420,7 @@ describe('sometimes', () => {
     expect(run.end().found).toEqual([])
   })
 
-  it('counts as waiting whoever still does at the end, if he could ever run', () => {
+  it('A task that still waits at the end counts as waiting if it could ever run', () => {
     expect(sometimes(['task_waits', 'reservation']).submit('x').after(IDLE_MS).end().found).toEqual([])
     expect(
       sometimes(['task_waits']).submit('huge', { vramMib: 901 }).after(IDLE_MS).end().found,

@@ -382,7 +382,7 @@ export class FakeController implements ApiWorld {
     this.final.push(recordOf(task))
   }
 
-  /** An event that is durable and told to nobody yet. */
+  /** An event that is durable and not yet published. */
   addEvent(kind: EventKind, over: Partial<Event> = {}): Event {
     const seq = (this.events.at(-1)?.seq ?? 0) + 1
     const event: Event = {

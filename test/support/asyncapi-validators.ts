@@ -1,7 +1,4 @@
-/**
- * The AsyncAPI document as somebody else would use it: each message held against its schema by a validator
- * that is not ours.
- */
+/** The AsyncAPI document as other programs use it: a third-party validator checks each message. */
 import { Ajv } from 'ajv'
 import type { ValidateFunction } from 'ajv'
 import { asyncApiDocument } from '../../protocol/asyncapi.ts'

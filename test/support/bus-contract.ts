@@ -103,8 +103,8 @@ export function busContract(name: string, makeWorld: () => Promise<BusWorld>): v
       expect(heard).toEqual(['gpu.v1.node.a.hello', 'gpu.v1.end'])
     })
 
-    it('says at once that nobody listens', async () => {
-      expect(await ask(world.node, 'gpu.v1.nobody', envelopeOf(aHeartbeat('a')))).toEqual({
+    it('A request without a listener fails at once', async () => {
+      expect(await ask(world.node, 'gpu.v1.absent', envelopeOf(aHeartbeat('a')))).toEqual({
         answered: false,
         why: 'no_responder',
       })

@@ -356,7 +356,7 @@ export class ClusterBuilder {
     this.now = until
   }
 
-  /** The nodes do all that was ordered, until nothing more is: everybody placed starts, every swap ends. */
+  /** The nodes carry out all commands until none is left: every placed task starts, every swap ends. */
   settle(): void {
     for (let round = 0; round < 100; round++) {
       this.cycle()

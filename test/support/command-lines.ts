@@ -7,8 +7,8 @@ import { examplesOf } from '../../cli/command-shape.ts'
 import { programOf } from '../../cli/program.ts'
 
 /**
- * Null, or what is wrong with it in a few words.
- * @param isWhole false: it is only mentioned, so that nothing has to stand there that the command needs
+ * Null, or a short error.
+ * @param isWhole false: the command is only mentioned, so required arguments may be missing
  */
 export function whyNotUnderstood(args: readonly string[], isWhole = true): string | null {
   let command = programOf(() => {})

@@ -47,7 +47,7 @@ export async function violationsOf(
       } else if (what === 8) for (const name of names) world.startServer(name)
       else if (what === 9) world.restartController()
       else if (what === 10)
-        world.controller.commands.cancelTask(`t${below(submitted + 1)}`, 'somebody', () => {})
+        world.controller.commands.cancelTask(`t${below(submitted + 1)}`, 'operator', () => {})
       else {
         world.network.faults = {
           drop: below(3) * 0.15,

@@ -38,9 +38,7 @@ export interface FaultWorldOptions {
   readonly nodes?: number
   readonly gpusPerNode?: number
   readonly config?: Partial<ConfigFields>
-  /**
-   * A commit is durable after so many milliseconds at most, and known to be after as many again; 0: at once.
-   */
+  /** Maximum delay in ms until a commit is durable, and again until that is acknowledged; 0: at once. */
   readonly commitMs?: DurationMs
   /** Sees everything that enters a controller; asked for at each start. */
   readonly watch?: () => InputTap

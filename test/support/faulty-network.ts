@@ -27,7 +27,7 @@ const LOST: Passage = { isLost: true, copies: 0, delaysMs: [], hold: null }
 
 export class FaultyNetwork {
   faults: NetworkFaults = NO_FAULTS
-  /** Names of endpoints that nobody reaches, and who reach nobody. */
+  /** Names of endpoints that are cut off in both directions. */
   readonly cutOff = new Set<string>()
   readonly #bus: FaultyBus
   readonly #random: RandomStream
@@ -36,7 +36,7 @@ export class FaultyNetwork {
     this.#random = random
     const weather = {
       passage: (from: Party, to: Party) => this.#passage(from, to),
-      // A request that nobody hears is not told so.
+      // A request that is lost gets no error.
       isCut: (_from: Party, { node }: Party) => node === null || this.cutOff.has(node),
     }
     this.#bus = new FaultyBus({ clock, mode: 'wire', weather })

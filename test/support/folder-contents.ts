@@ -1,4 +1,4 @@
-/** What lies in a folder, and when something comes to lie there. */
+/** Contents of a folder, and waits for new files. */
 import { createHash } from 'node:crypto'
 import { globSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ export function digestsIn(folder: string, leftOut: readonly string[] = []): Read
   )
 }
 
-/** Resolves as soon as so many paths match. */
+/** Resolves as soon as this number of paths matches. */
 export async function untilThere(folder: string, pattern: string, count: number): Promise<void> {
   const deadline = performance.now() + FOUND_WITHIN_MS
   while (globSync(pattern, { cwd: folder }).length < count) {

@@ -20,9 +20,9 @@ export interface CommandOptions {
 }
 
 /**
- * A measured process compiles every module anew, twice the work of a short command. What commands run of the
- * measured folders is measured by the tests of those folders; whatever only a command would reach counts as
- * missed.
+ * A measured process compiles every module again, twice the work of a short command. What commands run of the
+ * measured folders is measured by the tests of those folders; code that only a command reaches counts as not
+ * covered.
  */
 export const UNMEASURED = { NODE_V8_COVERAGE: '' }
 

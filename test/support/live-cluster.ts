@@ -1,7 +1,7 @@
 /**
  * A whole cluster of real processes on the loopback interface: broker, controller over SQLite, and servers,
- * simulated or real. Each can be killed, stopped and started again. Knows nothing of the test runner: whoever
- * makes one calls `end`.
+ * simulated or real. Each can be killed, stopped and started again. Does not depend on the test runner: the
+ * caller calls `end`.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -47,7 +47,7 @@ export interface NatsServer {
   readonly url: string
   /** Where its configuration lies; other files of a test may lie there too. */
   readonly folder: string
-  /** The broker dies and says goodbye to nobody. */
+  /** The broker dies without closing its connections. */
   kill(): Promise<void>
   /** On the same port, with this configuration from now on, if one is given. */
   restart(config?: string): Promise<void>
@@ -116,7 +116,7 @@ export function newFolder(): string {
   return folder
 }
 
-/** A port on which nobody listens now. */
+/** A port that is free now. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
@@ -155,7 +155,7 @@ function isStopped(statFile: string): boolean {
   return readFileSync(statFile, 'utf8').split(') ')[1]?.startsWith('T') ?? false
 }
 
-/** Resolves when it greets whoever connects. */
+/** Resolves when it accepts connections. */
 async function listening(port: number, child: ChildProcess, log: () => string): Promise<void> {
   const deadline = performance.now() + START_WITHIN_MS
   while (!(await greets(port))) {

@@ -51,7 +51,7 @@ export async function connectedBus(url: string, options: Partial<NatsBusOptions>
 /** Resolves once the broker has all that this bus has sent so far, subscriptions too. */
 export async function settled(bus: NatsBus): Promise<void> {
   let isOver = false
-  bus.request('nobody.listens.here', envelopeOf(aHeartbeat('a')), WITHIN_MS, () => (isOver = true))
+  bus.request('no.subscriber.here', envelopeOf(aHeartbeat('a')), WITHIN_MS, () => (isOver = true))
   await until('the broker has answered', () => isOver)
 }
 

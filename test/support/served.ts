@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** Beside all other tests a start takes long; one that hangs still ends. */
+/** A start takes long while other tests run; a start that hangs still ends. */
 const START_WITHIN_MS = 100_000
 
 /** A test that fails half-way leaves no controller behind. */

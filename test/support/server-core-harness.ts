@@ -612,7 +612,7 @@ export class ScriptedBus implements Bus {
     }
   }
 
-  /** The broker is there and says that nobody listens. */
+  /** The broker reports that the subject has no listener. */
   isControllerAway = false
 
   /** From now on nothing is answered, or everything is again. */
@@ -671,7 +671,7 @@ export class ScriptedBus implements Bus {
     let result: Body | null = null
     const subject = nodeSubject(NODE_ID, 'command')
     const handler = this.#handlers.get(subject)
-    if (handler === undefined) throw new Error('nobody listens for commands')
+    if (handler === undefined) throw new Error('no handler listens for commands')
     this.lastHandler = handler
     handler(throughTheWire(message), subject, (answer) => {
       result = throughTheWire(answer).body

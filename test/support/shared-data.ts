@@ -1,6 +1,6 @@
 /**
  * Vectors and public traces that are not part of this repository: `HEADROOM_SHARED`, else the folder `shared`
- * beside it.
+ * next to it.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -54,7 +54,7 @@ export async function simulationsWorld(
   }
 }
 
-/** It runs for minutes unless somebody ends it. */
+/** It runs for minutes unless it is ended. */
 export const LONG_SCENARIO = `scenario: long
 version: 1
 seed: 1

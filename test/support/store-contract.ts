@@ -178,7 +178,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         config: aConfig(1),
       })
       const changed = aRunningTask({ name: 'renamed', owner: 'bob' })
-      const config = { ...aConfig(1), author: 'somebody' }
+      const config = { ...aConfig(1), author: 'other' }
       await put({
         tasks: [changed],
         nodes: [aNode({ isCordoned: true, ordinal: 9 })],
@@ -279,7 +279,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(seqs((await store.load()).openTasks)).toEqual([1, 2])
     })
 
-    it('makes batches durable in the order of the calls, also when nobody waits in between', async () => {
+    it('Batches become durable in the order of the calls, also when the caller does not wait in between', async () => {
       const commits: Promise<void>[] = []
       const done: number[] = []
       for (let step = 1; step <= 300; step++) {
@@ -332,7 +332,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         expect(await page({ nameContains: 'fit' })).toEqual([])
         expect(await page({ nameContains: aTask({ seq: 5 }).id })).toEqual([5])
         expect(await page({ nameContains: 'eval', owner: 'alice', beforeSeq: 6, limit: 1 })).toEqual([4])
-        expect(await page({ owner: 'nobody' })).toEqual([])
+        expect(await page({ owner: 'absent' })).toEqual([])
       })
 
       it('can be the oldest, and go on above a submission number', async () => {

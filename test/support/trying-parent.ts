@@ -1,4 +1,4 @@
-/** Has a worker process work for ever, and says its process id; whoever started this one kills it. */
+/** Runs an endless worker process and prints its process id; the parent kills this process. */
 import { readFileSync } from 'node:fs'
 import { JobProcess } from '../../cli/workers/job-process.ts'
 import type { TryingJob } from './trying-worker.ts'

@@ -131,7 +131,7 @@ function taskFieldsArb(
   flavour: WorldFlavour,
 ): fc.Arbitrary<(id: string) => SimTask> {
   const mostGpus = nodes.reduce((most, { gpuCount }) => Math.max(most, gpuCount), 1)
-  // No task is larger than what every GPU can hold beside its reserve.
+  // No task is larger than the smallest GPU less its reserve.
   const mibArb = fc.oneof(
     fc.integer({ min: 50, max: 300 }),
     fc.integer({ min: 300, max: 800 }),
@@ -224,7 +224,7 @@ function commandsArb(
         nodes: nodes.filter((each) => each.groups.includes(id)).map((each) => each.name),
       },
     ])
-  // In the end everybody is released, and every node takes tasks again.
+  // In the end every task is released, and every node takes tasks again.
   const held = fc.tuple(at, later, taskId).map(([from, for_, which]): Command[] => [
     { at: from, byHand: 'hold', task: which },
     { at: from + for_, byHand: 'release', task: which },

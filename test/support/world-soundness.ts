@@ -1,6 +1,6 @@
 /**
- * What is asked of any world, whatever happens in it: all rules hold, both ends of the wire agree, whoever
- * can run does, and nothing is left.
+ * Invariants of every world: all rules hold, both ends of the wire agree, every task that can run does, and
+ * nothing is left over.
  */
 import { expect } from 'vitest'
 import type { Event } from '../../controller/domain/event.ts'
@@ -80,7 +80,7 @@ function expectCounts({ controller: { views } }: World): void {
   expect([...views.placedTasks()]).toHaveLength(found.assigned + found.running + found.unreachable)
 }
 
-/** Everybody who waits stands where he will be found, and everybody who may leave by now is known to. */
+/** Every waiting task is in its index, and every task that may leave by now is in the index of victims. */
 function expectOrder(cluster: Cluster, now: Instant): void {
   const isAnybodyWaiting = cluster.pendingCount > 0 || cluster.queuedEntries > 0
   for (const { spec, queue, placementEntry, placement, isHeld } of cluster.tasks.values()) {
@@ -105,7 +105,7 @@ function expectOrder(cluster: Cluster, now: Instant): void {
       expect(entry?.kind, `${spec.id} asks to return`).toBe('swap_in')
     const at = eligibleFrom(placement, cluster.policy)
     if (isAnybodyWaiting && startedAt !== null)
-      expect(isEligible, `${spec.id} is ripe`).toBe(at !== null && at <= now)
+      expect(isEligible, `${spec.id} is eligible`).toBe(at !== null && at <= now)
     if (spec.gpuMode !== 'exclusive') continue
     for (const gpu of gpus)
       expect(
@@ -115,7 +115,7 @@ function expectOrder(cluster: Cluster, now: Instant): void {
   }
 }
 
-/** On a node that takes tasks; under `fifo` before nobody that still waits for the same pool. */
+/** On a node that takes tasks; under `fifo` not before a task that still waits for the same pool. */
 function expectFitPlacement({ taskId, nodeId }: Event, { controller: { engine } }: World): void {
   const { cluster } = engine
   expect(cluster.nodes.get(nodeId ?? '')?.isCordoned, `${taskId} is placed on a cordoned node`).toBe(false)
@@ -135,7 +135,7 @@ function isAhead({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
 }
 
 function expectNothingLeft(cluster: Cluster): void {
-  // Whoever is left could not run on this fleet as it is now.
+  // The remaining tasks could not run on this fleet as it is now.
   for (const left of cluster.tasks.values()) {
     expect(left.state, left.spec.id).toBe('pending')
     expect(cluster.isFeasible(left), left.spec.id).toBe(false)

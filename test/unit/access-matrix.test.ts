@@ -81,7 +81,7 @@ async function ask({ method, url }: RouteOptions, who: Who, taskId: string) {
   return answer
 }
 
-describe('every route lets in who its role says, and nobody else', () => {
+describe('Every route admits exactly the roles that it declares', () => {
   test('there are routes for each role', () => {
     const least = new Set(world.routes.map((route) => accessOf(route).role))
     expect([...least].sort((a, b) => (a < b ? -1 : 1))).toEqual([
@@ -95,13 +95,13 @@ describe('every route lets in who its role says, and nobody else', () => {
     expect(world.routes.length).toBeGreaterThan(35)
   })
 
-  test.each(EVERYBODY)('%s', async (who) => {
-    // Nobody's token goes on the way: ids in paths name nothing but the task, and there is no body.
+  test.each(EVERYBODY)('The route %s admits exactly the roles that it declares', async (who) => {
+    // No token is at risk: ids in paths name only the task, and there is no body.
     for (const route of world.routes) {
       const { role, ownersOnly } = accessOf(route)
-      const name = `${String(route.method)} ${route.url} as ${who ?? 'nobody'}`
+      const name = `${String(route.method)} ${route.url} as ${who ?? 'anonymous'}`
       for (const isOwn of ownersOnly ? [true, false] : [false]) {
-        const taskId = await submit(isOwn ? 'submitter' : 'somebody else')
+        const taskId = await submit(isOwn ? 'submitter' : 'another user')
         const before = state()
         const { statusCode } = await ask(route, who, taskId)
         if (isLetIn(who, role, ownersOnly, isOwn)) expect([401, 403], name).not.toContain(statusCode)
@@ -113,7 +113,7 @@ describe('every route lets in who its role says, and nobody else', () => {
     }
   })
 
-  test('what changes tokens and shows the audit is for admins, what changes the cluster for operators', () => {
+  test('Only admins change tokens and read the audit; only operators change the cluster', () => {
     for (const route of world.routes) {
       const { role, ownersOnly } = accessOf(route)
       const name = `${String(route.method)} ${route.url}`
@@ -125,8 +125,8 @@ describe('every route lets in who its role says, and nobody else', () => {
     }
   })
 
-  test('a task that ended belongs to its owner all the same', async () => {
-    const [own, other] = [await submit('submitter'), await submit('somebody else')]
+  test('A task that ended still belongs to its owner', async () => {
+    const [own, other] = [await submit('submitter'), await submit('another user')]
     const cancelled = [own, other].map(
       (id) => new Promise((resolve) => world.engine.commands.cancelTask(id, 'test', resolve)),
     )
@@ -138,7 +138,7 @@ describe('every route lets in who its role says, and nobody else', () => {
     expect(statuses).toEqual([409, 403, 404])
   })
 
-  test('a submission belongs to who sends it', async () => {
+  test('A submission belongs to its sender', async () => {
     const token = tokens.get('submitter') ?? ''
     const body = { vram_mib: 1, command: ['true'] }
     const made = await world.ask('POST', '/api/v1/tasks', { token, body })

@@ -62,7 +62,7 @@ describe('a token', () => {
     ['a very long one', `Bearer ${'x'.repeat(513)}`],
     ['an unknown one', `Bearer ${newSecret().secret}`],
     ['a header of another kind', 'Bearer __proto__'],
-  ])('that is %s lets nobody in', async (_, authorization) => {
+  ])('A request with a token that is %s is refused', async (_, authorization) => {
     const world = await aWorld()
     await world.token('admin')
     expect((await world.ask('GET', CONFIG, { headers: { authorization } })).statusCode).toBe(401)
@@ -234,7 +234,7 @@ describe('a page of another site', () => {
     ['of another port', { host: '127.0.0.1:30080', origin: 'http://127.0.0.1:8080' }, 403],
     ['of a file', { origin: 'null' }, 403],
     ['of another page without an origin', { 'sec-fetch-site': 'cross-site' }, 403],
-    ['of a page beside it', { 'sec-fetch-site': 'same-site' }, 403],
+    ['of a page on a sibling domain', { 'sec-fetch-site': 'same-site' }, 403],
     ['of nonsense', { origin: 'x' }, 403],
   ])('a change %s: %i', async (_, headers, status) => {
     const world = await aWorld({ allowedHosts: ['headroom.example.org'] })
@@ -292,7 +292,7 @@ describe('how often it is asked', () => {
     expect([refused.headers['retry-after'], refused.json().code]).toEqual(['1', 'too_many_requests'])
   })
 
-  test('is not counted where nobody has to say who he is', async () => {
+  test('Requests are not limited where authentication is off', async () => {
     const world = await aWorld({ requestsPerSecond: 1, anonymousRequestsPerSecond: 1 })
     for (let n = 0; n < 20; n++) expect((await world.ask('GET', CONFIG)).statusCode).toBe(200)
   })
@@ -537,7 +537,7 @@ describe('what is secret', () => {
       secret: string
     }>()
     await ask('GET', '/api/v1/tokens', { token: made.secret })
-    // Whoever logs a request or an error that carries one along.
+    // Code that logs a request or an error that contains one.
     const request = {
       method: 'GET',
       url: `/a?b=${canary}`,

@@ -12,7 +12,7 @@ const METRICS = readFileSync('docs/metrics.md', 'utf8')
 
 describe('every alarm', () => {
   it.each(ALARM_CODES)(
-    '%s has a Prometheus rule, a row in operating.md, and is named beside its metric',
+    'The alarm %s has a Prometheus rule, a row in operating.md, and a mention next to its metric',
     (code) => {
       expect(RULES).toContain(`expr: headroom_alarm{alarm="${code}"} == 1`)
       expect(OPERATING).toContain(`\n| ${code} | `)

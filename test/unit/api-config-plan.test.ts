@@ -209,7 +209,7 @@ describe('revisions of the configuration', () => {
     expect((await api.send('GET', '/config')).body.revision).toBe(3)
   })
 
-  test('a restore honours If-Match, knows what there is, and names a number that is none', async () => {
+  test('A restore honours If-Match, answers 404 for a missing revision, and names an invalid number', async () => {
     expect(
       (await api.send('POST', '/config/revisions/1/restore', undefined, { 'if-match': '"2"' })).status,
     ).toBe(412)

@@ -138,7 +138,7 @@ describe('GET /tasks/{task_id}/events', () => {
     const { world, api, id, seqs } = await worldOfEvents()
     world.events.length = 0
     expect(await seqs(`/tasks/${id}/events`)).toEqual([])
-    expect(await api.send('GET', '/tasks/nobody/events')).toMatchObject({
+    expect(await api.send('GET', '/tasks/absent/events')).toMatchObject({
       status: 404,
       body: { code: 'not_found' },
     })
@@ -182,7 +182,7 @@ describe('GET /tasks/{task_id}/assignment', () => {
       status: 404,
       body: { detail: 'The task is failed; it is assigned to no node.' },
     })
-    expect(await api.send('GET', '/tasks/nobody/assignment')).toMatchObject({
+    expect(await api.send('GET', '/tasks/absent/assignment')).toMatchObject({
       status: 404,
       body: { code: 'not_found' },
     })

@@ -208,7 +208,7 @@ describe('following output', () => {
     expect(interruptions).toBeGreaterThan(0)
   })
 
-  test('a Last-Event-ID that is none is refused', async () => {
+  test('A stream with an invalid Last-Event-ID is refused', async () => {
     const answer = await fetch(`${api.url}/api/v1/tasks/${id}/logs?follow=true`, {
       headers: { 'last-event-id': 'x' },
     })

@@ -154,7 +154,7 @@ describe('GET /metrics', () => {
     await api.app.close()
   })
 
-  it('gives no age of heartbeats that nobody sends', async () => {
+  it('The metrics have no heartbeat age for a node that sends no heartbeats', async () => {
     const world = new FakeController()
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
     const { api, read } = await exposition(world, 'simulated')
@@ -268,7 +268,7 @@ describe('waits and swaps', () => {
     expect(sumOf('headroom_swap_duration_seconds')).toEqual({ out: 2, in: 4.5 })
   })
 
-  it('one that was called off or failed is none', async () => {
+  it('A swap that was called off or failed is not counted', async () => {
     const { swaps, failed } = await measured([
       moving(1_000, 'swapping_out', 'ordered'),
       moving(1_500, 'resident', 'woke_while_locked'),

@@ -27,7 +27,7 @@ describe('owners', () => {
     }
   }
 
-  it('have only so many pending tasks, each his own', async () => {
+  it('Each owner has a separate limit of pending tasks', async () => {
     for (let i = 0; i < 2; i += 1)
       expect(await submit(ann)).toMatchObject({ status: 201, body: { owner: 'ann' } })
     expect(await submit(ann)).toMatchObject({
@@ -38,7 +38,7 @@ describe('owners', () => {
     expect((await submit(bob)).status).toBe(201)
   })
 
-  it('use P0 only when they are named, also by a change, also in a dry run', async () => {
+  it('An owner uses P0 only when it is on the list, also in a change or a dry run', async () => {
     expect((await submit(ann, { priority: 0 })).status).toBe(201)
     expect(await submit(bob, { priority: 0 })).toMatchObject({ status: 403, body: { code: 'forbidden' } })
     const tried = await world.ask('POST', '/api/v1/tasks?dry_run=true', {
@@ -53,7 +53,7 @@ describe('owners', () => {
     expect((await patch(await world.token('operator', { name: 'olga' }))).statusCode).toBe(200)
   })
 
-  it('have idempotency keys of their own', async () => {
+  it('Each owner has separate idempotency keys', async () => {
     const key = { 'idempotency-key': 'k' }
     const [one, other, again] = [
       await submit(ann, {}, key),

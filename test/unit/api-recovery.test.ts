@@ -24,7 +24,7 @@ describe('what has gone silent', () => {
     expect((await api.send('POST', `/tasks/${id}/requeue`)).status).toBe(202)
     expect((await api.send('POST', `/tasks/${id}/requeue`, { confirm_fenced: 'yes' })).status).toBe(400)
     expect((await api.send('POST', `/tasks/${id}/requeue`, { force: true })).status).toBe(400)
-    expect((await api.send('POST', '/tasks/nobody/requeue', {})).status).toBe(404)
+    expect((await api.send('POST', '/tasks/absent/requeue', {})).status).toBe(404)
   })
 
   it('is not taken back while the engine refuses it', async () => {

@@ -10,7 +10,7 @@ const OTHER_ID = '5f0c9a52-1d3e-4b7a-9c11-000000000002'
 interface SeriesWorld {
   readonly world: FakeController
   readonly api: ApiClient
-  /** Lets so many seconds pass, sampled every second, with what the counters grow by in each. */
+  /** Advances the clock by `seconds`, with one sample a second and the given growth of each counter. */
   pass(seconds: number, perSecond?: Partial<FakeController['counters']>): void
 }
 
@@ -86,7 +86,7 @@ describe('GET /series', () => {
     await api.app.close()
   })
 
-  test('is null where nothing was known: before the start, of a silent node, while nobody sampled', async () => {
+  test('A series is null where no sample exists: before the start, for a silent node, during an outage', async () => {
     const { api, pass, world } = await seriesWorld()
     pass(10, { busy: 1_000 })
     const node = world.nodes.get(NODE_ID)
@@ -227,9 +227,9 @@ describe('GET /series refuses, and names the parameter', () => {
     ['scope=', 'scope'],
     ['scope=everything', 'scope'],
     ['scope=node', 'scope'],
-    ['scope=node:nobody', 'scope'],
-    ['scope=group:nobody', 'scope'],
-    ['scope=gpu:nobody/0', 'scope'],
+    ['scope=node:absent', 'scope'],
+    ['scope=group:absent', 'scope'],
+    ['scope=gpu:absent/0', 'scope'],
     [`scope=gpu:${NODE_ID}`, 'scope'],
     [`scope=gpu:${NODE_ID}/2`, 'scope'],
     [`scope=gpu:${NODE_ID}/00`, 'scope'],

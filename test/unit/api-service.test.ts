@@ -101,7 +101,7 @@ describe('the page', () => {
     await api.app.close()
   })
 
-  test('a file that is built while the controller runs is served, packed to whoever takes it so, and kept by caches', async () => {
+  test('A file built while the controller runs is served, compressed for clients that accept it, and cacheable', async () => {
     const uiDir = mkdtempSync(join(tmpdir(), 'page-'))
     mkdirSync(join(uiDir, 'assets'))
     const api = await apiClient(new FakeController(), { uiDir })

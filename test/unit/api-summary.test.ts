@@ -170,7 +170,7 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('Sums VRAM of nodes that are up, beside that of all', async () => {
+  test('The summary sums VRAM of nodes that are up, and separately of all nodes', async () => {
     const world = await oneNode()
     await world.addNode({ id: NODE_ID.replace('1', '2'), gpus: 1, physicalMib: 24_000 })
     const api = await apiClient(world, { brokerUrls: ['nats://127.0.0.1:31899'] })

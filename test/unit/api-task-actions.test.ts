@@ -39,7 +39,7 @@ describe('by hand', () => {
         status: 409,
         body: { code: 'conflict', detail },
       })
-      expect((await api.send('POST', `/tasks/nobody/${verb}`)).status).toBe(404)
+      expect((await api.send('POST', `/tasks/absent/${verb}`)).status).toBe(404)
       expect((await api.send('POST', `/tasks/${id}/${verb}`, { force: true })).status).toBe(400)
       expect((await api.send('POST', `/tasks/${id}/${verb}?force=true`)).status).toBe(400)
     },

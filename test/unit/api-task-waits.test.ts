@@ -63,7 +63,7 @@ describe('a wait', () => {
       body: (await answer.json()) as { readonly state: string; readonly errors?: unknown },
     }
   }
-  const someoneWaits = () => until('somebody waits', () => listeners > before())
+  const someoneWaits = () => until('a request waits', () => listeners > before())
   /** The feed of events listens as well. */
   let idle = 0
   const before = () => idle
@@ -102,7 +102,7 @@ describe('a wait', () => {
     expect(await submit('?wait=5ms')).toBe('201 pending')
   })
 
-  it('is answered when the server ends, which waits for nobody', async () => {
+  it('A wait is answered when the server ends; the server does not wait for it', async () => {
     const answer = fetch(`${url}/tasks/${id}?wait=60s`).then(
       (response) => response.status,
       () => 'cut off',
@@ -119,11 +119,11 @@ describe('a wait', () => {
     await someoneWaits()
     gone.abort()
     expect(await answer).toBe('gone')
-    await until('nobody waits', () => listeners === idle)
+    await until('no request waits', () => listeners === idle)
   })
 
   it.each(['61s', '60001ms', '99s', '1m', '30', '-1s', '1.5s', '5ms5s', ''])(
-    'of %s is none',
+    'A wait with %s is refused',
     async (text) => {
       expect(await get(`?wait=${text}`)).toMatchObject({
         status: 400,
@@ -133,7 +133,7 @@ describe('a wait', () => {
   )
 })
 
-it('only so many wait at a time', async () => {
+it('The number of waits at a time is limited', async () => {
   const waits = new TaskWaits(new DurableEvents())
   const waiting = { taskId: 't', isOver: () => false, ms: 60_000, signal: new AbortController().signal }
   const all = Array.from({ length: MAX_WAITING }, () => waits.wait(waiting))

@@ -191,7 +191,7 @@ describe('a dry run', () => {
 })
 
 describe('the twin', () => {
-  it('shows what it foretold, what came, and its score, also to Prometheus', async () => {
+  it('The twin shows its forecasts, the outcomes and its score, also to Prometheus', async () => {
     const point = { p10: 1, p50: 2, p90: 3, actual: 6, score: 2 }
     const metrics = {
       queue_wait_s: null,

@@ -21,7 +21,7 @@ test('`headroom status` says that the reasons are an estimate where not all task
   await api.app.close()
 })
 
-test('`headroom status` names the conditions of nodes, and tasks that failed lately, and has no line where there are none', async () => {
+test('`headroom status` names the conditions of nodes and tasks that failed lately, and omits lines without entries', async () => {
   const world = new FakeController()
   await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
   const api = await apiClient(world)

@@ -158,7 +158,7 @@ test('the same message id is the same task: at once, later, and after it has end
   expect(taskIn(elsewhere).task_id).not.toBe(first.task_id)
 })
 
-test('an answer is given when the task is durable, to everybody who repeats it meanwhile; a store that fails is told', async () => {
+test('A submission is acknowledged when it is durable, also to every repetition meanwhile; a store failure is reported', async () => {
   const commits: ((fault?: Error) => void)[] = []
   let isSlow = false
   const inner = createMemoryStore()

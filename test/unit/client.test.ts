@@ -205,7 +205,7 @@ describe('trying again', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('nobody there: a connection error that says so, and where', async () => {
+  test('A connection error names the address when no controller listens there', async () => {
     const url = await deadAddress()
     const error = await failure(createClient({ url, attempts: 2 }).tasks.submit({ vram_mib: 1 }))
     expect(error).toBeInstanceOf(ConnectionError)

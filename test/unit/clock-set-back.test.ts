@@ -44,7 +44,7 @@ it('an idle task is a victim after one idle period, not when the clock has caugh
   expect(placementOf(sameIn(after, waits)).residency).toBe('resident')
 })
 
-it('who waits has waited no time, not less than none, so that nobody loses a class by the aging of queues', () => {
+it('A waiting task has waited no time, rather than a negative time, so that queue aging demotes no task', () => {
   const before = aDayAhead({ ...CONFIG, queue_aging_seconds: 60 })
   before.submit({ vramMib: 100 })
   before.settle()

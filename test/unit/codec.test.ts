@@ -61,7 +61,7 @@ const hello: Hello = {
 }
 
 describe('a field that may be missing', () => {
-  it('is held to its range where it is there, and unknown ones beside it are dropped where it is not', () => {
+  it('An optional field is checked for its range, and unknown fields next to it are dropped', () => {
     const sent = (body: object) => decodeJson({ ...sealed(hello), body })
     expect(sent({ ...hello, host_link_mib_per_s: 12_288 })).toMatchObject({
       ok: true,
@@ -103,7 +103,7 @@ describe('a message', () => {
     expect(decodeJson({})).toEqual({ ok: false, reason: 'wrong_version', why: 'v: must be 1, not missing' })
   })
 
-  it('with an operation that nobody knows is refused, also when an object has a member of that name', () => {
+  it('A message with an unknown operation is refused, also when an object has a member of that name', () => {
     for (const op of ['reboot', 'toString', 'constructor', '__proto__', '', 7, null]) {
       expect(why({ ...sealed(start), body: { ...start, op } })).toMatch(
         /^body\.op: must be one of hello, heartbeat, /,

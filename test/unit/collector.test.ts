@@ -45,7 +45,7 @@ it('a return that backs off after a failed copy collects nothing, and is tried a
   expect(placementOf(task).residency).toBe('swapping_in')
 })
 
-it('a P0 return for which the collector lets go has its bytes at once, before anybody who comes after it', () => {
+it('A P0 return for which the collector releases its bytes has them at once, before any later entry', () => {
   const b = new ClusterBuilder({
     safety_reserve_mib: 0,
     default_vram_overcommit_percent: 300,
@@ -78,7 +78,7 @@ it('a P0 return for which the collector lets go has its bytes at once, before an
   ])
 })
 
-it('an aged return collects as soon as somebody has started whose bytes could cover it', () => {
+it('An aged return collects as soon as a task has started whose bytes could cover it', () => {
   const b = new ClusterBuilder({
     safety_reserve_mib: 0,
     default_vram_overcommit_percent: 300,
@@ -113,7 +113,7 @@ it('a head that held GPUs before a higher percentage gave it room collects there
   expect(b.node('n').collector?.task).toBe(head)
 })
 
-it('what a collector leaves over that lets go is for whoever comes first, also before the P0 entry that it let go for', () => {
+it('Bytes that a releasing collector has in excess go to the first entry, also before the P0 entry it released for', () => {
   const b = new ClusterBuilder({
     safety_reserve_mib: 0,
     default_vram_overcommit_percent: 300,
@@ -185,7 +185,7 @@ it('a head lets go of a node that has left its pool, and holds another', () => {
   expect(heldIn()).toEqual(['m', 'n'].filter((id) => id !== first))
 })
 
-it('a head goes to other GPUs of its node when somebody before it has taken room on those it holds', () => {
+it('A head moves to other GPUs of its node when an earlier entry has taken room on the GPUs that it reserved', () => {
   const b = new ClusterBuilder()
   b.addNode({ id: 'n', gpus: [120, 120, 120] })
   for (const vramMib of [60, 60, 51]) b.submit({ vramMib })

@@ -133,7 +133,7 @@ describe('a server is found out that', () => {
       { heard: (m) => (bodyOf(m).op === 'start' ? change(m, { vram_mib: 1 }) : m) },
       /more memory than there is/,
     ],
-    'starts duplicates anew': [
+    'starts duplicates again': [
       {
         answered: (a) =>
           bodyOf(a).op === 'result' ? change(a, { outcome: 'accepted', reason: null } as Partial<Body>) : a,

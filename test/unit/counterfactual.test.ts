@@ -1,4 +1,4 @@
-/** Another victim at one decision: what the rules choose beside it, and what comes of it. */
+/** Another victim at one decision: the other victims that the rules choose with it, and the outcome. */
 import { describe, expect, it } from 'vitest'
 import type { Candidate } from '../../controller/swap/order.ts'
 import { chooseWithVictim } from '../../controller/swap/chosen-victim.ts'
@@ -50,7 +50,7 @@ describe('a counterfactual', () => {
     expect(await counterfactual(scenario, IDENTITY, { decision: 1, victim: 'b' })).toEqual(found)
   })
 
-  it('with the victim that it was comes to what it was; without a hand in it nothing is changed', async () => {
+  it('A counterfactual with the actual victim has the actual outcome; without an override nothing changes', async () => {
     const found = await counterfactual(scenario, IDENTITY, { decision: 1, victim: 'a' })
     expect(found.cluster.after).toEqual(found.cluster.before)
     expect(found.tasksChanged).toBe(0)

@@ -108,7 +108,7 @@ describe('a swap-out', () => {
     })
   })
 
-  it('records so many candidates at most, those that leave first, and counts the others', () => {
+  it('A swap-out decision records a limited number of candidates, the first to leave, and counts the others', () => {
     const { b, of } = recording({ max_tasks_per_gpu: 64 })
     b.addNode({ id: 'n1', gpus: [60] })
     for (let i = 0; i < MAX_CANDIDATES + 8; i++) {

@@ -54,7 +54,7 @@ describe('a bus under weather', () => {
     expect([heard, answers]).toEqual([['0 word.n1 a'], ['0 a']])
   })
 
-  it('loses what a partition cuts off, in its direction alone, and the sender hears of nothing until his time is over', () => {
+  it('A delayed bus drops messages in the direction of a partition alone, and the sender is not informed before its timeout', () => {
     for (const [direction, isHeard] of [
       ['both', false],
       ['to_controller', false],

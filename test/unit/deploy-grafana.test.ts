@@ -56,7 +56,7 @@ describe('the Grafana dashboard', () => {
     expect(new Set(metrics.keys())).toEqual(designed)
   })
 
-  it('has panels of different names and ids that lie beside each other', () => {
+  it('The dashboard has panels with unique names and ids that do not overlap', () => {
     const { panels } = dashboard
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length)

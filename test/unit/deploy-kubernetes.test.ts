@@ -122,7 +122,7 @@ describe('deploy/kubernetes', () => {
     },
   )
 
-  it('says who may talk to whom: every pod has its policy, and nobody who is not named may reach the API', () => {
+  it('Every pod has a network policy, and only the named sources may reach the API', () => {
     const policies = applied.filter(({ kind }) => kind === 'NetworkPolicy')
     expect(policies.find(({ metadata }) => metadata.name === 'deny-by-default')?.spec).toEqual({
       podSelector: {},
@@ -134,7 +134,7 @@ describe('deploy/kubernetes', () => {
     const [ingress] = one('NetworkPolicy', 'headroom-controller').spec.ingress as [
       { readonly from: readonly { readonly ipBlock?: { readonly cidr: string } }[] },
     ]
-    // A block that is set aside for examples: an operator has to write his own.
+    // A block reserved for examples: the operator replaces it.
     expect(ingress.from.flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock.cidr]))).toEqual([
       '192.0.2.0/24',
     ])

@@ -18,7 +18,7 @@ it('a key that every user can read fails, and the command that replaces it is na
   expect(keyChecks(env('/no/such.nk'))).toMatchObject([{ verdict: 'fail' }])
 })
 
-it('keys of other parties beside the own one are found, but for the folder in which they are made', () => {
+it('Keys of other parties next to the own key are found, except in the folder where they are generated', () => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'keys'))
   for (const name of ['controller', 'node-a', 'node-b'])

@@ -89,19 +89,22 @@ describe('a swapped-out task that nothing asks back', () => {
   it.each([
     [8_000, 'swapping_in'],
     [8_001, 'swapped_out'],
-  ])('returns beside a resident task when a tenth of the GPU stays free: %d MiB', (mib, expected) => {
-    const b = cluster()
-    const [task] = away(b, mib) as [LiveTask]
-    b.submit({ vramMib: 10_000 })
-    b.settle()
-    b.advance(10 * SECOND)
-    expect(residencies(task)).toEqual([expected])
-  })
+  ])(
+    'A swapped-out task returns next to a resident task when a tenth of the GPU stays free: %d MiB',
+    (mib, expected) => {
+      const b = cluster()
+      const [task] = away(b, mib) as [LiveTask]
+      b.submit({ vramMib: 10_000 })
+      b.settle()
+      b.advance(10 * SECOND)
+      expect(residencies(task)).toEqual([expected])
+    },
+  )
 
   it.each([
     [976, 'swapping_in'],
     [977, 'swapped_out'],
-  ])('leaves 1 GiB free beside a resident task of a small GPU: %d MiB', (mib, expected) => {
+  ])('An eager return leaves 1 GiB free next to a resident task of a small GPU: %d MiB', (mib, expected) => {
     const b = cluster({}, [4000])
     const task = b.submit({ vramMib: mib })
     b.settle()

@@ -80,7 +80,7 @@ test.each(['swap-fairness-basic', 'multi-gpu', 'all-p0'])(
   },
 )
 
-test('a victim leaves because of the decision, returns because it left, and its place came free for whoever it left for', async () => {
+test('A victim leaves because of the decision, returns because it left, and the preemptor gets its place', async () => {
   const nodes = [node({ name: 'n', swap: QUICK_SWAP })]
   const tasks = [
     task({ id: 'a', vramMib: 700, work: busyFor(1000) }),

@@ -16,11 +16,11 @@ function placed(request = {}, hostSwapMib = 60): { readonly b: ClusterBuilder; r
 const standing = ({ b, task }: { b: ClusterBuilder; task: LiveTask }) =>
   explainVictim(b.cluster, placementOf(task), b.now)
 
-it('a task that has not started is no victim', () => {
+it('A task that has not started is no victim', () => {
   expect(standing(placed())).toMatchObject({ standing: 'NOT_STARTED', eligibleAt: null })
 })
 
-it('one that is idle says from when on it may be swapped out, and then that it may', () => {
+it('An idle task reports from when on it may be swapped out, and then that it may', () => {
   const world = placed()
   world.b.started(world.task)
   const since = world.b.now
@@ -33,7 +33,7 @@ it('one that is idle says from when on it may be swapped out, and then that it m
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
 })
 
-it('one that wants the GPU is none, unless max_residency_seconds ends that', () => {
+it('A task that wants the GPU is no victim, unless max_residency_seconds ends that', () => {
   const world = placed()
   world.b.started(world.task, true)
   expect(standing(world)).toMatchObject({
@@ -45,7 +45,7 @@ it('one that wants the GPU is none, unless max_residency_seconds ends that', () 
   expect(standing(world)).toMatchObject({ standing: 'WANTS_GPU', eligibleAt: world.b.now + 60_000 })
 })
 
-it('a noswap task never is, a P0 task for P0 only', () => {
+it('A noswap task is never a victim, and a P0 task only for P0', () => {
   const noswap = placed({ noswap: 1 })
   noswap.b.started(noswap.task)
   expect(standing(noswap)).toMatchObject({ standing: 'NOSWAP', eligibleAt: null })
@@ -58,7 +58,7 @@ it('a noswap task never is, a P0 task for P0 only', () => {
   })
 })
 
-it('one that the host has no room for is none, nor is one that is out, moving, or failed to move lately', () => {
+it('A task is no victim without host memory for it, nor when swapped out, moving, or after a recent failed swap', () => {
   const world = placed({ vramMib: 70 })
   const { b, task } = world
   b.started(task)
@@ -77,7 +77,7 @@ it('one that the host has no room for is none, nor is one that is out, moving, o
   expect(standing(mover)).toMatchObject({ standing: 'SWAP_FAILED_LATELY', eligibleAt: mover.b.now + 30_000 })
 })
 
-it('one that its server has ended is none, though the event that says how is under way; and it asks for nothing more', () => {
+it('A task that its server has ended is no victim before the event arrives, and no longer asks for VRAM', () => {
   const world = placed({}, 200)
   const { b, task } = world
   b.started(task)
@@ -96,7 +96,7 @@ it('one that its server has ended is none, though the event that says how is und
   expect(placementOf(waits).residency).toBe('none')
 })
 
-it('a return is not asked for any more once its task has ended', () => {
+it('A return is no longer requested once its task has ended', () => {
   const { b, task } = placed({}, 200)
   b.started(task)
   b.byHand(task, 'swap-out')

@@ -203,7 +203,7 @@ describe('a pending task that misses room', () => {
     )
   })
 
-  it('could never be resident beside noswap tasks', () => {
+  it('A task that could never be resident with the noswap tasks is explained', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     b.submit({ vramMib: 80, noswap: 1 })
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 30 })

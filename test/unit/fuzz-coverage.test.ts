@@ -8,7 +8,7 @@ import {
 import { addCounts } from '../../simulator/fuzz/coverage.ts'
 
 describe('the paths that seeds take', () => {
-  it('are wanted from so many seeds on', () => {
+  it('Each path is required from its own number of seeds on', () => {
     const nothing = new Map<string, number>()
     expect(missingPaths(nothing, SEEDS_FOR_USUAL - 1)).toEqual([])
     const usual = missingPaths(nothing, SEEDS_FOR_USUAL)

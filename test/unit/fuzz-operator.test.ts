@@ -61,7 +61,7 @@ describe('what an operator is answered', () => {
     ])
   })
 
-  it('counts where things break, too: he asks again until a controller answers', async () => {
+  it('A wrong answer counts during faults too: the operator retries until a controller answers', async () => {
     const crash = { at: '900ms', crash: 'controller', for: '10000ms' }
     expect((await judged(withOperator([{ ...config, expect: 200 }], [crash]))).violations).toEqual([])
     expect((await judged(withOperator([{ ...config, expect: 202 }], [crash]))).violations).toMatchObject([
@@ -69,7 +69,7 @@ describe('what an operator is answered', () => {
     ])
   })
 
-  it('is foretold where it depends on nothing that happens', () => {
+  it('The expected answer is known where it does not depend on the run', () => {
     const actions = SEEDS.flatMap((seed) => drawDocument(seed).operator)
     const foretold = actions.filter((action) => 'expect' in action)
     expect(foretold.length).toBeGreaterThan(actions.length / 4)

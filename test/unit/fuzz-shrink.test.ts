@@ -33,7 +33,7 @@ describe('a failing scenario', () => {
     expect(document.config).toEqual({})
   })
 
-  it('comes to the same whenever it is tried, and no further than it may', async () => {
+  it('Shrinking has the same result each time, and stays within its limit', async () => {
     const fails = (document: FuzzDocument): Promise<boolean> =>
       Promise.resolve(isBuilt(document) && document.workload.length >= 2)
     const [one, two] = [await shrink(LARGE, fails, 5_000), await shrink(LARGE, fails, 5_000)]

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
-/** A task of 40 MiB on each of these GPUs, beside a reserve of 10. */
+/** A task of 40 MiB on each of these GPUs, with a reserve of 10. */
 function running(gpus: readonly number[], gpuCount: number) {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 300 })
   b.cluster.eventLog.keepsDecisions = true
@@ -15,7 +15,7 @@ function running(gpus: readonly number[], gpuCount: number) {
   return { b, task }
 }
 
-describe('a growth beyond what a GPU can hold beside the reserve', () => {
+describe('A growth beyond the capacity of a GPU less its reserve', () => {
   it('is refused in the same cycle, and the task keeps what it has', () => {
     const { b, task } = running([110], 1)
     b.wantsToGrow(task, 101)

@@ -169,7 +169,7 @@ function stateOf(id: string): string {
 }
 
 describe('an attempt that a later snapshot does not hold', () => {
-  it('is lost', () => {
+  it('An attempt that a later snapshot does not contain is lost', () => {
     runs()
     node.snapshot({ tasks: [{ ...FIRST, ...RUNS }] })
     settle()
@@ -179,7 +179,7 @@ describe('an attempt that a later snapshot does not hold', () => {
     expect(controller.views.counts()).toMatchObject({ running: 0, lost: 1 })
   })
 
-  it('runs anew when its policy is requeue', () => {
+  it('An attempt that a later snapshot does not contain starts again when its policy is requeue', () => {
     runs({ onNodeLoss: 'requeue' })
     node.snapshot({})
     settle()
@@ -189,7 +189,7 @@ describe('an attempt that a later snapshot does not hold', () => {
     expect(node.heard).toEqual(['start 1', 'start 2'])
   })
 
-  it('is not lost while its end waits to be acknowledged: it counts as it ended', () => {
+  it('An attempt is not lost while its end waits to be acknowledged: it counts as it ended', () => {
     runs()
     node.snapshot({ finished_unacked: [FIRST] })
     settle()
@@ -201,7 +201,7 @@ describe('an attempt that a later snapshot does not hold', () => {
 })
 
 describe('an attempt of which a node answers gone', () => {
-  it('is over', () => {
+  it('An attempt for which a node answers gone is over', () => {
     runs()
     node.answers = { stop: 'gone' }
     controller.commands.cancelTask('t', 'alice', () => {})
@@ -211,7 +211,7 @@ describe('an attempt of which a node answers gone', () => {
 })
 
 describe('bounds', () => {
-  it('one command of a task is under way at a time', () => {
+  it('One command of a task is in flight at a time', () => {
     submit()
     controller.commands.cancelTask('t', 'alice', () => {})
     settle()
@@ -221,7 +221,7 @@ describe('bounds', () => {
     expect(node.heard).toEqual(['start 1', 'stop 1'])
   })
 
-  it('no more tasks are taken than may be pending', () => {
+  it('The number of pending tasks is limited', () => {
     const { cluster } = controller.engine
     const answers: unknown[] = []
     const ask = (id: string): void => {

@@ -30,7 +30,7 @@ async function told(
   return published
 }
 
-test('who leads is told when its epoch is durable and every 2 s, until it stops', async () => {
+test('A leader is announced when its epoch is durable and every 2 s, until it stops', async () => {
   const news = await told('this process')
   expect(news.map(({ at, subject }) => [at, subject])).toEqual(
     [1_000, 3_000, 5_000].map((at) => [at, 'gpu.v1.controller.leader']),
@@ -39,6 +39,6 @@ test('who leads is told when its epoch is durable and every 2 s, until it stops'
     expect(message).toMatchObject({ v: 1, epoch: 1, body: { op: 'leader', epoch: 1, id: 'this process' } })
 })
 
-test('a simulated controller tells nobody', async () => {
+test('A simulated controller sends no announcement', async () => {
   expect(await told(undefined)).toEqual([])
 })

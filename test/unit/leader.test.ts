@@ -115,7 +115,7 @@ class Leader {
 }
 
 describe('a controller that begins', () => {
-  it('writes nothing else before its epoch is durable, whatever it decides meanwhile', async () => {
+  it('A new controller writes nothing else before its epoch is durable, whatever it decides meanwhile', async () => {
     const leader = new Leader()
     const begun = leader.engine.start()
     await leader.settle()
@@ -131,7 +131,7 @@ describe('a controller that begins', () => {
 })
 
 describe('an idle controller', () => {
-  it('writes its epoch again every few seconds, though nobody speaks to it, and ends when it cannot', async () => {
+  it('An idle controller writes its epoch every few seconds without any message, and ends when it cannot', async () => {
     const leader = await Leader.ofOneNode()
     const silence = new LivenessTimer(leader.engine, leader.clock)
     silence.begin()
@@ -148,14 +148,14 @@ describe('an idle controller', () => {
 })
 
 describe('an answer that nothing has to be written for', () => {
-  it('is given at once while the epoch was written lately', async () => {
+  it('An answer that needs no write is given at once while the epoch was written lately', async () => {
     const leader = await Leader.ofOneNode()
     await leader.pass(4_000)
     expect(leader.heartbeat()()).toBe(true)
     expect(leader.commits).toEqual([])
   })
 
-  it('waits for the epoch to be written again when it was not', async () => {
+  it('An answer that needs no write waits for the epoch to be written again when it is old', async () => {
     const leader = await Leader.ofOneNode()
     await leader.pass(4_001)
     const isAnswered = leader.heartbeat()
@@ -166,7 +166,7 @@ describe('an answer that nothing has to be written for', () => {
     expect(isAnswered()).toBe(true)
   })
 
-  it('is never given when another has taken over', async () => {
+  it('An answer is never given when another controller has taken over', async () => {
     const leader = await Leader.ofOneNode()
     await leader.pass(4_001)
     const isAnswered = leader.heartbeat()
@@ -175,7 +175,7 @@ describe('an answer that nothing has to be written for', () => {
     expect([isAnswered(), leader.faults.length]).toEqual([false, 1])
   })
 
-  it('does not count on a commit that took long: another may have taken over since it was durable', async () => {
+  it('A controller does not rely on a slow commit: another may have taken over since it was durable', async () => {
     const leader = await Leader.ofOneNode()
     leader.engine.commands.putConfig({ max_tasks_per_gpu: 7 }, null, () => {})
     await leader.pass(0)

@@ -52,7 +52,7 @@ async function startedFleet() {
 }
 
 describe('a fleet in real time', () => {
-  it('starts what is submitted, as time comes to it', async () => {
+  it('A live fleet starts submitted tasks as time passes', async () => {
     const { real, commands, kindsOf } = await startedFleet()
     commands.submitTask({ ...WHOLE, vramMib: 1_000 }, () => {})
     await real.advance(10)

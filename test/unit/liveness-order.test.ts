@@ -28,7 +28,7 @@ function replay(world: FaultWorld, subject: string, message: Envelope): void {
 }
 
 describe('a message that comes late', () => {
-  it('ends nothing: a snapshot of before the task, after the news that it runs', async () => {
+  it('A late snapshot from before a task ends nothing after the news that the task runs', async () => {
     const world = await worldWith({ nodes: 1 })
     const said: { subject: string; message: Envelope }[] = []
     world.network.onDelivery = (subject, message) => said.push({ subject, message })
@@ -47,7 +47,7 @@ describe('a message that comes late', () => {
     expect([world.stateOf('t'), world.livesOn('t')]).toEqual(['running', ['n1']])
   })
 
-  it('greets nobody: a hello of before the task', async () => {
+  it('A late hello from before a task is not answered', async () => {
     const world = new FaultWorld({ nodes: 1 })
     const hellos: { subject: string; message: Envelope }[] = []
     world.network.onDelivery = (subject, message) => {
@@ -62,7 +62,7 @@ describe('a message that comes late', () => {
     expect(world.eventsOf('duplicate_node')).toEqual([])
   })
 
-  it('is no sign of life', async () => {
+  it('A late message is no sign of life', async () => {
     const world = await worldWith({ nodes: 1 })
     const said: { subject: string; message: Envelope }[] = []
     world.network.onDelivery = (subject, message) => said.push({ subject, message })
@@ -79,7 +79,7 @@ describe('a message that comes late', () => {
 })
 
 describe('a server that has lost its state', () => {
-  it('begins above every boot that is known, and its tasks end after the lease, not before', async () => {
+  it('A server that lost its state begins above every known boot, and its tasks end after the lease, not before', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     world.submit({ id: 'u', ms: HOUR, onNodeLoss: 'wait', vramMib: 500 })
@@ -99,7 +99,7 @@ describe('a server that has lost its state', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('with a double that lives: an alarm, and no task runs twice', async () => {
+  it('A server that lost its state while a double lives raises an alarm, and no task runs twice', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     const name = await running(world, 't')
@@ -115,7 +115,7 @@ describe('a server that has lost its state', () => {
 })
 
 describe('a controller that starts again', () => {
-  it('orders again what may not have arrived: starts, stops', async () => {
+  it('A restarted controller repeats commands that may not have arrived: starts, stops', async () => {
     const world = await worldWith({ nodes: 1 })
     world.submit({ id: 'a', ms: HOUR })
     await running(world, 'a')
@@ -133,7 +133,7 @@ describe('a controller that starts again', () => {
     expect(world.eventsOf('task_placed', 'b')).toHaveLength(1)
   })
 
-  it('takes over: the one before can make nothing durable any more, and ends', async () => {
+  it('A new controller takes over: the one before can make nothing durable any more, and ends', async () => {
     const world = await worldWith({ nodes: 1 })
     const first = world.controller
     await world.startController()
@@ -145,7 +145,7 @@ describe('a controller that starts again', () => {
 })
 
 describe('commands', () => {
-  it('are at most so many at once to one node, and all arrive in the end', async () => {
+  it('The number of commands to one node at a time is limited, and all arrive in the end', async () => {
     const world = await worldWith({ nodes: 1, gpusPerNode: 4, config: { max_tasks_per_gpu: 64 } })
     const underWay = new Set<string>()
     world.network.onDelivery = (_subject, message) => {
@@ -164,7 +164,7 @@ describe('commands', () => {
 })
 
 describe('a lease', () => {
-  it('lives as long as it is kept alive, wants the GPU as its client says, and ends as cancelled', async () => {
+  it('A lease lives while it is kept alive, wants the GPU as its client says, and ends as cancelled', async () => {
     const world = await worldWith({ nodes: 1 })
     world.submit({ id: 'l', ms: HOUR, command: null })
     await running(world, 'l')
@@ -185,7 +185,7 @@ describe('a lease', () => {
     expect(world.livesOn('l')).toEqual([])
   })
 
-  it('ends while it is pending, too, and has a full minute after a restart of the controller', async () => {
+  it('A lease ends while it is pending, too, and has a full minute after a restart of the controller', async () => {
     const world = await worldWith({ nodes: 1 })
     world.submit({ id: 'l', ms: HOUR, command: null, vramMib: 5_000 })
     await world.run(50_000)
@@ -197,12 +197,12 @@ describe('a lease', () => {
     expect(world.stateOf('l')).toBe('cancelled')
   })
 
-  it('is what keepalive is for: a task with a command is refused', async () => {
+  it('A keepalive for a task with a command is refused', async () => {
     const world = await worldWith({ nodes: 1 })
     world.submit({ id: 't', ms: HOUR })
     const answers: unknown[] = []
     world.controller.commands.keepalive('t', true, (answer) => answers.push(answer))
-    world.controller.commands.keepalive('nobody', true, (answer) => answers.push(answer))
+    world.controller.commands.keepalive('absent', true, (answer) => answers.push(answer))
     expect(answers).toMatchObject([
       { ok: false, refusal: { code: 'conflict' } },
       { ok: false, refusal: { code: 'not_found' } },

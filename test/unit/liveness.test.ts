@@ -29,7 +29,7 @@ function statusOf(world: FaultWorld, name: string): string | undefined {
 }
 
 describe('a node that falls silent', () => {
-  it('is suspect after three heartbeats, unreachable when its lease is over for sure, and up with its next word', async () => {
+  it('A silent node is suspect after three heartbeats, unreachable when its lease surely ended, and up at its next contact', async () => {
     const world = await worldWith()
     world.network.cutOff.add('n1')
     await world.run(2_500)
@@ -46,7 +46,7 @@ describe('a node that falls silent', () => {
     expect(statusOf(world, 'n2')).toBe('up')
   })
 
-  it('gets no placement while it is suspect', async () => {
+  it('A suspect node gets no placement', async () => {
     const world = await worldWith()
     world.network.cutOff.add('n1')
     await world.run(5_000)
@@ -58,7 +58,7 @@ describe('a node that falls silent', () => {
   it.each([
     ['wait', 'unreachable'],
     ['fail', 'lost'],
-  ] as const)('makes a task that runs there, policy %s, %s', async (onNodeLoss, state) => {
+  ] as const)('A silent node makes a task that runs there, policy %s, %s', async (onNodeLoss, state) => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss })
     world.network.cutOff.add(await runningNode(world, 't'))
@@ -72,7 +72,7 @@ describe('a node that falls silent', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('has its requeued task run elsewhere, suspended there before, and told to stop when it is back', async () => {
+  it('A requeued task runs elsewhere; its old attempt is suspended before and stopped when the node is back', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     const first = await runningNode(world, 't')
@@ -95,7 +95,7 @@ describe('a node that falls silent', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('has the task that waited for it back, running, and its transitions are events with their causes', async () => {
+  it('A task that waited for its node is back, running, and its transitions are events with their causes', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR })
     const first = await runningNode(world, 't')
@@ -117,7 +117,7 @@ describe('a node that falls silent', () => {
     expect(world.eventsOf('task_placed', 't')).toHaveLength(1)
   })
 
-  it('costs an unreachable task no demand: what it gets is not known', async () => {
+  it('An unreachable task adds no demand, because its service is not known', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR })
     world.network.cutOff.add(await runningNode(world, 't'))
@@ -134,7 +134,7 @@ describe('a node that falls silent', () => {
     expect(views.taskCounters(task).served - before.served).toBeGreaterThan(9_000_000)
   })
 
-  it('has a start that was never confirmed back in the queue after two leases, whatever its policy', async () => {
+  it('A start that was never confirmed is back in the queue after two leases, whatever its policy', async () => {
     const world = await worldWith({ nodes: 1 })
     // The start arrives, and nothing that the node says of it.
     world.network.onDelivery = (subject, message) => {
@@ -154,7 +154,7 @@ describe('a node that falls silent', () => {
 })
 
 describe('the run lease that counts', () => {
-  it('is the longest that may be outstanding: one that was lowered lately still holds', async () => {
+  it('The run lease is the longest that may be outstanding: a lease lowered lately still holds', async () => {
     const world = await worldWith({ config: { run_lease_seconds: 60 } })
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     const first = await runningNode(world, 't')
@@ -168,7 +168,7 @@ describe('the run lease that counts', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('is remembered over a restart of the controller', async () => {
+  it('The run lease survives a restart of the controller', async () => {
     const world = await worldWith()
     world.controller.commands.putConfig({ run_lease_seconds: 60 }, null, () => {})
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
@@ -185,7 +185,7 @@ describe('the run lease that counts', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('begins anew for every node when the controller starts', async () => {
+  it('The run lease restarts for every node when the controller starts', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     world.network.cutOff.add(await runningNode(world, 't'))
@@ -198,7 +198,7 @@ describe('the run lease that counts', () => {
     expect(world.eventsOf('task_placed', 't')).toHaveLength(2)
   })
 
-  it('cannot be shorter than three heartbeats', async () => {
+  it('The run lease cannot be shorter than three heartbeats', async () => {
     const world = await worldWith()
     const answers: unknown[] = []
     world.controller.commands.putConfig({ heartbeat_seconds: 6 }, null, (answer) => answers.push(answer))
@@ -222,7 +222,7 @@ describe('the brake on mass silence', () => {
     return world
   }
 
-  it('freezes requeues when 55 % fall silent together, says so, and lets go when they are back', async () => {
+  it('The brake freezes requeues when 55% fall silent together, reports it, and releases when they are back', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2', 'n3')
     await world.run(60_000)
@@ -234,12 +234,12 @@ describe('the brake on mass silence', () => {
     world.network.cutOff.clear()
     await world.until(() => world.eventsOf('requeue_freeze').length === 2)
     expect(world.eventsOf('requeue_freeze')[1]?.data).toMatchObject({ is_frozen: false, by: null })
-    // The lease has ended what ran there; with everybody back it runs again.
+    // The lease has ended what ran there; with all nodes back it runs again.
     expect(await world.until(() => world.controller.views.counts().running === 5, 60_000)).toBe(true)
     expect(world.violations).toEqual([])
   })
 
-  it('gives nothing up of those that are heard a moment after the others, and of one that stays away only then', async () => {
+  it('The brake requeues no node that is heard a moment after the others, and one that stays away only then', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2', 'n3', 'n4')
     await world.run(60_000)
@@ -257,7 +257,7 @@ describe('the brake on mass silence', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('does not stop a requeue when fewer are silent, or not at the same time', async () => {
+  it('The brake does not stop a requeue when fewer nodes are silent, or not at the same time', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2')
     await world.run(LEASE_OVER_MS + 1_000)
@@ -267,7 +267,7 @@ describe('the brake on mass silence', () => {
     expect(world.eventsOf('task_returned')).toHaveLength(3)
   })
 
-  it('is lifted by an operator, and does not come back for the same nodes', async () => {
+  it('The brake is lifted by an operator, and does not come back for the same nodes', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2', 'n3')
     await world.run(30_000)
@@ -280,7 +280,7 @@ describe('the brake on mass silence', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('is lifted when the silent nodes are forgotten', async () => {
+  it('The brake is lifted when the silent nodes are forgotten', async () => {
     const world = await worldWith({ nodes: 5 })
     cut(world, 'n1', 'n2', 'n3')
     await world.run(30_000)
@@ -295,7 +295,7 @@ describe('the brake on mass silence', () => {
     expect(await world.until(() => world.controller.views.totals().nodesUp === 5, 10_000)).toBe(true)
   })
 
-  it('does not count three nodes, however silent', async () => {
+  it('The brake ignores three silent nodes', async () => {
     const world = await worldWith({ nodes: 3 })
     cut(world, 'n1', 'n2', 'n3')
     await world.run(30_000)
@@ -312,7 +312,7 @@ describe('an operator and an unreachable task', () => {
     return world
   }
 
-  it('requeues it once its server has answered the stop', async () => {
+  it('An operator requeues an unreachable task once its server has answered the stop', async () => {
     const world = await unreachable()
     world.controller.commands.requeueTask('t', false, 'alice', () => {})
     await world.run(60_000)
@@ -322,7 +322,7 @@ describe('an operator and an unreachable task', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('requeues it at once when he says that it is fenced, and only then', async () => {
+  it('An operator requeues an unreachable task at once only when declaring it fenced', async () => {
     const world = await unreachable()
     const [name] = world.runningOn('t')
     world.killServer(name as string)
@@ -334,7 +334,7 @@ describe('an operator and an unreachable task', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('cancels it without its server', async () => {
+  it('An operator cancels an unreachable task without its server', async () => {
     const world = await unreachable()
     world.controller.commands.cancelTask('t', 'alice', () => {})
     await world.run(100)

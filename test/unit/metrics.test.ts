@@ -79,7 +79,7 @@ describe('utilization and starvation as in the vectors', () => {
 })
 
 describe('a meter', () => {
-  it('splits each instant exactly, the remainder in order of submission', () => {
+  it('A meter splits each instant exactly, the remainder in order of submission', () => {
     const meter = newGpuMeter(0)
     const sharers = [3, 1, 2].map(newSharer)
     for (const sharer of sharers) addSharer(meter, sharer)
@@ -94,7 +94,7 @@ describe('a meter', () => {
     expect(meter).toMatchObject({ servedUs: 1000, computeUs: 2000, swapUs: 0 })
   })
 
-  it('counts those away beside those that share, and serves only the latter', () => {
+  it('A meter counts absent tasks and sharing tasks, and serves only the latter', () => {
     const meter = newGpuMeter(0)
     meter.awayCount = 2
     settle(meter, 5)
@@ -103,7 +103,7 @@ describe('a meter', () => {
     expect(meter).toMatchObject({ servedUs: 2000, swapUs: 14_000, computeUs: 0 })
   })
 
-  it('changes nothing when no time has passed, and nobody when somebody leaves twice', () => {
+  it('A meter changes nothing when no time has passed, and no task that leaves twice', () => {
     const meter = newGpuMeter(4)
     const [staying, leaving] = [newSharer(1), newSharer(2)]
     for (const sharer of [staying, leaving]) addSharer(meter, sharer)
@@ -116,11 +116,11 @@ describe('a meter', () => {
 })
 
 describe('percentages', () => {
-  it('are 0 when nothing was demanded', () => {
+  it('Percentages are 0 when nothing was demanded', () => {
     expect(starvationPercent(ZERO_COUNTERS)).toEqual({ total: 0, queue: 0, swap: 0, compute: 0 })
   })
 
-  it('are of the whole window and scope, and unknown for an empty one', () => {
+  it('Percentages cover the whole window and scope, and are unknown for an empty one', () => {
     const window = differenceOf({ ...ZERO_COUNTERS, busy: 3_000_000 }, { ...ZERO_COUNTERS, busy: 1_000_000 })
     expect(utilizationPercent(window, 4000, 2)).toBe(25)
     expect(utilizationPercent(window, 0, 2)).toBeNull()

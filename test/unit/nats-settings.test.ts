@@ -21,7 +21,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe('settings of the broker', () => {
-  test('are none without a URL', () => {
+  test('There are no broker settings without a URL', () => {
     expect(natsSettings({})).toBeNull()
     expect(natsSettings({ CONTROLLER_NATS_URL: '', CONTROLLER_NATS_NKEY_FILE: '' })).toBeNull()
   })
@@ -41,7 +41,7 @@ describe('settings of the broker', () => {
     )
   })
 
-  test('log nobody in and leave TLS to the broker when nothing else is set', () => {
+  test('Broker settings hold no credentials and leave TLS to the broker by default', () => {
     expect(natsSettings(URL_ONLY)).toEqual({
       urls: ['nats://a:4222'],
       auth: { kind: 'none' },

@@ -168,7 +168,7 @@ describe('a reservation', () => {
     expect([head, later].map((task) => placementOf(task).residency)).toEqual(['resident', 'resident'])
   })
 
-  it('of a noswap task is where it misses least beside swappable tasks, not where most commit room is left', () => {
+  it('A reservation of a noswap task is on the GPU with the least shortfall, not the most commit room', () => {
     const b = new ClusterBuilder({ default_vram_overcommit_percent: 100 })
     b.addNode({ id: 'n1', gpus: [110] })
     b.submit({ vramMib: 80 })

@@ -107,7 +107,7 @@ describe('a folder that a command makes', () => {
 })
 
 describe('the folder of a run', () => {
-  it('keeps what stood there when the new run comes to nothing', () => {
+  it('A failed run keeps the previous output file', () => {
     const folder = fresh()
     writeFileSync(join(folder, 'result.json'), 'before')
     symlinkSync('/dev/full', join(folder, 'tasks.csv.new'))

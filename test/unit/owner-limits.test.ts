@@ -78,7 +78,7 @@ describe('the GPUs of one owner', () => {
     expect(two.state).toBe('assigned')
   })
 
-  it('hold up nobody else, also under fifo: a task that waits for its own owner is no head', () => {
+  it('Owner limits delay no other owner, also under fifo: a task that waits for its own owner is no head', () => {
     const b = limited(1, null, { placement_strategy: 'fifo', reservation_after_seconds: 1 })
     b.submit({ owner: 'ann' })
     b.cycle()
@@ -125,7 +125,7 @@ describe('the GPUs of one owner', () => {
     expect([owners?.placedGpusOf('ann'), owners?.pendingOf('ann')]).toEqual([2, 2])
   })
 
-  it('are never exceeded and never forgotten, whatever happens, and whoever has room and fits is placed', () => {
+  it('Owner limits are never exceeded or forgotten, and every task within them that fits is placed', () => {
     const owners = ['ann', 'bob', null] as const
     const property = fc.property(
       fleetShapeArb,
@@ -184,7 +184,7 @@ function expectCounted(b: ClusterBuilder, limit: number): void {
 }
 
 describe('P0', () => {
-  it('is for everybody, or for those who are named, by name or by role', () => {
+  it('An owner limit applies to all owners, or to named ones, by name or by role', () => {
     expect(mayUseP0(NO_OWNER_LIMITS, 'ann', 'submitter')).toBe(true)
     const limits = { ...NO_OWNER_LIMITS, p0: ['ann', 'role:operator'] }
     expect(mayUseP0(limits, 'ann', 'submitter')).toBe(true)

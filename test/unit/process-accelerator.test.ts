@@ -115,7 +115,7 @@ it('a task that cannot be stopped or resumed stays where it was', async () => {
   expect(await back).toBe('copy_failed')
 })
 
-it('a task is busy that used a twentieth of a CPU since the last sample; at the first look nobody knows', async () => {
+it('A task is busy that used a twentieth of a CPU since the last sample; at the first sample that is unknown', async () => {
   let cpuMs = 0
   const { device, time } = accelerator(1, () => cpuMs)
   const one = task(sleeper())

@@ -1,7 +1,4 @@
-/**
- * A start that takes time: what has begun and what has not, whoever ends it or looks at it meanwhile, and
- * what a run makes of it.
- */
+/** A start that takes time: its parts, an end or an inspection meanwhile, and its effect on a run. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { AttemptEnd, DeviceListener } from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'

@@ -90,7 +90,7 @@ async function decided(path: string): Promise<{ decisions: number; events: numbe
   return { decisions, events, notes }
 }
 
-/** Events of what was recorded after the first so many files. */
+/** Events recorded after the given number of files. */
 function eventsFrom(part: number): number {
   let from = part * Math.ceil(entries.length / FILES)
   // What became of an input stands before it: the checkpoint has it.

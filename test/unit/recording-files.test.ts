@@ -145,7 +145,7 @@ describe('a recording in files', () => {
     }
   })
 
-  it('tells of a file that is missing in between, and of one that is none', async () => {
+  it('A recording reader reports a missing file in between, and an invalid file', async () => {
     await write([[START], [timer(1)], [timer(2)]], { fileBytes: 1 })
     const [, middle] = names()
     const bytes = readFileSync(join(dir, middle as string))

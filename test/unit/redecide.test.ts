@@ -7,7 +7,7 @@ import { redecide } from '../../simulator/recording/redecide.ts'
 import { FaultWorld } from '../support/fault-world.ts'
 import { RecordingInMemory } from '../support/recording-in-memory.ts'
 
-const SECRET = 'password-of-somebody'
+const SECRET = 'password-of-a-user'
 const IDLE = { kind: 'phases', phases: [[1_000, 30_000], [1_000, 0]] } as const // prettier-ignore
 
 let recording: readonly RecordedEntry[] = []
@@ -152,7 +152,7 @@ describe('a recording', () => {
     }
   })
 
-  it('with numbers drawn that nobody draws, or with too few, is found to be another', async () => {
+  it('A recording with extra random numbers, or with too few, is found to differ', async () => {
     const more = recording.map((entry) =>
       entry.k === 'command' ? { ...entry, draws: [['x', 0.5]] as const } : entry,
     )

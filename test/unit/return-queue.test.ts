@@ -15,7 +15,7 @@ function clusterOf(mib: number): ClusterBuilder {
   return b
 }
 
-it('whoever has waited long returns before a P0 task that asked later, though it may not have its victims', () => {
+it('A task that has waited long returns before a later P0 task, although it may not have its victims', () => {
   const b = clusterOf(100)
   const [aged, urgent] = [
     b.submitSwappedOut({ vramMib: 60 }),
@@ -56,7 +56,7 @@ it('a P0 task returns before one that asked earlier and has not waited long', ()
   expect([early, urgent].map((task) => placementOf(task).residency)).toEqual(['swapped_out', 'swapping_in'])
 })
 
-it('who waits for bytes does not count on those that leave for an owner: his own victim leaves at once', () => {
+it('A task that waits for bytes does not count on those reserved for another: its own victim leaves at once', () => {
   const b = clusterOf(100)
   const [owner, second] = [b.submitSwappedOut({ vramMib: 60 }), b.submitSwappedOut({ vramMib: 40 })]
   const [large, small] = [b.submit({ vramMib: 60 }), b.submit({ vramMib: 30 })]

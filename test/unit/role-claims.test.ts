@@ -36,7 +36,7 @@ describe('a person', () => {
     expect(personOf(claims, RULES)).toMatchObject(person)
   })
 
-  test('everybody, where the rules say so; no claim leads into a prototype', () => {
+  test('A rule can give all users a role, and no claim leads into a prototype', () => {
     const open = { ...RULES, roles: [{ value: '*', role: 'viewer' as const }] }
     expect(personOf({ email: 'x' }, open)).toEqual({ ok: true, name: 'x', role: 'viewer' })
     expect(personOf({ email: 'x' }, { ...open, nameClaim: 'constructor.name' })).toMatchObject({ ok: false })

@@ -37,7 +37,7 @@ describe('a route', () => {
     for (const route of routes) {
       const { role } = accessOf(route)
       const isRead = [route.method].flat().every((method) => ['GET', 'HEAD'].includes(method))
-      // Whoever has a session may end it, and to check a scenario changes nothing.
+      // Any user may end a session of their own, and checking a scenario changes nothing.
       if (['/api/v1/auth/logout', '/api/v1/scenarios/validate'].includes(route.url)) continue
       if (!isRead) expect(['submitter', 'operator', 'admin'], route.url).toContain(role)
     }

@@ -1,6 +1,6 @@
 /**
- * What the language says beside the plain case: arrivals by the hour and by the dozen, activity with
- * distributions of one's own, operators who check answers.
+ * Less common features of the scenario language: arrivals by hour and in batches, custom activity
+ * distributions, operators that check answers.
  */
 import { describe, expect, it } from 'vitest'
 import { missingIn } from '../../simulator/answer-check.ts'
@@ -181,7 +181,7 @@ describe('the fleet', () => {
 })
 
 describe('an operator', () => {
-  it('may send headers, name the task that he makes, and say what the answer must contain', () => {
+  it('An operator may send headers, name the task that it creates, and state the required content of the answer', () => {
     const { operator } = load(`operator:
   - { at: 2h, get: "/api/v1/tasks/{task:mine}", expect: 200, answer: { state: running } }
   - { at: 1h, post: /api/v1/tasks, body: { vram_mib: 5 }, as: mine, idempotency_key: k-1 }

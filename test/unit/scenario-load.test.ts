@@ -276,7 +276,7 @@ describe('a generate item', () => {
     expect(scenarioOf(text).workload[1]).toMatchObject(item)
   })
 
-  it('draws no more VRAM than fits any GPU beside its reserve, unless it says so', () => {
+  it('A scenario draws no more VRAM than fits any GPU less its reserve, unless it allows that', () => {
     const lognormal =
       'workload: [{ generate: poisson, rate_per_hour: 1, count: 1, vram_mib: { lognormal: { median: 5, sigma: 1 } } }]'
     const fleet = (reserve: string): string =>
@@ -290,7 +290,7 @@ describe('a generate item', () => {
 })
 
 describe('a trace item', () => {
-  it('lies beside the scenario, and prefixes ids only when there are several', () => {
+  it('A trace is in the folder of its scenario, and prefixes ids only when there are several', () => {
     const item =
       '{ trace: traces/openb-sample.trace.jsonl, time_scale: 0.01, sample: 0.2, from: 1h, to: 2h, max_gpus: 4 }'
     const file = join(folder, 'traces', 'openb-sample.trace.jsonl')

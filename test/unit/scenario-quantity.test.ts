@@ -21,7 +21,7 @@ describe('durations', () => {
   ])('%s is %i ms', (text, ms) => expect(parseDuration(text)).toBe(ms))
 
   it.each(['1.5h', '10', '10 m', '-5s', 'm', '1h30m', '1e3s', '999999999999999d', '10M', ''])(
-    '%j is none',
+    'The quantity %j is invalid',
     (text) => {
       expect(parseDuration(text)).toBeNull()
     },
@@ -42,7 +42,7 @@ describe('sizes', () => {
     expect(parseSizeMib('24Gi')).toBe(24_576)
   })
 
-  it.each(['24', '24G', '24GiB', '1.5Gi', '-1Gi'])('%j is none', (text) =>
+  it.each(['24', '24G', '24GiB', '1.5Gi', '-1Gi'])('The size %j is invalid', (text) =>
     expect(parseSizeMib(text)).toBeNull(),
   )
 })
@@ -66,7 +66,7 @@ describe('instants', () => {
     '2026-01-01T00:00:00+24:00',
     '1969-12-31T23:59:59Z',
     '1970-01-01T00:00:00+01:00',
-  ])('%s is none', (text) => expect(parseInstant(text)).toBeNull())
+  ])('The instant %s is invalid', (text) => expect(parseInstant(text)).toBeNull())
 })
 
 describe('ranges', () => {
@@ -80,7 +80,7 @@ describe('ranges', () => {
   it('are counted without being made', () =>
     expect(rangeCount(parseRange('0..9999999999')!)).toBe(10_000_000_000))
 
-  it.each(['5..1', '1..5:0', '1...5', '-1..5', '1..', '1.5..2'])('%j is none', (text) =>
+  it.each(['5..1', '1..5:0', '1...5', '-1..5', '1..', '1.5..2'])('The range %j is invalid', (text) =>
     expect(parseRange(text)).toBeNull(),
   )
 })
@@ -97,7 +97,10 @@ describe('the nearest name', () => {
     ['reserve', 'safety_reserve_mib'],
   ])('to %s is %s', (written, near) => expect(nearestName(written, names)).toBe(near))
 
-  it.each(['zzz', 'completely_different', 'x'.repeat(100_000)])('to %.20s is none', (written) => {
-    expect(nearestName(written, names)).toBeNull()
-  })
+  it.each(['zzz', 'completely_different', 'x'.repeat(100_000)])(
+    'No suggestion is made for %.20s',
+    (written) => {
+      expect(nearestName(written, names)).toBeNull()
+    },
+  )
 })

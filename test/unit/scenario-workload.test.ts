@@ -223,7 +223,7 @@ describe('arrivals', () => {
     })
   })
 
-  it('of an empty workload are none', async () => expect(await drain(mergeArrivals([]))).toEqual([]))
+  it('An empty workload has no arrivals', async () => expect(await drain(mergeArrivals([]))).toEqual([]))
 
   it('merge as a stable sort would', () => {
     const task = (at: number, id: string): SimTask => ({ at, request: { id } }) as SimTask
@@ -316,7 +316,7 @@ describe('a trace', () => {
     expect(await idsOf(0.5, 1)).toEqual(expect.arrayContaining(fifth))
   })
 
-  it('has its times of work drawn anew for each seed, when that is asked for: the same tasks, there for as long, whoever else is taken', async () => {
+  it('A trace gets new activity times for each seed on request: the same tasks for the same time, in any selection', async () => {
     const work = { kind: 'duration', ms: 36_000_000 }
     writeTrace(
       'works.jsonl',
@@ -344,7 +344,7 @@ describe('a trace', () => {
     expect(second).not.toEqual(first)
   })
 
-  it('has its name before its ids only beside another trace', async () => {
+  it('A trace prefixes its ids with its name only when there is another trace', async () => {
     writeTrace('one.jsonl', [traceTask('a', 0)])
     expect((await tasksOf(['trace: one.jsonl'])).map((task) => task.request.id)).toEqual(['a'])
     const two = await tasksOf(['trace: one.jsonl, name: left', 'trace: one.jsonl'])

@@ -15,7 +15,7 @@ function counting() {
 }
 
 describe('what is made out of schemas', () => {
-  it('is made once for the same schema, options and shared schemas, whoever asks', () => {
+  it('A compiled validator is made once for the same schema, options and shared schemas', () => {
     const { build, built, compiled } = counting()
     const ask = () => build({ A: { type: 'string' } }, { verbose: true })({ schema: { $ref: 'A#' } })
     expect(ask()).toBe(ask())

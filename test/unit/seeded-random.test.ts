@@ -36,7 +36,7 @@ describe('named random streams', () => {
     take(100, random.stream('newcomer'))
     expect(take(3, a)).toEqual(take(3, createSeededRandom(7).stream('a')))
   })
-  it('are the fresh streams of seededStream, which begin anew each time', () => {
+  it('Seeded streams equal those of seededStream, which restart each time', () => {
     expect(take(3, seededStream(7, 'a'))).toEqual(take(3, createSeededRandom(7).stream('a')))
     expect(take(3, seededStream(7, 'a'))).toEqual(take(3, seededStream(7, 'a')))
   })

@@ -190,7 +190,7 @@ describe('series after a restart', () => {
     },
   )
 
-  test('are whole although somebody asks for the last minute while they are read', async () => {
+  test('Series are complete although a client reads the last minute while they are loaded', async () => {
     const archive = new MemoryArchive()
     const first = await Life.begin(archive, START)
     first.run(minutes(3))

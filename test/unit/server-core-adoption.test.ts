@@ -356,7 +356,7 @@ describe('less than the reserve is free on a GPU', () => {
     expect(h.device.calls.slice(before)).toEqual(['suspend leaves', 'suspend left before', 'suspend p0'])
   })
 
-  it('and where nobody may leave it is told, not more than once a minute', () => {
+  it('A missing victim is reported, not more than once a minute', () => {
     const h = new ServerCoreHarness()
     h.device.listener?.freeMeasured(0, 1)
     h.run('a', { noswap: 1 })

@@ -68,11 +68,11 @@ describe('a command is obeyed only (R3)', () => {
     expect(h.start('too late', { valid_until_mono: h.mono - 1 })).toMatchObject(refused('expired'))
   })
 
-  it('when somebody still listens: a stopped server answers nothing', () => {
+  it('A stopped server answers no command', () => {
     const h = new ServerCoreHarness()
     h.start('a')
     h.core.stop()
-    expect(() => h.start('b')).toThrow('nobody listens')
+    expect(() => h.start('b')).toThrow('no handler listens')
     h.bus.lastHandler(h.bus.envelope(startOf(h, 'late')), '', () => {
       throw new Error('it was answered')
     })
@@ -100,7 +100,7 @@ describe('a start needs', () => {
     expect(h.start('b', { gpus: [1, 0], vram_mib: 9_000 })).toMatchObject(accepted)
   })
 
-  it('VRAM beside what is there, foreign memory and the reserve (R12)', () => {
+  it('A start needs VRAM besides existing tasks, foreign memory and the reserve (R12)', () => {
     const h = new ServerCoreHarness({ gpus: 2, physicalMib: 10_000, settings: { safety_reserve_mib: 1_000 } })
     h.run('a', { vram_mib: 4_000 })
     h.device.setForeign(1, 500)

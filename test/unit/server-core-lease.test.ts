@@ -105,7 +105,7 @@ describe('the run lease (R4)', () => {
     expect(stopped(h)).toEqual([])
   })
 
-  it('renewed thaws what was frozen, and begins anew', () => {
+  it('A renewed lease resumes frozen tasks and restarts', () => {
     const h = threeTasks()
     const speak = h.bus.silence()
     h.advance(LEASE_MS + 1_000)
@@ -148,7 +148,7 @@ describe('the run lease (R4)', () => {
     expect(h.device.calls).toEqual(['launch waits', 'launch fails', 'launch requeues'])
   })
 
-  it('of an old controller is none', () => {
+  it('A lease of an old controller is ignored', () => {
     const h = threeTasks()
     h.start('x', { epoch: 5 })
     h.bus.epoch = 4
@@ -159,7 +159,7 @@ describe('the run lease (R4)', () => {
     expect(frozen(h)).toEqual([])
   })
 
-  it('whose epoch the disk does not take is none', () => {
+  it('A lease whose epoch cannot be saved on disk is ignored', () => {
     const h = threeTasks()
     h.storage.isFailing = true
     h.advance(LEASE_MS)
@@ -208,7 +208,7 @@ describe('what the controller has given up', () => {
       stop: [
         { task_id: 'waits', attempt: 1 },
         { task_id: 'fails', attempt: 2 },
-        { task_id: 'nobody', attempt: 1 },
+        { task_id: 'absent', attempt: 1 },
       ],
     })
     h.advance(20_000)

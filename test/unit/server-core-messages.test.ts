@@ -117,7 +117,7 @@ describe('the boot counter (R6)', () => {
     expect(h.storage.kept.bootCounter).toBe(3)
   })
 
-  it('grows above one that the controller knows, and numbers begin anew', () => {
+  it('The boot grows above the one that the controller knows, and numbering restarts', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.bus.script.heartbeat = (message) =>

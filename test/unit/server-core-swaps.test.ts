@@ -8,7 +8,7 @@ const refused = (reason: string) => ({ outcome: 'refused', reason })
 const ROOM_MIB = 9_000
 
 describe('a swap-out is refused (R12)', () => {
-  it('for a noswap task, whoever asks', () => {
+  it('A swap-out of a noswap task is refused for every caller', () => {
     const h = new ServerCoreHarness()
     h.run('a', { noswap: 1, wantsGpu: true })
     expect(h.swapOut('a')).toMatchObject(refused('noswap'))
@@ -312,7 +312,7 @@ describe('an allocation that a task waits for', () => {
     expect([0, 1, 2].map((gpu) => h.isVramFree(gpu, 1))).toEqual([false, false, false])
   })
 
-  it('within what it may have needs nobody', () => {
+  it('A growth within the granted VRAM needs no victim', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 3_000 })
     wanting(h, 'a', 3_000)

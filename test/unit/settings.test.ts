@@ -31,7 +31,7 @@ const DEFAULTS = {
 }
 
 describe('settings', () => {
-  test('a path of blanks alone is none, and no folder of that name is made', () => {
+  test('A path of blanks alone counts as unset, and no folder of that name is made', () => {
     expect(() => readSettings({ CONTROLLER_DATA_DIR: ' ' })).toThrow(
       new SettingsError('CONTROLLER_DATA_DIR', ' ', 'a path'),
     )
@@ -178,7 +178,7 @@ describe('settings', () => {
   })
 
   test.each([...Object.keys(OIDC), 'CONTROLLER_OIDC_ISSUER'])(
-    'half a provider is none: %s is missing',
+    'An incomplete provider is refused: %s is missing',
     (name) => {
       expect(errorOf(() => readSettings({ ...OIDC, [name]: '' }))).toMatchObject({ variable: name })
       expect(errorOf(() => readSettings({ CONTROLLER_OIDC_CLIENT_SECRET_FILE: '/x' }))).toMatchObject({

@@ -253,7 +253,7 @@ describe('a sweep', () => {
         ),
       )
 
-    it('says what tasks waited unheard of: beside starvation for people, and in the last columns of the files', () => {
+    it('A report counts tasks with unsignalled waits, next to starvation for people and in the last columns of the files', () => {
       const done = sweep([0, 12.34, undefined])
       const summary = summarize(done)
       const table = formatSweep(summary)
@@ -283,7 +283,7 @@ describe('a sweep', () => {
       expect('unheard_percent' in summary[2]!).toBe(false)
     })
 
-    it('has no place for people where nobody waited so, and none in the files of servers that signal', () => {
+    it('A report omits unsignalled waits where none occurred, and in the files of servers that signal', () => {
       const [zero, none] = [summarize(sweep([0, 0])), summarize(sweep([undefined]))]
       expect(
         [formatSweep(zero), formatSweep(none), sweepCsv(none), runsCsv(sweep([undefined]))].filter((text) =>

@@ -13,8 +13,8 @@ import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
 
 const HOUR_MS = 3_600_000
 /**
- * Two things that fall into one instant may come in another order in a world that begins anew, and other GPUs
- * be held for whom waits longest; with these seeds none are.
+ * Two events at one instant may come in another order in a restored world, and other GPUs be reserved for the
+ * longest waiter; with these seeds that does not happen.
  */
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 9]
 const DECISIONS = new Set([
@@ -75,8 +75,8 @@ function told({ at, kind, taskId, nodeId, data }: Event): string | null {
 }
 
 /**
- * Nobody is on the way, owns bytes that others leave, or holds an allocation: the rest of the state a
- * scenario can say to the last byte.
+ * No task is moving, has reserved bytes that others leave, or has a pending allocation: a scenario can state
+ * the rest of the state exactly.
  */
 function isQuiet(world: World): boolean {
   for (const { placementEntry, placement } of world.controller.views.openTasks()) {

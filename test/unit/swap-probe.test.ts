@@ -110,14 +110,14 @@ it('a server that has started again while the task is away has it probed all the
   expect(placementOf(a).residency).toBe('swapping_in')
 })
 
-it('where tasks can signal, nobody is probed', () => {
+it('No task is probed where tasks can signal', () => {
   const { cluster, a } = oneIsAway(true)
   cluster.advance(10 * PROBE_S * SECOND)
   expect(placementOf(a).residency).toBe('swapped_out')
 })
 
-/** A period counts from the swap-out, whoever the controller is by then. */
-it('a restart of the controller does not begin the probe period anew', () => {
+/** A period counts from the swap-out, also after a change of controller. */
+it('A restart of the controller does not restart the probe period', () => {
   const { cluster, a } = oneIsAway(false)
   cluster.advance((PROBE_S / 2) * SECOND)
   const after = restarted(cluster)
@@ -208,7 +208,7 @@ describe('a probe that does not bring the task back', () => {
     expect(cluster.cluster.probes.size).toBe(0)
   })
 
-  it('goes on counting from the swap-out when somebody else had asked, and it was he who failed', () => {
+  it('The probe period counts from the swap-out when another task had asked and failed', () => {
     const { cluster, a } = oneIsAway(false)
     cluster.advance((PROBE_S / 2) * SECOND)
     cluster.wants(a, true)

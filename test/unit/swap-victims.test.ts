@@ -85,7 +85,7 @@ describe('chooseVictims as in the vectors', () => {
 })
 
 describe('chooseVictims on one GPU', () => {
-  it('chooses nobody when nothing is missing', () => {
+  it('No victim is chosen when no VRAM is missing', () => {
     expect(chooseVictims([{ gpu: 0, missingMib: 0, candidates: [candidate({})] }])).toEqual({
       covered: true,
       victims: [],
@@ -243,7 +243,7 @@ describe('rounds', () => {
     expect(rounds.p0.round).toBe(0)
   })
 
-  it('lets nobody be swapped twice in a round', () => {
+  it('No task is swapped twice in a round', () => {
     const rounds = newGpuRounds()
     enactRound([rounds], { victims: [victim], closedRounds: [] }, 1)
     expect(() => enactRound([rounds], { victims: [victim], closedRounds: [] }, 2)).toThrow('swapped twice')

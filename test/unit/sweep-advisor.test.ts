@@ -151,7 +151,7 @@ describe('the advisor', () => {
     expect(many.caveats.some(({ kind }) => kind === 'too_few_seeds')).toBe(false)
   })
 
-  it('says that seeds which are all alike are none', () => {
+  it('The advisor reports that identical seeds are not a sample', () => {
     const alike = runs(CURVE).map((run) => ({
       ...run,
       metrics: {
@@ -173,7 +173,7 @@ describe('the advisor', () => {
     expect(adviceNotes(advice)[1]).toContain('All 5 seeds came to the same figures')
   })
 
-  it('says that one seed is none', () => {
+  it('The advisor reports that one seed is not a sample', () => {
     const advice = adviceOn(runs(CURVE, 1))
     expect(advice.caveats).toContainEqual(expect.objectContaining({ kind: 'too_few_seeds', seeds: 1 }))
     expect(adviceNotes(advice)[1]).toBe('One seed says nothing about chance: run at least two, better ten.')
@@ -352,7 +352,7 @@ describe('an objective', () => {
     'starvation.total<=10m',
     'toString<=1',
     'queue_wait.p95<=1.5h',
-  ])('%s is none', (text) => {
+  ])('The expression %s is invalid', (text) => {
     expect(parseObjective(text)).toBeNull()
   })
 
@@ -370,7 +370,7 @@ describe('the knee', () => {
     expect(kneeOf(points)).toBe(2 / 9)
   })
 
-  it('is none in a line, in a curve that rises ever more, in one that only falls, and with two points', () => {
+  it('There is no knee in a line, an accelerating curve, a falling curve, or with two points', () => {
     const of = (y: (x: number) => number): number | null =>
       kneeOf([0, 1, 2, 3, 4, 5, 6].map((x) => ({ x, y: y(x) })))
     expect([of((x) => 2 * x), of((x) => x * x), of((x) => -x), of(() => 3)]).toEqual([null, null, null, null])

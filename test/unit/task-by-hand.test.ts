@@ -91,7 +91,7 @@ describe('a held task', () => {
     expect(only(restarted(b))).toMatchObject({ isHeld: true, queue: null })
   })
 
-  it('is none that is placed', () => {
+  it('A placed task cannot be put on hold', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.settle()
@@ -123,7 +123,7 @@ describe('a swap-out by hand', () => {
     expect(placementOf(task)).toMatchObject({ residency: 'resident', wantsGpu: true })
   })
 
-  it('leaves the rounds alone: nobody chose it', () => {
+  it('A manual swap-out leaves the rounds alone, because no rule chose it', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.settle()
@@ -147,7 +147,7 @@ describe('a swap-out by hand', () => {
     b.silence(b.node('n'))
     expect(b.byHand(task, 'swap-out')).toBe('task t1 cannot be moved: its server n does not answer')
     expect(placementOf(task).residency).toBe('resident')
-    expect(b.byHand({ spec: { id: 'nobody' } } as LiveTask, 'swap-out')).toBe('not_found')
+    expect(b.byHand({ spec: { id: 'absent' } } as LiveTask, 'swap-out')).toBe('not_found')
   })
 
   it('waits after one that failed', () => {
@@ -265,7 +265,7 @@ describe('max_runtime_seconds', () => {
     expect(placementOf(only(third)).stopping).toMatchObject({ then: 'failed' })
   })
 
-  it('lets one that ends by itself just then end as it did, and counts each attempt anew', () => {
+  it('A task that ends by itself at that moment keeps its result, and each attempt is counted separately', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60, maxRuntimeSeconds: 100 })
     b.settle()
@@ -320,7 +320,7 @@ describe('a drained node', () => {
     expect([placementOf(moves).node.id, placementOf(stays).node.id]).toEqual(['b', 'a'])
   })
 
-  it('moves nobody unless that is asked for', () => {
+  it('A drain moves no task unless that is requested', () => {
     const b = twoNodes()
     const task = b.submit({ vramMib: 40, onNodeLoss: 'requeue' })
     b.settle()
@@ -343,7 +343,7 @@ describe('a drained node', () => {
     expect(placementOf(only(next)).stopping?.then).toBe('pending')
   })
 
-  it('is taken in again by uncordon, and nobody is moved any more', () => {
+  it('Uncordon takes a node in again, and no further task is moved', () => {
     const b = twoNodes()
     const task = b.submit({ vramMib: 40, onNodeLoss: 'requeue' })
     b.settle()

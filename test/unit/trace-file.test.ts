@@ -164,7 +164,7 @@ describe('a trace written and read', () => {
 })
 
 describe('writing', () => {
-  it('leaves what was there, and nothing beside it, when the tasks fail', async () => {
+  it('A failed write leaves the previous file, and no other file', async () => {
     const file = fileOf('old')
     function* failing(): Iterable<TraceTask> {
       yield TASK
@@ -337,7 +337,7 @@ describe('reading refuses, naming file, line and field:', () => {
       '1: source.url: is not',
     ],
     [
-      'a count that is none',
+      'an invalid count',
       HEADER_LINE.replace('{', '{"dropped":{"no_gpu":-1},'),
       '1: dropped.no_gpu: must be a whole number',
     ],

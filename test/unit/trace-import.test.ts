@@ -239,7 +239,7 @@ describe('any import', () => {
     expect(zipped.tasks).toEqual(tasks)
     expect(zipped.header.source?.sha256).toBe((await run('tiresias', [text])).header.source?.sha256)
   })
-  it('refuses broken quotes with the line, an empty file, a column that stands there twice, and a file that is not there', async () => {
+  it('The import refuses broken quotes with the line, an empty file, a duplicate column, and a missing file', async () => {
     await expect(jobs(['a,1,0,1,x,5,0', 'b"x",1,0,1,x,5,0'])).rejects.toThrow(/tiresias\.csv:3: is not CSV: /)
     await expect(jobs(['a,1,0,1,x,5,0', '"b,1,0,1,x,5,0'])).rejects.toThrow(
       /tiresias\.csv:[0-9]+: is not CSV: /,

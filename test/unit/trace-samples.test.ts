@@ -191,7 +191,7 @@ describe('azure-llm', () => {
     expect(tasks[0]?.work).toMatchObject({ at: [[0, 3000], [60_000, 1000]] }) // prettier-ignore
     expect(header.importer?.adjusted).toEqual({ requests_joined: 2 })
   })
-  it('replaces servers after their life, also those that nobody asked', async () => {
+  it('A sample replaces servers after their life, also unused ones', async () => {
     const imported = await run(
       'azure-llm',
       ['arrival_s,context_tokens,generated_tokens', '0,10,0', '250,10,0'],

@@ -1,4 +1,4 @@
-/** Forecasts of a world whose end is known: starts, changes, and what was foretold against what came. */
+/** Forecasts of a world whose end is known: starts, changes, and predictions against outcomes. */
 import { describe, expect, it } from 'vitest'
 import {
   isForecast,
@@ -30,7 +30,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const PLENTY = { spent: () => 0, maxRuns: 6, horizonMs: HOUR_MS }
 
-/** One GPU that holds one of them, each working for 20 minutes; somebody always waits. */
+/** One GPU that holds one of them, each working for 20 minutes; a task always waits. */
 const QUEUE = `
 scenario: queue
 version: 1
@@ -72,7 +72,7 @@ describe('a forecast of starts', () => {
     expect(last).toEqual({ p50: null, p90: null, notWithinHorizon: 1 })
   })
 
-  it('says why there is none: too little history, or too little time', async () => {
+  it('A forecast states why it is missing: too little history, or too little time', async () => {
     const { image, past } = await worldAt(QUEUE, 2 * HOUR_MS)
     expect(await forecastStarts(image, { ...past, ended: [] }, PLENTY)).toMatchObject({
       reason: 'NO_HISTORY',
@@ -85,7 +85,7 @@ describe('a forecast of starts', () => {
 })
 
 describe('a forecast of a change', () => {
-  it('compares pairs that share every draw: no change comes to nothing', async () => {
+  it('A comparison pairs runs that share every draw: no change has no effect', async () => {
     const { image, past } = await worldAt(IDLERS, 8 * HOUR_MS)
     const same = await forecastChange(image, past, { config: { default_vram_overcommit_percent: 0 } }, PLENTY)
     if (!isForecast(same)) throw new Error(same.detail)
@@ -115,7 +115,7 @@ describe('a forecast of a change', () => {
     expect([endsMs[0], endsMs.at(-1)]).toEqual([2.5 * MINUTE_MS, HOUR_MS])
     const { before, after } = metrics.queue_wait_s
     expect(before.p50).toHaveLength(24)
-    // Who waits longer under the settings as they are does so at the end too, and the bands lie in order.
+    // A longer wait under the current settings is longer at the end too, and the bands are in order.
     expect(after.p50.at(-1) ?? 0).toBeLessThan(before.p50.at(-1) as number)
     for (const [i, p10] of before.p10.entries()) expect(p10 ?? 0).toBeLessThanOrEqual(before.p90[i] ?? 0)
     // Equal intervals: swap-outs per hour over all of it lie between the edges of their bands.
@@ -158,7 +158,7 @@ describe('drift', () => {
     expect(watch.report()).toMatchObject({ state: 'steady', because: null })
     expect(watch.report().history).toHaveLength(4)
     expect(withheldBecause(watch.report())).toBeNull()
-    // Everybody leaves, and nobody comes: nothing of what was foretold happens.
+    // All tasks leave, and none arrives: no prediction comes true.
     for (let i = 0; i < 6; i++) {
       for (const { spec } of [...world.controller.views.openTasks()])
         world.controller.commands.cancelTask(spec.id, 'test', () => {})
@@ -200,7 +200,7 @@ describe('drift', () => {
 })
 
 describe('the latest forecast', () => {
-  it('is made once for many, anew when it is old, and a fault is an answer', async () => {
+  it('A forecast is shared by requests, recomputed when it is old, and a fault is an answer', async () => {
     let now = 1000
     let made = 0
     const latest = new LatestStarts({ now: () => now }, async () => {

@@ -14,7 +14,7 @@ describe('rows that hold still', () => {
     expect(held).toEqual({ rows: [row('a', 1), row('b', 2)], pending: 0 })
   })
 
-  test('who is new waits, who has left stays as he was: one new row that pushes one out is one update', () => {
+  test('A new task waits and a finished one stays unchanged: a new row that replaces another is one update', () => {
     const held = holdRows([row('a'), row('b')], [row('c'), row('a', 1)], idOf)
     expect(held).toEqual({ rows: [row('a', 1), row('b')], pending: 1 })
   })

@@ -106,7 +106,7 @@ describe('a grid', () => {
     expect(read.ok ? '' : read.why).toContain(why)
   })
 
-  it('has what is set now beside the usual percentages', () => {
+  it('The planner offers the current setting with the usual percentages', () => {
     expect([usualPercents(null), usualPercents(0), usualPercents(75), usualPercents(40)]).toEqual([
       '0..100:25',
       '0..100:25',

@@ -79,7 +79,7 @@ describe('bars of residency', () => {
     ])
   })
 
-  test('who has no event in the hour is as he is now, on each of his GPUs, idle since he is', () => {
+  test('A task without events in the hour is drawn as it is now, on each of its GPUs, idle since its idle time', () => {
     const task = placedTask({ gpus: [0, 1], wants_gpu: false, idle_since: at(70) })
     expect(shown(residencyBars(facts({ tasks: [task] })))).toEqual([
       [0, 'active', 0, 70, null],
@@ -108,7 +108,7 @@ describe('bars of residency', () => {
     ])
   })
 
-  test('what came before the hour is read from the first event; of who only ended, from how often he was swapped', () => {
+  test('The state before the hour follows from the first event; of an ended task, from its number of swaps', () => {
     const before = (residency: string) =>
       shown(
         residencyBars(
@@ -160,7 +160,7 @@ describe('the places of bars', () => {
     kind: 'active',
   })
 
-  test('who is there at the same time has a lane of his own, who comes later takes a free one', () => {
+  test('Tasks present at the same time have separate lanes, and a later task reuses a free lane', () => {
     const layout = layoutGantt([bar('a', 0, 50), bar('b', 10, 100), bar('c', 50, 100), bar('d', 0, 10, 1)], {
       from: 0,
       to: 100,

@@ -255,7 +255,7 @@ describe('an entry', () => {
     expect(withoutEntry(read(TEXT), ['workload'], 0)).toBeNull()
   })
 
-  test('makes its list where there is none, or an empty one', () => {
+  test('An edit creates its list where it is missing or empty', () => {
     for (const before of [
       'scenario: x\n',
       'scenario: x\nworkload: []\n',

@@ -51,7 +51,7 @@ describe('what is typed', () => {
     expect(readField(field(name), text)).toEqual({ ok: true, value })
   })
 
-  test('a choice that is none is refused', () => {
+  test('An unknown choice is refused', () => {
     expect(readField(field('placement_strategy'), 'worst_fit').ok).toBe(false)
   })
 })

@@ -1,6 +1,5 @@
 /**
- * What the pages of the simulator compute: times, lines, figures beside each other, and what somebody may do
- * in a session.
+ * What the pages of the simulator compute: times, lines, figures side by side, and permissions in a session.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,7 +43,7 @@ test('an answer is a number where it reads as one', () => {
   expect(['8', ' 1.5 ', '-2', 'node-2', '1e5'].map(answerOf)).toEqual([8, 1.5, -2, 'node-2', '1e5'])
 })
 
-test('figures that differ stand beside each other, and no others', () => {
+test('Figures that differ are shown side by side, and no others', () => {
   expect(figuresOf({ a: 1, same: 2, in: { b: 0.123 }, list: [1] }, { a: 2, same: 2, in: {} })).toEqual([
     { name: 'a', own: '1', reference: '2' },
     { name: 'in.b', own: '0.12', reference: '—' },
@@ -61,7 +60,7 @@ describe('in a session', () => {
     ({ caller: { name, role, expires_at: null } }) as unknown as SessionBody
   const sim = { mode: 'sim', owner: 'ann' } as const
 
-  test('a submitter has the role operator in his own, and only looks at those of others', () => {
+  test('A submitter has the role operator in an own session, and only views those of others', () => {
     expect(whyNot(who('submitter'), 'operator', sim)).toBeNull()
     expect(whyNot(who('submitter'), 'admin', sim)).toContain('takes the role admin')
     expect(whyNot(who('submitter', 'bob'), 'submitter', sim)).toContain('belongs to somebody else')

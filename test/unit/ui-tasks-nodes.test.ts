@@ -175,7 +175,7 @@ describe('what cannot be done with a task', () => {
     whyNot: () => null,
   })
 
-  test('a submitter changes his own tasks only; an operator all of them', () => {
+  test('A submitter changes only own tasks; an operator changes all of them', () => {
     expect(whyNotOwn(session('submitter', 'ann'), { owner: 'ann' })).toBe(null)
     expect(whyNotOwn(session('submitter', 'ann'), { owner: 'bob' })).toContain('the task of bob')
     expect(whyNotOwn(session('operator', 'ann'), { owner: 'bob' })).toBe(null)

@@ -93,7 +93,7 @@ describe('a task that stands still while it is swapped out', () => {
     expect(world.metrics().unheard_percent).toBe(0)
   })
 
-  it('is probed again and again while there is nothing for it, and stays where nobody needs its bytes', async () => {
+  it('A task is probed repeatedly while there is no room for it, and stays where no task needs its bytes', async () => {
     const { events } = await playOne(phases(1000, 30 * MINUTE, 1000, 0), false)
     expect(timesOf(events, 'waits').slice(3)).toEqual([
       ['resident', BACK_AT],

@@ -1,6 +1,6 @@
 /**
- * `get_tasks_p99_ms` and `list_bytes`: 1,250 servers that say something each second, 10,000 tasks placed,
- * 100,000 pending, 1,000 submissions a second, and somebody who reads pages of tasks.
+ * `get_tasks_p99_ms` and `list_bytes`: 1,250 servers that send a message each second, 10,000 tasks placed,
+ * 100,000 pending, 1,000 submissions a second, and a client that reads pages of tasks.
  */
 import { Agent, request } from 'node:http'
 import type { DurationMs } from '../../../protocol/units.ts'
@@ -85,7 +85,7 @@ export async function measureCrowded(): Promise<readonly Reading<RestMeasure>[]>
   }
 }
 
-/** Every GPU has its task, and so many more wait. */
+/** Every GPU has its task; this number of further tasks waits. */
 async function fill(cluster: LiveCluster): Promise<void> {
   const port = Number(new URL(cluster.url).port)
   await until(
@@ -105,7 +105,7 @@ async function fill(cluster: LiveCluster): Promise<void> {
     await answersPerSecond(load)
 }
 
-/** An open loop: so many a second whether they are answered or not. */
+/** An open loop: a fixed number of requests a second, whether answered or not. */
 function submitSteadily(url: string): {
   end(): Promise<{ readonly answered: number; readonly refused: number }>
 } {

@@ -45,7 +45,7 @@ export async function measureSimulating(): Promise<readonly Reading<RestMeasure>
       [...took].sort((a, b) => a - b)[Math.floor(share * took.length)] ?? NaN
     const shown = (took: readonly number[]): string =>
       `p50 ${at(took, 0.5).toFixed(2)} ms, p99 ${at(took, 0.99).toFixed(2)} ms`
-    const note = `alone ${shown(alone)}; beside a run ${shown(beside)}; ${alone.length} and ${beside.length} answers in ${ROUNDS} rounds, in turn`
+    const note = `alone ${shown(alone)}; during a run ${shown(beside)}; ${alone.length} and ${beside.length} answers in ${ROUNDS} rounds, in turn`
     return [{ name: 'simulating_p99_ratio', value: at(beside, 0.99) / at(alone, 0.99), note }]
   } finally {
     await cluster.end()

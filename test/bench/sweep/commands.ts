@@ -1,4 +1,7 @@
-/** The `headroom` command as a user runs it, timed on the wall: a sweep is about how long somebody waits. */
+/**
+ * The `headroom` command as a user runs it, in wall time, because a sweep is measured by how long the user
+ * waits.
+ */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -26,7 +26,7 @@ export async function measureDay(): Promise<readonly Reading<SweepMeasure>[]> {
   const identity = { scenarioSha256: null, traceSha256: null, version: 'bench' }
   const ratios: number[] = []
   let note = ''
-  // The first round is the slowest: nothing is compiled yet. It counts as well, as somebody who runs one day
+  // The first round is the slowest: nothing is compiled yet. It counts as well, as a user who runs one day
   // waits for it.
   for (let round = 0; round < ROUNDS; round++) {
     const startedAt = performance.now()

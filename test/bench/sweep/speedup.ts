@@ -1,6 +1,6 @@
 /**
  * `sweep_speedup`: the same sweep into a folder, with one worker and with two. Wall time, so it wants a quiet
- * machine with two cores. Beside it stands what the machine itself allows: two sweeps that know nothing of
+ * machine with two cores. For comparison, the limit of the machine itself: two sweeps that know nothing of
  * each other, at once, against one of them alone.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import type { SweepMeasure } from './sweep-targets.ts'
 
 const ROUNDS = 3
 /**
- * As many as the plan of docs/planning.md has: each worker compiles anew, about two seconds of processor
+ * As many as the plan of docs/planning.md has: each worker compiles again, about two seconds of processor
  * time, which a sweep of a few runs does not earn back.
  */
 const RUNS = 55

@@ -92,7 +92,7 @@ export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[
   }
 }
 
-/** Every GPU has its task, and so many more wait. */
+/** Every GPU has its task; this number of further tasks waits. */
 async function fill(cluster: LiveCluster): Promise<void> {
   const summary = (): Promise<Summary> => cluster.get<Summary>('/summary')
   await until('the servers are up', async () => (await summary()).nodes.up >= NODES, UP_WITHIN_MS)

@@ -37,8 +37,8 @@ export class FastFeed {
   }
 
   /**
-   * So many ticks, as evenly as the machine lets it; the figures are those of the controller. @returns the
-   * revision of the last.
+   * Sends this number of ticks, as evenly as the machine allows; the figures are those of the controller.
+   * @returns the revision of the last.
    */
   async run(ticks: number, everyMs: number): Promise<number> {
     for (let sent = 0; sent < ticks; sent++) {

@@ -14,7 +14,7 @@ const TICKS = 1_800
 const FACTOR = 30
 const TICK_MS = 1_000 / FACTOR
 const WARM_UP_TICKS = 60
-/** So often somebody looks at the other pages and comes back. */
+/** Number of visits to the other pages and back. */
 const TRIPS = 6
 const NODES = 32
 const TASKS = 3_000

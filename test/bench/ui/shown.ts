@@ -18,7 +18,7 @@ export interface Wanted {
   readonly path: string
   /** It is shown when it says something else than nothing or a dash. */
   readonly selector: string
-  /** The processor is so many times slower. */
+  /** Factor by which the processor is slowed down. */
   readonly slowed?: number
 }
 

@@ -16,7 +16,7 @@ const STATES = ['running', 'locked', 'checkpointed', 'failed', 'checkpointing', 
 export interface StubGpu {
   readonly totalMib: number
   readonly reservedMib?: number
-  /** Held by nobody that the driver lists. */
+  /** Used by no process that the driver lists. */
   readonly baseMib?: number
   readonly utilization?: number
   /** -1: this GPU has no such mode. */
