@@ -1,6 +1,6 @@
 /**
- * Every error this API answers, in one catalogue (RFC 9457, `application/problem+json`). A client switches on
- * `code`; `detail` and `errors` are for people. `docs/rest.md` lists the same codes.
+ * Catalogue of all errors of this API (RFC 9457, `application/problem+json`). Clients switch on `code`;
+ * `detail` and `errors` are human-readable. `docs/rest.md` lists the same codes.
  */
 import type { Refusal } from '../engine/commands/commands.ts'
 import { StoreFault } from '../ports/store.ts'
@@ -12,37 +12,37 @@ export const PROBLEMS = {
   invalid_request: { status: 400, title: 'The request is not valid' },
   malformed_json: { status: 400, title: 'The body is not JSON' },
   malformed_request: { status: 400, title: 'The request could not be read' },
-  unauthorized: { status: 401, title: 'It is not known who asks' },
-  forbidden: { status: 403, title: 'Who asks may not do this' },
-  cross_site_request: { status: 403, title: 'A page of another site asks' },
-  not_found: { status: 404, title: 'There is no such thing' },
-  route_not_found: { status: 404, title: 'There is no such route' },
-  method_not_allowed: { status: 405, title: 'The route does not have this method' },
+  unauthorized: { status: 401, title: 'Authentication required' },
+  forbidden: { status: 403, title: 'Permission denied' },
+  cross_site_request: { status: 403, title: 'Cross-site request denied' },
+  not_found: { status: 404, title: 'Not found' },
+  route_not_found: { status: 404, title: 'Route not found' },
+  method_not_allowed: { status: 405, title: 'Method not allowed' },
   request_timeout: { status: 408, title: 'The request took too long to arrive' },
-  conflict: { status: 409, title: 'The state does not allow it' },
-  events_gone: { status: 410, title: 'Those events are no longer there' },
-  precondition_failed: { status: 412, title: 'It has changed since it was read' },
+  conflict: { status: 409, title: 'Conflict with the current state' },
+  events_gone: { status: 410, title: 'The events are no longer kept' },
+  precondition_failed: { status: 412, title: 'The resource has changed' },
   body_too_large: { status: 413, title: 'The body is too large' },
   uri_too_long: { status: 414, title: 'The path is too long' },
-  unsupported_media_type: { status: 415, title: 'The body has a type that is not read here' },
-  idempotency_key_reused: { status: 422, title: 'The idempotency key stands for another request' },
-  misdirected_request: { status: 421, title: 'The name that was asked for is not known here' },
+  unsupported_media_type: { status: 415, title: 'Unsupported content type of the body' },
+  idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another request' },
+  misdirected_request: { status: 421, title: 'Unknown host name' },
   too_many_requests: { status: 429, title: 'Too many requests' },
   too_many_pending: { status: 429, title: 'Too many tasks are pending' },
-  too_many_reads: { status: 429, title: 'Too many reads are under way' },
-  too_many_streams: { status: 429, title: 'Too many readers follow something' },
-  too_many_simulations: { status: 429, title: 'Too many simulations wait' },
+  too_many_reads: { status: 429, title: 'Too many reads in progress' },
+  too_many_streams: { status: 429, title: 'Too many open streams' },
+  too_many_simulations: { status: 429, title: 'Too many queued simulations' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
-  internal_error: { status: 500, title: 'Something went wrong in the controller' },
-  store_failed: { status: 503, title: 'The store does not answer' },
-  uploads_full: { status: 507, title: 'There is no room for uploads' },
-  provider_unreachable: { status: 503, title: 'The identity provider cannot be asked' },
-  logs_unavailable: { status: 503, title: 'The output cannot be read now' },
+  internal_error: { status: 500, title: 'Internal error in the controller' },
+  store_failed: { status: 503, title: 'The store is not available' },
+  uploads_full: { status: 507, title: 'The upload quota is exhausted' },
+  provider_unreachable: { status: 503, title: 'The identity provider is unreachable' },
+  logs_unavailable: { status: 503, title: 'The task output is not available now' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>
 
 export type ProblemCode = keyof typeof PROBLEMS
 
-/** How long a client is asked to wait before it tries again, in seconds. */
+/** Delay before a client should retry, in seconds. */
 const RETRY_AFTER_SECONDS = { too_many_pending: 5, store_failed: 10 } as const
 
 interface ProblemOptions {
@@ -51,7 +51,7 @@ interface ProblemOptions {
   readonly cause?: unknown
 }
 
-/** Thrown by routes; answered by `error-replies.ts`. Nothing has changed when it is thrown. */
+/** Thrown by routes before any change; `error-replies.ts` sends it to the client. */
 export class ApiProblem extends Error {
   override readonly name = 'ApiProblem'
   readonly code: ProblemCode
@@ -70,7 +70,7 @@ export class ApiProblem extends Error {
   }
 }
 
-/** The body of the answer. */
+/** Returns the response body of a problem. */
 export function presentProblem(problem: ApiProblem, requestId: string): Problem {
   const { status, title } = PROBLEMS[problem.code]
   return {
@@ -84,7 +84,7 @@ export function presentProblem(problem: ApiProblem, requestId: string): Problem 
   }
 }
 
-/** One field is wrong: `pointer` names it, `detail` says what is allowed and what was sent. */
+/** Reports one invalid field; `detail` states the allowed and the received value. */
 export function invalidField(pointer: string, detail: string): ApiProblem {
   return invalidFields([{ pointer, detail }])
 }
@@ -100,7 +100,7 @@ export function notFound(
   return new ApiProblem('not_found', `There is no ${what} ${JSON.stringify(id)}.`)
 }
 
-/** What the engine refused, as an answer. */
+/** Converts a refusal of the engine to a problem. */
 export function problemOfRefusal(refusal: Refusal): ApiProblem {
   switch (refusal.code) {
     case 'invalid':
@@ -117,7 +117,7 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
     case 'key_reused':
       return new ApiProblem(
         'idempotency_key_reused',
-        `This Idempotency-Key came with another body before; its task is ${refusal.taskId}.`,
+        `This Idempotency-Key was used with another body, for task ${refusal.taskId}. Send a new key.`,
       )
     case 'too_many_pending':
       return tryLater(
@@ -132,10 +132,11 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
 }
 
 /**
- * Whatever was thrown while a request was handled, as an answer. What is not known is an internal error that
- * says nothing of itself.
+ * Converts any error thrown by a request handler to a problem. Unknown errors become internal errors without
+ * details.
+ *
+ * @param bodyLimit of the route, bytes
  */
-/** @param bodyLimit of the route, bytes */
 export function problemOf(error: unknown, bodyLimit: number = BODY_LIMIT_BYTES): ApiProblem {
   if (error instanceof ApiProblem) return error
   if (error instanceof StoreFault) return tryLater('store_failed', error.message, error)
@@ -148,7 +149,7 @@ export function problemOf(error: unknown, bodyLimit: number = BODY_LIMIT_BYTES):
     )
   return (
     frameworkProblem(error, bodyLimit) ??
-    new ApiProblem('internal_error', 'The log of the controller has more under this request_id.', {
+    new ApiProblem('internal_error', 'The controller log has details under this request_id.', {
       cause: error,
     })
   )
@@ -181,7 +182,7 @@ const FILE_FAULTS: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * What the file system says, and somebody can put right: a full disk, a folder that may not be written.
+ * Returns true for file system errors that an operator can fix: a full disk, a read-only folder.
  * Scenarios, traces and simulations are files.
  */
 export function isFileFault(
@@ -221,7 +222,7 @@ function frameworkProblem(error: unknown, bodyLimit: number): ApiProblem | null 
         `A part of the path is longer than ${URI_PARAMETER_LIMIT} characters.`,
       )
     case 'FST_ERR_BAD_URL':
-      return new ApiProblem('malformed_request', 'The path holds a percent sign that encodes nothing.')
+      return new ApiProblem('malformed_request', 'The path has an invalid percent-encoding.')
   }
   const isClientFault = typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
   return isClientFault ? new ApiProblem('malformed_request', error.message, { cause: error }) : null

@@ -228,10 +228,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await act('Set noswap 0')
     await expect.poll(async () => (await task()).noswap).toBe(0)
     await page.getByRole('button', { name: 'Read' }).press('Enter')
-    await page
-      .getByRole('alert')
-      .getByText('The fleet is simulated: its tasks are models and write nothing.')
-      .waitFor()
+    await page.getByRole('alert').getByText('The fleet is simulated: its tasks have no output.').waitFor()
     await page.goto(`${ui.url}/tasks/${waits}`)
     await act('Hold')
     await expect.poll(async () => (await task(waits)).held).toBe(true)

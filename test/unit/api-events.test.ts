@@ -175,12 +175,12 @@ describe('GET /tasks/{task_id}/assignment', () => {
     const { world, api, id } = await worldOfEvents()
     expect(await api.send('GET', `/tasks/${id}/assignment`)).toMatchObject({
       status: 404,
-      body: { detail: 'The task is pending; it is assigned to no node.' },
+      body: { detail: 'The task is pending and not assigned to a node.' },
     })
     world.finish(id, 'failed')
     expect(await api.send('GET', `/tasks/${id}/assignment`)).toMatchObject({
       status: 404,
-      body: { detail: 'The task is failed; it is assigned to no node.' },
+      body: { detail: 'The task is failed and not assigned to a node.' },
     })
     expect(await api.send('GET', '/tasks/absent/assignment')).toMatchObject({
       status: 404,

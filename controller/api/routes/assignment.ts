@@ -10,8 +10,8 @@ const getAssignment = operation(
   {
     operationId: 'getAssignment',
     role: 'viewer',
-    summary: 'Where a task is placed now',
-    description: '404 for a task that is pending or final: it is assigned to no node.',
+    summary: 'Current placement of a task',
+    description: '404 for a pending or final task, which is not assigned to a node.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: AssignmentSchema },
@@ -26,7 +26,7 @@ export function assignmentRoutes(app: ApiApp, { views }: ApiContext): void {
     if (task?.placement) return presentAssignment(task.placement)
     const state = task?.state ?? (await views.stored.task(params.task_id))?.state
     if (state === undefined) throw notFound('task', params.task_id)
-    throw new ApiProblem('not_found', `The task is ${state}; it is assigned to no node.`)
+    throw new ApiProblem('not_found', `The task is ${state} and not assigned to a node.`)
   })
 }
 

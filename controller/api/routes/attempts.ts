@@ -1,4 +1,4 @@
-/** After a loss: the recovery, and running attempts that the store does not know. */
+/** Recovery after a loss of data, and running attempts unknown to the store. */
 import type { AttemptRecord } from '../../../protocol/messages.ts'
 import type { Priority } from '../../../protocol/units.ts'
 import type { Node } from '../../domain/node.ts'
@@ -29,9 +29,10 @@ import { TaskRef } from '../schema/task.ts'
 const getRecovery = operation({
   operationId: 'getRecovery',
   role: 'viewer',
-  summary: 'How the store compares with what the nodes have heard of',
+  summary: 'Recovery state: the store compared with the nodes',
   description:
-    'Says whether the controller is in recovery, for which nodes it waits, and which nodes know of events that the store lacks.',
+    'Returns whether the controller is in recovery, which nodes it waits for, and which nodes know ' +
+    'events that the store does not have.',
   tags: ['nodes'],
   response: { 200: RecoverySchema },
 })
@@ -40,9 +41,10 @@ const finishRecovery = operation(
   {
     operationId: 'finishRecovery',
     role: 'admin',
-    summary: 'End the recovery although nodes have not spoken',
+    summary: 'End the recovery without waiting for missing nodes',
     description:
-      'Placements go on. What runs on nodes that have not spoken may then run twice: see to it that they are gone. Harmless when no recovery is on.',
+      'Placements continue. Tasks on nodes not heard from may then run twice: make sure that these nodes ' +
+      'are down. No effect if no recovery is in progress.',
     tags: ['nodes'],
     response: { 200: RecoverySchema },
   },
@@ -52,8 +54,8 @@ const finishRecovery = operation(
 const listAttempts = operation({
   operationId: 'listAttempts',
   role: 'operator',
-  summary: 'Running attempts that the store does not know',
-  description: 'With what their servers recorded of them, asked now, of the first 100.',
+  summary: 'Running attempts unknown to the store',
+  description: 'Includes the current records of their GPU servers for the first 100.',
   tags: ['nodes'],
   response: { 200: AttemptListSchema },
 })
@@ -62,8 +64,8 @@ const adoptAttempt = operation(
   {
     operationId: 'adoptAttempt',
     role: 'operator',
-    summary: 'Make a task of an attempt in quarantine',
-    description: 'The owner is the one that you name; what its server tells is a hint.',
+    summary: 'Adopt a quarantined attempt as a task',
+    description: 'The owner is taken from the request; the record of the server is only a hint.',
     tags: ['nodes'],
     params: AttemptPathSchema,
     body: AdoptionSchema,
@@ -76,8 +78,8 @@ const stopAttempt = operation(
   {
     operationId: 'stopAttempt',
     role: 'operator',
-    summary: 'End an attempt in quarantine',
-    description: 'Its server is told with its next heartbeat.',
+    summary: 'Stop a quarantined attempt',
+    description: 'The order is sent to its server with the next heartbeat.',
     tags: ['nodes'],
     params: AttemptPathSchema,
     body: AttemptChoiceSchema,
@@ -132,7 +134,7 @@ export function attemptRoutes(app: ApiApp, { commands, views, logs }: ApiContext
   })
 }
 
-/** A server that is older than the record says nothing of it: such a task is never started again. */
+/** Servers of versions without records report no command; such a task is never started again. */
 const UNKNOWN_COMMAND = ['(unknown: adopted from a server that kept no record)']
 
 function detailsOf(record: AttemptRecord | null, taskId: string) {
@@ -177,7 +179,7 @@ function choose(
   const [only, second] = found
   if (only === undefined) throw notFound('attempt', `${task_id}/${attempt}`)
   if (second !== undefined)
-    throw new ApiProblem('conflict', `${found.length} nodes name this attempt. Send node_id.`)
+    throw new ApiProblem('conflict', `${found.length} nodes report this attempt. Send node_id.`)
   return only
 }
 
@@ -194,7 +196,7 @@ async function presentAll(views: Views, logs: TaskLogs | null): Promise<AttemptB
     const record = isAsked
       ? ((await logs?.readRecord?.(node.id, quarantined.taskId, quarantined.attempt)) ?? null)
       : null
-    // One that does not answer is not waited for a second time.
+    // A node that does not answer is not asked again.
     if (isAsked && record === null) silent.add(node.id)
     bodies.push(presentAttempt(node, quarantined, record))
   }

@@ -10,9 +10,8 @@ const listAudit = operation(
   {
     operationId: 'listAudit',
     role: 'admin',
-    summary: 'Who asked for what, and who was kept out, newest first',
-    description:
-      'One entry for each request that would change something and for each refusal, continued with `cursor`.',
+    summary: 'Audit log of changes and refusals, newest first',
+    description: 'One entry for each changing request and each refusal; continue with `cursor`.',
     tags: ['access'],
     querystring: AuditQuerySchema,
     response: { 200: AuditPageSchema },
@@ -35,7 +34,7 @@ export function auditRoutes(app: ApiApp, { views }: ApiContext): void {
     } = query
     const beforeSeq = cursor === undefined ? null : readCursor(cursor)
     const [since, until] = [momentOf(query.since), momentOf(query.until)]
-    // One more than is shown says whether there is another page.
+    // One extra entry tells whether there is another page.
     const filter = { beforeSeq, actor, action, outcome, targetContains, since, until }
     const found = await views.stored.audits({ ...filter, limit: limit + 1 })
     const items = found.slice(0, limit)

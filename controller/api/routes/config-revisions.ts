@@ -20,9 +20,8 @@ const listRevisions = operation(
   {
     operationId: 'listConfigRevisions',
     role: 'viewer',
-    summary: 'Who changed the configuration, when and how, newest first',
-    description:
-      'Each revision has its author, its time and the fields that it changed. `before` continues a list.',
+    summary: 'History of the configuration, newest first',
+    description: 'Each revision has its author, time and changed fields. Continue with `before`.',
     tags: ['configuration'],
     querystring: RevisionQuerySchema,
     response: { 200: RevisionPageSchema },
@@ -34,8 +33,8 @@ const restoreRevision = operation(
   {
     operationId: 'restoreConfigRevision',
     role: 'operator',
-    summary: 'Make a new revision that equals an earlier one',
-    description: 'Answered, refused and tried with dry_run as PUT /config is.',
+    summary: 'Restore an earlier revision as a new one',
+    description: 'Response, errors and dry_run as in PUT /config.',
     tags: ['configuration'],
     params: RevisionPathSchema,
     querystring: DryRunQuerySchema,
@@ -52,7 +51,7 @@ export function configRevisionRoutes(app: ApiApp, { commands, views, twin }: Api
     '/config/revisions',
     { schema: listRevisions },
     async ({ query: { before = null, limit = DEFAULT_LIMIT } }) => {
-      // One more than is shown: each is compared with the one before it.
+      // One extra record, because each is compared with its predecessor.
       const records = await views.stored.configRevisions({ before, limit: limit + 1 })
       const items = records
         .slice(0, limit)
@@ -67,7 +66,7 @@ export function configRevisionRoutes(app: ApiApp, { commands, views, twin }: Api
     const number = Number(params.revision)
     const [record] = await views.stored.configRevisions({ before: number + 1, limit: 1 })
     if (record?.revision !== number) throw notFound('revision', params.revision)
-    // Compared and changed in one breath: nothing is awaited in between.
+    // No await between comparison and change, so they are atomic.
     requireTag(headers, configEtag(views.config()))
     const { etag, body } = await changeConfig(
       { commands, views, twin },

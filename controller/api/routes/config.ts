@@ -23,7 +23,8 @@ const getConfig = operation(
     role: 'viewer',
     summary: 'The live configuration',
     description:
-      'Until a PUT succeeded, default_vram_overcommit_percent comes from CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT.',
+      'Before the first successful PUT, default_vram_overcommit_percent comes from ' +
+      'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT.',
     tags: ['configuration'],
     response: { 200: ConfigRef },
   },
@@ -35,10 +36,11 @@ const putConfig = operation(
   {
     operationId: 'putConfig',
     role: 'operator',
-    summary: 'Change the configuration and persist all of it',
+    summary: 'Change and persist the configuration',
     description:
-      'Fields that are not sent stay as they are. From then on the environment has no effect. Lowering a setting makes nobody leave: `over` says ' +
-      'what is over. With dry_run the configuration is answered as it would be, with its impact, and nothing is changed.',
+      'Omitted fields stay unchanged. The environment has no effect afterwards. Lowering a setting does ' +
+      'not evict tasks: `over` reports the excess. With dry_run the response is the resulting ' +
+      'configuration with its impact, and nothing is changed.',
     tags: ['configuration'],
     querystring: DryRunQuerySchema,
     body: ConfigChangeSchema,
@@ -50,7 +52,7 @@ const putConfig = operation(
 
 /** GET and PUT /config (specification 4). */
 export function configRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
-  // A configuration is never changed in place: while it is the same object, its text is the same.
+  // Configurations are immutable, so the same object has the same text.
   let written: { readonly config: Config; readonly etag: string; readonly text: string } | null = null
   app.get('/config', { schema: getConfig }, (_request, reply) => {
     const config = views.config()
@@ -74,7 +76,7 @@ export function configRoutes(app: ApiApp, { commands, views, twin }: ApiContext)
   })
 }
 
-/** Carries the change out, or says what it would do; with the tag of the configuration that is live then. */
+/** Applies the change or returns its impact, with the ETag of the live configuration. */
 export async function changeConfig(
   { commands, views, twin }: Pick<ApiContext, 'commands' | 'views' | 'twin'>,
   change: Partial<ConfigFields>,

@@ -14,8 +14,9 @@ const listDecisions = operation(
   {
     operationId: 'listDecisions',
     role: 'viewer',
-    summary: 'What was decided, and from what: placements, swaps, growths',
-    description: 'Newest first, or with after oldest first. The newest 200,000 of the last 30 days are kept.',
+    summary: 'Decisions with their candidates: placements, swaps, growths',
+    description:
+      'Newest first, or oldest first with `after`. The newest 200,000 of the last 30 days are kept.',
     tags: ['decisions'],
     querystring: DecisionQuerySchema,
     response: { 200: DecisionPageSchema },
@@ -29,7 +30,8 @@ const getDecision = operation(
     role: 'viewer',
     summary: 'One decision',
     description:
-      'A placement, swap or growth with its candidates, the order that was applied and the choice. 404 when it is no longer kept.',
+      'A placement, swap or growth with its candidates, their ranking and the choice. 404 if it is no ' +
+      'longer kept.',
     tags: ['decisions'],
     params: DecisionPathSchema,
     response: { 200: DecisionRef },
@@ -46,7 +48,7 @@ export function decisionRoutes(app: ApiApp, { views }: ApiContext): void {
     if (after !== null && before !== null)
       throw invalidField('/before', 'query parameter before cannot be combined with after')
     const filter = { afterNumber: after, beforeNumber: before, ...(await subjectsOf(query, views)), kind }
-    // One more than is shown: is there another page?
+    // One extra decision tells whether there is another page.
     const found = await views.stored.decisions({ ...filter, limit: limit + 1 })
     const items = found.slice(0, limit).map(presentDecision)
     const last = items.at(-1)?.number ?? null

@@ -21,9 +21,10 @@ const listEvents = operation(
   {
     operationId: 'listEvents',
     role: 'viewer',
-    summary: 'What happened, oldest first or newest first',
+    summary: 'Events, oldest first or newest first',
     description:
-      '`after` lists upwards and `before` downwards from a sequence number; one of them at most. 410 when events after that number are no longer kept.',
+      '`after` lists upwards and `before` downwards from a sequence number; send at most one. 410 if ' +
+      'events after that number are no longer kept.',
     tags: ['events'],
     querystring: EventQuerySchema,
     response: { 200: EventPageSchema },
@@ -35,8 +36,8 @@ const listTaskEvents = operation(
   {
     operationId: 'listTaskEvents',
     role: 'viewer',
-    summary: 'What happened to a task, open or final',
-    description: 'In order of their sequence numbers, continued with `after`.',
+    summary: 'Events of a task, open or final',
+    description: 'In order of sequence number; continue with `after`.',
     tags: ['events'],
     params: TaskPathSchema,
     querystring: TaskEventQuerySchema,
@@ -49,9 +50,10 @@ const streamEvents = operation(
   {
     operationId: 'streamEvents',
     role: 'viewer',
-    summary: 'What happens, as it happens',
+    summary: 'Stream of events',
     description:
-      'Server-sent events. Nothing is left out and nothing comes twice, also across connections: Last-Event-ID says where to go on.',
+      'Server-sent events, without gaps or duplicates across connections: Last-Event-ID is the position ' +
+      'to continue from.',
     tags: ['events'],
     querystring: EventStreamQuerySchema,
     response: { 200: EventStreamSchema },
@@ -72,7 +74,7 @@ export function eventRoutes(app: ApiApp, { views, feed, streams }: ApiContext): 
     return page
   })
 
-  // Fastify would read a stream to its end for HEAD, and this one has none.
+  // No HEAD route: Fastify would read this endless stream to its end.
   app.get('/events/stream', { schema: streamEvents, exposeHeadRoute: false }, async (request, reply) => {
     const { query, headers } = request
     const { after = null, kind, summary: wantsSummary = false } = query
@@ -100,21 +102,21 @@ async function pageOf(views: Views, query: EventQuery): Promise<EventPage> {
 }
 
 /**
- * Also of the victims of a swap, and of the task that a victim leaves for (`because` is `for ID`). Open tasks
- * are in memory; those that are over are looked up, each once.
+ * Returns the names of tasks and nodes in the events, including victims and preemptors
+ * (`because` is `for ID`). Open tasks are in memory; each final task is looked up once.
  */
 async function namesOf(views: Views, events: readonly Event[]): Promise<Readonly<Record<string, string>>> {
   const nodes = [...new Set(events.map(({ nodeId }) => nodeId))]
     .filter((id) => id !== null)
     .map((id) => [id, views.node(id)?.name] as const)
   const nameOf = async (id: string) => views.openTask(id)?.spec.name ?? (await views.stored.task(id))?.name
-  const told = events.flatMap(({ taskId, data: { because, victims } }) => [
+  const mentioned = events.flatMap(({ taskId, data: { because, victims } }) => [
     taskId,
     typeof because === 'string' ? because.replace(/^for /, '') : null,
     ...(Array.isArray(victims) ? victims.map(idOf) : []),
   ])
   const tasks = await Promise.all(
-    [...new Set(told)]
+    [...new Set(mentioned)]
       .filter((id) => typeof id === 'string')
       .map(async (id) => [id, await nameOf(id)] as const),
   )
@@ -127,7 +129,7 @@ async function isKnown(views: Views, taskId: string): Promise<boolean> {
   return views.openTask(taskId) !== undefined || (await views.stored.task(taskId)) !== null
 }
 
-/** Of a victim in the data of a `swap_decided`. */
+/** Returns the id of a victim in the data of a `swap_decided` event. */
 function idOf(victim: EventValue): EventValue | undefined {
   return typeof victim === 'object' && victim !== null && 'id' in victim ? victim.id : undefined
 }

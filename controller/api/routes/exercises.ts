@@ -1,6 +1,5 @@
 /**
- * Exercises: sessions with something to find out or to put right, a score, and what somebody who knows would
- * have done.
+ * Exercises: sessions with questions and objectives, a score and a reference solution.
  */
 import { callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
@@ -23,8 +22,8 @@ const listExercises = operation(
   {
     operationId: 'listExercises',
     role: 'viewer',
-    summary: 'All exercises, in order of their names',
-    description: 'Titles and tasks. Solutions are not part of any answer before an exercise has ended.',
+    summary: 'All exercises, by name',
+    description: 'Titles and tasks. Solutions are not included before the end of an exercise.',
     tags: ['simulations'],
     response: { 200: ExercisePageSchema },
   },
@@ -36,7 +35,7 @@ const getExercise = operation(
     operationId: 'getExercise',
     role: 'viewer',
     summary: 'One exercise',
-    description: 'Title, task, questions and objectives. The solution is not part of it.',
+    description: 'Title, task, questions and objectives. The solution is not included.',
     tags: ['simulations'],
     params: ExercisePathSchema,
     response: { 200: ExerciseSchema },
@@ -48,8 +47,8 @@ const startExercise = operation(
   {
     operationId: 'startExercise',
     role: 'submitter',
-    summary: 'Open a session at the beginning of an exercise, standing still',
-    description: 'Answers the session, which is paused.',
+    summary: 'Open a paused session at the start of an exercise',
+    description: 'Returns the paused session.',
     tags: ['simulations'],
     params: ExercisePathSchema,
     response: { 202: SimulationRef },
@@ -61,8 +60,8 @@ const getExerciseUnderWay = operation(
   {
     operationId: 'getExerciseUnderWay',
     role: 'viewer',
-    summary: 'The exercise that a session is, with the answers given and what was done',
-    description: 'With the score and the explanation once it has ended.',
+    summary: 'The exercise of a session, with answers and actions so far',
+    description: 'Includes the score and the explanation after its end.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: ExerciseUnderWaySchema },
@@ -75,8 +74,7 @@ const answerQuestion = operation(
     operationId: 'answerQuestion',
     role: 'submitter',
     summary: 'Answer a question of an exercise',
-    description:
-      'As often as one likes; the last answer counts. Whether it is right is told when it is over.',
+    description: 'Repeated answers are allowed; the last one counts. The result is shown at the end.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     body: AnswerBodySchema,
@@ -89,8 +87,8 @@ const finishExercise = operation(
   {
     operationId: 'finishExercise',
     role: 'submitter',
-    summary: 'Bring an exercise to its end and score it',
-    description: 'Time goes on to its end first. The session is over then; the answer stays as its report.',
+    summary: 'Finish and score an exercise',
+    description: 'Runs the session to its end and closes it; the response stays available as its report.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: DebriefSchema },
@@ -113,7 +111,7 @@ export function exerciseRoutes(app: ApiApp, { simulation }: ApiContext): void {
   app.get('/exercises/:exercise', { schema: getExercise }, async ({ params }) => {
     const found = (await simulator().exercises()).find(({ name }) => name === params.exercise)
     if (found === undefined)
-      throw new ApiProblem('not_found', `There is no exercise ${JSON.stringify(params.exercise)}.`)
+      throw new ApiProblem('not_found', `Exercise ${JSON.stringify(params.exercise)} not found.`)
     return presentExercise(found)
   })
 

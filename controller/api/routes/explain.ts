@@ -16,9 +16,10 @@ const explainTask = operation(
   {
     operationId: 'explainTask',
     role: 'viewer',
-    summary: 'Why a task waits, or where it sits',
+    summary: 'Why a task waits, or where it is placed',
     description:
-      'For a waiting task with the verdict of each node and the smallest changes that would place it; for a placed one with the decisions behind it.',
+      'For a waiting task: the verdict of each node and the smallest changes that would place it. For a ' +
+      'placed task: the decisions behind its placement.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: ForecastQuerySchema,
@@ -51,7 +52,7 @@ export function explainRoutes(app: ApiApp, { views, twin }: ApiContext): void {
   )
 }
 
-/** Without what the twin says. */
+/** Explanation without the forecast of the twin. */
 type Explained = Omit<ExplanationBody, 'forecast' | 'forecast_unavailable_because'>
 
 const NOTHING_OPEN = {
@@ -62,7 +63,7 @@ const NOTHING_OPEN = {
   swapped_out_by: null,
 }
 
-/** What is in memory first, in one breath; then what the store knows of it. */
+/** Reads memory first without an await, then the store. */
 async function explainOpen(task: Task, views: Views): Promise<Explained> {
   const now = { ...explanationOf(presentTask(task, views)), ...presentExplanation(views.explainFully(task)) }
   const { placement, spec } = task
@@ -79,7 +80,7 @@ async function explainOpen(task: Task, views: Views): Promise<Explained> {
   }
 }
 
-/** It is found among those for it, too: others that left for this task. */
+/** Swap-outs made for this task are in the result too, so the right one may not come first. */
 const SWAP_OUTS_LOOKED_AT = 20
 const OF_TASK = { afterNumber: null, beforeNumber: null, nodeId: null } as const
 
@@ -94,7 +95,7 @@ function explanationOf(task: TaskBody) {
   return { task_id: id, state, residency, waits: wait !== null, sentence: sentenceFor(task), wait, placement }
 }
 
-/** One sentence for people; the engine words every wait. */
+/** Returns a human-readable sentence; the engine provides the sentence of every wait. */
 function sentenceFor({ state, residency, wait, placement, end_reason }: TaskBody): string {
   if (wait !== null) return wait.sentence
   if (listOf(state) === 'completed')
@@ -107,5 +108,5 @@ function sentenceFor({ state, residency, wait, placement, end_reason }: TaskBody
 
 function wishOf({ can_signal: canSignal }: PlacementBody): string {
   if (canSignal) return 'and does not want the GPU.'
-  return 'and whether it wants the GPU is unknown: nothing there can say so. It is probed, and returns when VRAM is free there.'
+  return 'and cannot signal that it wants the GPU. It is swapped in for a probe when VRAM is free there.'
 }

@@ -26,8 +26,8 @@ import {
 const listGroups = operation({
   operationId: 'listGroups',
   role: 'viewer',
-  summary: 'All groups, in order of their names',
-  description: 'With the nodes of each group, sums over all of them, and the same sums of the common pool.',
+  summary: 'All groups, by name',
+  description: 'Nodes and sums of each group, and the sums of the common pool.',
   tags: ['groups'],
   response: { 200: GroupPageSchema },
 })
@@ -50,7 +50,7 @@ const getGroup = operation(
     operationId: 'getGroup',
     role: 'viewer',
     summary: 'One group',
-    description: 'Its nodes, and sums over all of them.',
+    description: 'Nodes and sums of the group.',
     tags: ['groups'],
     params: GroupPathSchema,
     response: { 200: GroupRef },
@@ -64,7 +64,10 @@ const putGroup = operation(
     role: 'operator',
     summary: 'Create or replace a group',
     description:
-      'With If-None-Match: * it is only created, with If-Match: * only replaced (412). Tasks that are placed on a node finish there, whatever groups it joins or leaves. With dry_run the answer (200) says what would leave or return to the common pool, who would finish there, and which pending tasks could be placed; nothing is changed.',
+      'If-None-Match: * only creates, If-Match: * only replaces (otherwise 412). Placed tasks finish on ' +
+      'their node, whatever groups it joins or leaves. With dry_run the response (200) lists the nodes ' +
+      'that would leave or return to the common pool, the tasks that would finish in place, and the ' +
+      'pending tasks that could be placed; nothing is changed.',
     tags: ['groups'],
     params: GroupPathSchema,
     querystring: DryRunQuerySchema,
@@ -80,7 +83,8 @@ const deleteGroup = operation(
     role: 'operator',
     summary: 'Delete a group',
     description:
-      'Its nodes that are in no other group return to the common pool. Refused while pending tasks target it, unless forced. With dry_run the answer (200) says what that would do.',
+      'Nodes without another group return to the common pool. Refused while pending tasks target the ' +
+      'group, unless forced. With dry_run the response (200) is a preview.',
     tags: ['groups'],
     params: GroupPathSchema,
     querystring: GroupDeletionQuerySchema,
@@ -89,7 +93,7 @@ const deleteGroup = operation(
   ['not_found', 'conflict', 'store_failed'],
 )
 
-/** Told of one request. */
+/** Maximum number of faults reported for a request. */
 const MAX_FAULTS = 20
 
 /** GET and POST /groups; GET, PUT and DELETE /groups/{group_id}. */
@@ -146,7 +150,7 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
   })
 }
 
-/** The group as it would be, and what that would do. */
+/** Returns the resulting group and a preview. */
 export function tried(views: Views, group: Group) {
   return {
     ...presentGroup(group, views),
@@ -155,7 +159,7 @@ export function tried(views: Views, group: Group) {
   }
 }
 
-/** Nodes that were forgotten may stay in a group: whoever replaces it sends back what was read. */
+/** Forgotten nodes may stay in a group, because a client that replaces it sends back the nodes it read. */
 function requireKnownNodes(views: Views, nodeIds: readonly string[], group: Group | undefined): void {
   const members = new Set(group?.nodeIds)
   const faults = nodeIds.flatMap((id, i) =>

@@ -12,8 +12,8 @@ const readLog = operation(
     operationId: 'readLog',
     role: 'submitter',
     ownersOnly: true,
-    summary: 'What a task wrote, from its latest attempt; with follow=true as it is written',
-    description: 'The server that runs or ran it is asked; it keeps output for a while and up to a size.',
+    summary: 'Output of the latest attempt of a task; a stream with follow=true',
+    description: 'Read from the GPU server of the attempt, which keeps output for a limited time and size.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: LogQuerySchema,
@@ -26,7 +26,7 @@ const readLog = operation(
 export function logRoutes(app: ApiApp, { views, logs, fleet, streams }: ApiContext): void {
   const followers = new EventStreams()
 
-  // Fastify would read a stream to its end for HEAD, and this one may have none.
+  // No HEAD route: Fastify would read a possibly endless stream to its end.
   app.get('/tasks/:task_id/logs', { schema: readLog, exposeHeadRoute: false }, async (request, reply) => {
     const { params, query, headers } = request
     const { stream, offset, max_bytes: maxBytes } = { ...LOG_DEFAULTS, ...query }
@@ -37,15 +37,15 @@ export function logRoutes(app: ApiApp, { views, logs, fleet, streams }: ApiConte
       const from = lastEventId(headers['last-event-id']) ?? offset
       streams.take(request, reply)
       return followers.send(reply, async function* () {
-        // The reader learns at once that it is heard.
+        // Confirms the connection to the reader at once.
         yield SSE_HEARTBEAT
         yield* followLog(views, logs, { taskId, stream, offset: from, maxBytes })
       }) as never
     }
     if (source === null)
-      throw new ApiProblem('conflict', 'The task has not been placed yet; it has written nothing.')
+      throw new ApiProblem('conflict', 'The task has not been placed yet and has no output.')
     const answer = await logs.read(source.nodeId, taskId, source.attempt, stream, offset, maxBytes)
-    if (answer === null) throw unavailable('The GPU server that has the output does not answer.')
+    if (answer === null) throw unavailable('The GPU server with the output does not answer. Try again later.')
     if ('refused' in answer) throw refused(answer.refused)
     return presentLog(answer, source.nodeId)
   })
@@ -53,13 +53,13 @@ export function logRoutes(app: ApiApp, { views, logs, fleet, streams }: ApiConte
 
 function noLogs(fleet: ApiContext['fleet']): ApiProblem {
   if (fleet === 'simulated')
-    return new ApiProblem('conflict', 'The fleet is simulated: its tasks are models and write nothing.')
+    return new ApiProblem('conflict', 'The fleet is simulated: its tasks have no output.')
   return unavailable('This controller is not connected to GPU servers.')
 }
 
 function refused(reason: string): ApiProblem {
   if (reason === 'too_many_reads') {
-    const detail = 'Too many reads of output are under way on that GPU server.'
+    const detail = 'Too many reads of output are in progress on the GPU server. Try again in 1 s.'
     return new ApiProblem('too_many_reads', detail, { headers: { 'retry-after': '1' } })
   }
   return new ApiProblem('not_found', `The GPU server keeps no output of this attempt (${reason}).`)

@@ -15,9 +15,10 @@ const addNode = operation(
   {
     operationId: 'addNodeToGroup',
     role: 'operator',
-    summary: 'Let a node join a group',
+    summary: 'Add a node to a group',
     description:
-      'It leaves the common pool at once. Harmless when it is in the group. With dry_run the answer says what that would do, and nothing is changed.',
+      'The node leaves the common pool at once. No effect if it is already in the group. With dry_run ' +
+      'the response is a preview, and nothing is changed.',
     tags: ['groups'],
     params: MembershipPathSchema,
     querystring: DryRunQuerySchema,
@@ -30,19 +31,19 @@ const removeNode = operation(
   {
     operationId: 'removeNodeFromGroup',
     role: 'operator',
-    summary: 'Let a node leave a group',
+    summary: 'Remove a node from a group',
     description:
-      'Tasks that run on the node stay there. With `dry_run=true` it answers the effect and changes nothing.',
+      'Tasks on the node stay there. With dry_run the response is a preview, and nothing is changed.',
     tags: ['groups'],
     params: MembershipPathSchema,
     querystring: DryRunQuerySchema,
-    response: { 200: ChangedGroupSchema, 204: Type.Null({ description: 'It is no longer in the group' }) },
+    response: { 200: ChangedGroupSchema, 204: Type.Null({ description: 'Removed' }) },
   },
   ['not_found', 'store_failed'],
 )
 
 /**
- * PUT and DELETE /groups/{group_id}/nodes/{node_id}. Reading the group and writing it happen in one breath.
+ * PUT and DELETE /groups/{group_id}/nodes/{node_id}. There is no await between reading and writing the group.
  */
 export function membershipRoutes(app: ApiApp, { commands, views }: ApiContext): void {
   const known = (id: string) => {

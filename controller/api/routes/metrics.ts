@@ -3,13 +3,13 @@ import { operation } from '../operation.ts'
 import { EXPOSITION_TYPE } from '../prometheus/exposition.ts'
 import { MetricsSchema } from '../schema/service.ts'
 
-/** GET /metrics, at the root and under /api/v1; `suffix` tells the operation ids apart. */
+/** GET /metrics, at the root and under /api/v1; `suffix` distinguishes the operation ids. */
 export function metricsRoutes(app: ApiApp, { metrics }: ApiContext, suffix: string): void {
   const getMetrics = operation({
     operationId: `metrics${suffix}`,
     role: 'metrics',
-    summary: 'Figures for Prometheus',
-    description: 'Text format 0.0.4; docs/metrics.md says what each means.',
+    summary: 'Metrics for Prometheus',
+    description: 'Text format 0.0.4; docs/metrics.md describes each metric.',
     tags: ['service'],
     response: { 200: MetricsSchema },
   })

@@ -28,9 +28,10 @@ import {
 const listNodes = operation({
   operationId: 'listNodes',
   role: 'viewer',
-  summary: 'Registered GPU nodes, in order of registration unless sorted otherwise',
+  summary: 'Registered GPU nodes, by default in order of registration',
   description:
-    'A page ends before it takes 100 KB, so it may hold fewer nodes than `limit` and still have a `next_cursor`, which belongs to the same filters and order.',
+    'A page is limited to 100 KB, so it may have fewer nodes than `limit` and still have a ' +
+    '`next_cursor`. A cursor is valid only for the same filters and order.',
   tags: ['nodes'],
   querystring: NodeQuerySchema,
   response: { 200: NodePageSchema },
@@ -41,7 +42,7 @@ const getNode = operation(
     operationId: 'getNode',
     role: 'viewer',
     summary: 'One node',
-    description: 'Capacity, settings in effect, use and state of a node, with its GPUs.',
+    description: 'Capacity, effective settings, usage and state of a node, with its GPUs.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 200: NodeRef },
@@ -53,10 +54,11 @@ const putNodeConfig = operation(
   {
     operationId: 'putNodeConfig',
     role: 'operator',
-    summary: 'Set or take away the overrides of a node',
+    summary: 'Set or remove the overrides of a node',
     description:
-      'The whole node is answered; its ETag is that of its settings. Lowering a setting makes nobody leave: vram.over_committed_mib and ' +
-      'reserve_deficit_mib say what is over. With dry_run the node is answered as it would be, with the impact on the cluster, and nothing is changed.',
+      'Returns the node with the ETag of its settings. Lowering a setting does not evict tasks: ' +
+      'vram.over_committed_mib and reserve_deficit_mib report the excess. With dry_run the response is ' +
+      'the resulting node with the impact on the cluster, and nothing is changed.',
     tags: ['nodes'],
     params: NodePathSchema,
     querystring: DryRunQuerySchema,
@@ -71,8 +73,8 @@ const cordonNode = operation(
   {
     operationId: 'cordonNode',
     role: 'operator',
-    summary: 'Place no new task on a node; its tasks stay',
-    description: 'Repeating it changes nothing. Placed tasks run on, swap and return as before.',
+    summary: 'Stop new placements on a node; its tasks stay',
+    description: 'Idempotent. Placed tasks continue to run and swap.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 200: NodeRef },
@@ -84,9 +86,8 @@ const uncordonNode = operation(
   {
     operationId: 'uncordonNode',
     role: 'operator',
-    summary: 'Let a node take tasks again',
-    description:
-      'Repeating it changes nothing. The node is considered in the next scheduling cycle; a drain of the node ends.',
+    summary: 'Allow placements on a node again',
+    description: 'Idempotent. The node is considered in the next scheduling cycle; a drain of the node ends.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 200: NodeRef },
@@ -98,9 +99,11 @@ const drainNode = operation(
   {
     operationId: 'drainNode',
     role: 'operator',
-    summary: 'Empty a node: no new task, and those on it end or are moved',
+    summary: 'Drain a node: stop new placements, and let its tasks end or move',
     description:
-      'The node is cordoned until it is uncordoned, which ends the drain. Tasks end in their own time; with requeue=true those with on_node_loss requeue are stopped, after_seconds from now, and wait for another node. `drain.tasks_left` says how many are left.',
+      'The node is cordoned; uncordon ends the drain. Tasks end by themselves; with requeue=true, tasks ' +
+      'with on_node_loss requeue are stopped after after_seconds and wait for another node. ' +
+      '`drain.tasks_left` is the number of remaining tasks.',
     tags: ['nodes'],
     params: NodePathSchema,
     querystring: DrainQuerySchema,
@@ -176,10 +179,7 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
   app.post('/nodes/:node_id/drain', { schema: drainNode }, async (request, reply) => {
     const { requeue = false, after_seconds: afterSeconds } = request.query
     if (afterSeconds !== undefined && !requeue) {
-      throw invalidField(
-        '/after_seconds',
-        'query parameter after_seconds says when tasks are requeued: it needs requeue=true',
-      )
+      throw invalidField('/after_seconds', 'query parameter after_seconds requires requeue=true')
     }
     const moveAfterMs = requeue ? 1000 * (afterSeconds ?? 0) : null
     const { id } = known(request.params.node_id)
@@ -192,8 +192,7 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
 }
 
 /**
- * null and leaving it out both clear the percentage (specification 4, rule 3); the reserve stays when it is
- * left out.
+ * null and omission both clear the percentage (specification 4, rule 3); an omitted reserve stays unchanged.
  */
 function nodeConfigChange(body: NodeConfigChangeBody): NodeConfigChange {
   const overcommitPercent = body.overcommit_vram_percent ?? null

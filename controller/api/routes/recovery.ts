@@ -1,4 +1,4 @@
-/** What an operator decides about servers that have gone silent, and about what ran there. */
+/** Operator decisions about silent servers and their tasks. */
 import { Type } from 'typebox'
 import type { Task } from '../../domain/task.ts'
 import type { RequeueFreeze } from '../../engine/node/requeue-freeze.ts'
@@ -16,9 +16,10 @@ const releaseFreeze = operation(
   {
     operationId: 'releaseRequeueFreeze',
     role: 'operator',
-    summary: 'The nodes that are silent now are dead: requeue what ran there',
+    summary: 'Declare the silent nodes dead and requeue their tasks',
     description:
-      'Lifts the brake on mass silence. A node that was meant counts again once it is heard. Harmless when nothing is frozen.',
+      'Ends the requeue freeze after mass silence. The freeze applies to a node again after its next ' +
+      'contact. No effect without a freeze.',
     tags: ['nodes'],
     response: { 200: RequeueFreezeSchema },
   },
@@ -30,7 +31,7 @@ const forgetNode = operation(
     operationId: 'forgetNode',
     role: 'operator',
     summary: 'Forget a node that is gone for good',
-    description: 'Refused while it is up, and while something is placed there. It may register again.',
+    description: 'Refused while the node is up or has placed tasks. The node may register again.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 204: Type.Null({ description: 'Forgotten' }) },
@@ -42,9 +43,10 @@ const requeueTask = operation(
   {
     operationId: 'requeueTask',
     role: 'operator',
-    summary: 'Take a placed task back into the queue',
+    summary: 'Requeue a placed task',
     description:
-      'Its server ends it first. One that is unreachable cannot: `confirm_fenced` says that you have seen to it that nothing of the task runs there.',
+      'Its server stops the task first. For an unreachable server, `confirm_fenced` confirms that no ' +
+      'process of the task runs there.',
     tags: ['tasks'],
     params: TaskPathSchema,
     body: RequeueBodySchema,

@@ -1,4 +1,4 @@
-/** The library of scenarios: those that come with Headroom, and people's own. */
+/** The library of scenarios: bundled and uploaded ones. */
 import { Type } from 'typebox'
 import type { ApiApp, ApiContext } from '../context.ts'
 import type { LibraryEntry } from '../../ports/simulation.ts'
@@ -26,8 +26,8 @@ const listScenarios = operation(
   {
     operationId: 'listScenarios',
     role: 'viewer',
-    summary: 'Scenarios that can be run by name, in order of their names',
-    description: 'Those that come with Headroom and those that were stored with `POST /scenarios`.',
+    summary: 'Scenarios that can be run by name, sorted by name',
+    description: 'Bundled scenarios and those uploaded with `POST /scenarios`.',
     tags: ['simulations'],
     response: { 200: ScenarioEntryPageSchema },
   },
@@ -39,7 +39,7 @@ const getScenario = operation(
     operationId: 'getScenario',
     role: 'viewer',
     summary: 'One scenario with its text',
-    description: 'As it was stored or comes with Headroom, with a summary of its fleet and workload.',
+    description: 'The original text, with a summary of its fleet and workload.',
     tags: ['simulations'],
     params: ScenarioPathSchema,
     response: { 200: ScenarioSchema },
@@ -52,7 +52,7 @@ const storeScenario = operation(
     operationId: 'storeScenario',
     role: 'submitter',
     summary: 'Store a scenario under its name',
-    description: 'One of your own of that name is replaced; one that comes with Headroom is not.',
+    description: 'Replaces your own scenario of the same name, but not a bundled one.',
     tags: ['simulations'],
     body: NewScenarioSchema,
     response: { 201: ScenarioFactsSchema },
@@ -64,9 +64,10 @@ const deleteScenario = operation(
   {
     operationId: 'deleteScenario',
     role: 'submitter',
-    summary: 'Delete a scenario that somebody stored',
+    summary: 'Delete an uploaded scenario',
     description:
-      'A submitter may delete scenarios of their own; an operator all. Those that come with Headroom cannot be deleted. Simulations that used it keep their results.',
+      'A submitter may delete their own scenarios; an operator all uploaded ones. Bundled scenarios ' +
+      'cannot be deleted. Simulations that used it keep their results.',
     tags: ['simulations'],
     params: ScenarioPathSchema,
     response: { 204: Type.Null({ description: 'Deleted' }) },
@@ -78,7 +79,7 @@ const validateScenario = operation(
   {
     operationId: 'validateScenario',
     role: 'viewer',
-    summary: 'Whether a scenario is right, and all that is wrong with it',
+    summary: 'Validate a scenario and list its problems',
     description: 'Nothing is stored or run.',
     tags: ['simulations'],
     body: ScenarioCandidateSchema,
@@ -144,5 +145,5 @@ function presentEntry<T extends LibraryEntry>({ isOwn, createdBy, tooLargeBecaus
 }
 
 function noScenario(name: string): ApiProblem {
-  return new ApiProblem('not_found', `There is no scenario ${JSON.stringify(name)}.`)
+  return new ApiProblem('not_found', `Scenario ${JSON.stringify(name)} not found.`)
 }

@@ -10,9 +10,10 @@ import type { Grid, SeriesQuery } from '../../series/query.ts'
 const getSeries = operation(
   {
     operationId: 'getSeries',
-    summary: 'Utilization, starvation, VRAM, queue and swaps over time, as columns on one x',
+    summary: 'Utilization, starvation, VRAM, queue and swaps over time',
     description:
-      'Averages over equal intervals, as columns on a common time axis. Names are those of docs/series.md; the answer says which resolution was chosen.',
+      'Averages over equal intervals, as columns on a common time axis. Names are listed in ' +
+      'docs/series.md; the response includes the chosen resolution.',
     tags: ['summary'],
     role: 'viewer',
     querystring: SeriesQuerySchema,
@@ -21,7 +22,7 @@ const getSeries = operation(
   ['store_failed'],
 )
 
-/** How many changes of the configuration are marked: the latest. */
+/** Maximum number of marked configuration changes, the latest ones. */
 const MAX_CHANGES = 100
 
 /** GET /series. */
@@ -35,7 +36,7 @@ export function seriesRoutes(app: ApiApp, { views, series }: ApiContext): void {
     const changes = (await views.stored.configRevisions({ before: null, limit: MAX_CHANGES })).filter(
       ({ at }) => at >= grid.from && at < to,
     )
-    // Of long columns of numbers a serialiser made of the schema takes several times as long.
+    // For long columns of numbers a serialiser made from the schema is several times slower.
     reply.type('application/json; charset=utf-8').serializer(JSON.stringify)
     return presentSeries(answer, changes)
   })
@@ -48,9 +49,10 @@ function refuseTooMuch({ names, scopes }: SeriesQuery, { points }: Grid): void {
   const advice =
     most > 0
       ? `with these scopes and names max_points must be at most ${most}`
-      : 'ask for fewer scopes or names'
+      : 'request fewer scopes or names'
   throw invalidField(
     '/max_points',
-    `${scopes.length} scopes × ${names.length} names × ${points} points are more than ${MAX_SERIES_VALUES} values; ${advice}`,
+    `${scopes.length} scopes × ${names.length} names × ${points} points exceed the limit of ` +
+      `${MAX_SERIES_VALUES} values; ${advice}`,
   )
 }

@@ -12,12 +12,11 @@ import {
   VersionSchema,
 } from '../schema/service.ts'
 
-/** When to look again at what was not ready. */
+/** Retry-After while not ready. */
 const READY_AGAIN_SECONDS = '5'
 
 /**
- * /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids
- * apart.
+ * /livez, /readyz and /version, at the root and under /api/v1; `suffix` distinguishes their operation ids.
  */
 export function healthRoutes(
   app: ApiApp,
@@ -27,23 +26,23 @@ export function healthRoutes(
   const livez = operation({
     operationId: `livez${suffix}`,
     role: 'public',
-    summary: 'The process answers',
-    description: '200 while the process can answer at all. It says nothing about store or broker.',
+    summary: 'Liveness of the process',
+    description: '200 while the process responds. Store and broker are not checked.',
     tags: ['service'],
     response: { 200: LivezSchema },
   })
   const readyz = operation({
     operationId: `readyz${suffix}`,
     role: 'public',
-    summary: 'The controller takes requests',
-    description: '200 when every check passes, 503 otherwise; the answer lists the checks.',
+    summary: 'Readiness of the controller',
+    description: '200 when every check passes, 503 otherwise; the response lists the checks.',
     tags: ['service'],
     response: { 200: ReadyzSchema, 503: ReadyzSchema },
   })
   const getVersion = operation({
     operationId: `version${suffix}`,
     role: 'public',
-    summary: 'What runs here',
+    summary: 'Version of the controller',
     description:
       'Version and commit of the controller, version of this interface, and whether its fleet is simulated.',
     tags: ['service'],
@@ -91,13 +90,13 @@ const docsPage = operation({
 const docsStyle = operation({
   operationId: 'docsStyle',
   role: 'public',
-  summary: 'How that page looks',
-  description: 'The style sheet of the documentation page.',
+  summary: 'Style sheet of the documentation page',
+  description: 'CSS of /docs.',
   tags: ['service'],
   response: { 200: DocsStyleSchema },
 })
 
-/** /openapi.json, put together from the schemas of all routes, and /docs, the same for people. */
+/** /openapi.json, generated from the schemas of all routes, and /docs, the same as a page. */
 export function openApiRoutes(app: ApiApp): void {
   app.get('/openapi.json', { schema: openApi }, () => app.swagger())
   let page: string | null = null

@@ -1,6 +1,6 @@
 /**
- * What breaks in a session. Hidden faults are for instructors, who have the role admin: no other route, and
- * no other role, ever reads of one.
+ * Faults in a session. Hidden faults are for instructors, who have the role admin: no other route or role can
+ * read them.
  */
 import { mayCall } from '../../domain/role.ts'
 import type { SessionFault } from '../../ports/simulation.ts'
@@ -16,8 +16,8 @@ const listFaults = operation(
   {
     operationId: 'listSessionFaults',
     role: 'viewer',
-    summary: 'What breaks in a session: of its scenario, and injected',
-    description: 'Hidden ones are shown to admins only.',
+    summary: 'Faults of a session, from its scenario and injected',
+    description: 'Hidden faults are visible only to admins.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: FaultListSchema },
@@ -29,8 +29,10 @@ const injectFault = operation(
   {
     operationId: 'injectSessionFault',
     role: 'submitter',
-    summary: 'Break something in a session, now',
-    description: 'Openly: by who has opened it, and operators. Hidden: by an admin.',
+    summary: 'Inject a fault into a session now',
+    description:
+      'Visible faults require the owner of the session or the role operator, hidden faults the role ' +
+      'admin.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     body: FaultBodySchema,
@@ -50,7 +52,7 @@ export function sessionFaultRoutes(app: ApiApp, { simulation }: ApiContext): voi
     const { name, role } = callerOf(request)
     const { id } = ownSimulation(simulatorOf(simulation), request.params.simulation_id, request)
     if (isHidden && !mayCall(role, 'admin'))
-      throw new ApiProblem('forbidden', 'A hidden fault takes the role admin.')
+      throw new ApiProblem('forbidden', 'Permission denied: a hidden fault requires role `admin`.')
     return shownTo(request, valueOf(await simulatorOf(simulation).injectFault(id, fault, isHidden, name)))
   })
 }

@@ -1,7 +1,7 @@
 /**
- * The production interface of a session's own controller, below its id: what a page shows of the live cluster
- * it can show of a simulated one. Requests go there as they come, and answers come back as they are, streams
- * too. Nothing of the live cluster can be reached that way.
+ * The REST API of the controller inside a session, below the session id, so that pages can show a simulated
+ * cluster like the live one. Requests and responses, including streams, pass unchanged. The live cluster
+ * is not reachable this way.
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
@@ -17,7 +17,7 @@ import { ownSimulation, noSimulation, simulatorOf, valueOf } from '../simulation
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-/** What of a request means something to the interface that it goes to. */
+/** Request headers that are forwarded. */
 const PASSED_ON = [
   'content-type',
   'content-encoding',
@@ -27,7 +27,7 @@ const PASSED_ON = [
   'last-event-id',
   'accept',
 ]
-/** Of its answer: the rest is about a connection that is not this one. */
+/** Response headers that are not forwarded, because they belong to the other connection. */
 const KEPT_BACK = new Set([
   'connection',
   'keep-alive',
@@ -65,9 +65,10 @@ function schemaOf(method: (typeof METHODS)[number]) {
       {
         operationId: `${method.toLowerCase()}InSession`,
         role: method === 'GET' ? 'viewer' : 'submitter',
-        summary: `${method} of the production interface of a session’s own controller`,
+        summary: `${method} on the REST API of the controller of a session`,
         description:
-          'The same routes, roles and answers. In a session of one’s own one has at least the role operator.',
+          'The same routes, roles and responses. The owner of a session has at least the role operator ' +
+          'in it.',
         tags: ['simulations'],
         params: SimulationPathSchema,
         querystring: {},
@@ -89,8 +90,7 @@ function forward(simulator: () => Simulation): RouteHandlerMethod {
 }
 
 /**
- * Whoever has opened it runs it; others have the role that they have everywhere, and change nothing in it
- * below operator.
+ * The owner of a session is its operator; other callers keep their role, and changes require operator.
  */
 function roleIn(simulation: Simulation, id: string, request: FastifyRequest): Role {
   const { name, role } = callerOf(request)

@@ -1,4 +1,4 @@
-/** Sessions: simulated worlds that are driven by hand, back and forth. */
+/** Sessions: interactive simulations that can move back and forth in time. */
 import type { SessionCommand } from '../../ports/simulation.ts'
 import { callerOf, type Caller } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
@@ -22,8 +22,8 @@ const getSession = operation(
   {
     operationId: 'getSimulationSession',
     role: 'viewer',
-    summary: 'Where a session stands, and how it goes on',
-    description: 'Virtual time, pace, inputs and snapshots of an interactive session.',
+    summary: 'State of a session',
+    description: 'Virtual time, speed, inputs and snapshots of an interactive session.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SessionSchema },
@@ -34,8 +34,8 @@ const getSession = operation(
 const pauseSession = operation(
   {
     operationId: 'pauseSession',
-    summary: 'Its time stands still',
-    description: 'Virtual time stands still until a pace is set. Repeating it changes nothing.',
+    summary: 'Pause a session',
+    description: 'Virtual time stops until a speed is set. Idempotent.',
     ...control(),
   },
   OF_CONTROL,
@@ -44,8 +44,9 @@ const pauseSession = operation(
 const stepSession = operation(
   {
     operationId: 'stepSession',
-    summary: 'Take one more entry of its event queue, or several',
-    description: 'Pauses it. An action of the scenario’s operator, with its answer, counts as one.',
+    summary: 'Process one or more entries of the event queue',
+    description:
+      'Pauses the session. An operator action of the scenario with its response counts as one entry.',
     ...control(),
     body: StepBodySchema,
   },
@@ -55,8 +56,8 @@ const stepSession = operation(
 const setSessionSpeed = operation(
   {
     operationId: 'setSessionSpeed',
-    summary: 'Go on, at that pace',
-    description: 'Virtual seconds for each second. A session that was paused goes on.',
+    summary: 'Continue at a given speed',
+    description: 'Virtual seconds per real second. A paused session continues.',
     ...control(),
     body: SpeedBodySchema,
   },
@@ -66,9 +67,10 @@ const setSessionSpeed = operation(
 const seekSession = operation(
   {
     operationId: 'seekSession',
-    summary: 'Go to an instant, back or forth, or to a snapshot',
+    summary: 'Go to an earlier or later time, or to a snapshot',
     description:
-      'Back is a replay from the start with the same requests: whoever comes to an instant again finds the same state. Answers when it is there, or after 20 s on the way.',
+      'Going back replays the session from the start with the same requests, so a time always has the ' +
+      'same state. Responds on arrival, or after 20 s while still seeking.',
     ...control(),
     body: SeekBodySchema,
   },
@@ -78,8 +80,8 @@ const seekSession = operation(
 const snapshotSession = operation(
   {
     operationId: 'snapshotSession',
-    summary: 'Keep where it is, to come back to',
-    description: 'The state is kept under a number, to fork from it.',
+    summary: 'Take a snapshot of the current state',
+    description: 'The snapshot has an id for seek and fork.',
     ...control(),
     body: SnapshotBodySchema,
   },
@@ -90,8 +92,8 @@ const forkSession = operation(
   {
     operationId: 'forkSession',
     role: 'submitter',
-    summary: 'Open another session that goes on from here, or from a snapshot',
-    description: 'The new session goes on by itself; the one it came from is not changed.',
+    summary: 'Open a new session from the current state or a snapshot',
+    description: 'The new session is independent; the original one is unchanged.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     body: ForkBodySchema,
@@ -138,7 +140,7 @@ export function sessionRoutes(app: ApiApp, { simulation }: ApiContext): void {
   })
 }
 
-/** The schema requires exactly one of them. */
+/** The schema requires exactly one of the two fields. */
 function seekOf({
   virtual_seconds: seconds,
   snapshot,
@@ -150,7 +152,7 @@ function seekOf({
   return { kind: 'seek', virtualMs: Math.round((seconds as number) * 1000) }
 }
 
-/** What the routes that drive a session have in common. */
+/** Common parts of the routes that control a session. */
 function control() {
   return {
     role: 'submitter',

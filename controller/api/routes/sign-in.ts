@@ -21,9 +21,8 @@ import {
 const getSession = operation({
   operationId: 'getSession',
   role: 'public',
-  summary: 'Who asks, and how one says who one is',
-  description:
-    'For pages and scripts that decide how to sign in. It needs no authentication and says nothing about others.',
+  summary: 'The caller and the available sign-in methods',
+  description: 'For pages and scripts that choose how to sign in. No authentication required.',
   tags: ['access'],
   response: { 200: SessionSchema },
 })
@@ -32,9 +31,9 @@ const beginSignIn = operation(
   {
     operationId: 'beginSignIn',
     role: 'public',
-    summary: 'Sign in with a browser, at the identity provider',
+    summary: 'Sign in with a browser at the identity provider',
     description:
-      'The browser is sent to the provider, comes back to /auth/callback, and has a session from then on.',
+      'Redirects the browser to the provider, which returns it to /auth/callback, where a session starts.',
     tags: ['access'],
     querystring: SignInQuerySchema,
     response: { 200: NextStepSchema, 302: RedirectSchema },
@@ -46,9 +45,10 @@ const finishSignIn = operation(
   {
     operationId: 'finishSignIn',
     role: 'public',
-    summary: 'Where the identity provider sends the browser back to',
+    summary: 'Return address for the identity provider',
     description:
-      'Whoever is not signed in comes to the page with sign_in_failed in its query: expired, denied, no_role or provider_unreachable.',
+      'A failed sign-in redirects to the page with sign_in_failed in its query: expired, denied, no_role ' +
+      'or provider_unreachable.',
     tags: ['access'],
     querystring: CallbackQuerySchema,
     response: { 200: NextStepSchema, 302: RedirectSchema },
@@ -60,10 +60,10 @@ const signOut = operation({
   operationId: 'signOut',
   role: 'viewer',
   summary: 'End the session of this browser',
-  description: 'Streams that it opened end within 5 s. A token stays as it is.',
+  description: 'Its streams end within 5 s. Tokens are not affected.',
   tags: ['access'],
   routine: true,
-  response: { 204: Type.Null({ description: 'It is over' }) },
+  response: { 204: Type.Null({ description: 'Signed out' }) },
 })
 
 const AUTH_PATH = '/api/v1/auth'
@@ -72,8 +72,7 @@ const AUTH_PATH = '/api/v1/auth'
 export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
   const { authenticator, signIn } = access
   const configured = (): SignIn => {
-    if (signIn === null)
-      throw new ApiProblem('not_found', 'No identity provider is configured here: ask for a token.')
+    if (signIn === null) throw new ApiProblem('not_found', 'No identity provider is configured. Use a token.')
     return signIn
   }
 
@@ -97,7 +96,7 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
       if (!(error instanceof ProviderFault)) throw error
       throw new ApiProblem(
         'provider_unreachable',
-        `The identity provider cannot be asked: ${error.message}.`,
+        `The identity provider is unreachable: ${error.message}.`,
         {
           headers: { 'retry-after': '10' },
           cause: error,
@@ -160,7 +159,7 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
   })
 }
 
-/** A sign-in is a GET, which is not audited by itself. */
+/** Audits a sign-in explicitly, because GET requests are not audited. */
 function recordSignIn({ trail, signIn }: Access, request: FastifyRequest, outcome: SignInOutcome): void {
   if (trail === null) return
   const caller = outcome.ok ? outcome.caller : null
@@ -186,7 +185,7 @@ function presentCaller({ name, role, tokenId }: Caller, signIn: SignIn | null) {
   }
 }
 
-/** As a redirect, or as JSON for a caller that accepts JSON and no page. */
+/** Sends a redirect, or JSON to a caller that accepts JSON but not HTML. */
 function sendTo(reply: FastifyReply, url: string, accept = ''): FastifyReply {
   reply.header('vary', 'accept')
   if (/\bapplication\/json\b/i.test(accept) && !/\btext\/html\b/i.test(accept))

@@ -1,4 +1,4 @@
-/** What came of simulations. */
+/** Results of simulations. */
 import type { FastifyReply } from 'fastify'
 import type { Static } from 'typebox'
 import type { Debrief, SimulationKind, SimulationRecord, SweptRunKey } from '../../ports/simulation.ts'
@@ -22,8 +22,8 @@ const getReport = operation(
   {
     operationId: 'getSimulationReport',
     role: 'viewer',
-    summary: 'What came of it',
-    description: 'Of a sweep as JSON, as CSV (a row for each run), or as a page that is complete in itself.',
+    summary: 'Report of a simulation',
+    description: 'For a sweep: JSON, CSV (one row per run), or a self-contained page.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     querystring: ReportQuerySchema,
@@ -36,9 +36,10 @@ const getSeries = operation(
   {
     operationId: 'getSimulationSeries',
     role: 'viewer',
-    summary: 'How it went over time',
+    summary: 'Metrics of a simulation over time',
     description:
-      'Of a run, or of one run of a sweep, which is named by its percentage, its seed, and the other fields where they are swept; of a sweep in at most 128 intervals. Of a large sweep the first runs keep it.',
+      'For a run, or for one run of a sweep, identified by percentage, seed and other swept fields; for ' +
+      'a sweep in at most 128 intervals. A large sweep keeps this only for its first runs.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     querystring: SweptRunQuerySchema,
@@ -51,9 +52,10 @@ const getResidency = operation(
   {
     operationId: 'getSimulationResidency',
     role: 'viewer',
-    summary: 'Who was on which GPU when',
+    summary: 'GPU occupancy by task over time',
     description:
-      'Of a run, or of one run of a sweep, which is named by its percentage, its seed, and the other fields where they are swept. Of a large sweep the first runs keep it.',
+      'For a run, or for one run of a sweep, identified by percentage, seed and other swept fields. A ' +
+      'large sweep keeps this only for its first runs.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     querystring: SweptRunQuerySchema,
@@ -78,12 +80,12 @@ export function simulationResultRoutes(app: ApiApp, { simulation }: ApiContext):
         throw invalidField('/format', `format of a ${record.kind} must be json`)
       const report = await simulator().report(id)
       if (report === null) throw nothingYet(id, 'result')
-      // What a session leaves is the debrief of an exercise.
+      // The report of a session is the debrief of an exercise.
       return record.kind === 'session' ? presentDebrief(report as Debrief) : report
     },
   )
 
-  /** As it is on disk or as it was made: the same bytes as the command line's. */
+  /** Sends the same bytes as the command line writes. */
   async function sweepReport(
     { id, scenario }: SimulationRecord,
     format: ReportFormat,
@@ -109,7 +111,7 @@ export function simulationResultRoutes(app: ApiApp, { simulation }: ApiContext):
     const record = simulator().get(params.simulation_id)
     if (record === undefined) throw noSimulation(params.simulation_id)
     const residency = await simulator().residency(record.id, sweptRunOf(record.kind, query))
-    if (residency === null) throw nothingYet(record.id, 'record of who was where')
+    if (residency === null) throw nothingYet(record.id, 'residency record')
     return presentRunResidency(residency)
   })
 
@@ -120,7 +122,7 @@ export function simulationResultRoutes(app: ApiApp, { simulation }: ApiContext):
   }
 }
 
-/** @throws ApiProblem when a run of a sweep is not named, or a run is that is alone. */
+/** @throws ApiProblem if the run of a sweep is not identified, or the run of another simulation is. */
 function sweptRunOf(kind: SimulationKind, query: Static<typeof SweptRunQuerySchema>): SweptRunKey | null {
   const { overcommit_percent: overcommitPercent, seed, settings = '' } = query
   if (kind !== 'sweep') {

@@ -1,4 +1,4 @@
-/** Simulations: runs of scenarios beside the live cluster, which they never touch. */
+/** Simulations: runs of scenarios, isolated from the live cluster. */
 import { Type } from 'typebox'
 import { signatureOf, callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
@@ -30,7 +30,8 @@ const startSimulation = operation(
     role: 'submitter',
     summary: 'Run a scenario, or open a session on it',
     description:
-      'It is found right at once and runs in its turn, beside the live cluster, of which it knows nothing. A session is open when this is answered.',
+      'The scenario is validated at once; the run is queued and isolated from the live cluster. A ' +
+      'session is open when the response arrives.',
     tags: ['simulations'],
     body: NewSimulationSchema,
     response: { 202: SimulationRef },
@@ -42,9 +43,10 @@ const startSweep = operation(
   {
     operationId: 'startSweep',
     role: 'submitter',
-    summary: 'Run a scenario at several overcommit percentages, and say which to take',
+    summary: 'Run a scenario at several overcommit percentages and recommend one',
     description:
-      'Each percentage with each seed, for every combination of the values of other fields; at most 2,000 runs. One that is cancelled keeps what was done: its report says of how many.',
+      'Each percentage with each seed, for every combination of other swept values; at most 2,000 runs. ' +
+      'A cancelled sweep keeps its finished runs; its report has their number.',
     tags: ['simulations'],
     body: NewSweepSchema,
     response: { 202: SimulationRef },
@@ -57,7 +59,7 @@ const listSimulations = operation(
     operationId: 'listSimulations',
     role: 'viewer',
     summary: 'All simulations, newest first',
-    description: 'Runs, sweeps and sessions that are kept, with their state and progress.',
+    description: 'Stored runs, sweeps and sessions, with their state and progress.',
     tags: ['simulations'],
     response: { 200: SimulationPageSchema },
   },
@@ -69,7 +71,7 @@ const getSimulation = operation(
     operationId: 'getSimulation',
     role: 'viewer',
     summary: 'One simulation',
-    description: 'State, progress and what it was asked to do. The result is at `report`.',
+    description: 'Parameters, state and progress. The result is at `report`.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SimulationRef },
@@ -81,9 +83,10 @@ const streamSimulation = operation(
   {
     operationId: 'streamSimulation',
     role: 'viewer',
-    summary: 'How it goes on, as it does',
+    summary: 'Stream of the progress of a simulation',
     description:
-      'Server-sent events: `simulation` with state and progress whenever they change, until the simulation has ended. Each event holds a Simulation.',
+      'Server-sent events: `simulation` with state and progress whenever they change, until the ' +
+      'simulation has ended. Each event has a Simulation as data.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SimulationStreamSchema },
@@ -95,9 +98,10 @@ const removeSimulation = operation(
   {
     operationId: 'removeSimulation',
     role: 'submitter',
-    summary: 'Cancel one, or delete one that is over',
+    summary: 'Cancel or delete a simulation',
     description:
-      'One that waits or runs ends within 2 s and stays in the list, with what was done (202); one that is over goes with its results (204). One of somebody else takes the role operator.',
+      'Cancels a queued or running simulation within 2 s and keeps its partial results (202); deletes a ' +
+      'finished one with its results (204). Simulations of other users require the role operator.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 202: SimulationRef, 204: Type.Null({ description: 'Deleted' }) },
@@ -188,7 +192,7 @@ export function simulationRoutes(app: ApiApp, { simulation, streams }: ApiContex
   })
 }
 
-/** Real time unless it says otherwise, and standing still. */
+/** Returns the speed and pause state, by default real time and paused. */
 function paceOf({
   speed = 1,
   is_paused: isPaused = true,

@@ -10,26 +10,24 @@ const getSnapshot = operation(
     role: 'viewer',
     summary: 'The live state as a scenario file',
     description:
-      'JSON that `headroom sim run` takes: the nodes that are up, the configuration, and every open task where it stands, with what is left of its ' +
-      'work as estimated from the recent past. Commands and labels are left out.',
+      'JSON for `headroom sim run`: the nodes that are up, the configuration, and the state of every ' +
+      'open task with its remaining work, estimated from the recent past. Commands and labels are ' +
+      'omitted.',
     tags: ['summary'],
     response: { 200: SnapshotSchema },
   },
   ['conflict', 'store_failed'],
 )
 
-/** Parts of a file that are written before others are heard. */
+/** Parts of a file written before yielding to other requests. */
 const PARTS_A_CHUNK = 250
 
 /** GET /snapshot. */
 export function snapshotRoutes(app: ApiApp, { twin }: ApiContext): void {
-  // Fastify would make the whole of it for HEAD.
+  // No HEAD route: Fastify would build the whole file for it.
   app.get('/snapshot', { schema: getSnapshot, exposeHeadRoute: false }, async (_request, reply) => {
     if (twin === null)
-      throw new ApiProblem(
-        'conflict',
-        'This is a simulated world: what it does is known from its own scenario.',
-      )
+      throw new ApiProblem('conflict', 'A simulated cluster has no snapshot. Use its scenario.')
     const parts = await twin.snapshot()
     reply
       .type('application/json; charset=utf-8')
@@ -38,7 +36,7 @@ export function snapshotRoutes(app: ApiApp, { twin }: ApiContext): void {
   })
 }
 
-/** Between two chunks others have their turn. */
+/** Yields to other requests between chunks. */
 async function* chunksOf(parts: Iterable<string>): AsyncGenerator<string> {
   let chunk: string[] = []
   for (const part of parts) {

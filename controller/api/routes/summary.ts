@@ -5,7 +5,7 @@ import { SummarySchema } from '../schema/summary.ts'
 const getSummary = operation({
   operationId: 'getSummary',
   role: 'viewer',
-  summary: 'The cluster on one page: tasks, VRAM, utilization and starvation',
+  summary: 'Cluster summary: tasks, VRAM, utilization and starvation',
   description:
     'Counts and sums of the whole cluster at one instant. Percentages are null while no GPU time has passed.',
   tags: ['summary'],

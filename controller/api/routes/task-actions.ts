@@ -1,4 +1,4 @@
-/** What an operator does with one task by hand. */
+/** Operator actions on a task. */
 import type { Task } from '../../domain/task.ts'
 import type { AnswerTo } from '../../engine/commands/commands.ts'
 import { ask } from '../ask.ts'
@@ -13,9 +13,10 @@ const holdTask = operation(
   {
     operationId: 'holdTask',
     role: 'operator',
-    summary: 'Hold a pending task back: it is not placed before it is released',
+    summary: 'Put a pending task on hold until it is released',
     description:
-      'Harmless when it is held already. A placed task cannot be held: swap it out, or requeue it.',
+      'No effect if the task is already on hold. A placed task cannot be put on hold: swap it out or ' +
+      'requeue it.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: TaskRef },
@@ -27,9 +28,10 @@ const releaseTask = operation(
   {
     operationId: 'releaseTask',
     role: 'operator',
-    summary: 'Let a held task be placed again',
+    summary: 'Release a task on hold',
     description:
-      'It keeps its place among its class; how long it was held counts neither for ageing nor for a reservation. Harmless when it is not held.',
+      'The task keeps its position in its class; time on hold does not count for ageing or for a ' +
+      'reservation. No effect if the task is not on hold.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: TaskRef },
@@ -43,7 +45,10 @@ const swapOutTask = operation(
     role: 'operator',
     summary: 'Swap an idle task out of VRAM',
     description:
-      'Answered when the order is durable; its GPU server has the last word. It stays out until it wants the GPU (where nothing can signal that: until the next probe) or is swapped in by hand. Refused with the reason while it is noswap, wants the GPU, is not resident, or host memory is missing.',
+      'Responds when the order is durable; the GPU server can still refuse it. The task stays swapped ' +
+      'out until it wants the GPU (without signalling: until the next probe) or is swapped in by an ' +
+      'operator. Refused while the task is noswap, wants the GPU or is not resident, or host memory is ' +
+      'short.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 202: TaskRef },
@@ -55,9 +60,10 @@ const swapInTask = operation(
   {
     operationId: 'swapInTask',
     role: 'operator',
-    summary: 'Let a swapped-out task return to VRAM',
+    summary: 'Swap a task in',
     description:
-      'The wish is durable: it waits in the queue of its node like a task that wants the GPU, and its `wait` says for what. A swap-out by hand takes the wish back.',
+      'The request is durable: the task waits in the queue of its node like one that wants the GPU; ' +
+      '`wait` has the reason. A swap-out by an operator cancels the request.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 202: TaskRef },
@@ -65,13 +71,13 @@ const swapInTask = operation(
   ['not_found', 'conflict', 'store_failed'],
 )
 
-type Deed = (id: string, by: string, answer: AnswerTo<Task>) => void
+type Action = (id: string, by: string, answer: AnswerTo<Task>) => void
 
 /** POST /tasks/{task_id}/hold, /release, /swap-out and /swap-in. */
 export function taskActionRoutes(app: ApiApp, { commands, views }: ApiContext): void {
-  const carryOut = async (id: string, by: string, deed: Deed) => {
+  const carryOut = async (id: string, by: string, action: Action) => {
     const { spec } = await openTask(views, id)
-    return presentTask(await ask<Task>((answer) => deed(spec.id, by, answer)), views)
+    return presentTask(await ask<Task>((answer) => action(spec.id, by, answer)), views)
   }
 
   app.post('/tasks/:task_id/hold', { schema: holdTask }, (request) =>

@@ -36,9 +36,13 @@ const submitTask = operation(
   {
     operationId: 'submitTask',
     role: 'submitter',
-    summary: 'Ask for GPU time',
+    summary: 'Submit a task',
     description:
-      'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) the same request again is answered with the task that the first one made, and Idempotency-Replayed: true. With dry_run nothing is submitted: the answer says where it would go now and who would leave for it. With wait it is answered when the task has started, or when that time is over.',
+      'Responds when the task is durable. A task that can never fit is accepted too; `wait` has the ' +
+      'reason. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) a repeated request ' +
+      'returns the task of the first one, with Idempotency-Replayed: true. With dry_run nothing is ' +
+      'submitted: the response has the expected placement and victims. With wait it responds when the ' +
+      'task has started, or after that time.',
     tags: ['tasks'],
     querystring: SubmissionQuerySchema,
     body: TaskRequestSchema,
@@ -51,9 +55,9 @@ const listTasks = operation(
   {
     operationId: 'listTasks',
     role: 'viewer',
-    summary: 'Tasks, newest submission first unless sorted otherwise',
+    summary: 'Tasks, by default newest submission first',
     description:
-      'Filters are combined. A page is continued with `cursor`, which belongs to the same filters and order.',
+      'All filters must match. Continue with `cursor`, which is valid only for the same filters and order.',
     tags: ['tasks'],
     querystring: TaskQuerySchema,
     response: { 200: TaskPageSchema },
@@ -67,8 +71,7 @@ const getTask = operation(
     role: 'viewer',
     summary: 'One task, open or final',
     tags: ['tasks'],
-    description:
-      'With wait it is answered when the task has started or finished (until), or when that time is over.',
+    description: 'With wait it responds when the task has started or finished (until), or after that time.',
     params: TaskPathSchema,
     querystring: WaitingQuerySchema,
     response: { 200: TaskRef },
@@ -82,7 +85,8 @@ const patchTask = operation(
     role: 'submitter',
     ownersOnly: true,
     summary: 'Change a task',
-    description: 'A merge patch (RFC 7396); vram_mib, groups and on_node_loss only while it is pending.',
+    description:
+      'A merge patch (RFC 7396); vram_mib, groups and on_node_loss only while the task is pending.',
     tags: ['tasks'],
     consumes: ['application/json', 'application/merge-patch+json'],
     params: TaskPathSchema,
@@ -99,7 +103,9 @@ const cancelTask = operation(
     ownersOnly: true,
     summary: 'Cancel a task',
     description:
-      'A pending task is cancelled at once; a placed one is stopped by its GPU server: SIGTERM, and SIGKILL after its stop grace. With `now=true` SIGKILL at once, also while it is being stopped.',
+      'A pending task is cancelled at once; a placed one is stopped by its GPU server: SIGTERM, then ' +
+      'SIGKILL after its stop grace. With `now=true` SIGKILL at once, also while the task is being ' +
+      'stopped.',
     tags: ['tasks'],
     params: TaskPathSchema,
     querystring: CancelQuerySchema,
@@ -174,7 +180,7 @@ export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }:
         ...(group === undefined ? {} : { group }),
       }
       const page = await pageOfTasks(views, { ...rest, ...place, states }, { sort, after, limit })
-      // Tasks may name a group that was deleted, or that is not there yet.
+      // Tasks may target a group that was deleted or does not exist yet.
       if (group !== undefined && cursor === undefined && page.items.length === 0 && page.next === null)
         requireGroup(views, 'group', group)
       const next_cursor = page.next === null ? null : writeTaskCursor(sort, page.next)
@@ -212,15 +218,19 @@ export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }:
   })
 }
 
-/** @throws ApiProblem when it is P0 and not for this caller. */
+/** @throws ApiProblem if the priority is P0 and not allowed for this caller. */
 function requireP0(limits: OwnerLimits, { name, role }: Caller, priority: Priority | undefined): void {
   if (priority !== 0 || mayUseP0(limits, name, role)) return
-  throw new ApiProblem('forbidden', `${name ?? 'Who asks'} may not use P0 (CONTROLLER_P0_ALLOWED).`)
+  throw new ApiProblem(
+    'forbidden',
+    `Permission denied: ${name ?? 'the caller'} may not use P0. Set CONTROLLER_P0_ALLOWED.`,
+  )
 }
 
 function unsortable(sort: TaskSort): ApiProblem {
   return invalidField(
     '/sort',
-    `query parameter sort: ${sort} orders open tasks only; add state=pending or state=running, or sort by newest or oldest`,
+    `query parameter sort: ${sort} orders open tasks only; add state=pending or state=running, or sort ` +
+      'by newest or oldest',
   )
 }

@@ -22,7 +22,8 @@ const listTokens = operation({
   role: 'admin',
   summary: 'All tokens, without their secrets, in order of creation',
   description:
-    'Names, roles, expiry and last use (to the hour). Secrets are shown once, when a token is made.',
+    'Names, roles, expiry and last use (to the hour). A secret is shown only once, when its token is ' +
+    'created.',
   tags: ['access'],
   response: { 200: TokenPageSchema },
 })
@@ -31,9 +32,10 @@ const createToken = operation(
   {
     operationId: 'createToken',
     role: 'admin',
-    summary: 'Make a token',
+    summary: 'Create a token',
     description:
-      "The answer holds its secret, this once. The first token of all is an admin's; from then on every request needs one.",
+      'The response has the secret, which is shown only once. The first token must have the role admin; ' +
+      'afterwards every request requires a token.',
     tags: ['access'],
     body: NewTokenSchema,
     response: { 201: MadeTokenSchema },
@@ -46,7 +48,7 @@ const revokeToken = operation(
     operationId: 'revokeToken',
     role: 'admin',
     summary: 'Revoke a token',
-    description: 'It is of no use from then on. The last one of an admin is kept, unless forced.',
+    description: 'Takes effect at once. The last admin token is kept, unless forced.',
     tags: ['access'],
     params: TokenPathSchema,
     querystring: TokenRevocationQuerySchema,
@@ -60,7 +62,10 @@ export function tokenRoutes(app: ApiApp, { access }: ApiContext): void {
   const { authenticator } = access
   const book = (): AccessRegistry => {
     if (access.book === null)
-      throw new ApiProblem('conflict', 'No tokens are kept here: this is a simulated world.')
+      throw new ApiProblem(
+        'conflict',
+        'A simulated cluster has no tokens. Use the tokens of the live controller.',
+      )
     return access.book
   }
 
@@ -74,7 +79,7 @@ export function tokenRoutes(app: ApiApp, { access }: ApiContext): void {
     if (role !== 'admin' && !authenticator.hasAdmin(null)) {
       throw new ApiProblem(
         'conflict',
-        "The first token must be an admin's: with any other nobody could make a second one.",
+        'The first token must have the role `admin`, because only an admin can create more tokens.',
       )
     }
     const { id, secret, hash } = newSecret()
@@ -104,7 +109,7 @@ export function tokenRoutes(app: ApiApp, { access }: ApiContext): void {
       if (isAdmin && query.force !== true && !authenticator.hasAdmin(id)) {
         throw new ApiProblem(
           'conflict',
-          'It is the last token of an admin: nobody could make another. Use force to revoke it all the same.',
+          'It is the last admin token; without it no token can be created. Use force to revoke it anyway.',
         )
       }
       await ask<null>((answer) => book().revoke(id, answer))

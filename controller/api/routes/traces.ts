@@ -1,4 +1,4 @@
-/** Traces that people send for their scenarios. */
+/** Uploaded traces for scenarios. */
 import type { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { ApiApp, ApiContext } from '../context.ts'
@@ -14,9 +14,10 @@ const storeTrace = takesFile(
     {
       operationId: 'storeTrace',
       role: 'submitter',
-      summary: 'Send a trace, or a file that becomes one',
+      summary: 'Upload a trace, or a file to convert to one',
       description:
-        'The body is the file, of any content type, up to 1 GiB. A trace of your own of that name is replaced. It is checked whole; rows that are not kept are counted by reason.',
+        'The body is the file, of any content type, up to 1 GiB. Replaces your own trace of the same ' +
+        'name. The whole file is checked; dropped rows are counted by reason.',
       tags: ['simulations'],
       querystring: TraceQuerySchema,
       response: { 201: TraceSchema },
@@ -29,8 +30,8 @@ const listTraces = operation(
   {
     operationId: 'listTraces',
     role: 'viewer',
-    summary: 'Traces that were sent, in order of their names',
-    description: 'With the number of tasks, the rows that were dropped by reason, and the size.',
+    summary: 'Uploaded traces, by name',
+    description: 'Number of tasks, dropped rows by reason, and size.',
     tags: ['simulations'],
     response: { 200: TracePageSchema },
   },
@@ -43,7 +44,8 @@ const deleteTrace = operation(
     role: 'submitter',
     summary: 'Delete a trace',
     description:
-      'A submitter may delete traces of their own; an operator all. Simulations that used it keep their results; scenarios that name it can no longer be run.',
+      'A submitter may delete their own traces; an operator all. Simulations that used it keep their ' +
+      'results; scenarios that name it can no longer be run.',
     tags: ['simulations'],
     params: TracePathSchema,
     response: { 204: Type.Null({ description: 'Deleted' }) },
@@ -57,13 +59,13 @@ export function traceRoutes(app: ApiApp, { simulation }: ApiContext): void {
 
   void app.register(async (scope: ApiApp) => {
     scope.removeAllContentTypeParsers()
-    // The body stays a stream: whoever takes it counts.
+    // The body stays a stream; the consumer enforces the size limit.
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
     scope.post('/traces', { schema: storeTrace }, async (request, reply) => {
       const { name, format = null, activity_model: activityModel = null } = request.query
       const sent = request.body as Readable | undefined
       if (sent === undefined) throw invalidField('', 'the body must be a file, got nothing')
-      // A refusal in the middle of it must still be answered.
+      // A refusal in the middle of the upload still needs a response.
       const body = sent.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
       const entry = valueOf(
         await simulator().storeTrace({ name, format, activityModel, body, by: uploaderOf(request) }),
@@ -81,7 +83,7 @@ export function traceRoutes(app: ApiApp, { simulation }: ApiContext): void {
   app.delete('/traces/:trace', { schema: deleteTrace }, async (request, reply) => {
     const { params } = request
     if (!valueOf(await simulator().removeTrace(params.trace, uploaderOf(request)))) {
-      throw new ApiProblem('not_found', `There is no trace ${JSON.stringify(params.trace)} that was sent.`)
+      throw new ApiProblem('not_found', `Trace ${JSON.stringify(params.trace)} not found.`)
     }
     return reply.code(204).send(null)
   })

@@ -8,9 +8,10 @@ const getTwin = operation(
   {
     operationId: 'getTwin',
     role: 'viewer',
-    summary: 'How well the twin foretells what the cluster does',
+    summary: 'Accuracy of the forecasts of the twin',
     description:
-      'Every ten minutes the live state is run on, and compared with what came. On a twin that drifts no forecast is given: neither of starts nor of a change.',
+      'Every ten minutes the twin simulates the live state and compares the result with the actual ' +
+      'course. While the twin drifts, no forecasts are given.',
     tags: ['summary'],
     response: { 200: TwinSchema },
   },
@@ -20,7 +21,7 @@ const getTwin = operation(
 /** GET /twin. */
 export function twinRoutes(app: ApiApp, { twin }: ApiContext): void {
   app.get('/twin', { schema: getTwin }, () => {
-    if (twin === null) throw new ApiProblem('conflict', 'This is a simulated world: nothing runs it on.')
+    if (twin === null) throw new ApiProblem('conflict', 'A simulated cluster has no twin.')
     return presentDrift(twin.drift())
   })
 }

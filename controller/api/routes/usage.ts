@@ -1,4 +1,4 @@
-/** What the caller has stored here, and may store. */
+/** Storage used by the caller, and its limits. */
 import { callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { operation } from '../operation.ts'
@@ -9,8 +9,8 @@ const getUsage = operation(
   {
     operationId: 'getUsage',
     role: 'viewer',
-    summary: 'What your uploads take, and may take',
-    description: 'Delete your own with `DELETE /traces/{trace}` and `DELETE /scenarios/{scenario}`.',
+    summary: 'Storage used by your uploads, and its limits',
+    description: 'Delete your uploads with `DELETE /traces/{trace}` and `DELETE /scenarios/{scenario}`.',
     tags: ['simulations'],
     response: { 200: UsageSchema },
   },

@@ -114,7 +114,7 @@ export const TaskRequestSchema = closed(
     max_requeues: Type.Optional(
       integerOrNull(0, 1000, {
         description:
-          'Limit of requeues after attempts shorter than 10 min; null: none; default: max_requeues of the cluster',
+          'Limit of requeues after attempts under 10 min; null: none; default: max_requeues of the cluster',
       }),
     ),
   },
