@@ -1,7 +1,4 @@
-/**
- * Which page stands where. The controller serves the same file for each of these paths
- * (controller/api/page-paths.ts).
- */
+/** The routes. The controller serves the same file for each of these paths (controller/api/page-paths.ts). */
 import { Route, Router } from '@solidjs/router'
 import { onCleanup, type JSX } from 'solid-js'
 import { lazyPage } from './components/lazy-page.tsx'
@@ -27,8 +24,7 @@ const Search = lazyPage(() => import('./pages/search/search.tsx'))
 const NotFound = lazyPage(() => import('./pages/not-found.tsx'))
 
 /**
- * Fetched once the first page stands: afterwards each opens at once, also while the controller cannot be
- * reached.
+ * Fetched after the first page is shown, so that they open at once, also while the controller is unreachable.
  */
 const LATER = [
   Nodes,
@@ -72,7 +68,7 @@ export function App(): JSX.Element {
   )
 }
 
-/** The pages of a cluster: of the live one, and of a session below its own address. */
+/** Pages of a cluster: the live one, and each session under its own address. */
 function ClusterPages(): JSX.Element {
   return (
     <>
@@ -91,7 +87,7 @@ function ClusterPages(): JSX.Element {
   )
 }
 
-/** One after the other; what cannot be had now is asked for again when somebody goes there. */
+/** Fetches one after the other. A failed page is fetched again when it is opened. */
 async function fetchLater(): Promise<void> {
   for (const page of LATER) await page.preload().catch(() => {})
 }

@@ -1,7 +1,7 @@
 /**
- * Stands before the page's own script, is a fiftieth of its size, and asks for what the address shows first,
- * so that answers and script come at the same time. Nothing depends on it: what it did not ask for, or nobody
- * takes, is asked for as ever.
+ * Runs before the page's own script, is a fiftieth of its size, and sends the first requests of the page, so
+ * that responses and script arrive at the same time. The page also works without it: missing responses are
+ * requested as usual.
  */
 import type { SessionBody } from '../controller/api/schema/sign-in.ts'
 import { firstRequests } from './api/first-requests.ts'
@@ -18,15 +18,15 @@ const isKnown = wasKnown()
 for (const url of firstRequests(location.pathname, location.search))
   announce(url, isKnown ? ask(url) : session.then(requireKnown).then(() => ask(url)))
 
-/** Whoever takes one that fails asks himself. */
+/** A failed response is requested again by its consumer. */
 function announce(url: string, answer: Promise<Response>): void {
   answer.catch(() => {})
   answers.set(url, answer)
 }
 
-/** What would be refused is not asked: the browser would tell of it in its console. */
+/** Requests that would be rejected are not sent: the browser would log them in its console. */
 async function requireKnown(answer: Response): Promise<void> {
-  if (((await answer.clone().json()) as SessionBody).caller === null) throw new Error('nobody is signed in')
+  if (((await answer.clone().json()) as SessionBody).caller === null) throw new Error('not signed in')
 }
 
 function ask(url: string): Promise<Response> {

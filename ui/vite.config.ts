@@ -8,8 +8,8 @@ const ROOT = resolve(import.meta.dirname, '..')
 const OUT = resolve(ROOT, process.env['DIST'] ?? 'dist', 'ui')
 
 /**
- * Beside each script and style stands what is sent to whoever takes it packed: over plain HTTP that is gzip,
- * browsers take no other there.
+ * Writes a gzip file next to each script and style, to be served as is. Over plain HTTP, browsers accept only
+ * gzip.
  */
 function packed(): Plugin {
   return {
@@ -24,10 +24,7 @@ function packed(): Plugin {
   }
 }
 
-/**
- * The script that stands before all others, with all that it needs in it: shared with the rest it would have
- * to wait for more files.
- */
+/** Builds the early script as a single file: with shared modules it would wait for more files. */
 function early(): Plugin {
   return {
     name: 'early',
@@ -60,8 +57,8 @@ function early(): Plugin {
 }
 
 /**
- * The page is served by the controller under a policy that allows its own files and nothing else, so nothing
- * is put into the markup.
+ * The controller serves the page under a policy that allows only its own files, so nothing is inlined into
+ * the markup.
  */
 export default defineConfig({
   root: import.meta.dirname,
@@ -72,12 +69,11 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,
-    // One style for all pages: the helper of split ones does not ask again for a style that could not be
-    // fetched.
+    // One style for all pages: the preload helper does not retry a split style that failed to load.
     cssCodeSplit: false,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
-    // On a slow machine it would say which plugin was slow, to somebody who only wants the page.
+    // On a slow machine it would print plugin timings, which only matter for work on the build.
     rolldownOptions: { checks: { pluginTimings: false } },
   },
   server: { proxy: { '/api': process.env['HEADROOM_URL'] ?? 'http://127.0.0.1:30080' } },

@@ -53,14 +53,14 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     const { page, faults } = await open(`/nodes/${node.node_id}`)
     const sent: string[] = []
     page.on('request', (request) => request.method() === 'PUT' && sent.push(request.url()))
-    await page.getByLabel('own value, %').check()
+    await page.getByLabel('override, %').check()
     const field = page.getByLabel('Overcommit, percent')
     for (const text of ['1001', '-1', '1.5', '', 'abc']) {
       await field.fill(text)
       await page.getByRole('button', { name: 'Plan' }).click()
       await expect
         .poll(() => page.locator('#percent-problem').innerText())
-        .toBe('It must be a whole number from 0 to 1000.')
+        .toBe('Enter a whole number from 0 to 1000.')
       expect(await field.getAttribute('aria-invalid')).toBe('true')
     }
     expect(sent).toEqual([])
@@ -82,16 +82,16 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
   test('a change by somebody else is shown, is not overwritten, and what was typed stays', async () => {
     const node = nodeAt(3)
     const { page } = await open(`/nodes/${node.node_id}`)
-    await page.getByLabel('own value, %').check()
+    await page.getByLabel('override, %').check()
     await page.getByLabel('Overcommit, percent').fill('33')
     await putJson(`${api}/nodes/${node.node_id}/config`, { overcommit_vram_percent: 44 })
-    await page.getByText('Somebody else changed it meanwhile. When you began it was inherits 50 %').waitFor()
+    await page.getByText('Another user changed these settings. When you started: inherits 50 %').waitFor()
     expect(await page.getByLabel('Overcommit, percent').inputValue()).toBe('33')
     expect(await overrideOf(node.node_id)).toBe(44)
-    await page.getByRole('button', { name: 'Go on from the new state' }).click()
+    await page.getByRole('button', { name: 'Continue with the new settings' }).click()
     await page.getByRole('button', { name: 'Plan' }).click()
     await page.getByRole('button', { name: 'Apply…' }).click()
-    await page.getByText('Less may be promised there.').waitFor()
+    await page.getByText('This lowers the commit limit.').waitFor()
     await page.getByRole('alertdialog').getByRole('button', { name: 'Apply' }).click()
     await expect.poll(() => overrideOf(node.node_id)).toBe(33)
     await page.context().close()

@@ -33,7 +33,7 @@ const PAGES: readonly Looked[] = [
   ['/search?q=a100', 'Search', (page) => page.getByRole('link', { name: 'a100-0' }).waitFor()],
   ['/settings', 'Settings'],
   ['/glossary', 'Glossary'],
-  ['/planner/a/b', 'There is no such page'],
+  ['/planner/a/b', 'Page not found'],
   ['/simulator/:exercise', 'Dashboard'],
   ['/simulator/:exercise/tasks', 'Tasks'],
   ['/simulator/:exercise/nodes', 'Nodes'],

@@ -88,7 +88,7 @@ function recommendedFrom(table: readonly Row[]): number | null {
 
 /** Two Gantt charts on one axis: an instant that is pointed at in one is that of both. */
 async function expectAligned(): Promise<void> {
-  const where = page.getByRole('region', { name: 'Who was where' })
+  const where = page.getByRole('region', { name: 'GPU timelines' })
   const charts = where.getByRole('group', { name: /: arrow keys choose a bar$/ })
   await expect.poll(() => charts.count()).toBe(2)
   const axes = await where
@@ -98,7 +98,7 @@ async function expectAligned(): Promise<void> {
   await charts.nth(0).press('ArrowRight')
   await charts.nth(0).press('ArrowRight')
   await where.getByText(/^At \d+:\d\d:\d\d of virtual time$/).waitFor()
-  const standing = where.getByText(/^Then: \d+ in VRAM, \d+ starting or moving, \d+ swapped out\.$/)
+  const standing = where.getByText(/^At this time: \d+ in VRAM, \d+ starting or moving, \d+ swapped out\.$/)
   await expect.poll(() => standing.count()).toBe(2)
   const lines = await charts.evaluateAll((all) =>
     all.map((each) => [...each.querySelectorAll('span')].map((line) => line.style.left).join()),
@@ -185,10 +185,10 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   }, 60_000)
   test('problems of a text stand at their line, and it cannot be run', { timeout: 30_000 }, async () => {
     await writeText(scenario.replace('vram_mib: 40960', 'vram_mib: -1'))
-    const problem = page.getByRole('list', { name: 'Problems of the text' }).getByRole('button').first()
+    const problem = page.getByRole('list', { name: 'Errors in the text' }).getByRole('button').first()
     await problem.waitFor()
     expect(await problem.textContent()).toMatch(/^Line 6, column \d+$/)
-    await page.getByRole('button', { name: 'Run', exact: true }).press('Enter')
+    await page.getByRole('button', { name: 'Run sweep' }).press('Enter')
     expect(new URL(page.url()).pathname).toBe('/planner')
     await problem.press('Enter')
     expect(
@@ -198,29 +198,27 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     ).toContain('-1')
     // In the form beside it the value is put right, and the rest of the text stays.
     const form = page.getByRole('region', { name: 'Scenario as a form' })
-    await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').fill('40960')
+    await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM per GPU').fill('40960')
     // An optional value is taken out by leaving it empty; one that is needed stays.
     const area = page.getByLabel('Scenario, YAML or JSON')
     await form.getByLabel('Seed').fill('')
-    await form.getByText('Left empty, it is taken out of the text.').waitFor()
+    await form.getByText('Leave empty to remove it from the text.').waitFor()
     await page.keyboard.press('Tab')
     await expect.poll(() => area.inputValue()).not.toContain('seed:')
-    await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').fill('')
-    await form.getByText('It stays 40960: a scenario needs it.').waitFor()
+    await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM per GPU').fill('')
+    await form.getByText('Required: the value stays 40960.').waitFor()
     await page.keyboard.press('Tab')
     await form.getByLabel('Seed').fill('7')
-    await page.getByText('It is right.').waitFor()
+    await page.getByText('Valid.').waitFor()
     const edited = await area.inputValue()
     const lines = scenario.split('\n')
     expect(edited.split('\n').filter((line) => !lines.includes(line))).toEqual(['seed: 7'])
     await area.fill(edited.replace('vram_mib: 40960', 'vram_mib: 20Gi'))
     await expect
-      .poll(() =>
-        form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').inputValue(),
-      )
+      .poll(() => form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM per GPU').inputValue())
       .toBe('20Gi')
     await area.fill('scenario: [')
-    await form.getByText('The form comes back when the text can be read').waitFor()
+    await form.getByText('The form is shown again when the text is valid').waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
   })
 
@@ -269,10 +267,10 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       expect(await getJson<object>(`${ui.served.url}/api/v1/config`)).toEqual(before)
 
       await page.goto(`${ui.url}/planner`)
-      const boxes = page.getByRole('region', { name: 'What was tried' }).getByRole('checkbox')
+      const boxes = page.getByRole('region', { name: 'Previous sweeps' }).getByRole('checkbox')
       await boxes.nth(1).check()
       await boxes.nth(0).check()
-      await page.getByText('In nothing: all').waitFor()
+      await page.getByText('No differences in').waitFor()
     },
   )
 
@@ -281,7 +279,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     { timeout: 120_000 },
     async () => {
       await writeText(scenario)
-      const field = page.getByLabel('Another field to vary')
+      const field = page.getByLabel('Other field to vary')
       await expect.poll(() => field.locator('option').count()).toBeGreaterThan(10)
       await field.focus()
       await page.keyboard.type('fleet.0.c')
@@ -339,11 +337,11 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     const counted = (words: string): Promise<void> => page.getByRole('status').getByText(words).waitFor()
     await writeText(text)
     const own = '3 percentages × 3 seeds × 2 values of config.idle_swap_out_seconds'
-    await counted(`${own} × 299 values of config.max_tasks_per_gpu = 5382 runs; at most 2000 are made.`)
+    await counted(`${own} × 299 values of config.max_tasks_per_gpu = 5382 runs; the limit is 2000.`)
     // A field that is varied here takes the place of the scenario's.
-    await page.getByLabel('Another field to vary').selectOption('config.max_tasks_per_gpu')
+    await page.getByLabel('Other field to vary').selectOption('config.max_tasks_per_gpu')
     await page.getByLabel('Values of config.max_tasks_per_gpu').fill('2')
-    await counted(`${own} × 1 value of config.max_tasks_per_gpu = 18 runs. They run beside`)
+    await counted(`${own} × 1 value of config.max_tasks_per_gpu = 18 runs. They do not affect`)
 
     const stored = await fetch(`${ui.served.url}/api/v1/scenarios`, {
       method: 'POST',
@@ -363,7 +361,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await writeText(LONG_SCENARIO)
     await run()
     const cancel = page.getByRole('button', { name: 'Cancel' })
-    await page.getByText(/%, (time left not known yet|some .+ left)$/).waitFor()
+    await page.getByText(/%, (time left unknown|about .+ left)$/).waitFor()
     await cancel.click()
     await page.getByText(/sweep, cancelled/).waitFor()
     await page.getByText('Cancelled by').waitFor()
@@ -374,7 +372,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     { timeout: 60_000 },
     async () => {
       await page.goto(`${ui.url}/planner?source=trace&percents=0&seeds=1`)
-      await page.getByText('Send a trace, or take what ran here').click()
+      await page.getByText('Upload a trace, or use the history of this cluster').click()
       const lines = [
         '; a log',
         '1 0 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1',
@@ -386,12 +384,12 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
         mimeType: 'text/plain',
         buffer: Buffer.from(`${lines.join('\n')}\n`),
       })
-      expect(await page.getByLabel('Name of the trace').inputValue()).toBe('small-log')
+      expect(await page.getByLabel('Trace name').inputValue()).toBe('small-log')
       await page.getByLabel('Format', { exact: true }).selectOption('swf')
-      await page.getByRole('button', { name: 'Send the file' }).click()
-      await page.getByText('2 tasks of 3 rows, sent as swf.').waitFor()
+      await page.getByRole('button', { name: 'Upload file' }).click()
+      await page.getByText('2 tasks of 3 rows, uploaded as swf.').waitFor()
       await page
-        .getByRole('table', { name: 'Rows that were dropped' })
+        .getByRole('table', { name: 'Dropped rows' })
         .getByRole('cell', { name: 'wrong number of fields' })
         .waitFor()
       await run()
@@ -402,10 +400,10 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
 
   test('what runs here and what ran here can be run on', { timeout: 60_000 }, async () => {
     await page.goto(`${ui.url}/planner?source=trace`)
-    await page.getByText('Send a trace, or take what ran here').click()
-    await page.getByLabel('In the last').selectOption('6')
-    await page.getByRole('button', { name: 'Take it as a trace' }).click()
-    await page.getByText(/^\d+ tasks of [\d ]+ rows, sent as headroom\.$/).waitFor()
+    await page.getByText('Upload a trace, or use the history of this cluster').click()
+    await page.getByLabel('Last').selectOption('6')
+    await page.getByRole('button', { name: 'Use as trace' }).click()
+    await page.getByText(/^\d+ tasks of [\d ]+ rows, uploaded as headroom\.$/).waitFor()
     await page.goto(`${ui.url}/planner?source=live&percents=0&seeds=1`)
     await run()
     await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })

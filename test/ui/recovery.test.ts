@@ -76,11 +76,11 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     const adopt = dialog.getByRole('button', { name: 'Adopt' })
     // What the node states is not taken over by itself.
     expect(await dialog.getByLabel('Owner', { exact: true }).inputValue()).toBe('')
-    expect(await adopt.getAttribute('title')).toBe('Type the owner, or tick “No owner”.')
+    expect(await adopt.getAttribute('title')).toBe('Enter the owner, or tick “No owner”.')
     expect(await faultsInEveryLook(page)).toEqual([])
     await dialog.getByLabel('Owner', { exact: true }).fill('bob')
     await confirmByKey(page, 'Adopt')
-    const told = page.getByText('kept: a task of bob from now on.')
+    const told = page.getByText('Adopted kept, owner: bob.')
     await told.waitFor()
     // Its row is gone, with the button that had the focus.
     await expect.poll(() => told.evaluate((line) => line.ownerDocument.activeElement === line)).toBe(true)
@@ -111,9 +111,9 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     await row(page, 'later/1').getByRole('button', { name: 'Adopt…' }).press('Enter')
     const dialog = await focusedDialog(page)
     await dialog.getByLabel('No owner').press('Space')
-    await dialog.getByLabel('Name of the task').fill('trained')
+    await dialog.getByLabel('Task name').fill('trained')
     await confirmByKey(page, 'Adopt')
-    await page.getByText('trained: a task of no owner from now on.').waitFor()
+    await page.getByText('Adopted trained, owner: none.').waitFor()
     expect(await get<TaskBody>('/tasks/later')).toMatchObject({
       state: 'running',
       owner: null,
@@ -139,7 +139,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
       for (const at of ['alert', 'main'] as const) {
         await page
           .getByRole(at)
-          .getByText('nothing is placed, requeued or given up until 1 more node has reported.')
+          .getByText('no task is placed, requeued or given up until 1 more node has reported.')
           .last()
           .waitFor()
       }
@@ -148,10 +148,12 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
         .getByText('n3', { exact: true })
         .waitFor()
       const finish = page.getByRole('button', { name: 'Finish recovery' })
-      expect(await finish.getAttribute('title')).toBe(`This takes the role admin; you have the role ${role}.`)
+      expect(await finish.getAttribute('title')).toBe(
+        `Permission denied: requires role admin. Your role is ${role}.`,
+      )
       await finish.press('Enter')
       if (role === 'viewer')
-        await page.getByText('This takes the role operator; you have the role viewer.').waitFor()
+        await page.getByText('Permission denied: requires role operator. Your role is viewer.').waitFor()
       else await page.getByRole('button', { name: 'Adopt…' }).waitFor()
       expect(await page.getByRole('alertdialog').count()).toBe(0)
       await page.context().close()
@@ -188,10 +190,10 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
     })
     const { page, faults } = await open(`/nodes/${nodeIdFromName(name)}`)
     const cordon = page.getByRole('region', { name: 'Automatic cordon' })
-    await cordon.getByText('Its last reason (disk_full): no space left in /var/lib/headroom').waitFor()
+    await cordon.getByText('The last reason (disk_full): no space left in /var/lib/headroom').waitFor()
     await cordon
       .getByText(
-        /A trial start follows after 20\d\d-.* Trial starts that failed: 2\. Uncordon opens it at once\./,
+        /Next trial start: after 20\d\d-.* Failed trial starts: 2\. Uncordon it to accept tasks at once\./,
       )
       .waitFor()
     await page.getByText('up, auto-cordoned, 1 quarantined attempt', { exact: true }).waitFor()

@@ -67,24 +67,24 @@ const hashOf = async (page: Page): Promise<string> =>
 
 async function goTo(page: Page, time: string): Promise<void> {
   await page.getByLabel('Time since the start').fill(time)
-  await page.getByRole('button', { name: 'Go there' }).click()
+  await page.getByRole('button', { name: 'Jump' }).click()
   await expect.poll(() => page.getByTestId('virtual-time').innerText(), { timeout: 10_000 }).toBe(time)
 }
 
 /** Both runs at one instant, moved by the buttons to what was done, and played. */
 async function expectReplay(page: Page): Promise<void> {
   const replay = page.getByRole('region', { name: 'Replay' })
-  const instant = replay.getByRole('slider', { name: 'Instant' })
+  const instant = replay.getByRole('slider', { name: 'Time' })
   // All GPUs: what was learned is about any of them.
   expect(await replay.getByLabel('GPUs shown').locator('option:checked').innerText()).toMatch(/^all \d+$/)
   const begin = Number(await instant.inputValue())
-  const reference = replay.getByRole('region', { name: 'The reference' })
+  const reference = replay.getByRole('region', { name: 'Reference solution' })
   expect(await reference.locator('[aria-current=step]').count()).toBe(0)
   await replay.getByRole('button', { name: 'Next action' }).press('Enter')
   await reference.locator('[aria-current=step]').waitFor()
   const atAction = Number(await instant.inputValue())
   expect(atAction).toBeGreaterThanOrEqual(begin)
-  expect(await replay.getByRole('group', { name: 'At this instant' }).locator('tbody tr').count()).toBe(5)
+  expect(await replay.getByRole('group', { name: 'At this time' }).locator('tbody tr').count()).toBe(5)
   await replay.getByRole('button', { name: 'Play' }).press('Enter')
   await expect.poll(async () => Number(await instant.inputValue())).toBeGreaterThan(atAction)
   await replay.getByRole('button', { name: 'Pause' }).press('Enter')
@@ -131,7 +131,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
       await page.getByRole('button', { name: '×60', exact: true }).click()
       await expect.poll(() => eventsOf(page), { timeout: 10_000 }).toBeGreaterThan(0)
       await page.getByRole('button', { name: 'Pause' }).click()
-      await page.getByText('stands still').waitFor()
+      await page.getByText('paused', { exact: true }).waitFor()
       const [events, hash] = [await eventsOf(page), await hashOf(page)]
       for (let asked = 0; asked < 2; asked += 1) await page.waitForResponse(/\/session$/)
       expect([await eventsOf(page), await hashOf(page)]).toEqual([events, hash])
@@ -140,13 +140,13 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
       await goTo(page, '0:30:00')
       const later = await hashOf(page)
       await page.getByRole('button', { name: 'Snapshot', exact: true }).click()
-      await page.getByRole('button', { name: 'Back to it' }).waitFor()
+      await page.getByRole('button', { name: 'Restore' }).waitFor()
       await goTo(page, '0:15:00')
       expect(await hashOf(page)).not.toBe(later)
       await goTo(page, '0:30:00')
       expect(await hashOf(page)).toBe(later)
       await goTo(page, '0:20:00')
-      await page.getByRole('button', { name: 'Back to it' }).click()
+      await page.getByRole('button', { name: 'Restore' }).click()
       await expect.poll(() => hashOf(page), { timeout: 10_000 }).toBe(later)
       const before = idOf(page)
       await page.getByRole('button', { name: /^Fork/ }).click()
@@ -166,7 +166,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
       const { page, faults, writes } = await as('instructor', `/simulator/${id}/settings`)
       const config = (await ask('GET', '/config')).body as { readonly revision: number }
       await page.getByLabel('default_vram_overcommit_percent').fill('70')
-      await page.getByRole('button', { name: 'Plan the change' }).click()
+      await page.getByRole('button', { name: 'Plan change' }).click()
       const apply = page.getByRole('region', { name: 'Plan' }).getByRole('button', { name: 'Apply' })
       await apply.waitFor()
       if (await apply.isDisabled()) await page.getByRole('checkbox').check()
@@ -194,8 +194,8 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
       await page.getByRole('button', { name: 'Step' }).click()
       await page.getByRole('button', { name: 'Snapshot', exact: true }).click()
       await page.getByLabel('Node', { exact: true }).locator('option').first().waitFor({ state: 'attached' })
-      await page.getByRole('button', { name: 'Break it, hidden' }).click()
-      await page.getByText('It has begun.').waitFor()
+      await page.getByRole('button', { name: 'Inject hidden fault' }).click()
+      await page.getByText('The fault has started.').waitFor()
       expect(writes.length).toBeGreaterThanOrEqual(5)
       expect(writes.filter((path) => !path.startsWith(`/api/v1/simulations/${id}/`))).toEqual([])
       expect(faults).toEqual([])
@@ -221,8 +221,8 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
         .locator('option')
         .first()
         .waitFor({ state: 'attached' })
-      await teacher.page.getByLabel('What', { exact: true }).selectOption('The clock of a node drifts')
-      await teacher.page.getByRole('button', { name: 'Break it, hidden' }).click()
+      await teacher.page.getByLabel('Fault', { exact: true }).selectOption('The clock of a node drifts')
+      await teacher.page.getByRole('button', { name: 'Inject hidden fault' }).click()
       await teacher.page.getByRole('group', { name: 'Faults' }).getByText('clock_drift').waitFor()
       expect(await teacher.page.getByRole('group', { name: 'Faults' }).innerText()).toContain('hidden')
       await teacher.page.context().close()
@@ -247,7 +247,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
       await page.getByText('answered: node-0').waitFor()
       // Requests on their way when the session ends are refused, which the console tells.
       expect(faults).toEqual([])
-      await page.getByRole('button', { name: 'Finish and see the score' }).click()
+      await page.getByRole('button', { name: 'Finish and show score' }).click()
       await page.getByRole('button', { name: 'Finish', exact: true }).click()
       await page.getByTestId('score').waitFor({ timeout: 20_000 })
       const report = (await ask('GET', `/simulations/${id}/report`)).body as {
@@ -258,7 +258,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
         `${report.score.points} of ${report.score.of} points`,
       )
       for (const { reason } of report.marks) await page.getByText(reason, { exact: true }).first().waitFor()
-      await page.getByRole('region', { name: 'The reference' }).getByRole('listitem').first().waitFor()
+      await page.getByRole('region', { name: 'Reference solution' }).getByRole('listitem').first().waitFor()
       await expectReplay(page)
       expect(await page.locator('main').innerText()).not.toContain('NaN')
       await page.context().close()
@@ -267,12 +267,12 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
 
   test('a text that is wrong is told at its line, and is not opened', { timeout: 30_000 }, async () => {
     const { page, writes } = await as('trainee', '/simulator')
-    await page.getByRole('button', { name: 'Write one' }).click()
+    await page.getByRole('button', { name: 'Enter custom YAML' }).click()
     await page
       .getByLabel('Scenario, YAML or JSON')
       .fill('scenario: mine\nversion: 1\nfleet: []\nnonsense: 3\n')
     await page.getByRole('button', { name: /^Line 4/ }).click()
-    await page.getByRole('status').filter({ hasText: 'The text is not right yet.' }).waitFor()
+    await page.getByRole('status').filter({ hasText: 'The text is not valid yet.' }).waitFor()
     await page.getByRole('button', { name: 'Open session' }).press('Enter')
     expect(
       await page

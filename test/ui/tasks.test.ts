@@ -100,7 +100,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
 
   test('a counted reason of the dashboard leads to exactly the tasks that were counted', async () => {
     const { page, faults } = await open('/')
-    const reason = page.getByRole('link', { name: 'larger than any GPU may ever take' })
+    const reason = page.getByRole('link', { name: 'larger than any GPU can ever admit' })
     await reason.waitFor()
     const countedNow = async () =>
       Number(await page.getByRole('row').filter({ has: reason }).locator('td.number').innerText())
@@ -109,9 +109,9 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     const counted = await countedNow()
     await reason.click()
     await page.getByText(` shown of ${counted}`).waitFor()
-    expect(await page.getByLabel('Waits because').inputValue()).toBe('NEVER_FITS')
+    expect(await page.getByLabel('Wait reason').inputValue()).toBe('NEVER_FITS')
     const cells = await rows(page).locator('td:nth-child(2)').allInnerTexts()
-    expect(new Set(cells)).toEqual(new Set(['larger than any GPU may ever take']))
+    expect(new Set(cells)).toEqual(new Set(['larger than any GPU can ever admit']))
     expect(faults).toEqual([])
     await page.context().close()
   })
@@ -142,7 +142,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
 
   test('filters that match nothing say so', async () => {
     const { page } = await open('/tasks?tab=all&q=there-is-no-such-name')
-    await page.getByText('No task matches these filters.').waitFor()
+    await page.getByText('No tasks match these filters.').waitFor()
     await page.getByRole('button', { name: 'Clear filters' }).click()
     await rows(page).first().waitFor()
     await page.context().close()
@@ -155,7 +155,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     const explanation = await getJson<ExplanationBody>(`${api}/tasks/${id}/explain`)
     await page.locator('#sentence').waitFor()
     expect(await page.locator('#sentence').innerText()).toBe(explanation.sentence)
-    const nodes = page.getByRole('group', { name: 'Each node' })
+    const nodes = page.getByRole('group', { name: 'Nodes', exact: true })
     expect(await nodes.locator('tbody tr').count()).toBe(explanation.verdicts?.nodes.length)
     // What is free and what fits are two figures: a part may be reserved.
     const heads = await nodes.locator('thead th').allInnerTexts()
@@ -177,14 +177,14 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.getByRole('button', { name: 'Hold' }).press('Enter')
     expect((await getJson<TaskBody>(`${api}/tasks/${id}`)).held).toBe(false)
     const dialog = await focusedDialog(page)
-    await dialog.getByText('It is not placed before somebody releases it.').waitFor()
+    await dialog.getByText('It is not placed until it is released.').waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
     await page.keyboard.press('Escape')
     await dialog.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Hold' }).press('Enter')
     await confirmByKey(page, 'Hold')
     await expect.poll(async () => (await getJson<TaskBody>(`${api}/tasks/${id}`)).held).toBe(true)
-    await page.getByText('pending, held').waitFor()
+    await page.getByText('pending, on hold').waitFor()
 
     await page.getByRole('button', { name: 'Priority…' }).click()
     await dialog.getByLabel('Priority').selectOption('1')
@@ -196,7 +196,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await expect.poll(async () => (await getJson<TaskBody>(`${api}/tasks/${id}`)).state).toBe('cancelled')
     await dialog.waitFor({ state: 'detached' })
     const again = page.getByRole('button', { name: 'Cancel task' })
-    await expect.poll(() => again.getAttribute('title')).toBe('It is cancelled.')
+    await expect.poll(() => again.getAttribute('title')).toBe('The task is already cancelled.')
     expect(await again.getAttribute('aria-disabled')).toBe('true')
     expect(faults).toEqual([])
     await page.context().close()
@@ -227,7 +227,7 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await expect.poll(async () => (await task()).noswap).toBe(1)
     await act('Set noswap 0')
     await expect.poll(async () => (await task()).noswap).toBe(0)
-    await page.getByRole('button', { name: 'Read' }).press('Enter')
+    await page.getByRole('button', { name: 'Load output' }).press('Enter')
     await page.getByRole('alert').getByText('The fleet is simulated: its tasks have no output.').waitFor()
     await page.goto(`${ui.url}/tasks/${waits}`)
     await act('Hold')

@@ -80,7 +80,7 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout:
         const button = page.getByRole('button', { name, exact: true })
         await button.waitFor()
         expect([name, await button.getAttribute('aria-disabled')]).toEqual([name, 'true'])
-        expect(await button.getAttribute('title'), name).toMatch(/takes the role (operator|submitter)/)
+        expect(await button.getAttribute('title'), name).toMatch(/requires role (operator|submitter)/)
         await button.press('Enter')
       }
     }

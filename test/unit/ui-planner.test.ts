@@ -95,12 +95,12 @@ describe('a grid', () => {
     ['1.5', '"1.5"'],
     ['-1', '"-1"'],
     ['abc', '"abc"'],
-    ['1001', 'beyond 1000'],
+    ['1001', 'exceeds 1000'],
     ['5..1', 'ends before'],
     ['0..9:0', 'step of 0'],
     ['0..1000', 'at most 200'],
     ['0..150, 200..350', 'at most 200'],
-    ['0..9999999999', 'beyond 1000'],
+    ['0..9999999999', 'exceeds 1000'],
   ])('refuses %j', (text, why) => {
     const read = readNumbers(text, PERCENTS)
     expect(read.ok ? '' : read.why).toContain(why)
@@ -121,7 +121,7 @@ describe('a grid', () => {
     expect([
       tooMany({ percents: 200, seeds: 10, others: [] }),
       tooMany({ percents: 200, seeds: 11, others: [] }),
-    ]).toEqual([null, '200 percentages × 11 seeds = 2200 runs; at most 2000 are made.'])
+    ]).toEqual([null, '200 percentages × 11 seeds = 2200 runs; the limit is 2000.'])
     const others = [
       { field: 'config.idle_swap_out_seconds', values: 3 },
       { field: 'fleet.0.count', values: 1 },
@@ -129,7 +129,7 @@ describe('a grid', () => {
     expect(runsText({ percents: 1, seeds: 2, others })).toBe(
       '1 percentage × 2 seeds × 3 values of config.idle_swap_out_seconds × 1 value of fleet.0.count = 6 runs',
     )
-    expect(tooMany({ percents: 67, seeds: 10, others })).toMatch(/= 2010 runs; at most 2000 are made\.$/)
+    expect(tooMany({ percents: 67, seeds: 10, others })).toMatch(/= 2010 runs; the limit is 2000\.$/)
     expect(readObjectives(' starvation.total<=20,\nqueue_wait.p95<=10m, ')).toEqual([
       'starvation.total<=20',
       'queue_wait.p95<=10m',

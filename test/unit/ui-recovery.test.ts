@@ -50,11 +50,11 @@ test('The state of the recovery is one sentence, and names what an operator wait
     'No recovery is in progress, and tasks are placed.',
     'No recovery is in progress, and tasks are placed. 1 quarantined attempt waits for a decision.',
     'No recovery is in progress, and tasks are placed. 2 quarantined attempts wait for a decision.',
-    '1 of 3 nodes knows events that the store lacks: it gets no command, and tasks are placed on the other nodes.',
-    'The controller has just started: nothing is placed until 2 nodes have reported, for at most 15 s.',
-    'The controller is in recovery because the store was restored: nothing is placed, requeued or given up until 1 more node has reported.',
-    'The controller is in recovery because a loss was accepted: nothing is placed, requeued or given up until 2 more nodes have reported.',
-    'The store is behind: 2 of 3 nodes know events that it lacks, so nothing is placed, requeued or given up.',
+    '1 of 3 nodes knows events that the store lacks: it gets no commands, and tasks are placed on the other nodes.',
+    'The controller has just started: no task is placed until 2 nodes have reported, for at most 15 s.',
+    'The controller is in recovery because the store was restored: no task is placed, requeued or given up until 1 more node has reported.',
+    'The controller is in recovery because a loss was accepted: no task is placed, requeued or given up until 2 more nodes have reported.',
+    'The store is behind: 2 of 3 nodes know events that it lacks. No task is placed, requeued or given up.',
   ])
 })
 

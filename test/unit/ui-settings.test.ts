@@ -38,7 +38,7 @@ describe('what is typed', () => {
     '%j is no percentage',
     (text) => {
       const percent = field('default_vram_overcommit_percent')
-      expect(readField(percent, text)).toEqual({ ok: false, why: `It must be ${rangeOf(percent)}.` })
+      expect(readField(percent, text)).toEqual({ ok: false, why: `Enter ${rangeOf(percent)}.` })
     },
   )
 

@@ -62,8 +62,8 @@ describe('in a session', () => {
 
   test('A submitter has the role operator in an own session, and only views those of others', () => {
     expect(whyNot(who('submitter'), 'operator', sim)).toBeNull()
-    expect(whyNot(who('submitter'), 'admin', sim)).toContain('takes the role admin')
-    expect(whyNot(who('submitter', 'bob'), 'submitter', sim)).toContain('belongs to somebody else')
+    expect(whyNot(who('submitter'), 'admin', sim)).toContain('requires role admin')
+    expect(whyNot(who('submitter', 'bob'), 'submitter', sim)).toContain('belongs to another user')
     expect(whyNot(who('submitter', 'bob'), 'viewer', sim)).toBeNull()
     expect(whyNot(who('viewer'), 'submitter', sim)).not.toBeNull()
     expect(whyNot(who('operator', 'bob'), 'operator', sim)).toBeNull()
@@ -72,9 +72,9 @@ describe('in a session', () => {
 
   test('the live cluster knows no owner', () => {
     expect(whyNot(who('submitter'), 'operator', { mode: 'live', owner: null })).toContain(
-      'takes the role operator',
+      'requires role operator',
     )
-    expect(whyNot(null, 'viewer', { mode: 'live', owner: null })).toContain('not known yet')
+    expect(whyNot(null, 'viewer', { mode: 'live', owner: null })).toContain('Checking your permissions')
     expect(whyNot({ caller: null } as unknown as SessionBody, 'viewer', sim)).toBe('Sign in first.')
   })
 })

@@ -50,7 +50,7 @@ describe('what is said of a task', () => {
     const now = Date.parse('2026-01-01T00:02:05.000Z')
     const residency = 'resident'
     expect(idleWords({ placement, residency }, now)).toBe('2 min 5 s')
-    expect(idleWords({ placement: { ...placement, wants_gpu: true }, residency }, now)).toBe('wants it')
+    expect(idleWords({ placement: { ...placement, wants_gpu: true }, residency }, now)).toBe('wants the GPU')
     expect(idleWords({ placement: { ...placement, started_at: null }, residency }, now)).toBe('—')
     expect(idleWords({ placement: null, residency: 'none' }, now)).toBe('—')
   })
@@ -65,7 +65,7 @@ describe('what is said of a task', () => {
 
   test('what it asks for is of each GPU', () => {
     expect(askedWords({ vram_mib: 16_384, gpu_count: 4 })).toBe('4 × 16.0 GiB')
-    expect(askedWords({ vram_mib: null, gpu_count: 1 })).toBe('all of a GPU')
+    expect(askedWords({ vram_mib: null, gpu_count: 1 })).toBe('whole GPU')
   })
 
   test('residency and reasons in words', () => {
@@ -77,7 +77,7 @@ describe('what is said of a task', () => {
     expect(levelWords('of_tomorrow')).toBe('of tomorrow')
     expect(choiceWords(null)).toBe('stays')
     expect(eventWords('task_placed')).toBe('task placed')
-    expect(factWords({ when: 'now', gpus: [0, 1], reason: null })).toBe('at once, GPU 0, 1')
+    expect(factWords({ when: 'now', gpus: [0, 1], reason: null })).toBe('immediately, GPU 0, 1')
   })
 
   test('facts of events name tasks, have units, and leave out what only counts', () => {
@@ -89,9 +89,9 @@ describe('what is said of a task', () => {
       missing: [{ gpu: 2, mib: 12_288 }],
     }
     expect(factWords(swap, { v1: 'notebook' })).toBe(
-      'for a placement, notebook leaves GPU 2, 12.0 GiB missing on GPU 2',
+      'for a placement, notebook swapped out of GPU 2, 12.0 GiB missing on GPU 2',
     )
-    expect(factWords(swap)).toContain('v1 leaves GPU 2')
+    expect(factWords(swap)).toContain('v1 swapped out of GPU 2')
     expect(factWords({ residency: 'swapped_out', generation: 2, because: 'for v1' }, { v1: 'eager' })).toBe(
       'swapped out, for eager',
     )
@@ -104,7 +104,7 @@ describe('what is said of a task', () => {
       'stopping true, because of max runtime seconds',
     )
     expect(factWords({ seq: 9, gpus: 1, vram_mib: 9_879, mode: 'shared', noswap: 0, priority: 2 })).toBe(
-      '9 879 MiB, may be swapped, P2',
+      '9 879 MiB, swappable, P2',
     )
     expect(factWords({ waited_ms: 5_180, mib: 7_479, default_vram_overcommit_percent: 40 })).toBe(
       'waited 5.2 s, mib 7479, default vram overcommit 40 %',
@@ -177,7 +177,7 @@ describe('what cannot be done with a task', () => {
 
   test('A submitter changes only own tasks; an operator changes all of them', () => {
     expect(whyNotOwn(session('submitter', 'ann'), { owner: 'ann' })).toBe(null)
-    expect(whyNotOwn(session('submitter', 'ann'), { owner: 'bob' })).toContain('the task of bob')
+    expect(whyNotOwn(session('submitter', 'ann'), { owner: 'bob' })).toContain('belongs to bob')
     expect(whyNotOwn(session('operator', 'ann'), { owner: 'bob' })).toBe(null)
   })
 
@@ -188,13 +188,13 @@ describe('what cannot be done with a task', () => {
     expect([whyNotHold(pending), whyNotSwapOut(running), whyNotPatch(running)]).toEqual([null, null, null])
     expect(whyNotRelease({ ...pending, held: true })).toBe(null)
     expect(whyNotSwapIn({ ...running, residency: 'swapped_out' })).toBe(null)
-    expect(whyNotHold({ ...pending, held: true })).toBe('It is held already.')
-    expect(whyNotHold(running)).toContain('only a pending task')
-    expect(whyNotHold(over)).toBe('It is failed.')
-    expect(whyNotSwapIn(running)).toBe('It is not swapped out.')
-    expect(whyNotSwapOut(pending)).toBe('It is not resident.')
-    expect(whyNotRelease(pending)).toBe('It is not held.')
-    expect(whyNotPatch(over)).toBe('It is failed.')
+    expect(whyNotHold({ ...pending, held: true })).toBe('The task is already on hold.')
+    expect(whyNotHold(running)).toContain('Only pending tasks')
+    expect(whyNotHold(over)).toBe('The task is already failed.')
+    expect(whyNotSwapIn(running)).toBe('The task is not swapped out.')
+    expect(whyNotSwapOut(pending)).toBe('The task is not resident.')
+    expect(whyNotRelease(pending)).toBe('The task is not on hold.')
+    expect(whyNotPatch(over)).toBe('The task is already failed.')
   })
 })
 
@@ -249,7 +249,7 @@ describe('the override of a node', () => {
     const asked = changeOf({ ...draftOf(node(20, null)), percent })
     expect(asked).toEqual({
       ok: false,
-      percentProblem: 'It must be a whole number from 0 to 1000.',
+      percentProblem: 'Enter a whole number from 0 to 1000.',
       reserveProblem: null,
     })
   })
@@ -257,7 +257,7 @@ describe('the override of a node', () => {
   test('what is typed and not chosen is not looked at; both problems are told at once', () => {
     expect(changeOf({ ...draftOf(node(null, null)), percent: 'abc' }).ok).toBe(true)
     const both = changeOf({ overcommit: 'value', percent: 'x', reserve: 'value', reserveMib: '1048577' })
-    expect(both).toMatchObject({ ok: false, reserveProblem: 'It must be a whole number from 0 to 1048576.' })
+    expect(both).toMatchObject({ ok: false, reserveProblem: 'Enter a whole number from 0 to 1048576.' })
   })
 
   test('in words', () => {
@@ -273,7 +273,7 @@ test('why there is no forecast is told without what programs get', () => {
     noForecastWords('NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.'),
   ).toBe('It is being worked out.')
   expect(noForecastWords('NO_HISTORY: too little was seen')).toBe('Too little was seen.')
-  expect(noForecastWords(null)).toBe('Nothing was foretold.')
+  expect(noForecastWords(null)).toBe('There is no forecast.')
 })
 
 describe('nodes in trouble', () => {
@@ -304,20 +304,20 @@ describe('nodes in trouble', () => {
       lost,
     ]
     expect(troubled(all).map((each) => [each.name, ...troubleWords(each)])).toEqual([
-      ['z', 'does not answer, its tasks are out of reach', 'cordoned'],
-      ['a', '512 MiB missing from the reserve', '20.0 GiB promised beyond the limit'],
+      ['z', 'unreachable with all its tasks', 'cordoned'],
+      ['a', 'reserve deficit 512 MiB', 'over-committed by 20.0 GiB'],
       ['m', 'draining: 3 tasks left'],
       ['n', 'cordoned'],
     ])
     expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([
-      '2 attempts in quarantine: unknown to the store',
+      '2 quarantined attempts, unknown to the store',
     ])
     expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual([
-      'silent, takes no new task',
+      'silent, gets no new tasks',
       'drained',
     ])
     expect(troubleWords(node('a', { status: 'suspect' }), true)).toEqual([
-      'ahead of the store, gets no command',
+      'ahead of the store, gets no commands',
     ])
   })
 
@@ -325,7 +325,7 @@ describe('nodes in trouble', () => {
     expect(new Set<string>(CONDITIONS)).toEqual(new Set<string>(NODE_CONDITIONS))
     expect(new Set(CONDITIONS.map(conditionWords)).size).toBe(CONDITIONS.length)
     expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([
-      '2 attempts in quarantine: unknown to the store',
+      '2 quarantined attempts, unknown to the store',
     ])
   })
 })

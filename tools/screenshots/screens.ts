@@ -46,7 +46,7 @@ export const SCREENS: readonly Screen[] = [
   {
     name: 'comparison',
     pathOf: comparison,
-    part: (page) => page.getByRole('region', { name: 'Who was where' }),
+    part: (page) => page.getByRole('region', { name: 'GPU timelines' }),
   },
   {
     name: 'before-after',
@@ -89,8 +89,8 @@ async function swept(ask: Ask): Promise<string> {
 }
 
 async function beginWithSmall(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Begin with a small one' }).click()
-  await page.getByText('It is right.').waitFor()
+  await page.getByRole('button', { name: 'Start with an example' }).click()
+  await page.getByText('Valid.').waitFor()
 }
 
 /** An exercise in which half of what was wrong was put right. */

@@ -1,12 +1,12 @@
 /**
- * Answers that were asked for before the page's own script was there (early.ts). Whoever asks for the same
- * first gets them.
+ * Responses that early.ts requested before the page's own script was loaded. The first identical request
+ * takes them.
  */
 
 export interface Ahead {
-  /** On the clock of `performance.now()`. */
+  /** When they were requested, on the clock of `performance.now()`. */
   readonly at: number
-  /** By what was asked for: path and query. */
+  /** By URL: path and query. */
   readonly answers: Map<string, Promise<Response>>
 }
 
@@ -14,10 +14,10 @@ declare global {
   var headroomAhead: Ahead | undefined
 }
 
-/** Afterwards it is asked for anew: a page shows nothing old as new. */
+/** Older responses are requested again, so that the page shows no outdated data as new. */
 const YOUNG_MS = 30_000
 
-/** Once: the next one asks himself. */
+/** Returns the response once; later requests for the same URL go to the controller. */
 export function takeAhead(url: string): Promise<Response> | null {
   const ahead = globalThis.headroomAhead
   const answer = ahead?.answers.get(url)

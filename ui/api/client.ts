@@ -1,13 +1,13 @@
 /**
- * Requests to the controller: JSON in and out, errors with their fields, and the tag that keeps two people
- * from overwriting each other.
+ * Requests to the controller: JSON in and out, errors with their fields, and the ETag that prevents lost
+ * updates.
  */
 import type { Problem } from '../../controller/api/schema/problem.ts'
 import { storedToken } from '../state/token.ts'
 import { takeAhead } from './ahead.ts'
 import { queryText, type Query } from './query-text.ts'
 
-/** An answer must be complete after this long. */
+/** Limit for a complete response. */
 const ANSWER_WITHIN_MS = 20_000
 
 export interface Answer<T> {
@@ -24,12 +24,12 @@ export interface Sending {
   readonly signal?: AbortSignal
 }
 
-/** The controller is there and said no (RFC 9457). */
+/** The controller rejected the request (RFC 9457). */
 export class Refused extends Error {
   override readonly name = 'Refused'
   readonly status: number
   readonly code: string
-  /** By JSON Pointer. */
+  /** Errors of single fields, by JSON Pointer. */
   readonly errors: Problem['errors']
 
   constructor(status: number, problem: Partial<Problem>) {
@@ -39,18 +39,18 @@ export class Refused extends Error {
     this.errors = problem.errors ?? []
   }
 
-  /** What it says of one field; null when it says nothing of it. */
+  /** Returns the error of one field, or null. */
   detailOf(pointer: string): string | null {
     return this.errors.find((error) => error.pointer === pointer)?.detail ?? null
   }
 }
 
-/** What is asked for is not there, or may not be asked for: the same question has the same answer. */
+/** Returns true if a retry gives the same error: not found, or not permitted. */
 export function isFinal(error: Error | null): boolean {
   return error instanceof Refused && error.status < 500 && error.status !== 429
 }
 
-/** Nobody answered. */
+/** No response arrived. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable'
 }
@@ -95,7 +95,7 @@ export class ApiClient {
       text = await response.text()
     } catch (error) {
       if (signal?.aborted === true) throw error
-      throw new Unreachable('The controller does not answer.', { cause: error })
+      throw new Unreachable('The controller does not respond.', { cause: error })
     }
     const parsed = text === '' ? null : parsedOr(text, response.headers.get('content-type'))
     if (!response.ok) throw new Refused(response.status, (parsed ?? {}) as Partial<Problem>)
@@ -103,7 +103,7 @@ export class ApiClient {
   }
 }
 
-/** An id as a part of a path. */
+/** Encodes an id as a path segment. */
 export function part(id: string): string {
   return id === '.' || id === '..' ? id.replaceAll('.', '%252E') : encodeURIComponent(id)
 }

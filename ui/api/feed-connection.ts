@@ -1,13 +1,13 @@
 /**
- * One stream of events and summaries, taken up again where it broke. Runs in the shared worker, so that any
- * number of tabs take one connection.
+ * One stream of events and summaries that reconnects where it broke off. It runs in the shared worker, so all
+ * tabs share one connection.
  */
 import type { EventBody } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import type { FromFeed } from './feed-messages.ts'
 import { readEvents } from './sse.ts'
 
-/** A summary comes each second, so this long without a byte is a connection that died. */
+/** A summary arrives each second, so after this long without a byte the connection is considered lost. */
 const SILENCE_MS = 5_000
 const FIRST_PAUSE_MS = 250
 const MAX_PAUSE_MS = 2_000
@@ -29,14 +29,14 @@ export class FeedConnection {
     this.#stop.abort()
   }
 
-  /** Until it is closed. */
+  /** Runs until the connection is closed. */
   async run(): Promise<void> {
     let failures = 0
     while (!this.#stop.signal.aborted) {
       try {
         await this.#follow(() => (failures = 0))
       } catch {
-        // Said below, whatever it was.
+        // The status below covers every failure.
       }
       if (this.#stop.signal.aborted) return
       this.#tell({ kind: 'status', status: this.#isRefused ? 'refused' : 'reconnecting' })

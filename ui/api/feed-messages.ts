@@ -1,4 +1,4 @@
-/** What the shared worker and the pages say to each other. */
+/** Messages between the shared worker and the pages. */
 import type { EventBody } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 
@@ -10,9 +10,9 @@ export type ToFeed =
 export type FromFeed =
   | { readonly kind: 'summary'; readonly summary: SummaryBody; readonly at: number }
   | { readonly kind: 'events'; readonly events: readonly EventBody[]; readonly at: number }
-  /** The stream was begun anew behind a gap: whatever is shown has to be read again. */
+  /** The stream restarted after a gap: all displayed data must be read again. */
   | { readonly kind: 'gap' }
   | { readonly kind: 'status'; readonly status: FeedStatus }
 
-/** `refused`: the controller wants to know who asks. */
+/** `refused`: the controller requires authentication. */
 export type FeedStatus = 'connecting' | 'live' | 'reconnecting' | 'refused'

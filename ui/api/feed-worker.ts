@@ -1,13 +1,11 @@
 /**
- * The shared worker: one connection for all tabs of a browser. Over HTTP/1.1 a browser has six to a host, and
- * a seventh tab with a stream of its own would load nothing more.
+ * The shared worker: one connection for all tabs of a browser. Over HTTP/1.1 a browser opens at most six
+ * connections to a host, so a seventh tab with its own stream could load nothing else.
  */
 import { FeedConnection } from './feed-connection.ts'
 import type { FromFeed, ToFeed } from './feed-messages.ts'
 
-/**
- * A tab that was closed says nothing; one that lives says so every minute at least, also in the background.
- */
+/** A closed tab sends no message. An open tab sends one at least every minute, also in the background. */
 const GONE_AFTER_MS = 150_000
 const LOOK_EVERY_MS = 30_000
 
@@ -19,7 +17,7 @@ interface Listener {
 interface Feed {
   readonly listeners: Set<Listener>
   readonly connection: FeedConnection
-  /** What a tab that comes later is told first. */
+  /** The messages that a new tab receives first. */
   lastStatus: FromFeed | null
   lastSummary: FromFeed | null
 }

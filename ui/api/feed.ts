@@ -1,7 +1,6 @@
 /**
- * What happens, as it happens, for one page: from the shared worker; where there is none, by asking every
- * five seconds. Freshness comes from here too: when something was last heard, and whether the connection
- * stands.
+ * Live events of one page: from the shared worker, or by polling every five seconds where there is no worker.
+ * Also keeps the freshness: the time of the last message and the state of the connection.
  */
 import { createSignal, onCleanup, type Accessor } from 'solid-js'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
@@ -18,9 +17,9 @@ export interface Feed {
   readonly status: Accessor<FeedStatus>
   /** The newest summary; null before the first. */
   readonly summary: Accessor<SummaryBody | null>
-  /** When something was last heard, milliseconds since the epoch; null: nothing yet. */
+  /** When the last message arrived, milliseconds since the epoch; null: none yet. */
   readonly heardAt: Accessor<number | null>
-  /** Hears events in order, each once. `null`: there may be a gap, read everything again. */
+  /** Receives events in order, each once. `null`: events may be missing, read everything again. */
   onEvents(listener: (events: readonly EventBody[] | null) => void): void
 }
 
@@ -36,7 +35,7 @@ export function createFeed(apiBase: string): Feed {
   const take = (message: FromFeed): void => {
     if (message.kind === 'status') setStatus(message.status)
     else if (message.kind === 'gap') {
-      // A session that went back counts from there again.
+      // A session that jumped back restarts its sequence numbers there.
       lastSeq = 0
       tell(null)
     } else if (message.kind === 'summary') {
@@ -67,7 +66,7 @@ export function createFeed(apiBase: string): Feed {
   }
 }
 
-/** Answers what ends it. */
+/** Returns a function that disconnects. */
 function fromWorker(apiBase: string, take: (message: FromFeed) => void): () => void {
   const worker = new SharedWorker(new URL('./feed-worker.ts', import.meta.url), {
     type: 'module',
@@ -78,7 +77,7 @@ function fromWorker(apiBase: string, take: (message: FromFeed) => void): () => v
   send({ kind: 'hello', apiBase, token: storedToken() })
   const timer = setInterval(() => send({ kind: 'here' }), HERE_EVERY_MS)
   const bye = (): void => send({ kind: 'bye' })
-  // A page that comes back out of the browser's cache speaks up again.
+  // A page restored from the browser's back-forward cache announces itself again.
   const back = (event: PageTransitionEvent): void => {
     if (event.persisted) send({ kind: 'hello', apiBase, token: storedToken() })
   }

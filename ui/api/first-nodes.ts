@@ -1,8 +1,8 @@
-/** The nodes from the first page on: a page ends by its bytes, wherever that is. */
+/** Reads nodes from the first page on. Pages are limited by size, so several may be needed. */
 import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
 import type { ApiClient } from './client.ts'
 
-/** @param most how many are wanted */
+/** @param most maximum number of nodes */
 export async function firstNodes(
   api: ApiClient,
   most: number,

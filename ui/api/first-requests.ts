@@ -1,15 +1,12 @@
 /**
- * What the page of an address asks for first, besides who sits before it. Pure; a test holds it equal to what
- * the pages ask for.
+ * The first requests of the page at an address, except for the session. Pure; a test compares them with the
+ * requests of the pages.
  */
 import { taskListRequest, taskQueryOf } from '../pages/tasks/task-filter.ts'
 import { LIVE_API } from './live-api.ts'
 import { queryText } from './query-text.ts'
 
-/**
- * @param search with its question mark. Sessions of the simulator have an interface of their own, which is
- *   asked for nothing ahead.
- */
+/** @param search with its question mark. Pages of a session have their own API and request nothing early. */
 export function firstRequests(pathname: string, search: string): readonly string[] {
   if (/^\/simulator\/./.test(pathname)) return []
   const summary = `${LIVE_API}/summary`

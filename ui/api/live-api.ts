@@ -1,2 +1,2 @@
-/** Where the interface of the live controller begins. */
+/** Base path of the live controller's API. */
 export const LIVE_API = '/api/v1'

@@ -1,6 +1,6 @@
 export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
 
-/** `?name=value&…`; what is empty or not there is left out. */
+/** Returns `?name=value&…`; empty and missing values are omitted. */
 export function queryText(query: Query): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {

@@ -1,14 +1,11 @@
-/** Server-sent events out of the body of an answer (WHATWG HTML 9.2.6). EventSource would send no token. */
+/** Reads server-sent events from a response body (WHATWG HTML 9.2.6). EventSource cannot send a token. */
 
 export interface StreamEvent {
   readonly event: string
   readonly data: string
 }
 
-/**
- * Ends with the body. `onId` hears each id, also where no event came with it. `onBytes` hears that the
- * connection lives.
- */
+/** Ends with the body. `onId` receives each id, also without an event. `onBytes` is called for each chunk. */
 export async function readEvents(
   body: ReadableStream<Uint8Array>,
   onEvent: (event: StreamEvent) => void,

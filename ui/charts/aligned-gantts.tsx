@@ -1,7 +1,4 @@
-/**
- * Who was on which GPU in several runs, one below the other on one time axis: an instant that is pointed at
- * in one is pointed at in all.
- */
+/** The GPU timelines of several runs, aligned on one time axis with a shared cursor. */
 import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
 import { clockWords, seconds } from '../format/figures.ts'
@@ -11,17 +8,17 @@ import { runBars, standingAt } from './run-bars.ts'
 export interface AlignedRun {
   readonly name: string
   readonly residency: RunResidencyBody
-  /** Virtual seconds at which something was done. */
+  /** Virtual times of actions, in seconds. */
   readonly marks?: readonly number[]
 }
 
 export interface AlignedGanttsProps {
   readonly runs: readonly AlignedRun[]
-  /** In milliseconds since the start; left out: the pointer moves it. */
+  /** In milliseconds since the start; omitted: the pointer moves it. */
   readonly cursor?: GanttCursor
-  /** Where the time axis begins; left out: at the start of the runs. */
+  /** Start of the time axis; omitted: the start of the runs. */
   readonly fromSeconds?: number
-  /** All GPUs are shown at first, as far as SHOWN goes; left out: a few. */
+  /** Shows all GPUs at first, up to the largest number in SHOWN; omitted: a few. */
   readonly isWhole?: boolean
 }
 
@@ -36,7 +33,7 @@ const MOST_SHOWN = SHOWN[3]
 export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
   const id = createUniqueId()
   const [pointed, setPointed] = createSignal<number | null>(null)
-  // eslint-disable-next-line solid/reactivity -- how it begins
+  // eslint-disable-next-line solid/reactivity -- initial value
   const [shown, setShown] = createSignal<number>(props.isWhole === true ? MOST_SHOWN : 4)
   const cursor = (): GanttCursor => props.cursor ?? { at: pointed(), onMove: setPointed }
   const from = (): number => (props.fromSeconds ?? 0) * 1000
@@ -64,7 +61,7 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
         </Show>
         <span class="quiet" data-testid="instant">
           {at() === null
-            ? 'Point at an instant to see all runs there.'
+            ? 'Point at an instant to see the state of all runs.'
             : `At ${clockWords((at() ?? 0) / 1000)} of virtual time`}
         </span>
       </div>
@@ -87,8 +84,7 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
               <Show when={at() !== null}>{standingWords(run, (at() ?? 0) / 1000)}</Show>
               <Show when={run.residency.cut_at_seconds !== null}>
                 {' '}
-                There were too many bars: from {clockWords(run.residency.cut_at_seconds)} on they are left
-                out.
+                Too many bars: bars from {clockWords(run.residency.cut_at_seconds)} on are omitted.
               </Show>
             </p>
           </div>
@@ -98,15 +94,15 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
   )
 }
 
-/** The smallest offered number that shows as many. */
+/** The smallest offered number of at least this size. */
 function choice(gpus: number, shown: number): number {
   return SHOWN.find((count) => count >= Math.min(gpus, shown)) ?? MOST_SHOWN
 }
 
 function standingWords({ residency }: AlignedRun, at: number): string {
-  if (at > residency.ends_seconds) return `It was over after ${seconds(residency.ends_seconds)}.`
+  if (at > residency.ends_seconds) return `The run ended after ${seconds(residency.ends_seconds)}.`
   const { resident, moving, out } = standingAt(residency, at)
   const where =
     residency.gpus.length < residency.gpu_count ? ` on the first ${residency.gpus.length} GPUs` : ''
-  return `Then${where}: ${resident} in VRAM, ${moving} starting or moving, ${out} swapped out.`
+  return `At this time${where}: ${resident} in VRAM, ${moving} starting or moving, ${out} swapped out.`
 }

@@ -1,19 +1,16 @@
-/**
- * The figures of a chart as a table, and chart and figures as files. Nothing of it is made before somebody
- * opens it.
- */
+/** The data of a chart as a table, and chart and data as files. Created only when it is opened. */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { CsvCell } from '../format/csv.ts'
 import { saveCsv } from './save.ts'
 import styles from './uplot-chart.module.css'
 
 export interface ChartExportProps {
-  /** Of the chart, and of its files. */
+  /** Of the chart and of its files. */
   readonly name: string
   readonly head: readonly string[]
-  /** As they are read, the first ones alone where there are many. */
+  /** Formatted rows; only the first ones if there are many. */
   readonly shown: () => readonly (readonly string[])[]
-  /** All of them with all digits; the first row is their names. */
+  /** All rows with all digits; the first row has the column names. */
   readonly csv: () => readonly (readonly CsvCell[])[]
   readonly onPicture: () => void
 }
@@ -32,7 +29,7 @@ export function ChartExport(props: ChartExportProps): JSX.Element {
           class={`${styles['table']} scroll`}
           tabindex="0"
           role="group"
-          aria-label={`Figures of ${props.name}`}
+          aria-label={`Data of ${props.name}`}
         >
           <table>
             <thead>

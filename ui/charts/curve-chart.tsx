@@ -1,7 +1,6 @@
 /**
- * Figures over something that is not time: curves with bands, or points with their names. Made once for its
- * data; a group that arrow keys move through, a line that says what stands there, and a table of the same
- * figures.
+ * A chart over an axis other than time: curves with bands, or named points. Created once for its data. It is
+ * a group that arrow keys move through, with a readout line and a table of the same data.
  */
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -18,16 +17,16 @@ type Column = readonly (number | null)[]
 
 export interface Curve {
   readonly name: string
-  /** A custom property: `--utilization`. */
+  /** A CSS custom property, for example `--utilization`. */
   readonly colour: string
   readonly values: Column
-  /** Lower and upper edge; left out: none is drawn. */
+  /** Lower and upper edge; omitted: no band. */
   readonly band?: readonly [low: Column, high: Column]
 }
 
 export interface CurveMark {
   readonly x: number
-  /** Stands at its top, and in the legend. */
+  /** Shown at the top of the mark and in the legend. */
   readonly name: string
   readonly colour: string
 }
@@ -36,20 +35,20 @@ export interface CurveChartProps {
   readonly name: string
   readonly xName: string
   readonly yName: string
-  /** Rising. */
+  /** In ascending order. */
   readonly x: readonly number[]
   readonly curves: readonly Curve[]
   readonly marks?: readonly CurveMark[]
-  /** Names of the points. Given: points are drawn and no lines. */
+  /** Names of the points. If given, points are drawn instead of lines. */
   readonly names?: readonly string[]
-  /** What stands at a place, in words. */
+  /** Readout text for an index. */
   readonly describe: (index: number) => string
 }
 
 const HEIGHT = 280
-/** How high the name of a mark is. */
+/** Line height of the names of marks. */
 const MARK_PX = 14
-/** Of more places the line alone is drawn. */
+/** With more points than this, only the line is drawn. */
 const MAX_DOTS = 30
 
 export function CurveChart(props: CurveChartProps): JSX.Element {
@@ -81,7 +80,7 @@ export function CurveChart(props: CurveChartProps): JSX.Element {
   const here = (): string => {
     const index = at()
     return index === null || index >= props.x.length
-      ? 'Point at it, or move with the arrow keys.'
+      ? 'Point at the chart, or use the arrow keys.'
       : props.describe(index)
   }
   return (
@@ -123,7 +122,7 @@ export function CurveChart(props: CurveChartProps): JSX.Element {
   )
 }
 
-// ---- the same figures as a table ----
+// ---- the same data as a table ----
 
 function headOf({ xName, curves, names }: CurveChartProps): string[] {
   const named = names === undefined ? [] : ['Point']
@@ -151,7 +150,7 @@ function cellWords(cell: CsvCell): string {
   return typeof cell === 'string' || Number.isInteger(cell) ? String(cell) : cell.toFixed(2)
 }
 
-// ---- what uPlot is told ----
+// ---- uPlot options ----
 
 function dataOf({ x, curves }: CurveChartProps): uPlot.AlignedData {
   return [x, ...curves.flatMap(({ values, band }) => [values, ...(band ?? [])])] as uPlot.AlignedData
@@ -188,7 +187,7 @@ function optionsOf(
   return {
     width,
     height: HEIGHT,
-    // Names of marks stand above the curves, one below the other.
+    // Names of marks are stacked above the curves.
     padding: [12 + MARK_PX * (props.marks?.length ?? 0), 24, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
@@ -217,7 +216,10 @@ function optionsOf(
   }
 }
 
-/** From 0, and no percentage beyond 100; points alone are told apart better where the scale is theirs. */
+/**
+ * The range starts at 0, and percentages end at 100. Named points use their own range, which separates them
+ * better.
+ */
 function heights({ names, yName }: CurveChartProps, min: number, max: number): [number, number] {
   if (names !== undefined) {
     const [low, high] = widened(min, max, 0.3)
@@ -227,7 +229,7 @@ function heights({ names, yName }: CurveChartProps, min: number, max: number): [
   return [0, yName === 'percent' && max <= 100 ? Math.min(100, high) : high]
 }
 
-/** So that the first and the last point do not lie on the edge. */
+/** Keeps the first and the last point off the edge. */
 function widened(min: number, max: number, share = 0.04): [number, number] {
   const margin = max > min ? (max - min) * share : Math.max(1, min * 0.1)
   return [min - margin, max + margin]

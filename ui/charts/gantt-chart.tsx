@@ -1,7 +1,6 @@
 /**
- * Bars over time in rows, on a canvas with labels of the document. A bar is chosen with pointer or arrow
- * keys, and Enter or a click opens what is behind it. A line says what is chosen, and a table has the same
- * bars.
+ * Bars over time in rows, on a canvas with HTML labels. Pointer or arrow keys choose a bar; Enter or a click
+ * opens its details. A readout line describes the chosen bar, and a table has the same bars.
  */
 import { createEffect, createMemo, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { clockTime, seconds } from '../format/figures.ts'
@@ -16,17 +15,17 @@ export interface GanttChartProps<B extends GanttBar> {
   readonly bars: readonly B[]
   readonly from: number
   readonly to: number
-  /** Who it is. */
+  /** Name of the task. */
   readonly textOf: (bar: B) => string
-  /** What is behind a bar; left out: nothing is. */
+  /** Opens the details of a bar; omitted: bars have none. */
   readonly onOpen?: (bar: B) => void
-  /** How an instant is written; left out: as the clock of this browser says. */
+  /** Formats an instant; omitted: in the time zone of this browser. */
   readonly timeOf?: (at: number) => string
-  /** The kinds that there may be, with their words; left out: all. */
+  /** The kinds in the legend, with their names; omitted: all. */
   readonly kinds?: readonly BarWords[]
-  /** An instant that several charts point at together. */
+  /** Cursor shared by several charts. */
   readonly cursor?: GanttCursor
-  /** Instants at which something was done. */
+  /** Times of actions. */
   readonly marks?: readonly number[]
 }
 
@@ -36,10 +35,10 @@ export interface BarWords {
 }
 
 export interface GanttCursor {
-  /** Null: it points at none. */
+  /** Null: no cursor. */
   readonly at: number | null
   readonly onMove: (at: number | null) => void
-  /** It stays when the pointer leaves, and moves by a press alone. */
+  /** The cursor stays when the pointer leaves, and moves only on a click. */
   readonly isHeld?: boolean
 }
 
@@ -60,7 +59,10 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
   }
   const bar = (): B | undefined => props.bars[chosen() ?? -1]
   const words = (one: B): string => {
-    return `${props.rows[one.row] ?? ''}: ${props.textOf(one)}, ${wordsOf(props, one.kind)} from ${timeOf(props, one.from)} for ${seconds((one.to - one.from) / 1000)}`
+    return (
+      `${props.rows[one.row] ?? ''}: ${props.textOf(one)}, ${wordsOf(props, one.kind)} from ` +
+      `${timeOf(props, one.from)} for ${seconds((one.to - one.from) / 1000)}`
+    )
   }
   const draw = (): void => {
     const ctx = canvas.getContext('2d')
@@ -139,7 +141,10 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
           ref={place}
           tabindex="0"
           role="group"
-          aria-label={`${props.name}: arrow keys choose a bar${props.onOpen === undefined ? '' : ', Enter shows the decision behind it'}`}
+          aria-label={
+            `${props.name}: arrow keys choose a ` +
+            `bar${props.onOpen === undefined ? '' : ', Enter shows its decision'}`
+          }
           onKeyDown={move}
           onPointerMove={point}
           onPointerLeave={unpoint}
@@ -162,7 +167,7 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
         <Show
           when={bar()}
           fallback={
-            props.bars.length === 0 ? 'Nothing was placed here in this time.' : `${props.bars.length} bars.`
+            props.bars.length === 0 ? 'No task was placed in this period.' : `${props.bars.length} bars.`
           }
         >
           {(one) => words(one())}
@@ -187,7 +192,7 @@ function wordsOf<B extends GanttBar>(
   return kinds.find((each) => each.kind === kind)?.words ?? kind
 }
 
-/** Across all rows. @param at share of the width */
+/** A line across all rows. @param at fraction of the width */
 function Line(props: { readonly at: number; readonly class: string }): JSX.Element {
   let line!: HTMLSpanElement
   createEffect(() => line.style.setProperty('left', `${props.at * 100}%`))
@@ -274,15 +279,15 @@ function BarTable<B extends GanttBar>(props: GanttChartProps<B>): JSX.Element {
             </caption>
             <thead>
               <tr>
-                <th scope="col">Where</th>
-                <th scope="col">Who</th>
-                <th scope="col">How</th>
+                <th scope="col">GPU</th>
+                <th scope="col">Task</th>
+                <th scope="col">State</th>
                 <th scope="col">From</th>
                 <th scope="col" class="number">
-                  For
+                  Duration
                 </th>
                 <Show when={props.onOpen}>
-                  <th scope="col">Why</th>
+                  <th scope="col">Reason</th>
                 </Show>
               </tr>
             </thead>

@@ -1,10 +1,10 @@
 /**
- * Draws the bars of a Gantt chart: by kind, so that a colour is set once; patterns only where a bar is wide
- * enough to show one.
+ * Draws the bars of a Gantt chart, grouped by kind so that each colour is set once. Patterns are drawn only
+ * in bars that are wide enough to show them.
  */
 import type { BarKind, GanttBar, GanttLayout } from './gantt-layout.ts'
 
-/** Each kind has a colour and a pattern, so that nobody needs to tell colours apart. */
+/** Each kind has a colour and a pattern, so that colours need not be distinguished. */
 export const BAR_LOOKS: readonly {
   readonly kind: BarKind
   readonly colour: string
@@ -15,7 +15,7 @@ export const BAR_LOOKS: readonly {
   { kind: 'idle', colour: '--foreign', pattern: 'diagonal', words: 'idle' },
   { kind: 'moving', colour: '--swap', pattern: 'bars', words: 'moving' },
   { kind: 'out', colour: '--swapped', pattern: 'dots', words: 'out' },
-  { kind: 'unknown', colour: '--line', pattern: 'cross', words: 'not known' },
+  { kind: 'unknown', colour: '--line', pattern: 'cross', words: 'unknown' },
 ]
 
 const PATTERN_PX = 8
@@ -23,7 +23,7 @@ const PATTERNED_FROM_PX = 4
 const BAR_PX = 13
 
 export interface GanttPaint {
-  /** Of a custom property. */
+  /** Resolves a CSS custom property. */
   readonly colourOf: (property: string) => string
   readonly selected: number | null
   readonly height: number

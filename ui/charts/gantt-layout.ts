@@ -1,16 +1,13 @@
-/**
- * Where the bars of a Gantt chart stand: a row for each GPU, in it a lane for each that is there at the same
- * time. Pure.
- */
+/** The layout of a Gantt chart: a row for each GPU, with a lane for each of its concurrent tasks. Pure. */
 
-/** `unknown`: placed, and nothing is kept that says where its bytes were. */
+/** `unknown`: placed, but no retained event says where its bytes were. */
 export const BAR_KINDS = ['active', 'idle', 'moving', 'out', 'unknown'] as const
 export type BarKind = (typeof BAR_KINDS)[number]
 
 export interface GanttBar {
-  /** Index of its row. */
+  /** Index of the row. */
   readonly row: number
-  /** Bars of one lane key share a lane: a task keeps its place. */
+  /** Bars with the same key share a lane: a task keeps its lane. */
   readonly laneKey: string
   /** Milliseconds since the epoch. */
   readonly from: number
@@ -36,7 +33,7 @@ export interface GanttLayout {
 
 export const LANE_PX = 16
 const ROW_GAP_PX = 8
-/** Narrower ones could be neither seen nor aimed at. */
+/** Narrower bars could be neither seen nor clicked. */
 const MIN_BAR_PX = 1
 
 export function layoutGantt(
@@ -64,7 +61,7 @@ export function layoutGantt(
   return { x, y, w, rowTops, height }
 }
 
-/** The bar at a point; null: none. The last that was drawn is on top. */
+/** Returns the index of the topmost bar at a point, or null. */
 export function barAt({ x, y, w }: GanttLayout, atX: number, atY: number): number | null {
   for (let at = x.length - 1; at >= 0; at--) {
     const left = x[at] as number
@@ -78,7 +75,7 @@ function keyOf({ row, laneKey }: GanttBar): string {
   return `${row} ${laneKey}`
 }
 
-/** Who comes first takes the first lane that is free for as long as he stays. */
+/** Each task takes the first lane that is free for all of its bars. */
 function lanesOf(
   bars: readonly GanttBar[],
   rowCount: number,

@@ -1,9 +1,9 @@
-/** Where the names of points stand, so that none covers another, a point, or the edge. Pure. */
+/** Places the names of points so that they overlap neither each other, nor a point, nor the edge. Pure. */
 
 export interface LabelledPoint {
   readonly x: number
   readonly y: number
-  /** How wide its name is. */
+  /** Width of the name. */
   readonly width: number
 }
 
@@ -12,19 +12,19 @@ export interface LabelRoom {
   readonly right: number
   readonly top: number
   readonly bottom: number
-  /** How high a name is. */
+  /** Height of a name. */
   readonly height: number
-  /** Between a point and its name. */
+  /** Distance between a point and its name. */
   readonly gap: number
 }
 
 export interface LabelPlace {
-  /** Where it begins, and its middle. */
+  /** Left edge and vertical centre. */
   readonly left: number
   readonly middle: number
 }
 
-/** Of heights between a point and its name. */
+/** Vertical distances to try, in heights of a name. */
 const STEPS = [0, 1, 2, 3]
 
 interface Box {
@@ -35,7 +35,7 @@ interface Box {
 }
 
 /**
- * Each in turn takes the first place that is free; null: there is none, and it is told by pointing at it.
+ * Each point takes the first free place; null: there is none, and only the readout names the point.
  * 1. Nearer to the height of the point.
  * 2. Right of it, then left, then centred.
  * 3. Above it, then below.

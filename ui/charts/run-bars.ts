@@ -1,4 +1,4 @@
-/** Simulated runs as bars on one time axis, and what stands at an instant of them. Pure. */
+/** Simulated runs as bars on one time axis, and their state at an instant. Pure. */
 import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
 import type { BarKind, GanttBar } from './gantt-layout.ts'
 
@@ -12,7 +12,7 @@ const KINDS: Readonly<Record<RunResidencyBody['bars']['kind'][number], BarKind>>
   out: 'out',
 }
 
-/** Bars in milliseconds since the start of the run, of the first rows. */
+/** Bars of the first rows, in milliseconds since the start of the run. */
 export function runBars({ tasks, bars }: RunResidencyBody, rows: number): readonly RunBar[] {
   return bars.gpu.flatMap((row, at) => {
     if (row >= rows) return []
@@ -28,7 +28,7 @@ export interface Standing {
   readonly out: number
 }
 
-/** How many tasks are where at an instant; one on several GPUs counts once. */
+/** Number of tasks in each state at an instant; a task on several GPUs counts once. */
 export function standingAt({ bars }: RunResidencyBody, atSeconds: number): Standing {
   const found = { resident: new Set<number>(), moving: new Set<number>(), out: new Set<number>() }
   bars.kind.forEach((kind, at) => {
@@ -38,7 +38,10 @@ export function standingAt({ bars }: RunResidencyBody, atSeconds: number): Stand
   return { resident: found.resident.size, moving: found.moving.size, out: found.out.size }
 }
 
-/** Of an interval that ends at or after this instant; null: the run was over before. @param ends rising */
+/**
+ * The value of the interval that contains the instant; null: the run had ended before. @param ends in
+ * ascending order
+ */
 export function valueAt(
   ends: readonly number[],
   values: readonly number[],

@@ -1,7 +1,7 @@
-/** What a chart shows as a file: the browser keeps it as a download. */
+/** Saves a chart as a file: the browser downloads it. */
 import { csvOf, type CsvCell } from '../format/csv.ts'
 
-/** Before that the browser may still be reading it. */
+/** Until then the browser may still read the data. */
 const KEPT_MS = 10_000
 
 export function save(name: string, blob: Blob): void {
@@ -18,7 +18,7 @@ export function saveCsv(name: string, rows: readonly (readonly CsvCell[])[]): vo
 
 export interface PictureKey {
   readonly name: string
-  /** A custom property: `--utilization`. */
+  /** A CSS custom property, for example `--utilization`. */
   readonly colour: string
 }
 
@@ -26,8 +26,8 @@ const FONT_PX = 13
 const PAD_PX = 12
 
 /**
- * With its name and what its colours mean above it, on the ground of the page: by itself the canvas is clear
- * and says neither.
+ * Adds the name and the legend above the chart, on the background of the page: the canvas itself is
+ * transparent and has neither.
  */
 export function savePicture(name: string, canvas: HTMLCanvasElement, keys: readonly PictureKey[]): void {
   const picture = document.createElement('canvas')
@@ -66,7 +66,7 @@ interface Placed {
   readonly left: number
 }
 
-/** As many beside each other as there is room for. */
+/** Distributes the entries over lines of this width. */
 function linesOf(
   ctx: CanvasRenderingContext2D,
   keys: readonly PictureKey[],

@@ -1,10 +1,10 @@
-/** From the columns of /series to those of a chart. Pure. */
+/** Converts columns of /series to columns of a chart. Pure. */
 import type { SeriesBody } from '../../controller/api/schema/series.ts'
 
 export type Column = readonly (number | null)[]
 
 /**
- * x, then one column a name of that scope, in the order asked for; a series that is not there is all gaps.
+ * Returns x, then one column per name of that scope, in the requested order; a missing series is all gaps.
  */
 export function columnsFor(
   body: SeriesBody | undefined,
@@ -20,7 +20,7 @@ function columnOf(body: SeriesBody, scope: string, name: string): Column {
   return found?.values ?? body.x.map(() => null)
 }
 
-/** Per hour, of what a column counts in each step. */
+/** Converts counts per step to counts per hour. */
 export function perHour(column: Column, stepSeconds: number): Column {
   return column.map((value) => (value === null ? null : (value * 3600) / stepSeconds))
 }

@@ -1,7 +1,6 @@
 /**
- * uPlot in a component. Made once; new data never undoes a zoom; what it draws stays outside of reactive
- * proxies. It has a name, a group that arrow keys move through, a line that says what stands there, and a
- * table of the same figures.
+ * uPlot in a component. It is created once; new data never resets a zoom; its data stays outside of reactive
+ * proxies. It has a name, a group that arrow keys move through, a readout line, and a table of the same data.
  */
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -15,11 +14,11 @@ import styles from './uplot-chart.module.css'
 
 export interface ChartLine {
   readonly name: string
-  /** A custom property: `--utilization`. */
+  /** A CSS custom property, for example `--utilization`. */
   readonly colour: string
-  /** How a value reads. */
+  /** Formats a value. */
   readonly format: (value: number | null) => string
-  /** Drawn on top of the one before it. */
+  /** Drawn on top of the previous line. */
   readonly isStacked?: boolean
   readonly isDashed?: boolean
 }
@@ -34,20 +33,20 @@ export interface ChartMark {
 export interface ChartProps {
   readonly name: string
   readonly lines: readonly ChartLine[]
-  /** x in seconds since the epoch, then one column a line; null is a gap. */
+  /** x in seconds since the epoch, then one column per line; null is a gap. */
   readonly data: readonly (readonly (number | null)[])[]
   readonly marks?: readonly ChartMark[]
-  /** Charts with the same key move their cursors together. */
+  /** Charts with the same key share a cursor. */
   readonly syncKey?: string
-  /** Upper end of the scale; left out: as the data has it. */
+  /** Upper end of the scale; omitted: from the data. */
   readonly max?: number
-  /** Steps of its scale, rising; left out: as decimal numbers go. */
+  /** Steps of the scale in ascending order; omitted: decimal steps. */
   readonly steps?: readonly number[]
   readonly height?: number
   readonly onZoom?: (range: { readonly from: number; readonly to: number } | null) => void
 }
 
-/** Live charts are drawn at most this often. */
+/** Minimum time between two redraws of a live chart. */
 const REDRAW_EVERY_MS = 500
 
 export function UplotChart(props: ChartProps): JSX.Element {
@@ -177,16 +176,19 @@ function csvRowsOf({ data, lines }: ChartProps): CsvCell[][] {
 
 function statusOf({ data, lines }: ChartProps, at: number | null): string {
   const [x = [], ...columns] = data
-  // The last point may not be over yet.
+  // The last point may be incomplete.
   const index = at ?? x.findLastIndex((_, i) => columns.some((column) => (column[i] ?? null) !== null))
   const time = x[index]
-  if (time === undefined || time === null) return 'No points yet.'
-  return `${clockTime(time * 1000)}: ${lines.map((line, c) => `${line.name} ${line.format(columns[c]?.[index] ?? null)}`).join(', ')}`
+  if (time === undefined || time === null) return 'No data yet.'
+  return (
+    `${clockTime(time * 1000)}: ` +
+    `${lines.map((line, c) => `${line.name} ${line.format(columns[c]?.[index] ?? null)}`).join(', ')}`
+  )
 }
 
-// ---- what uPlot is told ----
+// ---- uPlot options ----
 
-/** Stacked lines are drawn at the sum of those below; a gap in one is a gap in all above it. */
+/** Stacked lines are drawn at the sum of the lines below; a gap in one is a gap in all lines above it. */
 function columnsOf({ data, lines }: ChartProps): uPlot.AlignedData {
   const [x = [], ...columns] = data
   const drawn: (number | null)[][] = []
@@ -249,7 +251,8 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
         spanGaps: false,
         points: { show: false },
         ...(isDashed === true ? { dash: [6, 4] } : {}),
-        // The lowest of a stack is filled to the axis; those above it, to the one below.
+        // The lowest line of a stack is filled down to the axis; the others are filled down to the line
+        // below.
         ...(isStacked !== true && props.lines[index + 1]?.isStacked === true
           ? { fill: `${colourOf(colour)}40` }
           : {}),
@@ -277,7 +280,7 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
   }
 }
 
-/** Hours and minutes; the day where it begins, or where a tick is a day. */
+/** Hours and minutes; the date at the first tick of a day, or where each tick is a day. */
 function timeTicks(ticks: readonly number[]): string[] {
   const texts = ticks.map((tick) => clockTime(tick * 1000))
   return texts.map((text, i) => {
@@ -287,7 +290,7 @@ function timeTicks(ticks: readonly number[]): string[] {
   })
 }
 
-/** A text that stands at the tick below already would be a lie: it was rounded. */
+/** Omits a label that equals the one below it: it is rounded and would be wrong. */
 function distinct(texts: readonly string[]): string[] {
   return texts.map((text, i) => (text === texts[i - 1] ? '' : text))
 }

@@ -1,11 +1,11 @@
-/** Asks for series of a scope over the range of the page, and again as time goes by. */
+/** Requests series of a scope over the range of the page, and repeats the request periodically. */
 import { useQuery } from '@tanstack/solid-query'
 import type { SeriesBody } from '../../controller/api/schema/series.ts'
 import { useCluster } from '../state/cluster.tsx'
 import { useAround, useRange } from '../state/range.ts'
 
 const MAX_POINTS = 360
-/** Readings are taken every ten seconds. */
+/** Interval of the controller's samples. */
 const AGAIN_MS = 10_000
 
 export function useSeries(names: readonly string[], scope: () => string = () => 'cluster') {
@@ -27,8 +27,8 @@ export function useSeries(names: readonly string[], scope: () => string = () => 
   }))
 }
 
-/** What somebody came from. */
+/** Marks the instant that the page was opened for. */
 function markAt(at: string): SeriesBody['marks'][number] {
   const seconds = Date.parse(at) / 1000
-  return { from: seconds, to: seconds, kind: 'config_changed', text: 'What you came from' }
+  return { from: seconds, to: seconds, kind: 'config_changed', text: 'Selected instant' }
 }

@@ -1,11 +1,14 @@
-/** The charts that a cluster and a node have alike: utilization, the layers of VRAM, and swaps per hour. */
+/**
+ * The charts that the pages of a cluster and of a node share: utilization, the layers of VRAM, and swaps per
+ * hour.
+ */
 import { createMemo, type JSX } from 'solid-js'
 import type { SeriesBody } from '../../controller/api/schema/series.ts'
 import { mib, percent, whole } from '../format/figures.ts'
 import { columnsFor, perHour } from './series-data.ts'
 import { UplotChart, type ChartLine } from './uplot-chart.tsx'
 
-/** The lines of the VRAM chart, each with the series that it draws. */
+/** The lines of the VRAM chart, each with its series. */
 const VRAM: readonly (ChartLine & { readonly series: string })[] = [
   { name: 'used', series: 'vram_used_mib', colour: '--resident', format: mib },
   { name: 'allocated', series: 'vram_committed_mib', colour: '--committed', format: mib },
@@ -19,7 +22,7 @@ const VRAM: readonly (ChartLine & { readonly series: string })[] = [
     isDashed: true,
   },
 ]
-/** MiB: its scale goes by GiB and TiB. */
+/** MiB: the scale uses multiples of GiB and TiB. */
 const POWERS_OF_TWO = Array.from({ length: 40 }, (_, power) => 2 ** power)
 const UTILIZATION: readonly ChartLine[] = [{ name: 'utilization', colour: '--utilization', format: percent }]
 const SWAPS: readonly ChartLine[] = [
@@ -27,7 +30,7 @@ const SWAPS: readonly ChartLine[] = [
   { name: 'in', colour: '--resident', format: whole },
 ]
 
-/** What they ask of /series. */
+/** The series that these charts request. */
 export const VITAL_SERIES: readonly string[] = [
   'utilization_percent',
   ...VRAM.map(({ series }) => series),
@@ -37,9 +40,9 @@ export const VITAL_SERIES: readonly string[] = [
 
 export interface VitalChartProps {
   readonly body: SeriesBody
-  /** As /series names it: `cluster`, `node:<id>`. */
+  /** Scope of /series: `cluster`, `node:<id>`. */
   readonly scope: string
-  /** Charts with the same key move their cursors together. */
+  /** Charts with the same key share a cursor. */
   readonly syncKey: string
 }
 

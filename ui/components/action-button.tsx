@@ -1,13 +1,12 @@
 /**
- * A button that says why it cannot be pressed. It can still be reached with the keyboard, so that whoever
- * comes there hears the reason.
+ * A button that states why it is disabled. It stays focusable, so that keyboard users can read the reason.
  */
 import { createUniqueId, Show, type JSX } from 'solid-js'
 
 export interface ActionButtonProps {
   readonly children: JSX.Element
   readonly onClick: () => void
-  /** null: it can. */
+  /** null: enabled. */
   readonly whyNot: string | null
   readonly class?: string
 }

@@ -1,4 +1,4 @@
-/** The alarms that hold, above every page; nothing while all is well. */
+/** The active alarms, above every page; nothing is shown without alarms. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
@@ -9,7 +9,7 @@ type AlarmCode = SummaryBody['alarms'][number]['code']
 
 const RECOVERY = { path: '/recovery', words: 'Open recovery' }
 
-/** Where an alarm is settled, or what it concerns is listed. */
+/** The page that resolves an alarm, or lists what it concerns. */
 const PLACES: Partial<Readonly<Record<AlarmCode, { readonly path: string; readonly words: string }>>> = {
   STORE_BEHIND: RECOVERY,
   RECOVERY,

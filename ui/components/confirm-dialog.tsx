@@ -1,4 +1,7 @@
-/** Nothing is changed without a dialog that says what will happen. A refusal is shown in it, and it stays. */
+/**
+ * A confirmation dialog that states the effects of a change. It stays open and shows the error if the request
+ * is rejected.
+ */
 import { AlertDialog } from '@kobalte/core/alert-dialog'
 import { createSignal, Show, type JSX } from 'solid-js'
 import { ActionButton } from './action-button.tsx'
@@ -8,14 +11,14 @@ export interface ConfirmDialogProps {
   readonly isOpen: boolean
   readonly onClose: () => void
   readonly title: string
-  /** What it will do. */
+  /** The effects of the change. */
   readonly children: JSX.Element
-  /** On the button that does it. */
+  /** Label of the confirm button. */
   readonly confirm: string
   readonly isDanger?: boolean
-  /** Why it cannot be confirmed as it stands; null: it can. */
+  /** Why it cannot be confirmed; null: it can. */
   readonly whyNot?: string | null
-  /** Does it. What it throws is shown; otherwise the dialog closes. */
+  /** Performs the change. An error is shown; otherwise the dialog closes. */
   readonly run: () => Promise<unknown>
 }
 
@@ -56,10 +59,10 @@ export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
               )}
             </Show>
             <div class={styles['buttons']}>
-              <AlertDialog.CloseButton aria-label="Leave it">Leave it</AlertDialog.CloseButton>
+              <AlertDialog.CloseButton aria-label="Dismiss">Dismiss</AlertDialog.CloseButton>
               <ActionButton
                 class={props.isDanger === true ? 'danger' : 'primary'}
-                whyNot={isBusy() ? 'It is being done.' : (props.whyNot ?? null)}
+                whyNot={isBusy() ? 'In progress.' : (props.whyNot ?? null)}
                 onClick={() => void run()}
               >
                 {props.confirm}
@@ -73,14 +76,14 @@ export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
 }
 
 export interface ConfirmedActionProps extends Omit<ConfirmDialogProps, 'isOpen' | 'onClose' | 'whyNot'> {
-  /** On the button that opens the dialog. */
+  /** Label of the button that opens the dialog. */
   readonly label: string
-  /** Why it cannot be done, for whoever asks or as things are; null: it can. */
+  /** Why the action is not possible in this state or for this user; null: it is possible. */
   readonly whyNot: string | null
   readonly onOpenChange?: (isOpen: boolean) => void
 }
 
-/** A button, and behind it the dialog. */
+/** A button that opens a confirmation dialog. */
 export function ConfirmedAction(props: ConfirmedActionProps): JSX.Element {
   const [isOpen, setOpen] = createSignal(false)
   const change = (open: boolean): void => {

@@ -1,7 +1,7 @@
 /**
- * A table of what the server has sorted, filtered and cut into pages. A row is made once for its id and only
- * its cells change, so focus stays; while pointer or focus is in the table no row moves, and a button says
- * how many updates wait.
+ * A table of rows that the server sorted, filtered and paged. A row is created once for its id and only its
+ * cells change, so focus stays. While the pointer or the focus is in the table no row moves, and a button
+ * shows the number of pending updates.
  */
 import { createMemo, createSignal, For, Show, type Accessor, type JSX } from 'solid-js'
 import styles from './data-table.module.css'
@@ -10,27 +10,27 @@ import { holdRows, type HeldRows } from './held-rows.ts'
 export interface Column<R> {
   readonly name: string
   readonly isNumber?: boolean
-  /** Prose: it does not become a narrow column of single words. */
+  /** Prose: the column does not shrink to single words. */
   readonly isWide?: boolean
-  /** What it means, as a title of the heading. */
+  /** Explanation, shown as the title of the heading. */
   readonly help?: string
   readonly cell: (row: Accessor<R>) => JSX.Element
 }
 
 export interface DataTableProps<R> {
-  /** What the rows are, for those who do not see them. */
+  /** Accessible name of the table. */
   readonly name: string
   readonly columns: readonly Column<R>[]
   readonly rows: readonly R[]
   readonly idOf: (row: R) => string
   /**
-   * What was asked for (filters, order, page), and comes with the rows: when it changes, the rows are others
-   * and are shown at once.
+   * The request (filters, order, page) that the rows belong to. When it changes, the new rows are shown at
+   * once.
    */
   readonly of?: string
 }
 
-/** More stand on the next page. */
+/** Further rows are on the next page. */
 export const MAX_ROWS = 150
 
 interface Held<R> extends HeldRows<R> {
@@ -96,7 +96,7 @@ export function DataTable<R>(props: DataTableProps<R>): JSX.Element {
 }
 
 function Row<R>(props: { readonly columns: readonly Column<R>[]; readonly row: R | undefined }): JSX.Element {
-  // A row that leaves is asked once more before it is gone.
+  // A removed row is read once more before it is disposed of.
   const row = createMemo<R>((before) => props.row ?? (before as R))
   return (
     <tr>

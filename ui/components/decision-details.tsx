@@ -1,4 +1,4 @@
-/** A decision: one sentence, then the tables of who was considered, then the JSON. */
+/** A decision: one sentence, then the tables of the candidates, then the JSON. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import type { DecisionBody } from '../../controller/api/schema/decision.ts'
@@ -37,12 +37,12 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
   const path = usePath()
   return (
     <Show when={props.decision.candidates.length > 0}>
-      <div class="scroll" tabindex="0" role="group" aria-label="Who might have left">
+      <div class="scroll" tabindex="0" role="group" aria-label="Swap-out candidates">
         <table>
           <caption>
-            Who might have left, those that do first
+            Swap-out candidates, victims first
             <Show when={props.decision.candidates_left_out > 0}>
-              ; {props.decision.candidates_left_out} more are not named
+              ; {props.decision.candidates_left_out} more are omitted
             </Show>
           </caption>
           <thead>
@@ -88,8 +88,8 @@ function Considered(props: { readonly decision: DecisionBody }): JSX.Element {
       <div class="scroll" tabindex="0" role="group" aria-label="GPUs that admitted the task">
         <table>
           <caption>
-            GPUs that admitted it, best first: the least of the first key, then of the second
-            <Show when={props.decision.gpus_more}>; there were more</Show>
+            GPUs that admitted it, best first: ordered by the first key, then by the second, ascending
+            <Show when={props.decision.gpus_more}>; more GPUs are omitted</Show>
           </caption>
           <thead>
             <tr>

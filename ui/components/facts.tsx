@@ -1,4 +1,4 @@
-/** Names and what stands for them. Unknown is a dash; why it is unknown is its title. */
+/** Names and values. An unknown value is a dash; the reason is its title. */
 import { For, type JSX } from 'solid-js'
 import styles from './facts.module.css'
 

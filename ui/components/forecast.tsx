@@ -1,6 +1,6 @@
 /**
- * What the simulation of the live state foretells of a change: in one sentence, then before and after with
- * the band of the difference.
+ * The forecast of a change by a simulation of the live state: one sentence, then the figures before and after
+ * with the band of the difference.
  */
 import { For, Show, type JSX } from 'solid-js'
 import type { ChangeForecastBody } from '../../controller/api/schema/twin.ts'
@@ -16,7 +16,7 @@ const ROWS: readonly (readonly [key: Figure, name: string, format: (value: numbe
   ['swap_outs_per_hour', 'Swap-outs per hour', (value) => whole(value)],
 ]
 
-/** Drawn over the time that is foretold: what an operator asks first. */
+/** Drawn over the forecast period: the figures that operators ask for first. */
 const DRAWN: readonly (readonly [
   key: Figure,
   name: string,
@@ -41,7 +41,7 @@ export function Forecast(props: { readonly forecast: ChangeForecastBody }): JSX.
       <Table forecast={props.forecast} />
       <Show when={props.forecast.assumes.length > 0}>
         <details>
-          <summary>What it assumes</summary>
+          <summary>Assumptions</summary>
           <ul>
             <For each={props.forecast.assumes}>{(words) => <li class="text">{words}</li>}</For>
           </ul>
@@ -90,7 +90,8 @@ function Course(props: CourseProps): JSX.Element {
         },
       ]}
       describe={(index) =>
-        `${seconds(props.forecast.courses.ends_seconds[index])} from now: ${side('before', index)}, ${side('after', index)}`
+        `${seconds(props.forecast.courses.ends_seconds[index])} from now: ${side('before', index)}, ` +
+        `${side('after', index)}`
       }
     />
   )
@@ -109,7 +110,7 @@ function Table(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
             <th scope="col" class="number">
               after
             </th>
-            <th scope="col">the difference, 10th to 90th percentile</th>
+            <th scope="col">difference, 10th to 90th percentile</th>
           </tr>
         </thead>
         <tbody>
@@ -121,7 +122,7 @@ function Table(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
                   when={props.forecast[key]}
                   fallback={
                     <td class="quiet" colspan="3">
-                      — nothing was measured
+                      — no data
                     </td>
                   }
                 >

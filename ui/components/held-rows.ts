@@ -1,12 +1,15 @@
-/** Rows that hold still: while somebody reads or aims at a table, no row comes, goes or moves. Pure. */
+/**
+ * Keeps rows in place: while the pointer or the focus is in a table, rows are neither added, removed nor
+ * moved. Pure.
+ */
 
 export interface HeldRows<R> {
   readonly rows: readonly R[]
-  /** How many changes of the list wait; what a row says is always the newest. */
+  /** Number of pending changes of the list; the cells always show the newest values. */
   readonly pending: number
 }
 
-/** Rows keep their places and take their new figures; who has left stays as he was last. */
+/** Rows keep their places and get their new values; a removed row keeps its last values. */
 export function holdRows<R>(shown: readonly R[], fresh: readonly R[], idOf: (row: R) => string): HeldRows<R> {
   const byId = new Map(fresh.map((row) => [idOf(row), row]))
   const shownIds = new Set(shown.map(idOf))

@@ -1,6 +1,6 @@
 /**
- * What a change would do, as a dry run answers it: figures before and after, who is over, who would fit; and
- * the forecast, or why there is none.
+ * The effects of a change, from a dry run: figures before and after, over-committed GPUs, tasks that would
+ * fit, and the forecast or why there is none.
  */
 import { For, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../controller/api/schema/impact.ts'
@@ -30,9 +30,9 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
               each={
                 [
                   ['Schedulable VRAM', 'effective_schedulable_mib'],
-                  ['May be promised', 'commit_limit_mib'],
-                  ['Promised beyond that', 'over_committed_mib'],
-                  ['Missing from the reserve', 'reserve_deficit_mib'],
+                  ['Commit limit', 'commit_limit_mib'],
+                  ['Over-committed', 'over_committed_mib'],
+                  ['Reserve deficit', 'reserve_deficit_mib'],
                 ] as const
               }
             >
@@ -51,28 +51,29 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
         <Show when={props.impact.next_cycle}>
           {(cycle) => (
             <li>
-              At once {whole(cycle().starts)} waiting tasks would start, and{' '}
-              {whole(cycle().starts_after_swaps)} more once others have left; {whole(cycle().swap_outs)} tasks
-              with {mib(cycle().swap_out_mib)} would begin to leave.
+              Immediately {whole(cycle().starts)} pending tasks would start, and{' '}
+              {whole(cycle().starts_after_swaps)} more after swap-outs; {whole(cycle().swap_outs)} tasks with{' '}
+              {mib(cycle().swap_out_mib)} would begin to swap out.
             </li>
           )}
         </Show>
         <li>
-          {whole(props.impact.pending.would_fit)} waiting tasks would fit that fit nowhere now
+          {whole(props.impact.pending.would_fit)} pending tasks that fit nowhere now would fit
           <Show when={props.impact.pending.cut}>
             {' '}
-            (of the first {whole(props.impact.pending.looked_at)} looked at)
+            (of the first {whole(props.impact.pending.looked_at)} examined)
           </Show>
           .
         </li>
         <li>
-          {whole(props.impact.pending.infeasible)} waiting tasks could never be placed then, and could now.
+          {whole(props.impact.pending.infeasible)} pending tasks that could be placed now could never be
+          placed.
         </li>
         <li>
-          {whole(props.impact.gpu_over_count)} GPUs would be over their limit. Nobody leaves because of it: it
-          shrinks as tasks end or leave for others.
+          {whole(props.impact.gpu_over_count)} GPUs would be over their commit limit. No task is evicted; the
+          excess shrinks as tasks end or are swapped out for others.
         </li>
-        <li>{whole(props.impact.residency_impossible_count)} placed tasks could not come back into VRAM.</li>
+        <li>{whole(props.impact.residency_impossible_count)} placed tasks could not return to VRAM.</li>
       </ul>
       <Show when={props.impact.nodes.length > 0}>
         <details>

@@ -1,7 +1,7 @@
 /**
- * A page whose script is fetched when it is first needed. A script that could not be fetched is asked for
- * again, by itself and on demand: the router's own way holds every navigation until it has come, and
- * remembers a failure until the browser loads everything again.
+ * A page whose script is fetched on first use. A failed fetch is retried periodically and on request. The
+ * lazy loading of the router would block every navigation until the fetch ends, and would remember a failure
+ * until the page is reloaded.
  */
 import { useLocation } from '@solidjs/router'
 import {
@@ -19,13 +19,13 @@ import {
 import { Dynamic } from 'solid-js/web'
 
 const AGAIN_MS = 2_000
-/** Some browsers remember a failed script as long as the document lives. */
+/** Some browsers remember a failed script for as long as the document exists. */
 const RELOAD_OFFERED_AFTER = 3
 
 type Page = Component<ParentProps>
 
 export interface LazyPage extends Page {
-  /** Fetches the script; rejects when that fails. */
+  /** Fetches the script; rejects on failure. */
   preload(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export function lazyPage(load: () => Promise<{ readonly default: Page }>): LazyP
   const Lazy: Page = (props) => {
     const attempt = (): void => void fetchScript().catch(() => {})
     attempt()
-    // Once the script is there this asks for nothing.
+    // After the script has loaded this does nothing.
     const timer = setInterval(attempt, AGAIN_MS)
     onCleanup(() => clearInterval(timer))
     return (
@@ -75,12 +75,12 @@ function NotFetched(props: { readonly failures: number; readonly onAgain: () => 
     >
       <div class="card stack" role="alert">
         <p class="bad">
-          This page could not be loaded: the controller does not answer. The page tries again every 2 seconds.
+          This page could not be loaded: the controller does not respond. It is retried every 2 seconds.
         </p>
         <p class="row">
           <button onClick={() => props.onAgain()}>Try again</button>
           <Show when={props.failures >= RELOAD_OFFERED_AFTER}>
-            <button onClick={() => location.reload()}>Reload everything</button>
+            <button onClick={() => location.reload()}>Reload the application</button>
           </Show>
         </p>
       </div>
@@ -88,7 +88,7 @@ function NotFetched(props: { readonly failures: number; readonly onAgain: () => 
   )
 }
 
-/** A fault of one page leaves navigation and the other pages as they are. */
+/** Keeps navigation and the other pages working when one page fails. */
 export function PageFaults(props: ParentProps): JSX.Element {
   return (
     <ErrorBoundary fallback={(error: unknown, reset) => <Failed error={error} onReset={reset} />}>
@@ -114,7 +114,7 @@ function Failed(props: { readonly error: unknown; readonly onReset: () => void }
       </p>
       <p class="row">
         <button onClick={() => props.onReset()}>Try again</button>
-        <button onClick={() => window.location.reload()}>Reload everything</button>
+        <button onClick={() => window.location.reload()}>Reload the application</button>
       </p>
     </div>
   )

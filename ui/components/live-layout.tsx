@@ -2,7 +2,7 @@ import type { JSX } from 'solid-js'
 import { ClusterProvider } from '../state/cluster.tsx'
 import { Shell } from './shell.tsx'
 
-/** The live cluster around its pages. */
+/** Layout of the live cluster's pages. */
 export function LiveLayout(props: {
   readonly children?: JSX.Element
   readonly isReplay?: boolean

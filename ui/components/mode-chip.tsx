@@ -1,4 +1,7 @@
-/** On top of every page: whether this is a live cluster, a trial, a simulated fleet or a replay, so that none is taken for another. */
+/**
+ * Shown at the top of every page: live cluster, trial, simulated fleet or replay, so that they cannot be
+ * confused.
+ */
 import { Show, type JSX } from 'solid-js'
 import { useWorld } from '../api/world.ts'
 import { useStoreKind } from '../state/store-kind.ts'
@@ -7,14 +10,14 @@ import styles from './shell.module.css'
 type Mode = 'live' | 'trial' | 'simulated' | 'session' | 'replay'
 
 const CHIPS: Readonly<Record<Mode, { readonly words: string; readonly meaning: string }>> = {
-  live: { words: 'LIVE', meaning: 'Live cluster: no simulated GPU server can join.' },
+  live: { words: 'LIVE', meaning: 'Live cluster: simulated GPU servers cannot join.' },
   trial: {
     words: 'TRIAL',
-    meaning: 'Trial: simulated GPU servers join over the broker, and no server with NVIDIA GPUs can.',
+    meaning: 'Trial: simulated GPU servers join over the broker; servers with NVIDIA GPUs cannot join.',
   },
   simulated: { words: 'SIM', meaning: 'Simulated fleet inside the controller: no task runs on a GPU.' },
-  session: { words: 'SIM', meaning: 'Session of the simulator: nothing here reaches the live cluster.' },
-  replay: { words: 'REPLAY', meaning: 'Replay of a session that is over.' },
+  session: { words: 'SIM', meaning: 'Simulator session: nothing here affects the live cluster.' },
+  replay: { words: 'REPLAY', meaning: 'Replay of a finished session.' },
 }
 
 export function ModeChip(props: { readonly isReplay: boolean }): JSX.Element {

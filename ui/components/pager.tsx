@@ -1,16 +1,16 @@
 /**
- * Pages of a list that only knows what comes next: the way back is what was gone, and the first page is
- * always there.
+ * Pages of a list with forward cursors only: going back uses the visited pages, and the first page is always
+ * available.
  */
 import { createSignal, Show, type JSX } from 'solid-js'
 
 export interface PagerProps {
-  /** The one of this page, from the URL; null: the first page. */
+  /** Cursor of this page, from the URL; null: the first page. */
   readonly cursor: string | null
   /** null: this is the last page. */
   readonly nextCursor: string | null
   readonly shown: number
-  /** How many there are in all; null: not counted. */
+  /** Number of items in all; null: unknown. */
   readonly total: number | null
   readonly onGo: (cursor: string | null) => void
 }

@@ -1,6 +1,6 @@
 /**
- * Sentences of the server: what stands between backticks is shown as code. Everything is text, so markup in
- * it stays text.
+ * Text from the server: parts in backticks are shown as code. Everything is inserted as text, so markup stays
+ * text.
  */
 import { For, type JSX } from 'solid-js'
 import { proseParts } from '../format/prose-parts.ts'

@@ -1,12 +1,12 @@
 /**
- * The states of what is asked for: loading, there, empty, and failed, where what was there stays with its
- * age.
+ * The states of a query: loading, data, empty, and failed. After a failure the previous data stays visible
+ * with its age.
  */
 import { Show, type JSX } from 'solid-js'
 import { seconds } from '../format/figures.ts'
 import { now } from '../state/now.ts'
 
-/** The part of a query that is looked at. */
+/** The part of a query that is used here. */
 export interface Asked<T> {
   readonly data: T | undefined
   readonly error: Error | null
@@ -16,7 +16,7 @@ export interface Asked<T> {
 
 export interface QueryStateProps<T> {
   readonly query: Asked<T>
-  /** Says that there is nothing; `whenEmpty` is shown then. */
+  /** Returns true if there are no items; `whenEmpty` is shown then. */
   readonly isEmpty?: (data: T) => boolean
   readonly whenEmpty?: JSX.Element
   readonly children: (data: () => T) => JSX.Element
@@ -30,7 +30,7 @@ export function QueryState<T>(props: QueryStateProps<T>): JSX.Element {
         {(error) => (
           <p class="bad" role="alert">
             {error().message}{' '}
-            <Show when={props.query.data !== undefined}>What is shown is {age()} old. </Show>
+            <Show when={props.query.data !== undefined}>The data shown is {age()} old. </Show>
             <button onClick={() => void props.query.refetch()}>Try again</button>
           </p>
         )}

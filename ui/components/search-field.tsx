@@ -1,4 +1,4 @@
-/** On top of every page: a name or an id, Enter, and what has it. */
+/** Search field at the top of every page, for names and ids of tasks and nodes. */
 import { useLocation, useNavigate } from '@solidjs/router'
 import { createMemo, type JSX } from 'solid-js'
 import { queryText } from '../api/query-text.ts'
@@ -9,7 +9,7 @@ export function SearchField(): JSX.Element {
   const navigate = useNavigate()
   const location = useLocation()
   const path = usePath()
-  /** What was searched for, as long as that is what is shown. */
+  /** The text of the search page, while that page is shown. */
   const asked = createMemo(() =>
     location.pathname === path('/search') ? String(location.query['q'] ?? '') : '',
   )

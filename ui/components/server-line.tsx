@@ -1,6 +1,6 @@
 /**
- * The line that puts a GPU server into this cluster, to be copied; a trial takes simulated servers. The clipboard's own interface is there in
- * secure contexts only, which this page seldom is.
+ * The command that adds a GPU server to this cluster, to be copied; a trial takes simulated servers. The
+ * Clipboard API needs a secure context, which this page seldom has.
  */
 import { createSignal, Show, type JSX } from 'solid-js'
 import { brokerFor } from '../format/broker.ts'
@@ -21,7 +21,7 @@ export function ServerLine(): JSX.Element {
   return (
     <>
       <Show when={kind() === 'trial'}>
-        <p>This controller runs a trial: instead, the simulated servers of a scenario join.</p>
+        <p>This controller runs a trial: the simulated servers of a scenario join instead.</p>
       </Show>
       <pre tabindex="0" ref={(element) => (line = element)}>
         {kind() === 'trial'
@@ -29,18 +29,21 @@ export function ServerLine(): JSX.Element {
           : `CONTROLLER_NATS_URL=${broker().url} NODE_NAME=gpu-1 headroom gpu-server --allow-exec`}
       </pre>
       <p class="row">
-        <button onClick={copy}>Copy the line</button>
+        <button onClick={copy}>Copy command</button>
         <span role="status">{isCopied() ? 'Copied.' : ''}</span>
       </p>
       <p class="quiet">
         <Show
           when={broker().isKnown}
-          fallback="The controller has not told its broker: the address is a guess. The port is 4222, or 30422 where compose or Kubernetes publishes it."
+          fallback={
+            'The controller has not reported its broker: the address is a guess. The port is 4222, or ' +
+            '30422 where Compose or Kubernetes publishes it.'
+          }
         >
-          The address is that of the controller. Where compose or Kubernetes publishes the broker under
-          another port, the GPU host needs that one (30422).
+          This is the controller's own broker address. If Compose or Kubernetes publishes the broker on
+          another port (30422), use that port on the GPU host.
         </Show>{' '}
-        A broker that asks for keys needs CONTROLLER_NATS_NKEY_FILE as well.
+        If the broker requires keys, set CONTROLLER_NATS_NKEY_FILE as well.
       </p>
     </>
   )

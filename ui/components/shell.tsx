@@ -1,7 +1,4 @@
-/**
- * What stands around every page: navigation on the left, never reordered; on top what this is, how fresh it
- * is, and help.
- */
+/** Layout of every page: navigation on the left in a fixed order; mode, freshness and help at the top. */
 import { A, useMatch, useNavigate } from '@solidjs/router'
 import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { usePath, useWorld } from '../api/world.ts'
@@ -20,9 +17,9 @@ import { SignIn } from './sign-in.tsx'
 export interface Place {
   readonly path: string
   readonly name: string
-  /** Behind `g`. */
+  /** Key to press after `g`. */
   readonly key: string
-  /** A session has none of its own. */
+  /** A session does not have this page. */
   readonly isLiveOnly?: boolean
 }
 
@@ -45,11 +42,11 @@ const PLACES: readonly (readonly Place[])[] = [
 
 export interface ShellProps {
   readonly children?: JSX.Element
-  /** Pages that this cluster alone has. */
+  /** Additional pages of this cluster. */
   readonly own?: readonly Place[]
-  /** Above every page. */
+  /** Shown above every page. */
   readonly banner?: JSX.Element
-  /** What is looked at has happened, in a session that is over. */
+  /** The session has ended and is replayed. */
   readonly isReplay?: boolean | undefined
 }
 
@@ -67,7 +64,7 @@ export function Shell(props: ShellProps): JSX.Element {
   return (
     <div class={styles['shell']} data-mode={props.isReplay === true ? 'replay' : mode}>
       <a class={styles['skip']} href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <TopBar onMenu={() => setOpen(!isOpen())} isOpen={isOpen()} isReplay={props.isReplay === true} />
       <nav
@@ -99,14 +96,14 @@ export function Shell(props: ShellProps): JSX.Element {
         <Show when={mode !== 'live'}>
           <ul>
             <li>
-              <A href="/simulator">Leave this session</A>
+              <A href="/simulator">Leave session</A>
             </li>
           </ul>
         </Show>
       </nav>
       <main id="main" tabindex="-1" class={styles['main']}>
         <SignIn />
-        {/* To somebody who is not known every question would be refused. */}
+        {/* Without authentication every request would be rejected. */}
         <Show when={session.isAsked() && !session.isSignInNeeded()}>
           {props.banner}
           <Alarms />
@@ -153,17 +150,17 @@ function TopBar(props: TopBarProps): JSX.Element {
         )}
       </Show>
       <SearchField />
-      <A href={path('/glossary')} title="What the words and keys mean (?)">
+      <A href={path('/glossary')} title="Glossary and keys (?)">
         Help
       </A>
-      <button onClick={nextTheme} title="Theme: as the system has it, light, dark">
+      <button onClick={nextTheme} title="Theme: system, light, dark">
         Theme: {theme() === 'system' ? 'auto' : theme()}
       </button>
     </header>
   )
 }
 
-/** Of the charts of the page, where it has any. */
+/** Time range of the charts on the page, if there are any. */
 function Range(): JSX.Element {
   const path = usePath()
   const { session } = useCluster()
@@ -176,7 +173,7 @@ function Range(): JSX.Element {
   )
 }
 
-/** Beyond this what is shown is called stale. */
+/** Age from which data is called stale. */
 const STALE_S = 10
 
 function Freshness(props: { readonly isReplay: boolean }): JSX.Element {
@@ -202,10 +199,7 @@ function Freshness(props: { readonly isReplay: boolean }): JSX.Element {
   )
 }
 
-/**
- * `g t` opens Tasks, and so on; `/` goes to the search field on top; `?` opens the help, which lists the
- * keys.
- */
+/** `g t` opens Tasks, and so on; `/` focuses the search field; `?` opens the help, which lists the keys. */
 function useKeys(places: () => readonly Place[]): void {
   const navigate = useNavigate()
   const path = usePath()

@@ -1,12 +1,12 @@
-/** Asked of whoever is not known, where the controller wants to know. */
+/** Sign-in form, shown if the controller requires authentication. */
 import { createSignal, Show, type JSX } from 'solid-js'
 import { useCluster } from '../state/cluster.tsx'
 
 const FAILURES: Readonly<Record<string, string>> = {
-  expired: 'Signing in took too long, or was begun in another browser: try again.',
-  denied: 'The provider did not sign you in.',
-  no_role: 'You are known, but have no role here: ask an administrator.',
-  provider_unreachable: 'The provider cannot be asked now: try again later.',
+  expired: 'The sign-in took too long, or was started in another browser. Try again.',
+  denied: 'The provider rejected the sign-in.',
+  no_role: 'Your account has no role here. Ask an administrator.',
+  provider_unreachable: 'The provider is unreachable. Try again later.',
 }
 
 export function SignIn(): JSX.Element {
@@ -19,7 +19,7 @@ export function SignIn(): JSX.Element {
     event.preventDefault()
     setProblem('')
     const isKnown = await session.signInWith(token().trim()).catch(() => false)
-    if (!isKnown) setProblem('This token is not known here, or it has expired.')
+    if (!isKnown) setProblem('This token is unknown, or it has expired.')
   }
   return (
     <Show when={session.isSignInNeeded()}>

@@ -1,6 +1,6 @@
 /**
- * Views of one list, each with its own address. Plain links, which the router takes over: `A` compares paths
- * and knows no query.
+ * Views of one list, each with its own address. These are plain links, because `A` of the router compares
+ * paths without queries.
  */
 import { For, Show, type JSX } from 'solid-js'
 import { whole } from '../format/figures.ts'
@@ -10,7 +10,7 @@ export interface TabLink {
   readonly name: string
   readonly href: string
   readonly isCurrent: boolean
-  /** null: not known yet. Left out: it has none. */
+  /** null: unknown. Omitted: no count. */
   readonly count?: number | null
 }
 

@@ -1,4 +1,7 @@
-/** One figure with its name. Unknown is a dash with the reason; help says how it is computed. */
+/**
+ * One figure with its name. An unknown value is a dash with the reason; the help says how the value is
+ * computed.
+ */
 import { Show, type JSX } from 'solid-js'
 import { UNKNOWN } from '../format/figures.ts'
 import styles from './tile.module.css'
@@ -6,9 +9,9 @@ import styles from './tile.module.css'
 export interface TileProps {
   readonly name: string
   readonly value: string
-  /** Why there is no value, or what belongs to it. */
+  /** Why there is no value, or additional information. */
   readonly note?: string | null
-  /** How it is computed. */
+  /** How the value is computed. */
   readonly help?: string
   readonly children?: JSX.Element
 }

@@ -1,7 +1,4 @@
-/**
- * Used and allocated VRAM as bars, physical and schedulable as lines. Four figures with four names, which its
- * text says too.
- */
+/** Used and allocated VRAM as bars, physical and schedulable VRAM as lines. The text has all four figures. */
 import type { JSX } from 'solid-js'
 import type { Vram } from '../../controller/api/schema/node.ts'
 import { mib } from '../format/figures.ts'

@@ -1,16 +1,15 @@
-/** The address of the broker, for a GPU host. Pure. */
+/** The broker address to use on a GPU host. Pure. */
 
 const DEFAULT_PORT = '4222'
 
 export interface BrokerAddress {
   readonly url: string
-  /** The controller has told it; else it is a guess. */
+  /** Reported by the controller; otherwise a guess. */
   readonly isKnown: boolean
 }
 
 /**
- * An address that only the controller's own host can reach is told with the name by which this page was
- * reached. @param urls as the controller has them
+ * A loopback address is replaced by the host name of this page. @param urls as the controller reports them
  */
 export function brokerFor(urls: readonly string[], hostname: string): BrokerAddress {
   const [first] = urls

@@ -1,4 +1,4 @@
-/** Events, for people. Pure. */
+/** Texts for events. Pure. */
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
 import { mib, seconds, whole } from './figures.ts'
 
@@ -9,40 +9,40 @@ type Value = EventBody['data'][string]
 export const EVENT_WORDS: Readonly<Record<Kind, string>> = {
   config_changed: 'configuration changed',
   node_registered: 'node registered',
-  node_status: 'node changed its status',
-  node_config_changed: 'settings of a node changed',
+  node_status: 'node status changed',
+  node_config_changed: 'node settings changed',
   node_forgotten: 'node forgotten',
-  node_drain: 'drain of a node',
-  node_auto_cordon: 'node closed or opened by itself',
+  node_drain: 'node drain',
+  node_auto_cordon: 'node cordoned or uncordoned automatically',
   group_changed: 'group changed',
   group_deleted: 'group deleted',
   task_submitted: 'task submitted',
   task_updated: 'task changed',
-  task_held: 'task held back',
+  task_held: 'task put on hold',
   task_released: 'task released',
   task_placed: 'task placed',
   task_started: 'task started',
-  task_returned: 'task back in the queue',
-  task_paused: 'task waits for another start',
-  task_resumed: 'task may be started again',
+  task_returned: 'task returned to the queue',
+  task_paused: 'task paused before the next start',
+  task_resumed: 'task may start again',
   task_finished: 'task ended',
   task_late_result: 'late result of an earlier attempt',
-  task_unreachable: 'task out of reach',
-  task_reachable: 'task in reach again',
-  task_residency: 'memory of a task moved',
+  task_unreachable: 'task unreachable',
+  task_reachable: 'task reachable again',
+  task_residency: 'task residency changed',
   swap_decided: 'swap-out decided',
   swap_in_decided: 'swap-in decided',
   swap_failed: 'swap failed',
-  swap_ordered: 'swap ordered by hand',
-  task_became_noswap: 'task may not be swapped any more',
+  swap_ordered: 'swap ordered manually',
+  task_became_noswap: 'task became noswap',
   growth_granted: 'growth granted',
   growth_refused: 'growth refused',
   reserve_breached: 'safety reserve breached',
-  requeue_freeze: 'requeues frozen or released',
-  broker_absence: 'connection to the broker lost or back',
-  duplicate_node: 'two servers with one name',
-  store_behind: 'store older than a node, or no longer',
-  recovery: 'recovery begun or ended',
+  requeue_freeze: 'requeues frozen or resumed',
+  broker_absence: 'broker connection lost or restored',
+  duplicate_node: 'duplicate node name',
+  store_behind: 'store behind, or caught up',
+  recovery: 'recovery started or ended',
   attempt_quarantined: 'unknown attempt quarantined',
   attempt_settled: 'unknown attempt settled',
 }
@@ -51,7 +51,7 @@ export function eventWords(kind: Kind): string {
   return (EVENT_WORDS as Readonly<Record<string, string>>)[kind] ?? kind.replaceAll('_', ' ')
 }
 
-/** Tasks that an event is about: of a decided swap-out those that leave, of any other its own. */
+/** Tasks that an event concerns: the victims of a swap-out decision, otherwise the task of the event. */
 export function tasksOf({
   kind,
   task_id: taskId,
@@ -64,13 +64,13 @@ export function tasksOf({
   return ids.length > 0 ? ids : taskId === null ? [] : [taskId]
 }
 
-/** What says nothing to people: numbers by which others count. */
+/** Internal counters, not shown. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['seq', 'generation', 'decision', 'closed_rounds'])
 const MAX_FACTS = 8
 const MAX_CHARACTERS = 60
 
 /**
- * `GPU 0, 2, 9 879 MiB, after others have left`; ids by their names. What has no words yet is shown as it is.
+ * `GPU 0, 2, 9 879 MiB, after swap-outs`; ids are replaced by names. Unknown fields are shown as they are.
  */
 export function factWords(data: EventBody['data'], names: Names = {}): string {
   const facts = Object.entries(data)
@@ -93,9 +93,9 @@ const FACTS: Readonly<Record<string, (value: Value, names: Names) => string>> = 
   gpus: (value) =>
     Array.isArray(value) ? `GPU ${value.join(', ')}` : value === 1 ? '' : `${String(value)} GPUs`,
   missing: (value) =>
-    listed(value, (one) => `${mib(numberOf(one['mib']))} missing on GPU ${String(one['gpu'])}`),
+    listed(value, (item) => `${mib(numberOf(item['mib']))} missing on GPU ${String(item['gpu'])}`),
   mode: (value) => (value === 'shared' ? '' : spaced(value)),
-  noswap: (value) => (value === 0 ? 'may be swapped' : 'noswap'),
+  noswap: (value) => (value === 0 ? 'swappable' : 'noswap'),
   priority: (value) => `P${String(value)}`,
   residency: spaced,
   state: spaced,
@@ -103,10 +103,11 @@ const FACTS: Readonly<Record<string, (value: Value, names: Names) => string>> = 
   victims: (value, names) =>
     listed(
       value,
-      (one) => `${names[String(one['id'])] ?? cut(String(one['id']))} leaves GPU ${String(one['gpu'])}`,
+      (item) =>
+        `${names[String(item['id'])] ?? cut(String(item['id']))} swapped out of GPU ${String(item['gpu'])}`,
     ),
   when: (value) =>
-    value === 'after_swap' ? 'once others have left' : value === 'now' ? 'at once' : spaced(value),
+    value === 'after_swap' ? 'after swap-outs' : value === 'now' ? 'immediately' : spaced(value),
 }
 
 function otherWords(name: string, value: Value): string {
@@ -118,15 +119,15 @@ function otherWords(name: string, value: Value): string {
   return `${name.replaceAll('_', ' ')} ${cut(typeof value === 'string' ? value : JSON.stringify(value))}`
 }
 
-/** `waited_ms` is `waited `; of `vram_mib` the unit says it. */
+/** `waited_ms` becomes `waited `; for `vram_mib` the unit is enough. */
 function labelled(name: string, unit: string): string {
   const label = name.slice(0, -unit.length).replaceAll('_', ' ')
   return label === 'vram' || label === 'demand' || label === '' ? '' : `${label} `
 }
 
-function listed(value: Value, wordsOf: (one: Readonly<Record<string, Value>>) => string): string {
+function listed(value: Value, wordsOf: (item: Readonly<Record<string, Value>>) => string): string {
   if (!Array.isArray(value)) return cut(JSON.stringify(value))
-  return value.map((one) => wordsOf((one ?? {}) as Readonly<Record<string, Value>>)).join(', ')
+  return value.map((item) => wordsOf((item ?? {}) as Readonly<Record<string, Value>>)).join(', ')
 }
 
 function numberOf(value: Value | undefined): number | null {

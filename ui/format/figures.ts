@@ -1,6 +1,6 @@
 /**
- * Figures as people read them. Unknown is a dash, never 0; 0 is 0. All of it is text, the same in every time
- * zone but for `clockTime`.
+ * Formats figures as text. Unknown is a dash, never 0. The text does not depend on the time zone, except for
+ * `clockTime`.
  */
 
 export const UNKNOWN = '—'
@@ -15,7 +15,7 @@ export function whole(value: number | null | undefined): string {
     : String(Math.round(value)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ' ')
 }
 
-/** MiB up to ten GiB, then GiB, then TiB. */
+/** MiB up to 10 GiB, then GiB, then TiB. */
 export function mib(value: number | null | undefined): string {
   if (value === null || value === undefined) return UNKNOWN
   const size = Math.abs(value)
@@ -24,7 +24,7 @@ export function mib(value: number | null | undefined): string {
   return `${(value / 1_048_576).toFixed(1)} TiB`
 }
 
-/** `3 d 4 h`, `12 min 5 s`, `0.4 s`: the two largest parts. */
+/** `3 d 4 h`, `12 min 5 s`, `0.4 s`: the two largest units. */
 export function seconds(value: number | null | undefined): string {
   if (value === null || value === undefined) return UNKNOWN
   if (value < 10) return `${value === 0 ? '0' : value.toFixed(1)} s`
@@ -46,7 +46,7 @@ export function secondsSince(at: string | null | undefined, now: number): number
   return at === null || at === undefined ? null : Math.max(0, (now - Date.parse(at)) / 1000)
 }
 
-/** `2026-01-02 03:04:05`, in this browser's time. */
+/** `2026-01-02 03:04:05`, in the time zone of this browser. */
 export function clockTime(at: string | number | null | undefined): string {
   if (at === null || at === undefined) return UNKNOWN
   const date = new Date(at)
@@ -61,7 +61,7 @@ export function overcommitWords(override: number | null, effective: number): str
   return override === 0 ? 'off' : `override ${override} %`
 }
 
-/** `1:02:03`, with days before where there are any: the time since the start of a session or a run. */
+/** `1:02:03`, with days if there are any: the time since the start of a session or a run. */
 export function clockWords(seconds: number | null): string {
   if (seconds === null) return UNKNOWN
   const whole = Math.floor(seconds)

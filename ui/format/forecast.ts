@@ -1,8 +1,8 @@
-/** Forecasts, for people. Pure. */
+/** Texts for forecasts. Pure. */
 
-/** Why there is none, without the code and the advice that programs get; the page asks again by itself. */
+/** Why there is no forecast, without the code and the advice for API clients; the page retries by itself. */
 export function noForecastWords(because: string | null): string {
-  const words = (because ?? 'nothing was foretold')
+  const words = (because ?? 'there is no forecast')
     .replace(/^[A-Z_]+: /, '')
     .replace(/; ask again in some seconds.*$/, '')
   const sentence = words.charAt(0).toUpperCase() + words.slice(1)

@@ -1,5 +1,5 @@
-/** What the page says of groups. Pure. */
+/** Texts for groups. Pure. */
 
-/** The rule of GROUP_ID_PATTERN (controller/domain/group.ts), in words. */
+/** The rule of GROUP_ID_PATTERN (controller/domain/group.ts) as text. */
 export const GROUP_NAME_RULE =
   '1 to 200 letters, digits, spaces inside, dots, dashes and underscores. Begins with a letter or digit.'

@@ -1,4 +1,4 @@
-/** What tables and pages say of a node, from its answer. Pure. */
+/** Texts for nodes, from their API objects. Pure. */
 import type { NodeBody } from '../../controller/api/schema/node.ts'
 import { mib } from './figures.ts'
 
@@ -28,8 +28,8 @@ export function statusWords({ status, cordoned, drain, ...node }: NodeState, isA
 }
 
 /**
- * What is wrong with a node, the worst first; empty: nothing is. A node that is ahead of the store is heard,
- * but gets no answer.
+ * The problems of a node, worst first; empty: none. A node that is ahead of the store sends heartbeats, but
+ * gets no command.
  */
 export function troubleWords(
   { status, cordoned, drain, vram, ...node }: NodeState & Pick<NodeBody, 'vram'>,
@@ -37,13 +37,13 @@ export function troubleWords(
 ): readonly string[] {
   const { auto_cordon: closed = null, quarantined_attempts: quarantined = 0 } = node
   return [
-    ...(isAhead ? ['ahead of the store, gets no command'] : []),
+    ...(isAhead ? ['ahead of the store, gets no commands'] : []),
     ...(closed === null ? [] : [`cannot start tasks: ${closed.reason}`]),
-    ...(status === 'unreachable' ? ['does not answer, its tasks are out of reach'] : []),
-    ...(status === 'suspect' && !isAhead ? ['silent, takes no new task'] : []),
-    ...(quarantined > 0 ? [`${quarantined} attempts in quarantine: unknown to the store`] : []),
-    ...(vram.reserve_deficit_mib > 0 ? [`${mib(vram.reserve_deficit_mib)} missing from the reserve`] : []),
-    ...(vram.over_committed_mib > 0 ? [`${mib(vram.over_committed_mib)} promised beyond the limit`] : []),
+    ...(status === 'unreachable' ? ['unreachable with all its tasks'] : []),
+    ...(status === 'suspect' && !isAhead ? ['silent, gets no new tasks'] : []),
+    ...(quarantined > 0 ? [`${quarantined} quarantined attempts, unknown to the store`] : []),
+    ...(vram.reserve_deficit_mib > 0 ? [`reserve deficit ${mib(vram.reserve_deficit_mib)}`] : []),
+    ...(vram.over_committed_mib > 0 ? [`over-committed by ${mib(vram.over_committed_mib)}`] : []),
     ...(drain !== null
       ? [drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`]
       : cordoned
@@ -52,7 +52,7 @@ export function troubleWords(
   ]
 }
 
-/** Conditions that the summary counts, the worst first. */
+/** Conditions that the summary counts, worst first. */
 export const CONDITIONS = [
   'silent',
   'auto_cordoned',
@@ -64,11 +64,11 @@ export const CONDITIONS = [
 ] as const
 
 const CONDITION_WORDS: Readonly<Record<(typeof CONDITIONS)[number], string>> = {
-  silent: 'do not answer',
+  silent: 'silent',
   auto_cordoned: 'cannot start tasks',
-  quarantined: 'with unknown attempts',
-  reserve_breached: 'short of their reserve',
-  over_limit: 'over their commit limit',
+  quarantined: 'with quarantined attempts',
+  reserve_breached: 'with a reserve deficit',
+  over_limit: 'over the commit limit',
   draining: 'draining',
   cordoned: 'cordoned',
 }
@@ -77,7 +77,7 @@ export function conditionWords(condition: (typeof CONDITIONS)[number]): string {
   return CONDITION_WORDS[condition]
 }
 
-/** `4 × A100-40`; several models one after the other. */
+/** `4 × A100-40`; several models are listed. */
 export function gpuModels({ gpus }: { readonly gpus: readonly { readonly model: string }[] }): string {
   const byModel = Map.groupBy(gpus, ({ model }) => model)
   return [...byModel].map(([model, ofModel]) => `${ofModel.length} × ${model}`).join(', ')

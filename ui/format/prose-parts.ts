@@ -3,7 +3,7 @@ export interface ProsePart {
   readonly isCode: boolean
 }
 
-/** Cut at pairs of backticks; one without its other stays as it is. Pure. */
+/** Splits text at pairs of backticks; an unpaired backtick stays. Pure. */
 export function proseParts(text: string): readonly ProsePart[] {
   const parts: ProsePart[] = []
   let end = 0

@@ -1,4 +1,4 @@
-/** How candidates of a swap-out are told, for people. A word that is new is shown as it is. */
+/** Texts for swap-out candidates. An unknown code is shown as it is. */
 const LEVELS: Readonly<Record<string, string>> = {
   non_p0_not_yet_swapped: 'not P0, not yet swapped in this round',
   non_p0_swapped: 'not P0, swapped in this round',
@@ -6,8 +6,8 @@ const LEVELS: Readonly<Record<string, string>> = {
   p0_swapped: 'P0, swapped in this round',
 }
 const CHOICES: Readonly<Record<string, string>> = {
-  whole_level: 'leaves: all of its level were needed',
-  oldest_then_fewest_bytes: 'leaves: longest not swapped, fewest bytes',
+  whole_level: 'victim: all tasks of its level were needed',
+  oldest_then_fewest_bytes: 'victim: longest not swapped, fewest bytes',
 }
 
 export function levelWords(level: string): string {

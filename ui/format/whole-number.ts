@@ -1,11 +1,11 @@
-/** Whole numbers as they are typed. Pure. */
+/** Validation of whole numbers in text fields. Pure. */
 
 export type Typed =
   { readonly ok: true; readonly value: number } | { readonly ok: false; readonly problem: string }
 
-/** Digits alone: no sign, no fraction, no exponent, nothing left out. */
+/** Accepts digits only: no sign, no fraction, no exponent, not empty. */
 export function typedWhole(text: string, min: number, max: number): Typed {
-  const problem = `It must be a whole number from ${min} to ${max}.`
+  const problem = `Enter a whole number from ${min} to ${max}.`
   if (!/^\d{1,9}$/.test(text.trim())) return { ok: false, problem }
   const value = Number(text.trim())
   return value < min || value > max ? { ok: false, problem } : { ok: true, value }

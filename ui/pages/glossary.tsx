@@ -1,56 +1,57 @@
-/** The keys, and the words of the pages, each in a sentence. The formulas stand in docs/glossary.md. */
+/** The keys, and the terms of the pages in a sentence each. docs/glossary.md has the formulas. */
 import { For, type JSX } from 'solid-js'
 
 const WORDS: readonly (readonly [word: string, meaning: string])[] = [
-  [
-    'Task',
-    'A request for GPU execution: so much VRAM on so many GPUs, with a priority, and perhaps a command.',
-  ],
+  ['Task', 'A request for GPU execution: VRAM on one or more GPUs, with a priority and an optional command.'],
   [
     'Pending, running, completed',
-    'Pending: not placed. Running: placed on GPUs, in VRAM or swapped out. Completed: ended, in whatever way.',
+    'Pending: not placed. Running: placed on GPUs, in VRAM or swapped out. Completed: ended, for any reason.',
   ],
-  ['Resident', 'Its memory is in VRAM. Swapped out: on the host. Moving: on the way, one way or the other.'],
-  ['Physical VRAM', 'What the GPUs have.'],
-  ['Used VRAM', 'What is in it now: resident tasks and foreign processes.'],
-  ['Allocated VRAM', 'What is promised to placed tasks, whether resident or swapped out.'],
-  ['Schedulable VRAM', 'Physical × (1 + overcommit ÷ 100): what may be promised.'],
+  ['Resident', 'Its memory is in VRAM. Swapped out: on the host. Moving: in transfer between them.'],
+  ['Physical VRAM', 'Capacity of the GPUs.'],
+  ['Used VRAM', 'Current use by resident tasks and foreign processes.'],
+  ['Allocated VRAM', 'VRAM of placed tasks, resident or swapped out.'],
+  ['Schedulable VRAM', 'Physical × (1 + overcommit ÷ 100): the VRAM that can be allocated.'],
   [
     'Overcommit',
-    'How much more VRAM is promised than there is, in percent. Idle tasks are swapped out to make that true.',
+    'Schedulable VRAM beyond physical VRAM, in percent. Idle tasks are swapped out to make room.',
   ],
-  ['Safety reserve', 'VRAM of each GPU that is kept free.'],
+  ['Safety reserve', 'VRAM that is kept free on each GPU.'],
   ['Utilization', 'The share of time in which at least one kernel ran.'],
   [
     'Starvation',
-    'The share of wanted GPU time that was not given: queue (not started), swap (started, not resident), compute (resident, sharing).',
+    'The share of wanted GPU time that was not served: queue (not started), swap (started, not ' +
+      'resident), compute (resident, sharing).',
   ],
   [
     'Unheard',
-    'Beside starvation: what swapped-out tasks waited with work, where nothing tells that work has come for them.',
+    'Not part of starvation: wait of swapped-out tasks with work, where no signal reports that work ' +
+      'has arrived.',
   ],
-  ['noswap', 'A task that is never swapped out. It counts against physical VRAM, not against schedulable.'],
-  ['P0', 'The highest priority: swapped out only for another P0.'],
   [
-    'Victim',
-    'A task that is swapped out so that another has room. Only idle ones are, and everybody in turn.',
+    'noswap',
+    'A task that is never swapped out. It counts against physical VRAM, not against schedulable VRAM.',
   ],
-  ['Group, common pool', 'Nodes set apart by name; nodes of no group are the common pool.'],
+  ['P0', 'The highest priority: swapped out only for other P0 tasks.'],
+  ['Victim', 'A task that is swapped out to make room for another. Only idle tasks are victims, in turn.'],
+  ['Group, common pool', 'Nodes reserved by name; nodes without a group form the common pool.'],
   [
     'Recovery',
-    'After a restore or an accepted loss: nothing is placed, requeued or given up until every known node has reported.',
+    'After a restore or an accepted loss: no task is placed, requeued or given up until every known ' +
+      'node has reported.',
   ],
   [
     'Ahead of the store',
-    'A node that knows events which the store lacks, because the store went back in time. It gets no command.',
+    'A node that knows events which the store lacks, because the store went back in time. It gets no ' +
+      'commands.',
   ],
   [
     'Quarantined attempt',
-    'It runs on a node and the store does not know it. It keeps its VRAM until an operator adopts or stops it.',
+    'A running attempt that the store does not know. It keeps its VRAM until an operator adopts or stops it.',
   ],
   [
     'Reservation',
-    'Room that is kept for the first of the queue, so that small tasks do not starve a large one.',
+    'Room that is kept for the first task in the queue, so that small tasks do not starve a large one.',
   ],
 ]
 
@@ -63,10 +64,10 @@ const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['g m', 'Simulator'],
   ['g e', 'Events'],
   ['g s', 'Settings'],
-  ['g x, g f', 'In a session of the simulator: the exercise, the faults.'],
-  ['/', 'The search on top'],
+  ['g x, g f', 'In a simulator session: the exercise, the faults'],
+  ['/', 'Search'],
   ['?', 'This page'],
-  ['← →', 'In a chart that has the focus: the point before, the next one'],
+  ['← →', 'In a focused chart: previous point, next point'],
 ]
 
 export default function Glossary(): JSX.Element {

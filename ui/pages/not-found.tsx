@@ -4,9 +4,9 @@ import type { JSX } from 'solid-js'
 export default function NotFound(): JSX.Element {
   return (
     <>
-      <h1>There is no such page</h1>
+      <h1>Page not found</h1>
       <p>
-        <A href="/">To the dashboard</A>
+        <A href="/">Go to the dashboard</A>
       </p>
     </>
   )

@@ -1,17 +1,17 @@
-/** What is to be swept, as it was chosen. */
+/** The chosen workload of a sweep. */
 import type { SweptFieldBody } from '../../controller/api/schema/scenario.ts'
 
 export const SOURCES = ['scenario', 'text', 'trace', 'live'] as const
 export type SourceKind = (typeof SOURCES)[number]
 
 export const SOURCE_NAMES: Readonly<Record<SourceKind, string>> = {
-  scenario: 'A scenario that is here',
-  text: 'Own text',
-  trace: 'A trace',
-  live: 'What runs here',
+  scenario: 'Library scenario',
+  text: 'Custom YAML',
+  trace: 'Trace',
+  live: 'Current cluster',
 }
 
-/** Of POST /simulations/sweep: exactly one. */
+/** Of POST /simulations/sweep: exactly one member. */
 export interface ScenarioBodyPart {
   readonly scenario?: string
   readonly scenario_text?: string
@@ -21,9 +21,9 @@ export interface ScenarioBodyPart {
 export interface Chosen {
   /** null: it cannot be run yet. */
   readonly part: ScenarioBodyPart | null
-  /** Why not. */
+  /** Why it cannot be run. */
   readonly whyNot: string | null
-  /** What the scenario's own sweep varies beside the percentage. */
+  /** Fields that the scenario's own sweep varies in addition to the percentage. */
   readonly swept: readonly SweptFieldBody[]
 }
 

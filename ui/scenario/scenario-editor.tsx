@@ -1,6 +1,6 @@
 /**
- * A scenario as text and as a form, in step: the form changes single values of the text and leaves the rest
- * as it is written. The controller reads it as it is typed, and says at which line what is wrong.
+ * A scenario as text and as a form, kept in step: the form changes single values and leaves the rest of the
+ * text unchanged. The controller validates the text while it is edited, and reports errors by line.
  */
 import { createEffect, createSignal, createUniqueId, For, on, onCleanup, Show, type JSX } from 'solid-js'
 import type { ValidationBody } from '../../controller/api/schema/scenario.ts'
@@ -19,7 +19,7 @@ export interface ScenarioEditorProps {
   readonly onChosen: (choice: Chosen) => void
 }
 
-/** After the last key. */
+/** Delay after the last key press. */
 const READ_AFTER_MS = 400
 
 export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
@@ -39,7 +39,7 @@ export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
       props.onChosen(
         body.is_valid
           ? chosen({ scenario_text: text }, body.facts?.swept_fields)
-          : notYet('The text is not right yet.'),
+          : notYet('The text is not valid yet.'),
       )
     } catch (error) {
       if (question === asked) setFailure(error instanceof Error ? error.message : String(error))
@@ -54,10 +54,10 @@ export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
         setFailure(null)
         if (text.trim() === '') {
           setAnswer(null)
-          props.onChosen(notYet('Write a scenario, or open a file.'))
+          props.onChosen(notYet('Enter a scenario, or open a file.'))
           return
         }
-        props.onChosen(notYet('The text is being read.'))
+        props.onChosen(notYet('Validating the text.'))
         timer = setTimeout(() => void check(text), READ_AFTER_MS)
       },
     ),
@@ -75,14 +75,14 @@ export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
           <Show when={answer()?.facts}>
             {(facts) => (
               <p class="good text">
-                It is right. {facts().name}: {whole(facts().nodes)} nodes, {whole(facts().gpus)} GPUs, about{' '}
-                {whole(facts().expected_tasks)} tasks beside those of traces.
+                Valid. {facts().name}: {whole(facts().nodes)} nodes, {whole(facts().gpus)} GPUs, about{' '}
+                {whole(facts().expected_tasks)} tasks, not counting traces.
               </p>
             )}
           </Show>
         </TextArea>
         <label>
-          Or a file:{' '}
+          Open a file:{' '}
           <input
             type="file"
             accept=".yaml,.yml,.json"
@@ -98,7 +98,7 @@ interface TextAreaProps {
   readonly text: string
   readonly problems: readonly Problem[]
   readonly onText: (text: string) => void
-  /** What is said of the text beside its problems. */
+  /** Messages about the text, other than its errors. */
   readonly children: JSX.Element
 }
 
@@ -139,7 +139,7 @@ function TextArea(props: TextAreaProps): JSX.Element {
       <div id={`${id}-problems`} role="status">
         {props.children}
         <Show when={props.problems.length > 0}>
-          <ol class={styles['problems']} aria-label="Problems of the text">
+          <ol class={styles['problems']} aria-label="Errors in the text">
             <For each={props.problems}>
               {(problem) => (
                 <li class="text bad">

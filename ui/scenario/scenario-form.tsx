@@ -1,4 +1,4 @@
-/** The usual fields of a scenario. What it cannot show it says, and leaves to the text. */
+/** The common fields of a scenario. The form names the parts that only the text can edit. */
 import { createMemo, createSignal, createUniqueId, For, Index, Show, type JSX } from 'solid-js'
 import {
   FIRST_SCENARIO,
@@ -46,14 +46,14 @@ export function ScenarioForm(props: ScenarioFormProps): JSX.Element {
             fallback={
               <p class="quiet">
                 {props.text.length > MAX_FORM_CHARACTERS
-                  ? 'The text is too long for a form: change it beside.'
-                  : 'The form comes back when the text can be read as YAML.'}
+                  ? 'The text is too long for the form. Edit the text.'
+                  : 'The form is shown again when the text is valid YAML.'}
               </p>
             }
           >
             <p>
               <button type="button" onClick={() => props.onText(FIRST_SCENARIO)}>
-                Begin with a small one
+                Start with an example
               </button>
             </p>
           </Show>
@@ -81,8 +81,8 @@ export function ScenarioForm(props: ScenarioFormProps): JSX.Element {
               onText={props.onText}
             />
             <p class="quiet">
-              Everything else (operator, faults, assertions, further keys) stands in the text, and stays as it
-              is.
+              All other keys (operator, faults, assertions and more) are edited in the text, and stay
+              unchanged.
             </p>
           </>
         )}
@@ -100,11 +100,11 @@ function fieldsOfWorkload(scenario: ScenarioText, path: Path): readonly FormFiel
 
 interface EntriesProps extends PartProps {
   readonly name: string
-  /** What an entry is called. */
+  /** Name of an entry. */
   readonly one: string
   readonly path: Path
   readonly fieldsAt: (path: Path) => readonly FormField[]
-  /** What can be added. */
+  /** Kinds of entries that can be added. */
   readonly kinds: readonly (keyof typeof NEW_ENTRIES)[]
 }
 
@@ -128,10 +128,10 @@ function Entries(props: EntriesProps): JSX.Element {
             <Show when={withoutEntry(props.scenario, props.path, at()) !== null}>
               <button
                 type="button"
-                aria-label={`Take out ${props.one} ${at() + 1}`}
+                aria-label={`Remove ${props.one} ${at() + 1}`}
                 onClick={() => change(withoutEntry(props.scenario, props.path, at()))}
               >
-                Take out
+                Remove
               </button>
             </Show>
           </div>
@@ -164,7 +164,7 @@ function Fields(props: FieldsProps): JSX.Element {
   return (
     <Show
       when={props.fields.length > 0}
-      fallback={<p class="quiet">This entry is of a kind that stands in the text alone.</p>}
+      fallback={<p class="quiet">This kind of entry can only be edited in the text.</p>}
     >
       <div class={styles['fields']}>
         <For each={props.fields}>
@@ -189,7 +189,7 @@ function Field(props: FieldProps): JSX.Element {
       return { path: full, value: valueAt(props.scenario, full) }
     })
   const place = () => places().find(({ value }) => typeof value === 'string')
-  /** Something is written there that is no single value. */
+  /** The text has something other than a single value there. */
   const isElsewhere = (): boolean => place() === undefined && places().some(({ value }) => value === null)
   const type = (value: string): void => {
     const trimmed = value.trim()
@@ -198,7 +198,7 @@ function Field(props: FieldProps): JSX.Element {
     const text = trimmed === '' || path === undefined ? null : withValue(props.scenario, path, trimmed)
     if (text !== null) props.onText(text)
   }
-  /** Left empty. */
+  /** The field was left empty. */
   const leave = (): void => {
     const path = place()?.path
     const text =
@@ -208,8 +208,8 @@ function Field(props: FieldProps): JSX.Element {
   }
   const help = (): string => {
     if (!isEmptied() || place() === undefined) return props.field.help
-    if (props.field.isOptional) return `Left empty, it is taken out of the text. ${props.field.help}.`
-    return `It stays ${place()?.value}: a scenario needs it.`
+    if (props.field.isOptional) return `Leave empty to remove it from the text. ${props.field.help}.`
+    return `Required: the value stays ${place()?.value}.`
   }
   return (
     <div class={styles['field']}>

@@ -1,7 +1,6 @@
 /**
- * Changes of a scenario's text by a form: one value, one entry of a list at a time. Everything else of the
- * text stays as it is written, comments and layout too, because only the characters of that value are
- * replaced. Pure.
+ * Form edits of a scenario text: one value or one list entry at a time. Only the characters of that value are
+ * replaced, so that the rest of the text keeps its comments and layout. Pure.
  */
 import {
   isAlias,
@@ -18,7 +17,7 @@ import {
 
 export type Path = readonly (string | number)[]
 
-/** Larger ones are changed in the text alone: they would be read at every key. */
+/** Larger texts have no form: parsing them on every key press would be slow. */
 export const MAX_FORM_CHARACTERS = 65_536
 
 export interface ScenarioText {
@@ -26,14 +25,14 @@ export interface ScenarioText {
   readonly document: Document.Parsed<ParsedNode>
 }
 
-/** Null: it is too large, is no YAML, or not a map; then there is nothing that a form could show. */
+/** Null: the text is too large, invalid YAML, or not a map; then the form has nothing to show. */
 export function readScenarioText(text: string): ScenarioText | null {
   if (text.length > MAX_FORM_CHARACTERS) return null
   const document = parseDocument(text)
   return document.errors.length === 0 && isMap(document.contents) ? { text, document } : null
 }
 
-/** What stands there: as text; `undefined`: nothing; null: something that is no single value. */
+/** The value at a path as text; `undefined`: none; null: not a single value. */
 export function valueAt({ document }: ScenarioText, path: Path): string | null | undefined {
   const node: unknown = document.getIn(path, true)
   if (node === undefined || node === null) return isBarred(document, path) ? null : undefined
@@ -41,7 +40,7 @@ export function valueAt({ document }: ScenarioText, path: Path): string | null |
   return node.value === null ? undefined : String(node.value)
 }
 
-/** An alias or a value stands on the way. */
+/** True if an alias or a value is on the path. */
 function isBarred(document: ScenarioText['document'], path: Path): boolean {
   return path.some((_, index) => {
     const node: unknown = index === 0 ? undefined : document.getIn(path.slice(0, index), true)
@@ -49,13 +48,13 @@ function isBarred(document: ScenarioText['document'], path: Path): boolean {
   })
 }
 
-/** How many entries a list has; 0 where there is none. */
+/** Number of entries of a list; 0 without a list. */
 export function lengthAt({ document }: ScenarioText, path: Path): number {
   const node: unknown = document.getIn(path, true)
   return isSeq(node) ? node.items.length : 0
 }
 
-/** The text with that value there; null: it cannot be put there without touching something else. */
+/** Returns the text with the value at the path; null: impossible without other changes. */
 export function withValue(scenario: ScenarioText, path: Path, value: string): string | null {
   const node: unknown = scenario.document.getIn(path, true)
   if (node !== undefined && node !== null && !isScalar(node)) return null
@@ -71,8 +70,8 @@ export function withValue(scenario: ScenarioText, path: Path, value: string): st
 }
 
 /**
- * The text with one more entry at the end of that list, or with the list. @param entry in flow style, as JSON
- * has it
+ * Returns the text with one more entry at the end of the list, which is created if missing. @param entry in
+ * flow style, as in JSON
  */
 export function withEntry(scenario: ScenarioText, path: Path, entry: string): string | null {
   const list: unknown = scenario.document.getIn(path, true)
@@ -87,7 +86,7 @@ export function withEntry(scenario: ScenarioText, path: Path, entry: string): st
   return column === null ? null : spliced(text, end, end, `\n${' '.repeat(column)}- ${entry}`)
 }
 
-/** The text without that entry; null: it is the only one, or stands where it cannot be taken out alone. */
+/** Returns the text without the entry; null: it is the only one, or it cannot be removed alone. */
 export function withoutEntry(scenario: ScenarioText, path: Path, index: number): string | null {
   const list: unknown = scenario.document.getIn(path, true)
   if (!isSeq(list) || list.items.length < 2) return null
@@ -104,7 +103,7 @@ export function withoutEntry(scenario: ScenarioText, path: Path, index: number):
   return spliced(text, start, Math.min(text.length, endOfLine(text, lastCharacter(text, item)) + 1), '')
 }
 
-// ---- where things stand ----
+// ---- positions ----
 
 function withPair(
   { text, document }: ScenarioText,
@@ -121,7 +120,7 @@ function withPair(
     keys.some((key) => typeof key === 'number')
   )
     return null
-  // Something else stands where the next key would lead, such as a name or an alias.
+  // The next key of the path does not lead to a map, but for example to a name or an alias.
   const next = pairOf(map, String(keys[0]))
   if (next !== undefined && !isEmptyValue(next)) return null
   const asJson = isJson({ document })
@@ -141,14 +140,14 @@ function withPair(
     const end = ((last.value ?? last.key) as ParsedNode).range[1]
     return spliced(text, end, end, `, ${pair}`)
   }
-  // Behind the head of the file, not at its far end; elsewhere behind the last.
+  // After the head of the file rather than at its end; elsewhere after the last entry.
   const behind = (at === 0 ? (map.items.findLast(({ key }) => isHead(key)) ?? map.items[0]) : last) as Pair<
     ParsedNode,
     ParsedNode | null
   >
   const column = behind.key.range[0] - startOfLine(text, behind.key.range[0])
   const end = endOfLine(text, lastCharacter(text, behind.value ?? behind.key))
-  // In an entry of a list the first key stands behind a dash: its column is what counts.
+  // In a list entry the first key follows a dash: use the column of the key.
   return spliced(text, end, end, `\n${' '.repeat(column)}${pair}`)
 }
 
@@ -170,13 +169,13 @@ function isQuoted(node: Scalar): boolean {
   return node.type === 'QUOTE_DOUBLE' || node.type === 'QUOTE_SINGLE'
 }
 
-/** Its keys are quoted: what is added is, too. */
+/** True if the keys are quoted; new entries are then quoted too. */
 export function isJson({ document }: Pick<ScenarioText, 'document'>): boolean {
   const key: unknown = isMap(document.contents) ? document.contents.items[0]?.key : undefined
   return isScalar(key) && isQuoted(key)
 }
 
-/** Numbers stay numbers; text is quoted where it could be read as something else. */
+/** Numbers stay numbers; text is quoted where it could be read as another type. */
 function written(value: string, isQuotedAlways: boolean): string {
   if (/^-?(0|[1-9]\d*)(\.\d+)?$/.test(value)) return value
   const isPlain =
@@ -185,7 +184,7 @@ function written(value: string, isQuotedAlways: boolean): string {
   return isPlain && !isQuotedAlways ? value : JSON.stringify(value)
 }
 
-/** Null: it does not stand behind a dash of its own line. */
+/** Null: it does not follow a dash on the same line. */
 function dashColumn(text: string, item: ParsedNode): number | null {
   const start = startOfLine(text, item.range[0])
   const match = /^( *)- +$/.exec(text.slice(start, item.range[0]))

@@ -1,6 +1,6 @@
 /**
- * A scenario's text without one of its values: only the characters of that value go, and of records that hold
- * nothing else. Pure.
+ * Removes one value from a scenario text: only the characters of that value, and of maps that hold nothing
+ * else. Pure.
  */
 import { isMap, isScalar, type Pair, type ParsedNode, type YAMLMap } from 'yaml'
 import {
@@ -14,7 +14,7 @@ import {
   type ScenarioText,
 } from './scenario-text.ts'
 
-/** Null: there is none, or it cannot be taken out without touching something else. */
+/** Null: there is no such value, or removing it would change something else. */
 export function withoutValue(scenario: ScenarioText, path: Path): string | null {
   const at = whatGoes(scenario, path)
   const map: unknown = scenario.document.getIn(at.slice(0, -1), true)
@@ -28,7 +28,7 @@ export function withoutValue(scenario: ScenarioText, path: Path): string | null 
 
 type WrittenPair = Pair<ParsedNode, ParsedNode | null>
 
-/** The value, or the record that would be left empty: `clock: { until: 6h }` as a whole. */
+/** The value, or the map that would be left empty: `clock: { until: 6h }` as a whole. */
 function whatGoes({ document }: ScenarioText, path: Path): Path {
   const parent = path.slice(0, -1)
   const map: unknown = document.getIn(parent, true)
@@ -55,7 +55,7 @@ function outOfBlock(text: string, map: YAMLMap, pair: WrittenPair): string | nul
       '',
     )
   }
-  // Behind the dash of an entry: the next key takes its place.
+  // After the dash of an entry the next key takes its place.
   const after = map.items[map.items.indexOf(pair) + 1] as WrittenPair | undefined
   return after === undefined ? null : spliced(text, pair.key.range[0], after.key.range[0], '')
 }
@@ -64,7 +64,7 @@ function endOf({ key, value }: WrittenPair): number {
   return value === null || (isScalar(value) && value.source === '') ? key.range[1] + 1 : value.range[1]
 }
 
-/** Whatever was thought of the text: what is read of it now is what was read before, without that value. */
+/** Verifies the result: the new text must parse to the old value without the removed part. */
 function isOnlyWithout({ document }: ScenarioText, path: Path, text: string): boolean {
   const after = readScenarioText(text)
   if (after === null) return false
@@ -73,7 +73,7 @@ function isOnlyWithout({ document }: ScenarioText, path: Path, text: string): bo
   try {
     return JSON.stringify(after.document.toJS()) === JSON.stringify(expected.toJS())
   } catch {
-    // An alias has lost what it stood for.
+    // An alias lost its anchor.
     return false
   }
 }

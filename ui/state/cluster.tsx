@@ -1,4 +1,4 @@
-/** What all pages of one cluster share: client, feed, cache of answers, and who asks. */
+/** Shared state of all pages of one cluster: client, feed, response cache and user session. */
 import { QueryClient, QueryClientProvider } from '@tanstack/solid-query'
 import { createContext, createEffect, on, untrack, useContext, type Accessor, type JSX } from 'solid-js'
 import { ApiClient, isFinal } from '../api/client.ts'
@@ -13,7 +13,7 @@ export interface ClusterState {
   readonly api: ApiClient
   readonly feed: Feed
   readonly session: Session
-  /** What the clock of this cluster says, milliseconds since the epoch: of a session, its virtual one. */
+  /** Clock of this cluster, milliseconds since the epoch; in a session, the virtual clock. */
   readonly now: Accessor<number>
 }
 
@@ -21,7 +21,7 @@ const ClusterContext = createContext<ClusterState>()
 
 export function useCluster(): ClusterState {
   const state = useContext(ClusterContext)
-  if (state === undefined) throw new Error('a page stands outside of a cluster')
+  if (state === undefined) throw new Error('this page is not inside a cluster')
   return state
 }
 
@@ -31,7 +31,7 @@ export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.
   const api = new ApiClient(apiBase)
   const feed = createFeed(apiBase)
   const queries = new QueryClient({
-    // What changes is told by the feed; what was shown stays while it is read again, and when that fails.
+    // The feed reports changes; data stays visible while it is read again, and after a failure.
     defaultOptions: {
       queries: {
         staleTime: 30_000,
@@ -44,14 +44,14 @@ export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.
   })
   const session = createSession(world)
   refreshFrom(feed, queries)
-  // A token was revoked, or has expired, while the page stood open: who sits here has to sign in again.
+  // A token was revoked or has expired while the page was open: the user must sign in again.
   createEffect(
     on(feed.status, (status) => {
       const wasKnown = (untrack(session.who)?.caller ?? null) !== null
       if (status === 'refused' && wasKnown) void session.ask().catch(() => {})
     }),
   )
-  // What failed while the controller was away is asked for once it is back, also what no event tells of.
+  // After a reconnect, failed requests are repeated, including those that no event refreshes.
   createEffect(
     on(feed.status, (status) => {
       if (status === 'live')

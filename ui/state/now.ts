@@ -1,4 +1,4 @@
-/** What time it is, once a second, for everything that shows an age. */
+/** The current time, updated once a second, for everything that shows an age. */
 import { createRoot, createSignal, type Accessor } from 'solid-js'
 
 const [read, write] = createRoot(() => createSignal(Date.now()))

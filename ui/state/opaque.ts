@@ -1,8 +1,8 @@
-/** Answers that no reactive store looks into. Pure. */
+/** Responses as values that reactive stores do not traverse. Pure. */
 
 /**
- * Not what a literal makes, so the store takes it as one value: it walks through everything else at each
- * change of a query, which costs more than to draw it.
+ * Not a plain object, so that the store treats it as one value: traversing it on each change of a query costs
+ * more than drawing it.
  */
 class Opaque {
   constructor(fields: object) {
@@ -13,8 +13,8 @@ class Opaque {
 const known = new WeakMap<object, unknown>()
 
 /**
- * The same fields; for the same answer the same object, so that who shows it sees no change where there is
- * none. Lists and plain values stay as they are.
+ * Returns an object with the same fields, and for the same response the same object, so that unchanged data
+ * causes no update. Lists and primitive values stay as they are.
  */
 export function opaque(answer: unknown): unknown {
   if (typeof answer !== 'object' || answer === null || Object.getPrototypeOf(answer) !== Object.prototype)

@@ -1,4 +1,4 @@
-/** The time range of charts, in the URL (`?range=-6h`), so that an address shows what its sender saw. */
+/** The time range of charts, in the URL (`?range=-6h`), so that a shared link shows the same range. */
 import { useSearchParams } from '@solidjs/router'
 import type { Accessor } from 'solid-js'
 
@@ -12,10 +12,10 @@ export const RANGES = [
 
 export const DEFAULT_RANGE = '-1h'
 
-/** So much before and after an instant that somebody came to see. */
+/** Range before and after an instant given by `?at=`. */
 const AROUND_MS = 30 * 60_000
 
-/** `?at=`: the range around that instant, in place of one that ends now. */
+/** `?at=`: the range around that instant, instead of a range that ends now. */
 export interface Around {
   readonly at: string
   readonly from: string

@@ -2,7 +2,7 @@ import { useQuery, type UseQueryResult } from '@tanstack/solid-query'
 import type { RecoveryBody } from '../../controller/api/schema/attempt.ts'
 import { useCluster } from './cluster.tsx'
 
-/** How the store compares with what the nodes have heard of. @param isWanted false: it is not requested */
+/** Compares the store with the events that the nodes know. @param isWanted false: nothing is requested */
 export function useRecovery(isWanted: () => boolean = () => true): UseQueryResult<RecoveryBody> {
   const { api } = useCluster()
   return useQuery(() => ({
@@ -13,7 +13,10 @@ export function useRecovery(isWanted: () => boolean = () => true): UseQueryResul
   }))
 }
 
-/** Says of a node whether it is ahead of the store. While no alarm says that one is, nothing is requested. */
+/**
+ * Returns a function that tells whether a node is ahead of the store. Without an alarm about such nodes
+ * nothing is requested.
+ */
 export function useIsAhead(): (nodeId: string) => boolean {
   const { feed } = useCluster()
   const isBehind = (): boolean => feed.summary()?.alarms.some(({ code }) => code === 'STORE_BEHIND') === true

@@ -1,6 +1,6 @@
 /**
- * Which answers an event makes old. At most twice a second, so that a storm of events is not a storm of
- * requests.
+ * Refreshes the queries that an event outdates, at most twice a second, so that a burst of events does not
+ * cause a burst of requests.
  */
 import type { Query, QueryClient } from '@tanstack/solid-query'
 import { onCleanup } from 'solid-js'
@@ -19,7 +19,7 @@ const ALL: readonly Subject[] = [
   'recovery',
 ]
 
-/** Who tells of events; null: there may be a gap. */
+/** Source of events; null: events may be missing. */
 export interface EventTeller {
   onEvents(listener: (events: readonly EventBody[] | null) => void): void
 }
@@ -30,8 +30,8 @@ export function refreshFrom(feed: EventTeller, queries: QueryClient): void {
   const flush = (): void => {
     timer = undefined
     for (const query of old) {
-      // What is asked for right now is asked for once more when it is there: asked anew each time, a slow
-      // answer would never arrive.
+      // A query that is being fetched is fetched once more afterwards. Restarting it for every event could
+      // delay a slow response forever.
       if (query.state.fetchStatus === 'fetching' && query.state.data !== undefined) continue
       old.delete(query)
       void queries.invalidateQueries({ queryKey: query.queryKey, exact: true })

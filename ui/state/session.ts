@@ -1,5 +1,5 @@
 /**
- * Who sits before the page, and what he may do. Always asked of the live controller: a simulation has no
+ * The signed-in user and the user's role. It is always read from the live controller: a simulation has no
  * tokens of its own.
  */
 import { createSignal, type Accessor } from 'solid-js'
@@ -12,11 +12,11 @@ import { rememberKnown, storeToken } from './token.ts'
 export type { Role } from './rights.ts'
 
 export interface Session {
-  /** null: not asked yet. */
+  /** null: not requested yet. */
   readonly who: Accessor<SessionBody | null>
-  /** It was asked, and answered or not. */
+  /** The request has ended, successfully or not. */
   readonly isAsked: Accessor<boolean>
-  /** null: he may; else why not, in words for a button that is disabled. */
+  /** null: permitted; otherwise the reason, as the text of a disabled button. */
   whyNot(least: Role): string | null
   readonly isSignInNeeded: Accessor<boolean>
   signInWith(token: string): Promise<boolean>
@@ -31,7 +31,7 @@ export function createSession(world: World): Session {
   const ask = async (): Promise<void> => {
     const answer = await api.get<SessionBody>('/auth/session')
     rememberKnown(answer.caller !== null)
-    // One that the controller does not know, or not any more, is of no use.
+    // A token that the controller does not accept is useless.
     if (answer.caller === null) storeToken(null)
     setWho(answer)
   }
@@ -48,7 +48,7 @@ export function createSession(world: World): Session {
       storeToken(token)
       await ask()
       if (who()?.caller !== null) {
-        // The feed and every answer begin anew with it.
+        // Restarts the feed and all requests with the token.
         location.reload()
         return true
       }

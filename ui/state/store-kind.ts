@@ -4,7 +4,7 @@ import type { VersionBody } from '../../controller/api/schema/service.ts'
 import { useWorld } from '../api/world.ts'
 import { useCluster } from './cluster.tsx'
 
-/** What the store of the live controller is of; null: not known, also while sign-in is needed. */
+/** The kind of the live controller's store; null: unknown, also while sign-in is needed. */
 export function useStoreKind(): Accessor<VersionBody['store_kind']> {
   const { mode } = useWorld()
   const { api, feed } = useCluster()

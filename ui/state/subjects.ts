@@ -1,7 +1,7 @@
-/** What an event makes old. Pure. */
+/** The queries that an event outdates. Pure. */
 import type { EventBody } from '../../controller/api/schema/event.ts'
 
-/** The first part of the key of every query that shows it. */
+/** First part of the key of the queries. */
 export type Subject = 'tasks' | 'nodes' | 'groups' | 'config' | 'events' | 'series' | 'decisions' | 'recovery'
 
 export function subjectsOf({ kind }: Pick<EventBody, 'kind'>): readonly Subject[] {

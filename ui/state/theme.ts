@@ -1,11 +1,11 @@
-/** Light, dark, or as the system has it; kept in this browser. */
+/** Light, dark, or the system setting; kept in this browser. */
 import { createRoot, createSignal } from 'solid-js'
 
 export type Theme = 'system' | 'light' | 'dark'
 const KEY = 'headroom-theme'
 const THEMES: readonly Theme[] = ['system', 'light', 'dark']
 
-// Not equal to itself: charts have to be drawn anew also when the system goes from light to dark.
+// Never equal to itself: charts must be redrawn when the system switches between light and dark.
 const [theme, setTheme] = createRoot(() => createSignal<Theme>(stored(), { equals: false }))
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => setTheme(theme()))
 apply(theme())

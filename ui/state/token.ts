@@ -1,6 +1,6 @@
 /**
- * The token of whoever signed in with one: kept in this browser until he signs out. A session of a provider
- * is a cookie, which no script sees.
+ * The token of the user, kept in this browser until sign-out. A provider session is a cookie, which scripts
+ * cannot read.
  */
 const KEY = 'headroom-token'
 
@@ -15,7 +15,7 @@ export function storeToken(token: string | null): void {
 
 const KNOWN = 'headroom-was-known'
 
-/** Whether who sat here last was known to the controller, or nobody had to be. */
+/** True if the last user of this browser was authenticated, or authentication was not required. */
 export function wasKnown(): boolean {
   return localStorage.getItem(KNOWN) !== null
 }

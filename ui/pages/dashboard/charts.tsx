@@ -31,7 +31,7 @@ export function Charts(): JSX.Element {
     <QueryState
       query={series}
       isEmpty={(body) => body.x.length === 0}
-      whenEmpty={<p class="quiet">Nothing was sampled in this range yet.</p>}
+      whenEmpty={<p class="quiet">No samples in this range yet.</p>}
     >
       {(body) => <Drawn body={body()} />}
     </QueryState>
@@ -57,7 +57,7 @@ function Drawn(props: { readonly body: SeriesBody }): JSX.Element {
       </section>
       <section class="card">
         <VramChart {...vital} body={props.body} />
-        <p class="quiet">Of nodes that are up.</p>
+        <p class="quiet">Nodes that are up.</p>
       </section>
       <section class="card">
         <UplotChart

@@ -1,4 +1,7 @@
-/** The cluster on one page: what it does now, why tasks wait, who suffers most, and how it got there. */
+/**
+ * The cluster on one page: its current state, wait reasons, the most affected tasks and nodes, and the
+ * history.
+ */
 import { Show, type JSX } from 'solid-js'
 import { FirstSteps } from './first-steps.tsx'
 import { Charts } from './charts.tsx'

@@ -1,4 +1,4 @@
-/** An empty cluster: what to do next. */
+/** An empty cluster: the next steps. */
 import type { JSX } from 'solid-js'
 import { ServerLine } from '../../components/server-line.tsx'
 
@@ -6,11 +6,11 @@ export function FirstSteps(): JSX.Element {
   return (
     <section class="card" aria-label="First steps">
       <h2>No GPU server has registered yet</h2>
-      <p>Point one at the same message broker as this controller. On the GPU host:</p>
+      <p>Connect a GPU server to the message broker of this controller. On the GPU host:</p>
       <ServerLine />
       <p>
-        It shows up here within seconds. To look around without GPUs, start the controller without
-        CONTROLLER_NATS_URL: it brings a simulated fleet.
+        It appears here within seconds. To try Headroom without GPUs, start the controller without
+        CONTROLLER_NATS_URL: it then runs a simulated fleet.
       </p>
     </section>
   )

@@ -1,7 +1,4 @@
-/**
- * Of all nodes that are up those with the longest queue of their own, then those with the most promised of
- * what may be promised.
- */
+/** Nodes that are up with the longest swap queue, then those with the highest allocation. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'

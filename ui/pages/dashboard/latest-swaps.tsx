@@ -1,4 +1,4 @@
-/** Who was swapped out lately, for whom and why, each a link to the decision. */
+/** The latest swap-outs: victim, beneficiary and reason, each with a link to its decision. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
@@ -18,7 +18,7 @@ export function LatestSwaps(): JSX.Element {
   const { api } = useCluster()
   const path = usePath()
   const decisions = useQuery(() => ({
-    // Not under `decisions`: every task that starts would ask anew.
+    // Not under `decisions`: every start of a task would repeat the request.
     queryKey: ['series', 'latest-swaps'],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
       api.get<DecisionPage>('/decisions', { kind: 'swap_out', limit: SHOWN }, signal),
@@ -30,7 +30,7 @@ export function LatestSwaps(): JSX.Element {
       <QueryState
         query={decisions}
         isEmpty={(page) => page.items.length === 0}
-        whenEmpty={<p class="quiet">No swap-outs in the decisions that are kept.</p>}
+        whenEmpty={<p class="quiet">No swap-outs in the retained history.</p>}
       >
         {(page) => (
           <>

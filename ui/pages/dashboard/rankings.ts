@@ -1,10 +1,10 @@
-/** Lists of the dashboard, from answers that the controller has sorted. Pure. */
+/** Lists of the dashboard, from results that the controller sorted. Pure. */
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
 import { troubleWords } from '../../format/nodes.ts'
 
 /**
- * Each node once, as it was told first; a node with nothing to look at is left out.
- * 1. Out of reach, then silent, then the others.
+ * Each node once, at its first occurrence; nodes without problems are omitted.
+ * 1. Unreachable, then silent, then the others.
  * 2. Name.
  */
 export function troubled(nodes: readonly NodeBody[]): readonly NodeBody[] {
@@ -15,7 +15,7 @@ export function troubled(nodes: readonly NodeBody[]): readonly NodeBody[] {
     .sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1))
 }
 
-/** Promised, of what may be promised; null: nothing may be. */
+/** Allocated VRAM in percent of the commit limit; null: the limit is 0. */
 export function allocatedPercent({ vram }: Pick<NodeBody, 'vram'>): number | null {
   return vram.commit_limit_mib === 0 ? null : (100 * vram.committed_mib) / vram.commit_limit_mib
 }

@@ -1,4 +1,4 @@
-/** Of all tasks that run those that were given the least of the GPU time that they wanted. */
+/** The running tasks that got the smallest part of the GPU time that they wanted. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
@@ -32,17 +32,21 @@ export function StarvedTasks(): JSX.Element {
       <QueryState
         query={tasks}
         isEmpty={(found) => found.length === 0}
-        whenEmpty={<p class="quiet">No running task is starved.</p>}
+        whenEmpty={<p class="quiet">No starved tasks.</p>}
       >
         {(found) => (
           <table>
             <thead>
               <tr>
                 <th scope="col">Task</th>
-                <th scope="col" class="number" title="GPU time wanted and not given, over all its GPUs">
+                <th
+                  scope="col"
+                  class="number"
+                  title="GPU time wanted and not served, over all GPUs of the task"
+                >
                   GPU time lost
                 </th>
-                <th scope="col" class="number" title="Of the GPU time that it wanted">
+                <th scope="col" class="number" title="In percent of the GPU time that it wanted">
                   starvation
                 </th>
               </tr>

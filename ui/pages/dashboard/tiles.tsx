@@ -8,7 +8,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { HELPS } from './helps.ts'
 import styles from './dashboard.module.css'
 
-/** Older events are not kept: the figure begins later. */
+/** Events older than an hour may not be retained: the figure then starts later. */
 const SHORT_OF_AN_HOUR_MS = 3_590_000
 
 const PARTS = ['queue', 'swap', 'compute'] as const
@@ -28,11 +28,14 @@ export function Tiles(): JSX.Element {
   }
   const failedNote = (): string | null => {
     const known = ends()
-    if (known === null) return summary() === null ? null : 'The store has not answered yet.'
+    if (known === null) return summary() === null ? null : 'The store has not responded yet.'
     const isShort = Date.parse(summary()?.at ?? '') - Date.parse(known.since) < SHORT_OF_AN_HOUR_MS
-    return `${whole(known.failed)} failed, ${whole(known.lost)} lost${isShort ? ` since ${clockTime(known.since)}` : ''}`
+    return (
+      `${whole(known.failed)} failed, ${whole(known.lost)} ` +
+      `lost${isShort ? ` since ${clockTime(known.since)}` : ''}`
+    )
   }
-  /** Where nodes are silent: the part of a figure that the charts draw. */
+  /** While nodes are silent: the part that the charts show. */
   const onUp = (of: keyof SummaryBody['vram']['up']): string | null =>
     down() > 0 ? `${mib(vram()?.up[of])} on nodes that are up` : null
   return (
@@ -50,7 +53,7 @@ export function Tiles(): JSX.Element {
         >
           <Show when={down() > 0}>
             <p>
-              {/* Silent or out of reach: no list of one status has them all. */}
+              {/* Silent and unreachable nodes: no single status filter has both. */}
               <A class="bad" href={`${path('/')}#trouble`}>
                 {down() === 1 ? '1 node is' : `${whole(down())} nodes are`} not up
               </A>
@@ -120,7 +123,8 @@ export function Tiles(): JSX.Element {
           note={
             summary() === null
               ? null
-              : `overcommit ${summary()?.overcommit.default_percent} %, ${overriding(summary()?.overcommit.nodes_with_override ?? 0)}`
+              : `overcommit ${summary()?.overcommit.default_percent} %, ` +
+                `${overriding(summary()?.overcommit.nodes_with_override ?? 0)}`
           }
           help={HELPS.schedulable}
         >

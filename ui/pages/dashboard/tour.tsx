@@ -1,24 +1,22 @@
-/** Four steps for whoever is here for the first time; dismissed for good in this browser. */
+/** An introduction in four steps for new users; dismissed permanently in this browser. */
 import { createSignal, Show, type JSX } from 'solid-js'
 
 const KEY = 'headroom-tour-over'
 const STEPS: readonly (readonly [title: string, text: string])[] = [
   [
     'The tiles',
-    'say how busy the GPUs are, who goes without (starvation), and four different figures of VRAM. Each has a “?” with its formula.',
+    'show utilization, starvation, and four different figures of VRAM. Each has a “?” with its formula.',
   ],
   [
     'The charts',
-    'share one time axis. Drag over a stretch to look closer, “Resume live” goes on. A blue line is a changed setting.',
+    'share one time axis. Drag to zoom in, “Resume live” to return. A blue line is a configuration change.',
   ],
   [
-    'Why tasks wait',
-    'counts the reasons; each leads to the tasks. Every task says in one sentence why it waits or why it sits where it does.',
+    'Wait reasons',
+    'counts the pending tasks by reason, with links to them. The page of a task explains its state in ' +
+      'one sentence.',
   ],
-  [
-    'Settings',
-    'change how much VRAM may be overcommitted. Every change is shown as a plan first, and can be undone.',
-  ],
+  ['Settings', 'change how much VRAM may be overcommitted. Every change is planned first and can be undone.'],
 ]
 
 export function Tour(): JSX.Element {

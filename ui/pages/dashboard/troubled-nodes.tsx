@@ -1,6 +1,4 @@
-/**
- * Nodes that an operator has to look at: counted by the controller over all nodes, the worst of them by name.
- */
+/** Nodes that need an operator: counted by the controller over all nodes, the worst ones by name. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
@@ -30,7 +28,8 @@ export function TroubledNodes(): JSX.Element {
               <p class="quiet">
                 {counts().total === 0
                   ? 'No node has registered.'
-                  : `None of ${whole(counts().total)}: all answer, take tasks, and hold no more than they should.`}
+                  : `None of ${whole(counts().total)} nodes: all respond, accept tasks and are within ` +
+                    'their limits.'}
               </p>
             }
           >
@@ -43,7 +42,7 @@ export function TroubledNodes(): JSX.Element {
   )
 }
 
-/** Each condition that some node has, a link to all these nodes. */
+/** Each condition with its number of nodes, linked to the list of these nodes. */
 function Counts(): JSX.Element {
   const { feed } = useCluster()
   const path = usePath()
@@ -72,7 +71,7 @@ function Worst(): JSX.Element {
     queryFn: async ({ signal }: { signal: AbortSignal }): Promise<readonly NodeBody[]> => {
       const of = async (status: string) =>
         (await api.get<NodePage>('/nodes', { status, limit: SHOWN }, signal)).items
-      // Silent ones come first, wherever they are in the list.
+      // Silent nodes come first, at any position in the list.
       const silent = (counts()?.silent ?? 0) > 0 ? await of('silent') : []
       return troubled([...silent, ...(silent.length < SHOWN ? await of('attention') : [])]).slice(0, SHOWN)
     },

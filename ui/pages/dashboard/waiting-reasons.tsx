@@ -1,4 +1,4 @@
-/** Why tasks wait, counted, each a link to those tasks. */
+/** The reasons why tasks wait, counted, each linked to these tasks. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import { usePath } from '../../api/world.ts'
@@ -11,11 +11,11 @@ export function WaitingReasons(): JSX.Element {
   const path = usePath()
   const pending = () => feed.summary()?.pending_by_reason
   return (
-    <section class="card" aria-label="Why tasks wait">
-      <h2>Why tasks wait</h2>
+    <section class="card" aria-label="Wait reasons">
+      <h2>Wait reasons</h2>
       <Show
         when={(pending()?.reasons.length ?? 0) > 0}
-        fallback={<p class="quiet">{pending() === undefined ? 'Loading…' : 'No task waits.'}</p>}
+        fallback={<p class="quiet">{pending() === undefined ? 'Loading…' : 'No pending tasks.'}</p>}
       >
         <table>
           <tbody>

@@ -1,4 +1,4 @@
-/** Kinds of events that belong together. Pure. */
+/** Groups of event kinds. Pure. */
 import { EVENT_WORDS } from '../../format/events.ts'
 
 const kindsWith = (...parts: readonly string[]): string =>
@@ -6,10 +6,10 @@ const kindsWith = (...parts: readonly string[]): string =>
     .filter((kind) => parts.some((each) => kind.startsWith(each)))
     .join(',')
 
-/** All that moves memory, as the option of the filter has it. */
+/** All kinds that concern swapping, as the filter option has them. */
 export const SWAP_KINDS = kindsWith('swap_', 'task_residency')
 
-/** What one filters by: kinds that belong together, then each. */
+/** Filter options: groups of kinds, then each kind. */
 export const EVENT_GROUPS: readonly { readonly name: string; readonly kinds: string }[] = [
   { name: 'tasks', kinds: kindsWith('task_') },
   { name: 'swaps', kinds: SWAP_KINDS },

@@ -1,6 +1,6 @@
 /**
- * What happened, newest first: who, what, why. New ones wait behind a button, or are followed, and no row
- * moves under the pointer.
+ * The event log, newest first: actor, event, cause. New events wait behind a button, or are followed; rows
+ * under the pointer do not move.
  */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
@@ -17,8 +17,8 @@ import { EVENT_GROUPS } from './event-words.ts'
 const PAGE = 100
 
 /**
- * A page with what it was asked for, so that an answer to something else is told apart from newer rows of the
- * same list.
+ * A page with its request, so that results of another request are distinguished from newer rows of the same
+ * list.
  */
 interface AskedPage extends EventPage {
   readonly asked: string
@@ -32,7 +32,7 @@ export default function Events(): JSX.Element {
   const [news, setNews] = createSignal(0)
   feed.onEvents((events) => setNews(news() + (events?.length ?? 0)))
   const events = useQuery(() => ({
-    // Not by the subject `events`: the list is read again when somebody asks for it, not by itself.
+    // Not under the subject `events`: the list is refreshed on request only.
     queryKey: ['events-page', asked()],
     queryFn: async ({ signal }: { signal: AbortSignal }): Promise<AskedPage> => {
       const of = asked()
@@ -45,14 +45,14 @@ export default function Events(): JSX.Element {
     if (text('before') === '') void events.refetch()
     else setSearch({ before: null })
   }
-  // Followed, new ones are shown as they come, but for while the pointer or the focus is among the rows.
+  // While following, new events are shown as they arrive, except while the pointer or the focus is in the
+  // table.
   const [isHeld, setHeld] = createSignal(false)
   const isFollowed = (): boolean => text('follow') !== ''
   createEffect(() => {
     if (isFollowed() && !isHeld() && news() > 0 && text('before') === '' && !events.isFetching) showNews()
   })
-  // A request may have been on its way when the pointer or the focus came: its answer is shown once they have
-  // left.
+  // A response that arrives while the pointer or the focus is in the table is shown after they have left.
   const shownOf = (fresh: () => AskedPage): (() => AskedPage) =>
     createMemo<AskedPage>((shown) => {
       const page = fresh()
@@ -65,9 +65,9 @@ export default function Events(): JSX.Element {
       <h1>Events</h1>
       <form class="row" role="search" onSubmit={(event) => event.preventDefault()}>
         <label>
-          What{' '}
+          Event{' '}
           <select value={text('kind')} onChange={(event) => filter('kind', event.currentTarget.value)}>
-            <option value="">everything</option>
+            <option value="">all</option>
             <For each={EVENT_GROUPS}>{({ name, kinds }) => <option value={kinds}>{name}</option>}</For>
           </select>
         </label>
@@ -106,11 +106,9 @@ export default function Events(): JSX.Element {
         isEmpty={(page) => page.items.length === 0}
         whenEmpty={
           <p class="quiet">
-            {text('kind') + text('task') + text('node') === ''
-              ? 'Nothing has happened yet.'
-              : 'No event matches.'}{' '}
+            {text('kind') + text('task') + text('node') === '' ? 'No events yet.' : 'No matching events.'}{' '}
             <button onClick={() => setSearch({ kind: null, task: null, node: null, before: null })}>
-              Show everything
+              Show all events
             </button>
           </p>
         }
@@ -135,11 +133,11 @@ export default function Events(): JSX.Element {
                       <th scope="col" class="number">
                         No.
                       </th>
-                      <th scope="col">When</th>
-                      <th scope="col">What</th>
+                      <th scope="col">Time</th>
+                      <th scope="col">Event</th>
                       <th scope="col">Task and node</th>
-                      <th scope="col">Who, why</th>
-                      <th scope="col">Facts</th>
+                      <th scope="col">Actor and cause</th>
+                      <th scope="col">Details</th>
                     </tr>
                   </thead>
                   <tbody>
@@ -172,7 +170,7 @@ function Row(props: { readonly event: EventBody; readonly names: EventPage['name
     <tr id={`event-${props.event.seq}`} tabindex="-1">
       <td class="number">{props.event.seq}</td>
       <td class="nowrap">
-        <A href={path(`/?at=${encodeURIComponent(props.event.at)}`)} title="The charts around this instant">
+        <A href={path(`/?at=${encodeURIComponent(props.event.at)}`)} title="Charts around this time">
           {clockTime(props.event.at)}
         </A>
       </td>
@@ -236,12 +234,12 @@ function TaskLink(props: { readonly id: string; readonly names: EventPage['names
   )
 }
 
-/** A swap-out is of its victims, and for the task that the event names. */
+/** The victims are the subject of a swap-out; its event names the task that it is for. */
 function isForAnother(event: EventBody): boolean {
   return event.task_id !== null && !tasksOf(event).includes(event.task_id)
 }
 
-/** To the event on the same page, or to the page that has it first. */
+/** Links to an event on the same page, or to the page that starts with it. */
 function Cause(props: { readonly seq: number }): JSX.Element {
   const [, setSearch] = useSearchParams()
   return (
@@ -259,10 +257,7 @@ function Cause(props: { readonly seq: number }): JSX.Element {
   )
 }
 
-/**
- * What a UUID begins with tells it from others well enough to be read; the title has all of it. Names chosen
- * by people stay whole.
- */
+/** The start of a UUID is enough to read; the title has all of it. Names are shown in full. */
 function shortId(id: string): string {
   return /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(id) ? id.slice(0, 8) : id
 }

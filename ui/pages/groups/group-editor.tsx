@@ -1,7 +1,4 @@
-/**
- * A group being made, changed or deleted: members to tick, what it would do, and only then the button that
- * does it.
- */
+/** Creates, changes or deletes a group: choose members, preview the effects, then apply. */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, onMount, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupDryRunBody } from '../../../controller/api/schema/group.ts'
@@ -28,7 +25,7 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
   const queries = useQueryClient()
   const rule = createUniqueId()
   let first!: HTMLHeadingElement
-  // eslint-disable-next-line solid/reactivity -- what was opened is edited, whatever becomes of it meanwhile
+  // eslint-disable-next-line solid/reactivity -- the editor keeps the group that it was opened with
   const opened = props.group
   const [id, setId] = createSignal(opened?.id ?? '')
   const [description, setDescription] = createSignal(opened?.description ?? '')
@@ -71,7 +68,7 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
       if (does === 'delete') await api.send('DELETE', `/groups/${part(id())}`)
       else if (opened === null) await api.send('POST', '/groups', { body: { id: id(), ...body() } })
       else await api.send('PUT', `/groups/${part(id())}`, { body: body() })
-      // Closed at once: whatever is clicked while the lists are read again belongs to another editor.
+      // Closes first: while the lists are read again, another editor may be opened.
       props.onDone()
       await Promise.all(
         ['groups', 'nodes'].map((subject) => queries.invalidateQueries({ queryKey: [subject] })),
@@ -138,7 +135,7 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
               </button>
             </Show>
             <button type="button" onClick={() => props.onDone()}>
-              Leave it
+              Close
             </button>
           </div>
         }
@@ -152,7 +149,7 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
                 class={made().does === 'delete' ? 'danger' : 'primary'}
                 onClick={() => void apply(made())}
               >
-                {made().does === 'delete' ? 'Delete the group' : 'Apply'}
+                {made().does === 'delete' ? 'Delete group' : 'Apply'}
               </button>
               <button type="button" onClick={() => setPlan(null)}>
                 Back
@@ -168,8 +165,8 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
 function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
   const p = () => props.preview
   return (
-    <section aria-label="What it would do" role="status">
-      <h3>What it would do</h3>
+    <section aria-label="Impact" role="status">
+      <h3>Impact</h3>
       <ul>
         <li>
           {nodesWords(p().joining.nodes, 'joins', 'join')} ({whole(p().joining.gpus)} GPUs),{' '}
@@ -178,16 +175,16 @@ function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
         <li>
           The common pool loses {whole(p().leaves_common_pool.nodes)} nodes with{' '}
           {whole(p().leaves_common_pool.gpus)} GPUs and{' '}
-          {mib(p().leaves_common_pool.effective_schedulable_mib)} schedulable, and gets{' '}
-          {whole(p().returns_to_common_pool.nodes)} back.
+          {mib(p().leaves_common_pool.effective_schedulable_mib)} schedulable, and regains{' '}
+          {whole(p().returns_to_common_pool.nodes)} nodes.
         </li>
         <li>
-          {whole(p().finishing.tasks)} placed tasks could not be placed there any more: they finish where they
-          are.
+          {whole(p().finishing.tasks)} placed tasks could not be placed there again: they run to their end
+          where they are.
         </li>
         <li>
-          {whole(p().become_feasible.tasks)} waiting tasks could be placed that could not before;{' '}
-          {whole(p().become_infeasible.tasks)} could never be placed any more.
+          {whole(p().become_feasible.tasks)} pending tasks could be placed that could not before;{' '}
+          {whole(p().become_infeasible.tasks)} could no longer be placed.
         </li>
       </ul>
     </section>

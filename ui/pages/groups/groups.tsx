@@ -1,4 +1,4 @@
-/** Groups: which nodes are set apart for whom, and what that takes from the common pool. */
+/** The groups: their nodes, and what they take from the common pool. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
@@ -10,9 +10,7 @@ import { mib, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { GroupEditor } from './group-editor.tsx'
 
-/**
- * Each opening is an object of its own, also when the same group is opened twice. A null group is a new one.
- */
+/** Each opening is a separate object, also for the same group. A null group is a new one. */
 interface OpenedEditor {
   readonly group: GroupBody | null
 }
@@ -20,7 +18,7 @@ interface OpenedEditor {
 export default function Groups(): JSX.Element {
   const { api, session } = useCluster()
   const [opened, setOpened] = createSignal<OpenedEditor | null>(null)
-  // An editor closes after its request; by then another may have been opened in its place.
+  // An editor closes after its request; by then another one may be open.
   const close = (editor: OpenedEditor): void => void setOpened((now) => (now === editor ? null : now))
   const groups = useQuery(() => ({
     queryKey: ['groups'],
@@ -32,8 +30,8 @@ export default function Groups(): JSX.Element {
     <div class="stack">
       <h1>Groups</h1>
       <p class="quiet">
-        A node of no group belongs to the common pool, where every task without groups goes. A task that names
-        groups runs on their members alone.
+        Nodes without a group form the common pool, which takes all tasks without groups. A task that names
+        groups runs only on their members.
       </p>
       <p class="row">
         <button
@@ -52,7 +50,7 @@ export default function Groups(): JSX.Element {
         {(page) => (
           <>
             <Show when={page().items.length === 0}>
-              <p class="quiet">No group yet: all nodes are in the common pool.</p>
+              <p class="quiet">No groups yet: all nodes are in the common pool.</p>
             </Show>
             <div class="scroll" tabindex="0" role="group" aria-label="Groups">
               <table>
@@ -110,7 +108,7 @@ export default function Groups(): JSX.Element {
   )
 }
 
-/** Kept by the group's id when the list is read again, so that its button is not replaced under the focus. */
+/** Rows are kept by group id when the list is read again, so that the button keeps the focus. */
 function GroupRow(props: {
   readonly group: GroupBody
   readonly whyNot: string | null
@@ -139,7 +137,7 @@ function GroupRow(props: {
   )
 }
 
-/** The first by name; all of them on a page of their own. */
+/** The first members by name, and a link to the page with all of them. */
 function MemberLinks(props: { readonly group: GroupBody }): JSX.Element {
   const path = usePath()
   const more = (): number => props.group.sums.nodes - props.group.first_nodes.length
@@ -161,7 +159,7 @@ function MemberLinks(props: { readonly group: GroupBody }): JSX.Element {
   )
 }
 
-/** @param props.named ids that the group names; null: the common pool names none */
+/** @param props.named number of ids in the group; null for the common pool */
 function Figures(props: { readonly sums: GroupSumsBody; readonly named: number | null }): JSX.Element {
   const absent = (): number => (props.named ?? props.sums.nodes) - props.sums.nodes
   return (

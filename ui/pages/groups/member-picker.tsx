@@ -1,4 +1,4 @@
-/** Members of a group: nodes of the whole cluster to tick, found by a part of their name. */
+/** Chooses the members of a group: nodes of the whole cluster, filtered by name. */
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, createSignal, createUniqueId, For, onCleanup, Show, type JSX } from 'solid-js'
 import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
@@ -7,13 +7,13 @@ import { mib, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
 export interface MemberPickerProps {
-  /** The group as it is stored; null: a new one. */
+  /** The stored group; null: a new one. */
   readonly groupId: string | null
   readonly members: ReadonlySet<string>
   readonly onChange: (members: ReadonlySet<string>) => void
 }
 
-/** A page ends by its bytes, so it may hold fewer. */
+/** Pages are limited by size, so a page may have fewer. */
 const SHOWN = 50
 const TYPING_MS = 250
 const MOST_A_REQUEST = 1_000
@@ -68,7 +68,7 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
     <fieldset>
       <legend>Members</legend>
       <p>
-        <strong>{whole(props.members.size)}</strong> chosen
+        <strong>{whole(props.members.size)}</strong> selected
       </p>
       <div class="row">
         <label for={id}>Find nodes</label>
@@ -87,7 +87,7 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
       <QueryState
         query={nodes}
         isEmpty={({ total }) => total === 0}
-        whenEmpty={<p class="quiet">No node matches.</p>}
+        whenEmpty={<p class="quiet">No matching nodes.</p>}
       >
         {(page) => (
           <>
@@ -95,17 +95,17 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
             <p class="row">
               <span class="quiet" role="status">
                 {whole(page().items.length)} of {whole(page().total)} nodes shown, by name.
-                <Show when={page().next_cursor !== null}> Type a part of a name to find the others.</Show>
+                <Show when={page().next_cursor !== null}> Filter by name to find the others.</Show>
               </span>
               <button type="button" disabled={isAdding()} onClick={() => void addAll()}>
-                {isAdding() ? 'Adding…' : `Choose all ${whole(page().total)}`}
+                {isAdding() ? 'Selecting…' : `Select all ${whole(page().total)}`}
               </button>
               <button
                 type="button"
                 disabled={props.members.size === 0}
                 onClick={() => props.onChange(new Set())}
               >
-                Choose none
+                Clear selection
               </button>
             </p>
             <Show when={problem()}>
@@ -128,7 +128,7 @@ interface ChoicesProps {
   readonly onToggle: (nodeId: string) => void
 }
 
-/** Rows are kept by id: a checkbox must not be replaced under the focus when figures change. */
+/** Rows are kept by id: a checkbox must keep the focus when values change. */
 function Choices(props: ChoicesProps): JSX.Element {
   const byId = createMemo(() => new Map(props.nodes.map((node) => [node.node_id, node])))
   const ids = createMemo(() => props.nodes.map((node) => node.node_id))
@@ -148,5 +148,8 @@ function Choices(props: ChoicesProps): JSX.Element {
 }
 
 function factsOf({ gpus, vram, groups }: NodeBody): string {
-  return `${gpus.length} GPUs, ${mib(vram.physical_mib)}${groups.length === 0 ? ', common pool' : `, in ${groups.join(', ')}`}`
+  return (
+    `${gpus.length} GPUs, ` +
+    `${mib(vram.physical_mib)}${groups.length === 0 ? ', common pool' : `, in ${groups.join(', ')}`}`
+  )
 }

@@ -1,4 +1,4 @@
-/** A node that is being emptied: how far it is, whom it waits for, and what comes next. */
+/** A draining node: its progress, the tasks it waits for, and the next step. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
@@ -19,24 +19,22 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
       {(drain) => (
         <section class="card" aria-label="Drain">
           <h2>
-            {drain().tasks_left === 0
-              ? 'It is empty'
-              : `Being emptied: ${whole(drain().tasks_left)} tasks left`}
+            {drain().tasks_left === 0 ? 'Drained' : `Draining: ${whole(drain().tasks_left)} tasks left`}
           </h2>
           <p class="quiet text">
-            Since {clockTime(drain().since)}, wanted by {drain().by}. It takes no new task until it is
+            Since {clockTime(drain().since)}, requested by {drain().by}. It gets no new tasks until it is
             uncordoned.
           </p>
           <Show when={drain().tasks_left === 0}>
-            <p>Nothing runs on it any more: it can be switched off. When it is back, uncordon it.</p>
+            <p>No task runs on it. It can be switched off. Uncordon it when it is back.</p>
           </Show>
           <Show when={drain().tasks_left > 0}>
             <Show
               when={drain().moves_at}
               fallback={
                 <p>
-                  Its tasks stay until they end; none is moved. To have those moved that may be requeued:
-                  uncordon it, and drain it again.
+                  Its tasks run to their end; none is moved. To move the tasks that may be requeued, uncordon
+                  the node and drain it again.
                 </p>
               }
             >
@@ -44,11 +42,14 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
                 <>
                   <Left
                     tasks={ofKind(true)}
-                    words={`are moved from ${clockTime(at())} on: they are stopped and begin again on another node`}
+                    words={
+                      `will be moved from ${clockTime(at())} on: they are stopped and start again on ` +
+                      'another node'
+                    }
                   />
                   <Left
                     tasks={ofKind(false)}
-                    words="stay until they end, or somebody cancels them: they may not be requeued"
+                    words="run until they end or are cancelled: they may not be requeued"
                   />
                 </>
               )}

@@ -1,4 +1,4 @@
-/** The GPUs of a node, with the tasks on each. */
+/** The GPUs of a node with their tasks. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
@@ -11,10 +11,10 @@ import { mib } from '../../format/figures.ts'
 import { residencyWords } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
-/** Of each GPU; the others are counted. */
+/** Per GPU; the others are counted. */
 const SHOWN_TASKS = 12
 
-/** The tasks that are placed on a node, as far as one answer holds them. */
+/** Tasks placed on a node, limited to one page of the API. */
 export function usePlacedTasks(nodeId: () => string) {
   const { api } = useCluster()
   return useQuery(() => ({

@@ -1,4 +1,4 @@
-/** Cordon, uncordon and drain. */
+/** Buttons: cordon, uncordon and drain. */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, Show, type JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
@@ -40,7 +40,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
             whyNot={operator()}
             run={() => post('cordon')}
           >
-            <p>No new task is placed on it. Tasks that are there stay and go on.</p>
+            <p>It gets no new tasks. Its current tasks keep running.</p>
           </ConfirmedAction>
         }
       >
@@ -51,7 +51,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
           whyNot={operator()}
           run={() => post('uncordon')}
         >
-          <p>It takes new tasks again{props.node.drain === null ? '' : ', and the drain ends'}.</p>
+          <p>It gets new tasks again{props.node.drain === null ? '' : ', and the drain ends'}.</p>
         </ConfirmedAction>
       </Show>
       <ConfirmedAction
@@ -59,12 +59,12 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
         title={`Drain ${props.node.name}?`}
         confirm="Drain"
         isDanger
-        whyNot={operator() ?? (props.node.drain === null ? null : 'It is being drained already.')}
+        whyNot={operator() ?? (props.node.drain === null ? null : 'The node is already draining.')}
         run={drain}
       >
         <p>
-          It takes no new task until it is uncordoned, and its tasks end in their own time; {whole(tasks())}{' '}
-          are there now.
+          It gets no new tasks until it is uncordoned. Its current tasks run to their end: {whole(tasks())}{' '}
+          now.
         </p>
         <p>
           <label>
@@ -73,13 +73,13 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
               checked={isRequeueing()}
               onChange={(event) => setRequeueing(event.currentTarget.checked)}
             />{' '}
-            Move tasks that may be requeued: they are stopped there and begin again on another node
+            Move tasks that may be requeued: they are stopped and start again on another node
           </label>
         </p>
         <Show when={isRequeueing()}>
           <p>
             <label>
-              after so many seconds{' '}
+              Delay before moving (s){' '}
               <input
                 inputMode="numeric"
                 size="8"

@@ -18,7 +18,7 @@ export function NodeCharts(props: { readonly nodeId: string }): JSX.Element {
       <QueryState
         query={series}
         isEmpty={(body) => body.x.length === 0}
-        whenEmpty={<p class="quiet">Nothing was sampled in this range yet.</p>}
+        whenEmpty={<p class="quiet">No samples in this range yet.</p>}
       >
         {(body) => <Drawn body={body()} scope={scope()} syncKey="node" />}
       </QueryState>

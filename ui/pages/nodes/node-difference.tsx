@@ -13,15 +13,15 @@ const ROWS: readonly {
   { name: 'Overcommit', of: (figures) => figures.overcommit_percent, isPercent: true },
   { name: 'Reserve of each GPU', of: (figures) => figures.reserve_mib },
   { name: 'Schedulable VRAM', of: (figures) => figures.effective_schedulable_mib },
-  { name: 'May be promised', of: (figures) => figures.commit_limit_mib },
-  { name: 'Promised beyond that', of: (figures) => figures.over_committed_mib },
-  { name: 'Missing from the reserve', of: (figures) => figures.reserve_deficit_mib },
+  { name: 'Commit limit', of: (figures) => figures.commit_limit_mib },
+  { name: 'Over-committed', of: (figures) => figures.over_committed_mib },
+  { name: 'Reserve deficit', of: (figures) => figures.reserve_deficit_mib },
 ]
 
 export function NodeDifference(props: { readonly impact: ImpactBody; readonly nodeId: string }): JSX.Element {
   const node = () => props.impact.nodes.find(({ node_id: id }) => id === props.nodeId)
   return (
-    <Show when={node()} fallback={<p>Nothing about this node would change.</p>}>
+    <Show when={node()} fallback={<p>This node does not change.</p>}>
       {(found) => (
         <div class="scroll" tabindex="0" role="group" aria-label="This node, before and after">
           <table>

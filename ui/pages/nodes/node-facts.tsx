@@ -16,11 +16,11 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
     return [
       { name: 'Status', value: statusWords(node, isAhead(node.node_id)) },
       { name: 'GPUs', value: gpuModels(node) },
-      { name: 'VRAM used', value: mib(vram.used_mib), title: 'Resident and foreign together' },
+      { name: 'VRAM used', value: mib(vram.used_mib), title: 'Resident and foreign VRAM' },
       {
         name: 'VRAM allocated',
         value: mib(vram.committed_mib),
-        title: 'Promised to placed tasks, resident or swapped out',
+        title: 'VRAM of placed tasks, resident or swapped out',
       },
       {
         name: 'VRAM schedulable',
@@ -32,17 +32,17 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
       {
         name: 'VRAM foreign',
         value: mib(vram.foreign_mib),
-        title: 'Held by processes that no GPU server started',
+        title: 'Used by processes that no GPU server started',
       },
       {
-        name: 'Promised beyond the limit',
+        name: 'Over-committed',
         value: mib(vram.over_committed_mib),
-        title: 'Left over after the limit was lowered; nobody leaves because of it',
+        title: 'Remains after the limit was lowered; no task is evicted',
       },
       {
-        name: 'Missing from the reserve',
+        name: 'Reserve deficit',
         value: mib(vram.reserve_deficit_mib),
-        title: 'What should be free on its GPUs and is not',
+        title: 'Missing free VRAM on its GPUs',
       },
       {
         name: 'Overcommit',
@@ -54,7 +54,7 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
         value: `${mib(node.host_memory.used_mib)} of ${mib(node.host_memory.swap_mib)}`,
       },
       {
-        name: 'Waiting for bytes',
+        name: 'Waiting for VRAM',
         value: whole(node.queue_length),
         title: 'Swap-ins, growths and placements',
       },
@@ -66,7 +66,7 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
     ]
   }
   return (
-    <section class="card stack" aria-label="Facts">
+    <section class="card stack" aria-label="Details">
       <VramBar vram={props.node.vram} />
       <Facts facts={facts()} />
     </section>

@@ -1,6 +1,6 @@
 /**
- * States of a node that an operator settles: ahead of the store, closed by the controller, attempts in
- * quarantine.
+ * States of a node that an operator resolves: ahead of the store, cordoned automatically, quarantined
+ * attempts.
  */
 import { A } from '@solidjs/router'
 import { Show, type JSX } from 'solid-js'
@@ -17,8 +17,8 @@ export function NodeNotices(props: { readonly node: NodeBody }): JSX.Element {
         <section class="card" aria-label="Ahead of the store">
           <h2>Ahead of the store</h2>
           <p>
-            This node knows events that the store lacks. It gets no command, and what runs on it keeps
-            running. <ToRecovery />
+            This node knows events that the store lacks. It gets no commands, and its tasks keep running.{' '}
+            <ToRecovery />
           </p>
         </section>
       </Show>
@@ -27,7 +27,7 @@ export function NodeNotices(props: { readonly node: NodeBody }): JSX.Element {
         <section class="card" aria-label="Quarantine">
           <h2>Quarantined attempts: {whole(props.node.quarantined_attempts)}</h2>
           <p>
-            They run on this node and the store does not know them. They keep their VRAM until you adopt or
+            They run on this node, and the store does not know them. They keep their VRAM until you adopt or
             stop them. <ToRecovery />
           </p>
         </section>
@@ -44,16 +44,16 @@ function ToRecovery(): JSX.Element {
 function AutoCordon(props: { readonly closed: NonNullable<NodeBody['auto_cordon']> }): JSX.Element {
   return (
     <section class="card" aria-label="Automatic cordon">
-      <h2>Closed by the controller</h2>
+      <h2>Cordoned by the controller</h2>
       <p class="text">
-        It refused to start tasks. Its last reason ({props.closed.code}): {props.closed.reason}
+        It failed to start tasks. The last reason ({props.closed.code}): {props.closed.reason}
       </p>
       <p class="quiet">
         Since {clockTime(props.closed.since)}.{' '}
         {props.closed.is_trial_open
-          ? 'The next task that fits is a trial start; if it starts, the node opens.'
-          : `A trial start follows after ${clockTime(props.closed.next_trial_at)}.`}{' '}
-        Trial starts that failed: {whole(props.closed.failed_trials)}. Uncordon opens it at once.
+          ? 'The next task that fits is a trial start; if it starts, the node is uncordoned.'
+          : `Next trial start: after ${clockTime(props.closed.next_trial_at)}.`}{' '}
+        Failed trial starts: {whole(props.closed.failed_trials)}. Uncordon it to accept tasks at once.
       </p>
     </section>
   )

@@ -1,5 +1,5 @@
 /**
- * One node: its figures, its GPUs and their tasks, its overrides, who was in VRAM in the last hour, and its
+ * One node: its details, its GPUs and their tasks, its overrides, the residency of the last hour, and its
  * charts.
  */
 import { useParams } from '@solidjs/router'
@@ -21,7 +21,7 @@ import { ResidencyGantt } from './residency-gantt.tsx'
 
 export default function Node(): JSX.Element {
   const params = useParams<{ id: string }>()
-  // Another node is another page: nothing of one is shown, or done, under the name of another.
+  // Another node gets a new page, so that nothing of one node is shown or done under the name of another.
   return (
     <Show when={params.id} keyed>
       {(id) => <NodePage id={id} />}

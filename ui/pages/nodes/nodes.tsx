@@ -1,4 +1,4 @@
-/** All nodes, a page at a time. */
+/** All nodes, in pages. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, For, Show, type Accessor, type JSX } from 'solid-js'
@@ -27,7 +27,7 @@ const SORTS = {
   swaps: 'swaps',
 } as const
 
-/** Unknown text is as if it were not there. */
+/** Unknown values are ignored. */
 function sortOf(text: string | undefined): keyof typeof SORTS {
   return text !== undefined && Object.hasOwn(SORTS, text) ? (text as keyof typeof SORTS) : 'registered'
 }
@@ -51,7 +51,7 @@ function LastSeen(props: { readonly at: NodeBody['last_seen_at'] }): JSX.Element
   return <>{seconds(secondsSince(props.at, now()))} ago</>
 }
 
-/** With when it was last heard from, once it does not answer. */
+/** With the time of the last contact if the node does not respond. */
 function Status(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   const isAhead = useIsAhead()
   const isUp = (): boolean => props.row().status === 'up'
@@ -82,18 +82,18 @@ const COLUMNS: readonly Column<NodeBody>[] = [
   { name: 'GPUs', cell: (row) => <span class="text nowrap">{gpuModels(row())}</span> },
   {
     name: 'VRAM',
-    help: 'Bars: allocated, in it used. Lines: physical, and dashed schedulable',
+    help: 'Bars: allocated, and within it used. Lines: physical, and dashed schedulable',
     cell: (row) => <VramBar vram={row().vram} />,
   },
   {
     name: 'used',
-    help: 'Resident and foreign together',
+    help: 'Resident and foreign VRAM',
     isNumber: true,
     cell: (row) => <>{mib(row().vram.used_mib)}</>,
   },
   {
     name: 'allocated',
-    help: 'Promised to placed tasks',
+    help: 'VRAM of placed tasks',
     isNumber: true,
     cell: (row) => <>{mib(row().vram.committed_mib)}</>,
   },
@@ -191,7 +191,7 @@ export default function Nodes(): JSX.Element {
         whenEmpty={
           <Show when={isFiltered()} fallback={<Nothing />}>
             <p class="card">
-              No node matches these filters.{' '}
+              No nodes match these filters.{' '}
               <button onClick={() => setSearch({ q: null, status: null, group: null })}>Clear filters</button>
             </p>
           </Show>
@@ -224,7 +224,7 @@ function Nothing(): JSX.Element {
   return (
     <div class="card">
       <p>No GPU server has registered.</p>
-      <p>Start one on each GPU host, with the address of the broker and a name of its own:</p>
+      <p>Start one on each GPU host, with the address of the broker and a unique name:</p>
       <ServerLine />
     </div>
   )

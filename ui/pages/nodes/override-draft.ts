@@ -1,4 +1,4 @@
-/** The overrides of a node as they are typed, and what they ask for. Pure. */
+/** The overrides of a node as text fields, and the change that they request. Pure. */
 import type { NodeBody, NodeConfigChangeBody } from '../../../controller/api/schema/node.ts'
 import { mib, overcommitWords } from '../../format/figures.ts'
 import { typedWhole } from '../../format/whole-number.ts'
@@ -8,7 +8,7 @@ export type OvercommitMode = 'inherit' | 'value' | 'off'
 
 export interface OverrideDraft {
   readonly overcommit: OvercommitMode
-  /** As typed. */
+  /** Text as entered. */
   readonly percent: string
   readonly reserve: 'inherit' | 'value'
   readonly reserveMib: string
@@ -59,5 +59,8 @@ export function changeOf(draft: OverrideDraft): Asked {
 /** `override 20 %, reserve inherits 2 048 MiB`. */
 export function settingsWords(node: Settings): string {
   const { override_mib: own, effective_mib: effective } = node.reserve
-  return `${overcommitWords(node.overcommit.override_percent, node.overcommit.effective_percent)}, reserve ${own === null ? 'inherits' : 'override'} ${mib(effective)}`
+  return (
+    `${overcommitWords(node.overcommit.override_percent, node.overcommit.effective_percent)}, reserve ` +
+    `${own === null ? 'inherits' : 'override'} ${mib(effective)}`
+  )
 }

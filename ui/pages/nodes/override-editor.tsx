@@ -1,6 +1,6 @@
 /**
- * The overrides of a node: typed, planned, then applied to exactly the state they were planned for. What
- * somebody else changed meanwhile is shown, and what was typed stays.
+ * Edits the overrides of a node: enter, plan, then apply to the exact state that was planned for. A change by
+ * another user is shown, and the entered values stay.
  */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'
@@ -14,7 +14,7 @@ import { createOverride, type TaggedNode } from './override-state.ts'
 
 const MODES = [
   { value: 'inherit', name: 'inherit the global default' },
-  { value: 'value', name: 'own value, %' },
+  { value: 'value', name: 'override, %' },
   { value: 'off', name: 'off (0)' },
 ] as const
 
@@ -24,7 +24,7 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
   const [isApplying, setApplying] = createSignal(false)
   const whyNotPlan = (): string | null =>
     session.whyNot('operator') ??
-    (state.conflict() === null ? null : 'Somebody else changed it meanwhile: see below.')
+    (state.conflict() === null ? null : 'Another user changed these settings. See below.')
   return (
     <section class="card" aria-labelledby="override">
       <h2 id="override">Overcommit and reserve</h2>
@@ -47,7 +47,7 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
           </ActionButton>
           <Show when={state.typed() !== null}>
             <button type="button" onClick={state.reset}>
-              Forget what is typed
+              Discard changes
             </button>
           </Show>
         </div>
@@ -55,9 +55,9 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
       <Show when={state.conflict()}>
         {(begun) => (
           <p class="bad text" role="alert">
-            Somebody else changed it meanwhile. When you began it was {settingsWords(begun().node)}; now it is{' '}
-            {settingsWords(props.at.node)}. Nothing that you typed is lost.{' '}
-            <button onClick={() => state.rebase(props.at)}>Go on from the new state</button>
+            Another user changed these settings. When you started: {settingsWords(begun().node)}; now:{' '}
+            {settingsWords(props.at.node)}. Your input is kept.{' '}
+            <button onClick={() => state.rebase(props.at)}>Continue with the new settings</button>
           </p>
         )}
       </Show>
@@ -74,7 +74,7 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
       <Show when={state.plan()?.impact}>
         {(impact) => (
           <div class="stack" id="plan">
-            <h3>What it would do</h3>
+            <h3>Impact</h3>
             <NodeDifference impact={impact()} nodeId={props.at.node.node_id} />
             <Impact impact={impact()} />
             <div class="row">
@@ -102,8 +102,8 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
         </Show>
         <Show when={isLowering(props.at.node, state.plan())}>
           <p class="warn">
-            Less may be promised there. No task is stopped; what is over shrinks as tasks end or leave for
-            others.
+            This lowers the commit limit. No task is evicted; the excess shrinks as tasks end or are swapped
+            out for others.
           </p>
         </Show>
       </ConfirmDialog>
@@ -171,7 +171,7 @@ function ReserveField(props: FieldProps): JSX.Element {
                 checked={props.draft.reserve === mode}
                 onChange={() => props.onType({ reserve: mode })}
               />{' '}
-              {mode === 'inherit' ? 'inherit the global reserve' : 'own value, MiB'}
+              {mode === 'inherit' ? 'inherit the global reserve' : 'override, MiB'}
             </label>
           )}
         </For>

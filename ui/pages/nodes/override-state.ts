@@ -1,7 +1,4 @@
-/**
- * What is typed into the overrides of a node, what it would do, and the state of the node that it was begun
- * on.
- */
+/** The entered overrides of a node, their impact, and the state of the node when editing started. */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, type Accessor } from 'solid-js'
 import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'
@@ -9,7 +6,7 @@ import { part, Refused } from '../../api/client.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { changeOf, draftOf, settingsWords, type OverrideDraft } from './override-draft.ts'
 
-/** The node with the tag of its settings. */
+/** The node with the ETag of its settings. */
 export interface TaggedNode {
   readonly node: NodeBody
   readonly etag: string | null
@@ -19,7 +16,7 @@ export function createOverride(at: Accessor<TaggedNode>) {
   const { api } = useCluster()
   const queries = useQueryClient()
   const [typed, setTyped] = createSignal<OverrideDraft | null>(null)
-  /** The state that what is typed was begun on. */
+  /** The state when editing started. */
   const [base, setBase] = createSignal<TaggedNode | null>(null)
   const [plan, setPlan] = createSignal<ChangedNodeBody | null>(null)
   const [problem, setProblem] = createSignal<string | null>(null)
@@ -53,7 +50,7 @@ export function createOverride(at: Accessor<TaggedNode>) {
   }
   const put = async (isDryRun: boolean): Promise<ChangedNodeBody> => {
     const result = asked()
-    if (!result.ok) throw new Error('What is typed is not a setting.')
+    if (!result.ok) throw new Error('An entered value is invalid.')
     const ifMatch = (base() ?? at()).etag
     const sending = { body: result.change, ifMatch, query: isDryRun ? { dry_run: true } : {} }
     return (await api.send<ChangedNodeBody>('PUT', `/nodes/${part(at().node.node_id)}/config`, sending)).body
@@ -70,7 +67,7 @@ export function createOverride(at: Accessor<TaggedNode>) {
     }
   }
   const refused = async (error: unknown): Promise<void> => {
-    // The page learns what it is now; the notice of the conflict says it.
+    // Reads the current settings; the conflict notice shows them.
     if (isConflict(error)) await queries.invalidateQueries({ queryKey: ['nodes'] })
     else setProblem(error instanceof Error ? error.message : String(error))
   }

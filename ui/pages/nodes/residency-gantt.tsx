@@ -1,4 +1,4 @@
-/** Who was in the VRAM of each GPU of a node in the last hour, and the decision behind each bar. */
+/** The residency of each GPU of a node in the last hour, with the decision of each bar. */
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, createSignal, Show, type JSX } from 'solid-js'
 import type { DecisionBody, DecisionPage } from '../../../controller/api/schema/decision.ts'
@@ -14,7 +14,7 @@ import { RESIDENCY_EVENTS, residencyBars, type ResidencyBar } from './residency.
 
 const SHOWN_MS = 3_600_000
 const PAGE = 200
-/** More events of one hour and node are not asked for; it is said then. */
+/** Maximum number of event pages; a note says when there are more. */
 const MAX_PAGES = 25
 const MAX_DECISION_PAGES = 5
 const AGAIN_MS = 10_000
@@ -35,7 +35,7 @@ export function ResidencyGantt(props: {
   const { api, feed } = useCluster()
   const tasks = usePlacedTasks(() => props.nodeId)
   const kept = useQuery(() => ({
-    // Not under `events`: a storm of them would be a storm of these requests.
+    // Not under `events`: a burst of events would cause a burst of these requests.
     queryKey: ['series', 'residency', props.nodeId],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
       keptOf(api, props.nodeId, Date.parse(feed.summary()?.at ?? new Date().toISOString()), signal),
@@ -63,12 +63,9 @@ export function ResidencyGantt(props: {
               onOpen={setChosen}
             />
             <p class="quiet">
-              Nothing records each use of a GPU: a resident task counts as idle where a decision saw it idle
-              and while it is idle now, else as active.
-              <Show when={data().isCut}>
-                {' '}
-                There were more events than were asked for: the newest part of the hour is shown.
-              </Show>
+              The use of GPUs is not recorded continuously: a resident task counts as idle where a decision
+              found it idle and while it is idle now, otherwise as active.
+              <Show when={data().isCut}> Too many events: only the newest part of the hour is shown.</Show>
             </p>
           </>
         )}
@@ -92,15 +89,15 @@ function Behind(props: { readonly bar: ResidencyBar; readonly onClose: () => voi
     placeholderData: () => undefined,
   }))
   return (
-    <div class="card stack" id="behind" role="region" aria-label="The decision behind it">
+    <div class="card stack" id="behind" role="region" aria-label="Decision">
       <div class="row">
-        <h3 class="text">Why: {props.bar.taskName}</h3>
+        <h3 class="text">Reason: {props.bar.taskName}</h3>
         <button onClick={() => props.onClose()}>Close</button>
       </div>
       <QueryState
         query={decision}
         isEmpty={(body) => body === null}
-        whenEmpty={<p class="quiet">The decision is no longer kept.</p>}
+        whenEmpty={<p class="quiet">The decision is no longer retained.</p>}
       >
         {(body) => <Show when={body()}>{(found) => <DecisionDetails decision={found()} />}</Show>}
       </QueryState>
@@ -108,7 +105,7 @@ function Behind(props: { readonly bar: ResidencyBar; readonly onClose: () => voi
   )
 }
 
-/** Newest first, until the beginning of the hour or the bound. */
+/** Newest first, back to the start of the hour or the page limit. */
 async function keptOf(api: ApiClient, node: string, to: number, signal: AbortSignal): Promise<Kept> {
   const from = to - SHOWN_MS
   const since = new Date(from).toISOString()

@@ -1,9 +1,9 @@
 /**
- * Where the bytes of each task of a node were, and whether it used the GPU: bars made from its events, from
- * what its decisions saw of idleness, and from what its tasks are now. Pure.
+ * Where the bytes of each task of a node were, and whether it used the GPU: bars from its events, from the
+ * idleness that decisions found, and from the current state of its tasks. Pure.
  *
- * Nothing records each use of a GPU. A resident task counts as idle where a decision saw it idle, and since
- * its `idle_since` while it does not want the GPU; else as active.
+ * The use of GPUs is not recorded continuously. A resident task counts as idle where a decision found it
+ * idle, and since its `idle_since` while it does not want the GPU; otherwise as active.
  */
 import type { DecisionBody } from '../../../controller/api/schema/decision.ts'
 import type { EventBody } from '../../../controller/api/schema/event.ts'
@@ -15,17 +15,17 @@ export const RESIDENCY_EVENTS = 'task_placed,task_started,task_returned,task_fin
 export interface ResidencyBar extends GanttBar {
   readonly taskId: string
   readonly taskName: string
-  /** Number of the decision it comes from; null: none is kept. */
+  /** Number of the decision that caused it; null: not retained. */
   readonly decision: number | null
 }
 
 export interface ResidencyFacts {
-  /** Of the node, oldest first. */
+  /** Events of the node, oldest first. */
   readonly events: readonly EventBody[]
   readonly decisions: readonly DecisionBody[]
-  /** Placed there now. */
+  /** Tasks that are placed there now. */
   readonly tasks: readonly TaskBody[]
-  /** The latest that ended and were there last. */
+  /** The latest tasks that ended there. */
   readonly finished: readonly TaskBody[]
   readonly gpuIndexes: readonly number[]
   readonly from: number
@@ -79,7 +79,7 @@ function gpusOf(events: readonly EventBody[]): readonly number[] | null {
   return Array.isArray(gpus) ? (gpus as number[]) : null
 }
 
-/** The residency it had before an event, as far as the event itself tells. */
+/** The residency before an event, as far as the event implies it. */
 const BEFORE: Readonly<Record<string, BarKind>> = {
   swapping_out: 'active',
   swapped_out: 'moving',
@@ -114,7 +114,7 @@ function spansOf(
   return spans
 }
 
-/** null: it was not placed. */
+/** null: not placed. */
 function kindBefore(
   first: EventBody | undefined,
   task: TaskBody | undefined,
@@ -123,7 +123,7 @@ function kindBefore(
   if (first === undefined) return task === undefined ? null : (KINDS[task.residency] ?? 'moving')
   if (first.kind === 'task_placed') return null
   if (first.kind === 'task_started') return 'moving'
-  // Who was never swapped out was in VRAM until he ended.
+  // A task that was never swapped out was in VRAM until it ended.
   if (first.kind === 'task_finished' && ended?.swap_outs === 0 && ended.first_started_at !== null)
     return 'active'
   return first.kind === 'task_residency' ? (BEFORE[String(first.data['residency'])] ?? 'unknown') : 'unknown'
@@ -142,7 +142,9 @@ function kindAfter(event: EventBody): BarKind | null {
   }
 }
 
-/** A placement tells its own; who moves does so because of the decision that is named as the cause. */
+/**
+ * A placement has its own decision; a residency change belongs to the decision that is named as its cause.
+ */
 function decisionBehind(event: EventBody, before: number | null): number | null {
   if (event.decision !== null) return event.decision
   const isMove = event.kind === 'task_residency' && String(event.data['residency']).startsWith('swapping')

@@ -1,7 +1,4 @@
-/**
- * The recommendation in words, and the way to propose it: a link that fills the field of the settings and
- * changes nothing.
- */
+/** The recommendation as text, and a link that enters it in the settings without changing anything. */
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
@@ -9,7 +6,7 @@ import { Prose } from '../../components/prose.tsx'
 import { usePath } from '../../api/world.ts'
 import styles from './planner.module.css'
 
-/** @param props.name of the combination of other fields; empty: none is varied */
+/** @param props.name combination of other fields; empty: no other field is varied */
 export function Advice(props: { readonly advice: AdviceBody; readonly name: string }): JSX.Element {
   const path = usePath()
   const sentences = (): readonly string[] => props.advice.text.split('\n')
@@ -34,7 +31,7 @@ export function Advice(props: { readonly advice: AdviceBody; readonly name: stri
             Propose {props.advice.recommended_percent} %
           </A>{' '}
           <span class="quiet">
-            fills it in under Settings; nothing is changed until it is planned and applied there.
+            enters it in the settings. Nothing changes until it is planned and applied there.
           </span>
         </p>
       </Show>

@@ -1,7 +1,4 @@
-/**
- * One percentage against another over time, from the runs that the sweep has made: median over the seeds,
- * with its band.
- */
+/** Compares two percentages over time, from the runs of the sweep: median over the seeds, with its band. */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, For, Show, type JSX } from 'solid-js'
@@ -16,7 +13,7 @@ import { curvesOf } from './curves.ts'
 import styles from './planner.module.css'
 import { coursesOf, sidesOf, type CourseName, type Courses, type Sides } from './run-courses.ts'
 
-/** Seeds of each side; more would be hundreds of requests for a line that hardly moves. */
+/** Maximum number of seeds per side; more would be hundreds of requests for nearly the same line. */
 const MAX_SEEDS = 12
 const HOUR_S = 3_600
 
@@ -27,7 +24,7 @@ const CHARTS: readonly (readonly [
   format: (value: number) => string,
 ])[] = [
   ['starvation_percent', 'Starvation', 'percent', (value) => percent(value)],
-  ['tasks_pending', 'Tasks that wait', 'tasks', (value) => value.toFixed(1)],
+  ['tasks_pending', 'Pending tasks', 'tasks', (value) => value.toFixed(1)],
   ['utilization_percent', 'Utilization', 'percent', (value) => percent(value)],
   ['swap_outs', 'Swap-outs', 'per hour', (value) => whole(value)],
 ]
@@ -35,7 +32,7 @@ const CHARTS: readonly (readonly [
 export interface BeforeAfterProps {
   readonly simulation: string
   readonly combination: Combination
-  /** Set in the live cluster; null: not known. */
+  /** Percentage of the live cluster; null: unknown. */
   readonly current: number | null
 }
 
@@ -106,16 +103,13 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
             <span class="quiet">{seedWords(seedsOf(shown().before).length)}</span>
           </div>
           <Show when={props.current !== null && !tried().includes(props.current)}>
-            <p class="quiet">
-              What is set now, {props.current} %, is not among the percentages of this sweep.
-            </p>
+            <p class="quiet">The current percentage, {props.current} %, is not part of this sweep.</p>
           </Show>
           <Show
             when={!isFinal(courses.error)}
             fallback={
               <p class="quiet">
-                How these runs went over time was not kept: the sweep was made by an earlier version, or was
-                too large.
+                These runs have no time series: the sweep was made by an earlier version, or is too large.
               </p>
             }
           >
@@ -160,7 +154,7 @@ function Choice(props: ChoiceProps): JSX.Element {
         <For each={props.tried}>
           {(each) => (
             <option value={String(each)} selected={each === props.value}>
-              {each} %{each === props.current ? ' (set now)' : ''}
+              {each} %{each === props.current ? ' (current)' : ''}
             </option>
           )}
         </For>
@@ -185,7 +179,10 @@ function CourseChart(props: CourseChartProps): JSX.Element {
     value === null || value === undefined ? UNKNOWN : props.format(value)
   const side = (name: 'before' | 'after', index: number): string => {
     const { values, band } = course()[name]
-    return `${props.sides[name]} %: ${words(values[index])} (${words(band[0][index])} to ${words(band[1][index])})`
+    return (
+      `${props.sides[name]} %: ${words(values[index])} (${words(band[0][index])} to ` +
+      `${words(band[1][index])})`
+    )
   }
   return (
     <CurveChart
@@ -205,7 +202,7 @@ function CourseChart(props: CourseChartProps): JSX.Element {
 }
 
 function seedWords(seeds: number): string {
-  if (seeds === 1) return 'One seed: without a band.'
+  if (seeds === 1) return 'One seed, without a band.'
   const which = seeds > MAX_SEEDS ? `the first ${MAX_SEEDS} of ${seeds} seeds` : `${seeds} seeds`
-  return `Median and p10–p90 over ${which}; both sides have the same arrivals, seed by seed.`
+  return `Median and p10–p90 over ${which}; both sides have the same arrivals for each seed.`
 }

@@ -1,7 +1,4 @@
-/**
- * Columns that several tables of the planner have: the fields that a sweep varies, and the objectives with
- * how they were judged.
- */
+/** Columns shared by tables of the planner: the varied fields, and the objectives with their results. */
 import { For, type JSX } from 'solid-js'
 import type { CandidateBody } from '../../../controller/api/schema/sweep-report.ts'
 import { Figure } from './field.tsx'
@@ -23,7 +20,7 @@ export function JudgedHeads(props: { readonly objectives: readonly string[] }): 
   return (
     <For each={props.objectives}>
       {(objective) => (
-        <th scope="col" class="number" title="In 95 of 100 seeds it is at most this">
+        <th scope="col" class="number" title="At most this in 95% of the seeds">
           {objective}
         </th>
       )}
@@ -42,7 +39,7 @@ export function JudgedCells(props: {
           <Figure
             value={judged.p95}
             shown={objectiveWords(judged.objective, judged.p95)}
-            what="Some run has no such figure."
+            what="Some runs have no such metric."
           />
         </td>
       )}

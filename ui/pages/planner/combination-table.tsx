@@ -1,6 +1,6 @@
 /**
- * A row for each combination of the other fields: the percentage to take there, and what it comes to. One of
- * them is shown below in full.
+ * A row for each combination of the other fields: its recommended percentage with the results. The selected
+ * combination is shown below in full.
  */
 import { createMemo, For, type JSX } from 'solid-js'
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
@@ -24,7 +24,10 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
   const sentence = (): string => {
     const found = best()
     if (found === null) return noneSentence(props.combinations.map(({ advice }) => advice))
-    return `Best of ${props.combinations.length} combinations: ${found.name}. ${found.advice.text.split('\n')[0]}`
+    return (
+      `Best of ${props.combinations.length} combinations: ${found.name}. ` +
+      `${found.advice.text.split('\n')[0]}`
+    )
   }
   return (
     <section class="card" aria-label="Combinations">
@@ -32,17 +35,17 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
       <p class={`${styles['advice']} text`}>
         <Prose text={sentence()} />
       </p>
-      <div class="scroll" tabindex="0" role="group" aria-label="Figures of each combination">
+      <div class="scroll" tabindex="0" role="group" aria-label="Results of each combination">
         <table id="combinations">
           <thead>
             <tr>
               <th scope="col">Shown below</th>
               <FieldHeads fields={fields()} />
               <th scope="col" class="number">
-                Overcommit to take
+                Recommended overcommit
               </th>
               <th scope="col" class="number">
-                Utilization there, mean
+                Utilization, mean
               </th>
               <JudgedHeads objectives={objectives()} />
             </tr>
@@ -75,9 +78,7 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
   )
 }
 
-/**
- * The percentage to take and what it comes to; where none keeps what was asked, the one that comes nearest.
- */
+/** The recommended percentage; if none meets the objectives, the one that comes closest. */
 function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
   const isNone = (): boolean => props.advice.recommended_percent === null
   const candidate = () => {
@@ -90,7 +91,7 @@ function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
       <td class="number">
         {candidate() === undefined
           ? 'none'
-          : `${isNone() ? 'none; nearest ' : ''}${candidate()?.overcommit_percent} %`}
+          : `${isNone() ? 'none; closest ' : ''}${candidate()?.overcommit_percent} %`}
       </td>
       <td class="number">
         <Figure

@@ -1,6 +1,6 @@
 /**
- * A sweep by the combinations of the fields that it varies beside the percentage; without such fields it has
- * one. Pure.
+ * A sweep grouped by the combinations of its other fields; a sweep without other fields has one combination.
+ * Pure.
  */
 import type {
   AdviceBody,
@@ -11,7 +11,7 @@ import type {
 } from '../../../controller/api/schema/sweep-report.ts'
 
 export interface Combination {
-  /** `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty where no other field is varied. */
+  /** `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty if no other field is varied. */
   readonly name: string
   readonly settings: SettingsBody
   readonly advice: AdviceBody
@@ -19,7 +19,7 @@ export interface Combination {
   readonly runs: readonly SweptRunBody[]
 }
 
-/** As reports and requests write it. */
+/** In the notation of reports and requests. */
 export function settingsText(settings: SettingsBody): string {
   return Object.entries(settings)
     .map(([field, value]) => `${field}=${value}`)
@@ -42,10 +42,10 @@ export function combinationsOf({ advice, summary, runs }: SweepReportBody): read
 }
 
 /**
- * The combination to take; null: none keeps the objectives at any percentage.
- * 1. Some percentage keeps the objectives.
- * 2. Higher mean utilization there.
- * 3. Tried first.
+ * The best combination; null: none meets the objectives at any percentage.
+ * 1. Some percentage meets the objectives.
+ * 2. Higher mean utilization.
+ * 3. First in the sweep.
  */
 export function bestOf(combinations: readonly Combination[]): Combination | null {
   let best: Combination | null = null
@@ -57,13 +57,16 @@ export function bestOf(combinations: readonly Combination[]): Combination | null
 }
 
 /**
- * Of combinations of which none has a percentage to recommend, as the report of `headroom sim sweep` says it.
+ * The sentence for combinations without a recommendation, the same as in the report of `headroom sim sweep`.
  */
 export function noneSentence(advice: readonly AdviceBody[]): string {
   const blocked = advice.filter(({ caveats }) => caveats.some(({ kind }) => kind === 'fit_nowhere')).length
   if (blocked > 0)
-    return `No recommendation: in ${blocked} of the ${advice.length} combinations tasks fit on no node.`
-  return `None of the ${advice.length} combinations keeps ${(advice[0]?.objectives ?? []).join(' and ')} at any percentage.`
+    return `No recommendation: tasks fit on no node in ${blocked} of the ${advice.length} combinations.`
+  return (
+    `None of the ${advice.length} combinations meets ${(advice[0]?.objectives ?? []).join(' and ')} at ` +
+    'any percentage.'
+  )
 }
 
 function utilizationOf({ advice }: Combination): number {

@@ -14,7 +14,7 @@ interface ComparedSimulation extends Compared {
   readonly kind: SimulationBody['kind']
 }
 
-/** The reports of simulations that were picked, side by side. */
+/** The reports of the selected simulations, side by side. */
 export function ComparedSimulations(props: { readonly ids: readonly string[] }): JSX.Element {
   const { api } = useCluster()
   const reports = useQuery(() => ({
@@ -54,7 +54,7 @@ export function ComparedSimulations(props: { readonly ids: readonly string[] }):
   )
 }
 
-/** A sweep has many runs: they are compared on its own page. */
+/** A sweep has many runs: they are compared on the sweep's own page. */
 function runsOf(compared: readonly ComparedSimulation[]): readonly DrawnRun[] {
   return compared
     .filter(({ kind }) => kind === 'run')

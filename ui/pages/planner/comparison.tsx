@@ -1,10 +1,10 @@
-/** Up to six, side by side: only what differs. */
+/** Compares up to six results side by side; only differences are shown. */
 import { For, Show, type JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
 import { save } from '../../charts/save.ts'
 import { differencesCsv, differencesOf, type Cell, type Compared } from './figures.ts'
 
-/** More would not be read. */
+/** A longer table would not be readable. */
 const MAX_ROWS = 100
 
 export function Comparison(props: { readonly compared: readonly Compared[] }): JSX.Element {
@@ -12,12 +12,10 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
   const figures = (): number => new Set(props.compared.flatMap((each) => [...each.figures.keys()])).size
   return (
     <section class="card" aria-label="Comparison">
-      <h2>In what they differ</h2>
+      <h2>Differences</h2>
       <Show
         when={differences().length > 0}
-        fallback={
-          <p>In nothing: all {figures()} figures are the same, and so are the run hashes among them.</p>
-        }
+        fallback={<p>No differences in {figures()} metrics, including the run hashes.</p>}
       >
         <p class="row">
           <button
@@ -28,7 +26,7 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
             Save differences as CSV
           </button>
           <span class="quiet">
-            {differences().length} of {figures()} figures differ
+            {differences().length} of {figures()} metrics differ
             {differences().length > MAX_ROWS ? `; the first ${MAX_ROWS} are shown` : ''}.
           </span>
         </p>
@@ -36,7 +34,7 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
           <table>
             <thead>
               <tr>
-                <th scope="col">Figure</th>
+                <th scope="col">Metric</th>
                 <For each={props.compared}>
                   {({ name }) => (
                     <th scope="col" class="number">
@@ -66,7 +64,7 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
 }
 
 function words(cell: Cell | undefined): JSX.Element {
-  if (cell === undefined || cell === null) return <span title="It has no such figure.">{UNKNOWN}</span>
+  if (cell === undefined || cell === null) return <span title="No such metric.">{UNKNOWN}</span>
   if (typeof cell === 'number')
     return <data value={String(cell)}>{Number.isInteger(cell) ? cell : cell.toFixed(3)}</data>
   return <span title={cell}>{cell.length > 24 ? `${cell.slice(0, 12)}…` : cell}</span>

@@ -1,4 +1,4 @@
-/** The points of the charts. Medians and bands are of the runs: nearest rank, as everywhere. Pure. */
+/** The points of the charts. Medians and bands use the nearest rank. Pure. */
 import type { AdviceBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
 
 type Column = readonly (number | null)[]
@@ -9,7 +9,7 @@ export interface Banded {
 }
 
 export interface Curves {
-  /** Percentages, rising. */
+  /** Percentages in ascending order. */
   readonly x: readonly number[]
   readonly utilization: Banded
   readonly starvation: Banded
@@ -33,7 +33,7 @@ export function curvesOf(runs: readonly SweptRunBody[]): Curves {
   }
 }
 
-/** Median and p10 to p90 of what there is at each place; null where there is nothing. */
+/** Median, p10 and p90 at each position; null without values. */
 export function bandedOf(places: readonly (readonly number[])[]): Banded {
   const sorted = places.map((values) => values.toSorted((a, b) => a - b))
   const [middle = [], low = [], high = []] = [50, 10, 90].map((rank) =>
@@ -43,9 +43,9 @@ export function bandedOf(places: readonly (readonly number[])[]): Banded {
 }
 
 export interface Pareto {
-  /** Utilization, rising. */
+  /** Utilization in ascending order. */
   readonly x: readonly number[]
-  /** Starvation of those that no other beats in both; null: another one does. */
+  /** Starvation of the percentages on the Pareto front; null: not on the front. */
   readonly best: Column
   readonly others: Column
   /** `50 %` */
@@ -53,8 +53,8 @@ export interface Pareto {
 }
 
 /**
- * A percentage is beaten by another with at least its utilization and at most its starvation, and better in
- * one of them.
+ * A percentage is dominated by another that has at least its utilization and at most its starvation, and is
+ * better in one of them.
  */
 export function paretoOf(runs: readonly SweptRunBody[], marks: readonly Mark[] = []): Pareto {
   const { x, utilization, starvation } = curvesOf(runs)
@@ -72,7 +72,7 @@ export function paretoOf(runs: readonly SweptRunBody[], marks: readonly Mark[] =
       .map(({ what }) => what)
     return words.length === 0 ? '' : ` (${words.join(', ')})`
   }
-  // Those at one place are one point with all their names.
+  // Percentages at the same position are one point with all their names.
   const places = points.flatMap((point) => {
     const same = points.filter(({ u, s }) => u === point.u && s === point.s)
     return same[0] === point
@@ -96,7 +96,7 @@ export interface Mark {
   readonly colour: string
 }
 
-/** @param current of the live cluster; null: not known */
+/** @param current percentage of the live cluster; null: unknown */
 export function marksOf(
   { recommended_percent, knee_percent }: AdviceBody,
   current: number | null,
@@ -115,7 +115,7 @@ function percentsOf(runs: readonly SweptRunBody[]): readonly number[] {
   return [...new Set(runs.map(({ overcommit_percent }) => overcommit_percent))].sort((a, b) => a - b)
 }
 
-/** @param sorted rising */
+/** @param sorted in ascending order */
 function nearestRank(sorted: readonly number[], percent: number): number | null {
   return sorted[Math.max(0, Math.ceil((percent * sorted.length) / 100) - 1)] ?? null
 }

@@ -1,4 +1,4 @@
-/** The result of a sweep as files: the bytes that `headroom sim sweep --out` writes. */
+/** The result of a sweep as files: the same bytes that `headroom sim sweep --out` writes. */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import { part } from '../../api/client.ts'
 import { save } from '../../charts/save.ts'
@@ -40,9 +40,7 @@ export function Downloads(props: { readonly id: string; readonly name: string })
           </button>
         )}
       </For>
-      <span class="quiet">
-        Every run as a row; all of it with charts, complete in one file; all of it for programs.
-      </span>
+      <span class="quiet">CSV: one row per run. HTML: a complete report with charts. JSON: all data.</span>
       <Show when={problem() !== ''}>
         <p class="bad text" role="alert">
           {problem()}

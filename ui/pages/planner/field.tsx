@@ -1,4 +1,4 @@
-/** A field with its name, what it means, and what is wrong with it. */
+/** A text field with its name, help and error. */
 import { createUniqueId, Show, type JSX } from 'solid-js'
 import styles from './planner.module.css'
 
@@ -34,7 +34,7 @@ export function TextField(props: TextFieldProps): JSX.Element {
   )
 }
 
-/** A figure with all its digits behind what is shown of it. */
+/** A rounded figure with all its digits as data. */
 export function Figure(props: {
   readonly value: number | null
   readonly shown: string

@@ -1,4 +1,4 @@
-/** Figures of runs by name: for tables, objectives, comparisons and files. Pure. */
+/** Metrics of runs by name: for tables, objectives, comparisons and files. Pure. */
 import type {
   RunMetricsBody,
   SweepReportBody,
@@ -10,7 +10,10 @@ import { combinationsOf, type Combination } from './combinations.ts'
 
 export type Cell = number | string | null
 
-/** What an objective speaks of: `queue_wait.p95<=10m` of a run; null: it has no such figure. */
+/**
+ * The value of an objective's metric in a run, for example of `queue_wait.p95<=10m`; null: the run has no
+ * such metric.
+ */
 export function objectiveFigure(objective: string, metrics: RunMetricsBody): number | null {
   const [name = ''] = objective.split('<=')
   const [group = '', part = ''] = name.trim().split('.')
@@ -26,14 +29,14 @@ export function objectiveFigure(objective: string, metrics: RunMetricsBody): num
   return typeof value === 'number' ? value : null
 }
 
-/** Such a figure with its unit: `4 min 2 s`, `12.3 %`, `2.1`. */
+/** Such a value with its unit: `4 min 2 s`, `12.3 %`, `2.1`. */
 export function objectiveWords(objective: string, value: number | null): string {
   if (value === null) return UNKNOWN
   if (objective.startsWith('queue_wait')) return seconds(value)
   return objective.startsWith('starvation') ? percent(value) : value.toFixed(1)
 }
 
-/** Every leaf by its dotted path. */
+/** Returns every leaf with its dotted path. */
 export function flatten(value: unknown, path = ''): readonly (readonly [path: string, cell: Cell])[] {
   if (value === null || typeof value === 'number' || typeof value === 'string') return [[path, value]]
   if (typeof value === 'boolean') return [[path, String(value)]]
@@ -50,13 +53,13 @@ export interface Compared {
 
 export interface Difference {
   readonly figure: string
-  /** One for each that is compared, in their order; undefined: it has no such figure. */
+  /** One cell per result, in order; undefined: no such metric. */
   readonly cells: readonly (Cell | undefined)[]
 }
 
 export const MAX_COMPARED = 6
 
-/** The figures that are not the same in all. */
+/** The metrics that differ. */
 export function differencesOf(compared: readonly Compared[]): readonly Difference[] {
   const names = new Set(compared.flatMap(({ figures }) => [...figures.keys()]))
   return [...names]
@@ -64,10 +67,7 @@ export function differencesOf(compared: readonly Compared[]): readonly Differenc
     .filter(({ cells }) => cells.some((cell) => cell !== cells[0]))
 }
 
-/**
- * All digits, a row for each figure that is not the same in all; a cell is empty where one has no such
- * figure.
- */
+/** All digits, one row per metric that differs; the cell of a missing metric is empty. */
 export function differencesCsv(compared: readonly Compared[]): string {
   const rows = differencesOf(compared).map(({ figure, cells }) => [
     figure,
@@ -76,7 +76,7 @@ export function differencesCsv(compared: readonly Compared[]): string {
   return csvOf([['figure', ...compared.map(({ name }) => name)], ...rows])
 }
 
-/** One run of a sweep. */
+/** The metrics of one run of a sweep. */
 export function figuresOfRun({
   metrics,
   digest,
@@ -94,8 +94,8 @@ export function figuresOfRun({
 }
 
 /**
- * The report of a simulation of any kind. Of a sweep: what is advised, what each percentage comes to, and the
- * runs by their digests.
+ * The metrics of the report of any simulation. For a sweep: the recommendation, the results of each
+ * percentage, and the digests of the runs.
  */
 export function figuresOfReport(report: object): ReadonlyMap<string, Cell> {
   if (!isSweep(report)) return new Map(flatten(report).filter(([path]) => !path.startsWith('timing')))
@@ -123,7 +123,7 @@ function figuresOfCombination({
         ? []
         : [[`unheard at ${each.overcommit_percent} %${suffix}, mean`, each.unheard_percent.mean] as const]),
       [`queue wait p95 at ${each.overcommit_percent} %${suffix}, mean`, each.queue_wait_s.p95?.mean ?? null],
-      [`swaps an hour at ${each.overcommit_percent} %${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
+      [`swaps per hour at ${each.overcommit_percent} %${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
     ]),
     ...runs.map(
       ({ overcommit_percent, seed, digest }) =>

@@ -10,7 +10,7 @@ export interface GridFieldsProps {
   readonly onInput: (changed: Partial<Texts<string>>) => void
 }
 
-/** Percentages, seeds, and what a percentage has to keep. */
+/** The fields for percentages, seeds and objectives. */
 export function GridFields(props: GridFieldsProps): JSX.Element {
   return (
     <div class={styles['fields']}>
@@ -26,10 +26,10 @@ export function GridFields(props: GridFieldsProps): JSX.Element {
         value={props.texts.seeds}
         onInput={(seeds) => props.onInput({ seeds })}
         problem={props.problems.seeds}
-        help="Each percentage runs with each. Ten tell more than two."
+        help="Each percentage runs with each seed. Ten seeds are more reliable than two."
       />
       <TextField
-        name="To be kept in 95 of 100 seeds"
+        name="Objectives (must hold at the 95th percentile of seeds)"
         value={props.texts.keep}
         onInput={(keep) => props.onInput({ keep })}
         problem={props.problems.keep}

@@ -1,4 +1,4 @@
-/** What is tried: percentages and seeds as people write them, `0..100:25, 150`. Pure. */
+/** Parses percentages and seeds, for example `0..100:25, 150`. Pure. */
 
 export type Numbers =
   { readonly ok: true; readonly values: readonly number[] } | { readonly ok: false; readonly why: string }
@@ -10,44 +10,49 @@ export interface Bounds {
 
 export const PERCENTS: Bounds = { what: 'Percentages', max: 1000 }
 export const SEEDS: Bounds = { what: 'Seeds', max: 4_294_967_295 }
-/** Of one sweep, as the controller allows. */
+/** Limit of the controller for one sweep. */
 export const MAX_VALUES = 200
 export const MAX_RUNS = 2_000
 
-/** How many of each there are. */
+/** Number of values per dimension. */
 export interface GridCounts {
   readonly percents: number
   readonly seeds: number
-  /** Fields that are varied beside the percentage, by this form and by the scenario itself. */
+  /** Fields varied in addition to the percentage, by this form and by the scenario. */
   readonly others: ReadonlyArray<{ readonly field: string; readonly values: number }>
 }
 
-/** Whole numbers and ranges, parted by commas: rising, each once. A range without a step goes by 1. */
+/**
+ * Whole numbers and ranges, separated by commas; returned in ascending order without duplicates. The default
+ * step of a range is 1.
+ */
 export function readNumbers(text: string, { what, max }: Bounds): Numbers {
   const refused = (why: string): Numbers => ({ ok: false, why: `${what}: ${why}` })
   const values = new Set<number>()
   for (const part of text.split(',').map((each) => each.trim())) {
     if (part === '')
       return refused(
-        text.trim() === '' ? 'write at least one, as 0, 25, 50 or 0..100:25.' : 'there is a comma too many.',
+        text.trim() === ''
+          ? 'enter at least one, for example 0, 25, 50 or 0..100:25.'
+          : 'remove the extra comma.',
       )
     const match = /^(\d{1,10})(?:\.\.(\d{1,10})(?::(\d{1,10}))?)?$/.exec(part)
     if (match === null)
-      return refused(`${JSON.stringify(part)} is neither a whole number nor a range as 0..100:25.`)
+      return refused(`${JSON.stringify(part)} is neither a whole number nor a range such as 0..100:25.`)
     const from = Number(match[1])
     const to = match[2] === undefined ? from : Number(match[2])
     const step = match[3] === undefined ? 1 : Number(match[3])
     if (step === 0) return refused(`${part} has a step of 0.`)
-    if (to < from) return refused(`${part} ends before it begins.`)
-    if (to > max) return refused(`${part} goes beyond ${max}.`)
-    if ((to - from) / step >= MAX_VALUES) return refused(`at most ${MAX_VALUES}.`)
+    if (to < from) return refused(`${part} ends before it starts.`)
+    if (to > max) return refused(`${part} exceeds ${max}.`)
+    if ((to - from) / step >= MAX_VALUES) return refused(`enter at most ${MAX_VALUES}.`)
     for (let value = from; value <= to; value += step) values.add(value)
   }
-  if (values.size > MAX_VALUES) return refused(`at most ${MAX_VALUES}.`)
+  if (values.size > MAX_VALUES) return refused(`enter at most ${MAX_VALUES}.`)
   return { ok: true, values: [...values].sort((a, b) => a - b) }
 }
 
-/** One a comma or line; empty: what the controller takes by itself. */
+/** Separated by commas or lines; empty: the default of the controller. */
 export function readObjectives(text: string): readonly string[] {
   return text
     .split(/[,\n]/)
@@ -55,9 +60,9 @@ export function readObjectives(text: string): readonly string[] {
     .filter((each) => each !== '')
 }
 
-/** Why there are too many; null: there are not. */
+/** Why the sweep is too large; null: it is not. */
 export function tooMany(grid: GridCounts): string | null {
-  return runsOf(grid) > MAX_RUNS ? `${runsText(grid)}; at most ${MAX_RUNS} are made.` : null
+  return runsOf(grid) > MAX_RUNS ? `${runsText(grid)}; the limit is ${MAX_RUNS}.` : null
 }
 
 /** `5 percentages × 3 seeds × 2 values of fleet.0.count = 30 runs` */
@@ -75,10 +80,7 @@ function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/**
- * What is tried unless somebody writes something else: with what is set now, so that it can be held against
- * the others.
- */
+/** The default percentages, including the current one for comparison. */
 export function usualPercents(current: number | null): string {
   const read = readNumbers(USUAL, PERCENTS)
   return current === null || (read.ok && read.values.includes(current)) ? USUAL : `${USUAL}, ${current}`

@@ -1,4 +1,4 @@
-/** The live cluster as a scenario: what it does now, run on at other percentages. */
+/** The live cluster as a scenario: its current state, continued at other percentages. */
 import { useQuery } from '@tanstack/solid-query'
 import { createEffect, Show, type JSX } from 'solid-js'
 import { QueryState } from '../../components/query-state.tsx'
@@ -7,7 +7,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { chosen, notYet, type Chosen } from '../../scenario/choice.ts'
 import type { SnapshotParts } from './traced-scenario.ts'
 
-/** Of a body that holds a scenario, with room for the rest of it. */
+/** Limit of a request body with a scenario, with a margin for its other fields. */
 const MAX_CHARACTERS = 1_000_000
 
 export function useSnapshot() {
@@ -24,14 +24,15 @@ export function LiveSource(props: { readonly onChosen: (choice: Chosen) => void 
   const snapshot = useSnapshot()
   createEffect(() => {
     const { data } = snapshot
-    if (data === undefined) return props.onChosen(notYet('The live state is being read.'))
+    if (data === undefined) return props.onChosen(notYet('Reading the live state.'))
     if (data.fleet?.length === 0) return props.onChosen(notYet('No node is up.'))
     if (data.workload?.length === 0)
-      return props.onChosen(notYet('No task is open, so there is nothing to run on.'))
+      return props.onChosen(notYet('No open tasks: there is nothing to simulate.'))
     if (JSON.stringify(data, null, 2).length > MAX_CHARACTERS) {
       return props.onChosen(
         notYet(
-          'The live state is larger than the controller takes over REST: save it with headroom snapshot, and sweep with headroom sim sweep.',
+          'The live state is too large for the REST API: save it with headroom snapshot, and sweep ' +
+            'with headroom sim sweep.',
         ),
       )
     }
@@ -44,13 +45,13 @@ export function LiveSource(props: { readonly onChosen: (choice: Chosen) => void 
           <p class="text">
             {whole(data().fleet?.length)} nodes and {whole(data().workload?.length)} open tasks.{' '}
             <button type="button" onClick={() => void snapshot.refetch()}>
-              Take it anew
+              Refresh
             </button>
           </p>
           <Show when={data().description}>{(words) => <p class="quiet text">{words()}</p>}</Show>
           <p class="quiet">
-            What each task has left to do was drawn once: more seeds do not draw it anew. What ran here in the
-            last hours is a trace: choose “A trace”.
+            The remaining work of each task was drawn once: additional seeds do not draw it again. The work of
+            the last hours is available as a trace: choose “Trace”.
           </p>
         </>
       )}

@@ -1,4 +1,4 @@
-/** One more field of the scenario that is varied, by the name that it has there. */
+/** One more field of the scenario to vary, by its path. */
 import { createUniqueId, For, type JSX } from 'solid-js'
 import { TextField } from './field.tsx'
 import { partsOf, type VariedField } from './varied-fields.ts'
@@ -6,7 +6,7 @@ import styles from './planner.module.css'
 
 export interface OtherFieldProps {
   readonly fields: readonly VariedField[]
-  /** Its path; empty: none. */
+  /** Path of the field; empty: none. */
   readonly field: string
   readonly values: string
   readonly problem: string | null
@@ -21,14 +21,14 @@ export function OtherField(props: OtherFieldProps): JSX.Element {
   return (
     <div class={styles['fields']}>
       <div class={styles['field']}>
-        <label for={id}>Another field to vary</label>
+        <label for={id}>Other field to vary</label>
         <select
           id={id}
           aria-describedby={`${id}-help`}
           onChange={(event) => props.onField(event.currentTarget.value)}
         >
           <option value="" selected={props.field === ''}>
-            None: the percentage alone
+            None: only the percentage
           </option>
           {isElsewhere() ? (
             <option value={props.field} selected>
@@ -51,10 +51,10 @@ export function OtherField(props: OtherFieldProps): JSX.Element {
         </select>
         <p id={`${id}-help`} class="quiet text">
           {props.field === ''
-            ? 'As the scenario names it: fleet.0.count is how many nodes its first entry has.'
+            ? 'Path in the scenario, for example fleet.0.count for the number of nodes of its first entry.'
             : isElsewhere()
-              ? 'The scenario that is chosen does not show this field.'
-              : `In the scenario: ${chosen()?.now ?? 'not written, so its default holds'}.`}
+              ? 'The chosen scenario does not have this field.'
+              : `In the scenario: ${chosen()?.now ?? 'not set, default applies'}.`}
         </p>
       </div>
       {props.field === '' ? null : (

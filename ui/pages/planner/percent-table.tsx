@@ -1,4 +1,4 @@
-/** A row for each percentage: what it comes to over the seeds, and whether it keeps what was asked. */
+/** A row for each percentage: its results over the seeds, and whether it meets the objectives. */
 import { For, Show, type JSX } from 'solid-js'
 import type { CandidateBody, SweepSummaryBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
@@ -7,7 +7,7 @@ import type { Combination } from './combinations.ts'
 import { Figure } from './field.tsx'
 import styles from './planner.module.css'
 
-/** The DOM takes no more. */
+/** Limit for the DOM. */
 const MAX_ROWS = 100
 
 export function PercentTable(props: { readonly combination: Combination }): JSX.Element {
@@ -30,7 +30,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
       <Show when={props.combination.advice.candidates.length > MAX_ROWS}>
         <p class="quiet">The first {MAX_ROWS} are shown; the files have all.</p>
       </Show>
-      <div class="scroll" tabindex="0" role="group" aria-label="Figures of each percentage">
+      <div class="scroll" tabindex="0" role="group" aria-label="Results of each percentage">
         <table id="percentages">
           <thead>
             <tr>
@@ -48,7 +48,10 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                 <th
                   scope="col"
                   class="number"
-                  title="What swapped-out tasks waited with work that nothing told of: beside starvation."
+                  title={
+                    'Wait of swapped-out tasks with work, without a signal for it. Not part of ' +
+                    'starvation.'
+                  }
                 >
                   Unheard, mean (p10–p90)
                 </th>
@@ -57,7 +60,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                 Queue wait p95
               </th>
               <th scope="col" class="number">
-                Swaps an hour
+                Swaps per hour
               </th>
             </tr>
           </thead>
@@ -95,7 +98,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                   </Show>
                   <td
                     class="number"
-                    title={summary?.queue_wait_s.p95 === null ? 'Nobody started.' : undefined}
+                    title={summary?.queue_wait_s.p95 === null ? 'No task started.' : undefined}
                   >
                     {seconds(summary?.queue_wait_s.p95?.mean)}
                   </td>

@@ -1,6 +1,6 @@
 /**
- * Which overcommit percentage to take: sweeps over a workload, and what they came to. Nothing here changes
- * the live cluster.
+ * Recommends an overcommit percentage: sweeps over a workload, and their results. Nothing here changes the
+ * live cluster.
  */
 import { useSearchParams } from '@solidjs/router'
 import { type JSX } from 'solid-js'
@@ -17,9 +17,8 @@ export default function Planner(): JSX.Element {
     <div class="stack">
       <h1>Planner</h1>
       <p class="quiet">
-        How much VRAM may be overcommitted? A workload is run in virtual time at several percentages, each
-        with several seeds; what they come to, and which one to take, stands in the result. Nothing here
-        changes the live cluster.
+        How much VRAM can be overcommitted? The planner runs a workload in virtual time at several percentages
+        and with several seeds, and recommends a percentage. Nothing here changes the live cluster.
       </p>
       <SweepForm />
       <SimulationList picked={picked()} onPick={pick} />

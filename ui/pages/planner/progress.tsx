@@ -1,4 +1,4 @@
-/** How far it is, how long it will still take, and the way to end it. */
+/** Progress, time left, and the button to cancel. */
 import { useNavigate } from '@solidjs/router'
 import { createEffect, createSignal, Show, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
@@ -13,7 +13,7 @@ import styles from './planner.module.css'
 
 export interface ProgressProps {
   readonly simulation: SimulationBody
-  /** It was cancelled. */
+  /** Called after a cancellation. */
   readonly onChange: () => void
 }
 
@@ -56,26 +56,32 @@ export function Progress(props: ProgressProps): JSX.Element {
             <Show when={props.simulation.reason}>{(reason) => <p class="warn text">{reason()}</p>}</Show>
             <ConfirmedAction
               label="Delete"
-              title={`Delete what came of ${props.simulation.scenario}?`}
-              confirm="Delete it"
+              title={`Delete the results of ${props.simulation.scenario}?`}
+              confirm="Delete"
               isDanger
               whyNot={session.whyNot('submitter')}
               run={() => remove().then(() => navigate(path('/planner')))}
             >
-              Its runs and its report are gone then. The same scenario with the same seeds gives the same
-              again.
+              This deletes its runs and its report. The same scenario with the same seeds gives the same
+              results again.
             </ConfirmedAction>
           </>
         }
       >
-        <progress class={styles['progress']} max="1" value={props.simulation.progress} aria-label="Done" />
+        <progress
+          class={styles['progress']}
+          max="1"
+          value={props.simulation.progress}
+          aria-label="Progress"
+        />
         <span role="status" aria-live="off">
           {props.simulation.state === 'queued'
-            ? 'Waits for others to end'
-            : `${percent(props.simulation.progress * 100, 0)}, ${left() === null ? 'time left not known yet' : `some ${seconds(left())} left`}`}
+            ? 'Waiting for other simulations'
+            : `${percent(props.simulation.progress * 100, 0)}, ` +
+              `${left() === null ? 'time left unknown' : `about ${seconds(left())} left`}`}
         </span>
         <ActionButton
-          whyNot={session.whyNot('submitter') ?? (isCancelling() ? 'It is being cancelled.' : null)}
+          whyNot={session.whyNot('submitter') ?? (isCancelling() ? 'Cancelling.' : null)}
           onClick={() => void cancel()}
         >
           Cancel

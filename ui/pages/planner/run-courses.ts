@@ -1,16 +1,17 @@
 /**
- * How the runs of two percentages went over time: the median over their seeds with its band, on one time
- * axis. Pure.
+ * The runs of two percentages over time: the median over their seeds with its band, on one time axis. Pure.
  */
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
 import type { SimulationSeriesBody } from '../../../controller/api/schema/simulation.ts'
 import { bandedOf, type Banded } from './curves.ts'
 
-/** Places on the time axis: each is the mean of an interval that ends there. */
+/** Number of intervals on the time axis; a point is the mean of the interval that ends there. */
 const INTERVALS = 60
 const HOUR_S = 3_600
 
-/** What is drawn, by its name in a series. `counted`: how often in an interval, which is told per hour. */
+/**
+ * The metrics that are drawn, by their names in a series. `counted`: a count per interval, shown per hour.
+ */
 export const COURSES = [
   { series: 'utilization_percent', isCounted: false },
   { series: 'starvation_percent', isCounted: false },
@@ -25,12 +26,12 @@ export interface Course {
 }
 
 export interface Courses {
-  /** Ends of the intervals, seconds since the start. */
+  /** Ends of the intervals, in seconds since the start. */
   readonly ends: readonly number[]
   readonly of: Readonly<Record<CourseName, Course>>
 }
 
-/** @param before series of one percentage, one for each seed; a run that is over counts no more */
+/** @param before series of one percentage, one per seed; ended runs are left out of later intervals */
 export function coursesOf(
   before: readonly SimulationSeriesBody[],
   after: readonly SimulationSeriesBody[],
@@ -56,9 +57,8 @@ export function coursesOf(
 }
 
 /**
- * The mean over each interval of what holds from one end to the next; null where the run was over before it
- * began.
- * @param x ends, rising; the first interval begins at 0
+ * The mean over each interval of a value that is constant between the ends; null after the end of the run.
+ * @param x ends in ascending order; the first interval starts at 0
  */
 export function meansOf(
   x: readonly number[],
@@ -91,10 +91,10 @@ export interface Sides {
 }
 
 /**
- * Which percentages are held against each other, unless somebody chose others; null: there is one alone.
- * 1. After: what is recommended, else what comes nearest to keeping the objectives, else the highest.
- * 2. Before: what is set now, if it was tried, else the lowest that is not after.
- * @param tried rising
+ * The default percentages to compare; null: there is only one.
+ * 1. After: the recommended one, else the one closest to the objectives, else the highest.
+ * 2. Before: the current one if it is part of the sweep, else the lowest other than after.
+ * @param tried in ascending order
  */
 export function sidesOf(
   tried: readonly number[],

@@ -1,4 +1,4 @@
-/** The runs that are compared, aligned: who was on which GPU when. */
+/** The compared runs on one time axis: the tasks on each GPU. */
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
 import type { RunResidencyBody } from '../../../controller/api/schema/simulation.ts'
@@ -10,7 +10,7 @@ import { useCluster } from '../../state/cluster.tsx'
 export interface DrawnRun {
   readonly name: string
   readonly simulation: string
-  /** Which run of a sweep; null: the simulation is one run. */
+  /** Run of a sweep; null: the simulation is a single run. */
   readonly run: {
     readonly overcommit_percent: number
     readonly seed: number
@@ -37,8 +37,8 @@ export function RunGantts(props: { readonly runs: readonly DrawnRun[] }): JSX.El
     retry: false,
   }))
   return (
-    <section class="card" aria-label="Who was where">
-      <h2>Who was on which GPU when</h2>
+    <section class="card" aria-label="GPU timelines">
+      <h2>GPU timelines</h2>
       <QueryState query={residencies}>{(runs) => <AlignedGantts runs={runs()} />}</QueryState>
     </section>
   )

@@ -1,4 +1,4 @@
-/** The figures of one run. */
+/** The metrics of one run. */
 import { For, type JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
 import { save } from '../../charts/save.ts'
@@ -6,8 +6,8 @@ import { figuresOfReport } from './figures.ts'
 
 export function RunResult(props: { readonly report: object }): JSX.Element {
   return (
-    <section class="card" aria-label="Figures">
-      <h2>Figures</h2>
+    <section class="card" aria-label="Metrics">
+      <h2>Metrics</h2>
       <p class="row">
         <button
           onClick={() =>
@@ -20,7 +20,7 @@ export function RunResult(props: { readonly report: object }): JSX.Element {
           Save as JSON
         </button>
       </p>
-      <div class="scroll" tabindex="0" role="group" aria-label="Figures of the run">
+      <div class="scroll" tabindex="0" role="group" aria-label="Metrics of the run">
         <table>
           <tbody>
             <For each={[...figuresOfReport(props.report)].slice(0, 150)}>

@@ -1,6 +1,6 @@
 /**
- * A row for each run. The recommendation can be recomputed from it: it has all digits. Up to six runs are
- * picked for a comparison.
+ * A row for each run, with all digits, so that the recommendation can be recomputed. Up to six runs can be
+ * selected for a comparison.
  */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
@@ -19,10 +19,10 @@ export interface RunTableProps {
 }
 
 const PAGE = 100
-/** What the digest begins with tells two runs apart well enough to be read. */
+/** The start of the digest is enough to distinguish two runs. */
 const HASH_CHARACTERS = 12
 
-/** In an address, where commas part them. */
+/** For the URL, where keys are separated by commas. */
 export function runKey({ overcommit_percent, seed, settings }: SweptRunBody): string {
   return [overcommit_percent, seed, ...Object.values(settings)].join('-')
 }
@@ -47,7 +47,7 @@ export function RunTable(props: RunTableProps): JSX.Element {
       <h2>Runs</h2>
       <div class="row">
         <span class="quiet">
-          Pick two to {MAX_COMPARED} to see in what they differ. Two runs with the same hash are the same run.
+          Select two to {MAX_COMPARED} to compare them. Two runs with the same hash are identical.
         </span>
       </div>
       <Show when={props.runs.length > PAGE}>
@@ -63,7 +63,7 @@ export function RunTable(props: RunTableProps): JSX.Element {
           </span>
         </nav>
       </Show>
-      <div class="scroll" tabindex="0" role="group" aria-label="Figures of each run">
+      <div class="scroll" tabindex="0" role="group" aria-label="Metrics of each run">
         <table id="runs">
           <thead>
             <tr>
@@ -131,7 +131,7 @@ export function RunTable(props: RunTableProps): JSX.Element {
                     <Figure
                       value={run.metrics.queue_wait_s?.p95 ?? null}
                       shown={seconds(run.metrics.queue_wait_s?.p95)}
-                      what="Nobody started."
+                      what="No task started."
                     />
                   </td>
                   <For each={props.objectives}>
@@ -142,13 +142,13 @@ export function RunTable(props: RunTableProps): JSX.Element {
                           <Figure
                             value={value}
                             shown={objectiveWords(objective, value)}
-                            what="The run has no such figure."
+                            what="The run has no such metric."
                           />
                         </td>
                       )
                     }}
                   </For>
-                  <td class={styles['hash']} title={run.digest ?? 'It has none.'}>
+                  <td class={styles['hash']} title={run.digest ?? 'No hash.'}>
                     <data value={run.digest ?? ''}>{run.digest?.slice(0, HASH_CHARACTERS) ?? UNKNOWN}</data>
                   </td>
                 </tr>

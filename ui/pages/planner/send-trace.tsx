@@ -1,6 +1,6 @@
 /**
- * Sends a file, or what ran here, as a trace. The controller checks the whole of it and counts what it does
- * not keep.
+ * Uploads a file, or the recent history of this cluster, as a trace. The controller checks all of it and
+ * counts the rows that it drops.
  */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { EventPage } from '../../../controller/api/schema/event.ts'
@@ -12,7 +12,7 @@ import { TextField } from './field.tsx'
 import { traceName } from './traced-scenario.ts'
 import styles from './planner.module.css'
 
-/** docs/trace-format.md; the first is a trace of Headroom itself. */
+/** docs/trace-format.md; the first one is Headroom's own trace format. */
 const FORMATS = [
   '',
   'headroom',
@@ -30,7 +30,7 @@ const FORMATS = [
 ]
 const ACTIVITIES = ['', 'always-busy', 'serving', 'training']
 const HOURS = [1, 6, 24, 168]
-/** What the importer of Headroom's own events reads. */
+/** The events that the importer of Headroom's own events reads. */
 const KINDS = 'task_submitted,task_started,task_returned,task_finished,task_residency,swap_in_decided'
 const PAGE = 200
 const MAX_EVENTS = 100_000
@@ -45,7 +45,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
   const [state, setState] = createSignal<string | null>(null)
   const [problem, setProblem] = createSignal<string | null>(null)
   const whyNot = (): string | null =>
-    session.whyNot('submitter') ?? (state() === null ? null : 'One is being sent.')
+    session.whyNot('submitter') ?? (state() === null ? null : 'An upload is in progress.')
 
   const send = async (
     what: { readonly name: string; readonly format: string; readonly activity: string },
@@ -55,7 +55,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
     setState('Reading…')
     try {
       const blob = await body()
-      setState('Sending, and being checked…')
+      setState('Uploading and checking…')
       const query = { name: what.name, format: what.format, activity_model: what.activity }
       const answer = await api.send<TraceBody>('POST', '/traces', {
         query,
@@ -88,7 +88,9 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
       setState(`${whole(read)} events read…`)
       if (page.items.length < PAGE) break
       if (read >= MAX_EVENTS)
-        throw new Error(`More than ${whole(MAX_EVENTS)} events: use headroom sim record, or a shorter time.`)
+        throw new Error(
+          `More than ${whole(MAX_EVENTS)} events. Choose a shorter time, or use headroom sim record.`,
+        )
       after = page.items.at(-1)?.seq ?? after
     }
     if (lines.length === 0) throw new Error('No task was submitted, ran or ended here in that time.')
@@ -96,9 +98,9 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
   }
   return (
     <details>
-      <summary>Send a trace, or take what ran here</summary>
+      <summary>Upload a trace, or use the history of this cluster</summary>
       <div class={styles['form']}>
-        <h3>A file</h3>
+        <h3>File</h3>
         <div class={styles['fields']}>
           <label class={styles['field']}>
             File
@@ -112,37 +114,37 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
             />
           </label>
           <TextField
-            name="Name of the trace"
+            name="Trace name"
             value={name()}
             onInput={setName}
-            help="Small letters, digits, dashes. One of that name is replaced."
+            help="Small letters, digits, dashes. Replaces a trace of the same name."
           />
           <label class={styles['field']}>
             Format
             <select aria-label="Format" onChange={(event) => setFormat(event.currentTarget.value)}>
               <For each={FORMATS}>
-                {(each) => <option value={each}>{each === '' ? 'trace of Headroom' : each}</option>}
+                {(each) => <option value={each}>{each === '' ? 'Headroom trace' : each}</option>}
               </For>
             </select>
           </label>
           <label class={styles['field']}>
-            When tasks work, if it does not say
+            GPU activity of tasks, if the file has none
             <select onChange={(event) => setActivity(event.currentTarget.value)}>
               <For each={ACTIVITIES}>
-                {(each) => <option value={each}>{each === '' ? 'as the format has it' : each}</option>}
+                {(each) => <option value={each}>{each === '' ? 'default of the format' : each}</option>}
               </For>
             </select>
           </label>
         </div>
         <p>
           <ActionButton whyNot={whyNot()} onClick={sendFile}>
-            Send the file
+            Upload file
           </ActionButton>
         </p>
-        <h3>What ran here</h3>
+        <h3>History of this cluster</h3>
         <div class="row">
           <label>
-            In the last{' '}
+            Last{' '}
             <select onChange={(event) => setHours(Number(event.currentTarget.value))}>
               <For each={HOURS}>
                 {(each) => <option value={each}>{each === 1 ? 'hour' : `${each} hours`}</option>}
@@ -150,12 +152,12 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
             </select>
           </label>
           <ActionButton whyNot={whyNot()} onClick={takeEvents}>
-            Take it as a trace
+            Use as trace
           </ActionButton>
         </div>
         <p class="quiet">
-          Tasks that were submitted in that time, with what the events say of them. A task that has not ended
-          is not kept.
+          Tasks that were submitted in that time, according to their events. Tasks that have not ended are
+          left out.
         </p>
         <p role="status">{state() ?? ''}</p>
         <Show when={problem()}>

@@ -1,4 +1,4 @@
-/** A scenario by its name: those that come with Headroom, and people's own. */
+/** Chooses a scenario by its name: those of the library and those of users. */
 import { useQuery } from '@tanstack/solid-query'
 import { createEffect, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type {
@@ -42,11 +42,11 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
   }))
   const whyNot = (): string | null => {
     if (props.name === '') return 'Choose a scenario.'
-    if (scenarios.data !== undefined && entry() === undefined) return `There is no scenario ${props.name}.`
+    if (scenarios.data !== undefined && entry() === undefined) return `Scenario ${props.name} not found.`
     const because = entry()?.too_large_because ?? null
     return because === null
       ? null
-      : `It is too large to run to its end: ${because} Change its text, or open it as a session.`
+      : `The scenario is too large for a complete run: ${because} Edit its text, or open it as a session.`
   }
   createEffect(() => {
     const because = whyNot()
@@ -60,7 +60,7 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
     <QueryState
       query={scenarios}
       isEmpty={({ items }) => items.length === 0}
-      whenEmpty={<p>There is no scenario here yet: write your own text.</p>}
+      whenEmpty={<p>No scenarios yet: enter custom YAML.</p>}
     >
       {(page) => (
         <div class={styles['field']}>
@@ -85,7 +85,7 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
               </For>
             </select>
             <button type="button" disabled={entry() === undefined} onClick={() => void edit()}>
-              Change its text
+              Edit text
             </button>
           </div>
           <Show when={entry()?.description}>

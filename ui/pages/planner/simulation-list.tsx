@@ -1,4 +1,4 @@
-/** Runs and sweeps, newest first; up to six are picked for a comparison. */
+/** Runs and sweeps, newest first; up to six can be selected for a comparison. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
@@ -58,22 +58,22 @@ export function SimulationList(props: SimulationListProps): JSX.Element {
     },
     { name: 'Kind', cell: (row) => row().kind },
     { name: 'State', cell: (row) => <span title={row().reason ?? undefined}>{row().state}</span> },
-    { name: 'Done', isNumber: true, cell: (row) => percent(row().progress * 100, 0) },
-    { name: 'Asked for', cell: (row) => clockTime(row().created_at) },
+    { name: 'Progress', isNumber: true, cell: (row) => percent(row().progress * 100, 0) },
+    { name: 'Created', cell: (row) => clockTime(row().created_at) },
     { name: 'By', cell: (row) => <span class="text">{row().created_by ?? UNKNOWN}</span> },
   ]
   return (
-    <section class="card" aria-label="What was tried">
-      <h2>What was tried</h2>
+    <section class="card" aria-label="Previous sweeps">
+      <h2>Previous sweeps</h2>
       <QueryState
         query={list}
         isEmpty={(page) => rowsOf(page).length === 0}
-        whenEmpty={<p>Nothing was tried yet: choose a workload above, and run it.</p>}
+        whenEmpty={<p>No sweeps yet: choose a workload above and run a sweep.</p>}
       >
         {(page) => (
           <>
-            <p class="quiet">Pick two to {MAX_COMPARED} that are done to see in what they differ.</p>
-            <DataTable name="What was tried" columns={columns} rows={rowsOf(page())} idOf={({ id }) => id} />
+            <p class="quiet">Select two to {MAX_COMPARED} finished ones to compare them.</p>
+            <DataTable name="Previous sweeps" columns={columns} rows={rowsOf(page())} idOf={({ id }) => id} />
           </>
         )}
       </QueryState>

@@ -1,4 +1,4 @@
-/** Utilization and starvation over the percentage with their bands, and one against the other. */
+/** Utilization and starvation over the percentage with their bands, and against each other. */
 import { createMemo, type JSX } from 'solid-js'
 import { CurveChart } from '../../charts/curve-chart.tsx'
 import { percent } from '../../format/figures.ts'
@@ -6,7 +6,7 @@ import type { Combination } from './combinations.ts'
 import { curvesOf, marksOf, paretoOf } from './curves.ts'
 import styles from './planner.module.css'
 
-/** `current` is what is set in the live cluster; null: not known. */
+/** `current` is the percentage of the live cluster; null: unknown. */
 export function SweepCharts(props: {
   readonly combination: Combination
   readonly current: number | null
@@ -28,7 +28,12 @@ export function SweepCharts(props: {
           ]}
           marks={marks()}
           describe={(index) =>
-            `${curves().x[index]} %: utilization ${percent(curves().utilization.values[index])} (${percent(curves().utilization.band[0][index])} to ${percent(curves().utilization.band[1][index])}), starvation ${percent(curves().starvation.values[index])} (${percent(curves().starvation.band[0][index])} to ${percent(curves().starvation.band[1][index])})`
+            `${curves().x[index]} %: utilization ${percent(curves().utilization.values[index])} ` +
+            `(${percent(curves().utilization.band[0][index])} to ` +
+            `${percent(curves().utilization.band[1][index])}), starvation ` +
+            `${percent(curves().starvation.values[index])} ` +
+            `(${percent(curves().starvation.band[0][index])} to ` +
+            `${percent(curves().starvation.band[1][index])})`
           }
         />
       </section>
@@ -39,12 +44,13 @@ export function SweepCharts(props: {
           yName="Starvation, median, percent"
           x={pareto().x}
           curves={[
-            { name: 'Nothing better in both', colour: '--good', values: pareto().best },
-            { name: 'Another is better in both', colour: '--foreign', values: pareto().others },
+            { name: 'Not dominated', colour: '--good', values: pareto().best },
+            { name: 'Dominated', colour: '--foreign', values: pareto().others },
           ]}
           names={pareto().names}
           describe={(index) =>
-            `Overcommit ${pareto().names[index]}: utilization ${percent(pareto().x[index])}, starvation ${percent(pareto().best[index] ?? pareto().others[index])}`
+            `Overcommit ${pareto().names[index]}: utilization ${percent(pareto().x[index])}, ` +
+            `starvation ${percent(pareto().best[index] ?? pareto().others[index])}`
           }
         />
       </section>

@@ -1,4 +1,4 @@
-/** What to try: a workload, a grid of percentages, seeds, and what a percentage has to keep. */
+/** The form of a sweep: workload, percentages, seeds and objectives. */
 import { useNavigate, useSearchParams } from '@solidjs/router'
 import { createSignal, For, Match, Show, Switch, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
@@ -50,7 +50,7 @@ export function SweepForm(): JSX.Element {
     session.whyNot('submitter') ??
     wish.whyNot() ??
     choice().whyNot ??
-    (isBusy() ? 'It is being asked for.' : null)
+    (isBusy() ? 'Requesting the sweep.' : null)
   const refusalOf = (field: string): string | null => {
     const error = problem()
     return error instanceof Refused
@@ -78,10 +78,10 @@ export function SweepForm(): JSX.Element {
     }
   }
   return (
-    <section class={`card ${styles['form']}`} aria-label="What to try">
-      <h2>Which workload</h2>
+    <section class={`card ${styles['form']}`} aria-label="New sweep">
+      <h2>Workload</h2>
       <fieldset>
-        <legend class="visually-hidden">Which workload</legend>
+        <legend class="visually-hidden">Workload</legend>
         <For each={SOURCES}>
           {(each) => (
             <label>
@@ -120,7 +120,7 @@ export function SweepForm(): JSX.Element {
           <LiveSource onChosen={setChoice} />
         </Match>
       </Switch>
-      <h2>What to try on it</h2>
+      <h2>Parameters</h2>
       <GridFields
         texts={wish.texts()}
         problems={{
@@ -147,10 +147,10 @@ export function SweepForm(): JSX.Element {
       </Show>
       <div class="row">
         <ActionButton class="primary" whyNot={whyNot()} onClick={() => void run()}>
-          Run
+          Run sweep
         </ActionButton>
         <span role="status" class="quiet text">
-          {whyNot() ?? `${wish.runs()}. They run beside the live cluster and change nothing of it.`}
+          {whyNot() ?? `${wish.runs()}. They do not affect the live cluster.`}
         </span>
       </div>
     </section>

@@ -1,6 +1,5 @@
 /**
- * What came of a sweep: the advice in words, charts, a row for each percentage, a row for each run, and all
- * of it as files.
+ * The result of a sweep: recommendation, charts, a row for each percentage, a row for each run, and files.
  */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
@@ -48,8 +47,8 @@ export function SweepResult(props: {
     <>
       <Show when={props.report.runs_done < props.report.runs_planned}>
         <p class="warn">
-          {props.report.runs_done} of {props.report.runs_planned} runs were done: what stands here is of these
-          alone.
+          {props.report.runs_done} of {props.report.runs_planned} runs finished: the results include only
+          these.
         </p>
       </Show>
       <Downloads id={props.id} name={props.name} />

@@ -1,7 +1,4 @@
-/**
- * What the form of a sweep says beside the workload, as it stands in the address: read, counted, and as the
- * request has it.
- */
+/** The parameters of the sweep form, from the URL: parsed, counted, and as a request body. */
 import { createMemo } from 'solid-js'
 import type { SweptFieldBody } from '../../../controller/api/schema/scenario.ts'
 import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, usualPercents } from './grid.ts'
@@ -11,14 +8,14 @@ export interface WishText {
   readonly percents?: string | undefined
   readonly seeds?: string | undefined
   readonly keep?: string | undefined
-  /** The path of another field that is varied. */
+  /** Path of another field to vary. */
   readonly field?: string | undefined
   readonly values?: string | undefined
 }
 
 /**
- * @param swept by the scenario itself: a field that is chosen here takes its place
- * @param current percentage of the live cluster; null: not known
+ * @param swept by the scenario itself: a field chosen here replaces its values
+ * @param current percentage of the live cluster; null: unknown
  */
 export function createSweepWish(
   search: WishText,
@@ -54,17 +51,17 @@ export function createSweepWish(
     field,
     valuesText: (): string => search.values ?? '',
     problems: () => ({ percents: whyNot(percents()), seeds: whyNot(seeds()), values: whyNot(values()) }),
-    /** Why it cannot be asked for; null: it can. */
+    /** Why the sweep cannot be requested; null: it can. */
     whyNot: (): string | null => {
       const known = counts()
       return known === null ? (whyNot(percents()) ?? whyNot(seeds()) ?? whyNot(values())) : tooMany(known)
     },
-    /** `5 percentages × 3 seeds × 2 values of fleet.0.count = 30 runs`; empty while something is wrong. */
+    /** `5 percentages × 3 seeds × 2 values of fleet.0.count = 30 runs`; empty if a value is invalid. */
     runs: (): string => {
       const known = counts()
       return known === null ? '' : runsText(known)
     },
-    /** Of the request; null while something is wrong. */
+    /** Request body; null if a value is invalid. */
     body: () => {
       const known = read()
       if (known === null) return null

@@ -1,4 +1,4 @@
-/** One simulation: how far it is, and what came of it. */
+/** One simulation: progress and results. */
 import { A, useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Match, Show, Switch, type JSX } from 'solid-js'
@@ -30,13 +30,13 @@ export default function Sweep(): JSX.Element {
     <div class="stack">
       <div class="row">
         <h1 class="text">{simulation.data?.scenario ?? 'Simulation'}</h1>
-        <A href={path('/planner')}>All that was tried</A>
+        <A href={path('/planner')}>Previous sweeps</A>
       </div>
       <QueryState query={simulation}>
         {(record) => (
           <>
             <p class="quiet text">
-              {record().kind}, {record().state}, asked for {clockTime(record().created_at)}
+              {record().kind}, {record().state}, created {clockTime(record().created_at)}
               {record().created_by === null ? '' : ` by ${record().created_by}`}; scenario{' '}
               <code title={record().scenario_sha256}>{record().scenario_sha256.slice(0, 12)}</code>
             </p>
@@ -60,10 +60,13 @@ function Report(props: { readonly simulation: SimulationBody }): JSX.Element {
     staleTime: Infinity,
     retry: false,
   }))
-  /** One that ended early may have nothing. */
+  /** A simulation that ended early may have no report. */
   const isWithout = (): boolean => props.simulation.state !== 'done' && report.error !== null
   return (
-    <Show when={!isWithout()} fallback={<p>It ended before the first run was done, so it has no result.</p>}>
+    <Show
+      when={!isWithout()}
+      fallback={<p>The simulation ended before its first run finished, so it has no results.</p>}
+    >
       <QueryState query={report}>
         {(body) => (
           <Switch fallback={<RunResult report={body()} />}>

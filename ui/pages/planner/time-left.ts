@@ -1,16 +1,16 @@
-/** How long something that tells its progress will still take. Pure. */
+/** Estimates the time left from the progress. Pure. */
 
 export interface Seen {
-  /** Milliseconds of any clock that goes on. */
+  /** Milliseconds of any monotonic clock. */
   readonly at: number
   /** 0 to 1. */
   readonly progress: number
 }
 
-/** Less than this says nothing yet. */
+/** Shorter observations give no estimate. */
 const LEAST_MS = 1_000
 
-/** Seconds, at the pace since it was first seen; null: not known. */
+/** Seconds left, at the pace since the first observation; null: unknown. */
 export function secondsLeft(first: Seen, last: Seen): number | null {
   const [passed, done] = [last.at - first.at, last.progress - first.progress]
   if (last.progress >= 1) return 0

@@ -1,4 +1,6 @@
-/** A trace on the fleet that is here: one that was sent, a file that is sent now, or what ran here lately. */
+/**
+ * A trace on the fleet of this cluster: an uploaded trace, a new file, or the recent history of the cluster.
+ */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { createEffect, createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type { TracePage } from '../../../controller/api/schema/trace.ts'
@@ -35,13 +37,13 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
       : tracedScenario(snapshot.data, props.name, activity())
   createEffect(() => {
     const made = scenario()
-    if (props.name === '') return props.onChosen(notYet('Choose a trace, or send one.'))
+    if (props.name === '') return props.onChosen(notYet('Choose a trace, or upload one.'))
     if (traces.data !== undefined && entry() === undefined)
-      return props.onChosen(notYet(`There is no trace ${props.name}.`))
-    if (entry()?.tasks === 0) return props.onChosen(notYet('The trace has no task.'))
-    if (made === null) return props.onChosen(notYet('The nodes that are here are being read.'))
+      return props.onChosen(notYet(`Trace ${props.name} not found.`))
+    if (entry()?.tasks === 0) return props.onChosen(notYet('The trace has no tasks.'))
+    if (made === null) return props.onChosen(notYet('Reading the nodes of this cluster.'))
     if (snapshot.data?.fleet?.length === 0)
-      return props.onChosen(notYet('No node is up: change the text, and say there which nodes there are.'))
+      return props.onChosen(notYet('No node is up. Edit the text, and enter the nodes there.'))
     return props.onChosen(chosen({ scenario_inline: made }))
   })
   const onSent = async (name: string): Promise<void> => {
@@ -53,7 +55,7 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
       <QueryState
         query={traces}
         isEmpty={({ items }) => items.length === 0}
-        whenEmpty={<p>No trace was sent yet: send one below.</p>}
+        whenEmpty={<p>No traces yet: upload one below.</p>}
       >
         {(page) => (
           <div class={styles['field']}>
@@ -77,16 +79,16 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
         {(trace) => (
           <>
             <p class="text">
-              {whole(trace().tasks)} tasks of {whole(trace().rows)} rows, sent as {trace().format}.
+              {whole(trace().tasks)} tasks of {whole(trace().rows)} rows, uploaded as {trace().format}.
             </p>
             <Show
               when={Object.keys(trace().dropped).length > 0}
-              fallback={<p class="quiet">No row was dropped.</p>}
+              fallback={<p class="quiet">No rows were dropped.</p>}
             >
-              <table aria-label="Rows that were dropped">
+              <table aria-label="Dropped rows">
                 <thead>
                   <tr>
-                    <th scope="col">Dropped because</th>
+                    <th scope="col">Drop reason</th>
                     <th scope="col" class="number">
                       Rows
                     </th>
@@ -106,11 +108,11 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
             </Show>
             <div class="row">
               <label>
-                Tasks use their GPUs{' '}
+                GPU activity of the tasks{' '}
                 <select onChange={(event) => setActivity((event.currentTarget.value || null) as Activity)}>
-                  <option value="">as the trace has it: every seed is the same run</option>
-                  <option value="serving">as model servers, drawn for each seed</option>
-                  <option value="training">as trainings, drawn for each seed</option>
+                  <option value="">from the trace: every seed gives the same run</option>
+                  <option value="serving">model servers, drawn for each seed</option>
+                  <option value="training">training, drawn for each seed</option>
                 </select>
               </label>
               <button
@@ -118,12 +120,12 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
                 disabled={scenario() === null}
                 onClick={() => props.onEdit(JSON.stringify(scenario(), null, 2))}
               >
-                Change the text
+                Edit text
               </button>
             </div>
             <p class="quiet">
-              It runs on the {whole(snapshot.data?.fleet?.length)} nodes that are up here, with their
-              configuration.
+              It runs on the {whole(snapshot.data?.fleet?.length)} nodes of this cluster that are up, with
+              their configuration.
             </p>
           </>
         )}

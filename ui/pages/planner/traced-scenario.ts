@@ -1,6 +1,6 @@
-/** A scenario made of the fleet that is here and of a trace. Pure. */
+/** Makes a scenario from the fleet of this cluster and a trace. Pure. */
 
-/** The parts of GET /snapshot that are taken over: a scenario (docs/scenario-format.md). */
+/** The parts of GET /snapshot that the scenario takes over (docs/scenario-format.md). */
 export interface SnapshotParts {
   readonly description?: string
   readonly config?: object
@@ -8,9 +8,7 @@ export interface SnapshotParts {
   readonly workload?: readonly object[]
 }
 
-/**
- * null: as the trace has it, so every seed is the same run. Others draw anew, for each seed, when tasks work.
- */
+/** null: from the trace, so every seed gives the same run. Otherwise GPU activity is drawn for each seed. */
 export type Activity = 'serving' | 'training' | null
 
 export function tracedScenario({ config, fleet }: SnapshotParts, trace: string, activity: Activity): object {
@@ -24,7 +22,7 @@ export function tracedScenario({ config, fleet }: SnapshotParts, trace: string, 
   }
 }
 
-/** The name of a file as a name of a trace: `Jobs 2026.txt` → `jobs-2026`. */
+/** Converts a file name to a trace name: `Jobs 2026.txt` → `jobs-2026`. */
 export function traceName(file: string): string {
   const name = file
     .toLowerCase()

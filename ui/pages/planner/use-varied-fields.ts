@@ -1,4 +1,4 @@
-/** The fields of the scenario that is chosen, wherever it stands. */
+/** The fields of the chosen scenario, from any source. */
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, type Accessor } from 'solid-js'
 import type { ScenarioBody } from '../../../controller/api/schema/scenario.ts'

@@ -1,28 +1,28 @@
 /**
- * Which fields of a scenario can be varied beside the percentage, and the values that somebody writes for
- * one. Pure.
+ * The fields of a scenario that can be varied in addition to the percentage, and the values entered for one.
+ * Pure.
  */
 import { parse } from 'yaml'
 import type { SettingsBody } from '../../../controller/api/schema/sweep-report.ts'
 import { MAX_VALUES } from './grid.ts'
 
 export interface VariedField {
-  /** Dotted, from the top of the scenario: `fleet.0.count`. */
+  /** Dotted path from the root of the scenario: `fleet.0.count`. */
   readonly path: string
-  /** What is written there; null: nothing. */
+  /** Value in the scenario; null: not set. */
   readonly now: string | null
 }
 
 export type VariedValue = SettingsBody[string]
 
 const PARTS = ['config', 'fleet', 'workload', 'clock'] as const
-/** Names, and what stands for a thing as a whole. */
+/** Names, and keys that identify an object. */
 const LEFT_OUT = ['default_vram_overcommit_percent', 'name', 'id', 'trace', 'generate', 'owner', 'start']
-/** Beyond this nobody chooses from a list; the command line takes every field. */
+/** A longer list is not usable; the command line takes every field. */
 const MOST_FIELDS = 150
-/** Larger ones would be read at every key. */
+/** A larger text would be slow to parse on every key press. */
 const MAX_CHARACTERS = 65_536
-/** They are usual to vary, whether they are written or not. */
+/** Commonly varied, so they are offered even if the scenario does not set them. */
 const ALWAYS = [
   'config.idle_swap_out_seconds',
   'config.safety_reserve_mib',
@@ -30,7 +30,7 @@ const ALWAYS = [
   'config.placement_strategy',
 ]
 
-/** @param scenario as YAML or JSON text, or as an object; null: not known yet */
+/** @param scenario as YAML or JSON text, or as an object; null: not loaded yet */
 export function variedFields(scenario: string | object | null): readonly VariedField[] {
   const root = typeof scenario === 'string' ? parsed(scenario) : scenario
   if (root === null) return []
@@ -44,7 +44,7 @@ export function variedFields(scenario: string | object | null): readonly VariedF
   return [...written, ...unwritten]
 }
 
-/** By the part of the scenario that they stand in, in the order of its parts. */
+/** Grouped by the section of the scenario, in the order of the sections. */
 export function partsOf(
   fields: readonly VariedField[],
 ): readonly (readonly [part: string, fields: readonly VariedField[]])[] {
@@ -77,8 +77,8 @@ export type Values =
   | { readonly ok: false; readonly why: string }
 
 /**
- * Parted by commas, as `--set` of the command line takes them: ranges of whole numbers, numbers, true, false,
- * null, or words such as 10m.
+ * Separated by commas, as for `--set` of the command line: ranges of whole numbers, numbers, true, false,
+ * null, or text such as 10m.
  */
 export function readValues(text: string): Values {
   const values = new Map<string, VariedValue>()
@@ -88,20 +88,20 @@ export function readValues(text: string): Values {
         ok: false,
         why:
           text.trim() === ''
-            ? 'Write at least one value, as 2, 4 or 60..300:60.'
-            : 'There is a comma too many.',
+            ? 'Enter at least one value, for example 2, 4 or 60..300:60.'
+            : 'Remove the extra comma.',
       }
     const range = /^(\d{1,10})\.\.(\d{1,10})(?::(\d{1,10}))?$/.exec(part)
     const [from, to, step] =
       range === null ? [0, 0, 1] : [Number(range[1]), Number(range[2]), Number(range[3] ?? 1)]
     if (step === 0) return { ok: false, why: `${part} has a step of 0.` }
-    if (to < from) return { ok: false, why: `${part} ends before it begins.` }
-    if ((to - from) / step >= MAX_VALUES) return { ok: false, why: `At most ${MAX_VALUES} values.` }
+    if (to < from) return { ok: false, why: `${part} ends before it starts.` }
+    if ((to - from) / step >= MAX_VALUES) return { ok: false, why: `Enter at most ${MAX_VALUES} values.` }
     if (range === null) values.set(part, valueOf(part))
     else for (let value = from; value <= to; value += step) values.set(String(value), value)
   }
   return values.size > MAX_VALUES
-    ? { ok: false, why: `At most ${MAX_VALUES} values.` }
+    ? { ok: false, why: `Enter at most ${MAX_VALUES} values.` }
     : { ok: true, values: [...values.values()] }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Makes a task of a quarantined attempt. Its owner is the one that is typed here: what the node states is a
- * hint beside the field.
+ * Adopts a quarantined attempt as a task. The owner is the one entered here; the owner that the node states
+ * is only a hint.
  */
 import { createSignal, createUniqueId, Show, type JSX } from 'solid-js'
 import { ActionButton } from '../../components/action-button.tsx'
@@ -23,13 +23,13 @@ export function Adopt(props: SettleProps): JSX.Element {
   }
   const confirmed = (): string | null => (isOwnerless() ? null : owner().trim())
   const whyNot = (): string | null => {
-    if (confirmed() === '') return 'Type the owner, or tick “No owner”.'
-    return name().trim() === '' ? 'Type a name for the task.' : null
+    if (confirmed() === '') return 'Enter the owner, or tick “No owner”.'
+    return name().trim() === '' ? 'Enter a name for the task.' : null
   }
   const adopt = async (): Promise<void> => {
     const [by, called] = [confirmed(), name().trim()]
     await settle(props.attempt, 'adopt', { owner: by, name: called })
-    props.onSettled(`${called}: a task of ${by ?? 'no owner'} from now on.`)
+    props.onSettled(`Adopted ${called}, owner: ${by ?? 'none'}.`)
   }
   return (
     <>
@@ -75,7 +75,7 @@ export function Adopt(props: SettleProps): JSX.Element {
         </p>
         <p>
           <label>
-            Name of the task{' '}
+            Task name{' '}
             <input maxLength="200" value={name()} onInput={(event) => setName(event.currentTarget.value)} />
           </label>
         </p>

@@ -1,4 +1,4 @@
-/** Nodes that have heard of more than the store has, beside the mark of the store. */
+/** Nodes that know events which the store lacks, with the mark of the store. */
 import { A } from '@solidjs/router'
 import { Show, type JSX } from 'solid-js'
 import type { RecoveryBody } from '../../../controller/api/schema/attempt.ts'
@@ -21,9 +21,7 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
       </p>
       <Show
         when={props.state.nodes_ahead.length > 0}
-        fallback={
-          <p class="quiet">None: no node that was heard since the start knows events that the store lacks.</p>
-        }
+        fallback={<p class="quiet">None: no node seen since the start knows events that the store lacks.</p>}
       >
         <DataTable
           name="Nodes ahead"
@@ -32,7 +30,7 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
           idOf={({ node_id: id }) => id}
         />
         <p>
-          These nodes get no command, and what they run keeps running. Stop the controller and bring the newer
+          These nodes get no commands, and their tasks keep running. Stop the controller and bring the newer
           data folder back, or restore a backup: docs/operating.md, “The store went back”.
         </p>
       </Show>
@@ -42,9 +40,9 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
 
 const COLUMNS: readonly Column<Ahead>[] = [
   { name: 'Node', cell: (row) => <Name row={row()} /> },
-  { name: 'Epoch it states', isNumber: true, cell: (row) => <>{whole(row().epoch)}</> },
-  { name: 'Last event it states', isNumber: true, cell: (row) => <>{whole(row().event_seq)}</> },
-  { name: 'Why it is ahead', isWide: true, cell: (row) => <>{aheadWords(row())}</> },
+  { name: 'Reported epoch', isNumber: true, cell: (row) => <>{whole(row().epoch)}</> },
+  { name: 'Last reported event', isNumber: true, cell: (row) => <>{whole(row().event_seq)}</> },
+  { name: 'Reason', isWide: true, cell: (row) => <>{aheadWords(row())}</> },
   { name: 'Since', cell: (row) => <span class="nowrap">{clockTime(row().since)}</span> },
 ]
 

@@ -13,7 +13,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { Adopt } from './adopt.tsx'
 import { Stop } from './stop.tsx'
 
-/** Each request asks the servers for their records. */
+/** Each request reads the records from the GPU servers. */
 const AGAIN_MS = 10_000
 
 export function Attempts(props: { readonly count: number }): JSX.Element {
@@ -22,13 +22,13 @@ export function Attempts(props: { readonly count: number }): JSX.Element {
     <section class="card" aria-label="Quarantined attempts">
       <h2>Quarantined attempts</h2>
       <p>
-        These attempts run on nodes and the store does not know them. They keep running and keep their VRAM
-        until you settle them.
+        These attempts run on nodes, and the store does not know them. They keep running and keep their VRAM
+        until you adopt or stop them.
       </p>
       <Show when={session.whyNot('operator')} fallback={<List count={props.count} />}>
         {(why) => (
           <p>
-            {whole(props.count)} in quarantine. <span class="quiet">To see and settle them: {why()}</span>
+            {whole(props.count)} in quarantine. <span class="quiet">To see and resolve them: {why()}</span>
           </p>
         )}
       </Show>
@@ -41,12 +41,12 @@ function List(props: { readonly count: number }): JSX.Element {
   const [settled, setSettled] = createSignal('')
   let line: HTMLParagraphElement | undefined
   const attempts = useQuery(() => ({
-    // With their number: one that comes or goes is shown at once.
+    // With the number of attempts, so that a change of it is shown at once.
     queryKey: ['recovery', 'attempts', props.count],
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<AttemptListBody>('/attempts', {}, signal),
     refetchInterval: AGAIN_MS,
   }))
-  /** The row may be gone, and with it the button that had the focus. */
+  /** The row may be gone, and with it the focused button. */
   const tell = (words: string): void => {
     setSettled(words)
     setTimeout(() => document.activeElement === document.body && line?.focus(), 50)
@@ -74,12 +74,12 @@ function idOf({ node_id: nodeId, task_id: taskId, attempt }: AttemptBody): strin
 
 function columns(tell: (words: string) => void): readonly Column<AttemptBody>[] {
   return [
-    { name: 'Name', help: 'As the node states it', cell: (row) => <Name row={row} /> },
+    { name: 'Name', help: 'Stated by the node', cell: (row) => <Name row={row} /> },
     { name: 'Actions', cell: (row) => <Actions row={row} onSettled={tell} /> },
     { name: 'Node', cell: (row) => <Where row={row} /> },
     {
       name: 'Owner',
-      help: 'As the node states it; nothing confirms it',
+      help: 'Stated by the node, unconfirmed',
       cell: (row) => (
         <span class="text" title={row().record === null ? NO_RECORD : undefined}>
           {statedOwner(row())}
@@ -134,7 +134,7 @@ function Where(props: Cell): JSX.Element {
 function Actions(props: Cell & { readonly onSettled: (words: string) => void }): JSX.Element {
   const whyNot = (): string | null => {
     const by = props.row().stopped_by
-    return by === null ? null : `It is being stopped: ${by} ordered it.`
+    return by === null ? null : `Stopping, ordered by ${by}.`
   }
   return (
     <div class="row">

@@ -21,7 +21,8 @@ export function AwaitedNodes(props: { readonly nodeIds: readonly string[] }): JS
         <p class="quiet">And {whole(props.nodeIds.length - NAMED)} more.</p>
       </Show>
       <p>
-        Start their servers. If a node is gone for good, an administrator can finish the recovery without it.
+        Start their GPU servers. If a node is permanently lost, an administrator can finish the recovery
+        without it.
       </p>
     </Show>
   )

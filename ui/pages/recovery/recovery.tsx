@@ -1,6 +1,6 @@
 /**
- * A store that went back in time: what the nodes know that it lacks, what runs unknown to it, and the end of
- * the recovery.
+ * A store that went back in time: nodes that are ahead of it, attempts unknown to it, and the end of the
+ * recovery.
  */
 import { useQueryClient } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
@@ -73,10 +73,10 @@ function Finish(props: { readonly recovery: RecoveryBody['recovery'] }): JSX.Ele
       whyNot={session.whyNot('admin') ?? (props.recovery === null ? 'No recovery is in progress.' : null)}
       run={finish}
     >
-      <p>The controller places, requeues and gives up tasks again at once.</p>
+      <p>The controller resumes placing, requeueing and giving up tasks at once.</p>
       <p>
-        {whole(left())} known {left() === 1 ? 'node has' : 'nodes have'} not reported. What runs there may
-        then run a second time on another node: make sure first that{' '}
+        {whole(left())} known {left() === 1 ? 'node has' : 'nodes have'} not reported. Their tasks may then
+        run a second time on another node: make sure first that{' '}
         {left() === 1 ? 'this node is' : 'these nodes are'} switched off.
       </p>
       <p>

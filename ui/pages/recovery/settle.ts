@@ -5,13 +5,15 @@ import { useCluster } from '../../state/cluster.tsx'
 
 export interface SettleProps {
   readonly attempt: AttemptBody
-  /** Why it cannot be settled; null: it can. */
+  /** Why the action is not possible; null: it is possible. */
   readonly whyNot: string | null
-  /** Hears what was done, in words. */
+  /** Called with a message about the result. */
   readonly onSettled: (words: string) => void
 }
 
-/** Sends a decision about an attempt; the node is named, as several may state the same attempt. */
+/**
+ * Sends a decision about an attempt. It includes the node, because several nodes may report the same attempt.
+ */
 export function useSettle(): (attempt: AttemptBody, how: 'adopt' | 'stop', body?: object) => Promise<void> {
   const { api } = useCluster()
   const queries = useQueryClient()

@@ -8,7 +8,7 @@ export function Stop(props: SettleProps): JSX.Element {
   const stop = async (): Promise<void> => {
     const { attempt } = props
     await settle(attempt, 'stop')
-    props.onSettled(`${attemptName(attempt)}: ${attempt.node_name} is told to stop it.`)
+    props.onSettled(`Stopping ${attemptName(attempt)} on ${attempt.node_name}.`)
   }
   return (
     <ConfirmedAction
@@ -19,9 +19,7 @@ export function Stop(props: SettleProps): JSX.Element {
       whyNot={props.whyNot}
       run={stop}
     >
-      <p>
-        Its node ends it with its next heartbeat. What it has not saved is lost, and it does not start again.
-      </p>
+      <p>Its node ends it with the next heartbeat. Unsaved work is lost, and it does not start again.</p>
     </ConfirmedAction>
   )
 }

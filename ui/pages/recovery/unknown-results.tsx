@@ -1,4 +1,4 @@
-/** Tasks whose end is in the part of the history that is lost. */
+/** Tasks whose end is in the lost part of the history. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type Accessor, type JSX } from 'solid-js'
@@ -10,7 +10,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
-/** The most that one page of the API has. */
+/** Maximum page size of the API. */
 const LOOKED_AT = 200
 
 export function UnknownResults(props: { readonly toEnd: readonly string[] }): JSX.Element {
@@ -30,12 +30,12 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
     <section class="card" aria-label="Tasks with an unknown result">
       <h2>Tasks with an unknown result</h2>
       <p>
-        Their node no longer has them, and their end is lost. They never start again by themselves: look at
+        Their node no longer has them, and their results are lost. They never restart by themselves: check
         their output first.
       </p>
       <Show when={props.toEnd.length > 0}>
         <p>
-          These end as lost when the recovery is over:{' '}
+          These end as lost when the recovery is finished:{' '}
           <For each={props.toEnd}>
             {(id, at) => (
               <>
@@ -52,7 +52,10 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
       <QueryState query={lost}>
         {(found) => (
           <>
-            <Show when={found().tasks.length > 0} fallback={<p class="quiet">None has ended so.</p>}>
+            <Show
+              when={found().tasks.length > 0}
+              fallback={<p class="quiet">No tasks have ended with an unknown result.</p>}
+            >
               <DataTable
                 name="Ended with an unknown result"
                 columns={COLUMNS}
@@ -61,7 +64,7 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
               />
             </Show>
             <Show when={found().hasMore}>
-              <p class="quiet">Of the {LOOKED_AT} lost tasks that were submitted last.</p>
+              <p class="quiet">Among the {LOOKED_AT} most recently submitted lost tasks.</p>
             </Show>
           </>
         )}

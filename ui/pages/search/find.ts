@@ -1,16 +1,16 @@
-/** What a search asks for: tasks and nodes by a part of their name or by their id. */
+/** A search for tasks and nodes, by a part of the name or by the id. Pure. */
 import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
 import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
 import type { ApiClient } from '../../api/client.ts'
 
-/** So many of each are shown; the lists have all. */
+/** Results of each kind; the lists have all. */
 export const SHOWN = 10
 
 export interface Found {
   readonly nodes: readonly NodeBody[]
   readonly nodeCount: number
   readonly tasks: readonly TaskBody[]
-  /** Null: the controller has not counted them. */
+  /** Null: unknown. */
   readonly taskCount: number | null
 }
 

@@ -1,4 +1,4 @@
-/** What has this name or id: nodes and tasks, the first of each, and the way to all. */
+/** Search results: the first nodes and tasks, with links to the full lists. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
@@ -27,7 +27,9 @@ export default function Search(): JSX.Element {
       <Show
         when={text() !== ''}
         fallback={
-          <p class="card">Type a part of the name of a task or node above, or a whole id. The key is /.</p>
+          <p class="card">
+            Enter a part of a task or node name, or a complete id, in the field above. Press / to focus it.
+          </p>
         }
       >
         <QueryState
@@ -113,7 +115,7 @@ function Section(props: SectionProps): JSX.Element {
         <ul>{props.children}</ul>
       </Show>
       <Show when={props.of === null ? props.shown === SHOWN : props.of > props.shown}>
-        <A href={props.href}>All in the list</A>
+        <A href={props.href}>Show all in the list</A>
       </Show>
     </section>
   )

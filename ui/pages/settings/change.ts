@@ -1,6 +1,6 @@
 /**
- * A change of the configuration under way: what was typed, against what, its plan, and what the controller
- * says of it.
+ * A change of the configuration: entered values, the revision they are based on, the plan, and errors of the
+ * controller.
  */
 import { useQueryClient } from '@tanstack/solid-query'
 import { createMemo, createSignal } from 'solid-js'
@@ -12,7 +12,7 @@ import type { Plan } from './plan-panel.tsx'
 
 export interface ChangeProps {
   readonly fields: readonly FieldInfo[]
-  /** As it is now, kept up to date. */
+  /** The current configuration. */
   readonly live: ConfigBody
   readonly etag: string | null
 }
@@ -20,9 +20,11 @@ export interface ChangeProps {
 export function createChange(props: ChangeProps) {
   const { api } = useCluster()
   const queries = useQueryClient()
-  /** What was typed and not applied yet, by field. */
+  /** Entered values that are not applied yet, by field. */
   const [typed, setTyped] = createSignal<Readonly<Partial<Record<FieldName, string>>>>({})
-  /** What it was typed against: a change by somebody else is a conflict only where something is typed. */
+  /**
+   * The configuration when editing started: another change is a conflict only if there are entered values.
+   */
   const [base, setBase] = createSignal<{ readonly config: ConfigBody; readonly etag: string | null } | null>(
     null,
   )
@@ -83,7 +85,7 @@ export function createChange(props: ChangeProps) {
     if (!isValid() || changes().length === 0) return
     const answer = await send(true)
     if (answer?.impact !== undefined)
-      setPlan({ title: 'What the change would do', changes: changes(), impact: answer.impact })
+      setPlan({ title: 'Impact of the change', changes: changes(), impact: answer.impact })
   }
   const apply = async (): Promise<void> => {
     const answer = await send(false)
@@ -91,7 +93,7 @@ export function createChange(props: ChangeProps) {
     forget()
     await queries.invalidateQueries({ queryKey: ['config'] })
   }
-  /** Goes on with what was typed, against the configuration as it is now. */
+  /** Keeps the entered values, based on the current configuration. */
   const rebase = (): void => {
     setBase({ config: props.live, etag: props.etag })
     setPlan(null)

@@ -1,6 +1,6 @@
 /**
- * Somebody else changed the configuration while something is typed here: who, what, and two ways on. Nothing
- * typed is lost by itself.
+ * Another user changed the configuration during editing: the author, the differences, and two ways to
+ * continue. Entered values are kept.
  */
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
@@ -24,11 +24,10 @@ export function Conflict(props: ConflictProps): JSX.Element {
   }))
   return (
     <section class="card" role="alert" aria-label="Conflict">
-      <h2>Somebody else has changed the configuration</h2>
+      <h2>The configuration was changed by another user</h2>
       <p>
-        Revision {props.now.revision}, by{' '}
-        {revisions.data?.items[0]?.author ?? 'somebody who did not have to say his name'}. What you typed is
-        kept.
+        Revision {props.now.revision}, by {revisions.data?.items[0]?.author ?? 'an unnamed user'}. Your input
+        is kept.
       </p>
       <ul>
         <For each={differences(props.before, props.now)}>
@@ -40,8 +39,8 @@ export function Conflict(props: ConflictProps): JSX.Element {
         </For>
       </ul>
       <div class="row">
-        <button onClick={() => props.onGoOn()}>Go on from there with what I typed</button>
-        <button onClick={() => props.onForget()}>Forget what I typed</button>
+        <button onClick={() => props.onGoOn()}>Keep my changes</button>
+        <button onClick={() => props.onForget()}>Discard changes</button>
       </div>
     </section>
   )

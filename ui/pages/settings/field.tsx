@@ -63,7 +63,7 @@ export function Field(props: FieldProps): JSX.Element {
           />
         </Show>
         <Show when={props.text !== textOf(props.live)}>
-          <span class="warn">was {shown(props.live)}</span>
+          <span class="warn">current: {shown(props.live)}</span>
         </Show>
       </div>
       <p id={`${id()}-problem`} class="bad" role={props.problem === null ? undefined : 'alert'}>

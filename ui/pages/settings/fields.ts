@@ -1,6 +1,6 @@
 /**
- * The fields of the configuration as the interface describes them (/openapi.json): their ranges, defaults and
- * meanings are not retyped here. Pure.
+ * The configuration fields as the API describes them (/openapi.json), so that ranges, defaults and meanings
+ * are not duplicated here. Pure.
  */
 import type { ConfigBody } from '../../../controller/api/schema/config.ts'
 
@@ -55,37 +55,37 @@ export function fieldsOf({ components }: OpenApi): readonly FieldInfo[] {
 export function rangeOf({ choices, min, max, isNullable }: FieldInfo): string {
   return choices === null
     ? `a whole number from ${min} to ${max}${isNullable ? ', or empty for none' : ''}`
-    : `one of ${choices.join(', ')}`
+    : `Display name; null: only the name in the API.`
 }
 
-/** What it is called by people; null: by its name in the interface alone. */
+/** VRAM overcommit (%) */
 export function titleOf(name: FieldName): string | null {
   return (TITLES as Readonly<Record<string, string>>)[name] ?? null
 }
 
 const TITLES: Readonly<Partial<Record<FieldName, string>>> = {
-  default_vram_overcommit_percent: 'Overcommit of VRAM, percent',
-  safety_reserve_mib: 'Reserve on every GPU, MiB',
-  idle_swap_out_seconds: 'Idle before it may be swapped out, seconds',
-  max_residency_seconds: 'Longest stay in VRAM while others wait, seconds',
-  swap_in_aging_seconds: 'Waiting swap-in ranks with P0 after, seconds',
-  swap_in_probe_seconds: 'Bring back to look whether it works, every so many seconds',
-  eager_swap_in_seconds: 'Return to free VRAM after, seconds out',
-  reservation_after_seconds: 'Head of the queue reserves GPUs after, seconds',
-  queue_aging_seconds: 'Lifted by one priority class every, seconds',
-  placement_strategy: 'How GPUs are filled',
-  max_tasks_per_gpu: 'Tasks on one GPU at most',
-  max_requeues: 'Requeues after short attempts (default of new tasks)',
-  heartbeat_seconds: 'GPU servers report every, seconds',
+  default_vram_overcommit_percent: 'Safety reserve per GPU (MiB)',
+  safety_reserve_mib: 'Idle time before swap-out (s)',
+  idle_swap_out_seconds: 'Maximum residency under contention (s)',
+  max_residency_seconds: 'Swap-in wait before P0 rank (s)',
+  swap_in_aging_seconds: 'Swap-in probe interval (s)',
+  swap_in_probe_seconds: 'Swapped-out time before eager swap-in (s)',
+  eager_swap_in_seconds: 'Queue wait before GPU reservation (s)',
+  reservation_after_seconds: 'Queue aging interval per priority class (s)',
+  queue_aging_seconds: 'Placement strategy',
+  placement_strategy: 'Maximum tasks per GPU',
+  max_tasks_per_gpu: 'Default maximum of requeues after short attempts',
+  max_requeues: 'Heartbeat interval of GPU servers (s)',
+  heartbeat_seconds: 'Run lease without controller contact (s)',
   run_lease_seconds: 'Tasks run on without the controller for, seconds',
 }
 
 export type Read =
   { readonly ok: true; readonly value: FieldValue } | { readonly ok: false; readonly why: string }
 
-/** What somebody typed; refused rather than bent into a number. */
+/** Parses the entered text; invalid text is rejected rather than converted. */
 export function readField(field: FieldInfo, text: string): Read {
-  const refused: Read = { ok: false, why: `It must be ${rangeOf(field)}.` }
+  const refused: Read = { ok: false, why: `Enter ${rangeOf(field)}.` }
   if (field.choices !== null) return field.choices.includes(text) ? { ok: true, value: text } : refused
   const trimmed = text.trim()
   if (trimmed === '') return field.isNullable ? { ok: true, value: null } : refused
@@ -108,7 +108,7 @@ export interface Difference {
   readonly after: FieldValue
 }
 
-/** Fields that differ, in the order of the first. */
+/** Fields that differ, in the order of `before`. */
 export function differences(before: object, after: object): readonly Difference[] {
   const was = before as Readonly<Record<string, FieldValue>>
   const is = after as Readonly<Record<string, FieldValue>>
@@ -121,7 +121,7 @@ export function differences(before: object, after: object): readonly Difference[
     }))
 }
 
-/** The change lowers what may be promised: it asks twice. */
+/** True if the change lowers the commit limit, which needs a second confirmation. */
 export function isLowering(changes: readonly Difference[]): boolean {
   return changes.some(
     ({ name, before, after }) =>

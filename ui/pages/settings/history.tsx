@@ -1,6 +1,6 @@
 /**
- * What was before: revisions with author and differences. Going back is a plan like any other change, and a
- * new revision.
+ * The revisions with authors and differences. A rollback is planned like any other change and creates a new
+ * revision.
  */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
@@ -58,7 +58,7 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
     if (answer?.impact === undefined) return
     const changes = differences(props.live, answer)
     setPlan({
-      title: `Back to revision ${revision}`,
+      title: `Roll back to revision ${revision}`,
       changes,
       impact: answer.impact,
       revision,
@@ -82,7 +82,7 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
       <QueryState
         query={revisions}
         isEmpty={(page) => page.items.length === 0}
-        whenEmpty={<p class="quiet">Nothing was stored yet.</p>}
+        whenEmpty={<p class="quiet">No revisions yet.</p>}
       >
         {(page) => (
           <div class="scroll" tabindex="0" role="group" aria-label="Revisions">
@@ -90,11 +90,11 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
               <thead>
                 <tr>
                   <th scope="col">Revision</th>
-                  <th scope="col">When</th>
-                  <th scope="col">Who</th>
-                  <th scope="col">What</th>
+                  <th scope="col">Time</th>
+                  <th scope="col">Author</th>
+                  <th scope="col">Change</th>
                   <th scope="col">
-                    <span class="visually-hidden">Undo</span>
+                    <span class="visually-hidden">Roll back</span>
                   </th>
                 </tr>
               </thead>
@@ -111,14 +111,14 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
                       <td>
                         <Show
                           when={item.revision !== props.live.revision}
-                          fallback={<span class="good">live</span>}
+                          fallback={<span class="good">current</span>}
                         >
                           <button
                             onClick={() => void makePlan(item)}
                             disabled={isBusy()}
-                            aria-label={`Plan to go back to revision ${item.revision}`}
+                            aria-label={`Plan the rollback to revision ${item.revision}`}
                           >
-                            Go back…
+                            Roll back…
                           </button>
                         </Show>
                       </td>
@@ -160,7 +160,7 @@ function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
       when={changed().length > 0}
       fallback={
         <span class="quiet">
-          {props.revision.before === null ? firstWords(props.revision) : 'stored as it was'}
+          {props.revision.before === null ? firstWords(props.revision) : 'stored without changes'}
         </span>
       }
     >
@@ -175,7 +175,10 @@ function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
   )
 }
 
-/** Before the first one the environment and the defaults held; what they were is not kept. */
+/** Before the first revision the environment and the defaults applied; those values are not retained. */
 function firstWords({ after }: RevisionBody): string {
-  return `the first that was stored, with ${after.default_vram_overcommit_percent} % overcommit; before it what the environment says held`
+  return (
+    `first stored revision, with ${after.default_vram_overcommit_percent} % overcommit; before it the ` +
+    'environment applied'
+  )
 }

@@ -1,4 +1,4 @@
-/** A change as a plan: what differs, what it would do, and only then the button that does it. */
+/** A planned change: the differences, the impact, and the button to apply it. */
 import { createSignal, For, onMount, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../../controller/api/schema/impact.ts'
 import { Impact } from '../../components/impact.tsx'
@@ -53,8 +53,7 @@ export function PlanPanel(props: PlanPanelProps): JSX.Element {
             checked={isSure()}
             onChange={(event) => setSure(event.currentTarget.checked)}
           />{' '}
-          This lowers what may be promised. Nobody is moved out because of it; new tasks may wait longer. I
-          mean it.
+          This lowers the commit limit. No task is evicted, but new tasks may wait longer. Apply it anyway.
         </label>
       </Show>
       <div class="row">

@@ -1,4 +1,4 @@
-/** The configuration: every field with what it means, a change as a plan first, and what was before. */
+/** The configuration: every field with its meaning, planned changes, and the history. */
 import { useQuery } from '@tanstack/solid-query'
 import { useSearchParams } from '@solidjs/router'
 import { createMemo, For, onMount, Show, type JSX } from 'solid-js'
@@ -48,7 +48,7 @@ function Form(props: ChangeProps): JSX.Element {
     void change.makePlan()
   }
   const whyNot = (): string | null =>
-    change.isConflict() ? 'Somebody else has changed the configuration.' : session.whyNot('operator')
+    change.isConflict() ? 'The configuration was changed by another user.' : session.whyNot('operator')
   return (
     <>
       <p class="quiet">
@@ -90,15 +90,15 @@ function Form(props: ChangeProps): JSX.Element {
             type="submit"
             disabled={!change.isValid() || change.changes().length === 0 || change.isBusy()}
           >
-            Plan the change
+            Plan change
           </button>
           <button type="button" onClick={change.forget} disabled={Object.keys(change.typed()).length === 0}>
-            Forget what I typed
+            Discard changes
           </button>
           <span class="quiet" role="status">
             {change.changes().length === 0
-              ? 'Nothing is changed.'
-              : `${change.changes().length} of ${props.fields.length} fields are changed.`}
+              ? 'No changes.'
+              : `${change.changes().length} of ${props.fields.length} fields changed.`}
           </span>
         </div>
       </form>
@@ -119,8 +119,8 @@ function Form(props: ChangeProps): JSX.Element {
 }
 
 /**
- * `?propose=NN`, as the planner links here: fills the percentage in as if it had been typed. Whoever proposes
- * changes nothing.
+ * `?propose=NN`, the link of the planner: enters the percentage as if it were typed. It changes nothing by
+ * itself.
  */
 function useProposed(change: ReturnType<typeof createChange>): () => string | null {
   const [search, setSearch] = useSearchParams<{ propose?: string }>()
@@ -128,11 +128,11 @@ function useProposed(change: ReturnType<typeof createChange>): () => string | nu
   if (text === undefined) return () => null
   onMount(() => {
     change.type('default_vram_overcommit_percent', text)
-    // So that what is typed after it is not overwritten when the page is loaded again.
+    // A reload must not overwrite later input.
     setSearch({ propose: null }, { replace: true })
   })
   return () =>
     Object.keys(change.typed()).length === 0
       ? null
-      : `The planner proposes ${text} %. Nothing is changed until it is planned and applied.`
+      : `The planner proposes ${text} %. Nothing changes until it is planned and applied.`
 }

@@ -1,4 +1,4 @@
-/** What was done through the interface, and when. */
+/** Actions that were taken through the API, with their times. */
 import { For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { ExerciseUnderWaySchema } from '../../../controller/api/schema/exercise.ts'
@@ -8,7 +8,7 @@ export type Action = Static<typeof ExerciseUnderWaySchema>['actions'][number]
 
 export interface ActionsProps {
   readonly actions: readonly Action[]
-  /** Virtual seconds: what comes later is not done yet; left out: all is done. */
+  /** Virtual seconds: later actions are not done yet; omitted: all are done. */
   readonly at?: number
 }
 
@@ -16,7 +16,7 @@ export function Actions(props: ActionsProps): JSX.Element {
   const done = (): number =>
     props.actions.filter(({ virtual_seconds }) => virtual_seconds <= (props.at ?? Infinity)).length
   return (
-    <Show when={props.actions.length > 0} fallback={<p class="quiet">Nothing was changed.</p>}>
+    <Show when={props.actions.length > 0} fallback={<p class="quiet">No actions.</p>}>
       <ol>
         <For each={props.actions}>
           {(action, index) => (

@@ -1,4 +1,4 @@
-/** An answer as it is sent: a number where it reads as one. Pure. */
+/** Converts an answer to a number if it is one. Pure. */
 export function answerOf(text: string): string | number {
   const trimmed = text.trim()
   return /^-?\d{1,15}(\.\d{1,9})?$/.test(trimmed) ? Number(trimmed) : trimmed

@@ -1,6 +1,6 @@
 /**
- * What an exercise came to: every point with its reason, and what was done beside what somebody who knows
- * does.
+ * The result of an exercise: points with their reasons, and the user's actions next to the reference
+ * solution.
  */
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
@@ -32,7 +32,7 @@ export function Debrief(): JSX.Element {
             <Marks marks={body().marks} />
           </section>
           <section class="card" aria-label="Explanation">
-            <h2>What was wrong, and what helps</h2>
+            <h2>Explanation</h2>
             <p class="text">
               <Prose text={body().explanation} />
             </p>
@@ -51,11 +51,11 @@ function Marks(props: { readonly marks: DebriefBody['marks'] }): JSX.Element {
       <table>
         <thead>
           <tr>
-            <th scope="col">For</th>
+            <th scope="col">Goal</th>
             <th scope="col" class="number">
               Points
             </th>
-            <th scope="col">Why</th>
+            <th scope="col">Reason</th>
           </tr>
         </thead>
         <tbody>
@@ -76,28 +76,28 @@ function Marks(props: { readonly marks: DebriefBody['marks'] }): JSX.Element {
   )
 }
 
-/** Only where they differ: the rest is the same cluster. */
+/** Only differences: the other metrics of both runs are equal. */
 function Figures(props: { readonly body: DebriefBody }): JSX.Element {
   const rows = () => figuresOf(props.body.metrics, props.body.reference.metrics)
   return (
-    <section class="card" aria-label="Figures that differ">
-      <h2>Figures that differ</h2>
+    <section class="card" aria-label="Metrics that differ">
+      <h2>Metrics that differ</h2>
       <Show
         when={rows().length > 0}
         fallback={
           <p class="quiet">
-            No figure of the two runs differs up to the end of the exercise. What the points were given for is
-            in the table above.
+            The metrics of the two runs are equal up to the end of the exercise. The table above explains the
+            points.
           </p>
         }
       >
-        <div class="scroll" tabindex="0" role="group" aria-label="Figures">
+        <div class="scroll" tabindex="0" role="group" aria-label="Metrics">
           <table>
             <thead>
               <tr>
-                <th scope="col">Figure</th>
+                <th scope="col">Metric</th>
                 <th scope="col" class="number">
-                  Yours
+                  Your run
                 </th>
                 <th scope="col" class="number">
                   Reference

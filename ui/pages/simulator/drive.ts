@@ -1,6 +1,6 @@
 /**
- * One session as it is driven: where it stands, asked every second, and the commands that move it. All of it
- * goes below the session's own address.
+ * Controls one session: its state, polled every second, and the commands for its time. All requests go below
+ * the address of the session.
  */
 import { createContext, createSignal, onCleanup, useContext, type Accessor } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
@@ -13,20 +13,20 @@ export interface Drive {
   readonly id: string
   /** Requests below `/api/v1/simulations/<id>`. */
   readonly api: ApiClient
-  /** null before the first answer. */
+  /** null before the first response. */
   readonly record: Accessor<SimulationBody | null>
   readonly view: Accessor<SessionBody | null>
-  /** What was last refused, in words. */
+  /** The last error. */
   readonly problem: Accessor<string | null>
   readonly isBusy: Accessor<boolean>
-  /** Counts how often it has gone somewhere else, back or forth: what was shown before is not so any more. */
+  /** Number of jumps in time; displayed data of before a jump is obsolete. */
   readonly jumps: Accessor<number>
-  /** A command that answers where it stands then. */
+  /** Sends a command that returns the new state. */
   command(path: string, body?: unknown): Promise<void>
-  /** Something else that changes it. @throws what the client throws */
+  /** Sends another change of the session. @throws the errors of the client */
   send<T>(path: string, body?: unknown): Promise<T>
   ask(): Promise<void>
-  /** Brings an exercise to its end: it stands nowhere any more then. @throws what the client throws */
+  /** Ends an exercise, which closes its session. @throws the errors of the client */
   finish(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export const DriveContext = createContext<Drive>()
 
 export function useDrive(): Drive {
   const drive = useContext(DriveContext)
-  if (drive === undefined) throw new Error('a page of a session stands outside of one')
+  if (drive === undefined) throw new Error('this page is not inside a session')
   return drive
 }
 
@@ -49,7 +49,7 @@ export function createDrive(id: string): Drive {
   const [problem, setProblem] = createSignal<string | null>(null)
   const [busy, setBusy] = createSignal(0)
   const [jumps, setJumps] = createSignal(0)
-  /** Changes with every command, so that an answer that was asked for before it is not shown after it. */
+  /** Incremented by every command, so that an older response is not shown after it. */
   let turn = 0
   let isEnding = false
   const show = (next: SessionBody): void => {
@@ -110,7 +110,7 @@ export function createDrive(id: string): Drive {
       try {
         const before = view()?.events ?? 0
         show(await send<SessionBody>(path, body))
-        // Events of a step come with the stream; charts do not.
+        // Events of a step arrive with the stream; charts do not.
         if ((view()?.events ?? 0) >= before && path !== '/speed') setJumps((count) => count + 1)
       } catch (error) {
         setProblem(wordsOf(error))

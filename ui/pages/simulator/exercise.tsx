@@ -1,7 +1,4 @@
-/**
- * What is to be found out or put right in this session, and the answers. What is right is told when it is
- * over.
- */
+/** The goals and questions of this exercise, with the answers. The solution is shown after the end. */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
@@ -30,14 +27,14 @@ export default function Exercise(): JSX.Element {
       {(under) => (
         <div class="stack">
           <h1 class="text">{under().title}</h1>
-          <section class="card" aria-label="Task">
+          <section class="card" aria-label="Assignment">
             <p class="text">{under().task}</p>
             <p class="quiet">
-              {under().points} points. It ends at {clockWords(under().ends_at_seconds)}; one may go back, and
-              what counts is what was done and answered before it is finished.
+              {under().points} points. It ends at {clockWords(under().ends_at_seconds)}. You can go back in
+              time; the score counts the actions and answers of the final run.
             </p>
             <Show when={under().objectives.length > 0}>
-              <h2>What has to be so at the end</h2>
+              <h2>Goals</h2>
               <ul>
                 <For each={under().objectives}>
                   {(objective) => (
@@ -66,20 +63,20 @@ export default function Exercise(): JSX.Element {
               </For>
             </section>
           </Show>
-          <section class="card" aria-label="What you did">
-            <h2>What you did</h2>
+          <section class="card" aria-label="Your actions">
+            <h2>Your actions</h2>
             <Actions actions={under().actions} />
           </section>
           <div class="row">
             <ConfirmedAction
-              label="Finish and see the score"
+              label="Finish and show score"
               title="Finish the exercise?"
               confirm="Finish"
               whyNot={session.whyNot('submitter')}
               run={() => drive.finish()}
             >
-              Time goes on to {clockWords(under().ends_at_seconds)}, the session is over, and you see the
-              score and why.
+              Time advances to {clockWords(under().ends_at_seconds)}, the session ends, and the score is shown
+              with its reasons.
             </ConfirmedAction>
           </div>
         </div>
@@ -140,7 +137,7 @@ function Question(props: QuestionProps): JSX.Element {
           )}
         </Show>
         <ActionButton
-          whyNot={props.whyNot ?? (text().trim() === '' ? 'There is no answer yet.' : null)}
+          whyNot={props.whyNot ?? (text().trim() === '' ? 'Enter an answer.' : null)}
           onClick={() => void answer()}
         >
           Answer

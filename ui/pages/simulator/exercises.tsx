@@ -1,4 +1,4 @@
-/** Exercises, and what one learns in each. */
+/** The exercises with their learning goals. */
 import { useNavigate } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
@@ -28,7 +28,7 @@ export function Exercises(): JSX.Element {
       <QueryState
         query={exercises}
         isEmpty={({ items }) => items.length === 0}
-        whenEmpty={<p class="quiet">This controller came with none.</p>}
+        whenEmpty={<p class="quiet">This controller has no exercises.</p>}
       >
         {(page) => (
           <div class="grid">
@@ -67,10 +67,7 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
         {props.exercise.points} points;{' '}
         {seconds(props.exercise.ends_at_seconds - props.exercise.begins_at_seconds)} of virtual time
       </p>
-      <ActionButton
-        whyNot={isBusy() ? 'It is being opened.' : session.whyNot('submitter')}
-        onClick={() => void start()}
-      >
+      <ActionButton whyNot={isBusy() ? 'Opening.' : session.whyNot('submitter')} onClick={() => void start()}>
         Start
       </ActionButton>
       <Show when={problem()}>
@@ -84,7 +81,7 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
   )
 }
 
-/** `2 questions, `; nothing of none. */
+/** `2 questions, `; empty for 0. */
 function counted(count: number, what: string): string {
   return count === 0 ? '' : `${count} ${what}${count === 1 ? '' : 's'}, `
 }

@@ -1,4 +1,4 @@
-/** Breaks something in a session, now. */
+/** Injects a fault into a session, now. */
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
 import { firstNodes } from '../../api/first-nodes.ts'
@@ -32,7 +32,7 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
     try {
       await drive.send('/faults', { fault: JSON.parse(text()) as object, is_hidden: isHidden() })
       await drive.ask()
-      setDone('It has begun.')
+      setDone('The fault has started.')
       props.onDone()
     } catch (error) {
       setProblem(
@@ -43,10 +43,10 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
     }
   }
   return (
-    <section class="card stack" aria-label="Break something">
-      <h2>Break something now</h2>
+    <section class="card stack" aria-label="Inject a fault">
+      <h2>Inject a fault</h2>
       <div class="row">
-        <label for={`${id}-kind`}>What</label>
+        <label for={`${id}-kind`}>Fault</label>
         <select
           id={`${id}-kind`}
           onChange={(event) => {
@@ -72,11 +72,11 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
             checked={isHidden()}
             onChange={(event) => setHidden(event.currentTarget.checked)}
           />{' '}
-          hidden: only admins read of it
+          hidden: visible only to admins
         </label>
       </div>
       <div>
-        <label for={`${id}-text`}>As an entry of faults in a scenario, without “at”</label>
+        <label for={`${id}-text`}>Entry of `faults` in a scenario, without `at`</label>
         <textarea
           id={`${id}-text`}
           class={styles['fault']}
@@ -97,12 +97,10 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
       <div class="row">
         <ActionButton
           class="danger"
-          whyNot={
-            session.whyNot('admin') ?? (nodes.data === undefined ? 'Its nodes are not known yet.' : null)
-          }
+          whyNot={session.whyNot('admin') ?? (nodes.data === undefined ? 'Loading the nodes.' : null)}
           onClick={() => void inject()}
         >
-          {isHidden() ? 'Break it, hidden' : 'Break it, openly'}
+          {isHidden() ? 'Inject hidden fault' : 'Inject visible fault'}
         </ActionButton>
         <span class="quiet" role="status">
           {done()}

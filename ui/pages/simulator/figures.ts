@@ -1,8 +1,8 @@
-/** Two sets of metrics beside each other. Pure. */
+/** Compares the metrics of two runs. Pure. */
 import { UNKNOWN } from '../../format/figures.ts'
 
 export interface Figure {
-  /** As in a report: `queue_wait_s.p99`. */
+  /** Name in a report, for example `queue_wait_s.p99`. */
   readonly name: string
   readonly own: string
   readonly reference: string
@@ -10,7 +10,7 @@ export interface Figure {
 
 const MOST = 60
 
-/** Numbers that differ, by name; 60 at most. */
+/** Numbers that differ, by name; at most 60. */
 export function figuresOf(own: object, reference: object): readonly Figure[] {
   const [left, right] = [numbersOf(own), numbersOf(reference)]
   const names = [...new Set([...left.keys(), ...right.keys()])]

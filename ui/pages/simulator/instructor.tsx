@@ -1,6 +1,6 @@
 /**
- * What breaks in this session. Admins, as instructors, break something, so that it is seen or hidden; others
- * read what is not hidden.
+ * The faults of this session. Admins, as instructors, inject visible or hidden faults; other users see the
+ * visible ones.
  */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
@@ -27,26 +27,26 @@ export default function Instructor(): JSX.Element {
       <h1>Faults</h1>
       <Show
         when={session.whyNot('admin') === null}
-        fallback={<p class="quiet">Who teaches breaks things here; that takes the role admin.</p>}
+        fallback={<p class="quiet">Injecting faults requires role admin.</p>}
       >
         <FaultForm onDone={() => void queries.invalidateQueries()} />
       </Show>
-      <section class="card" aria-label="What breaks">
-        <h2>What breaks</h2>
+      <section class="card" aria-label="Injected faults">
+        <h2>Injected faults</h2>
         <QueryState
           query={faults}
           isEmpty={({ items }) => items.length === 0}
-          whenEmpty={<p class="quiet">Nothing that you may know of.</p>}
+          whenEmpty={<p class="quiet">No visible faults.</p>}
         >
           {(list) => (
             <div class="scroll" tabindex="0" role="group" aria-label="Faults">
               <table>
                 <thead>
                   <tr>
-                    <th scope="col">From</th>
-                    <th scope="col">Seen</th>
-                    <th scope="col">By</th>
-                    <th scope="col">What</th>
+                    <th scope="col">Start</th>
+                    <th scope="col">Visibility</th>
+                    <th scope="col">Origin</th>
+                    <th scope="col">Fault</th>
                   </tr>
                 </thead>
                 <tbody>
@@ -56,7 +56,7 @@ export default function Instructor(): JSX.Element {
                         <td>{clockWords(fault.virtual_seconds)}</td>
                         <td>{fault.is_hidden ? 'hidden' : 'open'}</td>
                         <td class="text">
-                          {fault.origin === 'scenario' ? 'the scenario' : (fault.by ?? 'whoever drives it')}
+                          {fault.origin === 'scenario' ? 'scenario' : (fault.by ?? 'session owner')}
                         </td>
                         <td class="text">
                           <code>{JSON.stringify(fault.fault)}</code>

@@ -1,4 +1,4 @@
-/** A session from a scenario: one that is there, or a text of one's own, checked before it is opened. */
+/** Opens a session from a library scenario or from custom YAML, which is checked first. */
 import { useNavigate } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
@@ -55,8 +55,8 @@ export function NewSession(): JSX.Element {
       navigate(`/simulator/${part(body.id)}`)
     })
   const whyNot = (): string | null => {
-    if (isBusy()) return 'It is being done.'
-    if (text() === null && name() === '') return 'Choose a scenario, or write one.'
+    if (isBusy()) return 'In progress.'
+    if (text() === null && name() === '') return 'Choose a scenario, or enter one.'
     return session.whyNot('submitter') ?? (text() === null ? null : written().whyNot)
   }
   return (
@@ -79,7 +79,7 @@ export function NewSession(): JSX.Element {
               when={text() === null}
               fallback={
                 <button type="button" onClick={() => setText(null)}>
-                  Back to the list (forgets the text)
+                  Back to the list (discards the text)
                 </button>
               }
             >
@@ -87,10 +87,10 @@ export function NewSession(): JSX.Element {
                 whyNot={name() === '' ? 'Choose a scenario first.' : null}
                 onClick={() => void edit()}
               >
-                Edit a copy of its text
+                Edit a copy
               </ActionButton>
               <button type="button" onClick={() => setText('')}>
-                Write one
+                Enter custom YAML
               </button>
             </Show>
           </div>

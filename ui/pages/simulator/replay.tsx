@@ -1,5 +1,5 @@
 /**
- * What was done and what somebody who knows did, in time: both clusters at the same instant, moved by hand or
+ * The user's run and the reference solution over time: both clusters at the same instant, moved manually or
  * played.
  */
 import { createMemo, createSignal, createUniqueId, For, onCleanup, type JSX } from 'solid-js'
@@ -10,7 +10,7 @@ import { clockWords, percent, whole } from '../../format/figures.ts'
 import { Actions } from './actions.tsx'
 import styles from './time-controls.module.css'
 
-/** All of it takes so long to play. */
+/** Duration of a full playback. */
 const PLAYED_IN_MS = 30_000
 const FRAME_MS = 100
 
@@ -21,8 +21,8 @@ const FIGURES: readonly (readonly [
   name: string,
   format: (value: number | null) => string,
 ])[] = [
-  ['tasks_pending', 'Tasks that wait for a place', whole],
-  ['tasks_placed', 'Tasks that have one', whole],
+  ['tasks_pending', 'Pending tasks', whole],
+  ['tasks_placed', 'Placed tasks', whole],
   ['utilization_percent', 'Utilization', percent],
   ['starvation_percent', 'Starvation', percent],
   ['swap_outs', 'Swap-outs in this interval', whole],
@@ -66,8 +66,8 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
   const before = (): number | undefined => beforeAndAfter(instants(), at())[0]
   const after = (): number | undefined => beforeAndAfter(instants(), at())[1]
   const sides = (): readonly (readonly [name: string, side: Side])[] => [
-    ['Yours', props.body],
-    ['The reference', props.body.reference],
+    ['Your run', props.body],
+    ['Reference', props.body.reference],
   ]
   const runs = createMemo((): readonly AlignedRun[] =>
     sides().map(([name, { replay, actions }]) => ({
@@ -78,18 +78,18 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
   )
   return (
     <section class="card stack" aria-label="Replay">
-      <h2>Both runs in time</h2>
+      <h2>Both runs over time</h2>
       <div class="row">
         <button class="primary" onClick={() => (isPlaying() ? pause() : play())}>
           {isPlaying() ? 'Pause' : 'Play'}
         </button>
         <button disabled={before() === undefined} onClick={() => goTo(before() ?? from())}>
-          Action before
+          Previous action
         </button>
         <button disabled={after() === undefined} onClick={() => goTo(after() ?? to())}>
           Next action
         </button>
-        <label for={id}>Instant</label>
+        <label for={id}>Time</label>
         <input
           id={id}
           class={styles['range'] ?? ''}
@@ -103,14 +103,14 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
         />
         <strong class={styles['clock'] ?? ''}>{clockWords(at())}</strong>
       </div>
-      <p class="quiet">Blue lines are actions. Until {clockWords(from())} both runs are the same.</p>
+      <p class="quiet">Blue lines are actions. Until {clockWords(from())} both runs are identical.</p>
       <AlignedGantts
         runs={runs()}
         fromSeconds={from()}
         isWhole
         cursor={{ at: at() * 1000, onMove: (each) => goTo((each ?? 0) / 1000), isHeld: true }}
       />
-      <div class="scroll" tabindex="0" role="group" aria-label="At this instant">
+      <div class="scroll" tabindex="0" role="group" aria-label="At this time">
         <table>
           <thead>
             <tr>
@@ -139,12 +139,12 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
         </table>
       </div>
       <div class="grid">
-        <section aria-label="What you did">
-          <h3>What you did</h3>
+        <section aria-label="Your actions">
+          <h3>Your actions</h3>
           <Actions actions={props.body.actions} at={at()} />
         </section>
-        <section aria-label="The reference">
-          <h3>What somebody who knows does</h3>
+        <section aria-label="Reference solution">
+          <h3>Reference solution</h3>
           <Actions actions={props.body.reference.actions} at={at()} />
           <p class="quiet">
             {props.body.reference.score.points} of {props.body.reference.score.of} points
@@ -155,7 +155,7 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
   )
 }
 
-/** @param rising instants */
+/** @param rising times in ascending order */
 function beforeAndAfter(
   rising: readonly number[],
   at: number,

@@ -1,6 +1,6 @@
 /**
- * A session around the pages of its cluster: the production pages, over the production interface of its own
- * controller, and above them its time.
+ * The pages of a session's cluster, which are the production pages over the API of its own controller, with
+ * time controls above them.
  */
 import { A, useParams } from '@solidjs/router'
 import { useQueryClient } from '@tanstack/solid-query'
@@ -43,7 +43,7 @@ function ByState(props: { readonly children?: JSX.Element }): JSX.Element {
 
 function Open(props: { readonly record: SimulationBody; readonly children?: JSX.Element }): JSX.Element {
   const drive = useDrive()
-  // What a session is and whose does not change while it is open.
+  // The kind and the owner of a session do not change.
   // eslint-disable-next-line solid/reactivity
   const { created_by: owner, exercise } = props.record
   const world = {
@@ -71,14 +71,14 @@ function Open(props: { readonly record: SimulationBody; readonly children?: JSX.
   )
 }
 
-/** What was read before it went elsewhere is of another time. */
+/** After a jump all displayed data is of another time. */
 function ReadAgain(): JSX.Element {
   const queries = useQueryClient()
   createEffect(on(useDrive().jumps, () => void queries.invalidateQueries(), { defer: true }))
   return <></>
 }
 
-/** It is over, or is no session, or is not there. */
+/** The session has ended, is no session, or was not found. */
 function NotOpen(): JSX.Element {
   const drive = useDrive()
   const isDebriefed = (): boolean => {
@@ -91,9 +91,9 @@ function NotOpen(): JSX.Element {
         <h1>{drive.record()?.exercise === null || drive.record() === null ? 'Session' : 'Exercise'}</h1>
         <Show when={drive.record()} fallback={<Waiting problem={drive.problem()} />}>
           {(record) => (
-            <Show when={record().kind === 'session'} fallback={<p>This simulation is no session.</p>}>
+            <Show when={record().kind === 'session'} fallback={<p>This simulation is not a session.</p>}>
               <p class="text">
-                The session is over. {record().reason} <A href="/simulator">To the simulator</A>
+                The session has ended. {record().reason} <A href="/simulator">Go to the simulator</A>
               </p>
               <Show when={isDebriefed()}>
                 <Debrief />
@@ -111,7 +111,7 @@ function Waiting(props: { readonly problem: string | null }): JSX.Element {
     <Show when={props.problem} fallback={<p class="quiet">Loading…</p>}>
       {(words) => (
         <p class="bad" role="alert">
-          {words()} <A href="/simulator">To the simulator</A>
+          {words()} <A href="/simulator">Go to the simulator</A>
         </p>
       )}
     </Show>

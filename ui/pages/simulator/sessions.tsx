@@ -1,4 +1,4 @@
-/** Sessions, open and over. */
+/** Sessions, open and ended. */
 import { A } from '@solidjs/router'
 import { useQueryClient } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
@@ -25,9 +25,7 @@ export function Sessions(props: { readonly query: Asked<SimulationPage> }): JSX.
       <QueryState
         query={props.query}
         isEmpty={(page) => sessionsOf(page).length === 0}
-        whenEmpty={
-          <p class="quiet">There is none yet: start an exercise, or open one from a scenario below.</p>
-        }
+        whenEmpty={<p class="quiet">No sessions yet: start an exercise, or open a scenario below.</p>}
       >
         {(page) => {
           const byId = (id: string): SimulationBody | undefined => page().items.find((each) => each.id === id)
@@ -39,7 +37,7 @@ export function Sessions(props: { readonly query: Asked<SimulationPage> }): JSX.
                     <th scope="col">Session</th>
                     <th scope="col">State</th>
                     <th scope="col">By</th>
-                    <th scope="col">Since</th>
+                    <th scope="col">Created</th>
                     <th scope="col">
                       <span class="visually-hidden">Actions</span>
                     </th>
@@ -98,14 +96,14 @@ function Row(props: { readonly session: SimulationBody }): JSX.Element {
         <ConfirmedAction
           label={isOpen() ? 'End' : 'Delete'}
           title={isOpen() ? `End ${name()}?` : `Delete ${name()}?`}
-          confirm={isOpen() ? 'End it' : 'Delete it'}
+          confirm={isOpen() ? 'End' : 'Delete'}
           isDanger
           whyNot={whyNot()}
           run={remove}
         >
           {isOpen()
-            ? 'Its simulated cluster is gone then, with its snapshots. The live cluster is not touched.'
-            : 'It leaves the list, with its results.'}
+            ? 'Its simulated cluster is deleted with its snapshots. The live cluster is not affected.'
+            : 'It is removed from the list, with its results.'}
         </ConfirmedAction>
       </td>
     </tr>

@@ -1,4 +1,4 @@
-/** Clusters to try things on: sessions that are open, a new one from a scenario, and exercises. */
+/** Simulated clusters: open sessions, new sessions from scenarios, and exercises. */
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
 import type { Static } from 'typebox'
@@ -20,8 +20,8 @@ export default function Simulator(): JSX.Element {
     <div class="stack">
       <h1>Simulator</h1>
       <p>
-        A cluster in virtual time, with the same controller and the same pages. Nothing done in a session
-        reaches the live cluster.
+        A cluster in virtual time, with the same controller and the same pages. Nothing in a session affects
+        the live cluster.
       </p>
       <Sessions query={simulations} />
       <Exercises />

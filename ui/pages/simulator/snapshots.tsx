@@ -1,7 +1,4 @@
-/**
- * Points of a session to come back to; and what it holds now as a scenario, to be run and swept like any
- * other.
- */
+/** Snapshots of a session to return to, and its current state as a scenario that can be run and swept. */
 import { createSignal, Index, Show, type JSX } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
 import { ActionButton } from '../../components/action-button.tsx'
@@ -35,7 +32,7 @@ export function Snapshots(props: {
           Snapshot
         </ActionButton>
         <ActionButton whyNot={null} onClick={() => void download()}>
-          Download as a scenario
+          Download as scenario
         </ActionButton>
         {props.fork}
       </div>
@@ -52,7 +49,7 @@ export function Snapshots(props: {
                   whyNot={props.whyNot}
                   onClick={() => void drive.command('/seek', { snapshot: snapshot().id })}
                 >
-                  Back to it
+                  Restore
                 </ActionButton>
               </li>
             )}

@@ -1,4 +1,4 @@
-/** The time of a session, above its pages: where it is, how it goes on, and back and forth in it. */
+/** The time of a session, above its pages: current time, speed, and jumps back and forth. */
 import { useNavigate } from '@solidjs/router'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
@@ -15,8 +15,7 @@ import styles from './time-controls.module.css'
 export function TimeControls(): JSX.Element {
   const drive = useDrive()
   const { session } = useCluster()
-  const whyNot = (): string | null =>
-    session.whyNot('submitter') ?? (drive.isBusy() ? 'It is on its way.' : null)
+  const whyNot = (): string | null => session.whyNot('submitter') ?? (drive.isBusy() ? 'In progress.' : null)
   return (
     <section class={`card ${styles['time']}`} aria-label="Time of this session">
       <Show when={drive.view()} fallback={<p class="quiet">Loading…</p>}>
@@ -75,15 +74,18 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
       <span>{virtualInstant(props.view.now)}</span>
       <span role="status" data-testid="pace">
         {props.view.is_seeking
-          ? 'on its way'
+          ? 'seeking…'
           : props.view.is_paused
-            ? 'stands still'
-            : `goes at ${speedWords(props.view.speed)}`}
+            ? 'paused'
+            : `running at ${speedWords(props.view.speed)}`}
       </span>
       <span class="quiet">
         <span data-testid="events">{whole(props.view.events)}</span> events ·{' '}
         <code
-          title={`State: equal when it has come to the same point in the same way. ${props.view.state_hash}`}
+          title={
+            'State hash: equal if the session reached the same point in the same way. ' +
+            `${props.view.state_hash}`
+          }
           data-testid="state-hash"
           data-hash={props.view.state_hash}
         >
@@ -95,8 +97,8 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
       </span>
       <Show when={props.view.inputs_ahead > 0}>
         <span class="warn">
-          {props.view.inputs_ahead} done later: done again when time comes there; forgotten when something
-          else is done before.
+          {props.view.inputs_ahead} later actions: repeated when time reaches them, discarded by a new action
+          before them.
         </span>
       </Show>
     </div>
@@ -113,7 +115,10 @@ function Speeds(props: { readonly view: SessionBody; readonly whyNot: string | n
             type="button"
             aria-pressed={!props.view.is_paused && props.view.speed === speed}
             aria-disabled={props.whyNot === null ? undefined : 'true'}
-            title={props.whyNot ?? (speed === null ? 'As fast as it can' : `${speed} s of it in each second`)}
+            title={
+              props.whyNot ??
+              (speed === null ? 'As fast as possible' : `${speed} s of virtual time per second`)
+            }
             onClick={() => props.whyNot === null && void drive.command('/speed', { speed })}
           >
             {speedWords(speed)}
@@ -137,7 +142,7 @@ function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | nu
   const go = (event: Event): void => {
     event.preventDefault()
     const seconds = readClock(typed())
-    setProblem(seconds === null ? 'A time since the start: 1:30:00, 90:00 or 5400.' : null)
+    setProblem(seconds === null ? 'Enter a time since the start: 1:30:00, 90:00 or 5400.' : null)
     if (seconds !== null) seek(seconds)
   }
   return (
@@ -145,7 +150,7 @@ function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | nu
       <input
         type="range"
         class={styles['range']}
-        aria-label="Go to a time, back or forth"
+        aria-label="Jump to a time"
         aria-valuetext={clockWords(held() ?? props.view.virtual_seconds)}
         min="0"
         max={scrubEnd(props.view)}
@@ -172,7 +177,7 @@ function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | nu
         aria-disabled={props.whyNot === null ? undefined : 'true'}
         title={props.whyNot ?? undefined}
       >
-        Go there
+        Jump
       </button>
       <Show when={problem()}>{(words) => <span class="bad">{words()}</span>}</Show>
     </form>
@@ -195,7 +200,7 @@ function Fork(props: { readonly whyNot: string | null }): JSX.Element {
   return (
     <>
       <ActionButton whyNot={props.whyNot} onClick={() => void fork()}>
-        Fork: another session from here
+        Fork session
       </ActionButton>
       <Show when={problem()}>{(words) => <span class="bad text">{words()}</span>}</Show>
     </>

@@ -1,4 +1,4 @@
-/** Why: one sentence, then what it rests on, then the JSON. */
+/** The explanation of a task's state: one sentence, then its details, then the JSON. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
@@ -51,8 +51,8 @@ function Waiting(props: { readonly body: ExplanationBody }): JSX.Element {
       {(wait) => (
         <p class="quiet text">
           {reasonWords(wait().reason)} ({wait().reason})
-          <Show when={wait().queue_position !== null}>; number {wait().queue_position} in the queue</Show>
-          <Show when={(wait().served_before ?? 0) > 0}>; {wait().served_before} served there before it</Show>
+          <Show when={wait().queue_position !== null}>; position {wait().queue_position} in the queue</Show>
+          <Show when={(wait().served_before ?? 0) > 0}>; {wait().served_before} served before it</Show>
           <Show when={wait().retry_at}>{(at) => <>; may change at {clockTime(at())}</>}</Show>
           <Show when={wait().secondary.length > 0}>
             ; also:{' '}
@@ -67,12 +67,12 @@ function Waiting(props: { readonly body: ExplanationBody }): JSX.Element {
   )
 }
 
-/** When the simulation of the live state has it start. */
+/** The expected start according to the simulation of the live state. */
 function Expected(props: { readonly body: ExplanationBody }): JSX.Element {
   return (
     <Show when={props.body.wait !== null && props.body.placement === null}>
       <p class="text" aria-label="Expected start" role="group">
-        <strong>When it is expected to start: </strong>
+        <strong>Expected start: </strong>
         <Show
           when={props.body.forecast}
           fallback={<span class="quiet">— {noForecastWords(props.body.forecast_unavailable_because)}</span>}
@@ -81,7 +81,7 @@ function Expected(props: { readonly body: ExplanationBody }): JSX.Element {
             <>
               {forecast().sentence}{' '}
               <span class="quiet">
-                From {forecast().runs} runs of the live state, looked at {clockTime(forecast().at)}.
+                From {forecast().runs} runs of the live state at {clockTime(forecast().at)}.
               </span>
             </>
           )}
@@ -91,7 +91,7 @@ function Expected(props: { readonly body: ExplanationBody }): JSX.Element {
   )
 }
 
-/** Of a placed task: the decisions behind it, and whether it may leave. */
+/** For a placed task: the decisions that placed it, and whether it can be swapped out. */
 function Standing(props: { readonly body: ExplanationBody }): JSX.Element {
   const { now } = useCluster()
   const inTime = (at: string): string => seconds(Math.max(0, (Date.parse(at) - now()) / 1000))
@@ -107,14 +107,14 @@ function Standing(props: { readonly body: ExplanationBody }): JSX.Element {
       <Show when={props.body.swapped_out_by}>
         {(decided) => (
           <p class="text">
-            Swapped out last by <DecisionLink number={decided().number} />: {decided().sentence}
+            Last swapped out by <DecisionLink number={decided().number} />: {decided().sentence}
           </p>
         )}
       </Show>
       <Show when={props.body.victim}>
         {(victim) => (
           <p class="text">
-            Could it be swapped out now? {victim().sentence}
+            Swap-out eligibility: {victim().sentence}
             <Show when={victim().eligible_at}>{(at) => <> Eligible in {inTime(at())}.</>}</Show>
           </p>
         )}
@@ -128,9 +128,9 @@ function WouldFit(props: { readonly body: ExplanationBody }): JSX.Element {
     <Show when={props.body.would_fit_if}>
       {(fit) => (
         <div>
-          <h3>What would make it fit</h3>
+          <h3>Changes that would make it fit</h3>
           <Show when={fit().fits_alone}>
-            <p>It fits as things are: only those that come before it are in the way.</p>
+            <p>It fits now, but tasks before it in the queue come first.</p>
           </Show>
           <Show
             when={fit().changes.length > 0}
@@ -138,7 +138,7 @@ function WouldFit(props: { readonly body: ExplanationBody }): JSX.Element {
               <Show when={!fit().fits_alone}>
                 <p>
                   No single change of a setting or of the task would place it ({fit().nodes_tried} of{' '}
-                  {fit().nodes} nodes were tried).
+                  {fit().nodes} nodes examined).
                 </p>
               </Show>
             }
@@ -165,11 +165,9 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
   return (
     <Show when={props.body.verdicts}>
       {(verdicts) => (
-        <div class="scroll" tabindex="0" role="group" aria-label="Each node">
+        <div class="scroll" tabindex="0" role="group" aria-label="Nodes">
           <table>
-            <caption>
-              Each node of its pool, those where it comes nearest first ({verdicts().node_count} in all)
-            </caption>
+            <caption>Nodes of its pool, closest to a fit first ({verdicts().node_count} in total)</caption>
             <thead>
               <tr>
                 <th scope="col">Node</th>
@@ -186,18 +184,22 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
                 <th
                   scope="col"
                   class="number"
-                  title="Physically free now; a part of it may be reserved for a task before it"
+                  title="Physically free now; a part may be reserved for an earlier task"
                 >
                   free
                 </th>
                 <th
                   scope="col"
                   class="number"
-                  title="The largest demand of this kind that fits now, reserved VRAM left out"
+                  title="Largest demand of this kind that fits now, without reserved VRAM"
                 >
                   fits now up to
                 </th>
-                <th scope="col" class="number" title="The largest once those that may leave for it have left">
+                <th
+                  scope="col"
+                  class="number"
+                  title="Largest demand of this kind that fits after the possible swap-outs"
+                >
                   after swaps up to
                 </th>
               </tr>
@@ -236,7 +238,7 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
   )
 }
 
-/** A cell with a line for each GPU, beside those of its neighbours. */
+/** A cell with a line per GPU, aligned with its neighbours. */
 function Lines<T>(props: { readonly of: readonly T[]; readonly words: (one: T) => string }): JSX.Element {
   return (
     <td class="number">

@@ -1,4 +1,4 @@
-/** Filters and order of the list of tasks, all of them in the address. */
+/** Filters and order of the task list, kept in the URL. */
 import { useSearchParams } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import { reasonWords, WAIT_REASONS } from '../../format/reasons.ts'
@@ -51,7 +51,7 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
       </label>
       <Show when={props.query.state !== 'completed'}>
         <label>
-          Waits because{' '}
+          Wait reason{' '}
           <select
             value={props.query.reason ?? ''}
             onChange={(event) => set('reason', event.currentTarget.value)}

@@ -1,4 +1,4 @@
-/** What a task wrote, when it is asked for: the GPU server that ran it has it. */
+/** The output of a task, on request: it is read from the GPU server that ran the task. */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { LogBody } from '../../../controller/api/schema/log.ts'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
@@ -9,7 +9,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { whyNotOwn } from './task-rights.ts'
 
 const STREAMS = ['stdout', 'stderr'] as const
-/** More is cut off at the beginning. */
+/** Longer output loses its beginning. */
 const KEPT_CHARACTERS = 262_144
 
 export function Output(props: { readonly task: TaskBody }): JSX.Element {
@@ -33,7 +33,7 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
       const log = await api.get<LogBody>(`/tasks/${part(props.task.id)}/logs`, { stream: stream(), offset })
       const gap =
         log.data !== '' && log.offset > offset
-          ? `[${whole(log.offset - offset)} bytes are no longer kept]\n`
+          ? `[${whole(log.offset - offset)} bytes are no longer retained]\n`
           : ''
       offset = log.next_offset
       setText(
@@ -58,7 +58,7 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
           </select>
         </label>
         <ActionButton whyNot={whyNotOwn(session, props.task)} onClick={() => void readOn()}>
-          {text() === null ? 'Read' : 'Read on'}
+          {text() === null ? 'Load output' : 'Load more'}
         </ActionButton>
       </p>
       <Show when={problem()}>
@@ -70,11 +70,11 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
       </Show>
       <Show when={text() !== null}>
         <pre tabindex="0" class="text" aria-label={`${stream()} of the task`}>
-          {text() === '' ? 'Nothing was written yet.' : text()}
+          {text() === '' ? 'No output yet.' : text()}
         </pre>
       </Show>
       <Show when={isEnded()}>
-        <p class="quiet">Nothing more will be written.</p>
+        <p class="quiet">The output is complete.</p>
       </Show>
     </section>
   )

@@ -1,6 +1,6 @@
 /**
- * Every decision about a task: its placements, swaps and growths, and those by which it left for others. Open
- * one to see what it was made from.
+ * Every decision about a task: placements, swaps and growths, and those that swapped it out for others.
+ * Opening one shows its details.
  */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
@@ -13,7 +13,7 @@ import { useCluster } from '../../state/cluster.tsx'
 
 const SHOWN = 50
 
-/** To the decision in the history of the same page. */
+/** Links to the decision in the history on the same page. */
 export function DecisionLink(props: { readonly number: number }): JSX.Element {
   const [, setSearch] = useSearchParams()
   return (
@@ -43,7 +43,7 @@ export function SwapHistory(props: { readonly taskId: string }): JSX.Element {
       <QueryState
         query={decisions}
         isEmpty={(page) => page.items.length === 0}
-        whenEmpty={<p class="quiet">Nothing was decided about it yet, or that is no longer kept.</p>}
+        whenEmpty={<p class="quiet">No decisions yet, or they are no longer retained.</p>}
       >
         {(page) => (
           <>
@@ -82,7 +82,7 @@ function DecisionRow(props: { readonly decision: DecisionBody; readonly taskId: 
 }
 
 function kindWords(kind: string, isVictim: boolean): string {
-  if (isVictim) return 'it was the victim'
-  if (kind === 'swap_out') return 'others left for it'
+  if (isVictim) return 'as victim'
+  if (kind === 'swap_out') return 'swap-outs for it'
   return kind.replaceAll('_', ' ')
 }

@@ -1,5 +1,5 @@
 /**
- * What can be done with a task. What the state or the role of who asks does not allow is disabled, with the
+ * The actions for a task. Actions that its state or the user's role does not allow are disabled, with the
  * reason.
  */
 import { useQueryClient } from '@tanstack/solid-query'
@@ -44,12 +44,12 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
       />
       <ConfirmedAction
         label="Hold"
-        title={`Hold ${props.task.name} back?`}
+        title={`Hold ${props.task.name}?`}
         confirm="Hold"
         whyNot={operator() ?? whyNotHold(props.task)}
         run={() => post('hold')}
       >
-        <p>It is not placed before somebody releases it. It keeps its place in the queue.</p>
+        <p>It is not placed until it is released. It keeps its queue position.</p>
       </ConfirmedAction>
       <ConfirmedAction
         label="Release"
@@ -58,7 +58,7 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         whyNot={operator() ?? whyNotRelease(props.task)}
         run={() => post('release')}
       >
-        <p>It may be placed again, from its old place in the queue.</p>
+        <p>It can be placed again, at its previous queue position.</p>
       </ConfirmedAction>
       <ConfirmedAction
         label="Swap out"
@@ -68,8 +68,8 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         run={() => post('swap-out')}
       >
         <p>
-          Its bytes move to host memory. It stays out until it wants the GPU, or is swapped in by hand. Its
-          GPU server has the last word.
+          Its memory moves to the host. It stays swapped out until it wants the GPU or is swapped in manually.
+          Its GPU server can refuse.
         </p>
       </ConfirmedAction>
       <ConfirmedAction
@@ -80,7 +80,7 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
         run={() => post('swap-in')}
       >
         <p>
-          It waits for its bytes in the queue of its node, like a task that wants the GPU. Others may be
+          It waits for VRAM in the queue of its node, like a task that wants the GPU. Other tasks may be
           swapped out for it.
         </p>
       </ConfirmedAction>
@@ -94,8 +94,8 @@ export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
       >
         <p>
           {props.task.state === 'pending'
-            ? 'It leaves the queue at once and does not come back.'
-            : 'Its GPU server stops it. What it has not saved is lost, and it does not come back.'}
+            ? 'It leaves the queue at once. This cannot be undone.'
+            : 'Its GPU server stops it. Unsaved work is lost. This cannot be undone.'}
         </p>
       </ConfirmedAction>
     </section>
@@ -109,7 +109,8 @@ interface NoswapProps {
 }
 
 function Noswap(props: NoswapProps): JSX.Element {
-  // While the dialog is open its question stays: a change from elsewhere must not reverse what a press confirms.
+  // The question is fixed while the dialog is open: a change by another client must not invert what the
+  // button confirms.
   const [asked, setAsked] = createSignal<TaskBody['noswap'] | null>(null)
   const wanted = (): TaskBody['noswap'] => asked() ?? (props.task.noswap === 1 ? 0 : 1)
   return (
@@ -123,8 +124,8 @@ function Noswap(props: NoswapProps): JSX.Element {
     >
       <p>
         {wanted() === 0
-          ? 'It may be swapped out while it is idle from then on, and use overcommit headroom.'
-          : 'It is never swapped out from then on: its bytes stay in physical VRAM, and others cannot have them while it is idle.'}
+          ? 'From then on it can be swapped out while it is idle, and can use overcommit headroom.'
+          : 'From then on it is never swapped out: it keeps its physical VRAM, also while it is idle.'}
       </p>
     </ConfirmedAction>
   )
@@ -159,8 +160,8 @@ function Priority(props: PriorityProps): JSX.Element {
         </label>
       </p>
       <p>
-        It has P{props.task.priority} now; P0 is highest. Who waits is served by priority; a P0 task is
-        swapped out for P0 tasks only.
+        It has P{props.task.priority} now; P0 is the highest. Pending tasks are served by priority; P0 tasks
+        are swapped out only for other P0 tasks.
       </p>
     </ConfirmedAction>
   )

@@ -49,13 +49,13 @@ function Idle(props: { readonly row: TaskBody }): JSX.Element {
   return <>{idleWords(props.row, now())}</>
 }
 
-/** How long it has waited for a place. */
+/** Time in the queue. */
 function Waited(props: Cell): JSX.Element {
   const { now } = useCluster()
   return <>{seconds(secondsSince(props.row().pending_since, now()))}</>
 }
 
-/** Between its first start and its end. */
+/** From the first start to the end. */
 function ranFor({ first_started_at: started, finished_at: ended }: TaskBody): string {
   return started === null || ended === null
     ? UNKNOWN
@@ -66,31 +66,31 @@ const NAME: Column<TaskBody> = { name: 'Name', cell: (row) => <Name row={row} />
 const STATE: Column<TaskBody> = { name: 'State', cell: (row) => <>{stateWords(row())}</> }
 const RESIDENCY: Column<TaskBody> = {
   name: 'Residency',
-  help: 'Where its bytes are: — while it is on no GPU',
+  help: 'Location of its memory: — while it is on no GPU',
   cell: (row) => <span class="nowrap">{residencyWords(row())}</span>,
 }
 const WHERE: Column<TaskBody> = { name: 'Node:GPU', cell: (row) => <Where task={row()} /> }
 const ASKED: Column<TaskBody> = {
-  name: 'VRAM asked',
+  name: 'VRAM requested',
   help: 'On each GPU',
   isNumber: true,
   cell: (row) => <>{askedWords(row())}</>,
 }
 const USED: Column<TaskBody> = {
   name: 'VRAM used',
-  help: 'Held in VRAM on each GPU now',
+  help: 'VRAM in use on each GPU now',
   isNumber: true,
   cell: (row) => <>{mib(usedMib(row()))}</>,
 }
 const NOSWAP: Column<TaskBody> = {
   name: 'noswap',
-  help: 'Whether it may never leave VRAM',
+  help: 'Never swapped out',
   cell: (row) => <>{row().noswap === 1 ? 'yes' : 'no'}</>,
 }
 const PRIORITY: Column<TaskBody> = { name: 'Priority', isNumber: true, cell: (row) => <>P{row().priority}</> }
 const IDLE: Column<TaskBody> = {
   name: 'Idle',
-  help: 'Since its last GPU use',
+  help: 'Time since its last GPU use',
   isNumber: true,
   cell: (row) => (
     <span class="nowrap">
@@ -100,13 +100,13 @@ const IDLE: Column<TaskBody> = {
 }
 const STARVATION: Column<TaskBody> = {
   name: 'Starvation',
-  help: '(demand − served) / demand since it was submitted',
+  help: '(demand − served) / demand since its submission',
   isNumber: true,
   cell: (row) => <>{percent(row().starvation_percent.total)}</>,
 }
 const REASON: Column<TaskBody> = {
   name: 'Reason',
-  help: 'Why it waits, or why it has ended',
+  help: 'Why it waits, or why it ended',
   isWide: true,
   cell: (row) => (
     <span class="text" title={row().wait?.sentence}>
@@ -116,26 +116,30 @@ const REASON: Column<TaskBody> = {
 }
 const OWNER: Column<TaskBody> = {
   name: 'Owner',
-  help: 'Who submitted it; — where nobody is asked',
+  help: 'Submitter; — without authentication',
   cell: (row) => <span class="text">{row().owner ?? UNKNOWN}</span>,
 }
 
 const PLACED = [NAME, STATE, RESIDENCY, WHERE, ASKED, USED, NOSWAP, PRIORITY, IDLE, STARVATION, REASON]
 
-/** What one looks for in each list: a task that waits is nowhere, and one that has ended holds nothing. */
+/** The relevant columns of each list: a pending task is on no node, and a completed one uses nothing. */
 export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]>> = {
   running: PLACED,
   pending: [
     NAME,
-    { ...REASON, name: 'Waits because', help: 'The first reason that holds; its sentence as a title' },
+    {
+      ...REASON,
+      name: 'Wait reason',
+      help: 'The first reason that applies; the title has the full sentence',
+    },
     {
       name: 'Waited',
-      help: 'Since it came into the queue',
+      help: 'Since it entered the queue',
       isNumber: true,
       cell: (row) => <Waited row={row} />,
     },
     {
-      name: 'Place',
+      name: 'Position',
       help: 'In the queue',
       isNumber: true,
       cell: (row) => <>{whole(row().wait?.queue_position)}</>,
@@ -149,7 +153,7 @@ export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]
   completed: [
     NAME,
     STATE,
-    { ...REASON, help: 'Why it has ended' },
+    { ...REASON, help: 'Why it ended' },
     { name: 'Ended', cell: (row) => <span class="nowrap">{clockTime(row().finished_at)}</span> },
     {
       name: 'Ran for',

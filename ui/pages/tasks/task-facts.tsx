@@ -16,26 +16,26 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       {
         name: 'Residency',
         value: residencyWords(task),
-        title: 'Where its bytes are; — while it is on no GPU',
+        title: 'Location of its memory; — while it is on no GPU',
       },
       {
         name: 'Node:GPU',
         value: <Where task={task} />,
-        title: task.placement === null ? 'It is not placed.' : undefined,
+        title: task.placement === null ? 'Not placed.' : undefined,
       },
-      { name: 'VRAM asked', value: askedWords(task) },
+      { name: 'VRAM requested', value: askedWords(task) },
       {
         name: 'VRAM used',
         value: mib(usedMib(task)),
-        title: 'Held on each GPU now; — while it is not placed',
+        title: 'In use on each GPU now; — while it is not placed',
       },
       { name: 'GPU mode', value: task.gpu_mode },
       { name: 'noswap', value: task.noswap === 1 ? '1: stays in physical VRAM' : '0: may be swapped out' },
       { name: 'Priority', value: `P${task.priority}` },
-      { name: 'Idle', value: idleWords(task, now()), title: 'Since its last GPU use' },
+      { name: 'Idle', value: idleWords(task, now()), title: 'Time since its last GPU use' },
       { name: 'Starvation', value: percent(starvation.total) },
       {
-        name: 'of it: queue, swap, compute',
+        name: 'Queue, swap, compute starvation',
         value: `${percent(starvation.queue)}, ${percent(starvation.swap)}, ${percent(starvation.compute)}`,
         title: 'Not started; started and not resident; resident and sharing',
       },
@@ -43,7 +43,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       {
         name: 'Owner',
         value: task.owner ?? UNKNOWN,
-        title: task.owner === null ? 'Nobody was asked who submitted it.' : undefined,
+        title: task.owner === null ? 'Submitted without authentication.' : undefined,
       },
       { name: 'Groups', value: task.groups.length === 0 ? 'common pool' : task.groups.join(', ') },
       { name: 'Labels', value: labelWords(task.labels) },
@@ -54,12 +54,14 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       },
       {
         name: 'Stop grace',
-        value: task.stop_grace_seconds === null ? 'of the cluster' : seconds(task.stop_grace_seconds),
+        value: task.stop_grace_seconds === null ? 'cluster default' : seconds(task.stop_grace_seconds),
       },
-      { name: 'When its node is lost', value: task.on_node_loss },
+      { name: 'On node loss', value: task.on_node_loss },
       {
         name: 'Requeues after short attempts',
-        value: `${whole(task.requeues)} of ${task.max_requeues === null ? 'any number' : whole(task.max_requeues)}`,
+        value:
+          `${whole(task.requeues)} of ` +
+          `${task.max_requeues === null ? 'any number' : whole(task.max_requeues)}`,
       },
       ...task.start_refusals.map(({ node_name: node, detail }) => ({
         name: `Refused by ${node}`,
@@ -67,7 +69,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       })),
       ...(task.start_pause === null
         ? []
-        : [{ name: 'Tried again', value: clockTime(task.start_pause.until) }]),
+        : [{ name: 'Next attempt', value: clockTime(task.start_pause.until) }]),
       { name: 'Attempt', value: whole(task.attempt) },
       { name: 'Submitted', value: clockTime(task.submitted_at) },
       {
@@ -80,13 +82,13 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       {
         name: 'Exit code',
         value: task.exit_code ?? UNKNOWN,
-        title: task.exit_code === null ? 'None was told.' : undefined,
+        title: task.exit_code === null ? 'No exit code reported.' : undefined,
       },
       { name: 'Id', value: task.id },
     ]
   }
   return (
-    <section class="card" aria-label="Facts">
+    <section class="card" aria-label="Details">
       <Facts facts={facts()} />
     </section>
   )

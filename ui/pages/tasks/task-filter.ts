@@ -1,12 +1,9 @@
-/**
- * What the address of the page asks of the list of tasks. Pure: a value that is none is as if it were not
- * there.
- */
+/** The query of the task list from the URL. Pure: invalid values are ignored. */
 import type { TaskQuery } from '../../../controller/api/schema/task.ts'
 import type { Query } from '../../api/query-text.ts'
 import { WAIT_REASONS } from '../../format/reasons.ts'
 
-/** The lists of the page, the first is shown when none is named. */
+/** The lists of the page; the first one is the default. */
 export const LISTS = ['running', 'pending', 'completed', 'all'] as const
 export type ListName = (typeof LISTS)[number]
 
@@ -43,7 +40,7 @@ export function taskQueryOf(search: Search): TaskListQuery {
   return {
     ...Object.fromEntries(texts),
     ...(priority === undefined ? {} : { priority }),
-    // What has ended waits for nothing.
+    // Completed tasks have no wait reason.
     ...(reason === undefined || state === 'completed' ? {} : { reason }),
     state,
     sort,
@@ -51,12 +48,12 @@ export function taskQueryOf(search: Search): TaskListQuery {
   }
 }
 
-/** What the controller is asked for: a page of the list. */
+/** The request for one page of the list. */
 export function taskListRequest(asked: TaskListQuery): Query {
   return { ...asked, limit: PAGE_ROWS }
 }
 
-/** Final tasks are kept in the order of their submission, and can be had in no other. */
+/** Completed tasks are stored in the order of their submission and have no other order. */
 export function sortsOf(state: ListName): readonly (typeof SORTS)[number][] {
   return state === 'running' || state === 'pending' ? SORTS : SORTS.filter(({ isForFinal }) => isForFinal)
 }

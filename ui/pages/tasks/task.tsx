@@ -1,7 +1,4 @@
-/**
- * One task: what it is, why it waits or sits where it does, what happened to it, and what can be done with
- * it.
- */
+/** One task: its details, the explanation of its state, its history, and its actions. */
 import { useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
@@ -18,7 +15,7 @@ import { Timeline } from './timeline.tsx'
 
 export default function Task(): JSX.Element {
   const params = useParams<{ id: string }>()
-  // Another task is another page: nothing of one is shown, or done, under the name of another.
+  // Another task gets a new page, so that nothing of one task is shown or done under the name of another.
   return (
     <Show when={params.id} keyed>
       {(id) => <TaskPage id={id} />}

@@ -1,4 +1,4 @@
-/** All tasks, a page at a time. */
+/** All tasks, in pages. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, Show, type JSX } from 'solid-js'
@@ -66,8 +66,8 @@ export function Tasks(): JSX.Element {
           <section>
             <Show when={query().reason !== undefined && answer().page.total === null}>
               <p class="quiet">
-                Many tasks wait, and up to 1 000 of them are explained for a page, so a page may show few.{' '}
-                <em>Next</em> goes on with the others.
+                At most 1,000 pending tasks are explained per page, so a page may show only a few.{' '}
+                <em>Next</em> continues with the rest.
               </p>
             </Show>
             <DataTable
@@ -98,16 +98,16 @@ function Nothing(props: { readonly isFiltered: boolean }): JSX.Element {
       when={props.isFiltered}
       fallback={
         <div class="card">
-          <p>No task is in this list.</p>
+          <p>This list is empty.</p>
           <p class="quiet">
-            Submit one: <code>headroom run --vram 16Gi -- python train.py</code>, or look at the other lists
+            Submit a task: <code>headroom run --vram 16Gi -- python train.py</code>, or open another list
             above.
           </p>
         </div>
       }
     >
       <p class="card">
-        No task matches these filters. <A href={path('/tasks')}>Show all that run</A>
+        No tasks match these filters. <A href={path('/tasks')}>Show running tasks</A>
       </p>
     </Show>
   )

@@ -1,4 +1,4 @@
-/** What happened to a task, newest first. */
+/** The events of a task, newest first. */
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
@@ -25,7 +25,7 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
       <QueryState
         query={events}
         isEmpty={(page) => page.items.length === 0}
-        whenEmpty={<p class="quiet">Its events are no longer kept.</p>}
+        whenEmpty={<p class="quiet">Its events are no longer retained.</p>}
       >
         {(page) => (
           <>
@@ -33,11 +33,11 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
               <table>
                 <thead>
                   <tr>
-                    <th scope="col">When</th>
-                    <th scope="col">What</th>
-                    <th scope="col">Facts</th>
-                    <th scope="col">By</th>
-                    <th scope="col">Why</th>
+                    <th scope="col">Time</th>
+                    <th scope="col">Event</th>
+                    <th scope="col">Details</th>
+                    <th scope="col">Actor</th>
+                    <th scope="col">Cause</th>
                   </tr>
                 </thead>
                 <tbody>
@@ -63,14 +63,14 @@ function EventRow(props: { readonly event: EventBody; readonly names: EventPage[
       <td class="text">{factWords(props.event.data, props.names)}</td>
       <td
         class="text"
-        title={props.event.by === null ? 'Nobody asked for it, or nobody is known by name.' : undefined}
+        title={props.event.by === null ? 'No user requested it, or users have no names.' : undefined}
       >
         {props.event.by ?? UNKNOWN}
       </td>
       <td>
         <Show
           when={props.event.decision}
-          fallback={props.event.caused_by === null ? 'from outside' : `event ${props.event.caused_by}`}
+          fallback={props.event.caused_by === null ? 'external' : `event ${props.event.caused_by}`}
         >
           {(number) => <DecisionLink number={number()} />}
         </Show>
