@@ -4,19 +4,19 @@
  * requested as usual.
  */
 import type { SessionBody } from '../controller/api/schema/sign-in.ts'
-import { firstRequests } from './api/first-requests.ts'
-import { LIVE_API } from './api/live-api.ts'
-import { storedToken, wasKnown } from './state/token.ts'
+import { firstRequests } from './first-requests.ts'
+import { LIVE_API } from './api/early-responses.ts'
+import { storedToken, wasAuthenticated } from './api/token.ts'
 
-const WITHIN_MS = 20_000
+const TIMEOUT_MS = 20_000
 const answers = new Map<string, Promise<Response>>()
-globalThis.headroomAhead = { at: performance.now(), answers }
+globalThis.headroomEarly = { at: performance.now(), responses: answers }
 
-const session = ask(`${LIVE_API}/auth/session`)
+const session = request(`${LIVE_API}/auth/session`)
 announce(`${LIVE_API}/auth/session`, session)
-const isKnown = wasKnown()
+const isAuthenticated = wasAuthenticated()
 for (const url of firstRequests(location.pathname, location.search))
-  announce(url, isKnown ? ask(url) : session.then(requireKnown).then(() => ask(url)))
+  announce(url, isAuthenticated ? request(url) : session.then(requireAuthenticated).then(() => request(url)))
 
 /** A failed response is requested again by its consumer. */
 function announce(url: string, answer: Promise<Response>): void {
@@ -25,15 +25,15 @@ function announce(url: string, answer: Promise<Response>): void {
 }
 
 /** Requests that would be rejected are not sent: the browser would log them in its console. */
-async function requireKnown(answer: Response): Promise<void> {
+async function requireAuthenticated(answer: Response): Promise<void> {
   if (((await answer.clone().json()) as SessionBody).caller === null) throw new Error('not signed in')
 }
 
-function ask(url: string): Promise<Response> {
+function request(url: string): Promise<Response> {
   const token = storedToken()
   const headers = {
     accept: 'application/json',
     ...(token === null ? {} : { authorization: `Bearer ${token}` }),
   }
-  return fetch(url, { headers, signal: AbortSignal.timeout(WITHIN_MS) })
+  return fetch(url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS) })
 }

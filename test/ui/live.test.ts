@@ -6,7 +6,7 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import type { EventPage } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
-import { firstRequests } from '../../ui/api/first-requests.ts'
+import { firstRequests } from '../../ui/first-requests.ts'
 import { mib, percent, whole } from '../../ui/format/figures.ts'
 import { CHROMIUM } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
@@ -144,7 +144,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
         expect.arrayContaining(['/api/v1/auth/session', ...firstRequests(pathname, search)]),
       )
       // Who asks for the very same takes the answer; what nobody asks for would stay.
-      await expect.poll(() => page.evaluate<string[]>('[...headroomAhead.answers.keys()]')).toEqual([])
+      await expect.poll(() => page.evaluate<string[]>('[...headroomEarly.responses.keys()]')).toEqual([])
       await page.context().close()
     }
   })

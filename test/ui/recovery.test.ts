@@ -139,7 +139,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back', { timeo
       for (const at of ['alert', 'main'] as const) {
         await page
           .getByRole(at)
-          .getByText('no task is placed, requeued or given up until 1 more node has reported.')
+          .getByText('nothing is placed, requeued or given up until 1 more node has reported.')
           .last()
           .waitFor()
       }

@@ -16,7 +16,7 @@ import { brokerFor } from '../../ui/format/broker.ts'
 import { GROUP_NAME_RULE } from '../../ui/format/groups.ts'
 import { proseParts } from '../../ui/format/prose-parts.ts'
 import { reasonWords } from '../../ui/format/reasons.ts'
-import { subjectsOf } from '../../ui/state/subjects.ts'
+import { subjectsOf } from '../../ui/state/response-cache.ts'
 import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
 import type { SeriesBody } from '../../controller/api/schema/series.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { firstRequests } from '../../ui/api/first-requests.ts'
+import { firstRequests } from '../../ui/first-requests.ts'
 
 test('the list of tasks is asked for as its address says it; what no page knows is left out', () => {
   expect(firstRequests('/tasks', '')).toEqual([

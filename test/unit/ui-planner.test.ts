@@ -19,7 +19,7 @@ import {
   runsText,
   SEEDS,
   tooMany,
-  usualPercents,
+  defaultPercents,
 } from '../../ui/pages/planner/grid.ts'
 import { secondsLeft } from '../../ui/pages/planner/time-left.ts'
 import { traceName, tracedScenario } from '../../ui/pages/planner/traced-scenario.ts'
@@ -107,7 +107,7 @@ describe('a grid', () => {
   })
 
   it('The planner offers the current setting with the usual percentages', () => {
-    expect([usualPercents(null), usualPercents(0), usualPercents(75), usualPercents(40)]).toEqual([
+    expect([defaultPercents(null), defaultPercents(0), defaultPercents(75), defaultPercents(40)]).toEqual([
       '0..100:25',
       '0..100:25',
       '0..100:25',

@@ -3,7 +3,7 @@ import type { RecoveryBody } from '../../controller/api/schema/attempt.ts'
 import {
   aheadWords,
   attemptName,
-  heldWords,
+  vramWords,
   recoverySentence,
   statedOwner,
 } from '../../ui/format/recovery.ts'
@@ -51,10 +51,10 @@ test('The state of the recovery is one sentence, and names what an operator wait
     'No recovery is in progress, and tasks are placed. 1 quarantined attempt waits for a decision.',
     'No recovery is in progress, and tasks are placed. 2 quarantined attempts wait for a decision.',
     '1 of 3 nodes knows events that the store lacks: it gets no commands, and tasks are placed on the other nodes.',
-    'The controller has just started: no task is placed until 2 nodes have reported, for at most 15 s.',
-    'The controller is in recovery because the store was restored: no task is placed, requeued or given up until 1 more node has reported.',
-    'The controller is in recovery because a loss was accepted: no task is placed, requeued or given up until 2 more nodes have reported.',
-    'The store is behind: 2 of 3 nodes know events that it lacks. No task is placed, requeued or given up.',
+    'The controller has just started: nothing is placed until 2 nodes have reported, for at most 15 s.',
+    'The controller is in recovery because the store was restored: nothing is placed, requeued or given up until 1 more node has reported.',
+    'The controller is in recovery because a loss was accepted: nothing is placed, requeued or given up until 2 more nodes have reported.',
+    'The store is behind: 2 of 3 nodes know events that it lacks. Nothing is placed, requeued or given up.',
   ])
 })
 
@@ -66,5 +66,5 @@ test('Of an attempt, unknown is not the same as none', () => {
   expect(attemptName({ record, task_id: 'id' })).toBe('train')
   expect(attemptName({ record: null, task_id: 'id' })).toBe('id')
   expect(aheadWords(AHEAD)).toBe('It knows events of epoch 2 that the store lacks.')
-  expect(heldWords({ gpus: [0, 2], vram_mib: 1_000 })).toBe('2 × 1 000 MiB on GPU 0, 2')
+  expect(vramWords({ gpus: [0, 2], vram_mib: 1_000 })).toBe('2 × 1 000 MiB on GPU 0, 2')
 })

@@ -1,9 +1,7 @@
 import { QueryClient, QueryObserver } from '@tanstack/query-core'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { EventBody } from '../../controller/api/schema/event.ts'
-import { opaque } from '../../ui/state/opaque.ts'
-import { refreshFrom } from '../../ui/state/refresh.ts'
-import { subjectsOf } from '../../ui/state/subjects.ts'
+import { opaque, refreshFrom, subjectsOf } from '../../ui/state/response-cache.ts'
 
 const STARTED = { kind: 'task_started' } as EventBody
 

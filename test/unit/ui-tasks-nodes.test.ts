@@ -11,7 +11,7 @@ import {
 import { askedWords, idleWords, reasonOf, residencyWords, usedMib } from '../../ui/format/tasks.ts'
 import { choiceWords, levelWords } from '../../ui/format/victims.ts'
 import { eventWords, factWords, tasksOf } from '../../ui/format/events.ts'
-import { EVENT_GROUPS, SWAP_KINDS } from '../../ui/pages/events/event-words.ts'
+import { EVENT_GROUPS, SWAP_KINDS } from '../../ui/format/event-groups.ts'
 import { typedWhole } from '../../ui/format/whole-number.ts'
 import { changeOf, draftOf, settingsWords } from '../../ui/pages/nodes/override-draft.ts'
 import { isFiltered, sortsOf, taskQueryOf } from '../../ui/pages/tasks/task-filter.ts'
@@ -171,7 +171,7 @@ describe('the address of the list of tasks', () => {
 
 describe('what cannot be done with a task', () => {
   const session = (role: string, name: string) => ({
-    who: () => ({ caller: { role, name } }) as never,
+    body: () => ({ caller: { role, name } }) as never,
     whyNot: () => null,
   })
 

@@ -3,20 +3,20 @@
  * updates.
  */
 import type { Problem } from '../../controller/api/schema/problem.ts'
-import { storedToken } from '../state/token.ts'
-import { takeAhead } from './ahead.ts'
+import { storedToken } from './token.ts'
+import { takeEarlyResponse } from './early-responses.ts'
 import { queryText, type Query } from './query-text.ts'
 
 /** Limit for a complete response. */
-const ANSWER_WITHIN_MS = 20_000
+const RESPONSE_TIMEOUT_MS = 20_000
 
-export interface Answer<T> {
+export interface ApiResponse<T> {
   readonly body: T
   /** Send it as `ifMatch` with the change. */
   readonly etag: string | null
 }
 
-export interface Sending {
+export interface RequestOptions {
   readonly query?: Query
   readonly body?: unknown
   readonly ifMatch?: string | null
@@ -70,19 +70,19 @@ export class ApiClient {
   async send<T>(
     method: string,
     path: string,
-    { query = {}, body, ifMatch = null, contentType, signal }: Sending = {},
-  ): Promise<Answer<T>> {
+    { query = {}, body, ifMatch = null, contentType, signal }: RequestOptions = {},
+  ): Promise<ApiResponse<T>> {
     const token = storedToken()
     const headers: Record<string, string> = { accept: 'application/json' }
     if (token !== null) headers['authorization'] = `Bearer ${token}`
     if (body !== undefined) headers['content-type'] = contentType ?? 'application/json'
     if (ifMatch !== null) headers['if-match'] = ifMatch
-    const limit = AbortSignal.timeout(ANSWER_WITHIN_MS)
+    const limit = AbortSignal.timeout(RESPONSE_TIMEOUT_MS)
     let response: Response
     let text: string
     try {
       const url = `${this.base}${path}${queryText(query)}`
-      const ask = (): Promise<Response> =>
+      const request = (): Promise<Response> =>
         fetch(url, {
           method,
           headers,
@@ -91,23 +91,23 @@ export class ApiClient {
             ? {}
             : { body: typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body) }),
         })
-      response = await ((method === 'GET' ? takeAhead(url)?.catch(ask) : undefined) ?? ask())
+      response = await ((method === 'GET' ? takeEarlyResponse(url)?.catch(request) : undefined) ?? request())
       text = await response.text()
     } catch (error) {
       if (signal?.aborted === true) throw error
       throw new Unreachable('The controller does not respond.', { cause: error })
     }
-    const parsed = text === '' ? null : parsedOr(text, response.headers.get('content-type'))
+    const parsed = text === '' ? null : parseBody(text, response.headers.get('content-type'))
     if (!response.ok) throw new Refused(response.status, (parsed ?? {}) as Partial<Problem>)
     return { body: parsed as T, etag: response.headers.get('etag') }
   }
 }
 
 /** Encodes an id as a path segment. */
-export function part(id: string): string {
+export function pathSegment(id: string): string {
   return id === '.' || id === '..' ? id.replaceAll('.', '%252E') : encodeURIComponent(id)
 }
 
-function parsedOr(text: string, type: string | null): unknown {
+function parseBody(text: string, type: string | null): unknown {
   return type?.includes('json') === true ? JSON.parse(text) : text
 }

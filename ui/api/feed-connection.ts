@@ -19,10 +19,10 @@ export class FeedConnection {
   readonly #stop = new AbortController()
   #lastId: string | null = null
 
-  constructor(apiBase: string, token: string | null, tell: (message: FromFeed) => void) {
+  constructor(apiBase: string, token: string | null, send: (message: FromFeed) => void) {
     this.#apiBase = apiBase
     this.#token = token
-    this.#tell = tell
+    this.#tell = send
   }
 
   close(): void {
@@ -51,7 +51,7 @@ export class FeedConnection {
     this.#isRefused = false
     const silence = new AbortController()
     let timer = setTimeout(() => silence.abort(), SILENCE_MS)
-    const heard = (): void => {
+    const resetTimer = (): void => {
       clearTimeout(timer)
       timer = setTimeout(() => silence.abort(), SILENCE_MS)
     }
@@ -71,7 +71,7 @@ export class FeedConnection {
       if (!response.ok || response.body === null) return
       onLive()
       this.#tell({ kind: 'status', status: 'live' })
-      await this.#read(response.body, heard)
+      await this.#read(response.body, resetTimer)
     } finally {
       clearTimeout(timer)
     }

@@ -6,12 +6,12 @@ import { FeedConnection } from './feed-connection.ts'
 import type { FromFeed, ToFeed } from './feed-messages.ts'
 
 /** A closed tab sends no message. An open tab sends one at least every minute, also in the background. */
-const GONE_AFTER_MS = 150_000
-const LOOK_EVERY_MS = 30_000
+const LISTENER_TIMEOUT_MS = 150_000
+const CHECK_EVERY_MS = 30_000
 
 interface Listener {
   readonly port: MessagePort
-  heardAt: number
+  lastMessageAt: number
 }
 
 interface Feed {
@@ -27,9 +27,9 @@ const feeds = new Map<string, Feed>()
 ;(globalThis as unknown as { onconnect: (event: MessageEvent) => void }).onconnect = ({ ports }) => {
   const port = ports[0] as MessagePort
   let feed: Feed | null = null
-  const listener: Listener = { port, heardAt: Date.now() }
+  const listener: Listener = { port, lastMessageAt: Date.now() }
   port.onmessage = ({ data }: MessageEvent<ToFeed>) => {
-    listener.heardAt = Date.now()
+    listener.lastMessageAt = Date.now()
     if (data.kind === 'hello') {
       feed = join(data.apiBase, data.token, listener)
     } else if (data.kind === 'bye' && feed !== null) leave(feed, listener)
@@ -39,9 +39,9 @@ const feeds = new Map<string, Feed>()
 setInterval(() => {
   for (const feed of feeds.values()) {
     for (const listener of feed.listeners)
-      if (Date.now() - listener.heardAt > GONE_AFTER_MS) leave(feed, listener)
+      if (Date.now() - listener.lastMessageAt > LISTENER_TIMEOUT_MS) leave(feed, listener)
   }
-}, LOOK_EVERY_MS)
+}, CHECK_EVERY_MS)
 
 function join(apiBase: string, token: string | null, listener: Listener): Feed {
   const key = JSON.stringify([apiBase, token])

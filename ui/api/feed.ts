@@ -5,12 +5,12 @@
 import { createSignal, onCleanup, type Accessor } from 'solid-js'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
-import { storedToken } from '../state/token.ts'
-import { takeAhead } from './ahead.ts'
+import { storedToken } from './token.ts'
+import { takeEarlyResponse } from './early-responses.ts'
 import { ApiClient, Refused } from './client.ts'
 import type { FeedStatus, FromFeed, ToFeed } from './feed-messages.ts'
 
-const HERE_EVERY_MS = 30_000
+const KEEPALIVE_EVERY_MS = 30_000
 const POLL_EVERY_MS = 5_000
 
 export interface Feed {
@@ -29,15 +29,15 @@ export function createFeed(apiBase: string): Feed {
   const [heardAt, setHeardAt] = createSignal<number | null>(null)
   const listeners = new Set<(events: readonly EventBody[] | null) => void>()
   let lastSeq = 0
-  const tell = (events: readonly EventBody[] | null): void => {
+  const notify = (events: readonly EventBody[] | null): void => {
     for (const listener of listeners) listener(events)
   }
-  const take = (message: FromFeed): void => {
+  const receive = (message: FromFeed): void => {
     if (message.kind === 'status') setStatus(message.status)
     else if (message.kind === 'gap') {
       // A session that jumped back restarts its sequence numbers there.
       lastSeq = 0
-      tell(null)
+      notify(null)
     } else if (message.kind === 'summary') {
       setSummary(message.summary)
       setHeardAt(message.at)
@@ -45,16 +45,16 @@ export function createFeed(apiBase: string): Feed {
       const news = message.events.filter(({ seq }) => seq > lastSeq)
       lastSeq = news.at(-1)?.seq ?? lastSeq
       setHeardAt(message.at)
-      if (news.length > 0) tell(news)
+      if (news.length > 0) notify(news)
     }
   }
-  void takeAhead(`${apiBase}/summary`)
+  void takeEarlyResponse(`${apiBase}/summary`)
     ?.then(async (answer) => {
       if (answer.ok && summary() === null)
-        take({ kind: 'summary', summary: (await answer.json()) as SummaryBody, at: Date.now() })
+        receive({ kind: 'summary', summary: (await answer.json()) as SummaryBody, at: Date.now() })
     })
     .catch(() => {})
-  onCleanup('SharedWorker' in globalThis ? fromWorker(apiBase, take) : byAsking(apiBase, take))
+  onCleanup('SharedWorker' in globalThis ? fromWorker(apiBase, receive) : fromPolling(apiBase, receive))
   return {
     status,
     summary,
@@ -75,7 +75,7 @@ function fromWorker(apiBase: string, take: (message: FromFeed) => void): () => v
   const send = (message: ToFeed): void => worker.port.postMessage(message)
   worker.port.onmessage = ({ data }: MessageEvent<FromFeed>) => take(data)
   send({ kind: 'hello', apiBase, token: storedToken() })
-  const timer = setInterval(() => send({ kind: 'here' }), HERE_EVERY_MS)
+  const timer = setInterval(() => send({ kind: 'here' }), KEEPALIVE_EVERY_MS)
   const bye = (): void => send({ kind: 'bye' })
   // A page restored from the browser's back-forward cache announces itself again.
   const back = (event: PageTransitionEvent): void => {
@@ -92,7 +92,7 @@ function fromWorker(apiBase: string, take: (message: FromFeed) => void): () => v
   }
 }
 
-function byAsking(apiBase: string, take: (message: FromFeed) => void): () => void {
+function fromPolling(apiBase: string, take: (message: FromFeed) => void): () => void {
   const client = new ApiClient(apiBase)
   let after: number | null = null
   const ask = async (): Promise<void> => {

@@ -3,7 +3,7 @@
  * another address.
  */
 import { createContext, useContext } from 'solid-js'
-import { LIVE_API } from './live-api.ts'
+import { LIVE_API } from './early-responses.ts'
 
 export interface World {
   /** Base path of the API: `/api/v1`, or that of a session. */

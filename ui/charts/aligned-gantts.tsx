@@ -3,7 +3,7 @@ import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
 import { clockWords, seconds } from '../format/figures.ts'
 import { GanttChart, type BarWords, type GanttCursor } from './gantt-chart.tsx'
-import { runBars, standingAt } from './run-bars.ts'
+import { runBars, taskCountsAt } from './run-bars.ts'
 
 export interface AlignedRun {
   readonly name: string
@@ -28,13 +28,13 @@ const KINDS: readonly BarWords[] = [
   { kind: 'out', words: 'swapped out' },
 ]
 const SHOWN = [2, 4, 8, 32] as const
-const MOST_SHOWN = SHOWN[3]
+const MAX_SHOWN = SHOWN[3]
 
 export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
   const id = createUniqueId()
   const [pointed, setPointed] = createSignal<number | null>(null)
   // eslint-disable-next-line solid/reactivity -- initial value
-  const [shown, setShown] = createSignal<number>(props.isWhole === true ? MOST_SHOWN : 4)
+  const [shown, setShown] = createSignal<number>(props.isWhole === true ? MAX_SHOWN : 4)
   const cursor = (): GanttCursor => props.cursor ?? { at: pointed(), onMove: setPointed }
   const from = (): number => (props.fromSeconds ?? 0) * 1000
   const to = (): number => Math.max(1, ...props.runs.map(({ residency }) => residency.ends_seconds)) * 1000
@@ -81,7 +81,7 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
               {...(run.marks === undefined ? {} : { marks: run.marks.map((each) => each * 1000) })}
             />
             <p class="quiet">
-              <Show when={at() !== null}>{standingWords(run, (at() ?? 0) / 1000)}</Show>
+              <Show when={at() !== null}>{countWords(run, (at() ?? 0) / 1000)}</Show>
               <Show when={run.residency.cut_at_seconds !== null}>
                 {' '}
                 Too many bars: bars from {clockWords(run.residency.cut_at_seconds)} on are omitted.
@@ -96,12 +96,12 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
 
 /** The smallest offered number of at least this size. */
 function choice(gpus: number, shown: number): number {
-  return SHOWN.find((count) => count >= Math.min(gpus, shown)) ?? MOST_SHOWN
+  return SHOWN.find((count) => count >= Math.min(gpus, shown)) ?? MAX_SHOWN
 }
 
-function standingWords({ residency }: AlignedRun, at: number): string {
+function countWords({ residency }: AlignedRun, at: number): string {
   if (at > residency.ends_seconds) return `The run ended after ${seconds(residency.ends_seconds)}.`
-  const { resident, moving, out } = standingAt(residency, at)
+  const { resident, moving, out } = taskCountsAt(residency, at)
   const where =
     residency.gpus.length < residency.gpu_count ? ` on the first ${residency.gpus.length} GPUs` : ''
   return `At this time${where}: ${resident} in VRAM, ${moving} starting or moving, ${out} swapped out.`

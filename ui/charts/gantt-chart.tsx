@@ -106,7 +106,7 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
     if (props.cursor !== undefined && (isPressed || props.cursor.isHeld !== true))
       props.cursor.onMove(instantAt(event))
   }
-  const unpoint = (): void => {
+  const clearPointer = (): void => {
     if (props.cursor?.isHeld !== true) props.cursor?.onMove(null)
   }
   const move = (event: KeyboardEvent): void => {
@@ -147,7 +147,7 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
           }
           onKeyDown={move}
           onPointerMove={point}
-          onPointerLeave={unpoint}
+          onPointerLeave={clearPointer}
         >
           <canvas ref={canvas} class={styles['canvas']} onClick={choose} />
           <For each={props.marks ?? []}>{(at) => <Line at={share(at)} class={styles['mark'] ?? ''} />}</For>

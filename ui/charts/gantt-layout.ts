@@ -80,10 +80,10 @@ function lanesOf(
   bars: readonly GanttBar[],
   rowCount: number,
 ): { readonly laneOf: ReadonlyMap<string, number>; readonly counts: readonly number[] } {
-  const stays = new Map<string, { row: number; from: number; to: number }>()
+  const spans = new Map<string, { row: number; from: number; to: number }>()
   for (const bar of bars) {
-    const stay = stays.get(keyOf(bar))
-    if (stay === undefined) stays.set(keyOf(bar), { row: bar.row, from: bar.from, to: bar.to })
+    const stay = spans.get(keyOf(bar))
+    if (stay === undefined) spans.set(keyOf(bar), { row: bar.row, from: bar.from, to: bar.to })
     else {
       stay.from = Math.min(stay.from, bar.from)
       stay.to = Math.max(stay.to, bar.to)
@@ -91,7 +91,7 @@ function lanesOf(
   }
   const laneOf = new Map<string, number>()
   const ends: number[][] = Array.from({ length: rowCount }, () => [])
-  for (const [key, { row, from, to }] of [...stays].sort(
+  for (const [key, { row, from, to }] of [...spans].sort(
     ([a, { from: x }], [b, { from: y }]) => x - y || (a < b ? -1 : 1),
   )) {
     const ofRow = (ends[row] ??= [])

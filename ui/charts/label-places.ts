@@ -35,7 +35,7 @@ interface Box {
 }
 
 /**
- * Each point takes the first free place; null: there is none, and only the readout names the point.
+ * Each point takes the first free place; null: no free place, only the readout names the point.
  * 1. Nearer to the height of the point.
  * 2. Right of it, then left, then centred.
  * 3. Above it, then below.

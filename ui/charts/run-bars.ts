@@ -22,14 +22,14 @@ export function runBars({ tasks, bars }: RunResidencyBody, rows: number): readon
   })
 }
 
-export interface Standing {
+export interface TaskCounts {
   readonly resident: number
   readonly moving: number
   readonly out: number
 }
 
 /** Number of tasks in each state at an instant; a task on several GPUs counts once. */
-export function standingAt({ bars }: RunResidencyBody, atSeconds: number): Standing {
+export function taskCountsAt({ bars }: RunResidencyBody, atSeconds: number): TaskCounts {
   const found = { resident: new Set<number>(), moving: new Set<number>(), out: new Set<number>() }
   bars.kind.forEach((kind, at) => {
     if ((bars.from_seconds[at] ?? 0) <= atSeconds && atSeconds < (bars.to_seconds[at] ?? 0))

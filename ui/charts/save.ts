@@ -2,14 +2,14 @@
 import { csvOf, type CsvCell } from '../format/csv.ts'
 
 /** Until then the browser may still read the data. */
-const KEPT_MS = 10_000
+const REVOKE_AFTER_MS = 10_000
 
 export function save(name: string, blob: Blob): void {
   const link = document.createElement('a')
   link.href = URL.createObjectURL(blob)
   link.download = name
   link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS)
+  setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_AFTER_MS)
 }
 
 export function saveCsv(name: string, rows: readonly (readonly CsvCell[])[]): void {

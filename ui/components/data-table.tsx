@@ -5,7 +5,7 @@
  */
 import { createMemo, createSignal, For, Show, type Accessor, type JSX } from 'solid-js'
 import styles from './data-table.module.css'
-import { holdRows, type HeldRows } from './held-rows.ts'
+import { stableRows, type StableRows } from './stable-rows.ts'
 
 export interface Column<R> {
   readonly name: string
@@ -27,13 +27,13 @@ export interface DataTableProps<R> {
    * The request (filters, order, page) that the rows belong to. When it changes, the new rows are shown at
    * once.
    */
-  readonly of?: string
+  readonly request?: string
 }
 
 /** Further rows are on the next page. */
 export const MAX_ROWS = 150
 
-interface Held<R> extends HeldRows<R> {
+interface Held<R> extends StableRows<R> {
   readonly of: string
   readonly released: number
 }
@@ -44,9 +44,9 @@ export function DataTable<R>(props: DataTableProps<R>): JSX.Element {
   const [released, setReleased] = createSignal(0)
   const held = createMemo<Held<R> | undefined>((before) => {
     const fresh = { rows: props.rows.slice(0, MAX_ROWS), pending: 0 }
-    const of = { of: props.of ?? '', released: released() }
+    const of = { of: props.request ?? '', released: released() }
     const isHeld = (hasPointer() || hasFocus()) && before?.of === of.of && before.released === of.released
-    return { ...of, ...(isHeld ? holdRows(before.rows, fresh.rows, props.idOf) : fresh) }
+    return { ...of, ...(isHeld ? stableRows(before.rows, fresh.rows, props.idOf) : fresh) }
   })
   const rows = (): readonly R[] => held()?.rows ?? []
   const byId = createMemo(() => new Map(rows().map((row) => [props.idOf(row), row])))

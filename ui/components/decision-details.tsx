@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import type { DecisionBody } from '../../controller/api/schema/decision.ts'
-import { part } from '../api/client.ts'
+import { pathSegment } from '../api/client.ts'
 import { usePath } from '../api/world.ts'
 import { clockTime, mib, seconds } from '../format/figures.ts'
 import { choiceWords, levelWords } from '../format/victims.ts'
@@ -16,15 +16,15 @@ export function DecisionDetails(props: { readonly decision: DecisionBody }): JSX
       </p>
       <p class="quiet text">
         Decision {props.decision.number} of {clockTime(props.decision.at)}, for{' '}
-        <A href={path(`/tasks/${part(props.decision.task_id)}`)}>{props.decision.task_name}</A>, by the rule{' '}
-        {props.decision.rule}
+        <A href={path(`/tasks/${pathSegment(props.decision.task_id)}`)}>{props.decision.task_name}</A>, by the
+        rule {props.decision.rule}
         <Show when={props.decision.waited_seconds !== null}>
           ; waited for {seconds(props.decision.waited_seconds)}
         </Show>
         .
       </p>
       <Candidates decision={props.decision} />
-      <Considered decision={props.decision} />
+      <GpuChoices decision={props.decision} />
       <details>
         <summary>As JSON</summary>
         <pre tabindex="0">{JSON.stringify(props.decision, null, 2)}</pre>
@@ -63,7 +63,7 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
               {(candidate) => (
                 <tr>
                   <td class="text">
-                    <A href={path(`/tasks/${part(candidate.task_id)}`)}>
+                    <A href={path(`/tasks/${pathSegment(candidate.task_id)}`)}>
                       {candidate.task_name ?? candidate.task_id}
                     </A>{' '}
                     on GPU {candidate.gpu}
@@ -82,7 +82,7 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
   )
 }
 
-function Considered(props: { readonly decision: DecisionBody }): JSX.Element {
+function GpuChoices(props: { readonly decision: DecisionBody }): JSX.Element {
   return (
     <Show when={props.decision.gpus_considered.length > 0}>
       <div class="scroll" tabindex="0" role="group" aria-label="GPUs that admitted the task">

@@ -1,6 +1,6 @@
 /**
  * The effects of a change, from a dry run: figures before and after, over-committed GPUs, tasks that would
- * fit, and the forecast or why there is none.
+ * fit, and the forecast, or the reason for its absence.
  */
 import { For, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../controller/api/schema/impact.ts'

@@ -17,7 +17,7 @@ export interface PagerProps {
 
 export function Pager(props: PagerProps): JSX.Element {
   const [behind, setBehind] = createSignal<readonly (string | null)[]>([])
-  const goOn = (): void => {
+  const goNext = (): void => {
     setBehind([...behind(), props.cursor])
     props.onGo(props.nextCursor)
   }
@@ -38,7 +38,7 @@ export function Pager(props: PagerProps): JSX.Element {
       <button disabled={props.cursor === null || behind().length === 0} onClick={goBack}>
         Back
       </button>
-      <button disabled={props.nextCursor === null} onClick={goOn}>
+      <button disabled={props.nextCursor === null} onClick={goNext}>
         Next
       </button>
       <span class="quiet">

@@ -4,10 +4,10 @@
  */
 import { Show, type JSX } from 'solid-js'
 import { seconds } from '../format/figures.ts'
-import { now } from '../state/now.ts'
+import { now } from '../state/cluster.tsx'
 
 /** The part of a query that is used here. */
-export interface Asked<T> {
+export interface QueryPart<T> {
   readonly data: T | undefined
   readonly error: Error | null
   readonly dataUpdatedAt: number
@@ -15,7 +15,7 @@ export interface Asked<T> {
 }
 
 export interface QueryStateProps<T> {
-  readonly query: Asked<T>
+  readonly query: QueryPart<T>
   /** Returns true if there are no items; `whenEmpty` is shown then. */
   readonly isEmpty?: (data: T) => boolean
   readonly whenEmpty?: JSX.Element

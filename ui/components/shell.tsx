@@ -3,8 +3,7 @@ import { A, useMatch, useNavigate } from '@solidjs/router'
 import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { usePath, useWorld } from '../api/world.ts'
 import { seconds } from '../format/figures.ts'
-import { useCluster } from '../state/cluster.tsx'
-import { now } from '../state/now.ts'
+import { now, useCluster } from '../state/cluster.tsx'
 import { nextTheme, theme } from '../state/theme.ts'
 import { Alarms } from './alarms.tsx'
 import { PageFaults } from './lazy-page.tsx'
@@ -104,7 +103,7 @@ export function Shell(props: ShellProps): JSX.Element {
       <main id="main" tabindex="-1" class={styles['main']}>
         <SignIn />
         {/* Without authentication every request would be rejected. */}
-        <Show when={session.isAsked() && !session.isSignInNeeded()}>
+        <Show when={session.isLoaded() && !session.isSignInNeeded()}>
           {props.banner}
           <Alarms />
           <PageFaults>{props.children}</PageFaults>
@@ -139,10 +138,10 @@ function TopBar(props: TopBarProps): JSX.Element {
       <Freshness isReplay={props.isReplay} />
       <Range />
       <span class={styles['spring']} />
-      <Show when={session.who()?.caller?.name}>
+      <Show when={session.body()?.caller?.name}>
         {(name) => (
           <span class={`${styles['who']} text`}>
-            {name()} · {session.who()?.caller?.role}{' '}
+            {name()} · {session.body()?.caller?.role}{' '}
             <Show when={mode === 'live'}>
               <button onClick={() => void session.signOut()}>Sign out</button>
             </Show>

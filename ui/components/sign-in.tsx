@@ -25,7 +25,7 @@ export function SignIn(): JSX.Element {
     <Show when={session.isSignInNeeded()}>
       <form class="card" aria-label="Sign in" onSubmit={(event) => void submit(event)}>
         <h1>Sign in</h1>
-        <Show when={session.who()?.provider}>
+        <Show when={session.body()?.provider}>
           {(provider) => (
             <p>
               <a

@@ -50,9 +50,9 @@ export function secondsSince(at: string | null | undefined, now: number): number
 export function clockTime(at: string | number | null | undefined): string {
   if (at === null || at === undefined) return UNKNOWN
   const date = new Date(at)
-  const two = (value: number): string => String(value).padStart(2, '0')
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
-  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+  const pad2 = (value: number): string => String(value).padStart(2, '0')
+  const day = `${date.getFullYear()}-${pad2(date.getMonth() + 1)}-${pad2(date.getDate())}`
+  return `${day} ${pad2(date.getHours())}:${pad2(date.getMinutes())}:${pad2(date.getSeconds())}`
 }
 
 /** The override of a node: `override 20 %`, `off` for 0, `inherits 50 %` for null. */

@@ -18,20 +18,20 @@ export function recoverySentence(state: State): string {
   if (state.placements_paused === 'STORE_BEHIND') {
     return (
       `The store is behind: ${ahead.length} of ${nodes(heard)} ${ahead.length === 1 ? 'knows' : 'know'} ` +
-      'events that it lacks. No task is placed, requeued or given up.'
+      'events that it lacks. Nothing is placed, requeued or given up.'
     )
   }
   if (recovery !== null) {
     const why = recovery.reason === 'restored' ? 'the store was restored' : 'a loss was accepted'
     const left = reported(recovery.nodes_awaited.length, 'more ')
     return (
-      `The controller is in recovery because ${why}: no task is placed, requeued or given up until ` +
+      `The controller is in recovery because ${why}: nothing is placed, requeued or given up until ` +
       `${left}.`
     )
   }
   if (state.placements_paused === 'AWAITING_NODES') {
     const awaited = reported(state.nodes_awaited_since_start.length)
-    return `The controller has just started: no task is placed until ${awaited}, for at most 15 s.`
+    return `The controller has just started: nothing is placed until ${awaited}, for at most 15 s.`
   }
   if (ahead.length > 0) {
     const [know, get] = ahead.length === 1 ? ['knows', 'it gets'] : ['know', 'they get']
@@ -68,7 +68,7 @@ export function aheadWords({
 }
 
 /** `2 × 1 000 MiB on GPU 0, 1`. */
-export function heldWords({ gpus, vram_mib: each }: Pick<AttemptBody, 'gpus' | 'vram_mib'>): string {
+export function vramWords({ gpus, vram_mib: each }: Pick<AttemptBody, 'gpus' | 'vram_mib'>): string {
   return `${gpus.length === 1 ? '' : `${gpus.length} × `}${mib(each)} on GPU ${gpus.join(', ')}`
 }
 

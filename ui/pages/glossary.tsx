@@ -37,7 +37,7 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ['Group, common pool', 'Nodes reserved by name; nodes without a group form the common pool.'],
   [
     'Recovery',
-    'After a restore or an accepted loss: no task is placed, requeued or given up until every known ' +
+    'After a restore or an accepted loss: nothing is placed, requeued or given up until every known ' +
       'node has reported.',
   ],
   [

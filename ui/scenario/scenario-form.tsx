@@ -64,7 +64,7 @@ export function ScenarioForm(props: ScenarioFormProps): JSX.Element {
             <Fields fields={GENERAL_FIELDS} at={[]} scenario={read()} onText={props.onText} />
             <Entries
               name="Fleet"
-              one="nodes"
+              entryName="nodes"
               path={['fleet']}
               fieldsAt={() => FLEET_FIELDS}
               kinds={['nodes']}
@@ -73,7 +73,7 @@ export function ScenarioForm(props: ScenarioFormProps): JSX.Element {
             />
             <Entries
               name="Workload"
-              one="workload"
+              entryName="workload"
               path={['workload']}
               fieldsAt={(path) => fieldsOfWorkload(read(), path)}
               kinds={['arrivals', 'task']}
@@ -101,7 +101,7 @@ function fieldsOfWorkload(scenario: ScenarioText, path: Path): readonly FormFiel
 interface EntriesProps extends PartProps {
   readonly name: string
   /** Name of an entry. */
-  readonly one: string
+  readonly entryName: string
   readonly path: Path
   readonly fieldsAt: (path: Path) => readonly FormField[]
   /** Kinds of entries that can be added. */
@@ -128,7 +128,7 @@ function Entries(props: EntriesProps): JSX.Element {
             <Show when={withoutEntry(props.scenario, props.path, at()) !== null}>
               <button
                 type="button"
-                aria-label={`Remove ${props.one} ${at() + 1}`}
+                aria-label={`Remove ${props.entryName} ${at() + 1}`}
                 onClick={() => change(withoutEntry(props.scenario, props.path, at()))}
               >
                 Remove

@@ -4,10 +4,10 @@
  * Maximum number of numbered lines: hand-written texts are shorter, and each number is an element of the
  * page.
  */
-const MOST_LINES = 2_000
+const MAX_LINES = 2_000
 
 export function lineCount(text: string): number {
-  return Math.min(MOST_LINES, text.split('\n').length)
+  return Math.min(MAX_LINES, text.split('\n').length)
 }
 
 /** Offset of a line and column, both from 1; the end of the text if there is no such position. */

@@ -16,25 +16,25 @@ import {
 
 /** Null: there is no such value, or removing it would change something else. */
 export function withoutValue(scenario: ScenarioText, path: Path): string | null {
-  const at = whatGoes(scenario, path)
+  const at = partToRemove(scenario, path)
   const map: unknown = scenario.document.getIn(at.slice(0, -1), true)
   const key = at.at(-1)
   if (!isMap(map) || typeof key !== 'string') return null
   const pair = pairOf(map, key) as WrittenPair | undefined
   if (pair === undefined) return null
   const text = map.flow === true ? outOfFlow(scenario.text, map, pair) : outOfBlock(scenario.text, map, pair)
-  return text !== null && isOnlyWithout(scenario, at, text) ? text : null
+  return text !== null && removesOnly(scenario, at, text) ? text : null
 }
 
 type WrittenPair = Pair<ParsedNode, ParsedNode | null>
 
 /** The value, or the map that would be left empty: `clock: { until: 6h }` as a whole. */
-function whatGoes({ document }: ScenarioText, path: Path): Path {
+function partToRemove({ document }: ScenarioText, path: Path): Path {
   const parent = path.slice(0, -1)
   const map: unknown = document.getIn(parent, true)
   const isAlone =
     isMap(map) && map.items.length === 1 && parent.length > 0 && typeof parent.at(-1) === 'string'
-  return isAlone ? whatGoes({ text: '', document }, parent) : path
+  return isAlone ? partToRemove({ text: '', document }, parent) : path
 }
 
 function outOfFlow(text: string, map: YAMLMap, pair: WrittenPair): string {
@@ -65,7 +65,7 @@ function endOf({ key, value }: WrittenPair): number {
 }
 
 /** Verifies the result: the new text must parse to the old value without the removed part. */
-function isOnlyWithout({ document }: ScenarioText, path: Path, text: string): boolean {
+function removesOnly({ document }: ScenarioText, path: Path, text: string): boolean {
   const after = readScenarioText(text)
   if (after === null) return false
   const expected = document.clone()

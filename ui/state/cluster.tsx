@@ -1,12 +1,20 @@
 /** Shared state of all pages of one cluster: client, feed, response cache and user session. */
 import { QueryClient, QueryClientProvider } from '@tanstack/solid-query'
-import { createContext, createEffect, on, untrack, useContext, type Accessor, type JSX } from 'solid-js'
+import {
+  createContext,
+  createEffect,
+  createRoot,
+  createSignal,
+  on,
+  untrack,
+  useContext,
+  type Accessor,
+  type JSX,
+} from 'solid-js'
 import { ApiClient, isFinal } from '../api/client.ts'
 import { createFeed, type Feed } from '../api/feed.ts'
 import { useWorld } from '../api/world.ts'
-import { now } from './now.ts'
-import { opaque } from './opaque.ts'
-import { refreshFrom } from './refresh.ts'
+import { opaque, refreshFrom } from './response-cache.ts'
 import { createSession, type Session } from './session.ts'
 
 export interface ClusterState {
@@ -16,6 +24,12 @@ export interface ClusterState {
   /** Clock of this cluster, milliseconds since the epoch; in a session, the virtual clock. */
   readonly now: Accessor<number>
 }
+
+const [wallClock, setWallClock] = createRoot(() => createSignal(Date.now()))
+setInterval(() => setWallClock(Date.now()), 1_000)
+
+/** The current time, updated once a second, for everything that shows an age. */
+export const now: Accessor<number> = wallClock
 
 const ClusterContext = createContext<ClusterState>()
 
@@ -47,8 +61,8 @@ export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.
   // A token was revoked or has expired while the page was open: the user must sign in again.
   createEffect(
     on(feed.status, (status) => {
-      const wasKnown = (untrack(session.who)?.caller ?? null) !== null
-      if (status === 'refused' && wasKnown) void session.ask().catch(() => {})
+      const wasKnown = (untrack(session.body)?.caller ?? null) !== null
+      if (status === 'refused' && wasKnown) void session.refresh().catch(() => {})
     }),
   )
   // After a reconnect, failed requests are repeated, including those that no event refreshes.

@@ -10,22 +10,22 @@ const RANK: readonly Role[] = ['viewer', 'submitter', 'operator', 'admin']
  * view those of others (docs/simulations.md).
  */
 export function whyNot(
-  who: SessionBody | null,
-  least: Role,
+  session: SessionBody | null,
+  required: Role,
   { mode, owner }: Pick<World, 'mode' | 'owner'>,
 ): string | null {
-  const caller = who?.caller
+  const caller = session?.caller
   if (caller === undefined || caller === null)
-    return who === null ? 'Checking your permissions.' : 'Sign in first.'
+    return session === null ? 'Checking your permissions.' : 'Sign in first.'
   const rank = RANK.findIndex((role) => role === caller.role)
-  const isDriver =
+  const isOwner =
     mode === 'live' ||
     rank >= RANK.indexOf('operator') ||
     (rank === RANK.indexOf('submitter') && caller.name === owner)
-  if (!isDriver && least !== 'viewer')
+  if (!isOwner && required !== 'viewer')
     return 'Permission denied: the session belongs to another user. Requires role operator.'
-  const inSession = mode === 'live' ? rank : Math.max(rank, RANK.indexOf('operator'))
-  return (isDriver ? inSession : rank) >= RANK.indexOf(least)
+  const sessionRank = mode === 'live' ? rank : Math.max(rank, RANK.indexOf('operator'))
+  return (isOwner ? sessionRank : rank) >= RANK.indexOf(required)
     ? null
-    : `Permission denied: requires role ${least}. Your role is ${caller.role}.`
+    : `Permission denied: requires role ${required}. Your role is ${caller.role}.`
 }

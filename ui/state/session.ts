@@ -7,47 +7,45 @@ import type { SessionBody } from '../../controller/api/schema/sign-in.ts'
 import { ApiClient } from '../api/client.ts'
 import { LIVE, type World } from '../api/world.ts'
 import { whyNot, type Role } from './rights.ts'
-import { rememberKnown, storeToken } from './token.ts'
-
-export type { Role } from './rights.ts'
+import { rememberAuthenticated, storeToken } from '../api/token.ts'
 
 export interface Session {
   /** null: not requested yet. */
-  readonly who: Accessor<SessionBody | null>
+  readonly body: Accessor<SessionBody | null>
   /** The request has ended, successfully or not. */
-  readonly isAsked: Accessor<boolean>
+  readonly isLoaded: Accessor<boolean>
   /** null: permitted; otherwise the reason, as the text of a disabled button. */
-  whyNot(least: Role): string | null
+  whyNot(required: Role): string | null
   readonly isSignInNeeded: Accessor<boolean>
   signInWith(token: string): Promise<boolean>
   signOut(): Promise<void>
-  ask(): Promise<void>
+  refresh(): Promise<void>
 }
 
 export function createSession(world: World): Session {
   const api = new ApiClient(LIVE.apiBase)
-  const [who, setWho] = createSignal<SessionBody | null>(null)
-  const [isAsked, setAsked] = createSignal(false)
-  const ask = async (): Promise<void> => {
+  const [body, setBody] = createSignal<SessionBody | null>(null)
+  const [isLoaded, setLoaded] = createSignal(false)
+  const refresh = async (): Promise<void> => {
     const answer = await api.get<SessionBody>('/auth/session')
-    rememberKnown(answer.caller !== null)
+    rememberAuthenticated(answer.caller !== null)
     // A token that the controller does not accept is useless.
     if (answer.caller === null) storeToken(null)
-    setWho(answer)
+    setBody(answer)
   }
-  void ask()
+  void refresh()
     .catch(() => {})
-    .then(() => setAsked(true))
+    .then(() => setLoaded(true))
   return {
-    who,
-    isAsked,
-    ask,
-    whyNot: (least) => whyNot(who(), least, world),
-    isSignInNeeded: () => who() !== null && who()?.caller === null,
+    body,
+    isLoaded,
+    refresh,
+    whyNot: (required) => whyNot(body(), required, world),
+    isSignInNeeded: () => body() !== null && body()?.caller === null,
     async signInWith(token) {
       storeToken(token)
-      await ask()
-      if (who()?.caller !== null) {
+      await refresh()
+      if (body()?.caller !== null) {
         // Restarts the feed and all requests with the token.
         location.reload()
         return true

@@ -3,7 +3,7 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
 import type { NodePage } from '../../../controller/api/schema/node.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, whole } from '../../format/figures.ts'
@@ -47,7 +47,7 @@ export function HotNodes(): JSX.Element {
                 {(node) => (
                   <tr>
                     <td class="text">
-                      <A class="name" href={path(`/nodes/${part(node.node_id)}`)}>
+                      <A class="name" href={path(`/nodes/${pathSegment(node.node_id)}`)}>
                         {node.name}
                       </A>
                     </td>

@@ -3,11 +3,11 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
 import type { DecisionPage } from '../../../controller/api/schema/decision.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
-import { SWAP_KINDS } from '../events/event-words.ts'
+import { SWAP_KINDS } from '../../format/event-groups.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import styles from './dashboard.module.css'
 
@@ -39,7 +39,7 @@ export function LatestSwaps(): JSX.Element {
                 {(decision) => (
                   <li class="text">
                     <span class="quiet">{clockTime(decision.at)}</span> <span>{decision.sentence}</span>{' '}
-                    <A href={path(`/tasks/${part(decision.task_id)}?decision=${decision.number}`)}>
+                    <A href={path(`/tasks/${pathSegment(decision.task_id)}?decision=${decision.number}`)}>
                       Why<span class="visually-hidden">: decision {decision.number}</span>
                     </A>
                   </li>

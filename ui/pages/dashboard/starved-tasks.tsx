@@ -3,7 +3,7 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
 import type { TaskPage } from '../../../controller/api/schema/task.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, seconds } from '../../format/figures.ts'
@@ -56,7 +56,7 @@ export function StarvedTasks(): JSX.Element {
                 {(task) => (
                   <tr>
                     <td class="text">
-                      <A class="name" href={path(`/tasks/${part(task.id)}`)}>
+                      <A class="name" href={path(`/tasks/${pathSegment(task.id)}`)}>
                         {task.name}
                       </A>
                     </td>

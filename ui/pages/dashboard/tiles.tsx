@@ -9,7 +9,7 @@ import { HELPS } from './helps.ts'
 import styles from './dashboard.module.css'
 
 /** Events older than an hour may not be retained: the figure then starts later. */
-const SHORT_OF_AN_HOUR_MS = 3_590_000
+const HOUR_MARGIN_MS = 3_590_000
 
 const PARTS = ['queue', 'swap', 'compute'] as const
 
@@ -29,7 +29,7 @@ export function Tiles(): JSX.Element {
   const failedNote = (): string | null => {
     const known = ends()
     if (known === null) return summary() === null ? null : 'The store has not responded yet.'
-    const isShort = Date.parse(summary()?.at ?? '') - Date.parse(known.since) < SHORT_OF_AN_HOUR_MS
+    const isShort = Date.parse(summary()?.at ?? '') - Date.parse(known.since) < HOUR_MARGIN_MS
     return (
       `${whole(known.failed)} failed, ${whole(known.lost)} ` +
       `lost${isShort ? ` since ${clockTime(known.since)}` : ''}`

@@ -3,7 +3,7 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { seconds, secondsSince, whole } from '../../format/figures.ts'
@@ -105,7 +105,7 @@ function Row(props: { readonly node: NodeBody }): JSX.Element {
   return (
     <tr>
       <td>
-        <A class="name" href={path(`/nodes/${part(props.node.node_id)}`)}>
+        <A class="name" href={path(`/nodes/${pathSegment(props.node.node_id)}`)}>
           {props.node.name}
         </A>
       </td>

@@ -6,13 +6,13 @@ import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createEffect, createMemo, createSignal, For, Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { eventWords, factWords, tasksOf } from '../../format/events.ts'
-import { EVENT_GROUPS } from './event-words.ts'
+import { EVENT_GROUPS } from '../../format/event-groups.ts'
 
 const PAGE = 100
 
@@ -20,8 +20,8 @@ const PAGE = 100
  * A page with its request, so that results of another request are distinguished from newer rows of the same
  * list.
  */
-interface AskedPage extends EventPage {
-  readonly asked: string
+interface RequestedPage extends EventPage {
+  readonly requested: string
 }
 
 export default function Events(): JSX.Element {
@@ -34,10 +34,10 @@ export default function Events(): JSX.Element {
   const events = useQuery(() => ({
     // Not under the subject `events`: the list is refreshed on request only.
     queryKey: ['events-page', asked()],
-    queryFn: async ({ signal }: { signal: AbortSignal }): Promise<AskedPage> => {
+    queryFn: async ({ signal }: { signal: AbortSignal }): Promise<RequestedPage> => {
       const of = asked()
       const page = await api.get<EventPage>('/events', { order: 'newest', limit: PAGE, ...of }, signal)
-      return { ...page, asked: JSON.stringify(of) }
+      return { ...page, requested: JSON.stringify(of) }
     },
   }))
   const showNews = (): void => {
@@ -53,10 +53,10 @@ export default function Events(): JSX.Element {
     if (isFollowed() && !isHeld() && news() > 0 && text('before') === '' && !events.isFetching) showNews()
   })
   // A response that arrives while the pointer or the focus is in the table is shown after they have left.
-  const shownOf = (fresh: () => AskedPage): (() => AskedPage) =>
-    createMemo<AskedPage>((shown) => {
+  const shownOf = (fresh: () => RequestedPage): (() => RequestedPage) =>
+    createMemo<RequestedPage>((shown) => {
       const page = fresh()
-      return isFollowed() && isHeld() && shown?.asked === page.asked ? shown : page
+      return isFollowed() && isHeld() && shown?.requested === page.requested ? shown : page
     })
   const filter = (name: string, value: string): void =>
     setSearch({ [name]: value === '' ? null : value, before: null })
@@ -194,7 +194,7 @@ function Row(props: { readonly event: EventBody; readonly names: EventPage['name
           {(id) => (
             <div>
               on{' '}
-              <A href={path(`/nodes/${part(id())}`)} title={`Node ${id()}`}>
+              <A href={path(`/nodes/${pathSegment(id())}`)} title={`Node ${id()}`}>
                 {props.names[id()] ?? shortId(id())}
               </A>
             </div>
@@ -213,7 +213,7 @@ function Row(props: { readonly event: EventBody; readonly names: EventPage['name
         <Show when={props.event.task_id !== null && props.event.decision}>
           {(number) => (
             <div>
-              <A href={path(`/tasks/${part(props.event.task_id ?? '')}?decision=${number()}`)}>
+              <A href={path(`/tasks/${pathSegment(props.event.task_id ?? '')}?decision=${number()}`)}>
                 why: decision {number()}
               </A>
             </div>
@@ -228,7 +228,7 @@ function Row(props: { readonly event: EventBody; readonly names: EventPage['name
 function TaskLink(props: { readonly id: string; readonly names: EventPage['names'] }): JSX.Element {
   const path = usePath()
   return (
-    <A class="name" href={path(`/tasks/${part(props.id)}`)} title={`Task ${props.id}`}>
+    <A class="name" href={path(`/tasks/${pathSegment(props.id)}`)} title={`Task ${props.id}`}>
       {props.names[props.id] ?? shortId(props.id)}
     </A>
   )

@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, onMount, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupDryRunBody } from '../../../controller/api/schema/group.ts'
 import type { GroupPreviewBody } from '../../../controller/api/schema/preview.ts'
-import { part, Refused } from '../../api/client.ts'
+import { pathSegment, Refused } from '../../api/client.ts'
 import { mib, whole } from '../../format/figures.ts'
 import { GROUP_NAME_RULE } from '../../format/groups.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -49,7 +49,7 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
   const planStore = (event: Event): Promise<void> => {
     event.preventDefault()
     return attempt(async () => {
-      const { body: answer } = await api.send<GroupDryRunBody>('PUT', `/groups/${part(id())}`, {
+      const { body: answer } = await api.send<GroupDryRunBody>('PUT', `/groups/${pathSegment(id())}`, {
         query: { dry_run: true },
         body: body(),
       })
@@ -58,16 +58,16 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
   }
   const planDelete = (): Promise<void> =>
     attempt(async () => {
-      const { body: answer } = await api.send<GroupDryRunBody>('DELETE', `/groups/${part(id())}`, {
+      const { body: answer } = await api.send<GroupDryRunBody>('DELETE', `/groups/${pathSegment(id())}`, {
         query: { dry_run: true },
       })
       setPlan({ does: 'delete', preview: answer.preview })
     })
   const apply = ({ does }: Plan): Promise<void> =>
     attempt(async () => {
-      if (does === 'delete') await api.send('DELETE', `/groups/${part(id())}`)
+      if (does === 'delete') await api.send('DELETE', `/groups/${pathSegment(id())}`)
       else if (opened === null) await api.send('POST', '/groups', { body: { id: id(), ...body() } })
-      else await api.send('PUT', `/groups/${part(id())}`, { body: body() })
+      else await api.send('PUT', `/groups/${pathSegment(id())}`, { body: body() })
       // Closes first: while the lists are read again, another editor may be opened.
       props.onDone()
       await Promise.all(
@@ -192,6 +192,6 @@ function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
 }
 
 /** `1 node joins`, `2 nodes join`. */
-function nodesWords(count: number, one: string, several: string): string {
-  return count === 1 ? `1 node ${one}` : `${whole(count)} nodes ${several}`
+function nodesWords(count: number, singular: string, plural: string): string {
+  return count === 1 ? `1 node ${singular}` : `${whole(count)} nodes ${plural}`
 }

@@ -3,7 +3,7 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupPageBody, GroupSumsBody } from '../../../controller/api/schema/group.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'
@@ -119,7 +119,7 @@ function GroupRow(props: {
     <tr>
       <td class="text">
         <strong>{props.group.id}</strong>{' '}
-        <A href={path(`/tasks?tab=all&group=${part(props.group.id)}`)}>tasks</A>
+        <A href={path(`/tasks?tab=all&group=${pathSegment(props.group.id)}`)}>tasks</A>
         <div class="quiet">{props.group.description}</div>
         <MemberLinks group={props.group} />
       </td>
@@ -147,13 +147,13 @@ function MemberLinks(props: { readonly group: GroupBody }): JSX.Element {
         {(node, index) => (
           <>
             {index() > 0 ? ', ' : ''}
-            <A href={path(`/nodes/${part(node.node_id)}`)}>{node.name}</A>
+            <A href={path(`/nodes/${pathSegment(node.node_id)}`)}>{node.name}</A>
           </>
         )}
       </For>
       <Show when={more() > 0}>
         {' '}
-        <A href={path(`/nodes?group=${part(props.group.id)}`)}>and {whole(more())} more</A>
+        <A href={path(`/nodes?group=${pathSegment(props.group.id)}`)}>and {whole(more())} more</A>
       </Show>
     </div>
   )

@@ -16,7 +16,7 @@ export interface MemberPickerProps {
 /** Pages are limited by size, so a page may have fewer. */
 const SHOWN = 50
 const TYPING_MS = 250
-const MOST_A_REQUEST = 1_000
+const MAX_PER_REQUEST = 1_000
 
 export function MemberPicker(props: MemberPickerProps): JSX.Element {
   const { api } = useCluster()
@@ -51,7 +51,7 @@ export function MemberPicker(props: MemberPickerProps): JSX.Element {
       do {
         const page: NodePage = await api.get<NodePage>('/nodes', {
           ...filter(),
-          limit: MOST_A_REQUEST,
+          limit: MAX_PER_REQUEST,
           cursor,
         })
         for (const { node_id: nodeId } of page.items) next.add(nodeId)

@@ -3,7 +3,7 @@ import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { clockTime, whole } from '../../format/figures.ts'
 import { usePlacedTasks } from './gpu-table.tsx'
@@ -40,14 +40,14 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
             >
               {(at) => (
                 <>
-                  <Left
+                  <RemainingTasks
                     tasks={ofKind(true)}
                     words={
                       `will be moved from ${clockTime(at())} on: they are stopped and start again on ` +
                       'another node'
                     }
                   />
-                  <Left
+                  <RemainingTasks
                     tasks={ofKind(false)}
                     words="run until they end or are cancelled: they may not be requeued"
                   />
@@ -61,7 +61,7 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
   )
 }
 
-function Left(props: { readonly tasks: readonly TaskBody[]; readonly words: string }): JSX.Element {
+function RemainingTasks(props: { readonly tasks: readonly TaskBody[]; readonly words: string }): JSX.Element {
   const path = usePath()
   return (
     <Show when={props.tasks.length > 0}>
@@ -71,7 +71,7 @@ function Left(props: { readonly tasks: readonly TaskBody[]; readonly words: stri
           {(task, index) => (
             <>
               {index() > 0 ? ', ' : ''}
-              <A href={path(`/tasks/${part(task.id)}`)}>{task.name}</A>
+              <A href={path(`/tasks/${pathSegment(task.id)}`)}>{task.name}</A>
             </>
           )}
         </For>

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { GpuBody, NodeBody } from '../../../controller/api/schema/node.ts'
 import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { mib } from '../../format/figures.ts'
@@ -90,7 +90,7 @@ function GpuTasks(props: {
       <For each={props.gpu.task_ids.slice(0, SHOWN_TASKS)}>
         {(id) => (
           <div>
-            <A href={path(`/tasks/${part(id)}`)}>{props.byId.get(id)?.name ?? id}</A>
+            <A href={path(`/tasks/${pathSegment(id)}`)}>{props.byId.get(id)?.name ?? id}</A>
             <Show when={props.byId.get(id)}>
               {(task) => <span class="quiet"> {residencyWords(task())}</span>}
             </Show>

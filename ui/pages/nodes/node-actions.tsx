@@ -2,14 +2,14 @@
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, Show, type JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import type { Query } from '../../api/query-text.ts'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
 import { whole } from '../../format/figures.ts'
 import { typedWhole } from '../../format/whole-number.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
-const LONGEST_WAIT_S = 604_800
+const MAX_DELAY_S = 604_800
 
 export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
   const { api, session } = useCluster()
@@ -19,12 +19,12 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
   const tasks = (): number => new Set(props.node.gpus.flatMap(({ task_ids: ids }) => ids)).size
   const operator = (): string | null => session.whyNot('operator')
   const post = async (action: string, query: Query = {}): Promise<void> => {
-    await api.send('POST', `/nodes/${part(props.node.node_id)}/${action}`, { query })
+    await api.send('POST', `/nodes/${pathSegment(props.node.node_id)}/${action}`, { query })
     await queries.invalidateQueries({ queryKey: ['nodes'] })
   }
   const drain = async (): Promise<void> => {
     if (!isRequeueing()) return post('drain')
-    const typed = typedWhole(after(), 0, LONGEST_WAIT_S)
+    const typed = typedWhole(after(), 0, MAX_DELAY_S)
     if (!typed.ok) throw new Error(typed.problem)
     return post('drain', { requeue: true, after_seconds: typed.value })
   }

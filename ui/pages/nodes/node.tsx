@@ -6,7 +6,7 @@ import { useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { DrainState } from './drain-state.tsx'
@@ -34,7 +34,7 @@ function NodePage(props: { readonly id: string }): JSX.Element {
   const node = useQuery(() => ({
     queryKey: ['nodes', 'one', props.id],
     queryFn: async ({ signal }: { signal: AbortSignal }): Promise<TaggedNode> => {
-      const { body, etag } = await api.send<NodeBody>('GET', `/nodes/${part(props.id)}`, { signal })
+      const { body, etag } = await api.send<NodeBody>('GET', `/nodes/${pathSegment(props.id)}`, { signal })
       return { node: body, etag }
     },
     refetchInterval: 5_000,

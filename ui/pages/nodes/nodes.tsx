@@ -3,7 +3,7 @@ import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, For, Show, type Accessor, type JSX } from 'solid-js'
 import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable, type Column } from '../../components/data-table.tsx'
 import { Pager } from '../../components/pager.tsx'
@@ -40,7 +40,7 @@ function filterWords(status: (typeof STATUSES)[number]): string {
 function Name(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   const path = usePath()
   return (
-    <A class="name" href={path(`/nodes/${part(props.row().node_id)}`)}>
+    <A class="name" href={path(`/nodes/${pathSegment(props.row().node_id)}`)}>
       {props.row().name}
     </A>
   )
@@ -204,7 +204,7 @@ export default function Nodes(): JSX.Element {
               columns={COLUMNS}
               rows={answer().page.items}
               idOf={({ node_id: id }) => id}
-              of={answer().of}
+              request={answer().of}
             />
             <Pager
               cursor={query().cursor === '' ? null : query().cursor}

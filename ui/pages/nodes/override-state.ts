@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, type Accessor } from 'solid-js'
 import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'
-import { part, Refused } from '../../api/client.ts'
+import { pathSegment, Refused } from '../../api/client.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { changeOf, draftOf, settingsWords, type OverrideDraft } from './override-draft.ts'
 
@@ -48,12 +48,14 @@ export function createOverride(at: Accessor<TaggedNode>) {
     setProblem(null)
     setTried(false)
   }
-  const put = async (isDryRun: boolean): Promise<ChangedNodeBody> => {
+  const patch = async (isDryRun: boolean): Promise<ChangedNodeBody> => {
     const result = asked()
     if (!result.ok) throw new Error('An entered value is invalid.')
     const ifMatch = (base() ?? at()).etag
     const sending = { body: result.change, ifMatch, query: isDryRun ? { dry_run: true } : {} }
-    return (await api.send<ChangedNodeBody>('PUT', `/nodes/${part(at().node.node_id)}/config`, sending)).body
+    return (
+      await api.send<ChangedNodeBody>('PUT', `/nodes/${pathSegment(at().node.node_id)}/config`, sending)
+    ).body
   }
   const makePlan = async (): Promise<void> => {
     setTried(true)
@@ -61,7 +63,7 @@ export function createOverride(at: Accessor<TaggedNode>) {
     rebase(base() ?? at())
     if (!asked().ok) return
     try {
-      setPlan(await put(true))
+      setPlan(await patch(true))
     } catch (error) {
       await refused(error)
     }
@@ -73,7 +75,7 @@ export function createOverride(at: Accessor<TaggedNode>) {
   }
   const apply = async (): Promise<void> => {
     try {
-      const node = await put(false)
+      const node = await patch(false)
       await queries.invalidateQueries({ queryKey: ['nodes'] })
       reset()
       setDone(`Applied: ${settingsWords(node)}.`)

@@ -19,7 +19,7 @@ const MAX_PAGES = 25
 const MAX_DECISION_PAGES = 5
 const AGAIN_MS = 10_000
 
-interface Kept {
+interface Retained {
   readonly events: readonly EventBody[]
   readonly decisions: readonly DecisionBody[]
   readonly finished: readonly TaskBody[]
@@ -34,23 +34,23 @@ export function ResidencyGantt(props: {
 }): JSX.Element {
   const { api, feed } = useCluster()
   const tasks = usePlacedTasks(() => props.nodeId)
-  const kept = useQuery(() => ({
+  const retained = useQuery(() => ({
     // Not under `events`: a burst of events would cause a burst of these requests.
     queryKey: ['series', 'residency', props.nodeId],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      keptOf(api, props.nodeId, Date.parse(feed.summary()?.at ?? new Date().toISOString()), signal),
+      retainedOf(api, props.nodeId, Date.parse(feed.summary()?.at ?? new Date().toISOString()), signal),
     refetchInterval: AGAIN_MS,
   }))
   const bars = createMemo((): readonly ResidencyBar[] =>
-    kept.data === undefined
+    retained.data === undefined
       ? []
-      : residencyBars({ ...kept.data, tasks: tasks.data?.items ?? [], gpuIndexes: props.gpuIndexes }),
+      : residencyBars({ ...retained.data, tasks: tasks.data?.items ?? [], gpuIndexes: props.gpuIndexes }),
   )
   const [chosen, setChosen] = createSignal<ResidencyBar | null>(null)
   return (
     <section class="card" aria-labelledby="residency">
       <h2 id="residency">Residency</h2>
-      <QueryState query={kept}>
+      <QueryState query={retained}>
         {(data) => (
           <>
             <GanttChart
@@ -70,12 +70,12 @@ export function ResidencyGantt(props: {
           </>
         )}
       </QueryState>
-      <Show when={chosen()}>{(bar) => <Behind bar={bar()} onClose={() => setChosen(null)} />}</Show>
+      <Show when={chosen()}>{(bar) => <DecisionPanel bar={bar()} onClose={() => setChosen(null)} />}</Show>
     </section>
   )
 }
 
-function Behind(props: { readonly bar: ResidencyBar; readonly onClose: () => void }): JSX.Element {
+function DecisionPanel(props: { readonly bar: ResidencyBar; readonly onClose: () => void }): JSX.Element {
   const { api } = useCluster()
   const decision = useQuery(() => ({
     queryKey: ['decisions', 'behind', props.bar.taskId, props.bar.decision ?? 'latest'],
@@ -106,7 +106,7 @@ function Behind(props: { readonly bar: ResidencyBar; readonly onClose: () => voi
 }
 
 /** Newest first, back to the start of the hour or the page limit. */
-async function keptOf(api: ApiClient, node: string, to: number, signal: AbortSignal): Promise<Kept> {
+async function retainedOf(api: ApiClient, node: string, to: number, signal: AbortSignal): Promise<Retained> {
   const from = to - SHOWN_MS
   const since = new Date(from).toISOString()
   const events: EventBody[] = []

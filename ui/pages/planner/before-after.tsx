@@ -3,7 +3,7 @@ import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, For, Show, type JSX } from 'solid-js'
 import type { SimulationSeriesBody } from '../../../controller/api/schema/simulation.ts'
-import { isFinal, part } from '../../api/client.ts'
+import { isFinal, pathSegment } from '../../api/client.ts'
 import { CurveChart } from '../../charts/curve-chart.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, seconds, UNKNOWN, whole } from '../../format/figures.ts'
@@ -43,10 +43,10 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
   const chosen = (text: string | undefined): number | undefined =>
     tried().find((each) => String(each) === text)
   const sides = createMemo((): Sides | null => {
-    const usual = sidesOf(tried(), props.combination.advice, props.current)
-    return usual === null
+    const defaults = sidesOf(tried(), props.combination.advice, props.current)
+    return defaults === null
       ? null
-      : { before: chosen(search.before) ?? usual.before, after: chosen(search.after) ?? usual.after }
+      : { before: chosen(search.before) ?? defaults.before, after: chosen(search.after) ?? defaults.after }
   })
   const seedsOf = (side: number): readonly number[] =>
     props.combination.runs.filter((run) => run.overcommit_percent === side).map(({ seed }) => seed)
@@ -67,7 +67,7 @@ export function BeforeAfter(props: BeforeAfterProps): JSX.Element {
             .slice(0, MAX_SEEDS)
             .map((seed) =>
               api.get<SimulationSeriesBody>(
-                `/simulations/${part(props.simulation)}/series`,
+                `/simulations/${pathSegment(props.simulation)}/series`,
                 { overcommit_percent: side, seed, ...(settings === '' ? {} : { settings }) },
                 signal,
               ),

@@ -67,7 +67,7 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
                   <For each={fields()}>
                     {(field) => <td class="number">{String(each.settings[field])}</td>}
                   </For>
-                  <Taken advice={each.advice} />
+                  <Recommended advice={each.advice} />
                 </tr>
               )}
             </For>
@@ -79,7 +79,7 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
 }
 
 /** The recommended percentage; if none meets the objectives, the one that comes closest. */
-function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
+function Recommended(props: { readonly advice: AdviceBody }): JSX.Element {
   const isNone = (): boolean => props.advice.recommended_percent === null
   const candidate = () => {
     const { recommended_percent: taken, caveats, candidates } = props.advice

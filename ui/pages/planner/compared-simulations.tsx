@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -24,11 +24,11 @@ export function ComparedSimulations(props: { readonly ids: readonly string[] }):
       Promise.all(
         props.ids.slice(0, MAX_COMPARED).map(async (id) => {
           const { scenario, created_at, kind } = await api.get<SimulationBody>(
-            `/simulations/${part(id)}`,
+            `/simulations/${pathSegment(id)}`,
             {},
             signal,
           )
-          const report = await api.get<object>(`/simulations/${part(id)}/report`, {}, signal)
+          const report = await api.get<object>(`/simulations/${pathSegment(id)}/report`, {}, signal)
           return {
             name: `${scenario}, ${clockTime(created_at)}`,
             simulation: id,

@@ -1,6 +1,6 @@
 /** The result of a sweep as files: the same bytes that `headroom sim sweep --out` writes. */
 import { createSignal, For, Show, type JSX } from 'solid-js'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { save } from '../../charts/save.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
@@ -21,7 +21,7 @@ export function Downloads(props: { readonly id: string; readonly name: string })
     setBusy(true)
     setProblem('')
     try {
-      const content = await api.get<unknown>(`/simulations/${part(props.id)}/report`, { format })
+      const content = await api.get<unknown>(`/simulations/${pathSegment(props.id)}/report`, { format })
       const text = typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`
       save(`${props.name}.${format}`, new Blob([text], { type }))
     } catch (error) {

@@ -81,9 +81,11 @@ function counted(count: number, what: string): string {
 }
 
 /** The default percentages, including the current one for comparison. */
-export function usualPercents(current: number | null): string {
-  const read = readNumbers(USUAL, PERCENTS)
-  return current === null || (read.ok && read.values.includes(current)) ? USUAL : `${USUAL}, ${current}`
+export function defaultPercents(current: number | null): string {
+  const read = readNumbers(DEFAULT_PERCENTS, PERCENTS)
+  return current === null || (read.ok && read.values.includes(current))
+    ? DEFAULT_PERCENTS
+    : `${DEFAULT_PERCENTS}, ${current}`
 }
 
-const USUAL = '0..100:25'
+const DEFAULT_PERCENTS = '0..100:25'

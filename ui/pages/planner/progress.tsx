@@ -2,13 +2,13 @@
 import { useNavigate } from '@solidjs/router'
 import { createEffect, createSignal, Show, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
 import { percent, seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { secondsLeft, type Seen } from './time-left.ts'
+import { secondsLeft, type Observation } from './time-left.ts'
 import styles from './planner.module.css'
 
 export interface ProgressProps {
@@ -24,7 +24,7 @@ export function Progress(props: ProgressProps): JSX.Element {
   const [isCancelling, setCancelling] = createSignal(false)
   const [problem, setProblem] = createSignal<string | null>(null)
   const [left, setLeft] = createSignal<number | null>(null)
-  let first: Seen | null = null
+  let first: Observation | null = null
   createEffect(() => {
     const { state, progress } = props.simulation
     if (state !== 'running') return
@@ -34,7 +34,8 @@ export function Progress(props: ProgressProps): JSX.Element {
   })
   const isUnderWay = (): boolean =>
     props.simulation.state === 'queued' || props.simulation.state === 'running'
-  const remove = (): Promise<unknown> => api.send('DELETE', `/simulations/${part(props.simulation.id)}`)
+  const remove = (): Promise<unknown> =>
+    api.send('DELETE', `/simulations/${pathSegment(props.simulation.id)}`)
   const cancel = async (): Promise<void> => {
     setCancelling(true)
     setProblem(null)

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/solid-query'
 import type { JSX } from 'solid-js'
 import type { RunResidencyBody } from '../../../controller/api/schema/simulation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { AlignedGantts } from '../../charts/aligned-gantts.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
@@ -27,7 +27,7 @@ export function RunGantts(props: { readonly runs: readonly DrawnRun[] }): JSX.El
         props.runs.map(async ({ name, simulation, run }) => ({
           name,
           residency: await api.get<RunResidencyBody>(
-            `/simulations/${part(simulation)}/residency`,
+            `/simulations/${pathSegment(simulation)}/residency`,
             { ...run },
             signal,
           ),

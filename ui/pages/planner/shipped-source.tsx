@@ -6,7 +6,7 @@ import type {
   ScenarioEntryPage,
   ValidationBody,
 } from '../../../controller/api/schema/scenario.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
@@ -55,7 +55,7 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
     )
   })
   const edit = async (): Promise<void> =>
-    props.onEdit((await api.get<ScenarioBody>(`/scenarios/${part(props.name)}`)).text)
+    props.onEdit((await api.get<ScenarioBody>(`/scenarios/${pathSegment(props.name)}`)).text)
   return (
     <QueryState
       query={scenarios}

@@ -12,7 +12,7 @@ import { LiveSource } from './live-source.tsx'
 import { ScenarioEditor } from '../../scenario/scenario-editor.tsx'
 import { OtherField } from './other-field.tsx'
 import { ShippedSource } from './shipped-source.tsx'
-import { createSweepWish } from './sweep-wish.ts'
+import { createSweepRequest } from './sweep-request.ts'
 import { TraceSource } from './trace-source.tsx'
 import { useVariedFields } from './use-varied-fields.ts'
 import styles from './planner.module.css'
@@ -40,7 +40,7 @@ export function SweepForm(): JSX.Element {
     setProblem(null)
     setSearch(values, { replace: true })
   }
-  const wish = createSweepWish(
+  const request = createSweepRequest(
     search,
     () => choice().swept,
     () => feed.summary()?.overcommit.default_percent ?? null,
@@ -48,7 +48,7 @@ export function SweepForm(): JSX.Element {
   const fields = useVariedFields(() => choice().part)
   const whyNot = (): string | null =>
     session.whyNot('submitter') ??
-    wish.whyNot() ??
+    request.whyNot() ??
     choice().whyNot ??
     (isBusy() ? 'Requesting the sweep.' : null)
   const refusalOf = (field: string): string | null => {
@@ -62,13 +62,13 @@ export function SweepForm(): JSX.Element {
     set({ source: 'text' })
   }
   const run = async (): Promise<void> => {
-    const wished = wish.body()
-    if (wished === null) return
+    const requested = request.body()
+    if (requested === null) return
     setBusy(true)
     setProblem(null)
     try {
       const answer = await api.send<SimulationBody>('POST', '/simulations/sweep', {
-        body: { ...choice().part, ...wished },
+        body: { ...choice().part, ...requested },
       })
       navigate(path(`/planner/${answer.body.id}`))
     } catch (error) {
@@ -122,19 +122,19 @@ export function SweepForm(): JSX.Element {
       </Switch>
       <h2>Parameters</h2>
       <GridFields
-        texts={wish.texts()}
+        texts={request.texts()}
         problems={{
-          percents: wish.problems().percents ?? refusalOf('overcommit_percents'),
-          seeds: wish.problems().seeds ?? refusalOf('seeds'),
+          percents: request.problems().percents ?? refusalOf('overcommit_percents'),
+          seeds: request.problems().seeds ?? refusalOf('seeds'),
           keep: refusalOf('objectives'),
         }}
         onInput={set}
       />
       <OtherField
         fields={fields()}
-        field={wish.field()}
-        values={wish.valuesText()}
-        problem={wish.problems().values ?? refusalOf('fields')}
+        field={request.field()}
+        values={request.valuesText()}
+        problem={request.problems().values ?? refusalOf('fields')}
         onField={(chosen) => set({ field: chosen === '' ? null : chosen, values: null })}
         onValues={(text) => set({ values: text })}
       />
@@ -150,7 +150,7 @@ export function SweepForm(): JSX.Element {
           Run sweep
         </ActionButton>
         <span role="status" class="quiet text">
-          {whyNot() ?? `${wish.runs()}. They do not affect the live cluster.`}
+          {whyNot() ?? `${request.runs()}. They do not affect the live cluster.`}
         </span>
       </div>
     </section>

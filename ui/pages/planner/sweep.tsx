@@ -3,7 +3,7 @@ import { A, useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Match, Show, Switch, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
-import { isFinal, part } from '../../api/client.ts'
+import { isFinal, pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
@@ -22,7 +22,7 @@ export default function Sweep(): JSX.Element {
   const simulation = useQuery(() => ({
     queryKey: ['simulations', id],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<SimulationBody>(`/simulations/${part(id)}`, {}, signal),
+      api.get<SimulationBody>(`/simulations/${pathSegment(id)}`, {}, signal),
     refetchInterval: ({ state }: { state: { data?: SimulationBody | undefined; error: Error | null } }) =>
       isOver(state.data) || isFinal(state.error) ? false : AGAIN_MS,
   }))
@@ -56,7 +56,7 @@ function Report(props: { readonly simulation: SimulationBody }): JSX.Element {
   const report = useQuery(() => ({
     queryKey: ['simulations', props.simulation.id, 'report'],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<object>(`/simulations/${part(props.simulation.id)}/report`, {}, signal),
+      api.get<object>(`/simulations/${pathSegment(props.simulation.id)}/report`, {}, signal),
     staleTime: Infinity,
     retry: false,
   }))

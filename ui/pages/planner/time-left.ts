@@ -1,6 +1,6 @@
 /** Estimates the time left from the progress. Pure. */
 
-export interface Seen {
+export interface Observation {
   /** Milliseconds of any monotonic clock. */
   readonly at: number
   /** 0 to 1. */
@@ -8,11 +8,11 @@ export interface Seen {
 }
 
 /** Shorter observations give no estimate. */
-const LEAST_MS = 1_000
+const MIN_OBSERVED_MS = 1_000
 
 /** Seconds left, at the pace since the first observation; null: unknown. */
-export function secondsLeft(first: Seen, last: Seen): number | null {
+export function secondsLeft(first: Observation, last: Observation): number | null {
   const [passed, done] = [last.at - first.at, last.progress - first.progress]
   if (last.progress >= 1) return 0
-  return passed < LEAST_MS || done <= 0 ? null : ((1 - last.progress) * passed) / done / 1000
+  return passed < MIN_OBSERVED_MS || done <= 0 ? null : ((1 - last.progress) * passed) / done / 1000
 }

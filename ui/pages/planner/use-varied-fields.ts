@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, type Accessor } from 'solid-js'
 import type { ScenarioBody } from '../../../controller/api/schema/scenario.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import type { ScenarioBodyPart } from '../../scenario/choice.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { variedFields, type VariedField } from './varied-fields.ts'
@@ -14,7 +14,7 @@ export function useVariedFields(chosen: Accessor<ScenarioBodyPart | null>): Acce
     queryKey: ['scenarios', name()],
     enabled: name() !== undefined,
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<ScenarioBody>(`/scenarios/${part(name() ?? '')}`, {}, signal),
+      api.get<ScenarioBody>(`/scenarios/${pathSegment(name() ?? '')}`, {}, signal),
     staleTime: Infinity,
   }))
   return createMemo(() => {

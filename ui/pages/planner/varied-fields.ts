@@ -19,7 +19,7 @@ const PARTS = ['config', 'fleet', 'workload', 'clock'] as const
 /** Names, and keys that identify an object. */
 const LEFT_OUT = ['default_vram_overcommit_percent', 'name', 'id', 'trace', 'generate', 'owner', 'start']
 /** A longer list is not usable; the command line takes every field. */
-const MOST_FIELDS = 150
+const MAX_FIELDS = 150
 /** A larger text would be slow to parse on every key press. */
 const MAX_CHARACTERS = 65_536
 /** Commonly varied, so they are offered even if the scenario does not set them. */
@@ -36,7 +36,7 @@ export function variedFields(scenario: string | object | null): readonly VariedF
   if (root === null) return []
   const written = PARTS.flatMap((part) =>
     leaves((root as Readonly<Record<string, unknown>>)[part], part),
-  ).slice(0, MOST_FIELDS)
+  ).slice(0, MAX_FIELDS)
   const unwritten = ALWAYS.filter((path) => written.every((field) => field.path !== path)).map((path) => ({
     path,
     now: null,

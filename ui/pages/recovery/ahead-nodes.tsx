@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { Show, type JSX } from 'solid-js'
 import type { RecoveryBody } from '../../../controller/api/schema/attempt.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable, type Column } from '../../components/data-table.tsx'
 import { clockTime, whole } from '../../format/figures.ts'
@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<Ahead>[] = [
 function Name(props: { readonly row: Ahead }): JSX.Element {
   const path = usePath()
   return (
-    <A class="name" href={path(`/nodes/${part(props.row.node_id)}`)}>
+    <A class="name" href={path(`/nodes/${pathSegment(props.row.node_id)}`)}>
       {props.row.name ?? props.row.node_id}
     </A>
   )

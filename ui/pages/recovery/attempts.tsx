@@ -3,12 +3,12 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, Show, type Accessor, type JSX } from 'solid-js'
 import type { AttemptBody, AttemptListBody } from '../../../controller/api/schema/attempt.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable, type Column } from '../../components/data-table.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN, whole } from '../../format/figures.ts'
-import { attemptName, heldWords, NO_RECORD, statedOwner } from '../../format/recovery.ts'
+import { attemptName, vramWords, NO_RECORD, statedOwner } from '../../format/recovery.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Adopt } from './adopt.tsx'
 import { Stop } from './stop.tsx'
@@ -47,11 +47,11 @@ function List(props: { readonly count: number }): JSX.Element {
     refetchInterval: AGAIN_MS,
   }))
   /** The row may be gone, and with it the focused button. */
-  const tell = (words: string): void => {
+  const announce = (words: string): void => {
     setSettled(words)
     setTimeout(() => document.activeElement === document.body && line?.focus(), 50)
   }
-  const cells = columns(tell)
+  const cells = columns(announce)
   return (
     <>
       <p role="status" tabindex="-1" ref={(element) => (line = element)} class="text">
@@ -102,7 +102,7 @@ function columns(tell: (words: string) => void): readonly Column<AttemptBody>[] 
     {
       name: 'VRAM',
       help: 'Counted as noswap',
-      cell: (row) => <span class="nowrap">{heldWords(row())}</span>,
+      cell: (row) => <span class="nowrap">{vramWords(row())}</span>,
     },
     { name: 'In quarantine since', cell: (row) => <span class="nowrap">{clockTime(row().since)}</span> },
   ]
@@ -125,7 +125,7 @@ function Name(props: Cell): JSX.Element {
 function Where(props: Cell): JSX.Element {
   const path = usePath()
   return (
-    <A class="name" href={path(`/nodes/${part(props.row().node_id)}`)}>
+    <A class="name" href={path(`/nodes/${pathSegment(props.row().node_id)}`)}>
       {props.row().node_name}
     </A>
   )

@@ -3,7 +3,7 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -34,11 +34,11 @@ function Named(props: { readonly id: string }): JSX.Element {
   const node = useQuery(() => ({
     queryKey: ['nodes', 'name', props.id],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<NodeBody>(`/nodes/${part(props.id)}`, {}, signal),
+      api.get<NodeBody>(`/nodes/${pathSegment(props.id)}`, {}, signal),
   }))
   return (
     <li>
-      <A class="name" href={path(`/nodes/${part(props.id)}`)}>
+      <A class="name" href={path(`/nodes/${pathSegment(props.id)}`)}>
         {node.data?.name ?? props.id}
       </A>
     </li>

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/solid-query'
 import type { AttemptBody } from '../../../controller/api/schema/attempt.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
 export interface SettleProps {
@@ -18,7 +18,9 @@ export function useSettle(): (attempt: AttemptBody, how: 'adopt' | 'stop', body?
   const { api } = useCluster()
   const queries = useQueryClient()
   return async ({ task_id: taskId, attempt, node_id }, how, body = {}) => {
-    await api.send('POST', `/attempts/${part(taskId)}/${attempt}/${how}`, { body: { ...body, node_id } })
+    await api.send('POST', `/attempts/${pathSegment(taskId)}/${attempt}/${how}`, {
+      body: { ...body, node_id },
+    })
     await queries.invalidateQueries({ queryKey: ['recovery'] })
   }
 }

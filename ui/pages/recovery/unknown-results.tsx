@@ -3,7 +3,7 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type Accessor, type JSX } from 'solid-js'
 import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable, type Column } from '../../components/data-table.tsx'
 import { QueryState } from '../../components/query-state.tsx'
@@ -11,7 +11,7 @@ import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
 /** Maximum page size of the API. */
-const LOOKED_AT = 200
+const MAX_TASKS = 200
 
 export function UnknownResults(props: { readonly toEnd: readonly string[] }): JSX.Element {
   const { api } = useCluster()
@@ -19,7 +19,7 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
   const lost = useQuery(() => ({
     queryKey: ['tasks', 'result-unknown'],
     queryFn: async ({ signal }: { signal: AbortSignal }) => {
-      const page = await api.get<TaskPage>('/tasks', { state: 'lost', limit: LOOKED_AT }, signal)
+      const page = await api.get<TaskPage>('/tasks', { state: 'lost', limit: MAX_TASKS }, signal)
       return {
         tasks: page.items.filter(({ end_code: code }) => code === 'result_unknown'),
         hasMore: page.next_cursor !== null,
@@ -40,7 +40,7 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
             {(id, at) => (
               <>
                 {at() === 0 ? '' : ', '}
-                <A class="text" href={path(`/tasks/${part(id)}`)}>
+                <A class="text" href={path(`/tasks/${pathSegment(id)}`)}>
                   {id}
                 </A>
               </>
@@ -64,7 +64,7 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
               />
             </Show>
             <Show when={found().hasMore}>
-              <p class="quiet">Among the {LOOKED_AT} most recently submitted lost tasks.</p>
+              <p class="quiet">Among the {MAX_TASKS} most recently submitted lost tasks.</p>
             </Show>
           </>
         )}
@@ -84,7 +84,7 @@ const COLUMNS: readonly Column<TaskBody>[] = [
 function Name(props: { readonly row: Accessor<TaskBody> }): JSX.Element {
   const path = usePath()
   return (
-    <A class="name" href={path(`/tasks/${part(props.row().id)}`)}>
+    <A class="name" href={path(`/tasks/${pathSegment(props.row().id)}`)}>
       {props.row().name}
     </A>
   )

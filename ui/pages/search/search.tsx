@@ -2,7 +2,7 @@
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { queryText } from '../../api/query-text.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
@@ -61,7 +61,7 @@ function Results(props: { readonly found: Found; readonly text: string }): JSX.E
         <For each={props.found.nodes}>
           {(node) => (
             <li>
-              <A class="text" href={path(`/nodes/${part(node.node_id)}`)}>
+              <A class="text" href={path(`/nodes/${pathSegment(node.node_id)}`)}>
                 {node.name}
               </A>{' '}
               <span class="quiet">
@@ -80,7 +80,7 @@ function Results(props: { readonly found: Found; readonly text: string }): JSX.E
         <For each={props.found.tasks}>
           {(task) => (
             <li>
-              <A class="text" href={path(`/tasks/${part(task.id)}`)}>
+              <A class="text" href={path(`/tasks/${pathSegment(task.id)}`)}>
                 {task.name}
               </A>{' '}
               <span class="quiet">

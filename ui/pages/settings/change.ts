@@ -58,7 +58,7 @@ export function createChange(props: ChangeProps) {
     setPlan(null)
     setProblem(null)
   }
-  const forget = (): void => {
+  const discard = (): void => {
     setTyped({})
     setBase(null)
     setPlan(null)
@@ -90,7 +90,7 @@ export function createChange(props: ChangeProps) {
   const apply = async (): Promise<void> => {
     const answer = await send(false)
     if (answer === null) return
-    forget()
+    discard()
     await queries.invalidateQueries({ queryKey: ['config'] })
   }
   /** Keeps the entered values, based on the current configuration. */
@@ -111,7 +111,7 @@ export function createChange(props: ChangeProps) {
     isValid,
     changes,
     type,
-    forget,
+    forget: discard,
     makePlan,
     apply,
     rebase,

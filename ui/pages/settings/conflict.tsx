@@ -11,8 +11,8 @@ import { differences, shown } from './fields.ts'
 export interface ConflictProps {
   readonly before: ConfigBody
   readonly now: ConfigBody
-  readonly onGoOn: () => void
-  readonly onForget: () => void
+  readonly onKeep: () => void
+  readonly onDiscard: () => void
 }
 
 export function Conflict(props: ConflictProps): JSX.Element {
@@ -39,8 +39,8 @@ export function Conflict(props: ConflictProps): JSX.Element {
         </For>
       </ul>
       <div class="row">
-        <button onClick={() => props.onGoOn()}>Keep my changes</button>
-        <button onClick={() => props.onForget()}>Discard changes</button>
+        <button onClick={() => props.onKeep()}>Keep my changes</button>
+        <button onClick={() => props.onDiscard()}>Discard changes</button>
       </div>
     </section>
   )

@@ -160,7 +160,7 @@ function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
       when={changed().length > 0}
       fallback={
         <span class="quiet">
-          {props.revision.before === null ? firstWords(props.revision) : 'stored without changes'}
+          {props.revision.before === null ? firstRevisionText(props.revision) : 'stored without changes'}
         </span>
       }
     >
@@ -176,7 +176,7 @@ function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
 }
 
 /** Before the first revision the environment and the defaults applied; those values are not retained. */
-function firstWords({ after }: RevisionBody): string {
+function firstRevisionText({ after }: RevisionBody): string {
   return (
     `first stored revision, with ${after.default_vram_overcommit_percent} % overcommit; before it the ` +
     'environment applied'

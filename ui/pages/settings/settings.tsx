@@ -60,8 +60,8 @@ function Form(props: ChangeProps): JSX.Element {
         <Conflict
           before={change.against().config}
           now={props.live}
-          onGoOn={change.rebase}
-          onForget={change.forget}
+          onKeep={change.rebase}
+          onDiscard={change.forget}
         />
       </Show>
       <Show when={proposed()}>{(words) => <p role="status">{words()}</p>}</Show>

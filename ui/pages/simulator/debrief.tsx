@@ -7,15 +7,15 @@ import { For, Show, type JSX } from 'solid-js'
 import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
-import { useDrive } from './drive.ts'
+import { useSessionControl } from './session-control.ts'
 import { figuresOf } from './figures.ts'
 import { Replay } from './replay.tsx'
 
 export function Debrief(): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const debrief = useQuery(() => ({
-    queryKey: ['debrief', drive.id],
-    queryFn: ({ signal }: { signal: AbortSignal }) => drive.api.get<DebriefBody>('/report', {}, signal),
+    queryKey: ['debrief', control.id],
+    queryFn: ({ signal }: { signal: AbortSignal }) => control.api.get<DebriefBody>('/report', {}, signal),
     staleTime: Infinity,
   }))
   return (

@@ -9,18 +9,18 @@ import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { Actions } from './actions.tsx'
 import { answerOf } from './answer.ts'
-import { useDrive, wordsOf } from './drive.ts'
+import { useSessionControl, wordsOf } from './session-control.ts'
 import { clockWords } from '../../format/figures.ts'
 
 type UnderWay = Static<typeof ExerciseUnderWaySchema>
 
 export default function Exercise(): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const { session } = useCluster()
   const queries = useQueryClient()
   const exercise = useQuery(() => ({
-    queryKey: ['exercise', drive.view()?.inputs],
-    queryFn: ({ signal }: { signal: AbortSignal }) => drive.api.get<UnderWay>('/exercise', {}, signal),
+    queryKey: ['exercise', control.view()?.inputs],
+    queryFn: ({ signal }: { signal: AbortSignal }) => control.api.get<UnderWay>('/exercise', {}, signal),
   }))
   return (
     <QueryState query={exercise}>
@@ -73,7 +73,7 @@ export default function Exercise(): JSX.Element {
               title="Finish the exercise?"
               confirm="Finish"
               whyNot={session.whyNot('submitter')}
-              run={() => drive.finish()}
+              run={() => control.finish()}
             >
               Time advances to {clockWords(under().ends_at_seconds)}, the session ends, and the score is shown
               with its reasons.
@@ -93,7 +93,7 @@ interface QuestionProps {
 }
 
 function Question(props: QuestionProps): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const [typed, setTyped] = createSignal<string | null>(null)
   const [problem, setProblem] = createSignal<string | null>(null)
   const text = (): string => typed() ?? String(props.given ?? '')
@@ -101,7 +101,7 @@ function Question(props: QuestionProps): JSX.Element {
   const answer = async (): Promise<void> => {
     setProblem(null)
     try {
-      await drive.send('/answers', { question: props.question.id, answer: answerOf(text()) })
+      await control.send('/answers', { question: props.question.id, answer: answerOf(text()) })
       props.onAnswered()
     } catch (error) {
       setProblem(wordsOf(error))

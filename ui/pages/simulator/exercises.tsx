@@ -5,12 +5,12 @@ import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { ExercisePageSchema } from '../../../controller/api/schema/exercise.ts'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { wordsOf } from './drive.ts'
+import { wordsOf } from './session-control.ts'
 
 type Exercise = Static<typeof ExercisePageSchema>['items'][number]
 
@@ -49,8 +49,11 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
     setProblem(null)
     setBusy(true)
     try {
-      const { body } = await api.send<SimulationBody>('POST', `/exercises/${part(props.exercise.name)}/start`)
-      navigate(`/simulator/${part(body.id)}/exercise`)
+      const { body } = await api.send<SimulationBody>(
+        'POST',
+        `/exercises/${pathSegment(props.exercise.name)}/start`,
+      )
+      navigate(`/simulator/${pathSegment(body.id)}/exercise`)
     } catch (error) {
       setProblem(wordsOf(error))
     } finally {

@@ -5,12 +5,12 @@ import { firstNodes } from '../../api/first-nodes.ts'
 import { Refused } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { useDrive, wordsOf } from './drive.ts'
+import { useSessionControl, wordsOf } from './session-control.ts'
 import { FAULT_TEMPLATES } from './fault-templates.ts'
 import styles from './simulator.module.css'
 
 export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const { api, session } = useCluster()
   const id = createUniqueId()
   const [chosen, setChosen] = createSignal(0)
@@ -30,8 +30,8 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
     setProblem(null)
     setDone('')
     try {
-      await drive.send('/faults', { fault: JSON.parse(text()) as object, is_hidden: isHidden() })
-      await drive.ask()
+      await control.send('/faults', { fault: JSON.parse(text()) as object, is_hidden: isHidden() })
+      await control.refresh()
       setDone('The fault has started.')
       props.onDone()
     } catch (error) {

@@ -8,7 +8,7 @@ export interface Figure {
   readonly reference: string
 }
 
-const MOST = 60
+const MAX_FIGURES = 60
 
 /** Numbers that differ, by name; at most 60. */
 export function figuresOf(own: object, reference: object): readonly Figure[] {
@@ -16,7 +16,7 @@ export function figuresOf(own: object, reference: object): readonly Figure[] {
   const names = [...new Set([...left.keys(), ...right.keys()])]
   return names
     .filter((name) => left.get(name) !== right.get(name))
-    .slice(0, MOST)
+    .slice(0, MAX_FIGURES)
     .map((name) => ({ name, own: words(left.get(name)), reference: words(right.get(name)) }))
 }
 

@@ -8,19 +8,19 @@ import type { Static } from 'typebox'
 import type { FaultListSchema } from '../../../controller/api/schema/session.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { useDrive } from './drive.ts'
+import { useSessionControl } from './session-control.ts'
 import { FaultForm } from './fault-form.tsx'
 import { clockWords } from '../../format/figures.ts'
 
 type FaultList = Static<typeof FaultListSchema>
 
 export default function Instructor(): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const { session } = useCluster()
   const queries = useQueryClient()
   const faults = useQuery(() => ({
-    queryKey: ['faults', drive.view()?.inputs],
-    queryFn: ({ signal }: { signal: AbortSignal }) => drive.api.get<FaultList>('/faults', {}, signal),
+    queryKey: ['faults', control.view()?.inputs],
+    queryFn: ({ signal }: { signal: AbortSignal }) => control.api.get<FaultList>('/faults', {}, signal),
   }))
   return (
     <div class="stack">

@@ -5,12 +5,12 @@ import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { ScenarioEntryPageSchema, ScenarioSchema } from '../../../controller/api/schema/scenario.ts'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { wordsOf } from './drive.ts'
+import { wordsOf } from './session-control.ts'
 import { notYet, type Chosen } from '../../scenario/choice.ts'
 import { ScenarioEditor } from '../../scenario/scenario-editor.tsx'
 
@@ -44,7 +44,9 @@ export function NewSession(): JSX.Element {
   const edit = () =>
     trying(
       async () =>
-        void setText((await api.get<Static<typeof ScenarioSchema>>(`/scenarios/${part(name())}`)).text),
+        void setText(
+          (await api.get<Static<typeof ScenarioSchema>>(`/scenarios/${pathSegment(name())}`)).text,
+        ),
     )
   const open = () =>
     trying(async () => {
@@ -52,7 +54,7 @@ export function NewSession(): JSX.Element {
       const { body } = await api.send<SimulationBody>('POST', '/simulations', {
         body: { ...scenario, mode: 'session' },
       })
-      navigate(`/simulator/${part(body.id)}`)
+      navigate(`/simulator/${pathSegment(body.id)}`)
     })
   const whyNot = (): string | null => {
     if (isBusy()) return 'In progress.'

@@ -11,7 +11,7 @@ import { Actions } from './actions.tsx'
 import styles from './time-controls.module.css'
 
 /** Duration of a full playback. */
-const PLAYED_IN_MS = 30_000
+const PLAYBACK_MS = 30_000
 const FRAME_MS = 100
 
 type Side = DebriefBody['reference']
@@ -42,7 +42,7 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
   }
   onCleanup(pause)
   const step = (): void => {
-    setAt(Math.min(to(), at() + ((to() - from()) * FRAME_MS) / PLAYED_IN_MS))
+    setAt(Math.min(to(), at() + ((to() - from()) * FRAME_MS) / PLAYBACK_MS))
     if (at() >= to()) pause()
   }
   const play = (): void => {

@@ -6,13 +6,18 @@ import { A, useParams } from '@solidjs/router'
 import { useQueryClient } from '@tanstack/solid-query'
 import { createEffect, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { WorldContext } from '../../api/world.ts'
 import { LiveLayout } from '../../components/live-layout.tsx'
 import { Shell } from '../../components/shell.tsx'
 import { ClusterProvider } from '../../state/cluster.tsx'
 import { Debrief } from './debrief.tsx'
-import { createDrive, DriveContext, sessionBase, useDrive } from './drive.ts'
+import {
+  createSessionControl,
+  SessionControlContext,
+  sessionBase,
+  useSessionControl,
+} from './session-control.ts'
 import { TimeControls } from './time-controls.tsx'
 
 export default function SessionLayout(props: { readonly children?: JSX.Element }): JSX.Element {
@@ -20,18 +25,18 @@ export default function SessionLayout(props: { readonly children?: JSX.Element }
   return (
     <Show when={params.simulation} keyed>
       {(id) => (
-        <DriveContext.Provider value={createDrive(id)}>
+        <SessionControlContext.Provider value={createSessionControl(id)}>
           <ByState>{props.children}</ByState>
-        </DriveContext.Provider>
+        </SessionControlContext.Provider>
       )}
     </Show>
   )
 }
 
 function ByState(props: { readonly children?: JSX.Element }): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const open = (): SimulationBody | undefined => {
-    const record = drive.record()
+    const record = control.record()
     return record?.kind === 'session' && record.state === 'running' ? record : undefined
   }
   return (
@@ -42,13 +47,13 @@ function ByState(props: { readonly children?: JSX.Element }): JSX.Element {
 }
 
 function Open(props: { readonly record: SimulationBody; readonly children?: JSX.Element }): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   // The kind and the owner of a session do not change.
   // eslint-disable-next-line solid/reactivity
   const { created_by: owner, exercise } = props.record
   const world = {
-    apiBase: `${sessionBase(drive.id)}/api/v1`,
-    pathBase: `/simulator/${part(drive.id)}`,
+    apiBase: `${sessionBase(control.id)}/api/v1`,
+    pathBase: `/simulator/${pathSegment(control.id)}`,
     mode: 'sim',
     owner,
   } as const
@@ -74,22 +79,22 @@ function Open(props: { readonly record: SimulationBody; readonly children?: JSX.
 /** After a jump all displayed data is of another time. */
 function ReadAgain(): JSX.Element {
   const queries = useQueryClient()
-  createEffect(on(useDrive().jumps, () => void queries.invalidateQueries(), { defer: true }))
+  createEffect(on(useSessionControl().jumps, () => void queries.invalidateQueries(), { defer: true }))
   return <></>
 }
 
 /** The session has ended, is no session, or was not found. */
 function NotOpen(): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const isDebriefed = (): boolean => {
-    const record = drive.record()
+    const record = control.record()
     return record?.kind === 'session' && record.exercise !== null && record.state === 'done'
   }
   return (
     <LiveLayout isReplay={isDebriefed()}>
       <div class="stack">
-        <h1>{drive.record()?.exercise === null || drive.record() === null ? 'Session' : 'Exercise'}</h1>
-        <Show when={drive.record()} fallback={<Waiting problem={drive.problem()} />}>
+        <h1>{control.record()?.exercise === null || control.record() === null ? 'Session' : 'Exercise'}</h1>
+        <Show when={control.record()} fallback={<Waiting problem={control.problem()} />}>
           {(record) => (
             <Show when={record().kind === 'session'} fallback={<p>This simulation is not a session.</p>}>
               <p class="text">

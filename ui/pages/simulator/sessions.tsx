@@ -4,21 +4,21 @@ import { useQueryClient } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { SimulationBody, SimulationPageSchema } from '../../../controller/api/schema/simulation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
-import { QueryState, type Asked } from '../../components/query-state.tsx'
+import { QueryState, type QueryPart } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
-const MOST = 50
+const MAX_SESSIONS = 50
 
 type SimulationPage = Static<typeof SimulationPageSchema>
 
 function sessionsOf({ items }: SimulationPage): readonly SimulationBody[] {
-  return items.filter(({ kind }) => kind === 'session').slice(0, MOST)
+  return items.filter(({ kind }) => kind === 'session').slice(0, MAX_SESSIONS)
 }
 
-export function Sessions(props: { readonly query: Asked<SimulationPage> }): JSX.Element {
+export function Sessions(props: { readonly query: QueryPart<SimulationPage> }): JSX.Element {
   return (
     <section class="card" aria-label="Sessions">
       <h2>Sessions</h2>
@@ -65,9 +65,9 @@ function Row(props: { readonly session: SimulationBody }): JSX.Element {
     isOpen() || (props.session.exercise !== null && props.session.state === 'done')
   const name = (): string => props.session.exercise ?? props.session.scenario
   const whyNot = (): string | null =>
-    props.session.created_by === who.who()?.caller?.name ? who.whyNot('submitter') : who.whyNot('operator')
+    props.session.created_by === who.body()?.caller?.name ? who.whyNot('submitter') : who.whyNot('operator')
   const remove = async (): Promise<void> => {
-    await api.send('DELETE', `/simulations/${part(props.session.id)}`)
+    await api.send('DELETE', `/simulations/${pathSegment(props.session.id)}`)
     await queries.invalidateQueries({ queryKey: ['simulations'] })
   }
   return (
@@ -75,7 +75,7 @@ function Row(props: { readonly session: SimulationBody }): JSX.Element {
       <td class="text">
         <Show when={hasPage()} fallback={name()}>
           <A
-            href={`/simulator/${part(props.session.id)}${props.session.exercise !== null && isOpen() ? '/exercise' : ''}`}
+            href={`/simulator/${pathSegment(props.session.id)}${props.session.exercise !== null && isOpen() ? '/exercise' : ''}`}
           >
             {name()}
           </A>

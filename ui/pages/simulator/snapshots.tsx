@@ -3,7 +3,7 @@ import { createSignal, Index, Show, type JSX } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { useDrive, wordsOf } from './drive.ts'
+import { useSessionControl, wordsOf } from './session-control.ts'
 import { clockWords } from '../../format/figures.ts'
 import styles from './time-controls.module.css'
 
@@ -12,7 +12,7 @@ export function Snapshots(props: {
   readonly whyNot: string | null
   readonly fork: JSX.Element
 }): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const { api } = useCluster()
   const [problem, setProblem] = createSignal<string | null>(null)
   const download = async (): Promise<void> => {
@@ -28,7 +28,7 @@ export function Snapshots(props: {
   return (
     <>
       <div class="row">
-        <ActionButton whyNot={props.whyNot} onClick={() => void drive.command('/snapshot', {})}>
+        <ActionButton whyNot={props.whyNot} onClick={() => void control.command('/snapshot', {})}>
           Snapshot
         </ActionButton>
         <ActionButton whyNot={null} onClick={() => void download()}>
@@ -47,7 +47,7 @@ export function Snapshots(props: {
                 </span>
                 <ActionButton
                   whyNot={props.whyNot}
-                  onClick={() => void drive.command('/seek', { snapshot: snapshot().id })}
+                  onClick={() => void control.command('/seek', { snapshot: snapshot().id })}
                 >
                   Restore
                 </ActionButton>

@@ -3,22 +3,23 @@ import { useNavigate } from '@solidjs/router'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { clockWords, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { useDrive, wordsOf } from './drive.ts'
+import { useSessionControl, wordsOf } from './session-control.ts'
 import { Snapshots } from './snapshots.tsx'
 import { readClock, scrubEnd, SPEEDS, speedWords, virtualInstant } from './time.ts'
 import styles from './time-controls.module.css'
 
 export function TimeControls(): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const { session } = useCluster()
-  const whyNot = (): string | null => session.whyNot('submitter') ?? (drive.isBusy() ? 'In progress.' : null)
+  const whyNot = (): string | null =>
+    session.whyNot('submitter') ?? (control.isBusy() ? 'In progress.' : null)
   return (
     <section class={`card ${styles['time']}`} aria-label="Time of this session">
-      <Show when={drive.view()} fallback={<p class="quiet">Loading…</p>}>
+      <Show when={control.view()} fallback={<p class="quiet">Loading…</p>}>
         {(view) => (
           <>
             <Where view={view()} />
@@ -29,7 +30,7 @@ export function TimeControls(): JSX.Element {
                   <ActionButton
                     class="primary"
                     whyNot={whyNot()}
-                    onClick={() => void drive.command('/pause')}
+                    onClick={() => void control.command('/pause')}
                   >
                     Pause
                   </ActionButton>
@@ -38,12 +39,12 @@ export function TimeControls(): JSX.Element {
                 <ActionButton
                   class="primary"
                   whyNot={whyNot()}
-                  onClick={() => void drive.command('/speed', { speed: view().speed })}
+                  onClick={() => void control.command('/speed', { speed: view().speed })}
                 >
                   Resume
                 </ActionButton>
               </Show>
-              <ActionButton whyNot={whyNot()} onClick={() => void drive.command('/step', { count: 1 })}>
+              <ActionButton whyNot={whyNot()} onClick={() => void control.command('/step', { count: 1 })}>
                 Step
               </ActionButton>
               <Speeds view={view()} whyNot={whyNot()} />
@@ -53,7 +54,7 @@ export function TimeControls(): JSX.Element {
           </>
         )}
       </Show>
-      <Show when={drive.problem()}>
+      <Show when={control.problem()}>
         {(words) => (
           <p class="bad text" role="alert">
             {words()}
@@ -65,7 +66,7 @@ export function TimeControls(): JSX.Element {
 }
 
 function Where(props: { readonly view: SessionBody }): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   return (
     <div class={`row ${styles['where']}`}>
       <strong class={styles['clock']} data-testid="virtual-time" title="Virtual time since the start">
@@ -93,7 +94,7 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
         </code>
       </span>
       <span class={`text quiet ${styles['name']}`}>
-        {drive.record()?.exercise ?? drive.record()?.scenario}
+        {control.record()?.exercise ?? control.record()?.scenario}
       </span>
       <Show when={props.view.inputs_ahead > 0}>
         <span class="warn">
@@ -106,7 +107,7 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
 }
 
 function Speeds(props: { readonly view: SessionBody; readonly whyNot: string | null }): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   return (
     <div class="row" role="group" aria-label="Speed">
       <For each={SPEEDS}>
@@ -119,7 +120,7 @@ function Speeds(props: { readonly view: SessionBody; readonly whyNot: string | n
               props.whyNot ??
               (speed === null ? 'As fast as possible' : `${speed} s of virtual time per second`)
             }
-            onClick={() => props.whyNot === null && void drive.command('/speed', { speed })}
+            onClick={() => props.whyNot === null && void control.command('/speed', { speed })}
           >
             {speedWords(speed)}
           </button>
@@ -130,13 +131,13 @@ function Speeds(props: { readonly view: SessionBody; readonly whyNot: string | n
 }
 
 function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | null }): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const [held, setHeld] = createSignal<number | null>(null)
   const [typed, setTyped] = createSignal('')
   const [problem, setProblem] = createSignal<string | null>(null)
   const seek = (seconds: number): void => {
     if (props.whyNot === null)
-      void drive.command('/seek', { virtual_seconds: seconds }).finally(() => setHeld(null))
+      void control.command('/seek', { virtual_seconds: seconds }).finally(() => setHeld(null))
     else setHeld(null)
   }
   const go = (event: Event): void => {
@@ -155,7 +156,7 @@ function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | nu
         min="0"
         max={scrubEnd(props.view)}
         step="1"
-        disabled={props.whyNot !== null && !drive.isBusy()}
+        disabled={props.whyNot !== null && !control.isBusy()}
         value={held() ?? props.view.virtual_seconds}
         onInput={(event) => setHeld(Number(event.currentTarget.value))}
         onChange={(event) => seek(Number(event.currentTarget.value))}
@@ -185,14 +186,14 @@ function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | nu
 }
 
 function Fork(props: { readonly whyNot: string | null }): JSX.Element {
-  const drive = useDrive()
+  const control = useSessionControl()
   const navigate = useNavigate()
   const [problem, setProblem] = createSignal<string | null>(null)
   const fork = async (): Promise<void> => {
     setProblem(null)
     try {
-      const { id } = await drive.send<SimulationBody>('/fork', {})
-      navigate(`/simulator/${part(id)}`)
+      const { id } = await control.send<SimulationBody>('/fork', {})
+      navigate(`/simulator/${pathSegment(id)}`)
     } catch (error) {
       setProblem(wordsOf(error))
     }

@@ -3,7 +3,7 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { ExplanationBody } from '../../../controller/api/schema/explanation.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, mib, seconds } from '../../format/figures.ts'
@@ -17,7 +17,7 @@ export function Explanation(props: { readonly taskId: string }): JSX.Element {
   const explained = useQuery(() => ({
     queryKey: ['tasks', 'explain', props.taskId],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<ExplanationBody>(`/tasks/${part(props.taskId)}/explain`, {}, signal),
+      api.get<ExplanationBody>(`/tasks/${pathSegment(props.taskId)}/explain`, {}, signal),
     refetchInterval: 5_000,
   }))
   return (
@@ -31,7 +31,7 @@ export function Explanation(props: { readonly taskId: string }): JSX.Element {
             </p>
             <Waiting body={body()} />
             <Expected body={body()} />
-            <Standing body={body()} />
+            <PlacedDetails body={body()} />
             <WouldFit body={body()} />
             <Verdicts body={body()} />
             <details>
@@ -92,7 +92,7 @@ function Expected(props: { readonly body: ExplanationBody }): JSX.Element {
 }
 
 /** For a placed task: the decisions that placed it, and whether it can be swapped out. */
-function Standing(props: { readonly body: ExplanationBody }): JSX.Element {
+function PlacedDetails(props: { readonly body: ExplanationBody }): JSX.Element {
   const { now } = useCluster()
   const inTime = (at: string): string => seconds(Math.max(0, (Date.parse(at) - now()) / 1000))
   return (
@@ -209,7 +209,7 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
                 {(node) => (
                   <tr>
                     <td class="text">
-                      <A href={path(`/nodes/${part(node.node_id)}`)}>{node.name}</A>
+                      <A href={path(`/nodes/${pathSegment(node.node_id)}`)}>{node.name}</A>
                     </td>
                     <td>{node.fits ? 'fits' : node.reason === null ? 'fits' : reasonWords(node.reason)}</td>
                     <td class="number">{mib(node.have_mib)}</td>
@@ -239,7 +239,7 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
 }
 
 /** A cell with a line per GPU, aligned with its neighbours. */
-function Lines<T>(props: { readonly of: readonly T[]; readonly words: (one: T) => string }): JSX.Element {
+function Lines<T>(props: { readonly of: readonly T[]; readonly words: (item: T) => string }): JSX.Element {
   return (
     <td class="number">
       <For each={props.of}>{(one) => <div>{props.words(one)}</div>}</For>

@@ -2,7 +2,7 @@
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { LogBody } from '../../../controller/api/schema/log.ts'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -10,7 +10,7 @@ import { whyNotOwn } from './task-rights.ts'
 
 const STREAMS = ['stdout', 'stderr'] as const
 /** Longer output loses its beginning. */
-const KEPT_CHARACTERS = 262_144
+const MAX_CHARACTERS = 262_144
 
 export function Output(props: { readonly task: TaskBody }): JSX.Element {
   const { api, session } = useCluster()
@@ -27,17 +27,20 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
     offset = 0
     decoder = new TextDecoder()
   }
-  const readOn = async (): Promise<void> => {
+  const loadMore = async (): Promise<void> => {
     setProblem(null)
     try {
-      const log = await api.get<LogBody>(`/tasks/${part(props.task.id)}/logs`, { stream: stream(), offset })
+      const log = await api.get<LogBody>(`/tasks/${pathSegment(props.task.id)}/logs`, {
+        stream: stream(),
+        offset,
+      })
       const gap =
         log.data !== '' && log.offset > offset
           ? `[${whole(log.offset - offset)} bytes are no longer retained]\n`
           : ''
       offset = log.next_offset
       setText(
-        ((text() ?? '') + gap + decoder.decode(bytesOf(log.data), { stream: true })).slice(-KEPT_CHARACTERS),
+        ((text() ?? '') + gap + decoder.decode(bytesOf(log.data), { stream: true })).slice(-MAX_CHARACTERS),
       )
       setEnded(log.is_ended && log.data === '')
     } catch (error) {
@@ -57,7 +60,7 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
             <For each={STREAMS}>{(each) => <option value={each}>{each}</option>}</For>
           </select>
         </label>
-        <ActionButton whyNot={whyNotOwn(session, props.task)} onClick={() => void readOn()}>
+        <ActionButton whyNot={whyNotOwn(session, props.task)} onClick={() => void loadMore()}>
           {text() === null ? 'Load output' : 'Load more'}
         </ActionButton>
       </p>

@@ -5,7 +5,7 @@
 import { useQueryClient } from '@tanstack/solid-query'
 import { createSignal, For, type JSX } from 'solid-js'
 import type { TaskBody, TaskPatchBody } from '../../../controller/api/schema/task.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import {
@@ -21,7 +21,7 @@ import {
 export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
   const { api, session } = useCluster()
   const queries = useQueryClient()
-  const at = (): string => `/tasks/${part(props.task.id)}`
+  const at = (): string => `/tasks/${pathSegment(props.task.id)}`
   const again = async (sent: Promise<unknown>): Promise<void> => {
     await sent
     await queries.invalidateQueries({ queryKey: ['tasks'] })

@@ -1,7 +1,7 @@
 import { A } from '@solidjs/router'
 import { Show, type Accessor, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import type { Column } from '../../components/data-table.tsx'
 import { clockTime, mib, percent, seconds, secondsSince, UNKNOWN, whole } from '../../format/figures.ts'
@@ -22,7 +22,7 @@ type Cell = { readonly row: Accessor<TaskBody> }
 function Name(props: Cell): JSX.Element {
   const path = usePath()
   return (
-    <A class="name" href={path(`/tasks/${part(props.row().id)}`)}>
+    <A class="name" href={path(`/tasks/${pathSegment(props.row().id)}`)}>
       {props.row().name}
     </A>
   )
@@ -34,7 +34,7 @@ export function Where(props: { readonly task: TaskBody }): JSX.Element {
     <Show when={props.task.placement} fallback={UNKNOWN}>
       {(placement) => (
         <>
-          <A class="name" href={path(`/nodes/${part(placement().node_id)}`)}>
+          <A class="name" href={path(`/nodes/${pathSegment(placement().node_id)}`)}>
             {placement().node_name}
           </A>
           <span class="nowrap">:{gpuWords(placement().gpus)}</span>

@@ -8,15 +8,15 @@ import { isOpen } from '../../format/tasks.ts'
 type State = Pick<TaskBody, 'state' | 'residency' | 'held'>
 
 /** The part of a session that is used here. */
-interface Asked {
-  who(): { readonly caller: { readonly role: string; readonly name: string | null } | null } | null
-  whyNot(least: 'submitter'): string | null
+interface SessionPart {
+  body(): { readonly caller: { readonly role: string; readonly name: string | null } | null } | null
+  whyNot(required: 'submitter'): string | null
 }
 
 /** A submitter changes only their own tasks. */
-export function whyNotOwn(session: Asked, { owner }: Pick<TaskBody, 'owner'>): string | null {
+export function whyNotOwn(session: SessionPart, { owner }: Pick<TaskBody, 'owner'>): string | null {
   const why = session.whyNot('submitter')
-  const caller = session.who()?.caller
+  const caller = session.body()?.caller
   if (why !== null || caller?.role !== 'submitter' || caller.name === owner) return why
   return `This task belongs to ${owner ?? 'an unknown user'}; role submitter can change only its own tasks.`
 }

@@ -3,7 +3,7 @@ import { useParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { Explanation } from './explanation.tsx'
@@ -28,7 +28,7 @@ function TaskPage(props: { readonly id: string }): JSX.Element {
   const task = useQuery(() => ({
     queryKey: ['tasks', 'one', props.id],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<TaskBody>(`/tasks/${part(props.id)}`, {}, signal),
+      api.get<TaskBody>(`/tasks/${pathSegment(props.id)}`, {}, signal),
     refetchInterval: 5_000,
   }))
   return (

@@ -75,7 +75,7 @@ export function Tasks(): JSX.Element {
               columns={TASK_COLUMNS[answer().list]}
               rows={answer().page.items}
               idOf={({ id }) => id}
-              of={answer().of}
+              request={answer().of}
             />
             <Pager
               cursor={query().cursor}

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
-import { part } from '../../api/client.ts'
+import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { eventWords, factWords } from '../../format/events.ts'
@@ -16,7 +16,11 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
   const events = useQuery(() => ({
     queryKey: ['events', 'of-task', props.taskId],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<EventPage>(`/tasks/${part(props.taskId)}/events`, { order: 'newest', limit: SHOWN }, signal),
+      api.get<EventPage>(
+        `/tasks/${pathSegment(props.taskId)}/events`,
+        { order: 'newest', limit: SHOWN },
+        signal,
+      ),
     staleTime: 2_000,
   }))
   return (

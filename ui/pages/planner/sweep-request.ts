@@ -1,10 +1,10 @@
 /** The parameters of the sweep form, from the URL: parsed, counted, and as a request body. */
 import { createMemo } from 'solid-js'
 import type { SweptFieldBody } from '../../../controller/api/schema/scenario.ts'
-import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, usualPercents } from './grid.ts'
+import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, defaultPercents } from './grid.ts'
 import { readValues, type Values } from './varied-fields.ts'
 
-export interface WishText {
+export interface SweepTexts {
   readonly percents?: string | undefined
   readonly seeds?: string | undefined
   readonly keep?: string | undefined
@@ -17,13 +17,13 @@ export interface WishText {
  * @param swept by the scenario itself: a field chosen here replaces its values
  * @param current percentage of the live cluster; null: unknown
  */
-export function createSweepWish(
-  search: WishText,
+export function createSweepRequest(
+  search: SweepTexts,
   swept: () => readonly SweptFieldBody[],
   current: () => number | null,
 ) {
   const texts = () => ({
-    percents: search.percents ?? usualPercents(current()),
+    percents: search.percents ?? defaultPercents(current()),
     seeds: search.seeds ?? '1..3',
     keep: search.keep ?? 'starvation.total<=20',
   })

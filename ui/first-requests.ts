@@ -2,9 +2,9 @@
  * The first requests of the page at an address, except for the session. Pure; a test compares them with the
  * requests of the pages.
  */
-import { taskListRequest, taskQueryOf } from '../pages/tasks/task-filter.ts'
-import { LIVE_API } from './live-api.ts'
-import { queryText } from './query-text.ts'
+import { taskListRequest, taskQueryOf } from './pages/tasks/task-filter.ts'
+import { LIVE_API } from './api/early-responses.ts'
+import { queryText } from './api/query-text.ts'
 
 /** @param search with its question mark. Pages of a session have their own API and request nothing early. */
 export function firstRequests(pathname: string, search: string): readonly string[] {

@@ -3,14 +3,18 @@
  * moved. Pure.
  */
 
-export interface HeldRows<R> {
+export interface StableRows<R> {
   readonly rows: readonly R[]
   /** Number of pending changes of the list; the cells always show the newest values. */
   readonly pending: number
 }
 
 /** Rows keep their places and get their new values; a removed row keeps its last values. */
-export function holdRows<R>(shown: readonly R[], fresh: readonly R[], idOf: (row: R) => string): HeldRows<R> {
+export function stableRows<R>(
+  shown: readonly R[],
+  fresh: readonly R[],
+  idOf: (row: R) => string,
+): StableRows<R> {
   const byId = new Map(fresh.map((row) => [idOf(row), row]))
   const shownIds = new Set(shown.map(idOf))
   const came = fresh.filter((row) => !shownIds.has(idOf(row))).length

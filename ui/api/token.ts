@@ -13,14 +13,14 @@ export function storeToken(token: string | null): void {
   else localStorage.setItem(KEY, token)
 }
 
-const KNOWN = 'headroom-was-known'
+const AUTHENTICATED_KEY = 'headroom-was-known'
 
 /** True if the last user of this browser was authenticated, or authentication was not required. */
-export function wasKnown(): boolean {
-  return localStorage.getItem(KNOWN) !== null
+export function wasAuthenticated(): boolean {
+  return localStorage.getItem(AUTHENTICATED_KEY) !== null
 }
 
-export function rememberKnown(isKnown: boolean): void {
-  if (isKnown) localStorage.setItem(KNOWN, 'yes')
-  else localStorage.removeItem(KNOWN)
+export function rememberAuthenticated(isAuthenticated: boolean): void {
+  if (isAuthenticated) localStorage.setItem(AUTHENTICATED_KEY, 'yes')
+  else localStorage.removeItem(AUTHENTICATED_KEY)
 }

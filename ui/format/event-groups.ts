@@ -1,5 +1,5 @@
 /** Groups of event kinds. Pure. */
-import { EVENT_WORDS } from '../../format/events.ts'
+import { EVENT_WORDS } from './events.ts'
 
 const kindsWith = (...parts: readonly string[]): string =>
   Object.keys(EVENT_WORDS)

@@ -5,11 +5,11 @@
 import { createContext, createSignal, onCleanup, useContext, type Accessor } from 'solid-js'
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
-import { ApiClient, part, Refused } from '../../api/client.ts'
+import { ApiClient, pathSegment, Refused } from '../../api/client.ts'
 
-const ASK_EVERY_MS = 1_000
+const POLL_EVERY_MS = 1_000
 
-export interface Drive {
+export interface SessionControl {
   readonly id: string
   /** Requests below `/api/v1/simulations/<id>`. */
   readonly api: ApiClient
@@ -19,30 +19,30 @@ export interface Drive {
   /** The last error. */
   readonly problem: Accessor<string | null>
   readonly isBusy: Accessor<boolean>
-  /** Number of jumps in time; displayed data of before a jump is obsolete. */
+  /** Number of jumps in time; data displayed before a jump is obsolete. */
   readonly jumps: Accessor<number>
   /** Sends a command that returns the new state. */
   command(path: string, body?: unknown): Promise<void>
   /** Sends another change of the session. @throws the errors of the client */
   send<T>(path: string, body?: unknown): Promise<T>
-  ask(): Promise<void>
+  refresh(): Promise<void>
   /** Ends an exercise, which closes its session. @throws the errors of the client */
   finish(): Promise<void>
 }
 
-export const DriveContext = createContext<Drive>()
+export const SessionControlContext = createContext<SessionControl>()
 
-export function useDrive(): Drive {
-  const drive = useContext(DriveContext)
-  if (drive === undefined) throw new Error('this page is not inside a session')
-  return drive
+export function useSessionControl(): SessionControl {
+  const control = useContext(SessionControlContext)
+  if (control === undefined) throw new Error('this page is not inside a session')
+  return control
 }
 
 export function sessionBase(id: string): string {
-  return `/api/v1/simulations/${part(id)}`
+  return `/api/v1/simulations/${pathSegment(id)}`
 }
 
-export function createDrive(id: string): Drive {
+export function createSessionControl(id: string): SessionControl {
   const api = new ApiClient(sessionBase(id))
   const [record, setRecord] = createSignal<SimulationBody | null>(null)
   const [view, setView] = createSignal<SessionBody | null>(null)
@@ -50,20 +50,20 @@ export function createDrive(id: string): Drive {
   const [busy, setBusy] = createSignal(0)
   const [jumps, setJumps] = createSignal(0)
   /** Incremented by every command, so that an older response is not shown after it. */
-  let turn = 0
+  let commandCount = 0
   let isEnding = false
   const show = (next: SessionBody): void => {
     const before = view()
     setView(next)
     if (before !== null && next.events < before.events) setJumps((count) => count + 1)
   }
-  const ask = async (): Promise<void> => {
-    const asked = turn
+  const refresh = async (): Promise<void> => {
+    const startedAt = commandCount
     try {
       if (record() === null) setRecord(await api.get<SimulationBody>(''))
       if (record()?.state !== 'running') return
       const next = await api.get<SessionBody>('/session')
-      if (asked === turn) show(next)
+      if (startedAt === commandCount) show(next)
     } catch (error) {
       if (record() === null) setProblem(wordsOf(error))
       else if (error instanceof Refused)
@@ -71,19 +71,19 @@ export function createDrive(id: string): Drive {
     }
   }
   const send = async <T>(path: string, body?: unknown): Promise<T> => {
-    turn += 1
+    commandCount += 1
     setBusy((count) => count + 1)
     try {
       return (await api.send<T>('POST', path, body === undefined ? {} : { body })).body
     } finally {
-      turn += 1
+      commandCount += 1
       setBusy((count) => count - 1)
     }
   }
-  void ask()
+  void refresh()
   const timer = setInterval(
-    () => document.visibilityState === 'visible' && !isEnding && void ask(),
-    ASK_EVERY_MS,
+    () => document.visibilityState === 'visible' && !isEnding && void refresh(),
+    POLL_EVERY_MS,
   )
   onCleanup(() => clearInterval(timer))
   return {
@@ -95,7 +95,7 @@ export function createDrive(id: string): Drive {
     isBusy: () => busy() > 0,
     jumps,
     send,
-    ask,
+    refresh,
     async finish() {
       isEnding = true
       try {
@@ -114,7 +114,7 @@ export function createDrive(id: string): Drive {
         if ((view()?.events ?? 0) >= before && path !== '/speed') setJumps((count) => count + 1)
       } catch (error) {
         setProblem(wordsOf(error))
-        await ask()
+        await refresh()
       }
     },
   }

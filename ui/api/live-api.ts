@@ -1,2 +1,0 @@
-/** Base path of the live controller's API. */
-export const LIVE_API = '/api/v1'
