@@ -59,7 +59,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     const { revision } = await getJson<{ readonly revision: number }>(`${ui.served.url}/api/v1/config`)
     await page.getByText(`Revision ${revision}, stored.`).waitFor()
     await page
-      .getByRole('button', { name: `Plan the rollback to revision ${revision - 1}`, exact: true })
+      .getByRole('button', { name: `Roll back to revision ${revision - 1}`, exact: true })
       .focus()
     await page.keyboard.press('Enter')
     await plan.getByText('Roll back to revision').waitFor()
@@ -194,7 +194,7 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', () => {
         await page.getByLabel(OVERCOMMIT).fill('70')
         await page.getByRole('button', { name: 'Plan change' }).click()
         await page
-          .getByText(/requires role operator/)
+          .getByText(/(requires role|takes the role) operator/)
           .first()
           .waitFor()
         expect(await page.content()).not.toContain(viewer)

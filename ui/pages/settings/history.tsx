@@ -116,7 +116,7 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
                           <button
                             onClick={() => void makePlan(item)}
                             disabled={isBusy()}
-                            aria-label={`Plan the rollback to revision ${item.revision}`}
+                            aria-label={`Roll back to revision ${item.revision}`}
                           >
                             Roll back…
                           </button>
