@@ -389,7 +389,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       await page.getByRole('button', { name: 'Upload file' }).click()
       await page.getByText('2 tasks of 3 rows, uploaded as swf.').waitFor()
       await page
-        .getByRole('table', { name: 'Dropped rows' })
+        .getByRole('group', { name: 'Dropped rows' })
         .getByRole('cell', { name: 'wrong number of fields' })
         .waitFor()
       await run()

@@ -49,7 +49,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     await page.getByLabel(OVERCOMMIT).press('Enter')
     const plan = page.getByRole('region', { name: 'Plan' })
     await plan.getByText('Schedulable VRAM').waitFor()
-    expect(await plan.getByRole('table', { name: 'Differences' }).innerText()).toMatch(/30\s*→\s*60/)
+    expect(await plan.getByRole('group', { name: 'Differences' }).innerText()).toMatch(/30\s*→\s*60/)
     expect(await percentNow()).toBe(30)
     await plan.getByRole('button', { name: 'Apply' }).focus()
     await page.keyboard.press('Enter')
@@ -58,9 +58,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     // back to.
     const { revision } = await getJson<{ readonly revision: number }>(`${ui.served.url}/api/v1/config`)
     await page.getByText(`Revision ${revision}, stored.`).waitFor()
-    await page
-      .getByRole('button', { name: `Roll back to revision ${revision - 1}`, exact: true })
-      .focus()
+    await page.getByRole('button', { name: `Roll back to revision ${revision - 1}`, exact: true }).focus()
     await page.keyboard.press('Enter')
     await plan.getByText('Roll back to revision').waitFor()
     await plan.getByRole('checkbox').check()

@@ -1,5 +1,6 @@
 /** The data of a chart as a table, and chart and data as files. Created only when it is opened. */
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createSignal, Show, type JSX } from 'solid-js'
+import { Table, type Column } from '../tables/table.tsx'
 import type { CsvCell } from '../format/csv.ts'
 import { saveCsv } from './save.ts'
 import styles from './uplot-chart.module.css'
@@ -17,6 +18,8 @@ export interface ChartExportProps {
 
 export function ChartExport(props: ChartExportProps): JSX.Element {
   const [isOpen, setOpen] = createSignal(false)
+  const columns = (): readonly Column<readonly string[]>[] =>
+    props.head.map((name, at) => ({ name, isNumber: at > 0, cell: (row) => row()[at] }))
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Table and export</summary>
@@ -25,37 +28,12 @@ export function ChartExport(props: ChartExportProps): JSX.Element {
           <button onClick={() => saveCsv(props.name, props.csv())}>Save as CSV</button>
           <button onClick={() => props.onPicture()}>Save as PNG</button>
         </p>
-        <div
-          class={`${styles['table']} scroll`}
-          tabindex="0"
-          role="group"
-          aria-label={`Data of ${props.name}`}
-        >
-          <table>
-            <thead>
-              <tr>
-                <For each={props.head}>
-                  {(name, index) => (
-                    <th scope="col" classList={{ number: index() > 0 }}>
-                      {name}
-                    </th>
-                  )}
-                </For>
-              </tr>
-            </thead>
-            <tbody>
-              <For each={props.shown()}>
-                {(row) => (
-                  <tr>
-                    <For each={row}>
-                      {(cell, index) => <td classList={{ number: index() > 0 }}>{cell}</td>}
-                    </For>
-                  </tr>
-                )}
-              </For>
-            </tbody>
-          </table>
-        </div>
+        <Table
+          name={`Data of ${props.name}`}
+          class={styles['table']}
+          columns={columns()}
+          rows={props.shown()}
+        />
       </Show>
     </details>
   )

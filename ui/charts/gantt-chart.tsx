@@ -2,11 +2,23 @@
  * Bars over time in rows, on a canvas with HTML labels. Pointer or arrow keys choose a bar; Enter or a click
  * opens its details. A readout line describes the chosen bar, and a table has the same bars.
  */
-import { createEffect, createMemo, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
+import {
+  createEffect,
+  createMemo,
+  createSignal,
+  For,
+  on,
+  onCleanup,
+  onMount,
+  Show,
+  type Accessor,
+  type JSX,
+} from 'solid-js'
 import { clockTime, seconds } from '../format/figures.ts'
 import { theme } from '../state/theme.ts'
 import { BAR_LOOKS, drawGantt } from './gantt-draw.ts'
 import { barAt, layoutGantt, type BarKind, type GanttBar } from './gantt-layout.ts'
+import { Table, type Column } from '../tables/table.tsx'
 import styles from './gantt-chart.module.css'
 
 export interface GanttChartProps<B extends GanttBar> {
@@ -263,56 +275,32 @@ function BarTable<B extends GanttBar>(props: GanttChartProps<B>): JSX.Element {
   const [isOpen, setOpen] = createSignal(false)
   const latest = (): readonly B[] =>
     [...props.bars].sort((a, b) => b.from - a.from || a.row - b.row).slice(0, TABLE_ROWS)
+  const columns = (): readonly Column<B>[] => [
+    { name: 'GPU', cell: (row) => props.rows[row().row] },
+    { name: 'Task', class: 'text', cell: (row) => props.textOf(row()) },
+    { name: 'State', cell: (row) => wordsOf(props, row().kind) },
+    { name: 'From', cell: (row) => timeOf(props, row().from) },
+    { name: 'Duration', isNumber: true, cell: (row) => seconds((row().to - row().from) / 1000) },
+    ...(props.onOpen === undefined
+      ? []
+      : [
+          {
+            name: 'Reason',
+            cell: (row: Accessor<B>) => <button onClick={() => props.onOpen?.(row())}>Decision</button>,
+          },
+        ]),
+  ]
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>As a table</summary>
       <Show when={isOpen()}>
-        <div
-          class={`${styles['table']} scroll`}
-          tabindex="0"
-          role="group"
-          aria-label={`Bars of ${props.name}`}
-        >
-          <table>
-            <caption>
-              The latest {latest().length} of {props.bars.length}
-            </caption>
-            <thead>
-              <tr>
-                <th scope="col">GPU</th>
-                <th scope="col">Task</th>
-                <th scope="col">State</th>
-                <th scope="col">From</th>
-                <th scope="col" class="number">
-                  Duration
-                </th>
-                <Show when={props.onOpen}>
-                  <th scope="col">Reason</th>
-                </Show>
-              </tr>
-            </thead>
-            <tbody>
-              <For each={latest()}>
-                {(bar) => (
-                  <tr>
-                    <td>{props.rows[bar.row]}</td>
-                    <td class="text">{props.textOf(bar)}</td>
-                    <td>{wordsOf(props, bar.kind)}</td>
-                    <td>{timeOf(props, bar.from)}</td>
-                    <td class="number">{seconds((bar.to - bar.from) / 1000)}</td>
-                    <Show when={props.onOpen}>
-                      {(open) => (
-                        <td>
-                          <button onClick={() => open()(bar)}>Decision</button>
-                        </td>
-                      )}
-                    </Show>
-                  </tr>
-                )}
-              </For>
-            </tbody>
-          </table>
-        </div>
+        <Table
+          name={`Bars of ${props.name}`}
+          class={styles['table']}
+          caption={`The latest ${latest().length} of ${props.bars.length}`}
+          columns={columns()}
+          rows={latest()}
+        />
       </Show>
     </details>
   )

@@ -1,14 +1,12 @@
 /** A decision: one sentence, then the tables of the candidates, then the JSON. */
-import { A } from '@solidjs/router'
-import { For, Show, type JSX } from 'solid-js'
+import { Show, type JSX } from 'solid-js'
 import type { DecisionBody } from '../../controller/api/schema/decision.ts'
-import { pathSegment } from '../api/client.ts'
-import { usePath } from '../api/world.ts'
 import { clockTime, mib, seconds } from '../format/figures.ts'
 import { choiceWords, levelWords } from '../format/victims.ts'
+import { Table, type Column } from '../tables/table.tsx'
+import { TaskLink } from './links.tsx'
 
 export function DecisionDetails(props: { readonly decision: DecisionBody }): JSX.Element {
-  const path = usePath()
   return (
     <div class="stack">
       <p class="text">
@@ -16,8 +14,8 @@ export function DecisionDetails(props: { readonly decision: DecisionBody }): JSX
       </p>
       <p class="quiet text">
         Decision {props.decision.number} of {clockTime(props.decision.at)}, for{' '}
-        <A href={path(`/tasks/${pathSegment(props.decision.task_id)}`)}>{props.decision.task_name}</A>, by the
-        rule {props.decision.rule}
+        <TaskLink class="" id={props.decision.task_id} name={props.decision.task_name} />, by the rule{' '}
+        {props.decision.rule}
         <Show when={props.decision.waited_seconds !== null}>
           ; waited for {seconds(props.decision.waited_seconds)}
         </Show>
@@ -33,92 +31,55 @@ export function DecisionDetails(props: { readonly decision: DecisionBody }): JSX
   )
 }
 
+const CANDIDATES: readonly Column<DecisionBody['candidates'][number]>[] = [
+  {
+    name: 'Task',
+    class: 'text',
+    cell: (row) => (
+      <>
+        <TaskLink class="" id={row().task_id} name={row().task_name ?? row().task_id} /> on GPU {row().gpu}
+      </>
+    ),
+  },
+  { name: 'Level', cell: (row) => levelWords(row().level) },
+  { name: 'frees', isNumber: true, cell: (row) => mib(row().mib) },
+  { name: 'idle for', isNumber: true, cell: (row) => seconds(row().idle_seconds) },
+  { name: 'Chosen', cell: (row) => choiceWords(row().chosen_by) },
+]
+
 function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
-  const path = usePath()
+  const omitted = (): number => props.decision.candidates_left_out
   return (
     <Show when={props.decision.candidates.length > 0}>
-      <div class="scroll" tabindex="0" role="group" aria-label="Swap-out candidates">
-        <table>
-          <caption>
-            Swap-out candidates, victims first
-            <Show when={props.decision.candidates_left_out > 0}>
-              ; {props.decision.candidates_left_out} more are omitted
-            </Show>
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col">Task</th>
-              <th scope="col">Level</th>
-              <th scope="col" class="number">
-                frees
-              </th>
-              <th scope="col" class="number">
-                idle for
-              </th>
-              <th scope="col">Chosen</th>
-            </tr>
-          </thead>
-          <tbody>
-            <For each={props.decision.candidates}>
-              {(candidate) => (
-                <tr>
-                  <td class="text">
-                    <A href={path(`/tasks/${pathSegment(candidate.task_id)}`)}>
-                      {candidate.task_name ?? candidate.task_id}
-                    </A>{' '}
-                    on GPU {candidate.gpu}
-                  </td>
-                  <td>{levelWords(candidate.level)}</td>
-                  <td class="number">{mib(candidate.mib)}</td>
-                  <td class="number">{seconds(candidate.idle_seconds)}</td>
-                  <td>{choiceWords(candidate.chosen_by)}</td>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-      </div>
+      <Table
+        name="Swap-out candidates"
+        caption={`Swap-out candidates, victims first${omitted() > 0 ? `; ${omitted()} more are omitted` : ''}`}
+        columns={CANDIDATES}
+        rows={props.decision.candidates}
+      />
     </Show>
   )
 }
 
+const GPUS: readonly Column<DecisionBody['gpus_considered'][number]>[] = [
+  { name: 'GPU', class: 'text', cell: (row) => `${row().node_name}:${row().gpu}` },
+  { name: 'first key, MiB', isNumber: true, cell: (row) => row().key1 },
+  { name: 'second key, MiB', isNumber: true, cell: (row) => row().key2 },
+  { name: 'Chosen', cell: (row) => (row().chosen ? 'yes' : 'no') },
+]
+
 function GpuChoices(props: { readonly decision: DecisionBody }): JSX.Element {
   return (
     <Show when={props.decision.gpus_considered.length > 0}>
-      <div class="scroll" tabindex="0" role="group" aria-label="GPUs that admitted the task">
-        <table>
-          <caption>
-            GPUs that admitted it, best first: ordered by the first key, then by the second, ascending
-            <Show when={props.decision.gpus_more}>; more GPUs are omitted</Show>
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col">GPU</th>
-              <th scope="col" class="number">
-                first key, MiB
-              </th>
-              <th scope="col" class="number">
-                second key, MiB
-              </th>
-              <th scope="col">Chosen</th>
-            </tr>
-          </thead>
-          <tbody>
-            <For each={props.decision.gpus_considered}>
-              {(gpu) => (
-                <tr>
-                  <td class="text">
-                    {gpu.node_name}:{gpu.gpu}
-                  </td>
-                  <td class="number">{gpu.key1}</td>
-                  <td class="number">{gpu.key2}</td>
-                  <td>{gpu.chosen ? 'yes' : 'no'}</td>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-      </div>
+      <Table
+        name="GPUs that admitted the task"
+        caption={
+          'GPUs that admitted it, best first: ordered by the first key, then by the second, ascending' +
+          (props.decision.gpus_more ? '; more GPUs are omitted' : '')
+        }
+        columns={GPUS}
+        rows={props.decision.gpus_considered}
+      />
     </Show>
   )
 }

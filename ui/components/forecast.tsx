@@ -6,6 +6,7 @@ import { For, Show, type JSX } from 'solid-js'
 import type { ChangeForecastBody } from '../../controller/api/schema/twin.ts'
 import { CurveChart } from '../charts/curve-chart.tsx'
 import { percent, seconds, UNKNOWN, whole } from '../format/figures.ts'
+import { Table, type Column } from '../tables/table.tsx'
 
 type Figure = 'queue_wait_s' | 'starvation_percent' | 'utilization_percent' | 'swap_outs_per_hour'
 
@@ -38,7 +39,7 @@ export function Forecast(props: { readonly forecast: ChangeForecastBody }): JSX.
           )}
         </For>
       </div>
-      <Table forecast={props.forecast} />
+      <Differences forecast={props.forecast} />
       <Show when={props.forecast.assumes.length > 0}>
         <details>
           <summary>Assumptions</summary>
@@ -97,53 +98,33 @@ function Course(props: CourseProps): JSX.Element {
   )
 }
 
-function Table(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
-  return (
-    <div class="scroll" tabindex="0" role="group" aria-label="Forecast, before and after">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Median of {props.forecast.runs} pairs of runs</th>
-            <th scope="col" class="number">
-              before
-            </th>
-            <th scope="col" class="number">
-              after
-            </th>
-            <th scope="col">difference, 10th to 90th percentile</th>
-          </tr>
-        </thead>
-        <tbody>
-          <For each={ROWS}>
-            {([key, name, format]) => (
-              <tr>
-                <td>{name}</td>
-                <Show
-                  when={props.forecast[key]}
-                  fallback={
-                    <td class="quiet" colspan="3">
-                      — no data
-                    </td>
-                  }
-                >
-                  {(change) => (
-                    <>
-                      <td class="number">{format(change().before)}</td>
-                      <td class="number">{format(change().after)}</td>
-                      <td>
-                        {change().verdict}, {signed(change().difference.p10, format)} to{' '}
-                        {signed(change().difference.p90, format)}
-                      </td>
-                    </>
-                  )}
-                </Show>
-              </tr>
-            )}
-          </For>
-        </tbody>
-      </table>
-    </div>
-  )
+function Differences(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
+  type Row = (typeof ROWS)[number]
+  const side = (name: 'before' | 'after'): Column<Row> => ({
+    name,
+    isNumber: true,
+    cell: (row) => {
+      const [key, , format] = row()
+      const change = props.forecast[key]
+      return change === null ? UNKNOWN : format(change[name])
+    },
+  })
+  const columns = (): readonly Column<Row>[] => [
+    { name: `Median of ${props.forecast.runs} pairs of runs`, cell: (row) => row()[1] },
+    side('before'),
+    side('after'),
+    {
+      name: 'difference, 10th to 90th percentile',
+      cell: (row) => {
+        const [key, , format] = row()
+        const change = props.forecast[key]
+        if (change === null) return 'no data'
+        const { p10, p90 } = change.difference
+        return `${change.verdict}, ${signed(p10, format)} to ${signed(p90, format)}`
+      },
+    },
+  ]
+  return <Table name="Forecast, before and after" columns={columns()} rows={ROWS} />
 }
 
 function signed(value: number, format: (value: number) => string): string {

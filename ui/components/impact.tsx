@@ -2,51 +2,44 @@
  * The effects of a change, from a dry run: figures before and after, over-committed GPUs, tasks that would
  * fit, and the forecast, or the reason for its absence.
  */
-import { For, Show, type JSX } from 'solid-js'
+import { Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../controller/api/schema/impact.ts'
 import { mib, whole } from '../format/figures.ts'
 import { noForecastWords } from '../format/forecast.ts'
+import { Table, type Column } from '../tables/table.tsx'
 import { Forecast } from './forecast.tsx'
 
+const TOTALS = [
+  ['Schedulable VRAM', 'effective_schedulable_mib'],
+  ['Commit limit', 'commit_limit_mib'],
+  ['Over-committed', 'over_committed_mib'],
+  ['Reserve deficit', 'reserve_deficit_mib'],
+] as const
+
+const NODE_COLUMNS: readonly Column<ImpactBody['nodes'][number]>[] = [
+  { name: 'Node', class: 'text', cell: (node) => node().name },
+  {
+    name: 'schedulable before',
+    isNumber: true,
+    cell: (node) => mib(node().before.effective_schedulable_mib),
+  },
+  { name: 'after', isNumber: true, cell: (node) => mib(node().after.effective_schedulable_mib) },
+]
+
 export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
-  const total = () => props.impact.total
+  const side = (name: 'before' | 'after'): Column<(typeof TOTALS)[number]> => ({
+    name,
+    isNumber: true,
+    cell: (row) => mib(props.impact.total[name][row()[1]]),
+  })
+  const columns: readonly Column<(typeof TOTALS)[number]>[] = [
+    { name: 'All GPUs', cell: (row) => row()[0] },
+    side('before'),
+    side('after'),
+  ]
   return (
     <div class="stack">
-      <div class="scroll" tabindex="0" role="group" aria-label="Before and after">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">All GPUs</th>
-              <th scope="col" class="number">
-                before
-              </th>
-              <th scope="col" class="number">
-                after
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            <For
-              each={
-                [
-                  ['Schedulable VRAM', 'effective_schedulable_mib'],
-                  ['Commit limit', 'commit_limit_mib'],
-                  ['Over-committed', 'over_committed_mib'],
-                  ['Reserve deficit', 'reserve_deficit_mib'],
-                ] as const
-              }
-            >
-              {([name, key]) => (
-                <tr>
-                  <td>{name}</td>
-                  <td class="number">{mib(total().before[key])}</td>
-                  <td class="number">{mib(total().after[key])}</td>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-      </div>
+      <Table name="Before and after" columns={columns} rows={TOTALS} />
       <ul>
         <Show when={props.impact.next_cycle}>
           {(cycle) => (
@@ -83,32 +76,7 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
               ; the first {props.impact.nodes.length}
             </Show>
           </summary>
-          <div class="scroll" tabindex="0" role="group" aria-label="Nodes that change">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Node</th>
-                  <th scope="col" class="number">
-                    schedulable before
-                  </th>
-                  <th scope="col" class="number">
-                    after
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                <For each={props.impact.nodes}>
-                  {(node) => (
-                    <tr>
-                      <td class="text">{node.name}</td>
-                      <td class="number">{mib(node.before.effective_schedulable_mib)}</td>
-                      <td class="number">{mib(node.after.effective_schedulable_mib)}</td>
-                    </tr>
-                  )}
-                </For>
-              </tbody>
-            </table>
-          </div>
+          <Table name="Nodes that change" columns={NODE_COLUMNS} rows={props.impact.nodes} />
         </details>
       </Show>
       <section aria-label="Forecast">

@@ -1,20 +1,24 @@
 /** Nodes that are up with the longest swap queue, then those with the highest allocation. */
-import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { For, type JSX } from 'solid-js'
-import type { NodePage } from '../../../controller/api/schema/node.ts'
-import { pathSegment } from '../../api/client.ts'
-import { usePath } from '../../api/world.ts'
+import type { JSX } from 'solid-js'
+import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
+import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, whole } from '../../format/figures.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { allocatedPercent } from './rankings.ts'
 
 const SHOWN = 8
 
+const COLUMNS: readonly Column<NodeBody>[] = [
+  { name: 'Node', class: 'text', cell: (row) => <NodeLink id={row().node_id} name={row().name} /> },
+  { name: 'allocated', isNumber: true, cell: (row) => percent(allocatedPercent(row())) },
+  { name: 'waiting for VRAM', isNumber: true, cell: (row) => whole(row().queue_length) },
+]
+
 export function HotNodes(): JSX.Element {
   const { api } = useCluster()
-  const path = usePath()
   const nodes = useQuery(() => ({
     queryKey: ['nodes', 'hot'],
     queryFn: ({ signal }: { signal: AbortSignal }) =>
@@ -30,34 +34,7 @@ export function HotNodes(): JSX.Element {
         whenEmpty={<p class="quiet">No node is up.</p>}
       >
         {(page) => (
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Node</th>
-                <th scope="col" class="number">
-                  allocated
-                </th>
-                <th scope="col" class="number">
-                  waiting for VRAM
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              <For each={page().items}>
-                {(node) => (
-                  <tr>
-                    <td class="text">
-                      <A class="name" href={path(`/nodes/${pathSegment(node.node_id)}`)}>
-                        {node.name}
-                      </A>
-                    </td>
-                    <td class="number">{percent(allocatedPercent(node))}</td>
-                    <td class="number">{whole(node.queue_length)}</td>
-                  </tr>
-                )}
-              </For>
-            </tbody>
-          </table>
+          <Table name="Hottest nodes" columns={COLUMNS} rows={page().items} idOf={({ node_id: id }) => id} />
         )}
       </QueryState>
     </section>

@@ -1,19 +1,33 @@
 /** The running tasks that got the smallest part of the GPU time that they wanted. */
-import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { For, type JSX } from 'solid-js'
-import type { TaskPage } from '../../../controller/api/schema/task.ts'
-import { pathSegment } from '../../api/client.ts'
-import { usePath } from '../../api/world.ts'
+import type { JSX } from 'solid-js'
+import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
+import { TaskLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, seconds } from '../../format/figures.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 const SHOWN = 8
 
+const COLUMNS: readonly Column<TaskBody>[] = [
+  { name: 'Task', class: 'text', cell: (row) => <TaskLink id={row().id} name={row().name} /> },
+  {
+    name: 'GPU time lost',
+    help: 'GPU time wanted and not served, over all GPUs of the task',
+    isNumber: true,
+    cell: (row) => seconds(row().starved_seconds),
+  },
+  {
+    name: 'starvation',
+    help: 'In percent of the GPU time that it wanted',
+    isNumber: true,
+    cell: (row) => percent(row().starvation_percent.total),
+  },
+]
+
 export function StarvedTasks(): JSX.Element {
   const { api } = useCluster()
-  const path = usePath()
   const tasks = useQuery(() => ({
     queryKey: ['tasks', 'starved'],
     queryFn: async ({ signal }: { signal: AbortSignal }) => {
@@ -35,38 +49,7 @@ export function StarvedTasks(): JSX.Element {
         whenEmpty={<p class="quiet">No starved tasks.</p>}
       >
         {(found) => (
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Task</th>
-                <th
-                  scope="col"
-                  class="number"
-                  title="GPU time wanted and not served, over all GPUs of the task"
-                >
-                  GPU time lost
-                </th>
-                <th scope="col" class="number" title="In percent of the GPU time that it wanted">
-                  starvation
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              <For each={found()}>
-                {(task) => (
-                  <tr>
-                    <td class="text">
-                      <A class="name" href={path(`/tasks/${pathSegment(task.id)}`)}>
-                        {task.name}
-                      </A>
-                    </td>
-                    <td class="number">{seconds(task.starved_seconds)}</td>
-                    <td class="number">{percent(task.starvation_percent.total)}</td>
-                  </tr>
-                )}
-              </For>
-            </tbody>
-          </table>
+          <Table name="Most starved tasks" columns={COLUMNS} rows={found()} idOf={({ id }) => id} />
         )}
       </QueryState>
     </section>

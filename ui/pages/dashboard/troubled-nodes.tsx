@@ -3,16 +3,22 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
-import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
+import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { seconds, secondsSince, whole } from '../../format/figures.ts'
 import { conditionWords, CONDITIONS, troubleWords } from '../../format/nodes.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useIsAhead } from '../../state/recovery.ts'
 import { troubled } from './rankings.ts'
 
 const SHOWN = 8
+
+const COLUMNS: readonly Column<NodeBody>[] = [
+  { name: 'Node', cell: (row) => <NodeLink id={row().node_id} name={row().name} /> },
+  { name: 'Problems', cell: (row) => <Trouble node={row()} /> },
+]
 
 export function TroubledNodes(): JSX.Element {
   const { feed } = useCluster()
@@ -81,11 +87,13 @@ function Worst(): JSX.Element {
     <QueryState query={found}>
       {(nodes) => (
         <>
-          <table>
-            <tbody>
-              <For each={nodes()}>{(node) => <Row node={node} />}</For>
-            </tbody>
-          </table>
+          <Table
+            name="Worst nodes"
+            isHeadHidden
+            columns={COLUMNS}
+            rows={nodes()}
+            idOf={({ node_id: id }) => id}
+          />
           <Show when={(counts()?.attention ?? 0) > nodes().length}>
             <p class="quiet">
               And {whole((counts()?.attention ?? 0) - nodes().length)} more:{' '}
@@ -98,25 +106,17 @@ function Worst(): JSX.Element {
   )
 }
 
-function Row(props: { readonly node: NodeBody }): JSX.Element {
+function Trouble(props: { readonly node: NodeBody }): JSX.Element {
   const { now } = useCluster()
   const isAhead = useIsAhead()
-  const path = usePath()
   return (
-    <tr>
-      <td>
-        <A class="name" href={path(`/nodes/${pathSegment(props.node.node_id)}`)}>
-          {props.node.name}
-        </A>
-      </td>
-      <td>
-        <span class={props.node.status === 'up' ? 'warn' : 'bad'}>
-          {troubleWords(props.node, isAhead(props.node.node_id)).join('; ')}
-        </span>
-        <Show when={props.node.status !== 'up'}>
-          <span class="quiet"> last seen {seconds(secondsSince(props.node.last_seen_at, now()))} ago</span>
-        </Show>
-      </td>
-    </tr>
+    <>
+      <span class={props.node.status === 'up' ? 'warn' : 'bad'}>
+        {troubleWords(props.node, isAhead(props.node.node_id)).join('; ')}
+      </span>
+      <Show when={props.node.status !== 'up'}>
+        <span class="quiet"> last seen {seconds(secondsSince(props.node.last_seen_at, now()))} ago</span>
+      </Show>
+    </>
   )
 }

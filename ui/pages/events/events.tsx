@@ -8,8 +8,11 @@ import { createEffect, createMemo, createSignal, For, Show, type JSX } from 'sol
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
+import { NodeLink, TaskLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
+import { UseArea } from '../../tables/data-table.tsx'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { eventWords, factWords, tasksOf } from '../../format/events.ts'
 import { EVENT_GROUPS } from '../../format/event-groups.ts'
@@ -115,36 +118,29 @@ export default function Events(): JSX.Element {
       >
         {(fresh) => {
           const page = shownOf(fresh)
+          const columns: readonly Column<EventBody>[] = [
+            { name: 'No.', isNumber: true, cell: (row) => row().seq },
+            { name: 'Time', class: 'nowrap', cell: (row) => <At at={row().at} /> },
+            { name: 'Event', cell: (row) => eventWords(row().kind) },
+            {
+              name: 'Task and node',
+              class: 'text',
+              cell: (row) => <Subjects event={row()} names={page().names} />,
+            },
+            { name: 'Actor and cause', class: 'text', cell: (row) => <ActorAndCause event={row()} /> },
+            { name: 'Details', class: 'text quiet', cell: (row) => factWords(row().data, page().names) },
+          ]
           return (
             <>
-              <div
-                class="scroll"
-                tabindex="0"
-                role="group"
-                aria-label="Events, newest first"
-                onPointerEnter={() => setHeld(true)}
-                onPointerLeave={() => setHeld(false)}
-                onFocusIn={() => setHeld(true)}
-                onFocusOut={() => setHeld(false)}
-              >
-                <table>
-                  <thead>
-                    <tr>
-                      <th scope="col" class="number">
-                        No.
-                      </th>
-                      <th scope="col">Time</th>
-                      <th scope="col">Event</th>
-                      <th scope="col">Task and node</th>
-                      <th scope="col">Actor and cause</th>
-                      <th scope="col">Details</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    <For each={page().items}>{(event) => <Row event={event} names={page().names} />}</For>
-                  </tbody>
-                </table>
-              </div>
+              <UseArea onChange={setHeld}>
+                <Table
+                  name="Events, newest first"
+                  columns={columns}
+                  rows={page().items}
+                  idOf={({ seq }) => seq}
+                  rowIdOf={({ seq }) => `event-${seq}`}
+                />
+              </UseArea>
               <nav class="row" aria-label="Older and newer">
                 <button disabled={text('before') === ''} onClick={() => setSearch({ before: null })}>
                   Newest
@@ -164,73 +160,71 @@ export default function Events(): JSX.Element {
   )
 }
 
-function Row(props: { readonly event: EventBody; readonly names: EventPage['names'] }): JSX.Element {
+interface CellProps {
+  readonly event: EventBody
+  readonly names: EventPage['names']
+}
+
+function At(props: { readonly at: string }): JSX.Element {
   const path = usePath()
   return (
-    <tr id={`event-${props.event.seq}`} tabindex="-1">
-      <td class="number">{props.event.seq}</td>
-      <td class="nowrap">
-        <A href={path(`/?at=${encodeURIComponent(props.event.at)}`)} title="Charts around this time">
-          {clockTime(props.event.at)}
-        </A>
-      </td>
-      <td>{eventWords(props.event.kind)}</td>
-      <td class="text">
-        <For each={tasksOf(props.event)}>
-          {(id) => (
-            <div>
-              <TaskLink id={id} names={props.names} />
-            </div>
-          )}
-        </For>
-        <Show when={isForAnother(props.event) && props.event.task_id}>
-          {(id) => (
-            <div class="quiet">
-              for <TaskLink id={id()} names={props.names} />
-            </div>
-          )}
-        </Show>
-        <Show when={props.event.node_id}>
-          {(id) => (
-            <div>
-              on{' '}
-              <A href={path(`/nodes/${pathSegment(id())}`)} title={`Node ${id()}`}>
-                {props.names[id()] ?? shortId(id())}
-              </A>
-            </div>
-          )}
-        </Show>
-      </td>
-      <td class="text">
-        {props.event.by ?? ''}
-        <Show when={props.event.caused_by}>
-          {(seq) => (
-            <div class="quiet">
-              because of <Cause seq={seq()} />
-            </div>
-          )}
-        </Show>
-        <Show when={props.event.task_id !== null && props.event.decision}>
-          {(number) => (
-            <div>
-              <A href={path(`/tasks/${pathSegment(props.event.task_id ?? '')}?decision=${number()}`)}>
-                why: decision {number()}
-              </A>
-            </div>
-          )}
-        </Show>
-      </td>
-      <td class="text quiet">{factWords(props.event.data, props.names)}</td>
-    </tr>
+    <A href={path(`/?at=${encodeURIComponent(props.at)}`)} title="Charts around this time">
+      {clockTime(props.at)}
+    </A>
   )
 }
 
-function TaskLink(props: { readonly id: string; readonly names: EventPage['names'] }): JSX.Element {
+function Subjects(props: CellProps): JSX.Element {
+  const nameOf = (id: string): string => props.names[id] ?? shortId(id)
+  return (
+    <>
+      <For each={tasksOf(props.event)}>
+        {(id) => (
+          <div>
+            <TaskLink id={id} name={nameOf(id)} title={`Task ${id}`} />
+          </div>
+        )}
+      </For>
+      <Show when={isForAnother(props.event) && props.event.task_id}>
+        {(id) => (
+          <div class="quiet">
+            for <TaskLink id={id()} name={nameOf(id())} title={`Task ${id()}`} />
+          </div>
+        )}
+      </Show>
+      <Show when={props.event.node_id}>
+        {(id) => (
+          <div>
+            on <NodeLink class="" id={id()} name={nameOf(id())} title={`Node ${id()}`} />
+          </div>
+        )}
+      </Show>
+    </>
+  )
+}
+
+function ActorAndCause(props: { readonly event: EventBody }): JSX.Element {
   const path = usePath()
   return (
-    <A class="name" href={path(`/tasks/${pathSegment(props.id)}`)} title={`Task ${props.id}`}>
-      {props.names[props.id] ?? shortId(props.id)}
-    </A>
+    <>
+      {props.event.by ?? ''}
+      <Show when={props.event.caused_by}>
+        {(seq) => (
+          <div class="quiet">
+            because of <Cause seq={seq()} />
+          </div>
+        )}
+      </Show>
+      <Show when={props.event.task_id !== null && props.event.decision}>
+        {(number) => (
+          <div>
+            <A href={path(`/tasks/${pathSegment(props.event.task_id ?? '')}?decision=${number()}`)}>
+              why: decision {number()}
+            </A>
+          </div>
+        )}
+      </Show>
+    </>
   )
 }
 

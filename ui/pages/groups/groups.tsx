@@ -5,14 +5,27 @@ import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupPageBody, GroupSumsBody } from '../../../controller/api/schema/group.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
+import { NodeLink } from '../../components/links.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { GroupEditor } from './group-editor.tsx'
 
 /** Each opening is a separate object, also for the same group. A null group is a new one. */
 interface OpenedEditor {
   readonly group: GroupBody | null
+}
+
+/** A group, or the common pool, which has no group. */
+interface Row {
+  readonly id: string
+  readonly group: GroupBody | null
+  readonly sums: GroupSumsBody
+}
+
+function rowsOf({ items, common_pool: sums }: GroupPageBody): readonly Row[] {
+  return [...items.map((group) => ({ id: group.id, group, sums: group.sums })), { id: '', group: null, sums }]
 }
 
 export default function Groups(): JSX.Element {
@@ -26,6 +39,31 @@ export default function Groups(): JSX.Element {
     refetchInterval: 5_000,
   }))
   const whyNot = () => session.whyNot('operator')
+  const columns: readonly Column<Row>[] = [
+    { name: 'Group', class: 'text', cell: (row) => <Name group={row().group} /> },
+    { name: 'Nodes', isNumber: true, cell: (row) => <NodeCount row={row()} /> },
+    { name: 'GPUs', isNumber: true, cell: (row) => whole(row().sums.gpus) },
+    { name: 'Physical', isNumber: true, cell: (row) => mib(row().sums.physical_mib) },
+    { name: 'Allocated', isNumber: true, cell: (row) => mib(row().sums.committed_mib) },
+    { name: 'Schedulable', isNumber: true, cell: (row) => mib(row().sums.effective_schedulable_mib) },
+    {
+      name: 'Edit',
+      nameAs: 'hidden',
+      cell: (row) => (
+        <Show when={row().group}>
+          {(group) => (
+            <button
+              onClick={() => setOpened({ group: group() })}
+              disabled={whyNot() !== null}
+              aria-label={`Edit ${group().id}`}
+            >
+              Edit…
+            </button>
+          )}
+        </Show>
+      ),
+    },
+  ]
   return (
     <div class="stack">
       <h1>Groups</h1>
@@ -52,55 +90,7 @@ export default function Groups(): JSX.Element {
             <Show when={page().items.length === 0}>
               <p class="quiet">No groups yet: all nodes are in the common pool.</p>
             </Show>
-            <div class="scroll" tabindex="0" role="group" aria-label="Groups">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Group</th>
-                    <th scope="col" class="number">
-                      Nodes
-                    </th>
-                    <th scope="col" class="number">
-                      GPUs
-                    </th>
-                    <th scope="col" class="number">
-                      Physical
-                    </th>
-                    <th scope="col" class="number">
-                      Allocated
-                    </th>
-                    <th scope="col" class="number">
-                      Schedulable
-                    </th>
-                    <th scope="col">
-                      <span class="visually-hidden">Edit</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  <For each={page().items.map(({ id }) => id)}>
-                    {(id) => (
-                      <Show when={page().items.find((group) => group.id === id)}>
-                        {(group) => (
-                          <GroupRow
-                            group={group()}
-                            whyNot={whyNot()}
-                            onEdit={() => setOpened({ group: group() })}
-                          />
-                        )}
-                      </Show>
-                    )}
-                  </For>
-                  <tr>
-                    <td>
-                      <em>common pool</em>
-                    </td>
-                    <Figures sums={page().common_pool} named={null} />
-                    <td />
-                  </tr>
-                </tbody>
-              </table>
-            </div>
+            <Table name="Groups" columns={columns} rows={rowsOf(page())} idOf={({ id }) => id} />
           </>
         )}
       </QueryState>
@@ -108,32 +98,32 @@ export default function Groups(): JSX.Element {
   )
 }
 
-/** Rows are kept by group id when the list is read again, so that the button keeps the focus. */
-function GroupRow(props: {
-  readonly group: GroupBody
-  readonly whyNot: string | null
-  readonly onEdit: () => void
-}): JSX.Element {
+function Name(props: { readonly group: GroupBody | null }): JSX.Element {
   const path = usePath()
   return (
-    <tr>
-      <td class="text">
-        <strong>{props.group.id}</strong>{' '}
-        <A href={path(`/tasks?tab=all&group=${pathSegment(props.group.id)}`)}>tasks</A>
-        <div class="quiet">{props.group.description}</div>
-        <MemberLinks group={props.group} />
-      </td>
-      <Figures sums={props.group.sums} named={props.group.node_ids.length} />
-      <td>
-        <button
-          onClick={() => props.onEdit()}
-          disabled={props.whyNot !== null}
-          aria-label={`Edit ${props.group.id}`}
-        >
-          Edit…
-        </button>
-      </td>
-    </tr>
+    <Show when={props.group} fallback={<em>common pool</em>}>
+      {(group) => (
+        <>
+          <strong>{group().id}</strong>{' '}
+          <A href={path(`/tasks?tab=all&group=${pathSegment(group().id)}`)}>tasks</A>
+          <div class="quiet">{group().description}</div>
+          <MemberLinks group={group()} />
+        </>
+      )}
+    </Show>
+  )
+}
+
+function NodeCount(props: { readonly row: Row }): JSX.Element {
+  const absent = (): number =>
+    props.row.group === null ? 0 : props.row.group.node_ids.length - props.row.sums.nodes
+  return (
+    <>
+      {whole(props.row.sums.nodes)}
+      <Show when={absent() > 0}>
+        <span class="quiet"> and {whole(absent())} not registered</span>
+      </Show>
+    </>
   )
 }
 
@@ -147,7 +137,7 @@ function MemberLinks(props: { readonly group: GroupBody }): JSX.Element {
         {(node, index) => (
           <>
             {index() > 0 ? ', ' : ''}
-            <A href={path(`/nodes/${pathSegment(node.node_id)}`)}>{node.name}</A>
+            <NodeLink class="" id={node.node_id} name={node.name} />
           </>
         )}
       </For>
@@ -156,24 +146,5 @@ function MemberLinks(props: { readonly group: GroupBody }): JSX.Element {
         <A href={path(`/nodes?group=${pathSegment(props.group.id)}`)}>and {whole(more())} more</A>
       </Show>
     </div>
-  )
-}
-
-/** @param props.named number of ids in the group; null for the common pool */
-function Figures(props: { readonly sums: GroupSumsBody; readonly named: number | null }): JSX.Element {
-  const absent = (): number => (props.named ?? props.sums.nodes) - props.sums.nodes
-  return (
-    <>
-      <td class="number">
-        {whole(props.sums.nodes)}
-        <Show when={absent() > 0}>
-          <span class="quiet"> and {whole(absent())} not registered</span>
-        </Show>
-      </td>
-      <td class="number">{whole(props.sums.gpus)}</td>
-      <td class="number">{mib(props.sums.physical_mib)}</td>
-      <td class="number">{mib(props.sums.committed_mib)}</td>
-      <td class="number">{mib(props.sums.effective_schedulable_mib)}</td>
-    </>
   )
 }

@@ -1,14 +1,13 @@
 /** The GPUs of a node with their tasks. */
-import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { GpuBody, NodeBody } from '../../../controller/api/schema/node.ts'
 import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
-import { pathSegment } from '../../api/client.ts'
-import { usePath } from '../../api/world.ts'
+import { TaskLink } from '../../components/links.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { mib } from '../../format/figures.ts'
 import { residencyWords } from '../../format/tasks.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 /** Per GPU; the others are counted. */
@@ -29,53 +28,20 @@ export function GpuTable(props: { readonly node: NodeBody }): JSX.Element {
   const tasks = usePlacedTasks(() => props.node.node_id)
   const byId = (): ReadonlyMap<string, TaskBody> =>
     new Map((tasks.data?.items ?? []).map((task) => [task.id, task]))
+  const columns: readonly Column<GpuBody>[] = [
+    { name: 'GPU', cell: (row) => row().index },
+    { name: 'Model', class: 'text', cell: (row) => row().model },
+    { name: 'VRAM', cell: (row) => <VramBar vram={row().vram} /> },
+    { name: 'used', isNumber: true, cell: (row) => mib(row().vram.used_mib) },
+    { name: 'allocated', isNumber: true, cell: (row) => mib(row().vram.committed_mib) },
+    { name: 'schedulable', isNumber: true, cell: (row) => mib(row().vram.effective_schedulable_mib) },
+    { name: 'physical', isNumber: true, cell: (row) => mib(row().vram.physical_mib) },
+    { name: 'Tasks', class: 'text', cell: (row) => <GpuTasks gpu={row()} byId={byId()} /> },
+  ]
   return (
     <section class="card" aria-labelledby="gpus">
       <h2 id="gpus">GPUs</h2>
-      <div class="scroll" tabindex="0" role="group" aria-label="GPUs">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">GPU</th>
-              <th scope="col">Model</th>
-              <th scope="col">VRAM</th>
-              <th scope="col" class="number">
-                used
-              </th>
-              <th scope="col" class="number">
-                allocated
-              </th>
-              <th scope="col" class="number">
-                schedulable
-              </th>
-              <th scope="col" class="number">
-                physical
-              </th>
-              <th scope="col">Tasks</th>
-            </tr>
-          </thead>
-          <tbody>
-            <For each={props.node.gpus}>
-              {(gpu) => (
-                <tr>
-                  <td>{gpu.index}</td>
-                  <td class="text">{gpu.model}</td>
-                  <td>
-                    <VramBar vram={gpu.vram} />
-                  </td>
-                  <td class="number">{mib(gpu.vram.used_mib)}</td>
-                  <td class="number">{mib(gpu.vram.committed_mib)}</td>
-                  <td class="number">{mib(gpu.vram.effective_schedulable_mib)}</td>
-                  <td class="number">{mib(gpu.vram.physical_mib)}</td>
-                  <td class="text">
-                    <GpuTasks gpu={gpu} byId={byId()} />
-                  </td>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-      </div>
+      <Table name="GPUs" columns={columns} rows={props.node.gpus} idOf={({ index }) => index} />
     </section>
   )
 }
@@ -84,13 +50,12 @@ function GpuTasks(props: {
   readonly gpu: GpuBody
   readonly byId: ReadonlyMap<string, TaskBody>
 }): JSX.Element {
-  const path = usePath()
   return (
     <Show when={props.gpu.task_ids.length > 0} fallback={<span class="quiet">none</span>}>
       <For each={props.gpu.task_ids.slice(0, SHOWN_TASKS)}>
         {(id) => (
           <div>
-            <A href={path(`/tasks/${pathSegment(id)}`)}>{props.byId.get(id)?.name ?? id}</A>
+            <TaskLink class="" id={id} name={props.byId.get(id)?.name ?? id} />
             <Show when={props.byId.get(id)}>
               {(task) => <span class="quiet"> {residencyWords(task())}</span>}
             </Show>

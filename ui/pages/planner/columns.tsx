@@ -1,48 +1,59 @@
-/** Columns shared by tables of the planner: the varied fields, and the objectives with their results. */
-import { For, type JSX } from 'solid-js'
-import type { CandidateBody } from '../../../controller/api/schema/sweep-report.ts'
+/** Columns shared by tables of the planner: figures, the varied fields, and the objectives with their results. */
+import { Show } from 'solid-js'
+import type { CandidateBody, SettingsBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { Column } from '../../tables/table.tsx'
 import { Figure } from './field.tsx'
 import { objectiveWords } from './figures.ts'
 
-export function FieldHeads(props: { readonly fields: readonly string[] }): JSX.Element {
-  return (
-    <For each={props.fields}>
-      {(field) => (
-        <th scope="col" class="number">
-          <code>{field}</code>
-        </th>
-      )}
-    </For>
-  )
+/** @param what reason for a missing value */
+export function figureColumn<R>(
+  name: string,
+  valueOf: (row: R) => number | null | undefined,
+  shown: (value: number | null) => string,
+  what?: string,
+): Column<R> {
+  return {
+    name,
+    isNumber: true,
+    cell: (row) => {
+      const value = valueOf(row()) ?? null
+      return <Figure value={value} shown={shown(value)} what={what} />
+    },
+  }
 }
 
-export function JudgedHeads(props: { readonly objectives: readonly string[] }): JSX.Element {
-  return (
-    <For each={props.objectives}>
-      {(objective) => (
-        <th scope="col" class="number" title="At most this in 95% of the seeds">
-          {objective}
-        </th>
-      )}
-    </For>
-  )
+export function fieldColumns<R extends { readonly settings: SettingsBody }>(
+  row: R | undefined,
+): readonly Column<R>[] {
+  return Object.keys(row?.settings ?? {}).map((field) => ({
+    name: field,
+    nameAs: 'code',
+    isNumber: true,
+    cell: (each) => String(each().settings[field]),
+  }))
 }
 
-export function JudgedCells(props: {
-  readonly objectives: CandidateBody['objectives'] | undefined
-}): JSX.Element {
-  return (
-    <For each={props.objectives}>
-      {(judged) => (
-        <td class={judged.keeps ? 'number good' : 'number bad'}>
-          {judged.keeps ? 'kept' : 'broken'}:{' '}
-          <Figure
-            value={judged.p95}
-            shown={objectiveWords(judged.objective, judged.p95)}
-            what="Some runs have no such metric."
-          />
-        </td>
-      )}
-    </For>
-  )
+export function objectiveColumns<R>(
+  objectives: readonly string[],
+  candidateOf: (row: R) => CandidateBody | undefined,
+): readonly Column<R>[] {
+  return objectives.map((name, at) => ({
+    name,
+    help: 'At most this in 95% of the seeds',
+    isNumber: true,
+    cell: (row) => (
+      <Show when={candidateOf(row())?.objectives[at]}>
+        {(judged) => (
+          <span class={judged().keeps ? 'good' : 'bad'}>
+            {judged().keeps ? 'kept' : 'broken'}:{' '}
+            <Figure
+              value={judged().p95}
+              shown={objectiveWords(judged().objective, judged().p95)}
+              what="Some runs have no such metric."
+            />
+          </span>
+        )}
+      </Show>
+    ),
+  }))
 }

@@ -2,13 +2,13 @@
  * A row for each combination of the other fields: its recommended percentage with the results. The selected
  * combination is shown below in full.
  */
-import { createMemo, For, type JSX } from 'solid-js'
-import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
+import { createMemo, type JSX } from 'solid-js'
+import type { CandidateBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent } from '../../format/figures.ts'
 import { Prose } from '../../components/prose.tsx'
-import { FieldHeads, JudgedCells, JudgedHeads } from './columns.tsx'
+import { Table, type Column } from '../../tables/table.tsx'
+import { fieldColumns, figureColumn, objectiveColumns } from './columns.tsx'
 import { bestOf, type Combination, noneSentence } from './combinations.ts'
-import { Figure } from './field.tsx'
 import styles from './planner.module.css'
 
 export interface CombinationTableProps {
@@ -19,8 +19,41 @@ export interface CombinationTableProps {
 
 export function CombinationTable(props: CombinationTableProps): JSX.Element {
   const best = createMemo(() => bestOf(props.combinations))
-  const fields = (): readonly string[] => Object.keys(props.combinations[0]?.settings ?? {})
-  const objectives = (): readonly string[] => props.combinations[0]?.advice.objectives ?? []
+  const columns = (): readonly Column<Combination>[] => [
+    {
+      name: 'Shown below',
+      cell: (row) => (
+        <>
+          <input
+            type="radio"
+            name="combination"
+            aria-label={`Show ${row().name}`}
+            checked={row().name === props.shown.name}
+            onChange={() => props.onShow(row())}
+          />
+          {row() === best() ? ' best' : null}
+        </>
+      ),
+    },
+    ...fieldColumns(props.combinations[0]),
+    {
+      name: 'Recommended overcommit',
+      isNumber: true,
+      cell: (row) => {
+        const candidate = candidateOf(row())
+        if (candidate === undefined) return 'none'
+        const isNone = row().advice.recommended_percent === null
+        return `${isNone ? 'none; closest ' : ''}${candidate.overcommit_percent} %`
+      },
+    },
+    figureColumn(
+      'Utilization, mean',
+      (row) => candidateOf(row)?.utilization_percent?.mean,
+      percent,
+      'No time passed.',
+    ),
+    ...objectiveColumns(props.combinations[0]?.advice.objectives ?? [], candidateOf),
+  ]
   const sentence = (): string => {
     const found = best()
     if (found === null) return noneSentence(props.combinations.map(({ advice }) => advice))
@@ -35,72 +68,20 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
       <p class={`${styles['advice']} text`}>
         <Prose text={sentence()} />
       </p>
-      <div class="scroll" tabindex="0" role="group" aria-label="Results of each combination">
-        <table id="combinations">
-          <thead>
-            <tr>
-              <th scope="col">Shown below</th>
-              <FieldHeads fields={fields()} />
-              <th scope="col" class="number">
-                Recommended overcommit
-              </th>
-              <th scope="col" class="number">
-                Utilization, mean
-              </th>
-              <JudgedHeads objectives={objectives()} />
-            </tr>
-          </thead>
-          <tbody>
-            <For each={props.combinations}>
-              {(each) => (
-                <tr class={each === best() ? styles['recommended'] : undefined}>
-                  <td>
-                    <input
-                      type="radio"
-                      name="combination"
-                      aria-label={`Show ${each.name}`}
-                      checked={each.name === props.shown.name}
-                      onChange={() => props.onShow(each)}
-                    />
-                    {each === best() ? ' best' : null}
-                  </td>
-                  <For each={fields()}>
-                    {(field) => <td class="number">{String(each.settings[field])}</td>}
-                  </For>
-                  <Recommended advice={each.advice} />
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-      </div>
+      <Table
+        id="combinations"
+        name="Results of each combination"
+        columns={columns()}
+        rows={props.combinations}
+        rowClassOf={(row) => (row === best() ? styles['recommended'] : undefined)}
+      />
     </section>
   )
 }
 
 /** The recommended percentage; if none meets the objectives, the one that comes closest. */
-function Recommended(props: { readonly advice: AdviceBody }): JSX.Element {
-  const isNone = (): boolean => props.advice.recommended_percent === null
-  const candidate = () => {
-    const { recommended_percent: taken, caveats, candidates } = props.advice
-    const at = taken ?? caveats.find(({ kind }) => kind === 'none_keeps')?.nearest_percent
-    return candidates.find(({ overcommit_percent }) => overcommit_percent === at)
-  }
-  return (
-    <>
-      <td class="number">
-        {candidate() === undefined
-          ? 'none'
-          : `${isNone() ? 'none; closest ' : ''}${candidate()?.overcommit_percent} %`}
-      </td>
-      <td class="number">
-        <Figure
-          value={candidate()?.utilization_percent?.mean ?? null}
-          shown={percent(candidate()?.utilization_percent?.mean)}
-          what="No time passed."
-        />
-      </td>
-      <JudgedCells objectives={candidate()?.objectives} />
-    </>
-  )
+function candidateOf({ advice }: Combination): CandidateBody | undefined {
+  const { recommended_percent: recommended, caveats, candidates } = advice
+  const percentage = recommended ?? caveats.find(({ kind }) => kind === 'none_keeps')?.nearest_percent
+  return candidates.find(({ overcommit_percent }) => overcommit_percent === percentage)
 }

@@ -1,8 +1,9 @@
 /** Compares up to six results side by side; only differences are shown. */
-import { For, Show, type JSX } from 'solid-js'
+import { Show, type Accessor, type JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 import { save } from '../../charts/save.ts'
-import { differencesCsv, differencesOf, type Cell, type Compared } from './figures.ts'
+import { differencesCsv, differencesOf, type Cell, type Compared, type Difference } from './figures.ts'
 
 /** A longer table would not be readable. */
 const MAX_ROWS = 100
@@ -10,6 +11,14 @@ const MAX_ROWS = 100
 export function Comparison(props: { readonly compared: readonly Compared[] }): JSX.Element {
   const differences = () => differencesOf(props.compared)
   const figures = (): number => new Set(props.compared.flatMap((each) => [...each.figures.keys()])).size
+  const columns = (): readonly Column<Difference>[] => [
+    { name: 'Metric', isRowHeading: true, class: 'text', cell: (row) => row().figure.replaceAll('_', ' ') },
+    ...props.compared.map(({ name }, at) => ({
+      name,
+      isNumber: true,
+      cell: (row: Accessor<Difference>) => words(row().cells[at]),
+    })),
+  ]
   return (
     <section class="card" aria-label="Comparison">
       <h2>Differences</h2>
@@ -30,34 +39,7 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
             {differences().length > MAX_ROWS ? `; the first ${MAX_ROWS} are shown` : ''}.
           </span>
         </p>
-        <div class="scroll" tabindex="0" role="group" aria-label="Differences">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Metric</th>
-                <For each={props.compared}>
-                  {({ name }) => (
-                    <th scope="col" class="number">
-                      {name}
-                    </th>
-                  )}
-                </For>
-              </tr>
-            </thead>
-            <tbody>
-              <For each={differences().slice(0, MAX_ROWS)}>
-                {({ figure, cells }) => (
-                  <tr>
-                    <th scope="row" class="text">
-                      {figure.replaceAll('_', ' ')}
-                    </th>
-                    <For each={cells}>{(cell) => <td class="number">{words(cell)}</td>}</For>
-                  </tr>
-                )}
-              </For>
-            </tbody>
-          </table>
-        </div>
+        <Table name="Differences" columns={columns()} rows={differences().slice(0, MAX_ROWS)} />
       </Show>
     </section>
   )

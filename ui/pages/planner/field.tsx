@@ -38,7 +38,7 @@ export function TextField(props: TextFieldProps): JSX.Element {
 export function Figure(props: {
   readonly value: number | null
   readonly shown: string
-  readonly what?: string
+  readonly what?: string | undefined
 }): JSX.Element {
   return (
     <data

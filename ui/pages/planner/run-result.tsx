@@ -1,8 +1,16 @@
 /** The metrics of one run. */
-import { For, type JSX } from 'solid-js'
+import type { JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
 import { save } from '../../charts/save.ts'
-import { figuresOfReport } from './figures.ts'
+import { Table, type Column } from '../../tables/table.tsx'
+import { figuresOfReport, type Cell } from './figures.ts'
+
+const MAX_ROWS = 150
+
+const COLUMNS: readonly Column<readonly [name: string, cell: Cell]>[] = [
+  { name: 'Metric', isRowHeading: true, cell: (row) => row()[0].replaceAll('_', ' ') },
+  { name: 'Value', class: 'text', cell: (row) => row()[1] ?? UNKNOWN },
+]
 
 export function RunResult(props: { readonly report: object }): JSX.Element {
   return (
@@ -20,20 +28,13 @@ export function RunResult(props: { readonly report: object }): JSX.Element {
           Save as JSON
         </button>
       </p>
-      <div class="scroll" tabindex="0" role="group" aria-label="Metrics of the run">
-        <table>
-          <tbody>
-            <For each={[...figuresOfReport(props.report)].slice(0, 150)}>
-              {([name, cell]) => (
-                <tr>
-                  <th scope="row">{name.replaceAll('_', ' ')}</th>
-                  <td class="text">{cell ?? UNKNOWN}</td>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-      </div>
+      <Table
+        name="Metrics of the run"
+        isHeadHidden
+        columns={COLUMNS}
+        rows={[...figuresOfReport(props.report)].slice(0, MAX_ROWS)}
+        idOf={([name]) => name}
+      />
     </section>
   )
 }

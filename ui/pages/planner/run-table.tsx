@@ -2,12 +2,12 @@
  * A row for each run, with all digits, so that the recommendation can be recomputed. Up to six runs can be
  * selected for a comparison.
  */
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createSignal, Show, type JSX } from 'solid-js'
 import type { SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
-import { FieldHeads } from './columns.tsx'
+import { Table, type Column } from '../../tables/table.tsx'
+import { fieldColumns, figureColumn } from './columns.tsx'
 import { settingsText } from './combinations.ts'
-import { Figure } from './field.tsx'
 import { MAX_COMPARED, objectiveFigure, objectiveWords } from './figures.ts'
 import styles from './planner.module.css'
 
@@ -34,14 +34,57 @@ export function runName({ overcommit_percent, seed, settings }: SweptRunBody): s
     .join(', ')
 }
 
+const METRICS: readonly Column<SweptRunBody>[] = [
+  figureColumn(
+    'Overcommit',
+    (run) => run.overcommit_percent,
+    (value) => `${value} %`,
+  ),
+  { name: 'Seed', isNumber: true, cell: (run) => run().seed },
+  figureColumn('Utilization', ({ metrics }) => metrics.utilization_percent, percent, 'No time passed.'),
+  figureColumn('Starvation', ({ metrics }) => metrics.starvation_percent.total, percent),
+  figureColumn('Queue wait p95', ({ metrics }) => metrics.queue_wait_s?.p95, seconds, 'No task started.'),
+]
+
 export function RunTable(props: RunTableProps): JSX.Element {
   const [from, setFrom] = createSignal(0)
   const shown = () => props.runs.slice(from(), from() + PAGE)
-  const fields = (): readonly string[] => Object.keys(props.runs[0]?.settings ?? {})
   const toggle = (key: string): void =>
     props.onPick(
       props.picked.includes(key) ? props.picked.filter((each) => each !== key) : [...props.picked, key],
     )
+  const columns = (): readonly Column<SweptRunBody>[] => [
+    {
+      name: 'Compare',
+      cell: (run) => (
+        <input
+          type="checkbox"
+          aria-label={`Compare ${runName(run())}`}
+          checked={props.picked.includes(runKey(run()))}
+          disabled={!props.picked.includes(runKey(run())) && props.picked.length >= MAX_COMPARED}
+          onChange={() => toggle(runKey(run()))}
+        />
+      ),
+    },
+    ...fieldColumns(props.runs[0]),
+    ...METRICS,
+    ...props.objectives.map((objective) =>
+      figureColumn<SweptRunBody>(
+        objective,
+        ({ metrics }) => objectiveFigure(objective, metrics),
+        (value) => objectiveWords(objective, value),
+        'The run has no such metric.',
+      ),
+    ),
+    {
+      name: 'Run hash',
+      cell: (run) => (
+        <data class={styles['hash']} value={run().digest ?? ''} title={run().digest ?? 'No hash.'}>
+          {run().digest?.slice(0, HASH_CHARACTERS) ?? UNKNOWN}
+        </data>
+      ),
+    },
+  ]
   return (
     <section class="card" aria-label="Runs">
       <h2>Runs</h2>
@@ -63,100 +106,7 @@ export function RunTable(props: RunTableProps): JSX.Element {
           </span>
         </nav>
       </Show>
-      <div class="scroll" tabindex="0" role="group" aria-label="Metrics of each run">
-        <table id="runs">
-          <thead>
-            <tr>
-              <th scope="col">Compare</th>
-              <FieldHeads fields={fields()} />
-              <th scope="col" class="number">
-                Overcommit
-              </th>
-              <th scope="col" class="number">
-                Seed
-              </th>
-              <th scope="col" class="number">
-                Utilization
-              </th>
-              <th scope="col" class="number">
-                Starvation
-              </th>
-              <th scope="col" class="number">
-                Queue wait p95
-              </th>
-              <For each={props.objectives}>
-                {(objective) => (
-                  <th scope="col" class="number">
-                    {objective}
-                  </th>
-                )}
-              </For>
-              <th scope="col">Run hash</th>
-            </tr>
-          </thead>
-          <tbody>
-            <For each={shown()}>
-              {(run) => (
-                <tr>
-                  <td>
-                    <input
-                      type="checkbox"
-                      aria-label={`Compare ${runName(run)}`}
-                      checked={props.picked.includes(runKey(run))}
-                      disabled={!props.picked.includes(runKey(run)) && props.picked.length >= MAX_COMPARED}
-                      onChange={() => toggle(runKey(run))}
-                    />
-                  </td>
-                  <For each={fields()}>
-                    {(field) => <td class="number">{String(run.settings[field])}</td>}
-                  </For>
-                  <td class="number">
-                    <Figure value={run.overcommit_percent} shown={`${run.overcommit_percent} %`} />
-                  </td>
-                  <td class="number">{run.seed}</td>
-                  <td class="number">
-                    <Figure
-                      value={run.metrics.utilization_percent}
-                      shown={percent(run.metrics.utilization_percent)}
-                      what="No time passed."
-                    />
-                  </td>
-                  <td class="number">
-                    <Figure
-                      value={run.metrics.starvation_percent.total}
-                      shown={percent(run.metrics.starvation_percent.total)}
-                    />
-                  </td>
-                  <td class="number">
-                    <Figure
-                      value={run.metrics.queue_wait_s?.p95 ?? null}
-                      shown={seconds(run.metrics.queue_wait_s?.p95)}
-                      what="No task started."
-                    />
-                  </td>
-                  <For each={props.objectives}>
-                    {(objective) => {
-                      const value = objectiveFigure(objective, run.metrics)
-                      return (
-                        <td class="number">
-                          <Figure
-                            value={value}
-                            shown={objectiveWords(objective, value)}
-                            what="The run has no such metric."
-                          />
-                        </td>
-                      )
-                    }}
-                  </For>
-                  <td class={styles['hash']} title={run.digest ?? 'No hash.'}>
-                    <data value={run.digest ?? ''}>{run.digest?.slice(0, HASH_CHARACTERS) ?? UNKNOWN}</data>
-                  </td>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-      </div>
+      <Table id="runs" name="Metrics of each run" columns={columns()} rows={shown()} />
     </section>
   )
 }

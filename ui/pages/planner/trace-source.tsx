@@ -6,12 +6,18 @@ import { createEffect, createSignal, createUniqueId, For, Show, type JSX } from 
 import type { TracePage } from '../../../controller/api/schema/trace.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { whole } from '../../format/figures.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { chosen, notYet, type Chosen } from '../../scenario/choice.ts'
 import { useSnapshot } from './live-source.tsx'
 import { tracedScenario, type Activity } from './traced-scenario.ts'
 import { SendTrace } from './send-trace.tsx'
 import styles from './planner.module.css'
+
+const DROPPED: readonly Column<[reason: string, rows: number]>[] = [
+  { name: 'Drop reason', class: 'text', cell: (row) => row()[0].replaceAll('_', ' ') },
+  { name: 'Rows', isNumber: true, cell: (row) => whole(row()[1]) },
+]
 
 export interface TraceSourceProps {
   readonly name: string
@@ -85,26 +91,7 @@ export function TraceSource(props: TraceSourceProps): JSX.Element {
               when={Object.keys(trace().dropped).length > 0}
               fallback={<p class="quiet">No rows were dropped.</p>}
             >
-              <table aria-label="Dropped rows">
-                <thead>
-                  <tr>
-                    <th scope="col">Drop reason</th>
-                    <th scope="col" class="number">
-                      Rows
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  <For each={Object.entries(trace().dropped)}>
-                    {([reason, rows]) => (
-                      <tr>
-                        <td class="text">{reason.replaceAll('_', ' ')}</td>
-                        <td class="number">{whole(rows)}</td>
-                      </tr>
-                    )}
-                  </For>
-                </tbody>
-              </table>
+              <Table name="Dropped rows" columns={DROPPED} rows={Object.entries(trace().dropped)} />
             </Show>
             <div class="row">
               <label>

@@ -4,7 +4,8 @@ import { Show, type JSX } from 'solid-js'
 import type { RecoveryBody } from '../../../controller/api/schema/attempt.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
-import { DataTable, type Column } from '../../components/data-table.tsx'
+import { DataTable } from '../../tables/data-table.tsx'
+import type { Column } from '../../tables/table.tsx'
 import { clockTime, whole } from '../../format/figures.ts'
 import { aheadWords } from '../../format/recovery.ts'
 
@@ -42,7 +43,7 @@ const COLUMNS: readonly Column<Ahead>[] = [
   { name: 'Node', cell: (row) => <Name row={row()} /> },
   { name: 'Reported epoch', isNumber: true, cell: (row) => <>{whole(row().epoch)}</> },
   { name: 'Last reported event', isNumber: true, cell: (row) => <>{whole(row().event_seq)}</> },
-  { name: 'Reason', isWide: true, cell: (row) => <>{aheadWords(row())}</> },
+  { name: 'Reason', class: 'wide', cell: (row) => <>{aheadWords(row())}</> },
   { name: 'Since', cell: (row) => <span class="nowrap">{clockTime(row().since)}</span> },
 ]
 

@@ -5,7 +5,8 @@ import { createSignal, Show, type Accessor, type JSX } from 'solid-js'
 import type { AttemptBody, AttemptListBody } from '../../../controller/api/schema/attempt.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
-import { DataTable, type Column } from '../../components/data-table.tsx'
+import { DataTable } from '../../tables/data-table.tsx'
+import type { Column } from '../../tables/table.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN, whole } from '../../format/figures.ts'
 import { attemptName, vramWords, NO_RECORD, statedOwner } from '../../format/recovery.ts'
@@ -92,7 +93,7 @@ function columns(tell: (words: string) => void): readonly Column<AttemptBody>[] 
     },
     {
       name: 'Command',
-      isWide: true,
+      class: 'wide',
       cell: (row) => (
         <code class="text" title={row().record === null ? NO_RECORD : undefined}>
           {row().record?.command?.join(' ') ?? UNKNOWN}

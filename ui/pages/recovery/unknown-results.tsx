@@ -5,7 +5,8 @@ import { For, Show, type Accessor, type JSX } from 'solid-js'
 import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
-import { DataTable, type Column } from '../../components/data-table.tsx'
+import { DataTable } from '../../tables/data-table.tsx'
+import type { Column } from '../../tables/table.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -78,7 +79,7 @@ const COLUMNS: readonly Column<TaskBody>[] = [
   { name: 'Owner', cell: (row) => <span class="text">{row().owner ?? UNKNOWN}</span> },
   { name: 'Started', cell: (row) => <span class="nowrap">{clockTime(row().first_started_at)}</span> },
   { name: 'Ended', cell: (row) => <span class="nowrap">{clockTime(row().finished_at)}</span> },
-  { name: 'Reason', isWide: true, cell: (row) => <span class="text">{row().end_reason}</span> },
+  { name: 'Reason', class: 'wide', cell: (row) => <span class="text">{row().end_reason}</span> },
 ]
 
 function Name(props: { readonly row: Accessor<TaskBody> }): JSX.Element {

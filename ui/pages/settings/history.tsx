@@ -11,8 +11,9 @@ import type {
   RevisionPage,
 } from '../../../controller/api/schema/config.ts'
 import { QueryState } from '../../components/query-state.tsx'
-import { clockTime } from '../../format/figures.ts'
+import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { Table, type Column } from '../../tables/table.tsx'
 import { differences, shown } from './fields.ts'
 import { PlanPanel, type Plan } from './plan-panel.tsx'
 
@@ -76,6 +77,27 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
     setPlan(null)
     await queries.invalidateQueries({ queryKey: ['config'] })
   }
+  const columns: readonly Column<RevisionBody>[] = [
+    { name: 'Revision', cell: (row) => row().revision },
+    { name: 'Time', class: 'nowrap', cell: (row) => clockTime(row().at) },
+    { name: 'Author', class: 'text', cell: (row) => row().author ?? UNKNOWN },
+    { name: 'Change', cell: (row) => <Changes revision={row()} /> },
+    {
+      name: 'Roll back',
+      nameAs: 'hidden',
+      cell: (row) => (
+        <Show when={row().revision !== props.live.revision} fallback={<span class="good">current</span>}>
+          <button
+            onClick={() => void makePlan(row())}
+            disabled={isBusy()}
+            aria-label={`Roll back to revision ${row().revision}`}
+          >
+            Roll back…
+          </button>
+        </Show>
+      ),
+    },
+  ]
   return (
     <section class="card stack" aria-label="History">
       <h2>History</h2>
@@ -85,49 +107,7 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
         whenEmpty={<p class="quiet">No revisions yet.</p>}
       >
         {(page) => (
-          <div class="scroll" tabindex="0" role="group" aria-label="Revisions">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Revision</th>
-                  <th scope="col">Time</th>
-                  <th scope="col">Author</th>
-                  <th scope="col">Change</th>
-                  <th scope="col">
-                    <span class="visually-hidden">Roll back</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                <For each={page().items}>
-                  {(item) => (
-                    <tr>
-                      <td>{item.revision}</td>
-                      <td class="nowrap">{clockTime(item.at)}</td>
-                      <td class="text">{item.author ?? '—'}</td>
-                      <td>
-                        <Changes revision={item} />
-                      </td>
-                      <td>
-                        <Show
-                          when={item.revision !== props.live.revision}
-                          fallback={<span class="good">current</span>}
-                        >
-                          <button
-                            onClick={() => void makePlan(item)}
-                            disabled={isBusy()}
-                            aria-label={`Roll back to revision ${item.revision}`}
-                          >
-                            Roll back…
-                          </button>
-                        </Show>
-                      </td>
-                    </tr>
-                  )}
-                </For>
-              </tbody>
-            </table>
-          </div>
+          <Table name="Revisions" columns={columns} rows={page().items} idOf={({ revision }) => revision} />
         )}
       </QueryState>
       <Show when={problem()}>

@@ -1,7 +1,8 @@
 /** A planned change: the differences, the impact, and the button to apply it. */
-import { createSignal, For, onMount, Show, type JSX } from 'solid-js'
+import { createSignal, onMount, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../../controller/api/schema/impact.ts'
 import { Impact } from '../../components/impact.tsx'
+import { Table, type Column } from '../../tables/table.tsx'
 import { isLowering, shown, type Difference } from './fields.ts'
 
 export interface Plan {
@@ -9,6 +10,18 @@ export interface Plan {
   readonly changes: readonly Difference[]
   readonly impact: ImpactBody
 }
+
+const COLUMNS: readonly Column<Difference>[] = [
+  { name: 'Field', cell: (row) => <code class="text">{row().name}</code> },
+  {
+    name: 'Change',
+    cell: (row) => (
+      <>
+        {shown(row().before)} → <strong>{shown(row().after)}</strong>
+      </>
+    ),
+  },
+]
 
 export interface PlanPanelProps {
   readonly plan: Plan
@@ -29,22 +42,13 @@ export function PlanPanel(props: PlanPanelProps): JSX.Element {
       <h2 ref={heading} tabindex="-1">
         {props.plan.title}
       </h2>
-      <table aria-label="Differences">
-        <tbody>
-          <For each={props.plan.changes}>
-            {({ name, before, after }) => (
-              <tr>
-                <td>
-                  <code class="text">{name}</code>
-                </td>
-                <td>
-                  {shown(before)} → <strong>{shown(after)}</strong>
-                </td>
-              </tr>
-            )}
-          </For>
-        </tbody>
-      </table>
+      <Table
+        name="Differences"
+        isHeadHidden
+        columns={COLUMNS}
+        rows={props.plan.changes}
+        idOf={({ name }) => name}
+      />
       <Impact impact={props.plan.impact} />
       <Show when={asksTwice()}>
         <label>

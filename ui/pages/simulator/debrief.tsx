@@ -3,12 +3,13 @@
  * solution.
  */
 import { useQuery } from '@tanstack/solid-query'
-import { For, Show, type JSX } from 'solid-js'
+import { Show, type JSX } from 'solid-js'
 import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useSessionControl } from './session-control.ts'
-import { figuresOf } from './figures.ts'
+import { figuresOf, type Figure } from './figures.ts'
 import { Replay } from './replay.tsx'
 
 export function Debrief(): JSX.Element {
@@ -29,7 +30,7 @@ export function Debrief(): JSX.Element {
                 {body().score.points} of {body().score.of} points
               </strong>
             </p>
-            <Marks marks={body().marks} />
+            <Table name="Points" columns={MARKS} rows={body().marks} />
           </section>
           <section class="card" aria-label="Explanation">
             <h2>Explanation</h2>
@@ -45,36 +46,17 @@ export function Debrief(): JSX.Element {
   )
 }
 
-function Marks(props: { readonly marks: DebriefBody['marks'] }): JSX.Element {
-  return (
-    <div class="scroll" tabindex="0" role="group" aria-label="Points">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Goal</th>
-            <th scope="col" class="number">
-              Points
-            </th>
-            <th scope="col">Reason</th>
-          </tr>
-        </thead>
-        <tbody>
-          <For each={props.marks}>
-            {(mark) => (
-              <tr>
-                <td class="text">{mark.text}</td>
-                <td class="number">
-                  {mark.points} of {mark.of}
-                </td>
-                <td class="text">{mark.reason}</td>
-              </tr>
-            )}
-          </For>
-        </tbody>
-      </table>
-    </div>
-  )
-}
+const MARKS: readonly Column<DebriefBody['marks'][number]>[] = [
+  { name: 'Goal', class: 'text', cell: (row) => row().text },
+  { name: 'Points', isNumber: true, cell: (row) => `${row().points} of ${row().of}` },
+  { name: 'Reason', class: 'text', cell: (row) => row().reason },
+]
+
+const FIGURES: readonly Column<Figure>[] = [
+  { name: 'Metric', cell: (row) => <code>{row().name}</code> },
+  { name: 'Your run', isNumber: true, cell: (row) => row().own },
+  { name: 'Reference', isNumber: true, cell: (row) => row().reference },
+]
 
 /** Only differences: the other metrics of both runs are equal. */
 function Figures(props: { readonly body: DebriefBody }): JSX.Element {
@@ -91,34 +73,7 @@ function Figures(props: { readonly body: DebriefBody }): JSX.Element {
           </p>
         }
       >
-        <div class="scroll" tabindex="0" role="group" aria-label="Metrics">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Metric</th>
-                <th scope="col" class="number">
-                  Your run
-                </th>
-                <th scope="col" class="number">
-                  Reference
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              <For each={rows()}>
-                {({ name, own, reference }) => (
-                  <tr>
-                    <td>
-                      <code>{name}</code>
-                    </td>
-                    <td class="number">{own}</td>
-                    <td class="number">{reference}</td>
-                  </tr>
-                )}
-              </For>
-            </tbody>
-          </table>
-        </div>
+        <Table name="Metrics" columns={FIGURES} rows={rows()} idOf={({ name }) => name} />
       </Show>
     </section>
   )

@@ -3,7 +3,7 @@
  * visible ones.
  */
 import { useQuery, useQueryClient } from '@tanstack/solid-query'
-import { For, Show, type JSX } from 'solid-js'
+import { Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { FaultListSchema } from '../../../controller/api/schema/session.ts'
 import { QueryState } from '../../components/query-state.tsx'
@@ -11,8 +11,20 @@ import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl } from './session-control.ts'
 import { FaultForm } from './fault-form.tsx'
 import { clockWords } from '../../format/figures.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 
 type FaultList = Static<typeof FaultListSchema>
+
+const COLUMNS: readonly Column<FaultList['items'][number]>[] = [
+  { name: 'Start', cell: (row) => clockWords(row().virtual_seconds) },
+  { name: 'Visibility', cell: (row) => (row().is_hidden ? 'hidden' : 'visible') },
+  {
+    name: 'Origin',
+    class: 'text',
+    cell: (row) => (row().origin === 'scenario' ? 'scenario' : (row().by ?? 'session owner')),
+  },
+  { name: 'Fault', class: 'text', cell: (row) => <code>{JSON.stringify(row().fault)}</code> },
+]
 
 export default function Instructor(): JSX.Element {
   const control = useSessionControl()
@@ -38,36 +50,7 @@ export default function Instructor(): JSX.Element {
           isEmpty={({ items }) => items.length === 0}
           whenEmpty={<p class="quiet">No visible faults.</p>}
         >
-          {(list) => (
-            <div class="scroll" tabindex="0" role="group" aria-label="Faults">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Start</th>
-                    <th scope="col">Visibility</th>
-                    <th scope="col">Origin</th>
-                    <th scope="col">Fault</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  <For each={list().items}>
-                    {(fault) => (
-                      <tr>
-                        <td>{clockWords(fault.virtual_seconds)}</td>
-                        <td>{fault.is_hidden ? 'hidden' : 'open'}</td>
-                        <td class="text">
-                          {fault.origin === 'scenario' ? 'scenario' : (fault.by ?? 'session owner')}
-                        </td>
-                        <td class="text">
-                          <code>{JSON.stringify(fault.fault)}</code>
-                        </td>
-                      </tr>
-                    )}
-                  </For>
-                </tbody>
-              </table>
-            </div>
-          )}
+          {(list) => <Table name="Faults" columns={COLUMNS} rows={list().items} />}
         </QueryState>
       </section>
     </div>

@@ -2,11 +2,12 @@
  * The user's run and the reference solution over time: both clusters at the same instant, moved manually or
  * played.
  */
-import { createMemo, createSignal, createUniqueId, For, onCleanup, type JSX } from 'solid-js'
+import { createMemo, createSignal, createUniqueId, onCleanup, type Accessor, type JSX } from 'solid-js'
 import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'
 import { AlignedGantts, type AlignedRun } from '../../charts/aligned-gantts.tsx'
 import { valueAt } from '../../charts/run-bars.ts'
 import { clockWords, percent, whole } from '../../format/figures.ts'
+import { Table, type Column } from '../../tables/table.tsx'
 import { Actions } from './actions.tsx'
 import styles from './time-controls.module.css'
 
@@ -76,6 +77,14 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
       marks: actions.map(({ virtual_seconds }) => virtual_seconds),
     })),
   )
+  const columns = (): readonly Column<(typeof FIGURES)[number]>[] => [
+    { name: 'At this time', cell: (row) => row()[1] },
+    ...sides().map(([name, side]) => ({
+      name,
+      isNumber: true,
+      cell: (row: Accessor<(typeof FIGURES)[number]>) => row()[2](figureAt(side, row()[0], at())),
+    })),
+  ]
   return (
     <section class="card stack" aria-label="Replay">
       <h2>Both runs over time</h2>
@@ -110,34 +119,7 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
         isWhole
         cursor={{ at: at() * 1000, onMove: (each) => goTo((each ?? 0) / 1000), isHeld: true }}
       />
-      <div class="scroll" tabindex="0" role="group" aria-label="At this time">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">At {clockWords(at())}</th>
-              <For each={sides()}>
-                {([name]) => (
-                  <th scope="col" class="number">
-                    {name}
-                  </th>
-                )}
-              </For>
-            </tr>
-          </thead>
-          <tbody>
-            <For each={FIGURES}>
-              {([series, name, format]) => (
-                <tr>
-                  <td>{name}</td>
-                  <For each={sides()}>
-                    {([, side]) => <td class="number">{format(figureAt(side, series, at()))}</td>}
-                  </For>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-      </div>
+      <Table name="At this time" columns={columns()} rows={FIGURES} />
       <div class="grid">
         <section aria-label="Your actions">
           <h3>Your actions</h3>

@@ -1,14 +1,14 @@
 /** The explanation of a task's state: one sentence, then its details, then the JSON. */
-import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { ExplanationBody } from '../../../controller/api/schema/explanation.ts'
 import { pathSegment } from '../../api/client.ts'
-import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, mib, seconds } from '../../format/figures.ts'
 import { noForecastWords } from '../../format/forecast.ts'
 import { reasonWords } from '../../format/reasons.ts'
+import { NodeLink } from '../../components/links.tsx'
+import { Table, type Column } from '../../tables/table.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { DecisionLink } from './swap-history.tsx'
 
@@ -160,89 +160,76 @@ function WouldFit(props: { readonly body: ExplanationBody }): JSX.Element {
   )
 }
 
+type Verdict = NonNullable<ExplanationBody['verdicts']>['nodes'][number]
+
+/** A column with a line per GPU, aligned with its neighbours. */
+function perGpu(
+  name: string,
+  words: (gpu: Verdict['gpus'][number]) => string,
+  help?: string,
+): Column<Verdict> {
+  return {
+    name,
+    isNumber: true,
+    ...(help === undefined ? {} : { help }),
+    cell: (row) => <For each={row().gpus}>{(gpu) => <div>{words(gpu)}</div>}</For>,
+  }
+}
+
+const VERDICTS: readonly Column<Verdict>[] = [
+  {
+    name: 'Node',
+    class: 'text',
+    cell: (row) => <NodeLink class="" id={row().node_id} name={row().name} />,
+  },
+  {
+    name: 'Verdict',
+    cell: (row) => {
+      const { fits, reason } = row()
+      return fits || reason === null ? 'fits' : reasonWords(reason)
+    },
+  },
+  { name: 'has', isNumber: true, cell: (row) => mib(row().have_mib) },
+  { name: 'needs', isNumber: true, cell: (row) => mib(row().need_mib) },
+  perGpu('GPU', ({ gpu }) => String(gpu)),
+  perGpu(
+    'free',
+    (gpu) => mib(gpu.free_mib),
+    'Physically free now; a part may be reserved for an earlier task',
+  ),
+  perGpu(
+    'fits now up to',
+    (gpu) => mib(gpu.admits_now_mib),
+    'Largest demand of this kind that fits now, without reserved VRAM',
+  ),
+  perGpu(
+    'after swaps up to',
+    (gpu) => mib(gpu.admits_after_swap_mib),
+    'Largest demand of this kind that fits after the possible swap-outs',
+  ),
+]
+
 function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
-  const path = usePath()
   return (
     <Show when={props.body.verdicts}>
       {(verdicts) => (
-        <div class="scroll" tabindex="0" role="group" aria-label="Nodes">
-          <table>
-            <caption>Nodes of its pool, closest to a fit first ({verdicts().node_count} in total)</caption>
-            <thead>
+        <Table
+          name="Nodes"
+          caption={`Nodes of its pool, closest to a fit first (${verdicts().node_count} in total)`}
+          columns={VERDICTS}
+          rows={verdicts().nodes}
+        >
+          <For each={verdicts().others}>
+            {(others) => (
               <tr>
-                <th scope="col">Node</th>
-                <th scope="col">Verdict</th>
-                <th scope="col" class="number">
-                  has
-                </th>
-                <th scope="col" class="number">
-                  needs
-                </th>
-                <th scope="col" class="number">
-                  GPU
-                </th>
-                <th
-                  scope="col"
-                  class="number"
-                  title="Physically free now; a part may be reserved for an earlier task"
-                >
-                  free
-                </th>
-                <th
-                  scope="col"
-                  class="number"
-                  title="Largest demand of this kind that fits now, without reserved VRAM"
-                >
-                  fits now up to
-                </th>
-                <th
-                  scope="col"
-                  class="number"
-                  title="Largest demand of this kind that fits after the possible swap-outs"
-                >
-                  after swaps up to
-                </th>
+                <td colSpan={VERDICTS.length} class="quiet">
+                  {others.nodes} more: {others.reason === null ? 'fit' : reasonWords(others.reason)}
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              <For each={verdicts().nodes}>
-                {(node) => (
-                  <tr>
-                    <td class="text">
-                      <A href={path(`/nodes/${pathSegment(node.node_id)}`)}>{node.name}</A>
-                    </td>
-                    <td>{node.fits ? 'fits' : node.reason === null ? 'fits' : reasonWords(node.reason)}</td>
-                    <td class="number">{mib(node.have_mib)}</td>
-                    <td class="number">{mib(node.need_mib)}</td>
-                    <Lines of={node.gpus} words={({ gpu }) => String(gpu)} />
-                    <Lines of={node.gpus} words={(gpu) => mib(gpu.free_mib)} />
-                    <Lines of={node.gpus} words={(gpu) => mib(gpu.admits_now_mib)} />
-                    <Lines of={node.gpus} words={(gpu) => mib(gpu.admits_after_swap_mib)} />
-                  </tr>
-                )}
-              </For>
-              <For each={verdicts().others}>
-                {(other) => (
-                  <tr>
-                    <td colSpan={8} class="quiet">
-                      {other.nodes} more: {other.reason === null ? 'fit' : reasonWords(other.reason)}
-                    </td>
-                  </tr>
-                )}
-              </For>
-            </tbody>
-          </table>
-        </div>
+            )}
+          </For>
+        </Table>
       )}
     </Show>
-  )
-}
-
-/** A cell with a line per GPU, aligned with its neighbours. */
-function Lines<T>(props: { readonly of: readonly T[]; readonly words: (item: T) => string }): JSX.Element {
-  return (
-    <td class="number">
-      <For each={props.of}>{(one) => <div>{props.words(one)}</div>}</For>
-    </td>
   )
 }

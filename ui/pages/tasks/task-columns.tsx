@@ -3,7 +3,7 @@ import { Show, type Accessor, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
 import { pathSegment } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
-import type { Column } from '../../components/data-table.tsx'
+import type { Column } from '../../tables/table.tsx'
 import { clockTime, mib, percent, seconds, secondsSince, UNKNOWN, whole } from '../../format/figures.ts'
 import {
   askedWords,
@@ -107,7 +107,7 @@ const STARVATION: Column<TaskBody> = {
 const REASON: Column<TaskBody> = {
   name: 'Reason',
   help: 'Why it waits, or why it ended',
-  isWide: true,
+  class: 'wide',
   cell: (row) => (
     <span class="text" title={row().wait?.sentence}>
       {reasonOf(row())}

@@ -1,12 +1,13 @@
 /** The events of a task, newest first. */
 import { useQuery } from '@tanstack/solid-query'
-import { For, Show, type JSX } from 'solid-js'
+import { Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
 import { pathSegment } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
 import { eventWords, factWords } from '../../format/events.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { Table, type Column } from '../../tables/table.tsx'
 import { DecisionLink } from './swap-history.tsx'
 
 const SHOWN = 100
@@ -23,6 +24,27 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
       ),
     staleTime: 2_000,
   }))
+  const columns: readonly Column<EventBody>[] = [
+    { name: 'Time', class: 'nowrap', cell: (row) => clockTime(row().at) },
+    { name: 'Event', cell: (row) => eventWords(row().kind) },
+    { name: 'Details', class: 'text', cell: (row) => factWords(row().data, events.data?.names) },
+    {
+      name: 'Actor',
+      class: 'text',
+      cell: (row) => row().by ?? <span title="No user requested it, or users have no names.">{UNKNOWN}</span>,
+    },
+    {
+      name: 'Cause',
+      cell: (row) => (
+        <Show
+          when={row().decision}
+          fallback={row().caused_by === null ? 'external' : `event ${row().caused_by}`}
+        >
+          {(number) => <DecisionLink number={number()} />}
+        </Show>
+      ),
+    },
+  ]
   return (
     <section class="card" aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
@@ -33,22 +55,7 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
       >
         {(page) => (
           <>
-            <div class="scroll" tabindex="0" role="group" aria-label="Events of the task">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Time</th>
-                    <th scope="col">Event</th>
-                    <th scope="col">Details</th>
-                    <th scope="col">Actor</th>
-                    <th scope="col">Cause</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  <For each={page().items}>{(event) => <EventRow event={event} names={page().names} />}</For>
-                </tbody>
-              </table>
-            </div>
+            <Table name="Events of the task" columns={columns} rows={page().items} />
             <Show when={page().next_before !== null}>
               <p class="quiet">The latest {page().items.length} are shown.</p>
             </Show>
@@ -56,29 +63,5 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
         )}
       </QueryState>
     </section>
-  )
-}
-
-function EventRow(props: { readonly event: EventBody; readonly names: EventPage['names'] }): JSX.Element {
-  return (
-    <tr>
-      <td class="nowrap">{clockTime(props.event.at)}</td>
-      <td>{eventWords(props.event.kind)}</td>
-      <td class="text">{factWords(props.event.data, props.names)}</td>
-      <td
-        class="text"
-        title={props.event.by === null ? 'No user requested it, or users have no names.' : undefined}
-      >
-        {props.event.by ?? UNKNOWN}
-      </td>
-      <td>
-        <Show
-          when={props.event.decision}
-          fallback={props.event.caused_by === null ? 'external' : `event ${props.event.caused_by}`}
-        >
-          {(number) => <DecisionLink number={number()} />}
-        </Show>
-      </td>
-    </tr>
   )
 }
