@@ -2,4 +2,4 @@
 
 /** The rule of GROUP_ID_PATTERN (controller/domain/group.ts) as text. */
 export const GROUP_NAME_RULE =
-  '1 to 200 letters, digits, spaces inside, dots, dashes and underscores. Begins with a letter or digit.'
+  '1 to 200 letters, digits, inner spaces, dots, dashes and underscores. Begins with a letter or digit.'
