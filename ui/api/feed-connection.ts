@@ -2,10 +2,10 @@
  * One stream of events and summaries that reconnects where it broke off. It runs in the shared worker, so all
  * tabs share one connection.
  */
+import { createParser } from 'eventsource-parser'
 import type { EventBody } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import type { FromFeed } from './feed-messages.ts'
-import { readEvents } from './sse.ts'
 
 /** A summary arrives each second, so after this long without a byte the connection is considered lost. */
 const SILENCE_MS = 5_000
@@ -15,14 +15,14 @@ const MAX_PAUSE_MS = 2_000
 export class FeedConnection {
   readonly #apiBase: string
   readonly #token: string | null
-  readonly #tell: (message: FromFeed) => void
+  readonly #send: (message: FromFeed) => void
   readonly #stop = new AbortController()
   #lastId: string | null = null
 
   constructor(apiBase: string, token: string | null, send: (message: FromFeed) => void) {
     this.#apiBase = apiBase
     this.#token = token
-    this.#tell = send
+    this.#send = send
   }
 
   close(): void {
@@ -39,7 +39,7 @@ export class FeedConnection {
         // The status below covers every failure.
       }
       if (this.#stop.signal.aborted) return
-      this.#tell({ kind: 'status', status: this.#isRefused ? 'refused' : 'reconnecting' })
+      this.#send({ kind: 'status', status: this.#isRefused ? 'refused' : 'reconnecting' })
       failures += 1
       await pause(Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures))
     }
@@ -66,33 +66,38 @@ export class FeedConnection {
       this.#isRefused = response.status === 401 || response.status === 403
       if (response.status === 410 || response.status === 400) {
         this.#lastId = null
-        this.#tell({ kind: 'gap' })
+        this.#send({ kind: 'gap' })
       }
       if (!response.ok || response.body === null) return
       onLive()
-      this.#tell({ kind: 'status', status: 'live' })
+      this.#send({ kind: 'status', status: 'live' })
       await this.#read(response.body, resetTimer)
     } finally {
       clearTimeout(timer)
     }
   }
 
-  async #read(body: ReadableStream<Uint8Array>, heard: () => void): Promise<void> {
+  async #read(body: ReadableStream<Uint8Array>, resetTimer: () => void): Promise<void> {
     let batch: EventBody[] = []
     const flush = (): void => {
-      if (batch.length > 0) this.#tell({ kind: 'events', events: batch, at: Date.now() })
+      if (batch.length > 0) this.#send({ kind: 'events', events: batch, at: Date.now() })
       batch = []
     }
-    await readEvents(
-      body,
-      ({ event, data }) => {
+    const parser = createParser({
+      onId: (id) => (this.#lastId = id),
+      onEvent: ({ event, data }) => {
         if (event === 'event') {
           if (batch.push(JSON.parse(data) as EventBody) === 1) setTimeout(flush, 0)
         } else if (event === 'summary')
-          this.#tell({ kind: 'summary', summary: JSON.parse(data) as SummaryBody, at: Date.now() })
+          this.#send({ kind: 'summary', summary: JSON.parse(data) as SummaryBody, at: Date.now() })
       },
-      { onId: (id) => (this.#lastId = id), onBytes: heard },
-    )
+    })
+    const decoder = new TextDecoder()
+    const reader = body.getReader()
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      resetTimer()
+      parser.feed(decoder.decode(part.value, { stream: true }))
+    }
     flush()
   }
 }
