@@ -132,7 +132,9 @@ export const HEARTBEATS_PER_LEASE = 3
 export function checkConfig({ heartbeat_seconds, run_lease_seconds }: ConfigFields): readonly FieldProblem[] {
   const leastSeconds = HEARTBEATS_PER_LEASE * heartbeat_seconds
   if (run_lease_seconds >= leastSeconds) return []
-  const detail = `must be at least ${leastSeconds}: ${HEARTBEATS_PER_LEASE} times heartbeat_seconds (${heartbeat_seconds})`
+  const detail =
+    `must be at least ${leastSeconds}: ${HEARTBEATS_PER_LEASE} times heartbeat_seconds ` +
+    `(${heartbeat_seconds})`
   return [{ field: 'run_lease_seconds', detail }]
 }
 

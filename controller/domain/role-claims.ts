@@ -55,7 +55,7 @@ export function personOf(
   if (role === undefined && claimAt(claims, rolesClaim) === undefined)
     return {
       ok: false,
-      why: `the claim ${rolesClaim} is missing, and no rule gives everybody a role`,
+      why: `the claim ${rolesClaim} is missing, and no rule gives all users a role`,
       missing: rolesClaim,
     }
   if (role === undefined)

@@ -53,10 +53,11 @@ function storeBehind(c: Cluster): readonly Alarm[] {
   const [first] = ahead
   if (first === undefined) return []
   const since = ahead.reduce((earliest, [, one]) => Math.min(earliest, one.since), first[1].since)
-  const effect = c.isStoreBehind ? 'Nothing is placed, requeued or given up' : 'They get no command'
+  const effect = c.isStoreBehind ? 'Nothing is placed, requeued or given up' : 'They receive no commands'
   const detail =
-    `${ahead.length} of ${c.contacts.size} nodes ${ahead.length === 1 ? 'has' : 'have'} heard of more than the store has: it went back in time. ${effect}. ` +
-    'Stop the controller and bring the newer store back, or restore a backup (headroom restore).'
+    `${ahead.length} of ${c.contacts.size} nodes ${ahead.length === 1 ? 'is' : 'are'} ahead of the store: ` +
+    `it went back in time. ${effect}. ` +
+    'Stop the controller and restore the newer store, or restore a backup (headroom restore).'
   return [{ code: 'STORE_BEHIND', since, nodeIds: ahead.map(([nodeId]) => nodeId), detail }]
 }
 
@@ -65,7 +66,8 @@ function inRecovery({ recovery }: Cluster): readonly Alarm[] {
   const why = recovery.reason === 'restored' ? 'The store was restored' : 'A loss was accepted'
   const awaited = [...recovery.awaited]
   const detail =
-    `${why}: nothing is placed, requeued or given up until ${awaited.length} more ${awaited.length === 1 ? 'node has' : 'nodes have'} reported. ` +
+    `${why}: nothing is placed, requeued or given up until ${awaited.length} more ` +
+    `${awaited.length === 1 ? 'node has' : 'nodes have'} reported. ` +
     'Start their servers, or end it with headroom recovery finish.'
   return [{ code: 'RECOVERY', since: recovery.since, nodeIds: awaited, detail }]
 }
@@ -81,7 +83,10 @@ function quarantined({ nodes }: Cluster): readonly Alarm[] {
     for (const one of quarantine) since = Math.min(since, one.since)
   }
   if (attempts === 0) return []
-  const detail = `${attempts} running ${attempts === 1 ? 'attempt is' : 'attempts are'} unknown to the store. Settle them with headroom attempts list, adopt and stop.`
+  const detail =
+    `${attempts} running ${attempts === 1 ? 'attempt is' : 'attempts are'} unknown to ` +
+    'the store. ' +
+    'Settle them with headroom attempts list, adopt and stop.'
   return [{ code: 'QUARANTINE', since, nodeIds, detail }]
 }
 
@@ -89,13 +94,16 @@ function brokerAway({ broker, policy }: Cluster, now: Instant): readonly Alarm[]
   const { isAway, since } = broker
   if (!isAway || since === null || now - since < suspectAfterMs(policy)) return []
   const detail =
-    'The controller has no connection to the broker. No node is given up until it is back, and one lease longer.'
+    'The controller has no connection to the broker. ' +
+    'No node is given up until it is restored and one lease has passed.'
   return [{ code: 'BROKER_AWAY', since, nodeIds: [], detail }]
 }
 
 function massSilence({ freeze }: Cluster): readonly Alarm[] {
   if (!freeze.isFrozen) return []
-  const detail = `${freeze.silentNodes} nodes fell silent together: nothing is requeued or given up. Release it if they are dead.`
+  const detail =
+    `${freeze.silentNodes} nodes became silent together: nothing is requeued or given up. ` +
+    'If they are dead, release the freeze.'
   return [{ code: 'MASS_SILENCE', since: freeze.since, nodeIds: [], detail }]
 }
 
@@ -104,7 +112,8 @@ function autoCordoned({ nodes }: Cluster): readonly Alarm[] {
   if (closed.length === 0) return []
   const since = Math.min(...closed.map(({ autoCordon }) => autoCordon?.since ?? Infinity))
   const detail =
-    'These nodes cannot start tasks and take none until a trial start works. See `headroom node show` for the reason.'
+    'These nodes cannot start tasks and take none until a trial start works. ' +
+    'See `headroom node show` for the reason.'
   return [{ code: 'AUTO_CORDONED', since, nodeIds: closed.map(({ id }) => id), detail }]
 }
 
@@ -116,7 +125,8 @@ function autoCordonLimit({ nodes }: Cluster, now: Instant): readonly Alarm[] {
   )
   if (denied.length === 0) return []
   const detail =
-    'These nodes cannot start tasks either, and half of all nodes are closed already. Look for a cause that they share.'
+    'These nodes cannot start tasks either, but half of all nodes are already closed. ' +
+    'Look for a shared cause.'
   return [
     {
       code: 'AUTO_CORDON_LIMIT',
@@ -131,7 +141,8 @@ function startsRefused({ startTimers }: Cluster): readonly Alarm[] {
   const paused = [...startTimers.keys()].filter(({ trouble }) => trouble.pause?.reason === 'START_REFUSED')
   if (paused.length === 0) return []
   const since = Math.min(...paused.map(({ trouble }) => trouble.pause?.since ?? Infinity))
-  const detail = `${paused.length} tasks could not be started by any node that suits them. \`headroom why-pending\` names the reasons.`
+  const detail =
+    `No suitable node could start ${paused.length} tasks. ` + 'See \`headroom why-pending\` for the reasons.'
   return [{ code: 'START_REFUSED', since, nodeIds: [], detail }]
 }
 

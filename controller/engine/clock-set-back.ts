@@ -1,6 +1,6 @@
 /**
  * The host clock may have been set back while no controller ran, by hours after a boot with a wrong clock.
- * Instants in the store would then lie in the future: no task would count as idle or waiting until the clock
+ * Instants in the store would then be in the future: no task would count as idle or waiting until the clock
  * has caught up. Therefore no stored instant is later than now.
  */
 import type { Instant } from '../../protocol/units.ts'

@@ -73,7 +73,9 @@ function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
   const node = c.nodes.get(record.placement.nodeId)
   const gpus = record.placement.gpus.map((index) => node?.gpus[index])
   if (node === undefined || gpus.includes(undefined)) {
-    const what = `the store places task ${task.spec.id} on a GPU that it does not know: node ${record.placement.nodeId}`
+    const what =
+      `the store places task ${task.spec.id} on a GPU that it does not know: ` +
+      `node ${record.placement.nodeId}`
     throw new StoreFault(
       `${what}; headroom verify says what else is wrong, headroom restore brings a backup back`,
     )

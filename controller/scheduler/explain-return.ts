@@ -58,7 +58,9 @@ export function explainAssigned(placement: Placement): WaitExplanation {
   return {
     primary: isOffline ? { ...ack, reason: 'NODES_OFFLINE' } : ack,
     secondary: isOffline ? [ack] : [],
-    sentence: `Placed on ${gpusInWords(placement.gpus)}, which ${isOffline ? 'is offline and ' : ''}has not said yet that it runs.`,
+    sentence:
+      `Placed on ${gpusInWords(placement.gpus)}, ` +
+      `which ${isOffline ? 'is offline and ' : ''}has not confirmed that it runs.`,
     retryAt: null,
     queuePosition: null,
     servedBefore: null,
@@ -109,20 +111,32 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
     case 'NODES_OFFLINE':
       return `Waits to ${waitsTo} ${there}: its node is offline.`
     case 'SWAP_SPACE_EXHAUSTED':
-      return `${waits}; with that the host could not hold all that may have to leave at once.`
+      return `${waits}; host memory could then not hold all tasks that may have to leave at once.`
     case 'AWAITING_NODE_ACK':
-      return `Waits to ${waitsTo} ${there}: its last swap failed, and it is tried again in ${Math.ceil(((facts.backsOffUntil ?? now) - now) / 1000)} s.`
+      return (
+        `Waits to ${waitsTo} ${there}: its last swap failed, ` +
+        `and it is tried again in ${Math.ceil(((facts.backsOffUntil ?? now) - now) / 1000)} s.`
+      )
     case 'RESIDENCY_IMPOSSIBLE':
-      return `${waits}; while noswap tasks and foreign memory stay it can have no more than ${inMib(facts.attainableMib)}.`
+      return (
+        `${waits}; while noswap tasks and foreign memory stay it can have no more than ` +
+        `${inMib(facts.attainableMib)}.`
+      )
     case 'WAITING_PHYSICAL_VRAM':
       return `${waits}, never swapped out; has ${inMib(facts.freeMib)}.${victims()}`
     case 'NO_ELIGIBLE_VICTIM':
-      return `${waits}; has ${inMib(facts.reachMib)}, those that may leave counted in.${victims()}`
+      return `${waits}; has ${inMib(facts.reachMib)}, including tasks that may leave.${victims()}`
     case 'SWAPPING_OUT_FOR_YOU':
       return `${does} ${there} once others have left: needs ${inMib(needMib)}, has ${inMib(facts.freeMib)}.`
     case 'RESERVED_FOR_ANOTHER':
-      return `${waits}; ${inMib(facts.keptMib)} is kept for ${facts.keptFor?.task.spec.name ?? 'others'}, which came first.`
+      return (
+        `${waits}; ${inMib(facts.keptMib)} is reserved for ` +
+        `${facts.keptFor?.task.spec.name ?? 'others'}, which came first.`
+      )
     case 'QUEUED_BEHIND':
-      return `${does} ${gpusInWords(entry.gpus)} in the next cycle, after ${facts.servedBefore} others of that node.`
+      return (
+        `${does} ${gpusInWords(entry.gpus)} in the next cycle, ` +
+        `after ${facts.servedBefore} others of that node.`
+      )
   }
 }

@@ -13,6 +13,19 @@ import { mayDisplace } from './feasible.ts'
 /** Maximum number of names in a sentence; the others are counted. */
 const MAX_NAMES = 3
 
+const PAUSES = {
+  HELD: 'On hold: an operator must release it before it is placed.',
+  STORE_BEHIND:
+    'Nodes are ahead of the store: it went back in time. Restore a newer one ' +
+    '(headroom recovery status).',
+  RECOVERY:
+    'The controller recovers from a loss: nothing is placed until every known node has reported ' +
+    '(headroom recovery status).',
+  AWAITING_NODES:
+    'The controller has just started: nothing is placed until the nodes that were up have reported, ' +
+    'at most 15 s.',
+} as const satisfies Partial<Record<WaitReason, string>>
+
 export function sentenceOfPending(
   reason: WaitReason,
   tally: Tally,
@@ -25,33 +38,33 @@ export function sentenceOfPending(
   const have = inMib(tally.nearest[0]?.haveMib)
   switch (reason) {
     case 'HELD':
-      return 'Held by an operator: it is not placed before it is released.'
     case 'STORE_BEHIND':
-      return 'Nodes have heard of more than the store has: it went back in time. Restore a newer one (headroom recovery status).'
     case 'RECOVERY':
-      return 'The controller recovers from a loss: nothing is placed before every known node has spoken (headroom recovery status).'
     case 'AWAITING_NODES':
-      return 'The controller has just started: nothing is placed before the nodes that were up have spoken, at most 15 s.'
+      return PAUSES[reason]
     case 'GROUP_NOT_FOUND':
-      return `Targets ${groupsInWords(facts.missingGroups)}, which ${facts.missingGroups.length === 1 ? 'does' : 'do'} not exist.`
+      return missingGroupsInWords(facts.missingGroups)
     case 'GROUP_EMPTY':
-      return `Targets ${groupsInWords(facts.emptyGroups)}, to which no node belongs.`
+      return emptyGroupsInWords(facts.emptyGroups)
     case 'NEVER_FITS':
       return `Can never fit: ${needs}; ${best} offers ${have} (physical VRAM minus the reserve).`
     case 'EXCEEDS_NODE_GPU_COUNT':
-      return `Can never fit: needs ${spec.gpuCount} GPUs of one node; ${best} has ${tally.nearest[0]?.margin ?? 0}.`
+      return tooFewGpusInWords(tally, spec.gpuCount, best)
     case 'NO_NODES':
       return spec.groups.length === 0
-        ? 'Waits for a node: none that belongs to no group has registered.'
-        : `Waits for a node: none of ${groupsInWords(spec.groups)} has registered.`
+        ? 'Waits for a node: no node outside the groups has registered.'
+        : `Waits for a node: no node of ${groupsInWords(spec.groups)} has registered.`
     case 'NODES_OFFLINE':
       return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} offline.`
     case 'NODES_CORDONED':
       return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} cordoned.`
     case 'EXEC_NOT_ALLOWED':
-      return `Waits for a node that runs commands: ${nodesInWords(tally)} could take it and ${tally.nodeCount === 1 ? 'takes' : 'take'} leases only (headroom gpu-server --allow-exec).`
+      return leasesOnlyInWords(tally)
     case 'MAX_TASKS_PER_GPU':
-      return `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} hold less than max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
+      return (
+        `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} hold fewer than ` +
+        `max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
+      )
     case 'NODE_TASK_LIMIT':
       return limitInWords(tally)
     case 'SWAP_SPACE_EXHAUSTED':
@@ -59,32 +72,47 @@ export function sentenceOfPending(
     case 'WAITING_VRAM':
       return `Waits for VRAM: ${needs}; ${best} has ${have} of commit room left.`
     case 'WAITING_PHYSICAL_VRAM':
-      return `Waits for physical VRAM: ${needs}, never swapped out; ${best} has ${have} free.${victimsInWords(tally, facts, retryAt)}`
+      return (
+        `Waits for physical VRAM: ${needs}, never swapped out; ` +
+        `${best} has ${have} free.${victimsInWords(tally, facts, retryAt)}`
+      )
     case 'NEVER_RESIDENT':
-      return `Waits for noswap tasks or foreign memory to leave: ${needs}; ${best} has ${have} beside them.`
+      return `Waits for noswap tasks or foreign memory to leave: ${needs}; ${best} has ${have} next to them.`
     case 'WOULD_STRAND':
       return `Waits so that a placed task can return: ${needs}, never swapped out; ${best} can spare ${have}.`
     case 'FRAGMENTED':
-      return `Waits for VRAM in one piece: ${needs}; ${best} has enough in sum, but no more than ${have} ${spec.gpuCount === 1 ? 'on one GPU' : 'on each of so many GPUs'}.`
+      return (
+        `Waits for VRAM in one piece: ${needs}; ${best} has enough in total, ` +
+        `but no more than ${have} ${spec.gpuCount === 1 ? 'on one GPU' : `on each of ${spec.gpuCount} GPUs`}.`
+      )
     case 'WAITING_EXCLUSIVE_GPU':
       return exclusiveInWords(tally, facts)
     case 'NO_ELIGIBLE_VICTIM':
-      return `Waits for a victim: ${needs}; ${best} has ${have} free or held by tasks that may leave.${victimsInWords(tally, facts, retryAt)}`
+      return (
+        `Waits for a victim: ${needs}; ${best} has ${have} free or held by tasks that may ` +
+        `leave.${victimsInWords(tally, facts, retryAt)}`
+      )
     case 'AWAITING_NODE_ACK':
-      return `Refused by ${nodesInWords(tally)}; it may go there again after the next report, or once a task has ended there.`
+      return (
+        `Refused by ${nodesInWords(tally)}; it may be placed there again after the next report, ` +
+        'or once a task has ended there.'
+      )
     case 'RESERVED_FOR_ANOTHER':
-      return `Waits behind a task that waits longer: ${needs}; beside what is kept for ${holderInWords(tally, facts)}, ${best} has ${have}.`
+      return (
+        `Waits behind a task that waits longer: ${needs}; ` +
+        `next to the reservation of ${holderInWords(tally, facts)}, ${best} has ${have}.`
+      )
     case 'QUEUED_BEHIND':
       return queuedInWords(facts)
     case 'OWNER_LIMIT':
-      return `Waits for another task of ${spec.owner ?? 'its owner'}: they take ${facts.ownerLimit?.placedGpus ?? 0} of ${facts.ownerLimit?.maxGpus ?? 0} GPUs, and it needs ${spec.gpuCount}.`
+      return ownerLimitInWords(facts)
     case 'START_REFUSED':
       return `${refusalsInWords(facts)} ${triedAgainInWords(facts)}`
     case 'REQUEUE_DELAY':
-      return `Its attempts have ended soon after their start ${facts.queued.task.trouble.earlyEnds} times. ${triedAgainInWords(facts)}`
+      return requeueDelayInWords(facts)
     case 'RESIDENCY_IMPOSSIBLE':
     case 'SWAPPING_OUT_FOR_YOU':
-      throw new Error(`broken invariant: ${reason} is no reason of a pending task without bytes`)
+      throw new Error(`broken invariant: ${reason} is no reason of a pending task without reserved VRAM`)
   }
 }
 
@@ -104,7 +132,42 @@ function triedAgainInWords({ queued, now }: PendingFacts): string {
   const { pause } = queued.task.trouble
   const seconds = pause === null ? 0 : Math.max(1, Math.ceil((pause.until - now) / 1000))
   const inTime = pause === null ? 'later' : `in ${seconds} s`
-  return `It is tried again ${inTime}, when it is released or changed, and when a node joins or is uncordoned.`
+  return (
+    `It is tried again ${inTime}, when it is released or changed, ` +
+    'and when a node joins or is uncordoned.'
+  )
+}
+
+function tooFewGpusInWords({ nearest }: Tally, gpuCount: number, best: string): string {
+  return `Can never fit: needs ${gpuCount} GPUs of one node; ${best} has ${nearest[0]?.margin ?? 0}.`
+}
+
+function leasesOnlyInWords(tally: Tally): string {
+  const take = tally.nodeCount === 1 ? 'takes' : 'take'
+  return (
+    `Waits for a node that runs commands: ${nodesInWords(tally)} could take it and ${take} leases only ` +
+    '(headroom gpu-server --allow-exec).'
+  )
+}
+
+function requeueDelayInWords(facts: PendingFacts): string {
+  const { earlyEnds } = facts.queued.task.trouble
+  return `Its attempts have ended soon after their start ${earlyEnds} times. ${triedAgainInWords(facts)}`
+}
+
+function missingGroupsInWords(groups: readonly string[]): string {
+  return `Targets ${groupsInWords(groups)}, which ${groups.length === 1 ? 'does' : 'do'} not exist.`
+}
+
+function emptyGroupsInWords(groups: readonly string[]): string {
+  return `Targets ${groupsInWords(groups)}, which ${groups.length === 1 ? 'has' : 'have'} no nodes.`
+}
+
+function ownerLimitInWords({ queued, ownerLimit }: PendingFacts): string {
+  const { owner, gpuCount } = queued.task.spec
+  const { placedGpus = 0, maxGpus = 0 } = ownerLimit ?? {}
+  const use = `they use ${placedGpus} of ${maxGpus} GPUs, and it needs ${gpuCount}`
+  return `Waits for another task of ${owner ?? 'its owner'} to end: ${use}.`
 }
 
 /** `GPU 0, 3 of a100-2`. */
@@ -145,8 +208,8 @@ function whoLeavesInWords(
 ): string {
   if (retryAt !== null) return ` The next one may leave in ${Math.ceil((retryAt - now) / 1000)} s.`
   const holder = largestProtected(gpus, requester)
-  if (holder === null) return ' No other may leave as things are.'
-  return ` ${holder.task.spec.name} (P0) holds ${inMib(holder.demandMib)} there and leaves for P0 tasks only.`
+  if (holder === null) return ' No other task may leave now.'
+  return ` ${holder.task.spec.name} (P0) holds ${inMib(holder.demandMib)} there and leaves only for P0 tasks.`
 }
 
 /** The P0 task with the most VRAM that this requester may not swap out. */
@@ -206,23 +269,29 @@ function groupsInWords(groups: readonly string[]): string {
 
 function hostMemoryInWords(tally: Tally, needs: string, best: string, have: string): string {
   return have === 'nothing'
-    ? `Waits for host memory to swap to: ${needs}; together these GPUs of ${nodesInWords(tally)} would promise more than there is.`
-    : `Waits for host memory to swap to: ${needs}; with what is left of it ${best} takes ${have}.`
+    ? `Waits for host memory to swap to: ${needs}; ` +
+        `together these GPUs of ${nodesInWords(tally)} would need more than there is.`
+    : `Waits for host memory to swap to: ${needs}; with the rest of it ${best} takes ${have}.`
 }
 
 function limitInWords(tally: Tally): string {
-  const reservation =
-    tally.nodeCount === 1 ? 'holds as many tasks as its server' : 'hold as many tasks as their servers'
-  return `Waits for a task to end: ${nodesInWords(tally)} ${reservation} can.`
+  const have = tally.nodeCount === 1 ? 'has reached its' : 'have reached their'
+  return `Waits for a task to end: ${nodesInWords(tally)} ${have} maximum number of tasks.`
 }
 
 function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
   const { gpuMode, gpuCount } = facts.queued.task.spec
   if (gpuMode === 'shared')
-    return `Waits for an exclusive task to end: needs ${needInWords(facts)}; those of ${nodesInWords(tally)} are taken whole.`
+    return (
+      `Waits for an exclusive task to end: needs ${needInWords(facts)}; ` +
+      `exclusive tasks occupy those of ${nodesInWords(tally)}.`
+    )
   const [best] = tally.nearest
   const whole = gpuCount === 1 ? 'a GPU' : `${gpuCount} GPUs of one node`
-  return `Waits for ${whole} without any other task: ${bestInWords(tally)} comes nearest, with ${inMib(best?.haveMib)} of ${inMib(best?.needMib)} not taken.`
+  return (
+    `Waits for ${whole} without any other task: ${bestInWords(tally)} is closest, ` +
+    `with ${inMib(best?.haveMib)} of ${inMib(best?.needMib)} unused.`
+  )
 }
 
 function holderInWords(tally: Tally, { queued }: PendingFacts): string {
@@ -236,6 +305,9 @@ function holderInWords(tally: Tally, { queued }: PendingFacts): string {
 function queuedInWords({ plan, policy, queuePosition }: PendingFacts): string {
   const ahead = (queuePosition ?? 1) - 1
   const fits = plan === null ? 'Waits' : `Fits ${gpusInWords(plan.gpus)}`
-  if (policy.strategy !== 'fifo' || ahead === 0) return `${fits}: it is looked at in the next cycle.`
-  return `${fits}, but ${ahead} ${ahead === 1 ? 'task comes' : 'tasks come'} before it, and its pool is served in strict order.`
+  if (policy.strategy !== 'fifo' || ahead === 0) return `${fits}: it is considered in the next cycle.`
+  return (
+    `${fits}, but ${ahead} ${ahead === 1 ? 'task comes' : 'tasks come'} before it, ` +
+    'and its pool is served in strict order.'
+  )
 }

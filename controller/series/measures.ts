@@ -36,7 +36,7 @@ export const MEASURES = {
   starvation_percent: starvation('total', '(demand − served) / demand; the sum of its three parts'),
   starvation_queue_percent: starvation(
     'queue',
-    'The part of demand that has not started; 0 of a node or GPU, where nobody queues for a start',
+    'The part of demand that has not started; 0 of a node or GPU, where no task queues for a start',
   ),
   starvation_swap_percent: starvation('swap', 'The part of demand that has started and is not resident'),
   starvation_compute_percent: starvation(

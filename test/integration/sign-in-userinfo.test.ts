@@ -114,7 +114,7 @@ describe('At a provider whose ID tokens hold no claims but the subject', () => {
     expect(await begun.finish(id, back.searchParams)).toMatchObject({
       ok: false,
       failure: 'no_role',
-      why: 'the claim groups is missing, and no rule gives everybody a role (looked for in the ID token and UserInfo; does CONTROLLER_OIDC_SCOPE ask for it?)',
+      why: 'the claim groups is missing, and no rule gives all users a role (looked for in the ID token and UserInfo; does CONTROLLER_OIDC_SCOPE ask for it?)',
     })
   })
 })

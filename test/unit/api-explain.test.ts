@@ -87,14 +87,14 @@ describe('a task that is placed', () => {
       verdicts,
       would_fit_if: would,
     } = await explain(await submit({ vram_mib: 10_000, name: 'train' }))
-    expect(sentence).toContain('has not said yet that it runs')
+    expect(sentence).toContain('has not confirmed that it runs')
     expect(placedBy).toMatchObject({ rule: 'fits_now', number: expect.any(Number) })
     expect(placedBy.sentence).toMatch(/^train starts on GPU 0 of /)
     expect((await api.send('GET', `/decisions/${placedBy.number}`)).body.sentence).toBe(placedBy.sentence)
     expect(victim).toEqual({
       standing: 'NOT_STARTED',
       eligible_at: null,
-      sentence: 'It is not swapped out: its node has not said yet that it runs.',
+      sentence: 'It is not swapped out: its node has not confirmed that it runs.',
     })
     expect([verdicts, would]).toEqual([null, null])
   })

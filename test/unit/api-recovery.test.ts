@@ -30,7 +30,7 @@ describe('what has gone silent', () => {
   it('is not taken back while the engine refuses it', async () => {
     world.nextRefusal = {
       code: 'conflict',
-      detail: 'task t is running: its server can still say that it has ended it; leave confirm_fenced out',
+      detail: 'task t is running: its server can still say that it has ended it; omit confirm_fenced',
     }
     const answer = await api.send('POST', '/tasks/t/requeue', { confirm_fenced: true })
     expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])

@@ -62,7 +62,7 @@ describe('a node at its limit of attempts', () => {
       haveMib: null,
       needMib: null,
     })
-    expect(wait?.sentence).toBe('Waits for a task to end: n1 holds as many tasks as its server can.')
+    expect(wait?.sentence).toBe('Waits for a task to end: n1 has reached its maximum number of tasks.')
   })
 
   it('is told to an exclusive task as well', () => {

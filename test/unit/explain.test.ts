@@ -41,7 +41,7 @@ describe('a pending task that can never be placed', () => {
     b.cycle()
     const { primary, sentence, queuePosition } = explained(b, task)
     expect(brief(primary)).toBe('HELD -/- on ')
-    expect(sentence).toBe('Held by an operator: it is not placed before it is released.')
+    expect(sentence).toBe('On hold: an operator must release it before it is placed.')
     expect(queuePosition).toBeNull()
   })
 
@@ -52,12 +52,12 @@ describe('a pending task that can never be placed', () => {
     expect(secondary).toEqual([])
   })
 
-  it('targets a group to which no node belongs', () => {
+  it('targets a group without nodes', () => {
     const b = cluster()
     b.group('a', [])
     const { primary, sentence } = waitOf(b, { groups: ['a'] })
     expect(primary.reason).toBe('GROUP_EMPTY')
-    expect(sentence).toBe('Targets group a, to which no node belongs.')
+    expect(sentence).toBe('Targets group a, which has no nodes.')
   })
 
   it('needs more than any GPU has', () => {
@@ -85,11 +85,11 @@ describe('a pending task that can never be placed', () => {
 describe('a pending task without a node', () => {
   it('waits for one to register', () => {
     const b = new ClusterBuilder()
-    expect(waitOf(b, {}).sentence).toBe('Waits for a node: none that belongs to no group has registered.')
+    expect(waitOf(b, {}).sentence).toBe('Waits for a node: no node outside the groups has registered.')
     b.group('a', ['later'])
     const { primary, sentence } = waitOf(b, { groups: ['a'] })
     expect(primary.reason).toBe('NO_NODES')
-    expect(sentence).toBe('Waits for a node: none of group a has registered.')
+    expect(sentence).toBe('Waits for a node: no node of group a has registered.')
   })
 
   it('waits for nodes that are offline, the cordoned and too small ones left aside', () => {
@@ -159,7 +159,7 @@ describe('a pending task that misses room', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 40 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED 30/40 on n1')
     expect(sentence).toBe(
-      'Waits for host memory to swap to: needs 40 MiB on one GPU; with what is left of it n1 takes 30 MiB.',
+      'Waits for host memory to swap to: needs 40 MiB on one GPU; with the rest of it n1 takes 30 MiB.',
     )
   })
 
@@ -171,7 +171,7 @@ describe('a pending task that misses room', () => {
     b.advance(IDLE_MS)
     const { primary, sentence } = waitOf(b, { vramMib: 40, gpuCount: 2 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED -/- on n1')
-    expect(sentence).toContain('together these GPUs of n1 would promise more than there is')
+    expect(sentence).toContain('together these GPUs of n1 would need more than there is')
   })
 
   it('waits for commit room, and says where there is most', () => {
@@ -209,7 +209,7 @@ describe('a pending task that misses room', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 30 })
     expect([primary, ...secondary].map(brief)).toEqual(['NEVER_RESIDENT 20/30 on n1'])
     expect(sentence).toBe(
-      'Waits for noswap tasks or foreign memory to leave: needs 30 MiB on one GPU; n1 has 20 MiB beside them.',
+      'Waits for noswap tasks or foreign memory to leave: needs 30 MiB on one GPU; n1 has 20 MiB next to them.',
     )
   })
 
@@ -230,7 +230,7 @@ describe('a pending task that misses room', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 50 })
     expect(brief(primary)).toBe('FRAGMENTED 40/50 on n1')
     expect(sentence).toBe(
-      'Waits for VRAM in one piece: needs 50 MiB on one GPU; n1 has enough in sum, but no more than 40 MiB on one GPU.',
+      'Waits for VRAM in one piece: needs 50 MiB on one GPU; n1 has enough in total, but no more than 40 MiB on one GPU.',
     )
   })
 
@@ -265,7 +265,7 @@ describe('a pending task and exclusive ones', () => {
     const { primary, sentence } = waitOf(b, { vramMib: null, gpuMode: 'exclusive' })
     expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 70/100 on n1')
     expect(sentence).toBe(
-      'Waits for a GPU without any other task: n1 comes nearest, with 70 MiB of 100 MiB not taken.',
+      'Waits for a GPU without any other task: n1 is closest, with 70 MiB of 100 MiB unused.',
     )
   })
 
@@ -275,7 +275,7 @@ describe('a pending task and exclusive ones', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 20 })
     expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 0/20 on n1')
     expect(sentence).toBe(
-      'Waits for an exclusive task to end: needs 20 MiB on one GPU; those of n1 are taken whole.',
+      'Waits for an exclusive task to end: needs 20 MiB on one GPU; exclusive tasks occupy those of n1.',
     )
   })
 
@@ -309,7 +309,7 @@ describe('a pending task and victims', () => {
     b.cycle()
     const placed = explained(b, task)
     expect(brief(placed.primary)).toBe('AWAITING_NODE_ACK -/- on n1')
-    expect(placed.sentence).toBe('Placed on GPU 0 of n1, which has not said yet that it runs.')
+    expect(placed.sentence).toBe('Placed on GPU 0 of n1, which has not confirmed that it runs.')
     b.started(task)
     expect(b.explain(task)).toBeNull()
   })
@@ -322,15 +322,15 @@ describe('a pending task and victims', () => {
     const { primary, retryAt, sentence } = waitOf(b, { vramMib: 40 })
     expect(primary.reason).toBe('NO_ELIGIBLE_VICTIM')
     expect(retryAt).toBeNull()
-    expect(sentence).toContain('serving (P0) holds 90 MiB there and leaves for P0 tasks only.')
+    expect(sentence).toContain('serving (P0) holds 90 MiB there and leaves only for P0 tasks.')
   })
 
-  it('says so when no other may leave', () => {
+  it('names the case that no other task may leave', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     const busy = b.submit({ vramMib: 90 })
     b.settle()
     b.wants(busy, true)
-    expect(waitOf(b, { vramMib: 40 }).sentence).toContain('No other may leave as things are.')
+    expect(waitOf(b, { vramMib: 40 }).sentence).toContain('No other task may leave now.')
   })
 })
 
@@ -345,7 +345,7 @@ describe('a task that a node has not taken', () => {
       'NODES_OFFLINE -/- on n1',
       'AWAITING_NODE_ACK -/- on n1',
     ])
-    expect(sentence).toBe('Placed on GPU 0 of n1, which is offline and has not said yet that it runs.')
+    expect(sentence).toBe('Placed on GPU 0 of n1, which is offline and has not confirmed that it runs.')
   })
 
   it('was refused and may go there again after the next report', () => {
@@ -357,7 +357,7 @@ describe('a task that a node has not taken', () => {
     const { primary, sentence } = explained(b, task)
     expect(brief(primary)).toBe('AWAITING_NODE_ACK -/- on n1')
     expect(sentence).toBe(
-      'Refused by n1; it may go there again after the next report, or once a task has ended there.',
+      'Refused by n1; it may be placed there again after the next report, or once a task has ended there.',
     )
     b.heartbeat(b.node('n1'))
     expect(explained(b, task).primary.reason).toBe('QUEUED_BEHIND')
@@ -376,7 +376,7 @@ describe('a task that fits', () => {
     expect(explained(b, head).primary.reason).toBe('WAITING_VRAM')
     expect(brief(primary)).toBe('RESERVED_FOR_ANOTHER 0/30 on n1')
     expect(sentence).toBe(
-      'Waits behind a task that waits longer: needs 30 MiB on one GPU; beside what is kept for large, n1 has 0 MiB.',
+      'Waits behind a task that waits longer: needs 30 MiB on one GPU; next to the reservation of large, n1 has 0 MiB.',
     )
     expect(queuePosition).toBe(2)
   })
@@ -402,7 +402,7 @@ describe('a task that fits', () => {
   it('is placed in the next cycle', () => {
     const b = cluster()
     const task = b.submit({ vramMib: 30 })
-    expect(explained(b, task).sentence).toBe('Fits GPU 0 of n1: it is looked at in the next cycle.')
+    expect(explained(b, task).sentence).toBe('Fits GPU 0 of n1: it is considered in the next cycle.')
     b.cycle()
     expect(task.placement).not.toBeNull()
   })
@@ -443,7 +443,7 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, secondary, sentence, retryAt, queuePosition } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['NO_ELIGIBLE_VICTIM 10/40 on n1'])
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; has 10 MiB, those that may leave counted in. The next one may leave in 300 s.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB; has 10 MiB, including tasks that may leave. The next one may leave in 300 s.',
     )
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(queuePosition).toBeNull()
@@ -475,7 +475,7 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, secondary, sentence } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['RESERVED_FOR_ANOTHER 30/40 on n1'])
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB; 70 MiB is kept for third, which came first.',
+      'Waits to return to GPU 0 of n1: needs 40 MiB; 70 MiB is reserved for third, which came first.',
     )
   })
 

@@ -68,7 +68,7 @@ describe('the GPUs of one owner', () => {
     ])
     expect(b.explain(two)).toMatchObject({
       primary: { reason: 'OWNER_LIMIT' },
-      sentence: 'Waits for another task of ann: they take 3 of 3 GPUs, and it needs 2.',
+      sentence: 'Waits for another task of ann to end: they use 3 of 3 GPUs, and it needs 2.',
     })
     b.finished(three)
     b.cycle()

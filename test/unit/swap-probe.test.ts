@@ -85,7 +85,7 @@ it('a probe that finds the return asked for already goes on when that is called 
   cluster.byHand(a, 'swap-in')
   cluster.advance(PROBE_S * SECOND)
   cluster.byHand(a, 'swap-out')
-  expect(placementOf(a)).toMatchObject({ residency: 'swapped_out', isCalledBack: false, isProbed: true })
+  expect(placementOf(a)).toMatchObject({ residency: 'swapped_out', isSwapInRequested: false, isProbed: true })
   cluster.finished(holder)
   cluster.cycle()
   expect(placementOf(a).residency).toBe('swapping_in')
@@ -180,7 +180,7 @@ describe('a probe that does not bring the task back', () => {
       residency: 'resident',
       isProbed: false,
       entry: null,
-      outSince: null,
+      swappedOutSince: null,
     })
     cluster.advance(PROBE_S * SECOND)
     expect(placementOf(a).residency).toBe('resident')

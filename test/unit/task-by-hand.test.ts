@@ -191,14 +191,17 @@ describe('a swap-in by hand', () => {
     expect(placementOf(away).entry?.kind).toBe('swap_in')
     b.finished(busy)
     b.settle()
-    expect(placementOf(away)).toMatchObject({ residency: 'resident', isCalledBack: false, entry: null })
+    expect(placementOf(away)).toMatchObject({ residency: 'resident', isSwapInRequested: false, entry: null })
   })
 
   it('is a wish that outlives the controller', () => {
     const { b, away } = oneIsAway()
     b.byHand(away, 'swap-in')
     b.cycle()
-    expect(placementOf(only(restarted(b)))).toMatchObject({ isCalledBack: true, entry: { kind: 'swap_in' } })
+    expect(placementOf(only(restarted(b)))).toMatchObject({
+      isSwapInRequested: true,
+      entry: { kind: 'swap_in' },
+    })
   })
 
   it('is tried again when the node refuses it or its copy fails', () => {
@@ -215,7 +218,7 @@ describe('a swap-in by hand', () => {
     const { b, away } = oneIsAway()
     b.byHand(away, 'swap-in')
     expect(b.byHand(away, 'swap-out')).toBeNull()
-    expect(placementOf(away)).toMatchObject({ isCalledBack: false, entry: null })
+    expect(placementOf(away)).toMatchObject({ isSwapInRequested: false, entry: null })
     b.byHand(away, 'swap-in')
     b.wants(away, true)
     expect(b.byHand(away, 'swap-out')).toBe('task t1 is swapped out; only a resident one can be swapped out')

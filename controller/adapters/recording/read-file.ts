@@ -78,7 +78,8 @@ function linesOf(content: Buffer): string[] {
 
 function damaged(file: string, at: number, { entries }: ReadNotes): RecordingError {
   return new RecordingError(
-    `${file}: what was written at byte ${at} (after entry ${entries} of the recording) is not what is there now`,
+    `${file}: what was written at byte ${at} (after entry ${entries} of the recording) is not what ` +
+      'is there now',
   )
 }
 

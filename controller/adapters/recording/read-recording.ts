@@ -28,7 +28,8 @@ export function* readRecording(path: string, notes: ReadNotes): Generator<Record
       hasBegun = header.part === 0 || checkpoint !== null
       if (checkpoint !== null) {
         notes.notes.push(
-          `${file} begins in the middle of a run: it goes on from its checkpoint of ${new Date(checkpoint.at).toISOString()}`,
+          `${file} begins in the middle of a run: ` +
+            `it goes on from its checkpoint of ${new Date(checkpoint.at).toISOString()}`,
         )
         yield checkpoint
       } else if (!hasBegun && header.run !== leftOut) {
@@ -37,7 +38,8 @@ export function* readRecording(path: string, notes: ReadNotes): Generator<Record
       if (!hasBegun) leftOut = header.run
     } else if (previous !== null && previous.hash !== header.previous) {
       throw new RecordingError(
-        `${file}: it does not go on where the file before it ends${previous.isTorn ? ', whose end is missing' : ''}`,
+        `${file}: it does not go on where the file before it ` +
+          `ends${previous.isTorn ? ', whose end is missing' : ''}`,
       )
     }
     if (!hasBegun && !follows) {

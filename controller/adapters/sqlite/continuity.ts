@@ -62,7 +62,10 @@ export function refusal(
   accepted: string | null = null,
 ): string {
   const other = accepted === null ? '' : ` --accept-loss ${accepted} names another mark.`
-  return `${why}.${other} Bring back the complete files, or restore a backup (headroom restore), or start once with --accept-loss ${mark}.`
+  return (
+    `${why}.${other} Bring back the complete files, or restore a backup (headroom restore), ` +
+    `or start once with --accept-loss ${mark}.`
+  )
 }
 
 interface HistoryRow {
@@ -96,7 +99,9 @@ export function compareWithMark(
 
 /** The former content is unknown: an operator must decide. */
 function unmarked(path: string, position: StorePosition, what: string): Continuity {
-  const why = `${markPath(path)} ${what}, so that it is not known whether ${path} still holds everything that was acknowledged`
+  const why =
+    `${markPath(path)} ${what}, so that it is not known whether ${path} still holds ` +
+    'everything that was acknowledged'
   return {
     is: 'broken',
     why,
@@ -128,16 +133,25 @@ function differenceOf(db: Database.Database, position: StorePosition, mark: File
     position.epoch === mark.epoch ? `epoch ${mark.epoch}` : `epochs ${position.epoch} to ${mark.epoch}`
   const missing = mark.eventSeq - position.eventSeq
   if (missing > 0) {
-    return `went back in time: ${missing} acknowledged events are missing, ${position.eventSeq + 1} to ${mark.eventSeq} (${since}, ${epochs})`
+    return (
+      `went back in time: ${missing} acknowledged events are missing, ` +
+      `${position.eventSeq + 1} to ${mark.eventSeq} (${since}, ${epochs})`
+    )
   }
   const commits = mark.commits - position.commits
   if (position.epoch < mark.epoch || commits > 0) {
-    return `went back in time: no event is missing, but ${Math.max(commits, 1)} acknowledged commits are (${since}, ${epochs})`
+    return (
+      'went back in time: no event is missing, ' +
+      `but ${Math.max(commits, 1)} acknowledged commits are (${since}, ${epochs})`
+    )
   }
   if (position.storeId !== null && position.storeId !== mark.storeId)
     return `is another store than the one of ${text(mark)}: its history began elsewhere`
   if (isInHistory(db, mark, position)) return null
-  return `has another history than was acknowledged: its event ${mark.eventSeq} is not the one of the mark (${since}, ${epochs})`
+  return (
+    'has another history than was acknowledged: ' +
+    `its event ${mark.eventSeq} is not the one of the mark (${since}, ${epochs})`
+  )
 }
 
 function text(mark: FileMark): string {

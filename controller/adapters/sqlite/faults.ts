@@ -31,7 +31,10 @@ function describe(code: string, message: string, path: string): string {
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return `${path} cannot be written ${because}: give user id ${userId()} the right to write there, or name another data directory`
+      return (
+        `${path} cannot be written ${because}: give user id ${userId()} the right to write there, ` +
+        'or name another data directory'
+      )
     case 'EEXIST':
     case 'ENOTDIR':
     case 'ENOENT':
@@ -44,7 +47,8 @@ function describe(code: string, message: string, path: string): string {
 /** A file that SQLite cannot read. */
 export function damaged(path: string, because: string): string {
   return oneLine(
-    `${path} is damaged or no database ${because}: restore a backup, or move the file away, and ${path}.id, to start empty`,
+    `${path} is damaged or no database ${because}: restore a backup, or move the file away, ` +
+      `and ${path}.id, to start empty`,
   )
 }
 

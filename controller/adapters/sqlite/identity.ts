@@ -18,7 +18,7 @@ export function markOf(path: string): string {
  * @throws StoreFault if there was one before, or one is required
  */
 export function requireNoStoreBefore(path: string, isExpected: boolean): void {
-  const how = `restore a backup (headroom restore), mount its volume, or, to begin anew,`
+  const how = `restore a backup (headroom restore), mount its volume, or, to begin with an empty store,`
   if (existsSync(markOf(path)))
     throw new StoreFault(
       `${path} is gone or empty, and there was a store before: ${how} remove ${markOf(path)}`,

@@ -97,7 +97,10 @@ function newerSchema(path: string, found: number, known: number): string {
 }
 
 function notOurs(path: string): string {
-  return `${path} is a database of something else (no table schema_version): name another data directory, or move the file away`
+  return (
+    `${path} is a database of something else (no table schema_version): ` +
+    'name another data directory, or move the file away'
+  )
 }
 
 /**

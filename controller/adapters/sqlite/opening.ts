@@ -115,7 +115,8 @@ function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
     // The lock file is next to the store: links in two folders have two locks.
     if (found.nlink > 1)
       throw new StoreFault(
-        `${path} has ${found.nlink} hard links, so that another controller could open the same file: copy it, and remove the links`,
+        `${path} has ${found.nlink} hard links, so that another controller could open the same file: ` +
+          'copy it, and remove the links',
       )
     return false
   }
@@ -192,7 +193,8 @@ function setUp(db: Database.Database, path: string, maxPages: number | null): vo
   db.pragma('synchronous = full')
   if (journal !== 'wal' || db.pragma('synchronous', { simple: true }) !== 2) {
     throw new StoreFault(
-      `${path} lies on a file system without shared memory (journal ${String(journal)}): name a local data directory`,
+      `${path} lies on a file system without shared memory (journal ${String(journal)}): ` +
+        'name a local data directory',
     )
   }
 }

@@ -48,5 +48,8 @@ const GO_ON: Readonly<Record<StoreKind, string>> = {
 }
 
 function otherKind(path: string, kept: StoreKind, wanted: StoreKind): string {
-  return `${path} holds ${HOLDS[kept]}: ${GO_ON[kept]}, or name another data directory (CONTROLLER_DATA_DIR) for ${HOLDS[wanted]}`
+  return (
+    `${path} holds ${HOLDS[kept]}: ${GO_ON[kept]}, ` +
+    `or name another data directory (CONTROLLER_DATA_DIR) for ${HOLDS[wanted]}`
+  )
 }

@@ -57,7 +57,8 @@ export function verifyEvents(path: string, noted: readonly NotedLink[] = []): Ve
 function verify(db: Database.Database, path: string, noted: readonly NotedLink[]): Verification {
   if (!hasTable(db, 'event_chain')) {
     throw new StoreFault(
-      `${path} has no chain of events: it was written by an earlier version (starting the controller makes one)`,
+      `${path} has no chain of events: it was written by an earlier version (starting the ` +
+        'controller makes one)',
     )
   }
   const ends = readChainEnds(db)

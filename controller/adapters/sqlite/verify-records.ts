@@ -48,7 +48,9 @@ function markProblems(db: Database.Database): readonly string[] {
   )
   const { task = null, event = null } = last.get() ?? {}
   if (marks === undefined)
-    return task === null && event === null ? [] : ['marks: there are none, and there are tasks or events']
+    return task === null && event === null
+      ? []
+      : ['marks: missing, although the store contains tasks or events']
   const problems: string[] = []
   if ((task ?? 0) >= marks.next_task_seq)
     problems.push(`marks: the next task is ${marks.next_task_seq}, and there is a task ${task}`)

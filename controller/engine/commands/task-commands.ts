@@ -163,7 +163,7 @@ export function requeueTask(
     returnToPending(c, placement, `requeued by ${by}, fenced`, now)
   } else
     return conflict(
-      `task ${id} is ${task.state}: its server can still say that it has ended it; leave confirm_fenced out`,
+      `task ${id} is ${task.state}: its server can still say that it has ended it; omit confirm_fenced`,
     )
   return { ok: true, value: task }
 }

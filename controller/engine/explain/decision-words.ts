@@ -39,7 +39,10 @@ export function swapOutInWords(
   const aim = { swap_in: 'return', growth: 'grow', placement: 'start' }[entry.kind]
   const where = gpusInWords(entry.gpus)
   const who = victimsInWords(victims, now)
-  return `${who} ${leave} ${where} so that ${nameOf(entry.task)} can ${aim}: ${inMib(missingMib)} were missing, and ${whyThey(entry, victims, candidates)}.`
+  return (
+    `${who} ${leave} ${where} so that ${nameOf(entry.task)} can ${aim}: ` +
+    `${inMib(missingMib)} were missing, and ${whyThey(entry, victims, candidates)}.`
+  )
 }
 
 export function operatorSwapInWords(placement: LivePlacement, by: string | null): string {
@@ -49,11 +52,17 @@ export function operatorSwapInWords(placement: LivePlacement, by: string | null)
 export function returnGrownInWords(placement: LivePlacement, now: Instant): string {
   const waited =
     placement.heldGrowth === null ? '' : ` waited ${secondsSince(placement.heldGrowth.askedAt, now)}`
-  return `${nameOf(placement.task)} leaves ${gpusInWords(placement.gpus)} to return with more: its growth to ${inMib(placement.heldGrowth?.mib)}${waited}.`
+  return (
+    `${nameOf(placement.task)} leaves ${gpusInWords(placement.gpus)} to return with more: ` +
+    `its growth to ${inMib(placement.heldGrowth?.mib)}${waited}.`
+  )
 }
 
 export function swapInInWords(entry: LiveEntry, now: Instant): string {
-  return `${nameOf(entry.task)} returns to ${gpusInWords(entry.gpus)}: it waited ${secondsSince(entry.askedAt, now)}, and its ${inMib(entry.needMib)} are free.`
+  return (
+    `${nameOf(entry.task)} returns to ${gpusInWords(entry.gpus)}: ` +
+    `it waited ${secondsSince(entry.askedAt, now)}, and its ${inMib(entry.needMib)} are free.`
+  )
 }
 
 export function eagerReturnInWords(
@@ -62,22 +71,34 @@ export function eagerReturnInWords(
 ): string {
   const leftMib = Math.min(...gpus.map(({ freeMib }) => freeMib - demandMib))
   const out = `after ${secondsSince(swappedOutSince ?? now, now)} out of VRAM`
-  return `${nameOf(task)} returns to ${gpusInWords(gpus)} ${out} although nothing asked for it: no task waits for VRAM there, and ${inMib(leftMib)} stay free.`
+  return (
+    `${nameOf(task)} returns to ${gpusInWords(gpus)} ${out} although nothing asked for it: ` +
+    `no task waits for VRAM there, and ${inMib(leftMib)} stay free.`
+  )
 }
 
 export function growthInWords(placement: LivePlacement, byMib: Mib, isForReturn: boolean): string {
   const why = isForReturn ? 'it is out, and returns with that' : 'they are free'
-  return `${nameOf(placement.task)} has ${inMib(byMib)} more on ${gpusInWords(placement.gpus)}, ${inMib(placement.demandMib)} in all: ${why}.`
+  return (
+    `${nameOf(placement.task)} has ${inMib(byMib)} more on ${gpusInWords(placement.gpus)}, ` +
+    `${inMib(placement.demandMib)} in all: ${why}.`
+  )
 }
 
 export function growthRefusedInWords(entry: LiveEntry, reason: string, now: Instant): string {
-  return `${nameOf(entry.task)} does not get ${inMib(entry.needMib)} more on ${gpusInWords(entry.gpus)}: it waited ${secondsSince(entry.askedAt, now)} (${reason}).`
+  return (
+    `${nameOf(entry.task)} does not get ${inMib(entry.needMib)} more on ${gpusInWords(entry.gpus)}: ` +
+    `it waited ${secondsSince(entry.askedAt, now)} (${reason}).`
+  )
 }
 
 export function growthTooLargeInWords(placement: LivePlacement, mib: Mib): string {
   const limitMib = Math.min(...placement.gpus.map(largestEverMib))
   const where = gpusInWords(placement.gpus)
-  return `${nameOf(placement.task)} does not get ${inMib(mib)} on ${where}: at most ${inMib(limitMib)} fit there beside the reserve (NEVER_FITS).`
+  return (
+    `${nameOf(placement.task)} does not get ${inMib(mib)} on ${where}: ` +
+    `at most ${inMib(limitMib)} fit there next to the reserve (NEVER_FITS).`
+  )
 }
 
 function whyThey(

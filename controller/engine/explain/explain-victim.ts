@@ -80,7 +80,7 @@ function inWords(
     case 'ELIGIBLE_FOR_P0_ONLY':
       return 'It is P0 and may be swapped out for a P0 task only, when no other may leave.'
     case 'NOT_STARTED':
-      return 'It is not swapped out: its node has not said yet that it runs.'
+      return 'It is not swapped out: its node has not confirmed that it runs.'
     case 'NOSWAP':
       return 'It is never swapped out: it is noswap.'
     case 'NOT_RESIDENT':
@@ -90,14 +90,23 @@ function inWords(
     case 'STOPPING':
       return 'It is not swapped out: it is being stopped, and its VRAM comes free then.'
     case 'SWAP_FAILED_LATELY':
-      return `Its last swap failed: it is left alone${inSeconds === '' ? ' for now' : `, and may be swapped out${inSeconds}`}.`
+      return (
+        'Its last swap failed: it is left ' +
+        `alone${inSeconds === '' ? ' for now' : `, and may be swapped out${inSeconds}`}.`
+      )
     case 'WANTS_GPU': {
       if (eligibleAt === null) return 'It is not swapped out: it wants the GPU.'
-      return `It wants the GPU, and may be swapped out all the same${inSeconds}: it has been resident for max_residency_seconds then.`
+      return (
+        `It wants the GPU, and may be swapped out all the same${inSeconds}: ` +
+        'it has been resident for max_residency_seconds then.'
+      )
     }
     case 'NOT_IDLE_LONG_ENOUGH':
       return `It may be swapped out${inSeconds}, once it has been idle for ${c.policy.idlePeriodMs / 1000} s.`
     case 'NO_HOST_MEMORY':
-      return `It is not swapped out: ${node.name} has ${Math.max(0, node.hostSwapMib - node.hostUsedMib)} MiB of host memory left, and it needs ${demandMib * gpus.length}.`
+      return (
+        `It is not swapped out: ${node.name} has ${Math.max(0, node.hostSwapMib - node.hostUsedMib)} ` +
+        `MiB of host memory left, and it needs ${demandMib * gpus.length}.`
+      )
   }
 }

@@ -29,7 +29,10 @@ export function wouldFitInWords(change: WouldFit, now: Instant): string {
     case 'task_ends':
       return `${fits} once ${change.task.spec.name} has ended there (${change.mib} MiB).`
     case 'victims_idle':
-      return `${fits} in ${Math.ceil((change.at - now) / 1000)} s, if those that may leave then do not use the GPU before.`
+      return (
+        `${fits} in ${Math.ceil((change.at - now) / 1000)} s, ` +
+        'if those that may leave then do not use the GPU before.'
+      )
   }
 }
 
@@ -38,6 +41,6 @@ export function provisoOf({ entriesBefore }: WouldFit, tasksBefore: number): str
   const others: string[] = []
   if (tasksBefore > 0)
     others.push(`the ${tasksBefore} ${tasksBefore === 1 ? 'task' : 'tasks'} before it in the queue`)
-  if (entriesBefore > 0) others.push(`the ${entriesBefore} that wait for bytes on that node`)
+  if (entriesBefore > 0) others.push(`the ${entriesBefore} that wait for VRAM on that node`)
   return others.length === 0 ? null : `Provided that ${others.join(' and ')} do not take the room first.`
 }

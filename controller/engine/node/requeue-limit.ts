@@ -21,7 +21,9 @@ export function requeueLost(c: Cluster, placement: LivePlacement, because: strin
   const { maxRequeues } = task.spec
   const earlyEnds = task.trouble.earlyEnds + 1
   if (maxRequeues !== null && earlyEnds > maxRequeues) {
-    const reason = `its attempts ended within 10 minutes of their start ${earlyEnds} times; max_requeues is ${maxRequeues}`
+    const reason =
+      `its attempts ended within 10 minutes of their start ${earlyEnds} times; ` +
+      `max_requeues is ${maxRequeues}`
     return finish(c, task, { state: 'failed', code: 'requeue_limit', exitCode: null, reason }, now)
   }
   const until = now + doubled(FIRST_DELAY_MS, earlyEnds, MAX_DELAY_MS)

@@ -73,7 +73,7 @@ export class PoolRanking {
 
   /**
    * Returns the first unit without reservations that admits the demand, after `previous` if given; null if
-   * there is none.
+   * none exists.
    */
   unitFor(column: number, demandMib: Mib, previous: Unit | null): Unit | null {
     const number =

@@ -89,7 +89,10 @@ class Pass {
   changeFor(task: LiveTask): Change {
     const { pool, shape } = this.#c.queueFor(task.spec)
     const { noswap, command } = task.spec
-    const key = `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ${command === null ? '-' : 'exec'} ${shape.key}`
+    const key =
+      `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ` +
+      `${command === null ? '-' : 'exec'} ` +
+      `${shape.key}`
     // A refusal excludes a node for one task only, and offers on reserved GPUs depend on the queue order.
     const isLikeOthers =
       task.refusedBy === null && task.trouble.refusals.length === 0 && !this.#poolsOf(pool).hasReservations
