@@ -7,6 +7,7 @@ import {
   isLowering,
   readField,
   rangeOf,
+  titleOf,
   type FieldInfo,
   type OpenApi,
 } from '../../ui/pages/settings/fields.ts'
@@ -31,6 +32,16 @@ test('the fields are those of the configuration, with their ranges and defaults'
     if (rule.kind === 'choice') expect(choices).toEqual(rule.choices)
     else expect([choices, min, max, isNullable]).toEqual([null, rule.min, rule.max, rule.nullable])
   }
+})
+
+test('The title of a field has the unit of its name, and its range lists its choices', () => {
+  const units = { _seconds: '(s)', _mib: '(MiB)', _percent: '(%)' }
+  for (const { name } of fields) {
+    const title = titleOf(name) ?? ''
+    for (const [ending, unit] of Object.entries(units))
+      expect(title.endsWith(unit), `${name}: ${title}`).toBe(title !== '' && name.endsWith(ending))
+  }
+  expect(rangeOf(field('placement_strategy'))).toMatch(/^one of \w+(, \w+)+$/)
 })
 
 describe('what is typed', () => {

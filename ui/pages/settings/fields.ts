@@ -55,29 +55,29 @@ export function fieldsOf({ components }: OpenApi): readonly FieldInfo[] {
 export function rangeOf({ choices, min, max, isNullable }: FieldInfo): string {
   return choices === null
     ? `a whole number from ${min} to ${max}${isNullable ? ', or empty for none' : ''}`
-    : `Display name; null: only the name in the API.`
+    : `one of ${choices.join(', ')}`
 }
 
-/** VRAM overcommit (%) */
+/** Display name; null: only the name in the API. */
 export function titleOf(name: FieldName): string | null {
   return (TITLES as Readonly<Record<string, string>>)[name] ?? null
 }
 
 const TITLES: Readonly<Partial<Record<FieldName, string>>> = {
-  default_vram_overcommit_percent: 'Safety reserve per GPU (MiB)',
-  safety_reserve_mib: 'Idle time before swap-out (s)',
-  idle_swap_out_seconds: 'Maximum residency under contention (s)',
-  max_residency_seconds: 'Swap-in wait before P0 rank (s)',
-  swap_in_aging_seconds: 'Swap-in probe interval (s)',
-  swap_in_probe_seconds: 'Swapped-out time before eager swap-in (s)',
-  eager_swap_in_seconds: 'Queue wait before GPU reservation (s)',
-  reservation_after_seconds: 'Queue aging interval per priority class (s)',
-  queue_aging_seconds: 'Placement strategy',
-  placement_strategy: 'Maximum tasks per GPU',
-  max_tasks_per_gpu: 'Default maximum of requeues after short attempts',
-  max_requeues: 'Heartbeat interval of GPU servers (s)',
-  heartbeat_seconds: 'Run lease without controller contact (s)',
-  run_lease_seconds: 'Tasks run on without the controller for, seconds',
+  default_vram_overcommit_percent: 'VRAM overcommit (%)',
+  safety_reserve_mib: 'Safety reserve per GPU (MiB)',
+  idle_swap_out_seconds: 'Idle time before swap-out (s)',
+  max_residency_seconds: 'Maximum residency under contention (s)',
+  swap_in_aging_seconds: 'Swap-in wait before P0 rank (s)',
+  swap_in_probe_seconds: 'Swap-in probe interval (s)',
+  eager_swap_in_seconds: 'Swapped-out time before eager swap-in (s)',
+  reservation_after_seconds: 'Queue wait before GPU reservation (s)',
+  queue_aging_seconds: 'Queue aging interval per priority class (s)',
+  placement_strategy: 'Placement strategy',
+  max_tasks_per_gpu: 'Maximum tasks per GPU',
+  max_requeues: 'Default maximum of requeues after short attempts',
+  heartbeat_seconds: 'Heartbeat interval of GPU servers (s)',
+  run_lease_seconds: 'Run lease without controller contact (s)',
 }
 
 export type Read =
