@@ -3,7 +3,7 @@ import { createSignal, Show, type JSX } from 'solid-js'
 import { Table, type Column } from '../tables/table.tsx'
 import type { CsvCell } from '../format/csv.ts'
 import { saveCsv } from './save.ts'
-import styles from './uplot-chart.module.css'
+import styles from './line-chart.module.css'
 
 export interface ChartExportProps {
   /** Of the chart and of its files. */

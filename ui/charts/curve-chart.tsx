@@ -1,17 +1,10 @@
-/**
- * A chart over an axis other than time: curves with bands, or named points. Created once for its data. It is
- * a group that arrow keys move through, with a readout line and a table of the same data.
- */
-import uPlot from 'uplot'
-import 'uplot/dist/uPlot.min.css'
-import { createEffect, createSignal, For, on, onCleanup, onMount, type JSX } from 'solid-js'
+/** Lines over an axis other than time: curves with bands, or named points. */
+import type uPlot from 'uplot'
+import { createMemo, type JSX } from 'solid-js'
 import type { CsvCell } from '../format/csv.ts'
 import { UNKNOWN } from '../format/figures.ts'
-import { theme } from '../state/theme.ts'
-import { ChartExport } from './chart-export.tsx'
 import { labelPlaces } from './label-places.ts'
-import { savePicture } from './save.ts'
-import styles from './uplot-chart.module.css'
+import { LineChart, type ColourOf, type PlotOptions } from './line-chart.tsx'
 
 type Column = readonly (number | null)[]
 
@@ -52,73 +45,23 @@ const MARK_PX = 14
 const MAX_DOTS = 30
 
 export function CurveChart(props: CurveChartProps): JSX.Element {
-  let place!: HTMLDivElement
-  let plot: uPlot | undefined
-  const [at, setAt] = createSignal<number | null>(null)
-  const make = (): void => {
-    plot?.destroy()
-    plot = new uPlot(optionsOf(props, place.clientWidth, setAt), dataOf(props), place)
-  }
-  onMount(() => {
-    make()
-    const resized = new ResizeObserver(() => plot?.setSize({ width: place.clientWidth, height: HEIGHT }))
-    resized.observe(place)
-    onCleanup(() => resized.disconnect())
-  })
-  createEffect(on(() => [theme(), props.x, props.curves, props.marks], make, { defer: true }))
-  onCleanup(() => plot?.destroy())
-
-  const move = (event: KeyboardEvent): void => {
-    const count = props.x.length
-    const step = { ArrowLeft: -1, ArrowRight: 1, Home: -count, End: count }[event.key]
-    if (step === undefined || plot === undefined || count === 0) return
-    event.preventDefault()
-    const index = Math.min(count - 1, Math.max(0, (at() ?? (step > 0 ? -1 : count)) + step))
-    plot.setCursor({ left: plot.valToPos(props.x[index] as number, 'x'), top: 0 })
-    setAt(index)
-  }
-  const here = (): string => {
-    const index = at()
-    return index === null || index >= props.x.length
+  const readout = (index: number | null): string =>
+    index === null || index >= props.x.length
       ? 'Point at the chart, or use the arrow keys.'
       : props.describe(index)
-  }
+  const keys = createMemo(() => [...props.curves, ...(props.marks ?? [])])
   return (
-    <figure class={styles['chart']} aria-label={props.name}>
-      <figcaption class={styles['caption']}>
-        <strong>{props.name}</strong>
-        <span class={styles['legend']}>
-          <For each={[...props.curves, ...(props.marks ?? [])]}>
-            {(each) => (
-              <span>
-                <i ref={(element) => element.style.setProperty('--key', `var(${each.colour})`)} /> {each.name}
-              </span>
-            )}
-          </For>
-        </span>
-      </figcaption>
-      <div
-        class={styles['plot']}
-        ref={place}
-        tabindex="0"
-        role="group"
-        aria-label={`${props.name}: arrow keys move through it`}
-        onKeyDown={move}
-      />
-      <p class={styles['status']} role="status">
-        {here()}
-      </p>
-      <ChartExport
-        name={props.name}
-        head={headOf(props)}
-        shown={() => rowsOf(props).map((row) => row.map(cellWords))}
-        csv={() => [headOf(props), ...rowsOf(props)]}
-        onPicture={() =>
-          plot !== undefined &&
-          savePicture(props.name, plot.ctx.canvas, [...props.curves, ...(props.marks ?? [])])
-        }
-      />
-    </figure>
+    <LineChart
+      name={props.name}
+      keys={keys()}
+      data={dataOf(props)}
+      height={HEIGHT}
+      optionsOf={(colourOf) => optionsOf(props, colourOf)}
+      readout={readout}
+      head={headOf(props)}
+      shown={() => rowsOf(props).map((row) => row.map(cellWords))}
+      csv={() => [headOf(props), ...rowsOf(props)]}
+    />
   )
 }
 
@@ -156,18 +99,7 @@ function dataOf({ x, curves }: CurveChartProps): uPlot.AlignedData {
   return [x, ...curves.flatMap(({ values, band }) => [values, ...(band ?? [])])] as uPlot.AlignedData
 }
 
-function optionsOf(
-  props: CurveChartProps,
-  width: number,
-  setAt: (index: number | null) => void,
-): uPlot.Options {
-  const colourOf = (name: string): string =>
-    getComputedStyle(document.documentElement).getPropertyValue(name).trim()
-  const axis = {
-    stroke: colourOf('--quiet'),
-    grid: { stroke: colourOf('--line'), width: 1 },
-    ticks: { stroke: colourOf('--line') },
-  }
+function optionsOf(props: CurveChartProps, colourOf: ColourOf): PlotOptions {
   const series: uPlot.Series[] = [{}]
   const bands: uPlot.Band[] = []
   for (const { name, colour, band } of props.curves) {
@@ -185,11 +117,8 @@ function optionsOf(
     series.push({ label: `${name}, p10`, ...edge }, { label: `${name}, p90`, ...edge })
   }
   return {
-    width,
-    height: HEIGHT,
     // Names of marks are stacked above the curves.
     padding: [12 + MARK_PX * (props.marks?.length ?? 0), 24, 0, 0],
-    legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: {
       x: {
@@ -199,13 +128,12 @@ function optionsOf(
       y: { range: (_plot, min, max) => heights(props, min, max) },
     },
     axes: [
-      { ...axis, label: props.xName, labelSize: 20 },
-      { ...axis, label: props.yName, labelSize: 20, size: 50 },
+      { label: props.xName, labelSize: 20 },
+      { label: props.yName, labelSize: 20, size: 50 },
     ],
     series,
     bands,
     hooks: {
-      setCursor: [(plot) => setAt(plot.cursor.idx ?? null)],
       draw: [
         (plot) => {
           drawMarks(plot, props.marks ?? [], colourOf)
@@ -235,7 +163,7 @@ function widened(min: number, max: number, share = 0.04): [number, number] {
   return [min - margin, max + margin]
 }
 
-function drawMarks(plot: uPlot, marks: readonly CurveMark[], colourOf: (name: string) => string): void {
+function drawMarks(plot: uPlot, marks: readonly CurveMark[], colourOf: ColourOf): void {
   const { ctx, bbox } = plot
   ctx.save()
   ctx.font = `${11 * devicePixelRatio}px sans-serif`

@@ -6,7 +6,7 @@ import { createMemo, type JSX } from 'solid-js'
 import type { SeriesBody } from '../../controller/api/schema/series.ts'
 import { mib, percent, whole } from '../format/figures.ts'
 import { columnsFor, perHour } from './series-data.ts'
-import { UplotChart, type ChartLine } from './uplot-chart.tsx'
+import { TimeChart, type ChartLine } from './time-chart.tsx'
 
 /** The lines of the VRAM chart, each with its series. */
 const VRAM: readonly (ChartLine & { readonly series: string })[] = [
@@ -49,7 +49,7 @@ export interface VitalChartProps {
 export function UtilizationChart(props: VitalChartProps): JSX.Element {
   const data = () => columnsFor(props.body, ['utilization_percent'], props.scope)
   return (
-    <UplotChart
+    <TimeChart
       syncKey={props.syncKey}
       name="Utilization"
       lines={UTILIZATION}
@@ -63,7 +63,7 @@ export function UtilizationChart(props: VitalChartProps): JSX.Element {
 export function VramChart(props: VitalChartProps): JSX.Element {
   const names = VRAM.map(({ series }) => series)
   return (
-    <UplotChart
+    <TimeChart
       syncKey={props.syncKey}
       name="VRAM"
       lines={VRAM}
@@ -80,7 +80,7 @@ export function SwapChart(props: VitalChartProps): JSX.Element {
     return [x, ...counts.map((column) => perHour(column, props.body.step_seconds))]
   })
   return (
-    <UplotChart
+    <TimeChart
       syncKey={props.syncKey}
       name="Swaps per hour"
       lines={SWAPS}

@@ -4,7 +4,7 @@
  */
 import type { JSX } from 'solid-js'
 import { columnsFor } from '../../charts/series-data.ts'
-import { UplotChart, type ChartLine } from '../../charts/uplot-chart.tsx'
+import { TimeChart, type ChartLine } from '../../charts/time-chart.tsx'
 import { useSeries } from '../../charts/use-series.ts'
 import { SwapChart, UtilizationChart, VITAL_SERIES, VramChart } from '../../charts/vital-charts.tsx'
 import { QueryState } from '../../components/query-state.tsx'
@@ -46,7 +46,7 @@ function Drawn(props: { readonly body: SeriesBody }): JSX.Element {
         <UtilizationChart {...vital} body={props.body} />
       </section>
       <section class="card">
-        <UplotChart
+        <TimeChart
           syncKey={vital.syncKey}
           name="Starvation"
           lines={STARVATION}
@@ -60,7 +60,7 @@ function Drawn(props: { readonly body: SeriesBody }): JSX.Element {
         <p class="quiet">Nodes that are up.</p>
       </section>
       <section class="card">
-        <UplotChart
+        <TimeChart
           syncKey={vital.syncKey}
           name="Queue"
           lines={QUEUE}

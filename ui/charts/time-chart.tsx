@@ -1,26 +1,15 @@
-/**
- * uPlot in a component. It is created once; new data never resets a zoom; its data stays outside of reactive
- * proxies. It has a name, a group that arrow keys move through, a readout line, and a table of the same data.
- */
-import uPlot from 'uplot'
-import 'uplot/dist/uPlot.min.css'
-import { createEffect, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
+/** Lines over time: the newest data on the right, zoomed by dragging, with marks. */
+import type uPlot from 'uplot'
+import { createMemo, type JSX } from 'solid-js'
 import type { CsvCell } from '../format/csv.ts'
 import { clockTime } from '../format/figures.ts'
-import { theme } from '../state/theme.ts'
-import { ChartExport } from './chart-export.tsx'
-import { savePicture } from './save.ts'
-import styles from './uplot-chart.module.css'
+import { LineChart, type ColourOf, type LineKey, type PlotOptions } from './line-chart.tsx'
 
-export interface ChartLine {
-  readonly name: string
-  /** A CSS custom property, for example `--utilization`. */
-  readonly colour: string
+export interface ChartLine extends LineKey {
   /** Formats a value. */
   readonly format: (value: number | null) => string
   /** Drawn on top of the previous line. */
   readonly isStacked?: boolean
-  readonly isDashed?: boolean
 }
 
 export interface ChartMark {
@@ -46,111 +35,28 @@ export interface ChartProps {
   readonly onZoom?: (range: { readonly from: number; readonly to: number } | null) => void
 }
 
-/** Minimum time between two redraws of a live chart. */
-const REDRAW_EVERY_MS = 500
+const HEIGHT = 180
 
-export function UplotChart(props: ChartProps): JSX.Element {
-  let place!: HTMLDivElement
-  let plot: uPlot | undefined
-  let drawnAt = 0
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const [isZoomed, setZoomed] = createSignal(false)
-  const [at, setAt] = createSignal<number | null>(null)
-
-  const draw = (): void => {
-    timer = undefined
-    drawnAt = performance.now()
-    plot?.setData(columnsOf(props), !isZoomed())
-    if (isZoomed()) plot?.redraw(true, true)
-  }
-  const make = (): void => {
-    plot?.destroy()
-    plot = new uPlot(optionsOf(props, place.clientWidth, { setAt, setZoomed }), columnsOf(props), place)
-  }
-  const resume = (): void => {
-    setZoomed(false)
-    props.onZoom?.(null)
-    draw()
-  }
-
-  onMount(() => {
-    make()
-    const resized = new ResizeObserver(() =>
-      plot?.setSize({ width: place.clientWidth, height: props.height ?? 180 }),
-    )
-    resized.observe(place)
-    onCleanup(() => resized.disconnect())
+export function TimeChart(props: ChartProps): JSX.Element {
+  // Marks are drawn with the data.
+  const data = createMemo(() => {
+    void props.marks
+    return columnsOf(props)
   })
-  createEffect(
-    on(
-      () => [props.data, props.marks] as const,
-      () => (timer ??= setTimeout(draw, Math.max(0, drawnAt + REDRAW_EVERY_MS - performance.now()))),
-      { defer: true },
-    ),
-  )
-  createEffect(on(theme, make, { defer: true }))
-  onCleanup(() => {
-    clearTimeout(timer)
-    plot?.destroy()
-  })
-
-  const move = (event: KeyboardEvent): void => {
-    const count = props.data[0]?.length ?? 0
-    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count }[
-      event.key
-    ]
-    if (step === undefined || plot === undefined || count === 0) return
-    event.preventDefault()
-    const index = Math.min(count - 1, Math.max(0, (at() ?? count) + step))
-    setAt(index)
-    plot.setCursor({ left: plot.valToPos(props.data[0]?.[index] ?? 0, 'x'), top: 0 })
-  }
   return (
-    <figure class={styles['chart']} aria-label={props.name}>
-      <figcaption class={styles['caption']}>
-        <strong>{props.name}</strong>
-        <Legend {...props} />
-        <Show when={isZoomed()}>
-          <button onClick={resume}>Resume live</button>
-        </Show>
-      </figcaption>
-      <div
-        class={styles['plot']}
-        ref={place}
-        tabindex="0"
-        role="group"
-        aria-label={`${props.name}: arrow keys move through it`}
-        onKeyDown={move}
-      />
-      <p class={styles['status']} role="status">
-        {statusOf(props, at())}
-      </p>
-      <ChartExport
-        name={props.name}
-        head={['Time', ...props.lines.map(({ name }) => name)]}
-        shown={() => rowsOf(props)}
-        csv={() => csvRowsOf(props)}
-        onPicture={() => plot !== undefined && savePicture(props.name, plot.ctx.canvas, props.lines)}
-      />
-    </figure>
-  )
-}
-
-function Legend(props: ChartProps): JSX.Element {
-  return (
-    <span class={styles['legend']}>
-      <For each={props.lines}>
-        {(line) => (
-          <span>
-            <i
-              classList={{ [styles['dashed'] as string]: line.isDashed === true }}
-              ref={(element) => element.style.setProperty('--key', `var(${line.colour})`)}
-            />{' '}
-            {line.name}
-          </span>
-        )}
-      </For>
-    </span>
+    <LineChart
+      name={props.name}
+      keys={props.lines}
+      data={data()}
+      height={props.height ?? HEIGHT}
+      optionsOf={(colourOf) => optionsOf(props, colourOf)}
+      readout={(index) => readoutOf(props, index)}
+      isLive
+      onZoom={props.onZoom}
+      head={['Time', ...props.lines.map(({ name }) => name)]}
+      shown={() => rowsOf(props)}
+      csv={() => csvRowsOf(props)}
+    />
   )
 }
 
@@ -174,7 +80,7 @@ function csvRowsOf({ data, lines }: ChartProps): CsvCell[][] {
   return [['time', ...lines.map(({ name }) => name)], ...rows]
 }
 
-function statusOf({ data, lines }: ChartProps, at: number | null): string {
+function readoutOf({ data, lines }: ChartProps, at: number | null): string {
   const [x = [], ...columns] = data
   // The last point may be incomplete.
   const index = at ?? x.findLastIndex((_, i) => columns.some((column) => (column[i] ?? null) !== null))
@@ -210,33 +116,17 @@ function columnsOf({ data, lines }: ChartProps): uPlot.AlignedData {
   return [x, ...drawn] as uPlot.AlignedData
 }
 
-interface Signals {
-  readonly setAt: (index: number | null) => void
-  readonly setZoomed: (isZoomed: boolean) => void
-}
-
-function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signals): uPlot.Options {
-  const colourOf = (name: string): string =>
-    getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+function optionsOf(props: ChartProps, colourOf: ColourOf): PlotOptions {
   const formatTick = (tick: number): string => props.lines[0]?.format(tick) ?? String(tick)
-  const axis = {
-    stroke: colourOf('--quiet'),
-    grid: { stroke: colourOf('--line'), width: 1 },
-    ticks: { stroke: colourOf('--line') },
-  }
   return {
-    width,
-    height: props.height ?? 180,
-    legend: { show: false },
     cursor: {
       drag: { x: true, y: false },
       ...(props.syncKey === undefined ? {} : { sync: { key: props.syncKey, setSeries: false } }),
     },
     scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, Math.max(props.max ?? 0, max, 1)] } },
     axes: [
-      { ...axis, values: (_plot, ticks) => timeTicks(ticks) },
+      { values: (_plot, ticks) => timeTicks(ticks) },
       {
-        ...axis,
         size: 76,
         values: (_plot, ticks) => distinct(ticks.map(formatTick)),
         ...(props.steps === undefined ? {} : { incrs: [...props.steps] }),
@@ -263,20 +153,7 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
         ? [{ series: [index + 1, index] as [number, number], fill: `${colourOf(colour)}40` }]
         : [],
     ),
-    hooks: {
-      setCursor: [(plot) => setAt(plot.cursor.idx ?? null)],
-      setSelect: [
-        (plot) => {
-          if (plot.select.width < 4) return
-          setZoomed(true)
-          props.onZoom?.({
-            from: plot.posToVal(plot.select.left, 'x'),
-            to: plot.posToVal(plot.select.left + plot.select.width, 'x'),
-          })
-        },
-      ],
-      draw: [(plot) => drawMarks(plot, props.marks ?? [], colourOf)],
-    },
+    hooks: { draw: [(plot) => drawMarks(plot, props.marks ?? [], colourOf)] },
   }
 }
 
@@ -295,7 +172,7 @@ function distinct(texts: readonly string[]): string[] {
   return texts.map((text, i) => (text === texts[i - 1] ? '' : text))
 }
 
-function drawMarks(plot: uPlot, marks: readonly ChartMark[], colourOf: (name: string) => string): void {
+function drawMarks(plot: uPlot, marks: readonly ChartMark[], colourOf: ColourOf): void {
   const { ctx, bbox } = plot
   ctx.save()
   for (const { from, to, kind } of marks) {
