@@ -40,6 +40,8 @@ export class SimulatedDevice implements Device {
    * task's GPUs counts.
    */
   unheardMs: DurationMs = 0
+  /** Called when a process ends with an exit code of its own. */
+  onOwnEnd: ((taskId: string) => void) | null = null
   readonly #clock: SimClock
   readonly #node: ScenarioNode
   readonly #workload: Workload
@@ -373,6 +375,7 @@ export class SimulatedDevice implements Device {
     this.#runWatcher?.rests(process.taskId)
     process.isGone = true
     this.#ended.add(process.start, end)
+    if (exitCode !== null) this.onOwnEnd?.(process.taskId)
     process.isBusy = false
     this.#share(process)
     process.idleTimer?.clear()

@@ -1,12 +1,14 @@
 /**
  * The rules of a stop (docs/protocol.md, "A stop"): SIGTERM first, so that a task ends no earlier than it
- * takes to handle it, or than its grace is over; and a stop always ends, which is held to the letter where
- * nothing breaks. Told from events, and from what servers report.
+ * takes to handle it, or than its grace is over, unless it reaches its end by itself meanwhile; and a stop
+ * always ends. Where nothing breaks both are checked exactly, from events and from what the devices know of
+ * their processes; elsewhere from what servers report.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Envelope, FinishedEvent } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Report } from '../check/violation.ts'
+import { idOfNode } from '../scenario/node-id.ts'
 import type { World } from '../world.ts'
 
 interface Stop {
@@ -28,12 +30,15 @@ export class StopRules {
   readonly #report: Report
   readonly #isCalm: boolean
   readonly #stops = new Map<string, Stop>()
+  /** Where nothing breaks: tasks whose process has ended by itself, until the controller's event. */
+  readonly #ownEnds = new Set<string>()
 
   constructor(world: World, report: Report, isCalm: boolean) {
     this.#world = world
     this.#report = report
     this.#isCalm = isCalm
     world.faults?.onSetBack(() => this.#stops.clear())
+    if (isCalm) this.#watchDevices()
   }
 
   heard(events: readonly Event[]): void {
@@ -72,10 +77,17 @@ export class StopRules {
     else this.#stops.set(taskId, { attempt: placement.attempt, orderedAt: at, graceUntil })
   }
 
-  #over(taskId: string, { at, data }: Event): void {
+  #watchDevices(): void {
+    for (const node of this.#world.plan.nodes) {
+      const device = this.#world.deviceOf(idOfNode(node))
+      if (device !== undefined) device.onOwnEnd = (taskId) => this.#ownEnds.add(taskId)
+    }
+  }
+
+  #over(taskId: string, { at }: Event): void {
     const stop = this.#stops.get(taskId)
     this.#stops.delete(taskId)
-    if (stop === undefined || !this.#isCalm || typeof data['exit_code'] === 'number') return
+    if (this.#ownEnds.delete(taskId) || stop === undefined || !this.#isCalm) return
     this.#notBefore(taskId, stop, at, 1)
   }
 
