@@ -51,6 +51,8 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
       holdAt = updatePoolReservations(c, now)
       c.refreshPools()
       isPlacing = placePending(c, now)
+      // Tasks may have failed because the reservation of a head that is placed now was still there.
+      if (isPlacing) clearFailedPlacements(c)
     }
     if (!c.hasTouchedNodes()) break
   }

@@ -317,6 +317,23 @@ describe('the node queue', () => {
       expect(startOf(events, 'large')).toBeLessThanOrEqual(1 + IDLE_MS + 3 * 20 * MINUTE)
     })
   })
+
+  it('places a task before a later one that is no smaller, also right after the head with the reservation', async () => {
+    const { events } = await play({
+      nodes: [node({ name: 'n' })],
+      config: { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60 },
+      tasks: [
+        task({ id: 'idle', vramMib: 553, work: phases(10 * MINUTE, HOUR) }),
+        task({ id: 'first', vramMib: 447, noswap: 1, work: busyFor(9 * MINUTE) }),
+        task({ id: 'large', vramMib: 500, at: 1 }),
+        task({ id: 'head', vramMib: 200, at: 2 }),
+        task({ id: 'small', vramMib: 88, at: 3 }),
+        task({ id: 'later', vramMib: 107, at: 4 }),
+      ],
+    })
+    const placed = kindsOf(events, 'task_placed').filter(({ at }) => at === 20 * MINUTE)
+    expect(placed.map(({ taskId }) => taskId)).toEqual(['head', 'small', 'later'])
+  })
 })
 
 describe('growth', () => {
