@@ -7,6 +7,7 @@
 import type { Event } from '../../controller/domain/event.ts'
 import type { Report } from '../check/violation.ts'
 import type { World } from '../world.ts'
+import type { OwnersNow } from './owners.ts'
 
 type Cluster = World['controller']['engine']['cluster']
 type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
@@ -14,8 +15,6 @@ type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : neve
 export class QueueOrder {
   readonly #world: World
   readonly #report: Report
-  /** Pending tasks that owned their bytes when the last turn was over. */
-  #owners: ReadonlySet<string> = new Set()
 
   constructor(world: World, report: Report) {
     this.#world = world
@@ -23,16 +22,10 @@ export class QueueOrder {
   }
 
   /** A turn is over. */
-  heard(events: readonly Event[]): void {
+  heard(events: readonly Event[], { before, begun }: OwnersNow): void {
     const { cluster } = this.#world.controller.engine
-    const owning = [...cluster.nodes.values()].flatMap(({ queue }) =>
-      queue.filter(({ kind, hasReserved }) => hasReserved && kind === 'placement'),
-    )
-    const before = this.#owners
-    this.#owners = new Set(owning.map(({ task }) => task.spec.id))
     if (cluster.policy.queueAgingMs !== null) return
-    for (const { task, isCollector } of owning)
-      if (!isCollector && !before.has(task.spec.id)) this.#judge(task, false)
+    for (const { task, kind } of begun) if (kind === 'placement') this.#judge(task, false)
     for (const { kind, taskId, data } of events) {
       const task =
         kind === 'task_placed' && !before.has(taskId ?? '') ? cluster.tasks.get(taskId ?? '') : undefined

@@ -8,6 +8,7 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Report } from '../check/violation.ts'
 import type { World } from '../world.ts'
+import type { OwnersNow } from './owners.ts'
 
 type Cluster = World['controller']['engine']['cluster']
 type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
@@ -28,8 +29,6 @@ interface Served {
 export class ReturnOrder {
   readonly #world: World
   readonly #report: Report
-  /** Ids of tasks whose entries owned their bytes when the last turn was over, by node. */
-  readonly #owners = new Map<string, ReadonlySet<string>>()
 
   constructor(world: World, report: Report) {
     this.#world = world
@@ -37,20 +36,13 @@ export class ReturnOrder {
   }
 
   /** A turn is over. */
-  heard(events: readonly Event[]): void {
+  heard(events: readonly Event[], { before, begun }: OwnersNow): void {
+    for (const entry of begun) this.#judge(servedBy(entry), before)
+    if (events.length === 0) return
     const { cluster } = this.#world.controller.engine
-    for (const nodeId of new Set(events.map((event) => event.nodeId))) {
-      const node = cluster.nodes.get(nodeId ?? '')
-      if (node === undefined) continue
-      const before = this.#owners.get(node.id) ?? NO_OWNERS
-      const owners = node.queue.filter(({ hasReserved }) => hasReserved)
-      this.#owners.set(node.id, new Set(owners.map(({ task }) => task.spec.id)))
-      for (const entry of owners)
-        if (!entry.isCollector && !before.has(entry.task.spec.id)) this.#judge(servedBy(entry), before)
-      for (const event of events) {
-        const served = event.nodeId === node.id ? servedIn(event, cluster) : null
-        if (served !== null && !before.has(served.task.spec.id)) this.#judge(served, before)
-      }
+    for (const event of events) {
+      const served = servedIn(event, cluster)
+      if (served !== null && !before.has(served.task.spec.id)) this.#judge(served, before)
     }
   }
 
@@ -78,8 +70,6 @@ export class ReturnOrder {
     })
   }
 }
-
-const NO_OWNERS: ReadonlySet<string> = new Set()
 
 function servedBy({ kind, task, node, gpus, needMib, askedAt }: LiveEntry): Served {
   return { task, node, gpus, mib: needMib, askedAt, isPlacement: kind === 'placement' }

@@ -11,6 +11,7 @@ import type { World } from '../world.ts'
 import { checkAgreement, checkLedgers, checkLeftovers } from './ledgers.ts'
 import { ProbeWatch } from './probe-watch.ts'
 import { EagerWatch } from './eager-watch.ts'
+import { Owners } from './owners.ts'
 import { QueueOrder } from './queue-order.ts'
 import { WireRules } from './wire-rules.ts'
 import { checkCollector, ReturnOrder } from './return-order.ts'
@@ -37,6 +38,7 @@ export class Soundness {
   readonly #bounds: Bounds
   readonly #isCalm: boolean
   readonly #wire: WireRules
+  readonly #owners: Owners
   readonly #queues: QueueOrder
   readonly #returns: ReturnOrder
   readonly #eager: EagerWatch
@@ -50,6 +52,7 @@ export class Soundness {
     this.#bounds = bounds
     this.#isCalm = isCalm
     this.#wire = new WireRules(world, this.#reportAs('wire'))
+    this.#owners = new Owners(world)
     this.#returns = new ReturnOrder(world, this.#reportAs('return_order'))
     this.#queues = new QueueOrder(world, this.#reportAs('queue_order'))
     this.#eager = new EagerWatch(world, this.#reportAs('eager_return'))
@@ -70,6 +73,7 @@ export class Soundness {
     if (clock.steps > this.#bounds.steps || nowMs > this.#bounds.virtualMs)
       throw new Overrun(`after ${clock.steps} steps, at ${nowMs} ms, the run is not over`)
     this.#checkInFlight()
+    if (this.#isCalm) this.#checkOrder([])
     if ((clock.nextAt() ?? Infinity) <= clock.now()) return
     this.#probes.afterInstant()
     this.#stops.afterInstant()
@@ -103,9 +107,15 @@ export class Soundness {
     this.#probes.heard(events)
     this.#stops.heard(events)
     if (!this.#isCalm) return
-    this.#queues.heard(events)
-    this.#returns.heard(events)
+    this.#checkOrder(events)
     this.#eager.heard(events)
+  }
+
+  /** A turn is over. */
+  #checkOrder(events: readonly Event[]): void {
+    const owners = this.#owners.look()
+    this.#queues.heard(events, owners)
+    this.#returns.heard(events, owners)
   }
 
   #reportAs(assertion: string): Report {
