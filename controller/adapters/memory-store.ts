@@ -51,6 +51,8 @@ export interface MemoryStoreOptions {
   readonly isForgetful?: boolean
   /** The state before the first commit (default: empty). */
   readonly initial?: StoredState
+  /** Final tasks that `initial` counts, to be kept from the start (default: none). */
+  readonly initialFinished?: readonly TaskRecord[]
 }
 
 const RETAIN_EVENTS = 10_000
@@ -119,9 +121,9 @@ interface Held {
 }
 
 function hold(options: MemoryStoreOptions): Held {
-  const initial = options.initial ?? EMPTY_STATE
+  const { initial = EMPTY_STATE, initialFinished = [] } = options
   return {
-    tasks: new Map(initial.openTasks.map((task) => [task.id, task])),
+    tasks: new Map([...initialFinished, ...initial.openTasks].map((task) => [task.id, task])),
     nodes: new Map(initial.nodes.map((node) => [node.id, node])),
     groups: new Map(initial.groups.map((group) => [group.id, group])),
     configs: new Map(initial.config === null ? [] : [[initial.config.revision, initial.config]]),
@@ -135,11 +137,20 @@ function hold(options: MemoryStoreOptions): Held {
     audits: new Map(),
     submissionKeys: new Map(initial.submissionKeys.map((key) => [key.seq, key])),
     retainFinished: options.retainFinished ?? true,
-    dropped: { ...initial.finishedCounts },
+    dropped: countsWithout(initial.finishedCounts, initialFinished),
     marks: initial.marks,
     recovery: initial.recovery,
     epochs: [...initial.epochs],
   }
+}
+
+function countsWithout(
+  counts: StoredState['finishedCounts'],
+  kept: readonly TaskRecord[],
+): Record<FinalState, number> {
+  const left = { ...counts }
+  for (const { state } of kept) if (isFinal(state)) left[state] -= 1
+  return left
 }
 
 function commit(held: Held, batch: Batch): Promise<void> | undefined {

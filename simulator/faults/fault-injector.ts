@@ -12,7 +12,7 @@ import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
-import type { Store, StoredState } from '../../controller/ports/store.ts'
+import type { Store, StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { SimulatedDevice } from '../fleet/simulated-device.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -102,8 +102,12 @@ export class FaultInjector implements FaultTarget {
       SETTLE_HEARTBEATS * heartbeatMsOf(options.config),
       runLeaseMsOf(options.config),
     )
-    const newStore = (initial: StoredState): Store =>
-      options.newStore?.(initial) ?? createMemoryStore({ retainFinished: false, retainEvents: 0, initial })
+    this.#drawn = faultsDrawn(options)
+    // An attempt that such a store has lost may be of a task that it knows as final.
+    const retainFinished = this.#drawn.some(({ kind }) => kind === 'store_set_back')
+    const newStore = (initial: StoredState, initialFinished: readonly TaskRecord[]): Store =>
+      options.newStore?.(initial) ??
+      createMemoryStore({ retainFinished, retainEvents: 0, initial, initialFinished })
     const onPromise = (): void => {
       this.#mayHaveMicrotasks = true
     }
@@ -161,7 +165,6 @@ export class FaultInjector implements FaultTarget {
       commands: () => (this.isControllerUp ? this.controller.commands : null),
       onAcknowledged: (taskId) => this.#finals.has(taskId) || this.acknowledged.add(taskId),
     })
-    this.#drawn = faultsDrawn(options)
     this.#agenda = new FaultAgenda({
       clock,
       startedAt: clock.now(),

@@ -7,7 +7,7 @@ import { epochAfterLoss } from '../../controller/domain/epoch-after-loss.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
-import type { Store, StoredState } from '../../controller/ports/store.ts'
+import type { FinishedQuery, Store, StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Fault } from '../scenario/fault.ts'
 
@@ -28,17 +28,26 @@ export function isSilentLoss(fault: Fault): fault is SetBack {
 /** What the store held at an instant. */
 interface Kept {
   readonly stored: StoredState
+  /** Its final tasks, as far as the store keeps them. */
+  readonly finished: readonly TaskRecord[]
   readonly asOf: Instant
 }
 
 export interface StoreHistoryOptions {
   readonly clock: Clock
   readonly random: RandomStream
-  readonly newStore: (initial: StoredState) => Store
+  readonly newStore: (initial: StoredState, finished: readonly TaskRecord[]) => Store
   /** What the first controller finds. */
   readonly initial: StoredState | null
   /** A promise was made: what follows from it runs before the next step of the clock. */
   readonly onPromise: () => void
+}
+
+const EVERY_FINISHED: FinishedQuery = {
+  states: ['completed', 'failed', 'cancelled', 'lost'],
+  ...{ owner: null, nameContains: null, nodeId: null, beforeSeq: null, afterSeq: null },
+  isOldestFirst: true,
+  limit: Number.MAX_SAFE_INTEGER,
 }
 
 export class StoreHistory {
@@ -54,9 +63,9 @@ export class StoreHistory {
 
   constructor(options: StoreHistoryOptions) {
     this.#o = options
-    this.#start = { stored: options.initial ?? EMPTY_STATE, asOf: options.clock.now() }
+    this.#start = { stored: options.initial ?? EMPTY_STATE, finished: [], asOf: options.clock.now() }
     this.#atLoad = Promise.resolve(this.#start)
-    this.#inner = options.newStore(this.#start.stored)
+    this.#inner = options.newStore(this.#start.stored, [])
   }
 
   /** Goes on to be the world's store when that is set back. */
@@ -102,8 +111,8 @@ export class StoreHistory {
     void Promise.all([this.#inner.load(), this.#stateFor(fault)]).then(([before, kept]) => {
       this.#kept.delete(fault)
       const stored = fault.loss === 'silent' ? kept.stored : this.#afterLoss(before, kept.stored, fault.loss)
-      this.#inner = this.#o.newStore(stored)
-      this.#lose(fault, { stored, asOf: kept.asOf })
+      this.#inner = this.#o.newStore(stored, kept.finished)
+      this.#lose(fault, { ...kept, stored })
     })
   }
 
@@ -126,8 +135,13 @@ export class StoreHistory {
   }
 
   #present(): Promise<Kept> {
+    return this.#keptWith(this.#inner.load())
+  }
+
+  #keptWith(loaded: Promise<StoredState>): Promise<Kept> {
     const asOf = this.#o.clock.now()
-    return this.#inner.load().then((stored) => ({ stored, asOf }))
+    const finished = this.#inner.reads.finishedTasks(EVERY_FINISHED)
+    return Promise.all([loaded, finished]).then(([stored, tasks]) => ({ stored, finished: tasks, asOf }))
   }
 
   /** As `headroom restore` and `--accept-loss` leave a store (controller/adapters/sqlite/recovery.ts). */
@@ -147,9 +161,8 @@ export class StoreHistory {
   }
 
   #load(): Promise<StoredState> {
-    const asOf = this.#o.clock.now()
     const loaded = this.#inner.load()
-    this.#atLoad = loaded.then((stored) => ({ stored, asOf }))
+    this.#atLoad = this.#keptWith(loaded)
     return loaded
   }
 }

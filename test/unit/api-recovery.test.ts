@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { QuarantinedAttempt } from '../../controller/domain/quarantine.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 
@@ -67,4 +68,33 @@ describe('an attempt that the store does not know', () => {
       expect((await api.send('POST', `/attempts/t/${number}/${verb}`, body)).status, number).toBe(400)
     }
   })
+
+  it.each(['before the request', 'while its server is asked'])(
+    'is not adopted when its task has ended %s',
+    async (when) => {
+      const lost = new FakeController()
+      await lost.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
+      const readRecord = () => {
+        if (lost.open.has(id)) lost.finish(id, 'cancelled')
+        return Promise.resolve(null)
+      }
+      const { app, send } = await apiClient(lost, { logs: { read: () => Promise.resolve(null), readRecord } })
+      const { id } = (await send('POST', '/tasks', { vram_mib: 100 })).body as { readonly id: string }
+      if (when === 'before the request') lost.finish(id, 'cancelled')
+      Object.assign(lost.nodes.get(NODE_ID) ?? {}, { quarantine: [{ ...QUARANTINED, taskId: id }] })
+      expect(await send('POST', `/attempts/${id}/1/adopt`, { owner: null })).toMatchObject({
+        status: 409,
+        body: {
+          code: 'conflict',
+          detail: `Task ${id} is already cancelled. Stop its attempt: \`headroom attempts stop ${id}/1\`.`,
+        },
+      })
+      await app.close()
+    },
+  )
 })
+
+const QUARANTINED: QuarantinedAttempt = {
+  ...{ taskId: 't', attempt: 1, gpus: [0], vramMib: 100, residency: 'resident', generation: 1 },
+  ...{ wantsGpu: true, since: 0, stoppedBy: null },
+}

@@ -4,7 +4,7 @@ import type { Priority } from '../../../protocol/units.ts'
 import type { Node } from '../../domain/node.ts'
 import type { QuarantinedAttempt } from '../../domain/quarantine.ts'
 import { isAttempt } from '../../domain/quarantine.ts'
-import type { Task } from '../../domain/task.ts'
+import { isFinal, type Task } from '../../domain/task.ts'
 import type { Views } from '../../engine/views.ts'
 import type { TaskLogs } from '../../ports/task-logs.ts'
 import { ask } from '../ask.ts'
@@ -108,10 +108,9 @@ export function attemptRoutes(app: ApiApp, { commands, views, logs }: ApiContext
     const { params, body } = request
     const { node, quarantined } = choose(views, params, body.node_id)
     const { taskId, attempt } = quarantined
-    const ended = views.openTask(taskId) === undefined ? await views.stored.task(taskId) : null
-    if (ended !== null)
-      throw new ApiProblem('conflict', `Task ${taskId} has ended as ${ended.state}. Stop this attempt.`)
     const record = (await logs?.readRecord?.(node.id, taskId, attempt)) ?? null
+    // After the server's answer: the task may have ended meanwhile.
+    await refuseEnded(views, quarantined)
     const adoption = { taskId, attempt, nodeId: node.id, ...detailsOf(record, taskId), owner: body.owner }
     const given = {
       ...adoption,
@@ -132,6 +131,18 @@ export function attemptRoutes(app: ApiApp, { commands, views, logs }: ApiContext
     reply.code(202)
     return presentAttempt(node, { ...quarantined, stoppedBy: quarantined.stoppedBy ?? by }, null)
   })
+}
+
+/** A final state never changes. @throws ApiProblem 409 */
+async function refuseEnded(views: Views, { taskId, attempt }: QuarantinedAttempt): Promise<void> {
+  if (views.openTask(taskId) !== undefined) return
+  const ended = await views.stored.task(taskId)
+  if (ended === null) return
+  const name = `${taskId}/${attempt}`
+  throw new ApiProblem(
+    'conflict',
+    `Task ${taskId} ${isFinal(ended.state) ? `is already ${ended.state}` : 'has just ended'}. Stop its attempt: \`headroom attempts stop ${name}\`.`,
+  )
 }
 
 /** Servers of versions without records report no command; such a task is never started again. */
