@@ -52,7 +52,9 @@ describe.each(Object.entries({ ...FOLDERS, ...FILES }))('%s', (name, args) => {
       writeFileSync(join(cwd, 'file'), 'x')
       const { code, stdout, stderr } = await headroom([...args, path], { cwd })
       expect({ code, stdout }, stderr).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toMatch(new RegExp(`^error: --out(put)? ${path}: cannot be (made|written to): .+\\n$`))
+      expect(stderr).toMatch(
+        new RegExp(`^error: --out(put)? ${path}: cannot be (created|written to): .+\\n$`),
+      )
       expect(readdirSync(cwd), name).toEqual(['file'])
     },
   )

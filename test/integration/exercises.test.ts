@@ -151,7 +151,7 @@ describe('an exercise over REST', () => {
       actions: [{ path: '/api/v1/tasks/important/requeue' }],
       reference: { score: { points: 100, of: 100 }, answers: { node: 'node-0' }, actions: { length: 2 } },
     })
-    expect(finished.body.explanation).toContain('node-0 is gone')
+    expect(finished.body.explanation).toContain('node-0 is lost')
     expectReplays(finished.body as DebriefBody)
     expect((await trainee('GET', session)).body).toMatchObject({ state: 'done', progress: 1 })
     // The report is the same answer, with the same names and units.

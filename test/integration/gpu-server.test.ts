@@ -301,7 +301,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
 
     it.each([
       [[], 0, 'S', 'tasks keep running under their guards'],
-      [['--stop-tasks'], 0, 'gone', 'its tasks were ended, and the controller knows'],
+      [['--stop-tasks'], 0, 'gone', 'its tasks have ended, and the controller knows'],
     ])('on SIGTERM with %j ends with %i, its task is then %s', async (options, exitCode, state, says) => {
       const server = start('--allow-exec', ...options)
       await controller.hello(1)
@@ -318,7 +318,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
 
 describe('headroom gpu-server', { timeout: WITHIN_MS }, () => {
   it.each([
-    [[], {}, /^error: which broker\? Set CONTROLLER_NATS_URL\n$/],
+    [[], {}, /^error: no broker is configured: set CONTROLLER_NATS_URL[^\n]*\n$/],
     [
       ['--device', 'process'],
       { CONTROLLER_NATS_URL: 'nats://127.0.0.1:1' },

@@ -163,10 +163,10 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(await ask(bus, TIMEOUT_MS, 'no subject')).toEqual({ answered: false, why: 'unsendable' })
     bus.publish(SUBJECT, tooLarge)
     expect(bus.bad.map(({ why }) => why)).toEqual([
-      expect.stringContaining("a message 'heartbeat' of"),
+      expect.stringContaining("message 'heartbeat' has"),
       expect.stringContaining('max_payload'),
       expect.stringContaining('no subject'),
-      expect.stringContaining("a message 'heartbeat' of"),
+      expect.stringContaining("message 'heartbeat' has"),
     ])
     const outcomes = await Promise.all(Array.from({ length: 12 }, () => ask(bus)))
     expect(outcomes.filter(({ answered }) => answered)).toHaveLength(10)

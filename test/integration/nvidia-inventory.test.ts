@@ -192,13 +192,13 @@ test('no koffi and no nvidia-smi: one line says both', async () => {
     smiProgram: '/nowhere/nvidia-smi',
   }).catch(String)
   expect(failure).toMatch(
-    /^AcceleratorFault: no NVIDIA GPU can be read: koffi does not load: .*koffi-that-is-not-installed.*; and there is no \/nowhere\/nvidia-smi$/,
+    /^AcceleratorFault: no NVIDIA GPU can be read: koffi does not load: .*koffi-that-is-not-installed.*; and \/nowhere\/nvidia-smi not found$/,
   )
 })
 
 test('no NVML library: one line names it', async () => {
   await expect(opened({ nvmlLibrary: '/nowhere/libnvidia-ml.so.1' })).rejects.toThrow(
-    /^no NVIDIA GPU can be read: \/nowhere\/libnvidia-ml\.so\.1 cannot be loaded: .*; and there is no /,
+    /^no NVIDIA GPU can be read: \/nowhere\/libnvidia-ml\.so\.1 cannot be loaded: .*; and .* not found/,
   )
 })
 

@@ -133,7 +133,7 @@ describe('time in a session', () => {
       ends_after_seconds: 1800,
       is_paused: true,
     })
-    expect((await root('POST', `${session}/speed`, { speed: 10 })).body.detail).toContain('seek back')
+    expect((await root('POST', `${session}/speed`, { speed: 10 })).body.detail).toContain('Seek back')
     await ok('POST', `${session}/seek`, { virtual_seconds: 100 })
     const before = world.simulations.get(id)?.revision ?? 0
     expect(await ok('POST', `${session}/speed`, { speed: 600 })).toMatchObject({

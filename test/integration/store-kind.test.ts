@@ -103,7 +103,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a live controller', { timeout: 120_
       readFileSync(join(import.meta.dirname, '../../scenarios/noswap-physical-only.scenario.yaml'), 'utf8'),
     )
     await until('the refusal is printed', () =>
-      /: the controller refuses this server: its store is live and takes no simulated/.test(fleet.output),
+      /: the controller refuses this server: its store is live and accepts no simulated/.test(fleet.output),
     )
     expect(await cluster.nodes()).toEqual([])
   })

@@ -174,11 +174,11 @@ describe('the folder of a sweep', () => {
 
   it.each([
     [['--set', 'fleet.0.cuont=2'], 'fleet[0].cuont'],
-    [['--set', 'fleet.0.count=2', '--set', 'fleet.0.count=3'], '--set fleet.0.count: it is there twice'],
-    [['--set', 'config.default_vram_overcommit_percent=3'], 'this one is swept with --overcommit'],
+    [['--set', 'fleet.0.count=2', '--set', 'fleet.0.count=3'], '--set fleet.0.count: given twice'],
+    [['--set', 'config.default_vram_overcommit_percent=3'], 'use --overcommit A..B:STEP for this field'],
     [['--set', 'count'], 'It must be FIELD=VALUE'],
     [['--set', 'seed=3'], 'seed is no field that may be set'],
-    [['--set', 'fleet.0.count=2,2'], 'a value twice'],
+    [['--set', 'fleet.0.count=2,2'], 'the same value twice'],
     [['--set', 'fleet.0.count=1..9999'], 'the limit is 1000'],
     [['--objective', 'happiness<=3'], 'It must be FIGURE<=MAX'],
     [['--seeds', '1..9999', '--overcommit', '0..1000:10'], 'make 1009899 runs; the limit is 100000'],

@@ -259,12 +259,12 @@ describe.skipIf(whyNoNatsServer() !== null || !isRoot)('the users of tasks', { t
     const [far, whyFar] = await asNobody('nats://192.0.2.1:4222', '--tasks-as-me')
     expect([far, whyFar]).toEqual([
       2,
-      expect.stringMatching(/^error: --tasks-as-me takes a broker without keys on loopback only[^\n]*\n$/),
+      expect.stringMatching(/^error: --tasks-as-me accepts a broker without keys on loopback only[^\n]*\n$/),
     ])
     chmodSync(folder, 0o777)
     const [, output] = await asNobody(broker.url, '--tasks-as-me')
     expect(output).toContain('tasks run as the user of this server')
-    expect(output).toContain('the broker asks for no key; it is accepted because it is on loopback')
+    expect(output).toContain('the broker requires no key; accepted because it is on loopback')
   })
 })
 
