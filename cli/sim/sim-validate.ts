@@ -1,6 +1,6 @@
 /** `headroom sim validate [FILES…]` and `headroom sim schema`. */
 import { parseDocument } from '../../simulator/scenario/document.ts'
-import { scenarioJsonSchema } from '../../simulator/scenario/json-schema.ts'
+import { scenarioJsonSchema } from '../../simulator/scenario/schema.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { LoadedScenario } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'

@@ -1,26 +1,13 @@
 /**
- * The rules of a scenario as JSON Schema 2020-12, for editors and other programs. The loader refuses
- * everything the schema refuses. The loader also checks rules across fields, limits of durations and sizes
+ * Rules as JSON Schema 2020-12, for editors and other programs. The loader refuses everything the schema
+ * refuses. The loader also checks rules across fields, limits of durations and sizes
  * written as text, and duplicate names.
  */
 import { formatDuration } from './quantity.ts'
 import type { Field, RecordData, Rule, RuleData } from './rule.ts'
-import { SCENARIO_VERSION, scenarioRule } from './schema.ts'
 import { writtenDefault } from './written-value.ts'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
-
-/** The schema of a whole scenario file. */
-export function scenarioJsonSchema(): JsonSchema {
-  return {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    $id: `urn:headroom:scenario:${SCENARIO_VERSION}`,
-    title: 'Headroom scenario',
-    description:
-      'A simulated experiment: fleet, configuration, workload, operator actions, faults and assertions.',
-    ...jsonSchemaOf(scenarioRule),
-  }
-}
 
 export function jsonSchemaOf(rule: Rule): JsonSchema {
   switch (rule.kind) {

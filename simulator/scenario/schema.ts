@@ -11,6 +11,7 @@ import {
 } from '../../controller/domain/config.ts'
 import { CONFIG_MEANINGS } from '../../controller/domain/config-meanings.ts'
 import { assertRule } from './assertions.ts'
+import { jsonSchemaOf, type JsonSchema } from './json-schema.ts'
 import {
   boolean,
   choice,
@@ -194,3 +195,15 @@ export const scenarioRule = record(
 )
 
 export type ScenarioDocument = ValueOf<typeof scenarioRule>
+
+/** The schema of a whole scenario file. */
+export function scenarioJsonSchema(): JsonSchema {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $id: `urn:headroom:scenario:${SCENARIO_VERSION}`,
+    title: 'Headroom scenario',
+    description:
+      'A simulated experiment: fleet, configuration, workload, operator actions, faults and assertions.',
+    ...jsonSchemaOf(scenarioRule),
+  }
+}

@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { scenarioJsonSchema } from '../../simulator/scenario/json-schema.ts'
+import { scenarioJsonSchema } from '../../simulator/scenario/schema.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
 

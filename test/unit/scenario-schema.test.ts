@@ -3,11 +3,11 @@ import { basename, dirname, resolve } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { jsonSchemaOf, scenarioJsonSchema } from '../../simulator/scenario/json-schema.ts'
+import { jsonSchemaOf } from '../../simulator/scenario/json-schema.ts'
 import type { JsonSchema } from '../../simulator/scenario/json-schema.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Rule } from '../../simulator/scenario/rule.ts'
-import { scenarioRule } from '../../simulator/scenario/schema.ts'
+import { scenarioJsonSchema, scenarioRule } from '../../simulator/scenario/schema.ts'
 import { writtenDefault, writtenValue } from '../../simulator/scenario/written-value.ts'
 import {
   FORMAT_DOCS,

@@ -6,11 +6,10 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describeRule } from '../../simulator/scenario/describe-rule.ts'
-import { scenarioJsonSchema } from '../../simulator/scenario/json-schema.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { formatDuration } from '../../simulator/scenario/quantity.ts'
 import type { Field, RecordData, Rule } from '../../simulator/scenario/rule.ts'
-import { scenarioRule } from '../../simulator/scenario/schema.ts'
+import { scenarioJsonSchema, scenarioRule } from '../../simulator/scenario/schema.ts'
 import { writtenDefault } from '../../simulator/scenario/written-value.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
