@@ -1,4 +1,6 @@
-/** Route by role by ownership: made from the routes themselves, so that a new one is in it. */
+/**
+ * Routes × roles × ownership. The table is built from the routes themselves, so it covers every new route.
+ */
 import type { RouteOptions } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { accessOf } from '../../controller/api/operation.ts'
@@ -39,7 +41,7 @@ function submit(owner: string): Promise<string> {
   )
 }
 
-/** Nothing may be changed by who is kept out. */
+/** A refused request must not change anything. */
 function state(): string {
   const { views, engine } = world
   const open = [...views.openTasks()].map(({ spec, state }) => [spec, state])
@@ -52,7 +54,7 @@ function state(): string {
   ])
 }
 
-/** The rule, said another way than the code says it. */
+/** The rule, stated independently of the code. */
 function isLetIn(who: Who, least: LeastRole, ownersOnly: boolean, isOwn: boolean): boolean {
   if (least === 'public') return true
   if (who === null) return false
@@ -67,7 +69,7 @@ async function ask({ method, url }: RouteOptions, who: Who, taskId: string) {
   const path = url.replace(':task_id', taskId).replaceAll(/:[a-z_]+/g, 'nothing-of-that-name')
   const token = tokens.get(who)
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
-  // Some answers are streams that do not end.
+  // Some responses are streams that do not end.
   const answer = await world.app.inject({
     method: method as 'GET',
     url: path,
@@ -82,7 +84,7 @@ async function ask({ method, url }: RouteOptions, who: Who, taskId: string) {
 }
 
 describe('Every route admits exactly the roles that it declares', () => {
-  test('there are routes for each role', () => {
+  test('There is at least one route for each role', () => {
     const least = new Set(world.routes.map((route) => accessOf(route).role))
     expect([...least].sort((a, b) => (a < b ? -1 : 1))).toEqual([
       'admin',
@@ -96,7 +98,7 @@ describe('Every route admits exactly the roles that it declares', () => {
   })
 
   test.each(EVERYBODY)('The route %s admits exactly the roles that it declares', async (who) => {
-    // No token is at risk: ids in paths name only the task, and there is no body.
+    // No token gets revoked: except for the task id, the ids in paths do not exist, and there is no body.
     for (const route of world.routes) {
       const { role, ownersOnly } = accessOf(route)
       const name = `${String(route.method)} ${route.url} as ${who ?? 'anonymous'}`
@@ -125,7 +127,7 @@ describe('Every route admits exactly the roles that it declares', () => {
     }
   })
 
-  test('A task that ended still belongs to its owner', async () => {
+  test('A task that has ended still belongs to its owner', async () => {
     const [own, other] = [await submit('submitter'), await submit('another user')]
     const cancelled = [own, other].map(
       (id) => new Promise((resolve) => world.engine.commands.cancelTask(id, 'test', resolve)),

@@ -4,7 +4,7 @@ import { Transaction } from '../../controller/engine/transaction.ts'
 import type { Answer } from '../../controller/engine/commands/commands.ts'
 import { anAudit, aToken } from '../support/store-builders.ts'
 
-/** A book whose turns become durable when the test says so. */
+/** Creates a registry whose transactions become durable when the test says so. */
 function aBook(fault: string | null = null) {
   const waiting: (() => void)[] = []
   let turn = new Transaction()
@@ -27,8 +27,8 @@ function aBook(fault: string | null = null) {
   }
 }
 
-describe('the book of tokens', () => {
-  test('a token counts at once and is acknowledged when it is durable; revoked, it is of no use at once', () => {
+describe('The access registry', () => {
+  test('accepts a new token at once, acknowledges it when it is durable, and revokes at once', () => {
     const { book, now, becomeDurable } = aBook()
     const answers: Answer<unknown>[] = []
     book.create(aToken({ id: 'a' }), (answer) => answers.push(answer))
@@ -42,7 +42,7 @@ describe('the book of tokens', () => {
     expect(now()?.revokedTokenIds).toEqual(['a'])
   })
 
-  test('holds a bounded number, each id once', () => {
+  test('holds a limited number of tokens, each id once', () => {
     const { book } = aBook()
     const refusals: string[] = []
     const note = (answer: Answer<unknown>) => void (answer.ok || refusals.push(answer.refusal.code))
@@ -54,7 +54,7 @@ describe('the book of tokens', () => {
     expect([refusals, book.size]).toEqual([['conflict', 'conflict', 'not_found'], MAX_TOKENS])
   })
 
-  test('takes nothing once the store has failed', () => {
+  test('refuses changes once the store has failed', () => {
     const { book, now } = aBook('the disk is full')
     book.restore({ tokens: [aToken({ id: 'a' })], lastAuditSeq: 0 })
     const answers: Answer<unknown>[] = []
@@ -72,7 +72,7 @@ describe('the book of tokens', () => {
     ])
   })
 
-  test('writes that a token is in use once an hour', () => {
+  test('records the last use of a token at most once an hour', () => {
     const { book, written } = aBook()
     book.restore({ tokens: [aToken({ id: 'a', lastUsedAt: null })], lastAuditSeq: 0 })
     const hour = 3_600_000
@@ -85,10 +85,10 @@ describe('the book of tokens', () => {
   })
 })
 
-describe('the book of what was asked', () => {
+describe('The audit log', () => {
   const { seq: _seq, ...entry } = anAudit()
 
-  test('an entry that was begun goes along with the next change; one of its own is written at once; numbers go on', () => {
+  test('commits a begun entry with the next change, and an added entry at once', () => {
     const { book, written, now } = aBook()
     book.restore({ tokens: [], lastAuditSeq: 41 })
     expect(book.begin(entry)).toBe(42)

@@ -21,8 +21,8 @@ async function aWorld(options: AccessWorldOptions = {}): Promise<AccessWorld> {
 const CONFIG = '/api/v1/config'
 const change = { default_vram_overcommit_percent: 20 }
 
-describe('a secret', () => {
-  test('names its record, is never the same, and is known by its hash alone', () => {
+describe('a token secret', () => {
+  test('contains its record id, is unique, and is stored only as a hash', () => {
     const made = Array.from({ length: 100 }, newSecret)
     expect(new Set(made.map(({ secret }) => secret)).size).toBe(100)
     for (const { id, secret, hash } of made) {
@@ -39,7 +39,7 @@ describe('a secret', () => {
 })
 
 describe('a token', () => {
-  test('is asked for as soon as there is one, on this host as well', async () => {
+  test('is required as soon as one token exists, also for local requests', async () => {
     const world = await aWorld()
     expect((await world.ask('GET', CONFIG)).statusCode).toBe(200)
     const token = await world.token('viewer')
@@ -59,16 +59,16 @@ describe('a token', () => {
     ['another scheme', 'Basic YWRtaW46YWRtaW4='],
     ['no secret', 'Bearer '],
     ['two secrets', 'Bearer a b'],
-    ['a very long one', `Bearer ${'x'.repeat(513)}`],
-    ['an unknown one', `Bearer ${newSecret().secret}`],
-    ['a header of another kind', 'Bearer __proto__'],
-  ])('A request with a token that is %s is refused', async (_, authorization) => {
+    ['a very long token', `Bearer ${'x'.repeat(513)}`],
+    ['an unknown token', `Bearer ${newSecret().secret}`],
+    ['an inherited property name', 'Bearer __proto__'],
+  ])('A request with %s as its token is refused', async (_, authorization) => {
     const world = await aWorld()
     await world.token('admin')
     expect((await world.ask('GET', CONFIG, { headers: { authorization } })).statusCode).toBe(401)
   })
 
-  test('with the id of another and a wrong secret is as unknown as any', async () => {
+  test('with a valid id and a wrong secret is refused like an unknown token', async () => {
     const world = await aWorld()
     const right = await world.token('admin')
     const wrong = `${right.slice(0, -43)}${newSecret().secret.slice(-43)}`
@@ -81,7 +81,7 @@ describe('a token', () => {
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([401, 401])
   })
 
-  test('ends when it expires, at that instant', async () => {
+  test('expires exactly at its expiry time', async () => {
     const world = await aWorld()
     const token = await world.token('viewer', { expiresAt: world.now + 1000 })
     world.now += 999
@@ -93,7 +93,7 @@ describe('a token', () => {
     })
   })
 
-  test('of the environment is an admin, and no other text is', async () => {
+  test('from the environment has role admin, and no other text does', async () => {
     const secret = 'a-secret-of-the-environment-0123456789'
     const world = await aWorld({ adminTokenHash: hashOf(secret) })
     expect((await world.ask('GET', CONFIG)).statusCode).toBe(401)
@@ -109,8 +109,8 @@ describe('a token', () => {
   })
 })
 
-describe('tokens over REST', () => {
-  test('the first is an admin’s; its secret is shown once; from then on all is closed', async () => {
+describe('the token endpoints', () => {
+  test('require an admin token first, show its secret once, and then require authentication', async () => {
     const world = await aWorld()
     const early = await world.ask('POST', '/api/v1/tokens', { body: { name: 'alice', role: 'submitter' } })
     expect([early.statusCode, early.json().code]).toEqual([409, 'conflict'])
@@ -128,7 +128,7 @@ describe('tokens over REST', () => {
     expect(list.body).not.toContain(hashOf(secret))
   })
 
-  test('expire when they were told to, and know who made them', async () => {
+  test('create tokens that expire as requested and record their creator', async () => {
     const world = await aWorld()
     const root = await world.token('admin', { name: 'root' })
     const body = { name: 'alice', role: 'submitter', expires_in_seconds: 60 }
@@ -145,7 +145,7 @@ describe('tokens over REST', () => {
     expect(items.find(({ name }) => name === 'alice')?.last_used_at).toBe(new Date(world.now).toISOString())
   })
 
-  test('the last one of an admin stays unless it is forced; then nothing is open all the same', async () => {
+  test('keep the last admin token unless forced, and still require authentication after that', async () => {
     const world = await aWorld()
     const root = await world.token('admin')
     const expired = await world.token('admin', { expiresAt: world.now - 1 })
@@ -171,7 +171,7 @@ describe('tokens over REST', () => {
     [{ name: 'a', role: 'admin', expires_in_seconds: 59 }, '/expires_in_seconds'],
     [{ name: 'a', role: 'admin', expires_in_seconds: '60' }, '/expires_in_seconds'],
     [{ name: 'a', role: 'admin', secret: 'mine' }, '/secret'],
-  ])('%j is refused and names the field', async (body, pointer) => {
+  ])('refuse the body %j and name the field', async (body, pointer) => {
     const world = await aWorld()
     const answer = await world.ask('POST', '/api/v1/tokens', { body })
     expect([answer.statusCode, answer.json().errors[0].pointer]).toEqual([400, pointer])
@@ -179,7 +179,7 @@ describe('tokens over REST', () => {
   })
 })
 
-describe('the name under which it is asked', () => {
+describe('the Host header', () => {
   test.each([
     ['localhost', 200],
     ['LOCALHOST:30080', 200],
@@ -197,7 +197,7 @@ describe('the name under which it is asked', () => {
     ['headroom.example.org@evil.example', 421],
     ['a b', 421],
     ['', 421],
-  ])('%j: %i', (host, status) => {
+  ])('%j is answered with %i', (host, status) => {
     const rules = hostRules(['Headroom.example.org', '*.svc'])
     const misdirected = expect.objectContaining({ code: 'misdirected_request', status: 421 }) as Error
     for (let again = 0; again < 2; again++) {
@@ -206,7 +206,7 @@ describe('the name under which it is asked', () => {
     }
   })
 
-  test('is looked at before anything else, and has to be there', async () => {
+  test('is required and checked before anything else', async () => {
     expect(() => hostRules([]).require(undefined)).toThrow('The request names no host')
     const world = await aWorld()
     for (const path of [CONFIG, '/livez', '/none']) {
@@ -215,28 +215,32 @@ describe('the name under which it is asked', () => {
     }
   })
 
-  test('may be any where that is configured', async () => {
+  test('may have any value if that is configured', async () => {
     const world = await aWorld({ allowedHosts: ['*'] })
     expect((await world.ask('GET', CONFIG, { headers: { host: 'anything.example' } })).statusCode).toBe(200)
   })
 })
 
-describe('a page of another site', () => {
+describe('a cross-site request', () => {
   const put = (world: AccessWorld, headers: Readonly<Record<string, string>>) =>
     world.ask('PUT', CONFIG, { headers, body: change })
 
   test.each([
-    ['of the page itself', { host: '127.0.0.1:30080', origin: 'http://127.0.0.1:30080' }, 200],
-    ['of the page behind a proxy', { host: '127.0.0.1:30080', origin: 'https://headroom.example.org' }, 200],
-    ['of no browser', {}, 200],
+    ['from the page itself', { host: '127.0.0.1:30080', origin: 'http://127.0.0.1:30080' }, 200],
+    [
+      'from the page behind a proxy',
+      { host: '127.0.0.1:30080', origin: 'https://headroom.example.org' },
+      200,
+    ],
+    ['from a client without a browser', {}, 200],
     ['from the address bar', { 'sec-fetch-site': 'none' }, 200],
-    ['of another page', { origin: 'https://evil.example' }, 403],
-    ['of another port', { host: '127.0.0.1:30080', origin: 'http://127.0.0.1:8080' }, 403],
-    ['of a file', { origin: 'null' }, 403],
-    ['of another page without an origin', { 'sec-fetch-site': 'cross-site' }, 403],
-    ['of a page on a sibling domain', { 'sec-fetch-site': 'same-site' }, 403],
+    ['from another page', { origin: 'https://evil.example' }, 403],
+    ['from another port', { host: '127.0.0.1:30080', origin: 'http://127.0.0.1:8080' }, 403],
+    ['from a file', { origin: 'null' }, 403],
+    ['from another page without an origin', { 'sec-fetch-site': 'cross-site' }, 403],
+    ['from a page on a sibling domain', { 'sec-fetch-site': 'same-site' }, 403],
     ['of nonsense', { origin: 'x' }, 403],
-  ])('a change %s: %i', async (_, headers, status) => {
+  ])('sent %s is answered with %i', async (_, headers, status) => {
     const world = await aWorld({ allowedHosts: ['headroom.example.org'] })
     const before = world.views.config()
     const answer = await put(world, headers)
@@ -245,7 +249,7 @@ describe('a page of another site', () => {
       expect([answer.json().code, world.views.config()]).toEqual(['cross_site_request', before])
   })
 
-  test('is no matter where a token is asked for, which no page can add', async () => {
+  test('is accepted where a token is required, because no foreign page can add a token', async () => {
     const world = await aWorld()
     const token = await world.token('operator')
     const answer = await world.ask('PUT', CONFIG, {
@@ -258,8 +262,8 @@ describe('a page of another site', () => {
   })
 })
 
-describe('how often it is asked', () => {
-  test('a bucket refills steadily and holds two seconds’ worth', () => {
+describe('the rate limit', () => {
+  test('refills steadily and holds the tokens of two seconds', () => {
     const limiter = createRateLimiter(10)
     const taken = (source: string, now: number) =>
       Array.from({ length: 50 }, () => limiter.take(source, now)).filter((wait) => wait === 0).length
@@ -275,7 +279,7 @@ describe('how often it is asked', () => {
     expect([limiter.take('a', 0), limiter.take('a', 0), limiter.take('a', 0)]).toEqual([0, 0, 1])
   })
 
-  test('a token and an address have limits of their own, and are told when to come back', async () => {
+  test('counts tokens and addresses separately and returns Retry-After', async () => {
     const world = await aWorld({ requestsPerSecond: 2, anonymousRequestsPerSecond: 1 })
     const [first, second] = [await world.token('viewer'), await world.token('viewer')]
     const statuses = async (how: Parameters<AccessWorld['ask']>[2], count: number, path = CONFIG) => {
@@ -297,7 +301,7 @@ describe('how often it is asked', () => {
     for (let n = 0; n < 20; n++) expect((await world.ask('GET', CONFIG)).statusCode).toBe(200)
   })
 
-  test('a proxy is believed only where it is configured', async () => {
+  test("believes a proxy's address header only if that proxy is configured", async () => {
     const asked = { from: '10.0.0.9', headers: { 'x-forwarded-for': '203.0.113.7' } }
     for (const [trustedProxies, address] of [
       [[], '10.0.0.9'],
@@ -310,8 +314,8 @@ describe('how often it is asked', () => {
   })
 })
 
-describe('the audit', () => {
-  test('has an entry for each change, who wanted it and how it came out', async () => {
+describe('the audit log', () => {
+  test('has an entry for each change with its actor and outcome', async () => {
     const world = await aWorld()
     const root = await world.token('admin', { name: 'root' })
     const viewer = await world.token('viewer', { name: 'eve' })
@@ -349,7 +353,7 @@ describe('the audit', () => {
     )
   })
 
-  test('holds the entry of a change before that is acknowledged', async () => {
+  test('commits the entry of a change before the change is acknowledged', async () => {
     const world = await aWorld()
     const commits: string[][] = []
     const { commit } = world.store
@@ -364,7 +368,7 @@ describe('the audit', () => {
     expect(commits).toEqual([['putConfig', 'the change']])
   })
 
-  test('leaves out the keepalives that every lease sends, and keeps those that are refused', async () => {
+  test('leaves out accepted keepalives and keeps refused ones', async () => {
     const world = await aWorld()
     const { id } = (await world.ask('POST', '/api/v1/tasks', { body: { vram_mib: 1 } })).json<{
       id: string
@@ -380,7 +384,7 @@ describe('the audit', () => {
     expect(entries.map(({ action, code }) => [action, code])).toEqual([['keepTaskAlive', 'not_found']])
   })
 
-  test('of a flood of refusals keeps the first, and counts the rest', () => {
+  test('keeps the first entries of a flood of refusals and counts the rest', () => {
     const sampler = new RefusalSampler()
     const kept = (source: string, now: number, count: number) =>
       Array.from({ length: count }, () => sampler.keep(source, now)).filter((n) => n !== null)
@@ -394,7 +398,7 @@ describe('the audit', () => {
     expect(many).toBe(600)
   })
 
-  test('is read by admins: filters, pages, newest first', async () => {
+  test('is readable by admins, with filters and pages, newest first', async () => {
     const world = await aWorld()
     const root = await world.token('admin', { name: 'root' })
     for (const id of ['a', 'b', 'c']) await world.ask('POST', '/api/v1/groups', { token: root, body: { id } })
@@ -439,10 +443,10 @@ describe('the audit', () => {
     }
   })
 
-  test('has refused messages of nodes, counted when there are many', async () => {
+  test('contains refused messages of nodes, counted when there are many', async () => {
     const world = await aWorld()
     for (let n = 0; n < 100; n++) world.access.trail?.messageRefused('node-1', 'wrong_sender')
-    // A cycle that is planned takes them along.
+    // The next planned cycle commits them.
     await new Promise((resolve) => setImmediate(resolve))
     const entries = await world.audits()
     expect(entries.length).toBe(30)
@@ -456,8 +460,8 @@ describe('the audit', () => {
   })
 })
 
-describe('a stream', () => {
-  test('ends soon after its token does, and no other with it', async () => {
+describe('an event stream', () => {
+  test('ends soon after its token expires, and other streams stay open', async () => {
     vi.useFakeTimers({ toFake: ['setInterval'] })
     try {
       const world = await aWorld()
@@ -495,8 +499,8 @@ describe('a stream', () => {
   })
 })
 
-describe('what is secret', () => {
-  test('stands in no log, answer, event or audit entry, whatever is done with it', async () => {
+describe('a secret', () => {
+  test('never appears in a log, response, event or audit entry', async () => {
     const lines: string[] = []
     const sink = new Writable({
       write(chunk: Buffer, _encoding, done) {
@@ -537,7 +541,7 @@ describe('what is secret', () => {
       secret: string
     }>()
     await ask('GET', '/api/v1/tokens', { token: made.secret })
-    // Code that logs a request or an error that contains one.
+    // Stands for code that logs a request, or an error that contains a request.
     const request = {
       method: 'GET',
       url: `/a?b=${canary}`,

@@ -33,7 +33,7 @@ function idleShareOver(tasks: number, residenceMs: number, model: ActivityModel)
 
 describe('every activity model', () => {
   it.each(ACTIVITY_MODEL_NAMES)(
-    '%s fills exactly the residence it is given, with GPU work in every phase but no empty one',
+    '%s fills exactly the given residence time, with GPU work in every phase and no empty phase',
     (name) => {
       const model = activityModel(name)
       fc.assert(
@@ -54,7 +54,7 @@ describe('every activity model', () => {
     const make = (): Work => activityModel(name)(5 * HOUR_MS, seededStream(3, 'activity'))
     expect(make()).toEqual(make())
   })
-  it('is known by its name, and an unknown name is refused with the names there are', () => {
+  it('is found by its name, and an unknown name is refused with the list of names', () => {
     expect(activityModel('serving')).toBe(serving)
     expect(() => activityModel('Serving')).toThrow(
       'no activity model "Serving": there are always-busy, serving, training',
@@ -64,13 +64,13 @@ describe('every activity model', () => {
 })
 
 describe('always-busy', () => {
-  it('works from start to end, and at least 1 ms', () => {
+  it('works from start to end, for at least 1 ms', () => {
     expect(alwaysBusy(1234, seededStream(1, 'x'))).toEqual({ kind: 'duration', ms: 1234 })
     expect(aloneMsOf(alwaysBusy(0, seededStream(1, 'x')))).toBe(1)
   })
 })
 
-describe('serving holds the published figures of GenTD26', () => {
+describe('serving has the published figures of GenTD26', () => {
   const work = serving(200_000 * 850_000, seededStream('activity', 'calibration'))
   const idleRunsS = phasesOf(work)
     .map(([, idleMs]) => idleMs / 1000)
@@ -79,10 +79,12 @@ describe('serving holds the published figures of GenTD26', () => {
   const longRunsS = idleRunsS.filter((s) => s >= GENTD26.longRunS)
   const quantile = (p: number): number => idleRunsS[Math.ceil(p * idleRunsS.length) - 1]!
   const within = (actual: number, published: number, tolerance: number): void => {
-    expect(Math.abs(actual / published - 1), `${actual} against ${published}`).toBeLessThanOrEqual(tolerance)
+    expect(Math.abs(actual / published - 1), `${actual}, published ${published}`).toBeLessThanOrEqual(
+      tolerance,
+    )
   }
 
-  it('over some 200,000 idle runs', () => expect(idleRunsS.length).toBeGreaterThan(190_000))
+  it('over about 200,000 idle runs', () => expect(idleRunsS.length).toBeGreaterThan(190_000))
   it('66.8 % of the time without GPU work, within 1 %', () =>
     within(1 - busyMsOf(work) / aloneMsOf(work), 0.668, 0.01))
   it('idle runs of 171 s at the median, within 2 %', () => within(quantile(0.5), 171, 0.02))
@@ -90,18 +92,18 @@ describe('serving holds the published figures of GenTD26', () => {
   it('idle runs of 5014 s at p99, within 3 %', () => within(quantile(0.99), 5014, 0.03))
   it('29.3 % of idle runs last at least 300 s, within 2 %', () =>
     within(longRunsS.length / idleRunsS.length, 0.293, 0.02))
-  it('these make up 82.5 % of the idle time, within 1 %', () => {
+  it('idle runs of at least 300 s make up 82.5 % of the idle time, within 1 %', () => {
     within(longRunsS.reduce((sum, s) => sum + s, 0) / idleS, 0.825, 0.01)
   })
 })
 
 describe('serving', () => {
-  it('has the published quantiles of idle runs exactly, before any number is drawn', () => {
+  it('has exactly the published quantiles of idle runs before any number is drawn', () => {
     const quantileS = (p: number): number => SERVING_IDLE_RUNS.sample(() => p) / 1000
     const published = [[0.5, 171], [0.9, 1026], [0.99, 5014], [1 - 0.293, 300]] as const // prettier-ignore
     for (const [p, seconds] of published) expect(quantileS(p)).toBeCloseTo(seconds, 6)
   })
-  it('holds the idle share and the weight of long idle runs for any seed, within 1.5 %', () => {
+  it('keeps the idle share and the share of long idle runs for any seed, within 1.5 %', () => {
     for (const seed of ['a', 'b', 'c']) {
       const work = serving(50_000 * 850_000, seededStream(seed, 'activity'))
       const idleRunsS = phasesOf(work).map(([, idleMs]) => idleMs / 1000)
@@ -119,14 +121,14 @@ describe('serving', () => {
   ])('has the published idle share in expectation over residences of %s', (_length, residenceMs) => {
     expect(Math.abs(idleShareOver(10_000, residenceMs, serving) - GENTD26.idleShare)).toBeLessThan(0.015)
   })
-  it('touches the GPU even when the whole residence is idle', () => {
+  it('uses the GPU even when the whole residence is idle', () => {
     for (let i = 0; i < 1000; i++)
       expect(busyMsOf(serving(1000, seededStream(i, 'activity')))).toBeGreaterThanOrEqual(1)
   })
 })
 
 describe('training', () => {
-  it('is busy first and nearly all the time, in long runs with short gaps', () => {
+  it('starts busy and stays busy nearly all the time, in long runs with short gaps', () => {
     const phases = phasesOf(training(1000 * HOUR_MS, seededStream(1, 'activity')))
     const gaps = phases.map(([, idleMs]) => idleMs).sort((a, b) => a - b)
     expect(gaps[Math.floor(gaps.length / 2)]! / 1000).toBeCloseTo(20, -1)
@@ -142,7 +144,7 @@ describe('on-off', () => {
     expect(model(420, seededStream(1, 'x'))).toEqual({ kind: 'phases', phases: [[100, 50], [100, 50], [100, 20]] }) // prettier-ignore
     expect(model(30, seededStream(1, 'x'))).toEqual({ kind: 'phases', phases: [[30, 0]] })
   })
-  it('raises runs below 1 ms to 1 ms, and refuses more phases than a task may have', () => {
+  it('raises runs below 1 ms to 1 ms and refuses more phases than a task may have', () => {
     expect(phasesOf(onOff(constant(0), constant(0))(4, seededStream(1, 'x')))).toEqual([[1, 1], [1, 1]]) // prettier-ignore
     expect(() => onOff(constant(0), constant(0))(2 * MAX_PHASES + 1, seededStream(1, 'x'))).toThrow(
       `more than ${MAX_PHASES} phases`,

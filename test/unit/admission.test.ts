@@ -50,12 +50,12 @@ interface Vectors {
   }[]
 }
 
-describe('admission as in the vectors', () => {
+describe('admission according to the vectors', () => {
   const path = sharedOrSkip('vectors/admission.json')
   if (path === null) return
   const vectors = JSON.parse(readFileSync(path, 'utf8')) as Vectors
 
-  it('has cases of every kind to read', () => {
+  it('has cases of every kind', () => {
     for (const cases of [
       vectors.effective,
       vectors.override,
@@ -67,19 +67,19 @@ describe('admission as in the vectors', () => {
   })
 
   for (const { physical_mib, percent, effective_mib } of vectors.effective) {
-    it(`${physical_mib} MiB at ${percent} % make ${effective_mib}`, () => {
+    it(`${physical_mib} MiB at ${percent} % have ${effective_mib} MiB effective schedulable VRAM`, () => {
       expect(effectiveSchedulableMib(physical_mib, percent)).toBe(effective_mib)
     })
   }
 
   for (const { global, override, effective, source } of vectors.override) {
-    it(`a node's ${override ?? 'missing'} override of ${global} % means ${effective} %`, () => {
+    it(`a node's ${override ?? 'missing'} override of ${global} % gives ${effective} %`, () => {
       expect(resolveOvercommit(global, override)).toEqual({ percent: effective, source })
     })
   }
 
   for (const value of vectors.invalid_percent_400) {
-    it(`${JSON.stringify(value)} is no percentage`, () => {
+    it(`${JSON.stringify(value)} is not a valid percentage`, () => {
       const problems = checkConfigChange({ default_vram_overcommit_percent: value })
       expect(problems.map((problem) => problem.field)).toEqual(['default_vram_overcommit_percent'])
     })
@@ -94,7 +94,7 @@ describe('admission as in the vectors', () => {
 })
 
 describe('admission', () => {
-  it('refuses a demand that is no whole number', () => {
+  it('refuses a demand that is not a whole number', () => {
     const load = loadOf({ physical_mib: 1000, reserve_mib: 0, percent: 0, placed: [] })
     expect([0.5, NaN, Infinity, -1].map((mib) => admit(load, mib, 0))).toEqual(Array(4).fill('INVALID'))
   })
@@ -105,7 +105,7 @@ describe('admission', () => {
   })
 })
 
-/** The figures of semantics 1, written down from the vector alone. */
+/** The figures of semantics 1, computed from the vector alone. */
 function loadOf({ physical_mib, reserve_mib, percent, foreign_mib = 0, placed }: VectorGpu): GpuLoad {
   const capacityMib = residentCapacityMib(physical_mib, reserve_mib, foreign_mib)
   const sum = (tasks: VectorGpu['placed']) => tasks.reduce((total, task) => total + task.vram_mib, 0)
@@ -124,7 +124,7 @@ function loadOf({ physical_mib, reserve_mib, percent, foreign_mib = 0, placed }:
 }
 
 /**
- * The engine's books of such a GPU come to the same figures, and the scheduler's largest demands to the same
+ * The engine's ledger of such a GPU has the same figures, and the scheduler's largest demands the same
  * verdict.
  */
 function expectSameInTheBooks(

@@ -21,7 +21,7 @@ describe('every alarm', () => {
   )
 })
 
-describe('an alarm that holds', async () => {
+describe('a raised alarm', async () => {
   const world = await realEngine()
   const views = {
     ...world.views,
@@ -36,13 +36,13 @@ describe('an alarm that holds', async () => {
     recentEnds: null,
   })
 
-  it('is in the summary', () => {
+  it('appears in the summary', () => {
     expect(summary.alarms).toEqual([
       { code: 'BROKER_AWAY', since: '1970-01-01T00:00:00.000Z', nodes: [], detail: 'It is away.' },
     ])
   })
 
-  it('is the first line of the status, which has none while all is well', () => {
+  it('is the first line of the status, and without alarms that line is missing', () => {
     expect(summaryFields(summary as Summary)[0]).toEqual(['alarms', ['BROKER_AWAY: It is away.']])
     expect(summaryFields({ ...summary, alarms: [] } as Summary)[0]?.[0]).toBe('nodes')
   })

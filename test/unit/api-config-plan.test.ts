@@ -19,7 +19,7 @@ const put = (body: object, query = '', headers = {}) => api.send('PUT', `/config
 const revisions = async (query = '') => (await api.send('GET', `/config/revisions${query}`)).body
 
 describe('a dry run of PUT /config', () => {
-  test('answers the configuration as it would be with its impact, and changes nothing', async () => {
+  test('returns the configuration after the change with its impact, and changes nothing', async () => {
     const before = world.snapshot()
     const { status, body, headers } = await put({ default_vram_overcommit_percent: 15 }, '?dry_run=true')
     expect(status).toBe(200)
@@ -37,7 +37,7 @@ describe('a dry run of PUT /config', () => {
         over_committed_mib: 0,
         reserve_deficit_mib: 0,
       },
-      // Each GPU 56511: multiplied before it is divided.
+      // Each GPU has 56511: the product is computed before the division.
       after: {
         effective_schedulable_mib: 113_022,
         commit_limit_mib: 113_022,
@@ -53,7 +53,7 @@ describe('a dry run of PUT /config', () => {
     expect((await revisions()).items).toEqual([])
   })
 
-  test('names the pending tasks that would fit, and those that never could again', async () => {
+  test('names the pending tasks that would fit and those that could never fit again', async () => {
     const { id } = (await api.send('POST', '/tasks', { vram_mib: 48_000 })).body
     const lowered = await put({ safety_reserve_mib: 1000 }, '?dry_run=true')
     expect(lowered.body.impact.pending).toMatchObject({
@@ -81,7 +81,7 @@ describe('a dry run of PUT /config', () => {
     })
   })
 
-  test('lists GPUs over the limit and tasks that could not become resident again; the change then says the same', async () => {
+  test('lists GPUs over the limit and tasks that could not return, like the real change', async () => {
     const { id } = (await api.send('POST', '/tasks', { vram_mib: 40_000 })).body
     const change = { safety_reserve_mib: 20_000 }
     const { impact, over } = (await put(change, '?dry_run=true')).body
@@ -101,7 +101,7 @@ describe('a dry run of PUT /config', () => {
     [{ default_vram_overcommit_percent: 1001 }, '/default_vram_overcommit_percent'],
     [{ heartbeat_seconds: 60, run_lease_seconds: 60 }, '/run_lease_seconds'],
     [{}, ''],
-  ])('refuses %j as the change itself would be refused', async (change, pointer) => {
+  ])('refuses %j exactly as the change itself would be refused', async (change, pointer) => {
     for (const query of ['', '?dry_run=true']) {
       expect(await put(change, query)).toMatchObject({
         status: 400,
@@ -110,7 +110,7 @@ describe('a dry run of PUT /config', () => {
     }
   })
 
-  test('the least run lease goes with the heartbeats that are the default', async () => {
+  test('adjusts the default heartbeat interval and run lease to each other', async () => {
     expect((await put({ run_lease_seconds: 15 }, '?dry_run=true')).body).toMatchObject({
       run_lease_seconds: 15,
       heartbeat_seconds: 5,
@@ -121,7 +121,7 @@ describe('a dry run of PUT /config', () => {
     })
   })
 
-  test('honours If-Match, and takes no other word than true or false', async () => {
+  test('honours If-Match and accepts only true or false as its value', async () => {
     const change = { default_vram_overcommit_percent: 20 }
     expect((await put(change, '?dry_run=true', { 'if-match': '"7"' })).status).toBe(412)
     expect((await put(change, '?dry_run=yes')).status).toBe(400)
@@ -130,7 +130,7 @@ describe('a dry run of PUT /config', () => {
 })
 
 describe('a dry run of PUT /nodes/{node_id}/config', () => {
-  test('answers the node as the change would make it, with its impact, and changes nothing', async () => {
+  test('returns the node after the change with its impact, and changes nothing', async () => {
     const before = world.snapshot()
     const planned = await api.send('PUT', `/nodes/${NODE}/config?dry_run=true`, {
       overcommit_vram_percent: 50,
@@ -148,7 +148,7 @@ describe('a dry run of PUT /nodes/{node_id}/config', () => {
     expect(impact.node_count).toBe(1)
   })
 
-  test('of a node that is not there is 404', async () => {
+  test('of an unknown node is answered with 404', async () => {
     expect((await api.send('PUT', '/nodes/nowhere/config?dry_run=true', {})).status).toBe(404)
   })
 })
@@ -160,7 +160,7 @@ describe('revisions of the configuration', () => {
     await put({ default_vram_overcommit_percent: 50 })
   })
 
-  test('say who changed what when, newest first, and go on below a number', async () => {
+  test('list author, change and time, newest first, and continue below a number', async () => {
     const { items, next_before: next } = await revisions('?limit=2')
     expect(items).toMatchObject([
       {
@@ -184,7 +184,7 @@ describe('revisions of the configuration', () => {
     })
   })
 
-  test('one restored is a new revision that equals it', async () => {
+  test('a restored revision becomes a new revision with equal settings', async () => {
     const { status, body, headers } = await api.send('POST', '/config/revisions/1/restore')
     expect(status).toBe(200)
     expect(body).toMatchObject({
@@ -209,7 +209,7 @@ describe('revisions of the configuration', () => {
     expect((await api.send('GET', '/config')).body.revision).toBe(3)
   })
 
-  test('A restore honours If-Match, answers 404 for a missing revision, and names an invalid number', async () => {
+  test('A restore honours If-Match, answers 404 for a missing revision, and checks its number', async () => {
     expect(
       (await api.send('POST', '/config/revisions/1/restore', undefined, { 'if-match': '"2"' })).status,
     ).toBe(412)

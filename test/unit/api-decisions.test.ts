@@ -21,7 +21,7 @@ afterEach(() => api.app.close())
 
 const decisions = async (query = '') => (await api.send('GET', `/decisions${query}`)).body
 
-test('decisions are listed newest first, and page on', async () => {
+test('decisions are listed newest first, page by page', async () => {
   const { items, next_before: next } = await decisions('?limit=2')
   expect(items).toMatchObject([
     { kind: 'placement', task_id: ids[2], node_id: NODE, rule: 'fits_now', strategy: 'best_fit' },
@@ -35,13 +35,13 @@ test('decisions are listed newest first, and page on', async () => {
   })
 })
 
-test('after a number they are listed oldest first', async () => {
+test('with after, decisions are listed oldest first', async () => {
   const { items, next_after: next } = await decisions('?after=0&limit=2')
   expect(items.map(({ task_id: id }: { task_id: string }) => id)).toEqual(ids.slice(0, 2))
   expect(await decisions(`?after=${next}`)).toMatchObject({ items: [{ task_id: ids[2] }] })
 })
 
-test('an event that tells a decision leads to it, and the decision to the event', async () => {
+test('an event that records a decision links to it, and the decision links to the event', async () => {
   const { body } = await api.send('GET', '/events')
   const placed = body.items.find(({ kind }: { kind: string }) => kind === 'task_placed')
   expect(placed.decision).toBe(placed.seq)
@@ -51,13 +51,13 @@ test('an event that tells a decision leads to it, and the decision to the event'
   expect(decision).toMatchObject({ number: placed.seq, task_id: placed.task_id, gpus: placed.data.gpus })
 })
 
-test('they are found by task, node and kind', async () => {
+test('decisions are filtered by task, node and kind', async () => {
   expect((await decisions(`?task=${ids[1]}`)).items).toMatchObject([{ task_id: ids[1] }])
   expect((await decisions(`?node=${NODE}&kind=placement`)).items).toHaveLength(3)
   expect((await decisions('?kind=swap_out')).items).toEqual([])
 })
 
-test('what is not there is 404, what cannot be a query is 400 and named', async () => {
+test('an unknown decision is answered with 404, and an invalid query with 400 and its name', async () => {
   expect(await api.send('GET', '/decisions/999999')).toMatchObject({
     status: 404,
     body: { detail: 'There is no decision "999999".' },

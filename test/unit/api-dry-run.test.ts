@@ -20,7 +20,7 @@ describe('a dry run', () => {
     await world.close?.()
   })
 
-  it('of a submission says where it would go, and submits nothing', async () => {
+  it('of a submission returns the predicted placement and submits nothing', async () => {
     const before = world.snapshot()
     expect(await api.send('POST', '/tasks?dry_run=true', { vram_mib: 12_000 })).toMatchObject({
       status: 200,
@@ -44,7 +44,7 @@ describe('a dry run', () => {
     expect(world.snapshot()).toBe(before)
   })
 
-  it('is what forecast belongs to: without dry_run a change is refused, not made', async () => {
+  it('is required for forecast: without dry_run the request is refused and changes nothing', async () => {
     const before = world.snapshot()
     const changes = [
       ['PUT', '/config', { default_vram_overcommit_percent: 20 }],
@@ -62,7 +62,7 @@ describe('a dry run', () => {
     expect(world.snapshot()).toBe(before)
   })
 
-  it('of a group says what leaves and returns to the common pool, and changes nothing', async () => {
+  it('of a group lists the GPUs that leave and rejoin the common pool, and changes nothing', async () => {
     await api.send('PUT', '/groups/g', { node_ids: [NODE] })
     const before = world.snapshot()
     const nothing = { nodes: 0, node_ids: [], gpus: 0 }
@@ -95,7 +95,7 @@ describe('a dry run', () => {
     expect(world.snapshot()).toBe(before)
   })
 
-  it('of a group names the pending tasks that could be placed then, and those that no longer could', async () => {
+  it('of a group names the pending tasks that become feasible and those that become infeasible', async () => {
     await api.send('PUT', '/groups/g', { node_ids: [NODE] })
     const grouped = (await api.send('POST', '/tasks', { vram_mib: 15_000, groups: ['g'] })).body.id as string
     const common = (await api.send('POST', '/tasks', { vram_mib: 17_999, gpu_count: 2 })).body.id as string

@@ -23,7 +23,7 @@ describe('every error is a problem document', () => {
   beforeAll(open)
   afterAll(close)
 
-  test('with all members, the id of the request and the media type of RFC 9457', async () => {
+  test('with all members, the request id and the media type of RFC 9457', async () => {
     const { status, body, headers } = await api.send('PUT', '/config', {
       default_vram_overcommit_percent: 1001,
     })
@@ -42,7 +42,7 @@ describe('every error is a problem document', () => {
   })
 
   test.each(['/nope', '//nope', '//api/v1', '//api/v2/config', '/nodes/a/b/c'])(
-    'an unknown route %s is 404, whatever is sent to it',
+    'an unknown route %s is answered with 404, whatever the request contains',
     async (path) => {
       for (const answer of [
         await api.send('GET', path),
@@ -60,7 +60,7 @@ describe('every error is a problem document', () => {
     ['PATCH', '/groups/a%2Fb', 'DELETE, GET, HEAD, PUT'],
     ['OPTIONS', '/summary', 'GET, HEAD'],
     ['POST', '//livez', 'GET, HEAD'],
-  ] as const)('%s %s is 405 and says what is allowed', async (method, path, allow) => {
+  ] as const)('%s %s is answered with 405 and lists the allowed methods', async (method, path, allow) => {
     const answer = await api.send(method, path)
     expect(answer).toMatchObject({ status: 405, headers: { allow }, body: { code: 'method_not_allowed' } })
   })
@@ -73,7 +73,7 @@ describe('every error is a problem document', () => {
     }
   })
 
-  test('a path that cannot be decoded is 400', async () => {
+  test('a path that cannot be decoded is answered with 400', async () => {
     expect(await api.send('GET', '/tasks/%zz')).toMatchObject({
       status: 400,
       body: { code: 'malformed_request' },
@@ -96,7 +96,7 @@ describe('bodies', () => {
   beforeAll(open)
   afterAll(close)
 
-  test('malformed JSON is 400 and says where', async () => {
+  test('malformed JSON is answered with 400 and its position', async () => {
     const { status, body } = await api.send('PUT', '/config', '{"default_vram_overcommit_percent": 20,\n}')
     expect(status).toBe(400)
     expect(body).toMatchObject({
@@ -105,7 +105,7 @@ describe('bodies', () => {
     })
   })
 
-  test('a body of 1 MiB is 413 and the limit is named', async () => {
+  test('a body of 1 MiB is answered with 413 and the limit', async () => {
     const { status, body } = await api.send('PUT', '/config', `{"x": "${'x'.repeat(1 << 20)}"}`)
     expect(status).toBe(413)
     expect(body).toMatchObject({
@@ -120,20 +120,20 @@ describe('bodies', () => {
     'application/json-patch+json',
     'nonsense',
     '',
-  ])('a body of type "%s" is 415', async (type) => {
+  ])('a body of type "%s" is answered with 415', async (type) => {
     const answer = await api.send('PUT', '/config', PERCENT, { 'content-type': type })
     expect(answer).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } })
     expect(world.config.revision).toBe(0)
   })
 
-  test('a compressed body and a merge patch that is put are 415', async () => {
+  test('a compressed body, and a merge patch sent with PUT, are answered with 415', async () => {
     expect((await api.send('PUT', '/config', PERCENT, { 'content-encoding': 'gzip' })).status).toBe(415)
     expect(
       (await api.send('PUT', '/config', PERCENT, { 'content-type': 'application/merge-patch+json' })).status,
     ).toBe(415)
   })
 
-  test('a charset is fine, bytes that are not UTF-8 are not', async () => {
+  test('a charset parameter is accepted, bytes that are not UTF-8 are refused', async () => {
     expect(
       (await api.send('PUT', '/config', PERCENT, { 'content-type': 'application/json; charset=utf-8' }))
         .status,
@@ -144,14 +144,17 @@ describe('bodies', () => {
     })
   })
 
-  test.each([undefined, '', 'null', '[]', '"text"', '5'])('%s is no object', async (body) => {
-    expect(await api.send('PUT', '/config', body)).toMatchObject({
-      status: 400,
-      body: { errors: [{ pointer: '' }] },
-    })
-  })
+  test.each([undefined, '', 'null', '[]', '"text"', '5'])(
+    '%s is refused because it is not an object',
+    async (body) => {
+      expect(await api.send('PUT', '/config', body)).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '' }] },
+      })
+    },
+  )
 
-  test('a route that takes no body refuses one', async () => {
+  test('a route without a body refuses a body', async () => {
     expect((await api.send('POST', `/nodes/${NODE_ID}/cordon`, { drain: true })).status).toBe(400)
     expect((await api.send('POST', `/nodes/${NODE_ID}/cordon`, '')).status).toBe(200)
   })
@@ -174,20 +177,20 @@ describe('query parameters', () => {
     ['/tasks?sort=name', '/sort'],
     ['/events?after=-1', '/after'],
     ['/config?dry_run=true', '/dry_run'],
-  ])('%s is 400 and names the parameter', async (path, pointer) => {
+  ])("%s is answered with 400 and the parameter's name", async (path, pointer) => {
     expect(await api.send('GET', path)).toMatchObject({
       status: 400,
       body: { code: 'invalid_request', errors: [{ pointer }] },
     })
   })
 
-  test('a write with a parameter that is not known changes nothing: it could have meant a dry run', async () => {
+  test('an unknown parameter of a write is refused, because it could be a misspelt dry run', async () => {
     expect((await api.send('PUT', '/config?dryrun=true', PERCENT)).status).toBe(400)
     expect(world.config.revision).toBe(0)
   })
 })
 
-describe('what the engine refuses', () => {
+describe('a refusal of the engine', () => {
   beforeAll(open)
   afterAll(close)
 
@@ -202,7 +205,7 @@ describe('what the engine refuses', () => {
     [{ code: 'too_many_pending', limit: 7, owner: null }, 429, 'too_many_pending'],
     [{ code: 'store_failed', detail: 'disk full' }, 503, 'store_failed'],
   ]
-  test.each(cases)('%j', async (refusal, status, code) => {
+  test.each(cases)('%j is mapped to its status and code', async (refusal, status, code) => {
     world.nextRefusal = refusal
     const answer = await api.send('PUT', '/config', PERCENT)
     expect(answer).toMatchObject({ status, body: { code } })
@@ -210,7 +213,7 @@ describe('what the engine refuses', () => {
     expect(world.config.revision).toBe(0)
   })
 
-  test('an invalid field is pointed to, slashes and tildes escaped', () => {
+  test('an invalid field is named by a JSON pointer with escaped slashes and tildes', () => {
     world.nextRefusal = { code: 'invalid', problems: [{ field: 'a/b~c', detail: 'is wrong' }] }
     return expect(api.send('PUT', '/config', PERCENT)).resolves.toMatchObject({
       body: { detail: 'a/b~c is wrong', errors: [{ pointer: '/a~1b~0c', detail: 'a/b~c is wrong' }] },
@@ -218,18 +221,18 @@ describe('what the engine refuses', () => {
   })
 })
 
-describe('faults', () => {
+describe('failures inside the controller', () => {
   beforeEach(open)
   afterEach(close)
 
-  test('a store that cannot be read is 503, to be tried again', async () => {
+  test('an unreadable store is answered with 503 and Retry-After', async () => {
     world.views.stored.task = () => Promise.reject(new StoreFault('the disk is gone'))
     const answer = await api.send('GET', '/tasks/any')
     expect(answer).toMatchObject({ status: 503, body: { code: 'store_failed', detail: 'the disk is gone' } })
     expect(answer.headers['retry-after']).toBe('10')
   })
 
-  test('a file that cannot be used is 503 with the reason, and without its path', async () => {
+  test('an unusable file is answered with 503 and the reason, without its path', async () => {
     const full = Object.assign(new Error('ENOSPC: no space left on device, write /secret/place'), {
       code: 'ENOSPC',
       syscall: 'write',
@@ -245,7 +248,7 @@ describe('faults', () => {
     expect(JSON.stringify(answer.body)).not.toContain('secret')
   })
 
-  test('a broken invariant is 500, and the answer says nothing of the inside', async () => {
+  test('a broken invariant is answered with 500, without internal details', async () => {
     world.views.config = () => {
       throw new Error('secret of the inside')
     }
@@ -254,7 +257,7 @@ describe('faults', () => {
     expect(JSON.stringify(answer.body)).not.toContain('secret')
   })
 
-  test('what carries a client status of its own keeps being the fault of the client', () => {
+  test('an error with a client status of its own keeps that status', () => {
     expect(problemOf(Object.assign(new Error('aborted'), { statusCode: 400 }))).toMatchObject({
       code: 'malformed_request',
       status: 400,
@@ -264,14 +267,14 @@ describe('faults', () => {
   })
 })
 
-describe('bytes that are no request', () => {
+describe('bytes that are not a valid HTTP request', () => {
   beforeEach(open)
   afterEach(close)
 
   test.each([
     ['hello\r\n\r\n', 400, 'malformed_request'],
     [`GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'headers_too_large'],
-  ])('%.20j', async (bytes, status, code) => {
+  ])('%.20j is answered with a problem document', async (bytes, status, code) => {
     await api.app.listen({ port: 0, host: '127.0.0.1' })
     const { port } = api.app.server.address() as { port: number }
     const text = await new Promise<string>((resolve, reject) => {

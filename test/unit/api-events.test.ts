@@ -40,7 +40,7 @@ describe('GET /events', () => {
     expect(await seqs('/events?since=2027-01-01T00:00:00Z')).toEqual([])
   })
 
-  test('pages go through all of them in either order', async () => {
+  test('pages through all events in either order', async () => {
     const { api } = await worldOfEvents()
     const all: number[] = []
     for (let before: number | null = 13; before !== null;) {
@@ -53,7 +53,7 @@ describe('GET /events', () => {
     expect(body).toMatchObject({ next_after: 12, next_before: null, first_seq: 1, last_seq: 12 })
   })
 
-  test('names the tasks and nodes that it tells of, in its facts too, also those that are over', async () => {
+  test('names the tasks and nodes of its events, also from their data and after they ended', async () => {
     const { world, api, id } = await worldOfEvents()
     const named = async (name: string) =>
       (await api.send('POST', '/tasks', { ...TASK, name })).body.id as string
@@ -81,7 +81,7 @@ describe('GET /events', () => {
     expect(Object.keys((await api.send('GET', `/tasks/${id}/events?limit=1`)).body.names)).toEqual([id])
   })
 
-  test('says who asked for it', async () => {
+  test('names the actor of each event', async () => {
     const { api } = await worldOfEvents()
     expect((await api.send('GET', '/events?limit=1')).body.items[0]).toMatchObject({
       seq: 1,
@@ -95,7 +95,7 @@ describe('GET /events', () => {
     'after=9007199254740990',
     'since=2024-02-29T23:59:59.999Z',
     'kind=task_placed,task_placed',
-  ])('?%s is taken', async (query) => {
+  ])('accepts ?%s', async (query) => {
     const { api } = await worldOfEvents()
     expect((await api.send('GET', `/events?${query}`)).status).toBe(200)
   })
@@ -118,7 +118,7 @@ describe('GET /events', () => {
     ['before=9007199254740992', '/before', /0 to 9007199254740991/],
     ['limit=201', '/limit', /1 to 200/],
     ['kinds=task_placed', '/kinds', /./],
-  ])('?%s is refused and named', async (query, pointer, detail) => {
+  ])('refuses ?%s and names the parameter', async (query, pointer, detail) => {
     const { api } = await worldOfEvents()
     const { status, body } = await api.send('GET', `/events?${query}`)
     expect(status).toBe(400)
@@ -127,14 +127,14 @@ describe('GET /events', () => {
 })
 
 describe('GET /tasks/{task_id}/events', () => {
-  test('answers those of the task, also once it is final', async () => {
+  test('returns the events of the task, also after the task is final', async () => {
     const { world, id, seqs } = await worldOfEvents()
     expect(await seqs(`/tasks/${id}/events?order=newest&limit=2`)).toEqual([12, 10])
     world.finish(id, 'completed')
     expect(await seqs(`/tasks/${id}/events?kind=task_submitted`)).toEqual([6, 12])
   })
 
-  test('is 404 for a task that never was, and empty for one whose events are no longer kept', async () => {
+  test('answers 404 for an unknown task, and an empty list if its events are no longer kept', async () => {
     const { world, api, id, seqs } = await worldOfEvents()
     world.events.length = 0
     expect(await seqs(`/tasks/${id}/events`)).toEqual([])
@@ -147,7 +147,7 @@ describe('GET /tasks/{task_id}/events', () => {
 })
 
 describe('GET /tasks/{task_id}/assignment', () => {
-  test('says where a placed task sits, in which attempt and generation', async () => {
+  test('returns the node, GPUs, attempt and generation of a placed task', async () => {
     const { world, api, id } = await worldOfEvents()
     await world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 40_000 })
     world.place(id, NODE_ID, [1], { generation: 3, noswap: 0, residency: 'swapped_out', wantsGpu: false })
@@ -171,7 +171,7 @@ describe('GET /tasks/{task_id}/assignment', () => {
     })
   })
 
-  test('is 404 while it is pending, when it is over, and for a task that never was', async () => {
+  test('answers 404 for a pending, final or unknown task', async () => {
     const { world, api, id } = await worldOfEvents()
     expect(await api.send('GET', `/tasks/${id}/assignment`)).toMatchObject({
       status: 404,
@@ -201,7 +201,7 @@ describe('GET /events/stream', () => {
     for await (const { event, id } of streamEvents(answer.body)) if (event === 'event') yield Number(id)
   }
 
-  test('goes on where the last connection ended, and is there at once', async () => {
+  test('continues after the last event of the previous connection, without delay', async () => {
     const { world, stream } = await asked()
     world.happen('config_changed', 'task_placed', 'task_started')
     const stop = new AbortController()
@@ -228,7 +228,7 @@ describe('GET /events/stream', () => {
     expect(seen).toEqual([2, 3, 5, 6])
   })
 
-  test('is refused with 410 where it cannot go on, and 400 for what is no position or kind', async () => {
+  test('answers 410 if it cannot continue, and 400 for an invalid position or kind', async () => {
     const { world, stream } = await asked()
     world.happen('config_changed', 'config_changed', 'config_changed')
     world.events.splice(0, 2)
@@ -243,7 +243,7 @@ describe('GET /events/stream', () => {
     expect(await get('?after=-1')).toEqual([400, 'invalid_request'])
   })
 
-  test('tells its readers when the server closes', async () => {
+  test('tells its readers that the server is closing', async () => {
     const { stream, close } = await asked()
     const answer = await fetch(stream)
     const text = answer.text()
@@ -251,7 +251,7 @@ describe('GET /events/stream', () => {
     expect(await text).toContain(': the controller is stopping; come back with Last-Event-ID\n\n')
   })
 
-  test('has the summary in it for a page that asks', async () => {
+  test('includes the summary if the page asks for it', async () => {
     const { url, stream } = await asked()
     const answer = await fetch(`${stream}?summary=true`)
     if (answer.body === null) throw new Error('no body')
@@ -266,14 +266,14 @@ describe('GET /events/stream', () => {
   })
 })
 
-test('readers who go away at once leave no room taken', async () => {
+test('frees the place of readers that disconnect at once', async () => {
   const world = new FakeController()
   const { url } = await askedApi({ events: world.durable }, world)
   const { port } = new URL(url)
   for (let visit = 0; visit < 600; visit++) {
     const socket = connect(Number(port), '127.0.0.1', () => {
       socket.write('GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\n\r\n')
-      // Some before the answer begins, some in it.
+      // Some disconnect before the answer begins, some during it.
       setImmediate(() => (visit % 2 === 0 ? socket.destroy() : socket.once('data', () => socket.destroy())))
     })
     socket.on('error', () => {})

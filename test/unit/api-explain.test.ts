@@ -20,8 +20,8 @@ afterEach(() => api.app.close())
 const submit = async (body: object) => (await api.send('POST', '/tasks', body)).body.id as string
 const explain = async (id: string) => (await api.send('GET', `/tasks/${id}/explain`)).body
 
-describe('a task that waits', () => {
-  test('is told node by node what it could have and what it needs, the nearest first', async () => {
+describe('the explanation of a waiting task', () => {
+  test('lists for each node the available and the required VRAM, closest node first', async () => {
     for (const mib of [40_000, 30_000]) await submit({ vram_mib: mib })
     const id = await submit({ vram_mib: 30_000 })
     const { wait, verdicts } = await explain(id)
@@ -37,12 +37,12 @@ describe('a task that waits', () => {
     ])
   })
 
-  test('is taken with more GPUs than any node has, and told so', async () => {
+  test('says that the task needs more GPUs than any node has, and the task is accepted', async () => {
     const { status, body } = await api.send('POST', '/tasks', { vram_mib: 100, gpu_count: 64 })
     expect([status, body.state, body.wait.reason]).toEqual([201, 'pending', 'EXCEEDS_NODE_GPU_COUNT'])
   })
 
-  test('is told the smallest changes that would place it', async () => {
+  test('names the smallest changes that would place the task', async () => {
     await submit({ vram_mib: 40_000 })
     const other = await submit({ vram_mib: 30_000 })
     const id = await submit({ vram_mib: 18_000, groups: [] })
@@ -66,20 +66,20 @@ describe('a task that waits', () => {
     expect((await explain(blocked)).state).toBe('assigned')
   })
 
-  test('that fits nowhere whatever is changed is told so', async () => {
+  test('says if the task fits nowhere, whatever is changed', async () => {
     const { would_fit_if: would } = await explain(await submit({ vram_mib: 16_000_000, gpu_count: 8 }))
     expect(would).toMatchObject({ fits_alone: false, changes: [] })
   })
 
-  test('of a cordoned node is told that uncordoning would do', async () => {
+  test('says that uncordoning a node would place the task', async () => {
     for (const node of [SMALL, LARGE]) await api.send('POST', `/nodes/${node}/cordon`)
     const { would_fit_if: would } = await explain(await submit({ vram_mib: 40_000 }))
     expect(would.changes).toMatchObject([{ change: 'uncordon', node_id: LARGE, proviso: null }])
   })
 })
 
-describe('a task that is placed', () => {
-  test('is told by which decision, and why it could not be swapped out now', async () => {
+describe('the explanation of a placed task', () => {
+  test('names the decision, and why the task cannot be swapped out now', async () => {
     const {
       sentence,
       placed_by: placedBy,
@@ -100,7 +100,7 @@ describe('a task that is placed', () => {
   })
 })
 
-test('a final task has nothing of it', async () => {
+test('a final task has no waiting reason, verdict or placement', async () => {
   const id = await submit({ vram_mib: 16_000_000 })
   await api.send('DELETE', `/tasks/${id}`)
   expect(await explain(id)).toMatchObject({

@@ -1,4 +1,4 @@
-/** Nodes in an order of their figures, and groups with sums over all their members. */
+/** Nodes sorted by their figures, and groups with sums over all their members. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Gpu, Node } from '../../controller/domain/node.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
@@ -21,7 +21,7 @@ afterEach(() => api.app.close())
 const node = (n: number) => world.nodes.get(idOf(n)) as Mutable<Node>
 const gpu = (n: number) => node(n).gpus[0] as Mutable<Gpu>
 
-/** Positions of registration, over all pages. */
+/** Registration positions, over all pages. */
 async function listed(query: string): Promise<readonly number[]> {
   const found: number[] = []
   let cursor = ''
@@ -37,7 +37,7 @@ async function listed(query: string): Promise<readonly number[]> {
 const upwards = Array.from({ length: NODES }, (_, n) => n)
 
 describe('GET /nodes', () => {
-  test('Sorts by each figure over all nodes and pages, most first, and the other way round', async () => {
+  test('Sorts by each figure over all nodes and pages, in descending or ascending order', async () => {
     for (const n of upwards) gpu(n).swappableMib = (n * 37) % 101
     const committed = upwards.toSorted((a, b) => ((b * 37) % 101) - ((a * 37) % 101) || b - a)
     expect(await listed('sort=allocated')).toEqual(committed)
@@ -59,14 +59,14 @@ describe('GET /nodes', () => {
     expect(await listed('sort=load')).toEqual([123, ...committed.filter((n) => n !== 123)])
   })
 
-  test('Sorts by name, and by registration unless told otherwise', async () => {
+  test('Sorts by name, and by registration by default', async () => {
     expect(await listed('')).toEqual(upwards)
     expect(await listed('order=desc')).toEqual(upwards.toReversed())
     const byName = upwards.toSorted((a, b) => (`node-${a + 1}` < `node-${b + 1}` ? -1 : 1))
     expect(await listed('sort=name')).toEqual(byName)
   })
 
-  test('Refuses an order that there is not, and a cursor of another order', async () => {
+  test('Refuses an unknown order, and a cursor of another order', async () => {
     expect(await api.send('GET', '/nodes?sort=age')).toMatchObject({
       status: 400,
       body: { errors: [{ pointer: '/sort' }] },
@@ -89,7 +89,7 @@ describe('GET /nodes', () => {
 })
 
 describe('GET /groups', () => {
-  test('Has sums over all members of a group and of the common pool, whatever number they are', async () => {
+  test('Has sums over all members of a group and of the common pool, whatever their number', async () => {
     const members = upwards.filter((n) => n >= 200)
     for (const n of members) node(n).groups = ['vision']
     node(249).status = 'suspect'

@@ -16,7 +16,7 @@ describe('Idempotency-Key', () => {
   const submit = (key: string, body: object = { name: 'a', vram_mib: 100 }) =>
     api.send('POST', '/tasks', body, { 'idempotency-key': key })
 
-  it('gives the first task again for the same body, however it is written', async () => {
+  it('returns the first task again for an equal body, whatever the order of its fields', async () => {
     const first = await submit('k1')
     expect([first.status, first.headers['idempotency-replayed']]).toEqual([201, undefined])
     const again = await submit('k1', { vram_mib: 100, name: 'a' })
@@ -29,13 +29,13 @@ describe('Idempotency-Key', () => {
     expect(world.open.size).toBe(1)
   })
 
-  it('gives it as it is now, also when it has ended', async () => {
+  it('returns the current state of the first task, also when it has ended', async () => {
     const { id } = (await submit('k1')).body
     world.finish(id, 'completed')
     expect(await submit('k1')).toMatchObject({ status: 201, body: { id, state: 'completed' } })
   })
 
-  it('is refused with another body, and nothing is submitted', async () => {
+  it('is refused with another body, and submits nothing', async () => {
     const { id } = (await submit('k1')).body
     const other = await submit('k1', { name: 'b', vram_mib: 100 })
     expect(other).toMatchObject({ status: 422, body: { code: 'idempotency_key_reused' } })
@@ -43,7 +43,7 @@ describe('Idempotency-Key', () => {
     expect(world.open.size).toBe(1)
   })
 
-  it('makes a task of its own for each key, and one for each submission without', async () => {
+  it('creates one task for each key, and one for each submission without a key', async () => {
     for (const key of ['k1', 'k2']) await submit(key)
     for (let i = 0; i < 2; i += 1) await api.send('POST', '/tasks', { name: 'a', vram_mib: 100 })
     expect(world.open.size).toBe(4)
@@ -58,13 +58,13 @@ describe('Idempotency-Key', () => {
   })
 })
 
-describe('keys', () => {
+describe('stored idempotency keys', () => {
   const add = (keys: SubmissionKeys, seq: number, at: number, turn = new Transaction()) => {
     keys.add({ seq, key: `k${seq}`, body: 'b', taskId: `t${seq}`, at }, turn)
     return turn.submissionKeys
   }
 
-  it('are of no use after a day, and are kept all the same: the clock may be wrong', () => {
+  it('expire after a day but are kept, because the clock may be wrong', () => {
     const keys = new SubmissionKeys()
     add(keys, 1, 1000)
     expect(keys.find('k1', 1000 + KEY_RETENTION_MS - 1)?.taskId).toBe('t1')
@@ -73,7 +73,7 @@ describe('keys', () => {
     expect(keys.find('k1', 1000 + 60_000)?.taskId).toBe('t1')
   })
 
-  it('are forgotten when there are too many, the oldest first', () => {
+  it('are deleted when there are too many, oldest first', () => {
     const keys = new SubmissionKeys(3)
     const turn = new Transaction()
     for (let seq = 1; seq <= 5; seq += 1) add(keys, seq, seq, turn)
@@ -81,7 +81,7 @@ describe('keys', () => {
     expect([turn.submissionKeys?.added.length, turn.submissionKeys?.keptFromSeq]).toEqual([5, 3])
   })
 
-  it('that come again after their time stand for the later task', () => {
+  it('that are used again after they expired refer to the later task', () => {
     const keys = new SubmissionKeys()
     add(keys, 1, 0)
     keys.add({ seq: 9, key: 'k1', body: 'b', taskId: 't9', at: KEY_RETENTION_MS }, new Transaction())

@@ -26,7 +26,10 @@ const REQUEST = {
   onNodeLoss: 'wait',
 } as const
 
-/** Tasks 1 to `count`; every priority in turn; those that `isFinal` says are completed. */
+/**
+ * Creates tasks 1 to `count` with every priority in turn; those for which `isFinal` returns true are
+ * completed.
+ */
 function worldOfTasks(count: number, isFinal: (seq: number) => boolean): FakeController {
   const world = new FakeController()
   for (let seq = 1; seq <= count; seq += 1) {
@@ -61,7 +64,7 @@ const newestFirst = (count: number, keep: (seq: number) => boolean = () => true)
 
 describe('lists of tasks', () => {
   test.each([1, 7, 50, 200])(
-    'pages of %i hold every task once, newest first, open and final mixed',
+    'pages of %i contain every task once, newest first, open and final mixed',
     async (limit) => {
       const world = worldOfTasks(230, (seq) => seq % 3 === 0)
       expect(await allPages(world, { states: statesOf('all') }, limit)).toMatchObject({
@@ -71,7 +74,7 @@ describe('lists of tasks', () => {
     },
   )
 
-  test('only open or only final ones, and their number', async () => {
+  test('only open or only final tasks, and their number', async () => {
     const world = worldOfTasks(100, (seq) => seq <= 40)
     expect(await allPages(world, { states: statesOf('pending') }, 9)).toMatchObject({
       seqs: newestFirst(100, (seq) => seq > 40),
@@ -83,7 +86,7 @@ describe('lists of tasks', () => {
     })
   })
 
-  test('a filter that the store does not know is applied page by page, loses nothing, and leaves the number open', async () => {
+  test('applies a filter that the store does not know page by page, with an unknown total', async () => {
     const world = worldOfTasks(4_500, (seq) => seq % 100 !== 0)
     world.final.forEach((record, index) =>
       Object.assign(record, { priority: record.seq <= 10 ? 0 : 1 + (index % 4) }),
@@ -93,7 +96,7 @@ describe('lists of tasks', () => {
     expect(total).toBeNull()
   })
 
-  test('a task that ends while the list is read stands in it once, as the store has it', async () => {
+  test('a task that ends while the list is read appears once, as stored', async () => {
     const world = worldOfTasks(3, () => false)
     const read = world.views.stored.finishedTasks.bind(world.views.stored)
     world.views.stored.finishedTasks = (query) => {
@@ -113,7 +116,7 @@ describe('lists of tasks', () => {
     ])
   })
 
-  test.each([1, 9, 200])('oldest first in pages of %i, open and final mixed', async (limit) => {
+  test.each([1, 9, 200])('tasks in pages of %i, oldest first, open and final mixed', async (limit) => {
     const world = worldOfTasks(230, (seq) => seq % 3 === 0)
     expect((await allPages(world, { states: statesOf('all') }, limit, 'oldest')).seqs).toEqual(
       newestFirst(230).reverse(),
@@ -123,7 +126,7 @@ describe('lists of tasks', () => {
     ).toEqual(newestFirst(230, (seq) => seq % 15 === 0).reverse())
   })
 
-  test.each([3, 40, 200])('open ones by priority, and by name, in pages of %i', async (limit) => {
+  test.each([3, 40, 200])('open tasks by priority and by name, in pages of %i', async (limit) => {
     const world = worldOfTasks(2_000, () => false)
     for (const task of world.open.values()) task.spec = { ...task.spec, name: `n${task.spec.seq % 7}` }
     const oldest = newestFirst(2_000).reverse()
@@ -136,7 +139,7 @@ describe('lists of tasks', () => {
     )
   })
 
-  test('orders that only open tasks have are refused for others, and so is a cursor of another order', async () => {
+  test('an order of open tasks is refused for other tasks, and so is a cursor of another order', async () => {
     const api = await apiClient(worldOfTasks(3, (seq) => seq === 1))
     for (const query of [
       'sort=name',
@@ -160,7 +163,7 @@ describe('lists of tasks', () => {
     await api.app.close()
   })
 
-  test('by label, with its value or with any', async () => {
+  test('tasks by label, with a given value or with any value', async () => {
     const world = worldOfTasks(6, () => false)
     const labels = [{ team: 'a' }, { team: 'b' }, { team: 'a=b' }, { other: 'a' }, {}, { team: 'a' }]
     ;[...world.open.values()].forEach(
@@ -175,7 +178,7 @@ describe('lists of tasks', () => {
     expect(await found('toString')).toEqual([])
   })
 
-  test('by the reason to wait: every task that waits for it, in every order, however many wait', async () => {
+  test('tasks by wait reason: every task with that reason, in every order', async () => {
     const world = worldOfTasks(2 * EXPLAINED_TASKS + 50, (seq) => seq === 7)
     const reasons = ['WAITING_VRAM', 'NEVER_FITS'] as const
     const explain = world.views.explain.bind(world.views)
@@ -217,7 +220,7 @@ describe('lists of tasks', () => {
     await api.app.close()
   })
 
-  test('By the reason to wait: a page that ran out of time goes on where it ended', async () => {
+  test('tasks by wait reason: a page that ran out of time continues where it ended', async () => {
     const world = worldOfTasks(40, () => false)
     const filter = { states: statesOf('pending'), reason: 'WAITING_VRAM' } as const
     let elapsedMs = 0
@@ -233,35 +236,32 @@ describe('lists of tasks', () => {
     expect(seqs).toEqual(newestFirst(40))
   })
 
-  test.each([3, 200])(
-    'Open tasks by the GPU time that they were not given, in pages of %i',
-    async (limit) => {
-      const world = worldOfTasks(30, () => false)
-      const owed = (seq: number) => 1_000_000 * ((seq * 7) % 10)
-      world.views.taskCounters = ({ spec: { seq } }) => ({
-        ...ZERO_COUNTERS,
-        demand: 5_000_000 + owed(seq),
-        served: 5_000_000,
-        swap: owed(seq),
-      })
-      const { seqs } = await allPages(world, { states: statesOf('pending') }, limit, 'starved_seconds')
-      expect(seqs).toEqual(newestFirst(30).toSorted((a, b) => owed(b) - owed(a) || a - b))
-      const api = await apiClient(world)
-      const { body } = await api.send('GET', '/tasks?state=pending&sort=starved_seconds&limit=1')
-      expect(body.items[0]).toMatchObject({
-        seq: 7,
-        starved_seconds: 9,
-        starvation_percent: { swap: (100 * 9) / 14 },
-      })
-      expect(await api.send('GET', '/tasks?sort=starved_seconds')).toMatchObject({
-        status: 400,
-        body: { errors: [{ pointer: '/sort' }] },
-      })
-      await api.app.close()
-    },
-  )
+  test.each([3, 200])('open tasks by the GPU time that they did not get, in pages of %i', async (limit) => {
+    const world = worldOfTasks(30, () => false)
+    const owed = (seq: number) => 1_000_000 * ((seq * 7) % 10)
+    world.views.taskCounters = ({ spec: { seq } }) => ({
+      ...ZERO_COUNTERS,
+      demand: 5_000_000 + owed(seq),
+      served: 5_000_000,
+      swap: owed(seq),
+    })
+    const { seqs } = await allPages(world, { states: statesOf('pending') }, limit, 'starved_seconds')
+    expect(seqs).toEqual(newestFirst(30).toSorted((a, b) => owed(b) - owed(a) || a - b))
+    const api = await apiClient(world)
+    const { body } = await api.send('GET', '/tasks?state=pending&sort=starved_seconds&limit=1')
+    expect(body.items[0]).toMatchObject({
+      seq: 7,
+      starved_seconds: 9,
+      starvation_percent: { swap: (100 * 9) / 14 },
+    })
+    expect(await api.send('GET', '/tasks?sort=starved_seconds')).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/sort' }] },
+    })
+    await api.app.close()
+  })
 
-  test('a page ends before it takes 100 KB, and holds one task at least', async () => {
+  test('a page ends before it reaches 100 KB, and holds at least one task', async () => {
     const world = worldOfTasks(60, () => false)
     for (const task of world.open.values()) {
       const command = ['x'.repeat(task.spec.seq === 60 ? 200_000 : 10_000)]
@@ -277,7 +277,7 @@ describe('lists of tasks', () => {
     await api.app.close()
   })
 
-  test('a page of nodes, too; the pages hold every node once, in order of registration', async () => {
+  test('pages of nodes also hold every node once, in order of registration', async () => {
     const world = new FakeController()
     const ids = Array.from({ length: 90 }, (_, n) => `5f0c9a52-1d3e-4b7a-9c11-${String(n).padStart(12, '0')}`)
     for (const id of ids) await world.addNode({ id, gpus: 8, physicalMib: 40_000 })
@@ -295,7 +295,7 @@ describe('lists of tasks', () => {
     await api.app.close()
   })
 
-  test('by node: the tasks placed there, and those that ended there', async () => {
+  test('tasks by node: those placed there and those that ended there', async () => {
     const world = worldOfTasks(4, (seq) => seq === 4)
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
     const [first] = world.open.keys()
@@ -313,7 +313,7 @@ describe('lists of tasks', () => {
 })
 
 describe('a placed task', () => {
-  test('shows where it sits', async () => {
+  test('shows its node and GPUs', async () => {
     const world = worldOfTasks(1, () => false)
     await world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 40_000 })
     const [id] = world.open.keys()
@@ -347,7 +347,7 @@ describe('a placed task', () => {
     ],
     [{ residency: 'none' }, 'It is running on GPU 0 of node-1, not started yet.'],
     [{ residency: 'swapping_in' }, 'It is running on GPU 0 of node-1, swapping in.'],
-  ] as const)('%j', async (over, sentence) => {
+  ] as const)('%j is explained in one sentence', async (over, sentence) => {
     const world = worldOfTasks(1, () => false)
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
     const [id] = world.open.keys()
@@ -359,7 +359,7 @@ describe('a placed task', () => {
 })
 
 describe('a final task', () => {
-  test('says how it ended and what it went through', async () => {
+  test('shows its end reason and its counters', async () => {
     const world = worldOfTasks(1, () => false)
     const [id] = world.open.keys()
     world.finish(String(id), 'failed', 'exit code 137')
@@ -377,7 +377,7 @@ describe('a final task', () => {
 })
 
 describe('GET /events', () => {
-  test('goes on after a number, oldest first, by task or node', async () => {
+  test('continues after a number, oldest first, by task or node', async () => {
     const world = new FakeController()
     for (let i = 0; i < 5; i += 1)
       world.addEvent('task_submitted', {

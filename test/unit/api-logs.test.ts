@@ -22,7 +22,7 @@ describe('GET /tasks/{id}/logs', () => {
 
   const logs = (query = '', task = id) => api.send('GET', `/tasks/${task}/logs${query}`)
 
-  test('bytes by offset, of either stream, of a bounded length', async () => {
+  test('returns bytes by offset, of either stream, with a bounded length', async () => {
     output.write(id, 'stdout', Buffer.from([0, 255, 10, 65]))
     output.write(id, 'stderr', 'oh')
     expect(await logs()).toMatchObject({
@@ -58,7 +58,7 @@ describe('GET /tasks/{id}/logs', () => {
     })
   })
 
-  test('of a task that has ended: it is known where it ran', async () => {
+  test('reads the output of a task that has ended from the node where it ran', async () => {
     output.write(id, 'stdout', 'done')
     world.finish(id, 'completed')
     expect((await logs()).body).toMatchObject({ node_id: NODE_ID, next_offset: 4 })
@@ -71,14 +71,14 @@ describe('GET /tasks/{id}/logs', () => {
     ['?max_bytes=131073', '/max_bytes'],
     ['?follow=yes', '/follow'],
     ['?lines=5', '/lines'],
-  ])('%s is refused', async (query, pointer) => {
+  ])('refuses %s', async (query, pointer) => {
     expect(await logs(query)).toMatchObject({
       status: 400,
       body: { code: 'invalid_request', errors: [{ pointer }] },
     })
   })
 
-  test('what cannot be read says why', async () => {
+  test('says why the output cannot be read', async () => {
     expect(await logs('', 'none')).toMatchObject({ status: 404, body: { code: 'not_found' } })
     output.trouble = null
     expect(await logs()).toMatchObject({
@@ -99,7 +99,7 @@ describe('GET /tasks/{id}/logs', () => {
     })
   })
 
-  test('a task that is pending or never ran has written nothing', async () => {
+  test('answers that a task that is pending or never ran has no output', async () => {
     const pending = await submitted(world)
     expect(await logs('', pending)).toMatchObject({
       status: 409,
@@ -112,7 +112,7 @@ describe('GET /tasks/{id}/logs', () => {
     })
   })
 
-  test('a simulated fleet writes nothing, and a controller without GPU servers cannot ask', async () => {
+  test('refuses to read output of a simulated fleet or without a connection to GPU servers', async () => {
     const simulated = await apiClient(world, { fleet: 'simulated' })
     expect(await simulated.send('GET', `/tasks/${id}/logs`)).toMatchObject({
       status: 409,
@@ -125,7 +125,7 @@ describe('GET /tasks/{id}/logs', () => {
     })
   })
 
-  test('only GET', async () => {
+  test('accepts only GET', async () => {
     expect((await api.send('HEAD', `/tasks/${id}/logs?follow=true`)).status).toBe(405)
   })
 })
@@ -143,7 +143,7 @@ describe('following output', () => {
     id = await placedTask(api.world)
   })
 
-  test('bytes come as they are written, and the end says that all was read', async () => {
+  test('bytes arrive as they are written, and the end event says that all output was read', async () => {
     output.write(id, 'stdout', 'one\n')
     const { text, end } = await followed(client, id, {}, (all) => {
       if (all === 'one\n') output.write(id, 'stdout', 'two\n')
@@ -161,13 +161,13 @@ describe('following output', () => {
     expect(await following).toMatchObject({ text: 'x', end: { why: 'ended' } })
   })
 
-  test('a new attempt ends the stream of the one before', async () => {
+  test('a new attempt ends the stream of the previous attempt', async () => {
     output.write(id, 'stdout', 'first')
     const { end } = await followed(client, id, {}, () => place(api.world, id, 2))
     expect(end).toEqual({ attempt: 1, why: 'superseded' })
   })
 
-  test('a server that does not answer is asked on', async () => {
+  test('a server that does not answer is asked again', async () => {
     output.trouble = null
     const following = followed(client, id, {})
     while (output.reads < 2) await new Promise((resolve) => setImmediate(resolve))
@@ -177,19 +177,19 @@ describe('following output', () => {
     expect(await following).toMatchObject({ text: 'back' })
   })
 
-  test('a reader who goes away is not served any longer', async () => {
+  test('a disconnected reader is no longer served', async () => {
     const stop = new AbortController()
     output.write(id, 'stdout', 'x')
     await expect(followed(client, id, { signal: stop.signal }, () => stop.abort())).rejects.toMatchObject({
       name: 'AbortError',
     })
     const before = output.reads
-    // Two more reads would come within 300 ms.
+    // Two more reads would happen within 300 ms.
     await expect.poll(async () => output.reads - before <= 1, { timeout: 2_000 }).toBe(true)
     expect(await fetch(`${api.url}/api/v1/livez`).then((answer) => answer.status)).toBe(200)
   })
 
-  test('connections that break over and over lose no byte and repeat none', async () => {
+  test('repeated disconnections neither lose nor repeat a byte', async () => {
     const all = Buffer.from(Array.from({ length: 1_000_000 }, (_, n) => n % 256))
     output.write(id, 'stdout', all)
     output.end(id)
@@ -215,7 +215,7 @@ describe('following output', () => {
     expect(answer.status).toBe(400)
   })
 
-  test('what does not stream is an unexpected answer', async () => {
+  test('a response that is not a stream is reported as unexpected', async () => {
     const url = await askedServer((_request, response) =>
       response.writeHead(200, { 'content-type': 'text/plain' }).end('hi'),
     )
@@ -223,7 +223,7 @@ describe('following output', () => {
   })
 })
 
-test('server-sent events are read however the bytes are cut', async () => {
+test('server-sent events are parsed however the bytes are split', async () => {
   const text = ': hello\n\nevent: a\r\nid: 7\r\ndata: one\r\ndata: zwei ü\r\n\r\ndata:x\r\rdata: cut off'
   const bytes = Buffer.from(text)
   const expected = [
@@ -278,7 +278,7 @@ async function followed(
   }
 }
 
-/** Passes bytes on; cuts a connection in the middle of an answer as long as it is told to. */
+/** Forwards bytes, and cuts a connection in the middle of a response if `mayCut` says so. */
 async function cuttingProxy(url: string, mayCut: () => boolean): Promise<string> {
   const sockets = new Set<Socket>()
   const server = createServer((near) => {

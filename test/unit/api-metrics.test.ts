@@ -26,7 +26,7 @@ afterEach(() => {
   served = null
 })
 
-/** All that `headroom serve` shows, over a small world. */
+/** All metrics that `headroom serve` exposes, over a small world. */
 async function exposition(world = new FakeController(), fleet: 'live' | 'simulated' = 'live') {
   served = createServedMetrics()
   const clock = new VirtualClock(0)
@@ -71,7 +71,7 @@ const moving = (at: number, residency: string, because: string | null = null) =>
   event(at, 'task_residency', { residency, because })
 
 describe('GET /metrics', () => {
-  it('is text of version 0.0.4 that a strict reader takes, at the root and under /api/v1', async () => {
+  it('is valid text of version 0.0.4, at the root and under /api/v1', async () => {
     const { api } = await exposition()
     for (const path of ['//metrics', '/metrics']) {
       const answer = await api.send('GET', path)
@@ -84,7 +84,7 @@ describe('GET /metrics', () => {
     await api.app.close()
   })
 
-  it('holds what docs/metrics.md lists and nothing else, each with its type and labels', async () => {
+  it('has exactly the metrics that docs/metrics.md lists, each with its type and labels', async () => {
     const world = new FakeController()
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
     const { api, read, served: all } = await exposition(world)
@@ -107,7 +107,7 @@ describe('GET /metrics', () => {
       for (const sample of samples)
         expect([name, [...sample.labels.keys()].filter((label) => label !== 'le')]).toEqual([name, expected])
     }
-    // The world here does not swap by itself.
+    // This world does not swap by itself.
     expect(withoutSample).toEqual([
       'headroom_swap_fairness_jain',
       'headroom_twin_drift_ratio',
@@ -116,7 +116,7 @@ describe('GET /metrics', () => {
     await api.app.close()
   })
 
-  it('says of the cluster what the API says, in base units', async () => {
+  it('has the same values as the API, in base units', async () => {
     const world = new FakeController()
     await world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 1000 })
     await new Promise<void>((done) =>
@@ -162,7 +162,7 @@ describe('GET /metrics', () => {
     await api.app.close()
   })
 
-  it('counts under a route as it is declared, whatever ids and paths come', async () => {
+  it('labels requests by the declared route, whatever ids and paths are sent', async () => {
     const { api, read } = await exposition()
     for (let i = 0; i < 20; i++) {
       await api.send('GET', `/tasks/unknown-${i}`)
@@ -177,7 +177,7 @@ describe('GET /metrics', () => {
 })
 
 describe('the exposition', () => {
-  it('keeps any text in a label and a help', () => {
+  it('escapes any text in labels and help', () => {
     const label = 'a "quoted" \\ back\nslash, {brace} = Ω'
     const text = expose(
       gauges('odd_bytes', 'One\nline \\ only', ['node'], () => [{ labels: [label], value: 1.5e-9 }]),
@@ -188,7 +188,7 @@ describe('the exposition', () => {
     ])
   })
 
-  it('writes infinities, and nothing where nothing is known', () => {
+  it('writes infinities, and no sample for an unknown value', () => {
     const family = parseExposition(
       expose(gauge('a', 'A.', () => Infinity)) + expose(gauge('b', 'B.', () => null)),
     )
@@ -196,14 +196,14 @@ describe('the exposition', () => {
     expect(family.get('b')?.samples).toEqual([])
   })
 
-  it('counts each observation in its bucket: a bound belongs to it', () => {
+  it('counts each observation in its bucket, with an inclusive upper bound', () => {
     const histogram = new Histogram({ name: 'h_seconds', help: 'H.', bounds: [1, 2] })
     for (const value of [0.5, 1, 1.5, 2, 3]) histogram.observe(value)
     const samples = parseExposition(expose(histogram)).get('h_seconds')?.samples ?? []
     expect(samples.map(({ value }) => value)).toEqual([2, 4, 5, 8, 5])
   })
 
-  it('bounds the series of an instrument', () => {
+  it('limits the number of series of an instrument', () => {
     const counter = new Counter({ name: 'c_total', help: 'C.', labels: ['a', 'b'] })
     for (let i = 0; i < 2 * MAX_SERIES; i++) counter.add(1, String(i), 'x')
     const samples = [...counter.samples()]
@@ -211,7 +211,7 @@ describe('the exposition', () => {
     expect(samples.find(({ labels }) => labels[0] === 'other')?.value).toBe(MAX_SERIES)
   })
 
-  it('refuses two metrics of one name', () => {
+  it('refuses two metrics with the same name', () => {
     const metrics = new Metrics()
     metrics.add(gauge('a', 'A.', () => 1))
     expect(() => metrics.add(gauge('a', 'A.', () => 2))).toThrow(/two metrics are called a/)
@@ -229,12 +229,12 @@ describe('the exposition', () => {
       'not cumulative',
     ],
     ['# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 1\nh_sum 1\nh_count 1', 'incomplete'],
-  ])('is held against a reader that refuses %j', (text, why) => {
+  ])('is checked by a strict parser that refuses %j', (text, why) => {
     expect(() => parseExposition(`${text}\n`)).toThrow(why)
   })
 })
 
-describe('waits and swaps', () => {
+describe('wait and swap metrics', () => {
   async function measured(events: readonly Event[], pendingSince = 0) {
     const metrics = new Metrics()
     createEventMetrics(metrics, () => ({ pendingSince }) as never).take(events)
@@ -257,7 +257,7 @@ describe('waits and swaps', () => {
     expect(sumOf('headroom_task_wait_seconds')).toEqual({ '': 7 })
   })
 
-  it('a swap lasts from its order to its end, each way', async () => {
+  it('a swap is measured from its order to its end, in each direction', async () => {
     const { swaps, sumOf } = await measured([
       moving(1_000, 'swapping_out', 'for b'),
       moving(3_000, 'swapped_out'),
@@ -268,7 +268,7 @@ describe('waits and swaps', () => {
     expect(sumOf('headroom_swap_duration_seconds')).toEqual({ out: 2, in: 4.5 })
   })
 
-  it('A swap that was called off or failed is not counted', async () => {
+  it('a swap that was cancelled or failed is not counted', async () => {
     const { swaps, failed } = await measured([
       moving(1_000, 'swapping_out', 'ordered'),
       moving(1_500, 'resident', 'woke_while_locked'),
@@ -280,14 +280,14 @@ describe('waits and swaps', () => {
     expect(failed).toEqual({ in: 1 })
   })
 
-  it('one that began before the start is counted without a duration', async () => {
+  it('a swap that began before the start is counted without a duration', async () => {
     const { swaps, sumOf } = await measured([moving(1_000, 'swapped_out'), moving(2_000, 'resident')])
     expect(swaps).toEqual({ 'out unknown': 1, 'in unknown': 1 })
     expect(sumOf('headroom_swap_duration_seconds')).toEqual({})
   })
 })
 
-describe('what pending tasks wait for', () => {
+describe('the reasons of pending tasks', () => {
   function worldWith(tasks: number): FakeController {
     const world = new FakeController()
     const request = taskRequest({ vram_mib: 10 }, null)
@@ -295,7 +295,7 @@ describe('what pending tasks wait for', () => {
     return world
   }
 
-  it('is exact while there are few', () => {
+  it('are exact while there are few tasks', () => {
     const world = worldWith(20)
     const reasons = [{ reason: 'WAITING_VRAM', tasks: 20 }]
     expect(createPendingReasons(world.views, () => 0)()).toEqual({
@@ -307,7 +307,7 @@ describe('what pending tasks wait for', () => {
     expect(world.explained).toBe(20)
   })
 
-  it('is scaled up from a bounded sample when there are many', () => {
+  it('are estimated from a bounded sample when there are many tasks', () => {
     const world = worldWith(3 * MAX_SAMPLE + 7)
     const answer = createPendingReasons(world.views, () => 0)()
     expect(answer).toMatchObject({ of: 3 * MAX_SAMPLE + 7, is_estimate: true })
@@ -317,7 +317,7 @@ describe('what pending tasks wait for', () => {
     expect(world.explained).toBeGreaterThan(MAX_SAMPLE / 2)
   })
 
-  it('costs a few explanations when each is slow, and goes on with others the next time', () => {
+  it('are limited to a few slow explanations; the next call continues with other tasks', () => {
     const world = worldWith(500)
     let [elapsed, explained] = [0, 0]
     const explain = world.views.explain.bind(world.views)
@@ -338,7 +338,7 @@ describe('what pending tasks wait for', () => {
     expect(seen.size).toBe(world.explained)
   })
 
-  it('is not asked again within a second', () => {
+  it('are not computed again within a second', () => {
     const world = worldWith(5)
     const read = createPendingReasons(world.views, () => 0)
     read()

@@ -1,4 +1,4 @@
-/** What a caller may call nodes, groups and tasks by. */
+/** The names by which callers may refer to nodes, groups and tasks. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import { apiClient } from '../support/api-client.ts'
 import { realEngine } from '../support/real-engine.ts'
@@ -8,7 +8,7 @@ const OTHER_ID = '6a1d9a52-1d3e-4b7a-9c11-0000000000aa'
 const TWIN_ID = '7b2e9a52-1d3e-4b7a-9c11-0000000000aa'
 const UNKNOWN_ID = '00000000-0000-4000-8000-00000000000f'
 
-/** Nodes node-01, and twice node-aa; group vision; tasks train and, twice, eval. */
+/** Node node-01, two nodes named node-aa; group vision; task train, and two tasks named eval. */
 async function named() {
   const world = await realEngine()
   for (const id of [NODE_ID, OTHER_ID, TWIN_ID]) await world.addNode({ id, gpus: 1, physicalMib: 24_576 })
@@ -26,8 +26,8 @@ beforeEach(async () => {
   world = await named()
 })
 
-describe('the id of a node', () => {
-  it('is taken in upper case in every path', async () => {
+describe('a node id', () => {
+  it('is accepted in upper case in every path', async () => {
     const { api } = world
     const upper = NODE_ID.toUpperCase()
     expect((await api.send('GET', `/nodes/${upper}`)).body.node_id).toBe(NODE_ID)
@@ -47,7 +47,7 @@ describe('the id of a node', () => {
     expect((await api.send('DELETE', `/nodes/${upper}`)).body.code).toBe('conflict')
   })
 
-  it('is taken in upper case in the members of a group, and kept in lower case', async () => {
+  it('is accepted in upper case in the members of a group, and stored in lower case', async () => {
     const { api } = world
     const put = await api.send('PUT', '/groups/vision', {
       node_ids: [OTHER_ID.toUpperCase(), NODE_ID, NODE_ID.toUpperCase()],
@@ -55,7 +55,7 @@ describe('the id of a node', () => {
     expect(put.body.node_ids).toEqual([NODE_ID, OTHER_ID])
   })
 
-  it('is taken in upper case in filters, and finds a node by q', async () => {
+  it('is accepted in upper case in filters and in q', async () => {
     const { api } = world
     const upper = NODE_ID.toUpperCase()
     expect((await api.send('GET', `/tasks?node=${upper}`)).status).toBe(200)
@@ -66,7 +66,7 @@ describe('the id of a node', () => {
 })
 
 describe('a filter', () => {
-  it('takes the name of a node', async () => {
+  it('accepts the name of a node', async () => {
     const { api } = world
     const events = await api.send('GET', '/events?node=node-01&kind=node_registered')
     expect(events.body.items).toMatchObject([{ node_id: NODE_ID }])
@@ -74,7 +74,7 @@ describe('a filter', () => {
       expect((await api.send('GET', `${path}?node=node-01`)).status, path).toBe(200)
   })
 
-  it('takes the name of a task', async () => {
+  it('accepts the name of a task', async () => {
     const { api, train } = world
     const { items } = (await api.send('GET', '/events?task=train')).body as unknown as {
       items: readonly { task_id: string }[]
@@ -84,7 +84,7 @@ describe('a filter', () => {
     expect((await api.send('GET', '/decisions?task=train')).status).toBe(200)
   })
 
-  it('takes the name of a task that has ended', async () => {
+  it('accepts the name of a task that has ended', async () => {
     const { api, train } = world
     expect((await api.send('DELETE', `/tasks/${train}?now=true`)).status).toBe(202)
     expect((await api.send('GET', '/events?task=train&kind=task_submitted')).body.items).toMatchObject([
@@ -103,7 +103,7 @@ describe('a filter', () => {
     ['/events/stream?task=va', 'task', '"eval"'],
     ['/decisions?task=nothing', 'task', 'there is none like it'],
     ['/series?scope=node:node-1', 'scope', '"node-01", "node-aa"'],
-  ])('%s is 400, names the parameter and lists candidates', async (path, parameter, candidates) => {
+  ])("%s is answered with 400, the parameter's name and candidates", async (path, parameter, candidates) => {
     const answer = await world.api.send('GET', path)
     expect(answer).toMatchObject({
       status: 400,
@@ -113,7 +113,7 @@ describe('a filter', () => {
   })
 
   it.each(['/tasks?node=node-aa', '/events?node=node-aa', '/decisions?node=node-aa'])(
-    '%s is 400 and lists the ids of both nodes of that name',
+    '%s is answered with 400 and the ids of both nodes of that name',
     async (path) => {
       const answer = await world.api.send('GET', path)
       expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/node' }] } })
@@ -123,14 +123,14 @@ describe('a filter', () => {
     },
   )
 
-  it('on a name that two tasks have is 400 and lists their ids', async () => {
+  it('with a name that two tasks have is answered with 400 and their ids', async () => {
     const { api, evals } = world
     const answer = await api.send('GET', '/events?task=eval')
     expect(answer.status).toBe(400)
     for (const id of evals) expect(answer.body.detail).toContain(id)
   })
 
-  it('on the id of a node or task that is no longer known finds nothing and is no error', async () => {
+  it('with the id of a node or task that is no longer known finds nothing, without an error', async () => {
     const { api } = world
     for (const path of [
       `/tasks?node=${UNKNOWN_ID}`,
@@ -141,7 +141,7 @@ describe('a filter', () => {
     }
   })
 
-  it('on a group that does not exist finds the tasks that name it', async () => {
+  it('with a group that does not exist finds the tasks that name the group', async () => {
     const { api, submit } = world
     const id = await submit('early', ['later'])
     expect((await api.send('GET', '/tasks?group=later')).body.items).toMatchObject([{ id }])

@@ -52,14 +52,14 @@ const operations = () =>
   )
 
 describe('the OpenAPI document', () => {
-  test('is version 3.1 and names the product', () => {
+  test('has version 3.1 and names the product', () => {
     expect(document).toMatchObject({ openapi: '3.1.0', info: { title: 'Headroom', version: '1.2.3' } })
   })
 
-  test('holds every route, and each has a schema for its success', () => {
+  test('contains every route, and each route has a schema for its success', () => {
     expect(routes.length).toBeGreaterThan(25)
     for (const { method, url } of routes) {
-      // A session's own interface is described by the interface that it is.
+      // The interface of a session is described by the OpenAPI document of that interface.
       if (method === 'HEAD' || url.endsWith('/*')) continue
       const operation = document.paths[pathOf(url)]?.[String(method).toLowerCase()]
       expect(operation, `${String(method)} ${url} is missing`).toBeDefined()
@@ -68,7 +68,7 @@ describe('the OpenAPI document', () => {
       )
       expect(successes.length, `${String(method)} ${url} has no success`).toBeGreaterThan(0)
       for (const [status, answer] of successes) {
-        // Nothing is in their bodies.
+        // Their bodies are empty.
         if (status === '204' || status === '302') continue
         const [type] = Object.keys(answer.content ?? {})
         expect(
@@ -79,7 +79,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('says which problems each route answers', () => {
+  test('lists the problems of each route', () => {
     for (const { name, operation } of operations()) {
       const problems = Object.entries(operation.responses).filter(
         ([, answer]) => answer.content?.['application/problem+json'] !== undefined,
@@ -91,7 +91,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('marks everything but the three calls of the specification as an addition', () => {
+  test('marks everything except the three calls of the specification as an addition', () => {
     const unmarked = operations().filter(({ operation }) => operation['x-origin'] !== 'project')
     expect(unmarked.map(({ name }) => name).sort((a, b) => (a < b ? -1 : 1))).toEqual([
       'GET /api/v1/config',
@@ -100,7 +100,7 @@ describe('the OpenAPI document', () => {
     ])
   })
 
-  test('every operation has an id of its own and a summary; no answer is called a default', () => {
+  test('every operation has a unique id and a summary, and no response is called a default', () => {
     const ids = operations().map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
     for (const { name, operation } of operations()) {
@@ -122,7 +122,7 @@ describe('the OpenAPI document', () => {
     expect(undescribed).toEqual([])
   })
 
-  test('says what tools cannot do without: headers that are too large, streams that are no text, paths without a wildcard', () => {
+  test('declares header limits (431), event streams as text, and paths without a wildcard', () => {
     for (const { name, operation } of operations())
       expect(Object.keys(operation.responses), name).toContain('431')
     expect(operations().filter(({ path }) => path.includes('*'))).toEqual([])
@@ -132,7 +132,7 @@ describe('the OpenAPI document', () => {
     expect(stream).toEqual({ description: 'Server-sent events' })
   })
 
-  test('states what the code asks of a body: exactly one of several fields, a speed, a file', async () => {
+  test('declares body rules: exactly one of several fields, a required speed, a file', async () => {
     const bodyOf = (path: string) =>
       Object.values(document.paths[`/api/v1${path}`]?.['post']?.requestBody?.content ?? {})[0]?.schema
     const exactlyOne = (...names: string[]) => ({ oneOf: names.map((name) => ({ required: [name] })) })
@@ -180,7 +180,7 @@ describe('the OpenAPI document', () => {
     ])
   })
 
-  test('states what the code asks of a query parameter: times, waits, lists of words', () => {
+  test('declares the formats of query parameters: times, durations, lists', () => {
     const patternOf = (path: string, parameter: string) => {
       const found = document.paths[`/api/v1${path}`]?.['get']?.parameters?.find(
         ({ name }) => name === parameter,
@@ -207,7 +207,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('null is no body, also where the body may be left out or has one of several fields', async () => {
+  test('null is not a valid body, even where the body is optional or has alternative fields', async () => {
     for (const path of ['/api/v1/tasks/x/requeue', '/api/v1/simulations/x/snapshot']) {
       const answer = await app.inject({
         method: 'POST',
@@ -223,12 +223,12 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('a path of its own has its own methods only, also where a parameter would match it', async () => {
+  test('a literal path has only its own methods, even where a parameter would match it', async () => {
     for (const path of ['/api/v1/scenarios/validate', '/api/v1/simulations/sweep'])
       expect((await app.inject({ method: 'OPTIONS', url: path })).headers.allow, path).toBe('POST')
   })
 
-  test('every reference leads somewhere', () => {
+  test('every reference resolves', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(
       ([, reference]) => reference,
     )
@@ -240,7 +240,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('a body may be left out where nothing has to be said', () => {
+  test('a body is optional where all its fields are optional', () => {
     const optional = operations().filter(({ operation }) => operation.requestBody?.required === false)
     expect(optional.map(({ name }) => name.replace('/api/v1', ''))).toEqual([
       'POST /tasks/{task_id}/requeue',
@@ -255,7 +255,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('the ranges of the configuration stand in it', () => {
+  test('contains the ranges of the configuration', () => {
     const change = document.paths['/api/v1/config']?.['put']?.requestBody?.content['application/json']?.schema
     expect(change).toMatchObject({
       additionalProperties: false,

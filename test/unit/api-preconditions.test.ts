@@ -1,7 +1,4 @@
-/**
- * Conditions of a request: honoured where something can be compared, refused where nothing can, never
- * ignored.
- */
+/** Conditional requests: honoured where there is something to compare, refused elsewhere, never ignored. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import type { ApiContractWorld } from '../support/api-contract.ts'
@@ -21,7 +18,7 @@ afterEach(async () => {
   await world.close?.()
 })
 
-describe('settings have tags', () => {
+describe('settings have an ETag', () => {
   const putConfig = (headers: Record<string, string>) =>
     api.send('PUT', '/config', { idle_swap_out_seconds: 7 }, headers)
 
@@ -46,7 +43,7 @@ describe('settings have tags', () => {
     }
   })
 
-  it('a node, too', async () => {
+  it('settings of a node have an ETag', async () => {
     const change = { overcommit_vram_percent: 20 }
     expect((await api.send('PUT', `/nodes/${NODE}/config`, change, { 'if-none-match': '*' })).status).toBe(
       412,
@@ -57,10 +54,10 @@ describe('settings have tags', () => {
   })
 })
 
-describe('a group has no tag, but is there or not', () => {
+describe('a group has no ETag; only its existence can be a condition', () => {
   const put = (headers: Record<string, string>) => api.send('PUT', '/groups/g', { node_ids: [NODE] }, headers)
 
-  it('If-None-Match: * makes it, and replaces none', async () => {
+  it('If-None-Match: * creates a group and replaces none', async () => {
     expect((await put({ 'if-none-match': '*' })).status).toBe(201)
     const before = world.snapshot()
     expect(await put({ 'if-none-match': '*' })).toMatchObject({
@@ -70,13 +67,13 @@ describe('a group has no tag, but is there or not', () => {
     expect(world.snapshot()).toBe(before)
   })
 
-  it('If-Match: * replaces it, and makes none', async () => {
+  it('If-Match: * replaces a group and creates none', async () => {
     expect((await put({ 'if-match': '*' })).status).toBe(412)
     expect((await put({})).status).toBe(201)
     expect((await put({ 'if-match': '*' })).status).toBe(200)
   })
 
-  it('with a tag it is refused', async () => {
+  it('a condition with an ETag is refused', async () => {
     expect(await put({ 'if-match': '"1"' })).toMatchObject({
       status: 400,
       body: { errors: [{ pointer: '/If-Match' }] },
@@ -88,8 +85,8 @@ describe('a group has no tag, but is there or not', () => {
   })
 })
 
-describe('elsewhere', () => {
-  it('a condition is refused, and nothing is changed', async () => {
+describe('requests without a precondition', () => {
+  it('a condition is refused, and nothing changes', async () => {
     const { body: task } = await api.send('POST', '/tasks', { vram_mib: 100 })
     const before = world.snapshot()
     const path = `/tasks/${task.id}`
@@ -107,7 +104,7 @@ describe('elsewhere', () => {
     expect((await api.send('PATCH', path, { priority: 1 }, { 'if-match': '*' })).status).toBe(200)
   })
 
-  it('an answer that changes nothing is given whatever the condition', async () => {
+  it('a read is answered whatever the condition', async () => {
     expect((await api.send('GET', '/config', undefined, { 'if-none-match': '*' })).status).toBe(200)
   })
 })

@@ -3,7 +3,7 @@ import type { QuarantinedAttempt } from '../../controller/domain/quarantine.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 
-describe('what has gone silent', () => {
+describe('a silent node', () => {
   const world = new FakeController()
   let api: ApiClient
   beforeAll(async () => {
@@ -12,12 +12,12 @@ describe('what has gone silent', () => {
   })
   afterAll(() => api.app.close())
 
-  it('is taken for dead when an operator says so', async () => {
+  it('is taken for dead when an operator confirms it', async () => {
     const answer = await api.send('POST', '/cluster/requeue-freeze/release')
     expect([answer.status, answer.body]).toEqual([200, { is_frozen: false, since: null, silent_nodes: 0 }])
   })
 
-  it('may be taken back into the queue, fenced or not', async () => {
+  it('loses a task to the queue, with or without confirmed fencing', async () => {
     const { id } = (await api.send('POST', '/tasks', { vram_mib: 100 })).body as { readonly id: string }
     for (const body of [{}, { confirm_fenced: true }]) {
       expect((await api.send('POST', `/tasks/${id}/requeue`, body)).status).toBe(202)
@@ -28,7 +28,7 @@ describe('what has gone silent', () => {
     expect((await api.send('POST', '/tasks/absent/requeue', {})).status).toBe(404)
   })
 
-  it('is not taken back while the engine refuses it', async () => {
+  it('keeps its task while the engine refuses the requeue', async () => {
     world.nextRefusal = {
       code: 'conflict',
       detail: 'task t is running: its server can still say that it has ended it; omit confirm_fenced',
@@ -37,7 +37,7 @@ describe('what has gone silent', () => {
     expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])
   })
 
-  it('is forgotten once, and not while the engine refuses it', async () => {
+  it('is removed once, and not while the engine refuses', async () => {
     world.nextRefusal = { code: 'conflict', detail: 'node a is up: stop its server first' }
     expect(await api.send('DELETE', `/nodes/${NODE_ID}`)).toMatchObject({
       status: 409,
@@ -48,7 +48,7 @@ describe('what has gone silent', () => {
   })
 })
 
-describe('an attempt that the store does not know', () => {
+describe('an attempt that is not in the store', () => {
   const world = new FakeController()
   let api: ApiClient
   beforeAll(async () => {
@@ -70,7 +70,7 @@ describe('an attempt that the store does not know', () => {
   })
 
   it.each(['before the request', 'while its server is asked'])(
-    'is not adopted when its task has ended %s',
+    'is not adopted if its task ended %s',
     async (when) => {
       const lost = new FakeController()
       await lost.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })

@@ -18,7 +18,7 @@ async function logged(level: string, world = new FakeController()) {
 }
 
 describe('the log of requests', () => {
-  it('has one line for each that may have changed something, with the ids by which it is found again', async () => {
+  it('has one line for each request that may have changed something, with the ids involved', async () => {
     const world = new FakeController()
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
     const { api, lines } = await logged('info', world)
@@ -46,7 +46,7 @@ describe('the log of requests', () => {
     await api.app.close()
   })
 
-  it('has the others at level debug', async () => {
+  it('contains the other requests at level debug', async () => {
     const { api, lines } = await logged('debug')
     await api.send('GET', '/config')
     expect(lines).toMatchObject([{ level: 20, method: 'GET', route: '/api/v1/config', status: 200 }])
@@ -54,8 +54,8 @@ describe('the log of requests', () => {
   })
 })
 
-describe('the id of a request', () => {
-  it('is the one that came with it, if it can be written anywhere as it is', async () => {
+describe('the request id', () => {
+  it('is taken from the client if it is safe to write anywhere', async () => {
     const { api } = await logged('silent')
     const idFor = async (given: string) =>
       (await api.send('GET', '//livez', undefined, { 'x-request-id': given })).headers['x-request-id']
@@ -68,7 +68,7 @@ describe('the id of a request', () => {
   })
 })
 
-describe('the log of events', () => {
+describe('the event log', () => {
   const event = (kind: Event['kind'], data: Event['data'] = {}): Event => ({
     seq: 4,
     at: 1,
@@ -80,7 +80,7 @@ describe('the log of events', () => {
     data,
   })
 
-  it('has decisions with their number at level debug, alarms always', () => {
+  it('contains decisions with their number at level debug, and alarms at every level', () => {
     const lines: Line[] = []
     createEventLog(
       logTo(lines, 'debug'),

@@ -40,7 +40,7 @@ async function seriesWorld(): Promise<SeriesWorld> {
   }
 }
 
-/** The values of one series of an answer. */
+/** Returns the values of one series of a response. */
 const valuesOf = (
   body: { series: { scope: string; name: string; values: unknown[] }[] },
   scope: string,
@@ -48,7 +48,7 @@ const valuesOf = (
 ) => body.series.find((one) => one.scope === scope && one.name === name)?.values
 
 describe('GET /series', () => {
-  test('answers columns on one x: the first GPU works, the other three do not', async () => {
+  test('returns columns on one x axis: the first GPU works, the other three are idle', async () => {
     const { api, pass } = await seriesWorld()
     pass(60, { busy: 800, served: 800, demand: 1_000, queue: 200 })
     const { status, body } = await api.send(
@@ -77,7 +77,7 @@ describe('GET /series', () => {
     await api.app.close()
   })
 
-  test('a percentage of a longer step is that of its sums, not the mean of percentages', async () => {
+  test('computes a percentage of a longer step from its sums, not as a mean of percentages', async () => {
     const { api, pass } = await seriesWorld()
     pass(10, { served: 1_000, demand: 1_000 })
     pass(10, { served: 1_000, compute: 7_000, demand: 8_000 })
@@ -86,7 +86,7 @@ describe('GET /series', () => {
     await api.app.close()
   })
 
-  test('A series is null where no sample exists: before the start, for a silent node, during an outage', async () => {
+  test('A series is null without a sample: before the start, for a silent node, in an outage', async () => {
     const { api, pass, world } = await seriesWorld()
     pass(10, { busy: 1_000 })
     const node = world.nodes.get(NODE_ID)
@@ -101,7 +101,7 @@ describe('GET /series', () => {
       'GET',
       `/series?names=utilization_percent,vram_physical_mib&scope=${scope}&from=-50s&max_points=10`,
     )
-    // The interval in which it was heard again counts for it no more than the one in which it fell silent.
+    // The interval in which its contact resumed counts as little as the one in which it was lost.
     expect(valuesOf(body, `node:${NODE_ID}`, 'utilization_percent')).toEqual([null, 50, null, null, 50])
     expect(valuesOf(body, `node:${OTHER_ID}`, 'utilization_percent')).toEqual([null, 0, 0, 0, 0])
     expect(valuesOf(body, 'cluster', 'utilization_percent')).toEqual([null, 25, 0, 0, 25])
@@ -116,7 +116,7 @@ describe('GET /series', () => {
     await api.app.close()
   })
 
-  test('without a GPU utilization is unknown, and the queue is not', async () => {
+  test('without a GPU, utilization is unknown and the queue length is known', async () => {
     const world = new FakeController()
     const series = new Series(world.views)
     series.take()
@@ -131,7 +131,7 @@ describe('GET /series', () => {
     await api.app.close()
   })
 
-  test('a node that joins is unknown before; one that is forgotten can no longer be asked for, and who comes after it inherits nothing', async () => {
+  test('a new node has no earlier values, and a removed node can no longer be requested', async () => {
     const { api, pass, world } = await seriesWorld()
     pass(20)
     const joined = '5f0c9a52-1d3e-4b7a-9c11-000000000003'
@@ -150,7 +150,7 @@ describe('GET /series', () => {
     await api.app.close()
   })
 
-  test('a range that the fine intervals no longer reach is served from coarser ones', async () => {
+  test('serves a range beyond the finest intervals from coarser ones', async () => {
     const { api, pass, world } = await seriesWorld()
     for (let hour = 0; hour < 10; hour++) pass(3_600, { busy: 1_000 })
     const recent = (await api.send('GET', '/series?from=-10m&max_points=100')).body
@@ -166,7 +166,7 @@ describe('GET /series', () => {
     await api.app.close()
   })
 
-  test('marks changes of the configuration and swap storms in the range', async () => {
+  test('marks configuration changes and swap storms in the range', async () => {
     const { api, pass, world } = await seriesWorld()
     const fields = world.config.fields
     world.views.stored.configRevisions = async () => [
@@ -199,7 +199,7 @@ describe('GET /series', () => {
     await api.app.close()
   })
 
-  test('knows every name of every kind of scope, or says that it is not kept there', async () => {
+  test('returns every measure for every kind of scope, or says that the scope does not have it', async () => {
     const { api, pass } = await seriesWorld()
     pass(20)
     for (const scope of ['cluster', 'group:*', 'node:*', `gpu:${NODE_ID}/*`]) {
@@ -217,7 +217,7 @@ describe('GET /series', () => {
   })
 })
 
-describe('GET /series refuses, and names the parameter', () => {
+describe('GET /series refuses invalid queries and names the parameter:', () => {
   const refused: readonly (readonly [string, string])[] = [
     ['names=cpu_percent', 'names'],
     ['names=', 'names'],
@@ -259,7 +259,7 @@ describe('GET /series refuses, and names the parameter', () => {
     await api.app.close()
   })
 
-  test(`more than ${MAX_SERIES_VALUES} values, with what would do`, async () => {
+  test(`more than ${MAX_SERIES_VALUES} values, with a maximum that is possible`, async () => {
     const { api } = await seriesWorld()
     const all = MEASURE_NAMES.filter(
       (name) => !name.startsWith('tasks') && name !== 'vram_queue_length',
@@ -278,7 +278,7 @@ describe('GET /series refuses, and names the parameter', () => {
     await api.app.close()
   })
 
-  test('any range at once, however far it goes', async () => {
+  test('accepts a range of any length and answers at once', async () => {
     const { api, pass } = await seriesWorld()
     pass(30)
     for (const points of [1, 2, 3, 5000]) {

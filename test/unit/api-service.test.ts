@@ -11,7 +11,7 @@ import { FakeController } from '../support/api-world.ts'
 const UI = fileURLToPath(new URL('../../dist/ui', import.meta.url))
 
 describe('health and version', () => {
-  test.each(['/', '//'])('stand at the root and under /api/v1 (%s)', async (root) => {
+  test.each(['/', '//'])('are available at the root and under /api/v1 (%s)', async (root) => {
     const api = await apiClient(new FakeController(), { fleet: 'simulated' })
     expect(await api.send('GET', `${root}livez`)).toMatchObject({ status: 200, body: { status: 'alive' } })
     expect(await api.send('GET', `${root}readyz`)).toMatchObject({
@@ -32,7 +32,7 @@ describe('health and version', () => {
     await api.app.close()
   })
 
-  test('readyz is 503 while a check fails, and says which', async () => {
+  test('readyz answers 503 while a check fails, and names the check', async () => {
     const checks = [{ name: 'store', ok: false, detail: 'not open yet' }]
     const api = await apiClient(new FakeController(), { readiness: () => checks })
     expect(await api.send('GET', '/readyz')).toMatchObject({
@@ -45,7 +45,7 @@ describe('health and version', () => {
 })
 
 describe('the page', () => {
-  test('is served with its files under a policy that allows nothing from elsewhere', async () => {
+  test('is served with its files under a policy that allows nothing from other origins', async () => {
     const api = await apiClient(new FakeController(), { uiDir: UI })
     const page = await api.send('GET', '//')
     expect(page.status).toBe(200)
@@ -64,14 +64,14 @@ describe('the page', () => {
     await api.app.close()
   })
 
-  test('has no style or script of its own in the markup', async () => {
+  test('has no inline style or script in its markup', async () => {
     const api = await apiClient(new FakeController(), { uiDir: UI })
     const { body } = await api.send('GET', '//')
     expect(body).not.toMatch(/<style|style=|<script(?![^>]*\ssrc=)|\son[a-z]+=|javascript:/i)
     await api.app.close()
   })
 
-  test('stands at every path of a page, so that an address can be passed on', async () => {
+  test('is served at every path of a page, so that addresses can be shared', async () => {
     const api = await apiClient(new FakeController(), { uiDir: UI })
     const { body } = await api.send('GET', '//')
     for (const path of [
@@ -87,7 +87,7 @@ describe('the page', () => {
     await api.app.close()
   })
 
-  test('what is not among its files is a problem like any other, also outside its folder', async () => {
+  test('a missing file, also one outside the folder, is answered with a problem document', async () => {
     const api = await apiClient(new FakeController(), { uiDir: UI })
     for (const path of [
       '//assets/none.js',
@@ -101,7 +101,7 @@ describe('the page', () => {
     await api.app.close()
   })
 
-  test('A file built while the controller runs is served, compressed for clients that accept it, and cacheable', async () => {
+  test('A file built later is served too, compressed on request, and cacheable', async () => {
     const uiDir = mkdtempSync(join(tmpdir(), 'page-'))
     mkdirSync(join(uiDir, 'assets'))
     const api = await apiClient(new FakeController(), { uiDir })
@@ -127,7 +127,7 @@ describe('the page', () => {
     rmSync(uiDir, { recursive: true })
   })
 
-  test('answers of the interface are not kept by caches', async () => {
+  test('caches do not store responses of the API', async () => {
     const api = await apiClient(new FakeController())
     expect((await api.send('GET', '/config')).headers['cache-control']).toBe('no-store')
     await api.app.close()
@@ -135,7 +135,7 @@ describe('the page', () => {
 })
 
 describe('the server', () => {
-  test('closes while a client keeps its connection open', async () => {
+  test('closes even if a client keeps its connection open', async () => {
     const world = new FakeController()
     const app = createApi({ commands: world.commands, views: world.views, version: '0' })
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
@@ -144,7 +144,7 @@ describe('the server', () => {
     await expect(fetch(`${url}/livez`)).rejects.toThrow()
   })
 
-  test('tells a request by an id that is in the answer', async () => {
+  test('returns a unique request id in each response', async () => {
     const world = new FakeController()
     const app = createApi({ commands: world.commands, views: world.views, version: '0' })
     const ids = await Promise.all(

@@ -13,7 +13,7 @@ function flawIn(text: string): JsonFlaw {
 }
 
 describe('strict JSON', () => {
-  test('reads what JSON.parse reads', () => {
+  test('accepts valid JSON with the result of JSON.parse', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), fc.constantFrom(undefined, 1, '\t'), (text, indent) => {
         const laidOut = JSON.stringify(JSON.parse(text), null, indent)
@@ -24,7 +24,7 @@ describe('strict JSON', () => {
     )
   })
 
-  test('refuses what JSON.parse refuses, and nothing else of what it takes', () => {
+  test('refuses what JSON.parse refuses, and otherwise only duplicate fields', () => {
     const pieces = fc.constantFrom(
       '{',
       '}',
@@ -59,13 +59,13 @@ describe('strict JSON', () => {
     )
   })
 
-  test('a field stands once in an object, however it is written', () => {
+  test('refuses a field that occurs twice in an object, however it is escaped', () => {
     expect(flawIn('{"a": 1, "b": {"a": 2}, "a": 3}')).toMatchObject({ line: 1, column: 25 })
     expect(flawIn('{"a": 1, "\\u0061": 2}').message).toContain('the field "a" stands twice')
     expect(parseStrictJson('[{"a": 1}, {"a": 2}]')).toEqual([{ a: 1 }, { a: 2 }])
   })
 
-  test('__proto__ is refused at every depth; other names of Object are names like any other', () => {
+  test('refuses __proto__ at every depth and accepts other names of Object members', () => {
     expect(flawIn('{"labels": {"__proto__": {}}}').message).toContain('"__proto__" is not allowed')
     expect(flawIn('{"\\u005f_proto__": 1}').message).toContain('"__proto__" is not allowed')
     const read = parseStrictJson('{"constructor": 1, "toString": 2}') as Record<string, unknown>
@@ -75,7 +75,7 @@ describe('strict JSON', () => {
     ])
   })
 
-  test('nesting ends at the limit', () => {
+  test('limits nesting depth', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
     expect(parseStrictJson(nested(MAX_DEPTH))).toBeInstanceOf(Array)
     expect(flawIn(nested(MAX_DEPTH + 1)).message).toContain(`deeper than ${MAX_DEPTH}`)
@@ -103,7 +103,7 @@ describe('strict JSON', () => {
     expect(flawIn(text).message).toContain(what)
   })
 
-  test('a text has a bounded number of fields, in one object or in many', () => {
+  test('limits the number of fields, in one object or in many', () => {
     const inOne = (count: number) => `{${Array.from({ length: count }, (_, n) => `"k${n}":0`).join()}}`
     const inMany = (count: number) => `[${Array.from({ length: count }, () => '{"a":0}').join()}]`
     for (const text of [inOne, inMany]) {

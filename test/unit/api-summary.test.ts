@@ -63,7 +63,7 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('percentages are null with a reason until two readings are a second apart', async () => {
+  test('percentages are null, with a reason, until two readings are a second apart', async () => {
     const world = await oneNode()
     const api = await apiClient(world)
     const first = (await api.send('GET', '/summary')).body
@@ -79,7 +79,7 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('percentages are about the time between the readings', async () => {
+  test('percentages describe the time between the two readings', async () => {
     const world = await oneNode()
     const api = await apiClient(world)
     grow(world, { demand: 5_000_000, queue: 5_000_000 })
@@ -104,7 +104,7 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('without a GPU utilization is unknown, not 0', async () => {
+  test('without a GPU, utilization is unknown instead of 0', async () => {
     const world = new FakeController()
     const api = await apiClient(world)
     await api.send('GET', '/summary')
@@ -118,7 +118,7 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('with GPUs that were not up all the time it does not say that none is', async () => {
+  test('distinguishes GPUs that were not up all the time from GPUs that are not up', async () => {
     const world = await oneNode()
     const api = await apiClient(world)
     await api.send('GET', '/summary')
@@ -126,13 +126,13 @@ describe('GET /summary', () => {
     if (node !== undefined) node.status = 'suspect'
     world.now += 5_000
     const { body } = await api.send('GET', '/summary')
-    // The world counts every node as up: of the sampler's reading the node is not.
+    // The world counts every node as up, but for the sampler this node is not up.
     expect(body).toMatchObject({ gpus: { up: 2 }, utilization_percent: null })
     expect(body.utilization_unknown_because).toBe('No GPU was up all the time between the two readings.')
     await api.app.close()
   })
 
-  test('Counts the nodes with each condition, wherever they are in the list, and those with any', async () => {
+  test('Counts the nodes with each condition and with any condition, over the whole list', async () => {
     const world = new FakeController()
     const ids = Array.from(
       { length: 1_200 },
@@ -190,7 +190,7 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('Counts tasks that failed or were lost within the hour, also those of before a restart', async () => {
+  test('Counts tasks that failed or were lost within the hour, also before a restart', async () => {
     const world = await oneNode()
     const ended = (state: string, at: number) => world.addEvent('task_finished', { at, data: { state } })
     for (const [state, minutesAgo] of [
@@ -207,14 +207,14 @@ describe('GET /summary', () => {
     world.now += 120_000
     ended('failed', world.now)
     expect(await lately()).toMatchObject({ failed: 2, lost: 1 })
-    // As after a session went back in time.
+    // As after a session was moved back in time.
     world.events.length = 2
     world.now -= 120_000
     expect(await lately()).toMatchObject({ failed: 0, lost: 1 })
     await api.app.close()
   })
 
-  test('Of events that are no longer kept the summary says since when it counts', async () => {
+  test('States the start of its count if older events are no longer kept', async () => {
     const world = await oneNode()
     world.addEvent('task_finished', { seq: 5_000, at: world.now - 60_000, data: { state: 'lost' } })
     const api = await apiClient(world)
@@ -223,7 +223,7 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('A store that does not answer leaves the figure unknown and holds up no summary', async () => {
+  test('Leaves the figure null if the store does not answer, without delaying the summary', async () => {
     const world = await oneNode()
     world.views.stored.eventRange = () => new Promise(() => {})
     const api = await apiClient(world)
@@ -233,7 +233,7 @@ describe('GET /summary', () => {
 })
 
 describe('the last minute', () => {
-  test('begins at the last reading that is at least as old, and ends now', async () => {
+  test('begins at the last reading that is at least one minute old, and ends now', async () => {
     const world = await oneNode()
     const start = world.now
     const series = new Series(world.views)
@@ -243,7 +243,7 @@ describe('the last minute', () => {
       grow(world, { busy: 1_000 })
       series.take()
     }
-    // The test begins at :05.678, so the tenth second after each full ten is the first that takes a reading.
+    // The test begins at :05.678, so the tenth second after each multiple of ten is the first with a reading.
     const from = start + 135_000
     const busy = (200 - 135) * 1_000
     expect(series.lastMinute()).toMatchObject({
@@ -254,7 +254,7 @@ describe('the last minute', () => {
     })
   })
 
-  test('demands what it serves and what it owes, also since the last reading', async () => {
+  test('has demand equal to served plus starved time, also since the last reading', async () => {
     const world = await oneNode()
     const series = new Series(world.views)
     series.take()
@@ -273,7 +273,7 @@ describe('the last minute', () => {
     }
   })
 
-  test('counts a node only while it is heard', async () => {
+  test('counts a node only while its status is up', async () => {
     const world = await oneNode()
     const series = new Series(world.views)
     series.take()

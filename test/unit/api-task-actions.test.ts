@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 
-describe('by hand', () => {
+describe('operator actions', () => {
   const world = new FakeController()
   let api: ApiClient
   let id: string
@@ -13,7 +13,7 @@ describe('by hand', () => {
   })
   afterAll(() => api.app.close())
 
-  it('a task is held and released', async () => {
+  it('a task is put on hold and released', async () => {
     expect(await api.send('POST', `/tasks/${id}/hold`)).toMatchObject({
       status: 200,
       body: { id, held: true },
@@ -24,14 +24,14 @@ describe('by hand', () => {
     })
   })
 
-  it('a task is swapped out and in: the order is taken, and the GPU server decides', async () => {
+  it('a swap-out or swap-in is accepted, and the GPU server decides', async () => {
     for (const verb of ['swap-out', 'swap-in']) {
       expect(await api.send('POST', `/tasks/${id}/${verb}`)).toMatchObject({ status: 202, body: { id } })
     }
   })
 
   it.each(['hold', 'release', 'swap-out', 'swap-in'])(
-    '%s is refused with the reason, and for a task that is not there',
+    '%s is refused with the reason, and answered with 404 for an unknown task',
     async (verb) => {
       const detail = `task ${id} wants the GPU: an active task is not swapped out`
       world.nextRefusal = { code: 'conflict', detail }
@@ -53,7 +53,7 @@ describe('by hand', () => {
     expect((await api.send('PATCH', `/tasks/${id}`, { on_node_loss: 'never' })).status).toBe(400)
   })
 
-  it('a node is drained, tells who is left, and is taken in again', async () => {
+  it('a drained node reports the tasks that are left, and is uncordoned again', async () => {
     world.place(id, NODE_ID)
     const drain = await api.send('POST', `/nodes/${NODE_ID}/drain?requeue=true&after_seconds=60`)
     expect(drain).toMatchObject({
@@ -119,7 +119,7 @@ describe('nodes', () => {
     ])
   })
 
-  it('are not filtered by what is no status', async () => {
+  it('refuse an unknown status as a filter', async () => {
     expect((await api.send('GET', '/nodes?status=down')).status).toBe(400)
   })
 })

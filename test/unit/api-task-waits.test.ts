@@ -64,14 +64,14 @@ describe('a wait', () => {
     }
   }
   const someoneWaits = () => until('a request waits', () => listeners > before())
-  /** The feed of events listens as well. */
+  /** The event feed also listens. */
   let idle = 0
   const before = () => idle
   beforeEach(() => {
     idle = listeners
   })
 
-  it('for the start is answered when the start is durable, and not by what happens to others', async () => {
+  it('until the start is answered once the start is durable, regardless of other tasks', async () => {
     const answer = get('?wait=30s&until=started')
     await someoneWaits()
     events.publish([event('another')])
@@ -81,7 +81,7 @@ describe('a wait', () => {
     expect(listeners).toBe(idle)
   })
 
-  it('for the end goes on over the start', async () => {
+  it('until the end continues after the start', async () => {
     const answer = get('?wait=30s')
     await someoneWaits()
     world.place(id, NODE_ID)
@@ -91,18 +91,18 @@ describe('a wait', () => {
     expect((await answer).body.state).toBe('completed')
   })
 
-  it('is over at once when it has happened already, and when its time is over', async () => {
+  it('returns at once if its condition already holds, and when its time has passed', async () => {
     expect((await get('?wait=1ms')).body.state).toBe('pending')
     world.finish(id, 'failed')
     expect((await get('?wait=60s')).body.state).toBe('failed')
     expect(listeners).toBe(idle)
   })
 
-  it('of a submission is answered 201 when its time is over', async () => {
+  it('of a submission is answered with 201 when its time has passed', async () => {
     expect(await submit('?wait=5ms')).toBe('201 pending')
   })
 
-  it('A wait is answered when the server ends; the server does not wait for it', async () => {
+  it('A wait is answered when the server closes, without delaying the server', async () => {
     const answer = fetch(`${url}/tasks/${id}?wait=60s`).then(
       (response) => response.status,
       () => 'cut off',
@@ -113,7 +113,7 @@ describe('a wait', () => {
     expect(listeners).toBe(0)
   })
 
-  it('ends when its client goes', async () => {
+  it('ends when its client disconnects', async () => {
     const gone = new AbortController()
     const answer = fetch(`${url}/tasks/${id}?wait=60s`, { signal: gone.signal }).catch(() => 'gone')
     await someoneWaits()
@@ -133,7 +133,7 @@ describe('a wait', () => {
   )
 })
 
-it('The number of waits at a time is limited', async () => {
+it('The number of concurrent waits is limited', async () => {
   const waits = new TaskWaits(new DurableEvents())
   const waiting = { taskId: 't', isOver: () => false, ms: 60_000, signal: new AbortController().signal }
   const all = Array.from({ length: MAX_WAITING }, () => waits.wait(waiting))

@@ -1,4 +1,4 @@
-/** What the twin says, as the REST interface answers it; who does the running is a fake here. */
+/** The forecasts of the twin in the REST API; the runner of its simulations is a fake. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { FastifyInstance } from 'fastify'
 import { createApi } from '../../controller/api/server.ts'
@@ -21,7 +21,7 @@ const QUIET: DriftReport = { state: 'unknown', scores: NO_SCORES(), threshold: 1
 
 type Served = Awaited<ReturnType<typeof open>>
 
-/** What the fake says at present. */
+/** The current forecast of the fake. */
 const says: {
   starts: MakeStarts
   noChange: NoForecast | null
@@ -41,7 +41,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all(apps.map((app) => app.close())))
 
-/** The same server for all tests: only what the twin says differs. */
+/** All tests share one server and differ only in the forecast. */
 function served(
   starts: MakeStarts,
   noChange: NoForecast | null = null,
@@ -94,7 +94,7 @@ describe('explain', () => {
       { p50: 1000, p90: 59_000_000, notWithinHorizon: 0 },
       'It is expected to start in less than a minute, and within 16.4 hours in nine of ten of 10 runs.',
     ],
-  ])('puts %o into words', async ({ p50, p90, notWithinHorizon }, sentence) => {
+  ])('describes %o in a sentence', async ({ p50, p90, notWithinHorizon }, sentence) => {
     const { get } = served(({ at }) =>
       startsOf(
         { p50: p50 === null ? null : at + p50, p90: p90 === null ? null : at + p90, notWithinHorizon },
@@ -104,7 +104,7 @@ describe('explain', () => {
     expect(await get('/tasks/waits/explain')).toMatchObject({ forecast: { sentence } })
   })
 
-  it('says why there is no forecast', async () => {
+  it('says why a forecast is missing', async () => {
     const { get } = served(() => ({ reason: 'NO_HISTORY', detail: 'nothing has ended' }))
     expect(await get('/tasks/waits/explain')).toMatchObject({
       forecast: null,
@@ -124,8 +124,8 @@ describe('explain', () => {
   })
 })
 
-describe('a dry run', () => {
-  it('says of swap-outs what it says of the others: their rate rises', async () => {
+describe('the forecast of a dry run', () => {
+  it('describes swap-outs like the other figures: as a rate that rises', async () => {
     const { put } = served(() => NOTHING, null, QUIET, {
       ...CHANGE,
       swap_outs_per_hour: changeOf('rises', 3, 5),
@@ -138,7 +138,7 @@ describe('a dry run', () => {
     })
   })
 
-  it('says what the change would do, of the cluster and of a node, unless it is told not to', async () => {
+  it('predicts the effect of a change of the cluster or a node, unless it is disabled', async () => {
     const { get, put, asked, nodeId } = served(() => NOTHING)
     const { impact } = await put('/config?dry_run=true', { default_vram_overcommit_percent: 40 })
     expect(impact).toMatchObject({
@@ -183,7 +183,7 @@ describe('a dry run', () => {
     expect(await get('/config')).toMatchObject({ default_vram_overcommit_percent: 0 })
   })
 
-  it('withholds it on a twin that drifts', async () => {
+  it('is withheld while the twin drifts', async () => {
     const { put } = served(() => NOTHING, { reason: 'DRIFT', detail: 'the twin drifts' })
     const { impact } = await put('/config?dry_run=true', { default_vram_overcommit_percent: 40 })
     expect(impact).toMatchObject({ forecast: null, forecast_unavailable_because: 'DRIFT: the twin drifts.' })
@@ -224,7 +224,7 @@ describe('the twin', () => {
     expect(exposed).toContain('headroom_twin_drifting 1\n')
   })
 
-  it('hands out a snapshot in parts; a simulated world has neither', async () => {
+  it('serves a snapshot in parts, and a simulated world has neither snapshot nor twin', async () => {
     const { text } = served(() => NOTHING)
     expect(JSON.parse(await text('/snapshot'))).toEqual(Array.from({ length: 1200 }, (_, i) => i))
     const plain = await open(false)
@@ -274,7 +274,7 @@ const COURSES: ChangeForecast['courses'] = {
 
 type MakeStarts = (asked: { readonly at: number; readonly isAnew: boolean }) => StartForecast | NoForecast
 
-/** A world with a task that sits on its only GPU and one that waits. */
+/** Creates a world with one task on its only GPU and one waiting task. */
 async function open(hasTwin: boolean) {
   const text = '{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 10000 } }] }'
   const world = new World(loadScenario({ text, baseDir: '.' }).scenario, { seed: 1 })

@@ -6,7 +6,7 @@ import { AsciiJson } from '../../simulator/report/ascii-json.ts'
 const ROOM = 4096
 const bytes = Buffer.alloc(ROOM)
 
-/** The text it wrote; null when it said that this is not plain. */
+/** Returns the written text, or null if the writer left the value to JSON.stringify. */
 function written(data: EventData, room = ROOM): string | null {
   const json = new AsciiJson(bytes)
   json.begin(0, room)
@@ -14,8 +14,8 @@ function written(data: EventData, room = ROOM): string | null {
   return json.isPlain ? bytes.toString('latin1', 0, json.at) : null
 }
 
-describe('the bytes of plain values', () => {
-  it('are what JSON.stringify makes, or they are left to others', () => {
+describe('the fast JSON writer', () => {
+  it('writes what JSON.stringify writes, or leaves the value to JSON.stringify', () => {
     const value = fc.jsonValue({ depthSize: 'small' })
     let plain = 0
     fc.assert(
@@ -29,7 +29,7 @@ describe('the bytes of plain values', () => {
     expect(plain).toBeGreaterThan(0)
   })
 
-  it('hold every whole number', () => {
+  it('writes every whole number', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (n) => {
         expect(written({ n })).toBe(JSON.stringify({ n }))
@@ -39,7 +39,7 @@ describe('the bytes of plain values', () => {
       expect(written({ n })).toBe(JSON.stringify({ n }))
   })
 
-  it('leave what is not plain, or has no room, to others', () => {
+  it('leaves a value with special characters, or without enough space, to JSON.stringify', () => {
     for (const odd of ['ä', '"', '\\', '\n', '\u007f', 0.5, NaN]) expect(written({ odd })).toBeNull()
     expect(written({ text: 'x'.repeat(20) }, 20)).toBeNull()
   })

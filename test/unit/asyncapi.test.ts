@@ -23,25 +23,25 @@ const ROOT = new URL('../../', import.meta.url)
 const document = asyncApiDocument()
 
 describe('the AsyncAPI document', () => {
-  it('is the one that is committed; `headroom protocol asyncapi > docs/asyncapi.yaml` renews it', async () => {
+  it('equals the committed file, which `headroom protocol asyncapi` renews', async () => {
     const { code, stdout } = await headroom(['protocol', 'asyncapi'])
     expect(code).toBe(0)
     expect(readFileSync(new URL(COMMITTED, ROOT), 'utf8')).toBe(stdout)
     expect(parse(stdout)).toEqual(document)
   })
 
-  it('is the same as JSON', async () => {
+  it('is equal in JSON', async () => {
     const { stdout } = await headroom(['protocol', 'asyncapi', '--json'])
     expect(JSON.parse(stdout)).toEqual(document)
   })
 
-  it('is valid by the meta-schema of AsyncAPI 3', () => {
+  it('is valid according to the meta-schema of AsyncAPI 3', () => {
     const { isValid, errors } = heldAgainstMetaSchema(document)
     expect(errors).toEqual([])
     expect(isValid).toBe(true)
   })
 
-  it('would be refused by that meta-schema with a wrong action, or a channel without its messages', () => {
+  it('is invalid with a wrong action or with a channel without messages', () => {
     const wrongAction = {
       ...document,
       operations: { hello: { ...document.operations['hello'], action: 'shout' } },
@@ -50,15 +50,15 @@ describe('the AsyncAPI document', () => {
     for (const wrong of [wrongAction, wrongChannel]) expect(heldAgainstMetaSchema(wrong).isValid).toBe(false)
   })
 
-  it('leads somewhere with every reference', () => {
+  it('resolves every reference', () => {
     const references = referencesIn(document)
     expect(references.length).toBeGreaterThan(60)
     expect(references.filter((reference) => lookUp(reference) === undefined)).toEqual([])
   })
 })
 
-describe('the document says everything that is on the wire:', () => {
-  it('every operation of the codec has a message, a schema, and a place where it is said', () => {
+describe('the document covers the whole protocol:', () => {
+  it('every operation of the codec has a message, a schema, and a conversation', () => {
     expect(Object.keys(document.components.messages)).toEqual(OPERATIONS)
     for (const op of OPERATIONS) expect(document.components.schemas).toHaveProperty(op)
     const said = CONVERSATIONS.flatMap(({ requests: says, answers }) => [...says, ...answers])
@@ -66,8 +66,7 @@ describe('the document says everything that is on the wire:', () => {
   })
 
   it('every subject is the address of one channel', () => {
-    // Typed, so that a verb which is added to the subjects is missed here by the compiler. Nothing is said in
-    // telemetry yet.
+    // Typed, so that the compiler reports a verb that is missing here. Telemetry has no messages yet.
     const verbs: Readonly<Record<NodeVerb, boolean>> = {
       hello: true,
       heartbeat: true,
@@ -94,7 +93,7 @@ describe('the document says everything that is on the wire:', () => {
     expect(addresses.toSorted(byText)).toEqual(expected.toSorted(byText))
   })
 
-  it('every conversation is an operation with request and reply, or published to all', () => {
+  it('every conversation is an operation with request and reply, or a publication', () => {
     expect(Object.keys(document.operations)).toEqual(CONVERSATIONS.map(({ name }) => name))
     for (const { name, subject, requester: asker, requests: says, answers } of CONVERSATIONS) {
       const operation = document.operations[name]
@@ -108,8 +107,8 @@ describe('the document says everything that is on the wire:', () => {
   })
 })
 
-describe('the schemas of the document and the codec agree:', () => {
-  it.each(OPERATIONS)('any message %s is valid', (op) => {
+describe('the schemas of the document agree with the codec:', () => {
+  it.each(OPERATIONS)('every message %s is valid', (op) => {
     const validate = validatorOf(op)
     const property = fc.property(envelopeOf(op), (envelope) => {
       expect(validate?.(JSON.parse(new TextDecoder().decode(encode(envelope))))).toBe(true)
@@ -117,14 +116,14 @@ describe('the schemas of the document and the codec agree:', () => {
     holds(property, 100)
   })
 
-  it('a message is valid as no other operation', () => {
+  it('a message is valid only as its own operation', () => {
     for (const op of OPERATIONS) {
       const [envelope] = fc.sample(envelopeOf(op), { seed: SEED, numRuns: 1 })
       expect(OPERATIONS.filter((other) => validatorOf(other)?.(envelope) === true)).toEqual([op])
     }
   })
 
-  it('with one value replaced or taken away, both accept it or both refuse', () => {
+  it('a message with one value replaced or removed is accepted by both or refused by both', () => {
     const seen = { accepted: 0, refused: 0 }
     const property = fc.property(
       anyMessage(),
@@ -140,7 +139,7 @@ describe('the schemas of the document and the codec agree:', () => {
     expect(seen.refused).toBeGreaterThan(2_000)
   })
 
-  it('with one field more, both ignore it, and both refuse a name that leads to the prototype', () => {
+  it('both ignore one additional field, and both refuse a field name of the prototype', () => {
     const seen = { accepted: 0, refused: 0 }
     const name = fc.constantFrom('later', 'op2', 'toString', '', '__proto__', 'constructor', 'prototype')
     const property = fc.property(anyMessage(), fc.nat(), name, (envelope, at, field) => {
@@ -152,7 +151,7 @@ describe('the schemas of the document and the codec agree:', () => {
   })
 })
 
-describe('what no schema can say, and the document lists:', () => {
+describe('rules that a schema cannot express, as listed in the document:', () => {
   const text = JSON.stringify(fc.sample(envelopeOf('stop'), { seed: SEED, numRuns: 1 })[0])
   const withId = (id: string): string => JSON.stringify({ ...(JSON.parse(text) as Envelope), id })
 
@@ -168,20 +167,16 @@ describe('what no schema can say, and the document lists:', () => {
   })
 })
 
-// ---- the meta-schema ----
-
 function heldAgainstMetaSchema(candidate: unknown): { readonly isValid: boolean; readonly errors: unknown } {
   const specs = createRequire(import.meta.url)('@asyncapi/specs') as {
     readonly schemas: Readonly<Record<string, object>>
   }
-  // The bundle carries draft 7 itself.
+  // The bundle already contains draft 7.
   const ajv = new Ajv({ strict: false, validateFormats: false, meta: false, validateSchema: false })
   const validate = ajv.compile(specs.schemas['3.0.0'] as object)
   const isValid = validate(candidate)
   return { isValid, errors: validate.errors ?? [] }
 }
-
-// ---- references ----
 
 function referencesIn(value: unknown): readonly string[] {
   if (typeof value !== 'object' || value === null) return []
@@ -198,13 +193,13 @@ function lookUp(reference: string): unknown {
   )
 }
 
-/** An operation names a message by its place in a channel, and that place leads to the message itself. */
+/**
+ * An operation refers to a message by its place in a channel, and that place refers to the message itself.
+ */
 function messageNameOf(reference: { readonly $ref: string }): string | undefined {
   const { $ref } = lookUp(reference.$ref) as { readonly $ref: string }
   return (lookUp($ref) as { readonly name: string }).name
 }
-
-// ---- agreement ----
 
 function anyMessage(): fc.Arbitrary<Envelope> {
   return fc.oneof(...OPERATIONS.map(envelopeOf))
@@ -216,14 +211,12 @@ function agree(text: string, seen: { accepted: number; refused: number }): void 
   expect(mayBeAccepted(JSON.parse(text))).toBe(ok)
 }
 
-/** In the text, since an assignment to `__proto__` would not make a field. */
+/** Edits the text, because an assignment to `__proto__` would not create a field. */
 function withFieldAdded(text: string, at: number, name: string): string {
   const places = [...text.matchAll(/\{(?=")/g)].map((match) => match.index + 1)
   const place = places[at % places.length] as number
   return `${text.slice(0, place)}${JSON.stringify(name)}:{"deep":[1]},${text.slice(place)}`
 }
-
-// ---- small things ----
 
 function byText(a: string, b: string): number {
   return a < b ? -1 : Number(a > b)

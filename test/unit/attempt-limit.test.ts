@@ -1,4 +1,4 @@
-/** A server says how many attempts it holds at once, and is sent no more (R11, NODE_TASK_LIMIT). */
+/** A server declares its maximum number of attempts, and receives no more (R11, NODE_TASK_LIMIT). */
 import { describe, expect, it } from 'vitest'
 import { cloneCluster } from '../../controller/engine/what-if/cluster-clone.ts'
 import { wouldFitIf } from '../../controller/engine/explain/would-fit.ts'
@@ -8,7 +8,7 @@ import { applyNodeEvent } from '../../controller/engine/node/node-events.ts'
 import type { LiveNode } from '../../controller/engine/live.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 
-/** A node of two GPUs that holds two attempts, and runs as many. */
+/** Creates a node with two GPUs and a limit of two attempts, both of them running. */
 function full() {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 0 })
   const node = b.addNode({ id: 'n1', gpus: [110, 110], maxAttempts: 2 })
@@ -17,7 +17,7 @@ function full() {
   return { b, node, running }
 }
 
-/** A heartbeat that also names an attempt of a task that the controller does not know. */
+/** Sends a heartbeat that also contains an attempt of a task unknown to the controller. */
 function nameUnknown(b: ClusterBuilder, node: LiveNode): void {
   const gpus = node.gpus.map(({ index, model, physicalMib, foreignMib }) => ({
     index,
@@ -40,8 +40,8 @@ function nameUnknown(b: ClusterBuilder, node: LiveNode): void {
   applySnapshot(b.cluster, node, gpus, tasks, [], node.snapshotSeq + 1, b.now)
 }
 
-describe('a node at its limit of attempts', () => {
-  it('gets no other task until one has ended there, whatever room its GPUs have', () => {
+describe('a node at its attempt limit', () => {
+  it('receives no other task until one has ended, whatever VRAM is free', () => {
     const { b, node, running } = full()
     const next = b.submit({ vramMib: 10 })
     b.cycle()
@@ -53,7 +53,7 @@ describe('a node at its limit of attempts', () => {
     expect(node.attemptCount).toBe(2)
   })
 
-  it('is what a task that waits for it is told', () => {
+  it('is the reason that a waiting task is given', () => {
     const { b } = full()
     const wait = b.explain(b.submit({ vramMib: 10 }))
     expect(wait?.primary).toMatchObject({
@@ -65,14 +65,14 @@ describe('a node at its limit of attempts', () => {
     expect(wait?.sentence).toBe('Waits for a task to end: n1 has reached its maximum number of tasks.')
   })
 
-  it('is told to an exclusive task as well', () => {
+  it('is also the reason that an exclusive task is given', () => {
     const { b } = full()
     expect(b.explain(b.submit({ vramMib: null, gpuMode: 'exclusive' }))?.primary.reason).toBe(
       'NODE_TASK_LIMIT',
     )
   })
 
-  it('does not hide that another node has room', () => {
+  it('does not affect a node with free capacity', () => {
     const { b } = full()
     b.addNode({ id: 'n2', gpus: [110] })
     const next = b.submit({ vramMib: 10 })
@@ -80,13 +80,13 @@ describe('a node at its limit of attempts', () => {
     expect(next.placement?.node.id).toBe('n2')
   })
 
-  it('would take the task if another had ended there', () => {
+  it('would take the task if another task ended', () => {
     const { b, running } = full()
     const { changes } = wouldFitIf(b.cluster, b.submit({ vramMib: 10 }), b.now)
     expect(changes).toMatchObject([{ change: 'task_ends', task: running[0] }])
   })
 
-  it('takes tasks again when its server comes back with a higher limit', () => {
+  it('accepts tasks again when its server returns with a higher limit', () => {
     const { b, node } = full()
     const next = b.submit({ vramMib: 10 })
     b.hello(node, { max_attempts: 3 })
@@ -95,8 +95,8 @@ describe('a node at its limit of attempts', () => {
   })
 })
 
-describe('what counts towards the limit', () => {
-  it('is a task that owns bytes there and has not started', () => {
+describe('the attempt limit', () => {
+  it('counts a task that has reserved VRAM there and has not started', () => {
     const b = new ClusterBuilder({ default_vram_overcommit_percent: 100 })
     const node = b.addNode({ id: 'n1', gpus: [110], maxAttempts: 2 })
     b.submit({ vramMib: 90 })
@@ -110,7 +110,7 @@ describe('what counts towards the limit', () => {
     expect(small.state).toBe('pending')
   })
 
-  it('is an attempt that the server names and that is no current one, until its end is heard of', () => {
+  it('counts an attempt that the server reports and that is not current, until its end is reported', () => {
     const b = new ClusterBuilder()
     const node = b.addNode({ id: 'n1', gpus: [110], maxAttempts: 1 })
     nameUnknown(b, node)
@@ -132,7 +132,7 @@ describe('what counts towards the limit', () => {
     expect(task.placement?.node).toBe(node)
   })
 
-  it('is the same in a copy of the cluster, and after a restart of the controller', () => {
+  it('is equal in a copy of the cluster and after a restart of the controller', () => {
     const { b, node } = full()
     nameUnknown(b, node)
     const settings = {
@@ -144,14 +144,14 @@ describe('what counts towards the limit', () => {
     expect(nodeOf(recordOfNode(node), b.now).maxAttempts).toBe(2)
   })
 
-  it('has the bound of the protocol where a server does not say', () => {
+  it('is the maximum of the protocol if the server declares none', () => {
     const b = new ClusterBuilder()
     expect(b.addNode({ id: 'n1', gpus: [110] }).maxAttempts).toBe(1024)
   })
 })
 
 describe('a refused start', () => {
-  it('is forgotten when an attempt ends on the node, before its next snapshot', () => {
+  it('is cleared when an attempt ends on the node, before its next snapshot', () => {
     const b = new ClusterBuilder()
     const node = b.addNode({ id: 'n1', gpus: [110] })
     const running = b.submit({ vramMib: 10 })
@@ -166,7 +166,7 @@ describe('a refused start', () => {
     expect(task.placement?.node).toBe(node)
   })
 
-  it('is not forgotten because another start is refused there', () => {
+  it('is not cleared because another start is refused there', () => {
     const b = new ClusterBuilder()
     b.addNode({ id: 'n1', gpus: [110] })
     const tasks = [b.submit({ vramMib: 10 }), b.submit({ vramMib: 10 })]

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { applyCommandResult, applyNodeEvent } from '../../controller/engine/node/node-events.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
-/** One GPU of 100 MiB; `a` is idle and on its way out for `b`. */
+/** Creates one GPU of 100 MiB; `a` is idle and being swapped out for `b`. */
 function oneIsLeaving() {
   const cluster = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 100 })
   const node = cluster.addNode({ id: 'n', gpus: [100] })
@@ -15,7 +15,7 @@ function oneIsLeaving() {
   return { cluster, node, a, b }
 }
 
-it('a task that its server finds not swappable counts as noswap from then on, and is no victim any more', () => {
+it('A task that its server reports as not swappable is noswap from then on, and never a victim', () => {
   const { cluster, node, a, b } = oneIsLeaving()
   const event = {
     kind: 'residency',
@@ -37,7 +37,7 @@ it('a task that its server finds not swappable counts as noswap from then on, an
   expect(cluster.explain(b)?.primary.reason).toBe('NEVER_RESIDENT')
 })
 
-it('so does one whose swap-out is refused as noswap', () => {
+it('A task whose swap-out is refused as noswap is noswap from then on', () => {
   const { cluster, node, a } = oneIsLeaving()
   const result = {
     op: 'result',
@@ -52,7 +52,7 @@ it('so does one whose swap-out is refused as noswap', () => {
   expect(placementOf(a)).toMatchObject({ residency: 'resident', noswap: 1 })
 })
 
-it('a swap that failed for another reason changes nothing about that', () => {
+it('A swap that failed for another reason leaves the task swappable', () => {
   const { cluster, node, a } = oneIsLeaving()
   const event = {
     kind: 'residency',

@@ -1,6 +1,6 @@
 /**
- * The controller's own connection to the broker is away (safety 3): silence then says nothing about the
- * nodes. Leases are 10 s, their margin 5 s.
+ * The controller has lost its own connection to the broker (safety 3): silence then says nothing about the
+ * nodes. Leases last 10 s, with a margin of 5 s.
  */
 import { describe, expect, it } from 'vitest'
 import { FaultWorld } from '../support/fault-world.ts'
@@ -8,7 +8,7 @@ import { FaultWorld } from '../support/fault-world.ts'
 const HOUR = 3_600_000
 const LEASE_OVER_MS = 15_500 + 1_100
 
-/** Fewer nodes than the brake on mass silence needs, each with tasks of every policy. */
+/** Fewer nodes than the freeze on mass silence needs, each with tasks of every policy. */
 async function smallWorld(): Promise<FaultWorld> {
   const world = new FaultWorld({ nodes: 3 })
   await world.startAll()
@@ -20,11 +20,11 @@ async function smallWorld(): Promise<FaultWorld> {
   return world
 }
 
-describe('while the broker is away from the controller', () => {
-  it('no node is given up, however few there are, and nothing is lost or begun again', async () => {
+describe('while the broker is unreachable for the controller', () => {
+  it('no node becomes unreachable, however few there are, and no task is lost or requeued', async () => {
     const world = await smallWorld()
     world.network.stopBroker()
-    // Longer than a lease and its margin: servers suspend what they must, and end it only after another
+    // Longer than a lease and its margin: servers suspend tasks in time, and end them only after another
     // lease.
     await world.run(18_000)
     expect([...world.controller.views.nodes()].map(({ status }) => status)).toEqual([
@@ -40,7 +40,7 @@ describe('while the broker is away from the controller', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('a node that does not come back is given up one lease after the broker is back, not before', async () => {
+  it('a silent node becomes unreachable one lease after the broker returns, not earlier', async () => {
     const world = await smallWorld()
     world.network.stopBroker()
     await world.run(30_000)
@@ -52,7 +52,7 @@ describe('while the broker is away from the controller', () => {
     expect(await world.until(() => status() === 'unreachable', LEASE_OVER_MS - 14_000)).toBe(true)
   })
 
-  it('the alarm BROKER_AWAY is raised after three heartbeats, and a restart of the broker raises none', async () => {
+  it('BROKER_AWAY is raised after three heartbeats, and not for a restart of the broker', async () => {
     const world = await smallWorld()
     world.network.stopBroker()
     await world.run(1_000)
@@ -71,7 +71,7 @@ describe('while the broker is away from the controller', () => {
     ])
   })
 
-  it('a controller that is started without a broker gives no node up either', async () => {
+  it('a controller that starts without a broker also keeps its nodes suspect', async () => {
     const world = await smallWorld()
     world.network.stopBroker()
     world.restartController()

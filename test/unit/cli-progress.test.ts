@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { timeLeft, withProgress } from '../../cli/progress.ts'
 
-/** What is written to it, as stderr would show it. */
+/** Collects written text, as stderr would show it. */
 function stream(isTTY: boolean): NodeJS.WriteStream & { readonly text: () => string } {
   let text = ''
   const writable = new Writable({
@@ -24,17 +24,17 @@ function stream(isTTY: boolean): NodeJS.WriteStream & { readonly text: () => str
   }
 }
 
-/** Real time as a test moves it. */
+/** Replaces real time with a clock that the test sets. */
 let nowMs = 0
 function stopTime(): void {
   nowMs = 0
   vi.spyOn(performance, 'now').mockImplementation(() => nowMs)
 }
 
-describe('progress', () => {
+describe('progress output', () => {
   afterEach(() => vi.restoreAllMocks())
 
-  it('says nothing of what is done within two seconds', async () => {
+  it('is empty if the work takes less than two seconds', async () => {
     stopTime()
     const to = stream(false)
     const answer = await withProgress(
@@ -48,7 +48,7 @@ describe('progress', () => {
     expect([answer, to.text()]).toEqual([7, ''])
   })
 
-  it('is a line at every tenth where there is no terminal', async () => {
+  it('is one line per 10 % without a terminal', async () => {
     stopTime()
     const to = stream(false)
     await withProgress(
@@ -62,7 +62,7 @@ describe('progress', () => {
     expect(to.text()).toBe('slow: 10 %, 23 s left\nslow: 40 %, 4 s left\nslow: 90 %, 1 s left\nslow: 100 %\n')
   })
 
-  it('says how long the rest will take once there is something to tell by', () => {
+  it('estimates the remaining time once there is enough data', () => {
     expect(timeLeft(0.01, 1000)).toBe('')
     expect(timeLeft(0.5, 119_000)).toBe('119 s left')
     expect(timeLeft(0.5, 121_000)).toBe('3 min left')
@@ -70,7 +70,7 @@ describe('progress', () => {
     expect(timeLeft(1, 1000)).toBe('')
   })
 
-  it('says more than the fraction when it is told more', async () => {
+  it('shows the detail that the work reports', async () => {
     stopTime()
     for (const [isTTY, shown] of [
       [false, 'rows: 50 %, 3 s left, 1,000 rows, 10 a second\n'],
@@ -90,7 +90,7 @@ describe('progress', () => {
     }
   })
 
-  it('is a bar on a terminal, taken away at the end, also when the work fails', async () => {
+  it('is a bar on a terminal, removed at the end, also when the work fails', async () => {
     stopTime()
     const to = stream(true)
     const work = withProgress(

@@ -7,7 +7,7 @@ import { DECISION_KINDS as KINDS_OF_DECISIONS } from '../../controller/domain/de
 import { TASK_STATE_FILTERS as STATES_OF_THE_API } from '../../controller/api/schema/task.ts'
 import { CLI_DOCS, withReference } from '../../tools/reference/cli-reference.ts'
 
-test('docs/cli.md describes the commands as they are', () => {
+test('docs/cli.md is up to date with the commands', () => {
   const page = readFileSync(CLI_DOCS, 'utf8')
   expect(
     page === withReference(page),
@@ -15,7 +15,7 @@ test('docs/cli.md describes the commands as they are', () => {
   ).toBe(true)
 })
 
-test('what is declared twice so that --help stays quick is the same', () => {
+test('Values that are declared twice to keep --help fast are equal', () => {
   expect(FORMATS).toEqual(OUTPUT_FORMATS)
   expect(TASK_STATE_FILTERS).toEqual(STATES_OF_THE_API)
   expect(DECISION_KINDS).toEqual(KINDS_OF_DECISIONS)

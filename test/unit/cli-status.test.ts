@@ -4,7 +4,7 @@ import type { Summary } from '../../cli/client/client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 import { apiClient } from '../support/api-client.ts'
 
-test('`headroom status` says that the reasons are an estimate where not all tasks were explained', async () => {
+test('`headroom status` marks the reasons as an estimate if not all tasks were explained', async () => {
   const api = await apiClient(new FakeController())
   const summary = (await api.send('GET', '/summary')).body as Summary
   const pendingOf = (counted: number, of: number) => {
@@ -21,7 +21,7 @@ test('`headroom status` says that the reasons are an estimate where not all task
   await api.app.close()
 })
 
-test('`headroom status` names the conditions of nodes and tasks that failed lately, and omits lines without entries', async () => {
+test('`headroom status` names node conditions and recent failures, and omits empty lines', async () => {
   const world = new FakeController()
   await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
   const api = await apiClient(world)

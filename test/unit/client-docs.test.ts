@@ -1,4 +1,4 @@
-/** The example of docs/client.md, run as another program would: the package's name leads to the module. */
+/** Runs the example of docs/client.md as another program would: the package's name resolves to the module. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,13 +12,13 @@ const ROOT = join(import.meta.dirname, '../..')
 const PAGE = readFileSync(join(ROOT, 'docs/client.md'), 'utf8')
 const folder = temporaryFolder()
 
-test('the example in docs/client.md runs, and says what it should', async () => {
+test('The example in docs/client.md runs and prints the documented output', async () => {
   const example = /```js\n(.*?)```/s.exec(PAGE)?.[1] ?? ''
   mkdirSync(join(folder, 'node_modules'))
   symlinkSync(ROOT, join(folder, 'node_modules/headroom'))
   writeFileSync(join(folder, 'example.mjs'), example)
   const { url } = await askedApi()
-  // From a checkout the module is its source; an installed package has it built.
+  // In a checkout the module is its source; in an installed package it is built.
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ['--conditions=headroom-source', join(folder, 'example.mjs')],
@@ -31,7 +31,7 @@ test('the example in docs/client.md runs, and says what it should', async () => 
   )
 })
 
-test('docs/client.md names every call that there is', () => {
+test('docs/client.md names every call of the client', () => {
   const table = PAGE.slice(PAGE.indexOf('## Calls'), PAGE.indexOf('## Errors'))
   const client = createClient({ url: 'http://127.0.0.1:1' })
   for (const [name, value] of Object.entries(client)) {

@@ -1,4 +1,4 @@
-/** Clients of the bus have limits and an audit as REST has them, and owner names that no token can have. */
+/** Bus clients have limits and an audit log like REST clients, and owner names that no token can have. */
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
@@ -20,7 +20,7 @@ function recordedAudit() {
   return { audit, entries }
 }
 
-test('What a client changes is written down before it is carried out, and how it came out after', async () => {
+test('A change by a bus client is audited before it is carried out, and its outcome afterwards', async () => {
   const { audit, entries } = recordedAudit()
   const world = await clientWorld({ clientAudit: audit })
   const { task_id } = (await world.ask(`${LAB}.submit`, aSubmission(), 'm1')) as { task_id: string }
@@ -44,7 +44,7 @@ test('What a client changes is written down before it is carried out, and how it
   expect(entries).toEqual([])
 })
 
-test('All clients together may ask a bounded number of times a second; more is refused and counted', async () => {
+test('All bus clients share a request rate limit; further requests are refused and counted', async () => {
   const world = await clientWorld({ clientRequestsPerSecond: 10 })
   const ask = (client: string) =>
     world.ask(`gpu.v1.client.${client}.get`, { op: 'get', task_id: '5f0c9a52-1d3e-4b7a-9c11-000000000001' })
@@ -59,7 +59,7 @@ test('All clients together may ask a bounded number of times a second; more is r
   expect(await ask('lab')).toMatchObject({ reason: 'not_found' })
 })
 
-test('A client owns tasks under a name that no token and no person can have', async () => {
+test('A bus client owns tasks under a name that no token and no person can have', async () => {
   const world = await clientWorld({ ownerLimits: { maxPending: 1, maxPlacedGpus: null, p0: ['lab'] } })
   const { task_id } = (await world.ask(`${LAB}.submit`, aSubmission())) as { task_id: string }
   expect(world.controller.views.openTask(task_id)?.spec.owner).toBe('nats:lab')
@@ -75,7 +75,7 @@ test('A client owns tasks under a name that no token and no person can have', as
   expect(personOf({ name: 'lab' }, rules)).toMatchObject({ ok: true, name: 'lab' })
 })
 
-test('A migration renames owners of tasks that are known to have come over the bus, and no others', async () => {
+test('A migration renames the owners of tasks submitted over the bus, and no others', async () => {
   const before = MIGRATIONS.findIndex(({ name }) => name === 'owners of tasks that came over the bus')
   const db = new Database(':memory:')
   await migrate(kyselyOf(db), ':memory:', 0, MIGRATIONS.slice(0, before))

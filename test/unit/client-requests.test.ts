@@ -60,7 +60,7 @@ async function withNode(world: ClientWorld): Promise<void> {
   })
 }
 
-test('a client submits, sees what became of it, and cancels', async () => {
+test('A client submits a task, reads its state, and cancels it', async () => {
   const world = await clientWorld()
   const labels = [{ name: 'team', value: 'vision' }]
   const asked = await submit(world, {
@@ -105,7 +105,7 @@ test('a client submits, sees what became of it, and cancels', async () => {
   )
 })
 
-test('a lease goes on while its client says so, and ends when it does not; one with a command needs no keeping', async () => {
+test('A lease lasts while its client sends keepalives, and a task with a command needs none', async () => {
   const world = await clientWorld()
   const { task_id } = await submit(world)
   await world.pass(50_000)
@@ -129,7 +129,7 @@ test('a lease goes on while its client says so, and ends when it does not; one w
   })
 })
 
-test('others’ tasks are neither seen nor cancelled nor kept alive: they are answered like ones that do not exist', async () => {
+test('Tasks of other clients are invisible: requests for them are answered like unknown ids', async () => {
   const world = await clientWorld()
   const { task_id } = await submit(world)
   const ended = await submit(world)
@@ -143,7 +143,7 @@ test('others’ tasks are neither seen nor cancelled nor kept alive: they are an
   expect(world.controller.views.openTask(task_id)?.state).toBe('pending')
 })
 
-test('the same message id is the same task: at once, later, and after it has ended; for another request it is refused', async () => {
+test('An equal message id means the same task at any time, and is refused for another request', async () => {
   const world = await clientWorld()
   const [first, second] = await Promise.all([submit(world, {}, 'm-1'), submit(world, {}, 'm-1')])
   expect(second.task_id).toBe(first.task_id)
@@ -158,7 +158,7 @@ test('the same message id is the same task: at once, later, and after it has end
   expect(taskIn(elsewhere).task_id).not.toBe(first.task_id)
 })
 
-test('A submission is acknowledged when it is durable, also to every repetition meanwhile; a store failure is reported', async () => {
+test('A submission is acknowledged only when it is durable, and a store failure is reported', async () => {
   const commits: ((fault?: Error) => void)[] = []
   let isSlow = false
   const inner = createMemoryStore()
@@ -197,7 +197,7 @@ test('A submission is acknowledged when it is durable, also to every repetition 
   expect(answers.at(-1)).toBe('{"op":"refused","reason":"store_failed: disk full sorry"}')
 })
 
-test('what is said on the wrong subject is refused and audited', async () => {
+test('A message on the wrong subject is refused and audited', async () => {
   const audit: unknown[] = []
   const world = await clientWorld({ onRefused: (...told) => audit.push(told) })
   const refused = { op: 'refused', reason: 'wrong_subject' }
@@ -253,7 +253,7 @@ test.each<Partial<SubmitTask>>([
   { max_runtime_seconds: 31_536_000 },
   { max_runtime_seconds: 31_536_001 },
   { on_node_loss: 'hope' as never },
-])('%j is taken over the bus exactly when REST takes it', async (changes) => {
+])('%j is accepted over the bus exactly when REST accepts it', async (changes) => {
   const { op: _, labels, name, vram_mib, command, ...rest } = aSubmission(changes)
   const optional = { name, vram_mib, command }
   const given = Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== null))

@@ -13,8 +13,8 @@ const ALL = {
   GPU_MODE: 'exclusive',
 }
 
-describe('the variables of a client', () => {
-  it('fill in what a submission leaves out', () => {
+describe('the environment variables of a client', () => {
+  it('provide values that a submission omits', () => {
     expect(withClientVariables({}, ALL)).toEqual({
       request: {
         vram_mib: 8192,
@@ -33,7 +33,7 @@ describe('the variables of a client', () => {
     })
   })
 
-  it('never replace what is given, and are not even read then', () => {
+  it('never replace given values and are not even read then', () => {
     const given = {
       vram_mib: 1,
       priority: 0,
@@ -55,7 +55,7 @@ describe('the variables of a client', () => {
     ['GPU_MODE', 'Shared'],
     ['VENDOR_SWAP_FROM_VRAM', 'yes'],
     ['CONTROLLER_NODE_GROUP_IDS', 'a,,b'],
-  ])('%s=%s is an error that names it', (name, value) => {
+  ])('%s=%s causes an error that names the variable', (name, value) => {
     expect(() => withClientVariables({}, { [name]: value })).toThrow(VariableError)
     expect(() => withClientVariables({}, { [name]: value })).toThrow(`${name} is "${value}"; it must be `)
   })

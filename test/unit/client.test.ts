@@ -16,7 +16,7 @@ const failure = async (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-describe('before a controller', () => {
+describe('the client of a controller', () => {
   let api: Asked
   let client: ReturnType<typeof createClient>
 
@@ -26,7 +26,7 @@ describe('before a controller', () => {
     client = createClient({ url: api.url, token: null })
   })
 
-  test('a task is submitted, read, changed, explained, listed and cancelled', async () => {
+  test('submits, reads, changes, explains, lists and cancels a task', async () => {
     const task = await client.tasks.submit({ name: 'one', vram_mib: 8192, labels: { a: 'b' } })
     expect(task).toMatchObject({ name: 'one', state: 'pending', vram_mib: 8192 })
     expect(await client.tasks.get(task.id)).toEqual(task)
@@ -42,7 +42,7 @@ describe('before a controller', () => {
     expect(await client.tasks.cancel(task.id)).toMatchObject({ state: 'cancelled' })
   })
 
-  test('each() goes through all pages', async () => {
+  test('iterates over all pages with each()', async () => {
     for (let n = 0; n < 7; n += 1) await client.tasks.submit({ name: `page-${n}`, vram_mib: 1 })
     const names: string[] = []
     for await (const task of client.tasks.each({ q: 'page-', limit: 2 })) names.push(task.name)
@@ -52,7 +52,7 @@ describe('before a controller', () => {
     expect(nodes).toEqual([NODE_ID])
   })
 
-  test('nodes, groups, configuration, summary, version and readiness', async () => {
+  test('covers nodes, groups, configuration, summary, version and readiness', async () => {
     expect(await client.nodes.get(NODE_ID)).toMatchObject({ name: 'node-1' })
     expect(await client.nodes.configure(NODE_ID, { overcommit_vram_percent: 30 })).toMatchObject({
       overcommit_vram_percent: 30,
@@ -82,7 +82,7 @@ describe('before a controller', () => {
     expect(await client.readiness()).toEqual({ status: 'ready', checks: [] })
   })
 
-  test('a problem document becomes a typed error', async () => {
+  test('turns a problem document into a typed error', async () => {
     const error = await failure(client.config.set({ idle_swap_out_seconds: 0 }))
     expect(error).toBeInstanceOf(ApiError)
     expect(error).toMatchObject({
@@ -96,14 +96,11 @@ describe('before a controller', () => {
     expect(await failure(client.tasks.get('none'))).toMatchObject({ status: 404, code: 'not_found' })
   })
 
-  test.each(['', '.', '..', 'a/b', 'a?b#c', 'ü', '%2e', '‮'])(
-    'the id %j asks for nothing else',
-    async (id) => {
-      expect(await failure(client.tasks.cancel(id))).toMatchObject({ status: 404 })
-    },
-  )
+  test.each(['', '.', '..', 'a/b', 'a?b#c', 'ü', '%2e', '‮'])('sends the id %j only as an id', async (id) => {
+    expect(await failure(client.tasks.cancel(id))).toMatchObject({ status: 404 })
+  })
 
-  test('events are followed from a seq on, until the signal', async () => {
+  test('follows events from a sequence number until its signal aborts', async () => {
     api.world.addEvent('task_submitted', { taskId: 't1' })
     api.world.addEvent('node_status', { nodeId: NODE_ID })
     const from = (await client.events.list({ limit: 1 })).last_seq
@@ -122,10 +119,10 @@ describe('before a controller', () => {
   })
 })
 
-describe('a token', () => {
+describe('the token of a client', () => {
   afterEach(() => vi.unstubAllEnvs())
 
-  test('goes as Bearer from HEADROOM_TOKEN, and not at all without it', async () => {
+  test('is sent as Bearer from HEADROOM_TOKEN, and no header is sent without one', async () => {
     const seen: (string | undefined)[] = []
     const url = await askedServer((request, response) => {
       seen.push(request.headers.authorization)
@@ -141,8 +138,8 @@ describe('a token', () => {
   })
 })
 
-describe('trying again', () => {
-  /** Answers by a list of steps, the last one for ever after. */
+describe('the retries of a client', () => {
+  /** Answers according to a list of steps, and repeats the last one. */
   async function stepServer(
     steps: readonly ((request: IncomingMessage, response: ServerResponse) => void)[],
   ) {
@@ -160,13 +157,13 @@ describe('trying again', () => {
     problem(response, 503, 'store_failed', { 'retry-after': '0' })
   const fine = (_: IncomingMessage, response: ServerResponse): void => answer(response, 200, { id: 'x' })
 
-  test('a read is repeated after a broken connection and after 503', async () => {
+  test('repeat a read after a broken connection and after 503', async () => {
     const { client, asked } = await stepServer([cut, storeDown, fine])
     expect(await client.tasks.get('x')).toEqual({ id: 'x' })
     expect(asked).toHaveLength(3)
   })
 
-  test('a submission whose fate is not known is repeated with its own key, so that it is one task', async () => {
+  test('repeat a submission with unknown outcome under its own key, so that it is one task', async () => {
     const keys: (string | undefined)[] = []
     const noting =
       (step: (request: IncomingMessage, response: ServerResponse) => void) =>
@@ -184,7 +181,7 @@ describe('trying again', () => {
     expect(keys[4]).toBe('mine')
   })
 
-  test('what may not be carried out twice is not repeated when its fate is not known', async () => {
+  test('leave out a request that must not run twice if its outcome is unknown', async () => {
     const broken = await stepServer([cut, fine])
     expect(await failure(broken.client.tasks.cancel('x'))).toMatchObject({
       name: 'ConnectionError',
@@ -199,7 +196,7 @@ describe('trying again', () => {
     expect(unsure.asked).toEqual(['DELETE'])
   })
 
-  test('what was refused for lack of room is repeated, but not for ever', async () => {
+  test('repeat a request that was refused for lack of capacity a limited number of times', async () => {
     const { client, asked } = await stepServer([busy])
     expect(await failure(client.tasks.submit({ vram_mib: 1 }))).toMatchObject({ code: 'too_many_pending' })
     expect(asked).toHaveLength(3)
@@ -215,7 +212,7 @@ describe('trying again', () => {
     })
   })
 
-  test('the caller’s signal ends it at once, as an abort', async () => {
+  test("end at once when the caller's signal aborts", async () => {
     const { client } = await stepServer([() => {}])
     const stop = new AbortController()
     const pending = failure(client.tasks.get('x', { signal: stop.signal }))
@@ -224,7 +221,7 @@ describe('trying again', () => {
   })
 })
 
-describe('what is no controller', () => {
+describe('a response that does not come from a controller', () => {
   test.each([
     [
       'a page',
@@ -238,14 +235,14 @@ describe('what is no controller', () => {
       (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
       /302/,
     ],
-  ])('%s is an unexpected answer', async (_what, reply, says) => {
+  ])('with %s is reported as unexpected', async (_what, reply, says) => {
     const url = await askedServer((_request, response) => reply(response))
     const error = await failure(createClient({ url }).summary())
     expect(error).toBeInstanceOf(UnexpectedAnswer)
     expect((error as Error).message).toMatch(says)
   })
 
-  test('a problem with odd fields is an API error all the same', async () => {
+  test('with wrong fields in a problem document is still an API error', async () => {
     const url = await askedServer((_request, response) =>
       response
         .writeHead(409, { 'content-type': 'application/problem+json' })
@@ -260,7 +257,7 @@ describe('what is no controller', () => {
   })
 
   test.each(['', 'localhost:30080', 'ftp://x', 'http://u:p@x', 'http://x/?a=1', 'nonsense'])(
-    '%j is no address',
+    'cannot come from %j, which is not a valid address',
     (url) => {
       expect(() => createClient({ url })).toThrow(TypeError)
     },

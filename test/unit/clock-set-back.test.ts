@@ -1,4 +1,4 @@
-/** A controller starts on a host whose clock has been set back since the last one ran, by a day. */
+/** A controller starts on a host whose clock was set back by a day since the previous run. */
 import { expect, it } from 'vitest'
 import type { LiveTask } from '../../controller/engine/live.ts'
 import { queueClass } from '../../controller/scheduler/queue.ts'
@@ -10,7 +10,7 @@ const DAY = 86_400 * SECOND
 const IDLE_S = 300
 const CONFIG = { safety_reserve_mib: 0, default_vram_overcommit_percent: 100, idle_swap_out_seconds: IDLE_S }
 
-/** One GPU of 100 MiB. The clock is a day ahead of what it will be. */
+/** Creates a cluster with one GPU of 100 MiB whose clock is one day ahead of the later clock. */
 function aDayAhead(config: ConstructorParameters<typeof ClusterBuilder>[0] = CONFIG): ClusterBuilder {
   const cluster = new ClusterBuilder(config)
   cluster.addNode({ id: 'n', gpus: [100] })
@@ -26,7 +26,7 @@ function sameIn(cluster: ClusterBuilder, { spec }: LiveTask): LiveTask {
   return cluster.cluster.tasks.get(spec.id) as LiveTask
 }
 
-it('an idle task is a victim after one idle period, not when the clock has caught up', () => {
+it('An idle task is a victim after one idle period, not when the clock has caught up', () => {
   const before = aDayAhead()
   const idle = before.submit({ vramMib: 60 })
   before.settle()
@@ -44,7 +44,7 @@ it('an idle task is a victim after one idle period, not when the clock has caugh
   expect(placementOf(sameIn(after, waits)).residency).toBe('resident')
 })
 
-it('A waiting task has waited no time, rather than a negative time, so that queue aging demotes no task', () => {
+it('A waiting task has waited zero time instead of negative time, so queue aging demotes no task', () => {
   const before = aDayAhead({ ...CONFIG, queue_aging_seconds: 60 })
   before.submit({ vramMib: 100 })
   before.settle()
@@ -56,7 +56,7 @@ it('A waiting task has waited no time, rather than a negative time, so that queu
   expect(queueClass(again, after.cluster.policy, after.now)).toBe(2)
 })
 
-it('a runtime limit counts from the restart at the latest', () => {
+it('A runtime limit counts from the restart at the latest', () => {
   const before = aDayAhead()
   const limited = before.submit({ vramMib: 10, maxRuntimeSeconds: 600 })
   before.settle()
@@ -65,7 +65,7 @@ it('a runtime limit counts from the restart at the latest', () => {
   expect(placementOf(sameIn(after, limited)).stopping).toMatchObject({ then: 'failed' })
 })
 
-it('a drain moves tasks after the time that it was given', () => {
+it('A drain moves tasks after its configured time', () => {
   const before = aDayAhead()
   const moved = before.submit({ vramMib: 10, onNodeLoss: 'requeue' })
   before.settle()
@@ -76,7 +76,7 @@ it('a drain moves tasks after the time that it was given', () => {
   expect(placementOf(sameIn(after, moved)).stopping).toMatchObject({ then: 'pending' })
 })
 
-it('a task that is away asks as if it had asked now, a failed swap is waited for no longer than 30 s, and a growth waits from now on', () => {
+it('Request times and back-offs of a swapped-out task are limited to the present', () => {
   const before = aDayAhead()
   const away = before.submit({ vramMib: 60 })
   before.settle()
@@ -98,7 +98,7 @@ it('a task that is away asks as if it had asked now, a failed swap is waited for
   })
 })
 
-it('what lies behind stays as it was', () => {
+it('Times in the past are unchanged', () => {
   const before = aDayAhead()
   const task = before.submit({ vramMib: 60 })
   before.settle()

@@ -60,8 +60,8 @@ const hello: Hello = {
   finished_unacked: [{ task_id: 'done', attempt: 1 }],
 }
 
-describe('a field that may be missing', () => {
-  it('An optional field is checked for its range, and unknown fields next to it are dropped', () => {
+describe('an optional field', () => {
+  it('is checked for its range, and unknown fields next to it are dropped', () => {
     const sent = (body: object) => decodeJson({ ...sealed(hello), body })
     expect(sent({ ...hello, host_link_mib_per_s: 12_288 })).toMatchObject({
       ok: true,
@@ -78,14 +78,14 @@ describe('a field that may be missing', () => {
 })
 
 describe('a message', () => {
-  it.each(OPERATIONS)('%s comes back as it was sent', (op) => {
+  it.each(OPERATIONS)('%s is decoded as it was encoded', (op) => {
     const property = fc.property(envelopeOf(op), (envelope) => {
       expect(decode(encode(envelope))).toEqual({ ok: true, envelope })
     })
     holds(property, 300)
   })
 
-  it('holds the fields of the schema and no others, at any depth', () => {
+  it('contains only the fields of the schema, at any depth', () => {
     const known = sealed(hello)
     const body = { ...hello, extra: { deep: [1] }, tasks: [{ ...task, colour: 'red' }] }
     expect(decodeJson({ ...known, later: true, boot: { ...BOOT, host: 'x' }, body })).toEqual({
@@ -94,7 +94,7 @@ describe('a message', () => {
     })
   })
 
-  it('of another version is refused whatever else it holds', () => {
+  it('of another version is refused whatever else it contains', () => {
     expect(decodeJson({ v: 2, body: 'who knows' })).toEqual({
       ok: false,
       reason: 'wrong_version',
@@ -103,7 +103,7 @@ describe('a message', () => {
     expect(decodeJson({})).toEqual({ ok: false, reason: 'wrong_version', why: 'v: must be 1, not missing' })
   })
 
-  it('A message with an unknown operation is refused, also when an object has a member of that name', () => {
+  it('with an unknown operation is refused, also if an object has a member of that name', () => {
     for (const op of ['reboot', 'toString', 'constructor', '__proto__', '', 7, null]) {
       expect(why({ ...sealed(start), body: { ...start, op } })).toMatch(
         /^body\.op: must be one of hello, heartbeat, /,
@@ -111,7 +111,7 @@ describe('a message', () => {
     }
   })
 
-  it('refuses a message that is not JSON in UTF-8 or not an object', () => {
+  it('that is not JSON in UTF-8 or not an object is refused', () => {
     for (const bytes of [
       [],
       [0x7b],
@@ -195,7 +195,7 @@ describe('a field', () => {
     }
   })
 
-  it('named like a way to the prototype is refused, not ignored', () => {
+  it('with a name that leads to the prototype is refused, not ignored', () => {
     for (const name of ['__proto__', 'constructor', 'prototype']) {
       const evil = JSON.stringify(sealed(hello)).replace(
         '"tasks":[{',
@@ -232,8 +232,8 @@ describe('a field', () => {
   })
 })
 
-describe('what is as long as it may be', () => {
-  it('a snapshot of as many attempts as a node takes fits a message', () => {
+describe('a message of maximum length', () => {
+  it('has room for a snapshot with the maximum number of attempts of a node', () => {
     const tasks = Array.from({ length: MAX_ATTEMPTS_PER_NODE }, () => ({
       ...task,
       gpus: [...Array(16).keys()],
@@ -244,7 +244,7 @@ describe('what is as long as it may be', () => {
     )
   })
 
-  it('a message full of events is read, one more is refused', () => {
+  it('has room for the maximum number of events, and one more is refused', () => {
     const entry = {
       kind: 'finished',
       n: 1,
@@ -270,7 +270,7 @@ describe('what is as long as it may be', () => {
 })
 
 describe('hostile bytes', () => {
-  it('never throw, and what is accepted is as the schema says (random, cut, and changed messages)', () => {
+  it('never cause an exception, and an accepted message satisfies the schema', () => {
     let accepted = 0
     const property = fc.property(hostileBytes(), (bytes) => {
       const decoded = decode(bytes)
@@ -283,7 +283,7 @@ describe('hostile bytes', () => {
     expect(accepted).toBeGreaterThan(500)
   })
 
-  it('with one value replaced are accepted exactly when the schema allows that value there', () => {
+  it('with one value replaced are accepted exactly if the schema allows that value', () => {
     let refused = 0
     const property = fc.property(
       fc.oneof(...OPERATIONS.map(envelopeOf)),
@@ -314,7 +314,7 @@ function hostileBytes(): fc.Arbitrary<Uint8Array> {
       for (const [at, value] of flips) changed[at % changed.length] = value
       return changed
     })
-  // Bytes that stand in messages: such changes stay JSON far more often.
+  // Bytes that occur in messages: such changes stay valid JSON far more often.
   const swapped = fc
     .tuple(sent, fc.nat(), fc.constantFrom(...'0123456789-.eE"{}[],:tfn\\u '))
     .map(([bytes, at, character]) => {
@@ -328,8 +328,6 @@ function hostileBytes(): fc.Arbitrary<Uint8Array> {
   const json = fc.json().map((text) => new TextEncoder().encode(text))
   return fc.oneof(fc.uint8Array({ maxLength: 300 }), json, sent, cut, flipped, swapped, spliced)
 }
-
-// ---- small things ----
 
 function sealed(body: Body): Envelope {
   return { v: PROTOCOL_VERSION, id: '3.17', sent_mono: 1234, boot: BOOT, seq: 17, epoch: 5, body }

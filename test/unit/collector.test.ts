@@ -4,7 +4,7 @@ import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000
 
-it('a growth for which host memory cannot be promised collects nothing, however long it waits', () => {
+it('A growth that host memory cannot cover collects nothing, however long it waits', () => {
   const b = new ClusterBuilder({
     safety_reserve_mib: 0,
     swap_in_aging_seconds: 120,
@@ -26,7 +26,7 @@ it('a growth for which host memory cannot be promised collects nothing, however 
   ])
 })
 
-it('a return that backs off after a failed copy collects nothing, and is tried again when the back-off ends', () => {
+it('A return that backs off after a failed copy collects nothing, and retries after the back-off', () => {
   const b = new ClusterBuilder({
     safety_reserve_mib: 0,
     default_vram_overcommit_percent: 100,
@@ -45,7 +45,7 @@ it('a return that backs off after a failed copy collects nothing, and is tried a
   expect(placementOf(task).residency).toBe('swapping_in')
 })
 
-it('A P0 return for which the collector releases its bytes has them at once, before any later entry', () => {
+it('A P0 return for which the collector releases its VRAM gets it before any later entry', () => {
   const b = new ClusterBuilder({
     safety_reserve_mib: 0,
     default_vram_overcommit_percent: 300,
@@ -78,7 +78,7 @@ it('A P0 return for which the collector releases its bytes has them at once, bef
   ])
 })
 
-it('An aged return collects as soon as a task has started whose bytes could cover it', () => {
+it('An aged return becomes the collector as soon as a task has started whose VRAM could cover it', () => {
   const b = new ClusterBuilder({
     safety_reserve_mib: 0,
     default_vram_overcommit_percent: 300,
@@ -97,7 +97,7 @@ it('An aged return collects as soon as a task has started whose bytes could cove
   expect(b.node('n').collector?.task).toBe(aged)
 })
 
-it('a head that held GPUs before a higher percentage gave it room collects there at once', () => {
+it('A head with reserved GPUs becomes the collector there once a higher percentage gives it room', () => {
   const b = new ClusterBuilder({ swap_in_aging_seconds: 600, idle_swap_out_seconds: 86_400 })
   b.addNode({ id: 'n', gpus: [120] })
   const holder = b.submit({ vramMib: 21 })
@@ -113,7 +113,7 @@ it('a head that held GPUs before a higher percentage gave it room collects there
   expect(b.node('n').collector?.task).toBe(head)
 })
 
-it('Bytes that a releasing collector has in excess go to the first entry, also before the P0 entry it released for', () => {
+it('Excess VRAM of a releasing collector goes to the first entry, also before the P0 entry', () => {
   const b = new ClusterBuilder({
     safety_reserve_mib: 0,
     default_vram_overcommit_percent: 300,
@@ -148,7 +148,7 @@ it('Bytes that a releasing collector has in excess go to the first entry, also b
   ])
 })
 
-it('a head collects as soon as a noswap task in its way may leave', () => {
+it('A head becomes the collector as soon as a noswap task in its way becomes swappable', () => {
   const b = new ClusterBuilder({
     default_vram_overcommit_percent: 100,
     swap_in_aging_seconds: 600,
@@ -167,7 +167,7 @@ it('a head collects as soon as a noswap task in its way may leave', () => {
   expect(b.node('n').collector?.task).toBe(head)
 })
 
-it('a head lets go of a node that has left its pool, and holds another', () => {
+it('A head releases a node that has left its pool and reserves another', () => {
   const b = new ClusterBuilder()
   for (const id of ['m', 'n']) b.addNode({ id, gpus: [120] })
   b.submit({ vramMib: 60 })
@@ -185,7 +185,7 @@ it('a head lets go of a node that has left its pool, and holds another', () => {
   expect(heldIn()).toEqual(['m', 'n'].filter((id) => id !== first))
 })
 
-it('A head moves to other GPUs of its node when an earlier entry has taken room on the GPUs that it reserved', () => {
+it('A head moves to other GPUs of its node when an earlier entry used the GPUs that it reserved', () => {
   const b = new ClusterBuilder()
   b.addNode({ id: 'n', gpus: [120, 120, 120] })
   for (const vramMib of [60, 60, 51]) b.submit({ vramMib })

@@ -17,17 +17,17 @@ function single(run: ReturnType<typeof sweptRun>): ComparableRun {
   return rest
 }
 
-describe('two sweeps', () => {
+describe('a comparison of two sweeps', () => {
   const before = sweep((percent, seed) => percent + seed)
 
-  it('that are the same have nothing to tell', () => {
+  it('is empty for equal sweeps', () => {
     const comparison = compareRuns(before, before.toReversed())
     expect(comparison).toEqual({ pairs: 6, same: 6, only_in_a: [], only_in_b: [], groups: [] })
     expect(hasDifferences(comparison)).toBe(false)
     expect(formatComparison(comparison)).toBe('6 pairs of runs: 6 the same, 0 different\n')
   })
 
-  it('differ seed by seed, in the figures that differ and at the percentages where they do', () => {
+  it('lists the different figures seed by seed, at the percentages where they differ', () => {
     const after = sweep((percent, seed) => percent + seed + (percent === 50 ? 2 + seed / 100 : 0))
     const comparison = compareRuns(before, after)
     expect(comparison).toMatchObject({ pairs: 6, same: 3 })
@@ -49,7 +49,7 @@ describe('two sweeps', () => {
     )
   })
 
-  it('tell runs that only one of them has, and pair the others', () => {
+  it('names runs that exist in only one sweep and pairs the others', () => {
     const comparison = compareRuns(before.slice(1), [
       ...before.slice(0, 5),
       sweptRun({ percent: 80, seed: 1 }),
@@ -68,7 +68,7 @@ describe('two sweeps', () => {
     expect(formatComparison(compareRuns(before, [...before, ...many]))).toContain('seed 109 and 2 more\n')
   })
 
-  it('of one setting each are compared across the setting; of several, setting by setting', () => {
+  it('ignores the setting if each sweep has one, and otherwise pairs runs by setting', () => {
     const at = (settings: Record<string, number>): ComparableRun[] =>
       SEEDS.map((seed) => sweptRun({ percent: 50, seed, settings }))
     expect(compareRuns(at({ x: 1 }), at({ x: 2 })).pairs).toBe(3)
@@ -77,7 +77,7 @@ describe('two sweeps', () => {
     expect([comparison.pairs, comparison.only_in_a[0]]).toEqual([3, '50 %, x=1, seed 1'])
   })
 
-  it('may differ in their journals alone', () => {
+  it('reports journals that differ while all figures are equal', () => {
     const [first, ...rest] = before as [ComparableRun, ...ComparableRun[]]
     const comparison = compareRuns(before, [{ ...first, digest: 'another' }, ...rest])
     expect(comparison.groups).toEqual([{ title: '0 %', pairs: 3, digests: 1, figures: [] }])
@@ -85,8 +85,8 @@ describe('two sweeps', () => {
   })
 })
 
-describe('two single runs', () => {
-  it('are a pair whatever their seeds, and a figure that only one of them has is told', () => {
+describe('a comparison of two single runs', () => {
+  it('pairs them whatever their seeds, and shows a figure that only one run has', () => {
     const wait = { mean: 1, p50: 1, p95: 1, p99: 1 }
     const a = single(sweptRun({ percent: 0, seed: 1, utilization: 40 }))
     const b = single(sweptRun({ percent: 0, seed: 2, utilization: 39, queueWait: wait }))

@@ -1,4 +1,4 @@
-/** The conformance kit finds our own server in order, and each server that breaks a rule out. */
+/** The conformance kit accepts our own server and detects each server that breaks a rule. */
 import { describe, expect, it } from 'vitest'
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
@@ -17,7 +17,7 @@ import { HOUR, idleFor, node } from '../support/world-builder.ts'
 const NODE_ID = '00000000-0000-4000-8000-000000000001'
 const SETTINGS = { heartbeat_ms: 1000, run_lease_ms: 8000, safety_reserve_mib: 0 }
 
-/** What a bad server does to what it hears and says. */
+/** How a faulty server changes the messages that it receives and sends. */
 interface Tampering {
   readonly heard?: (message: Envelope) => Envelope
   readonly said?: (message: Envelope) => Envelope | null
@@ -25,7 +25,7 @@ interface Tampering {
   readonly told?: (answer: Envelope) => Envelope
 }
 
-/** Every request is tampered with on its way; a message that is not said is never answered. */
+/** Every message passes through the fault; a message that is dropped is never answered. */
 function tampered(bus: Bus, { heard = same, said = same, answered = same, told = same }: Tampering): Bus {
   return {
     publish: (subject, message) => bus.publish(subject, message),
@@ -50,7 +50,7 @@ const change = (message: Envelope, fields: Partial<Body>): Envelope => ({
   body: { ...message.body, ...fields } as Body,
 })
 
-/** @param stopTakesMs how long a task handles SIGTERM: for good, or not at all as a lease */
+/** @param stopTakesMs time that a task needs to handle SIGTERM: without end, or zero for a lease */
 async function examined(
   tampering: Tampering = {},
   stopTakesMs = 1000 * HOUR,
@@ -89,7 +89,7 @@ async function examined(
   let reports: readonly RuleReport[] | null = null
   void examineServer(examiner, () => {}).then((all) => (reports = all))
   while (reports === null) {
-    // What was promised is kept before time goes on.
+    // Promises are settled before time advances.
     await new Promise((resolve) => setImmediate(resolve))
     clock.step(Infinity)
   }
@@ -100,13 +100,13 @@ async function examined(
 const broken = (reports: readonly RuleReport[]): string[] =>
   reports.filter(({ verdict }) => verdict === 'broken').map(({ claim }) => claim)
 
-it('our own server keeps every rule', async () => {
+it('Our own server keeps every rule', async () => {
   const reports = await examined()
   expect(reports.filter(({ verdict }) => verdict !== 'kept')).toEqual([])
   expect(reports.map(({ claim }) => claim)).toEqual(RULES.map(({ claim }) => claim))
 })
 
-describe('a server is found out that', () => {
+describe('The kit detects a server that', () => {
   const bodyOf = (message: Envelope): Body => message.body
   const mutants: Readonly<Record<string, readonly [Tampering, claim: RegExp]>> = {
     'obeys an older controller': [{ heard: (m) => ({ ...m, epoch: 1000 }) }, /older controller/],
@@ -213,7 +213,7 @@ describe('a server is found out that', () => {
     })
   }
 
-  /** Every entry of the outbox goes out in one message only. */
+  /** Every entry of the outbox is sent in one message only. */
   function onlyOnce(): (message: Envelope) => Envelope | null {
     const sent = new Set<number>()
     return (message) => {

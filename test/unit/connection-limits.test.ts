@@ -1,7 +1,4 @@
-/**
- * One address or one token cannot take what there is for all, and slow requests end when the documentation
- * says.
- */
+/** One address or token cannot use up the shared limits, and slow requests end after the documented time. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -29,7 +26,7 @@ async function listening(
   return { port: (world.app.server.address() as { port: number }).port, world }
 }
 
-/** A connection that says nothing. */
+/** A connection that sends nothing. */
 async function silent(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
   const socket = connect({ host: '127.0.0.1', port, localAddress })
   sockets.push(socket)
@@ -45,7 +42,7 @@ const isOpen = async (socket: Socket): Promise<boolean> => {
 }
 
 describe('Connections', () => {
-  it('of one address are bounded, and those of another are not refused for it', async () => {
+  it('of one address are limited, without effect on other addresses', async () => {
     const { port } = await listening()
     for (let i = 0; i < MAX_CONNECTIONS_PER_ADDRESS; i++) await silent(port)
     expect(await isOpen(await silent(port))).toBe(false)
@@ -56,7 +53,7 @@ describe('Connections', () => {
     expect(body).toMatch(/^headroom_http_connections_refused_total\{limit="address"\} [1-9]/m)
   })
 
-  it('of a trusted proxy are not, because many clients come through it', async () => {
+  it('of a trusted proxy are not limited, because many clients use it', async () => {
     const { port } = await listening({ trustedProxies: ['127.0.0.0/8'] })
     for (let i = 0; i < MAX_CONNECTIONS_PER_ADDRESS + 10; i++) await silent(port)
     expect(await isOpen(await silent(port))).toBe(true)
@@ -75,7 +72,7 @@ describe('Connections', () => {
 })
 
 describe('Streams', () => {
-  it('of one token are bounded, of all kinds together, and those of another token are not refused for it', async () => {
+  it('of one token are limited over all kinds, without effect on other tokens', async () => {
     const { port, world: here } = await listening()
     const [first, second] = [await here.token('viewer'), await here.token('viewer')]
     const follow = async (token: string): Promise<number> => {
@@ -97,11 +94,11 @@ describe('Streams', () => {
 })
 
 describe('Slow requests', () => {
-  it('end when the documentation says: headers within 15 s, bodies within 30 s', async () => {
+  it('end after the documented time: headers within 15 s, bodies within 30 s', async () => {
     const { port, world: here } = await listening()
     const { server } = here.app
     expect([server.headersTimeout, server.requestTimeout]).toEqual([15_000, 30_000])
-    // Timeouts hold to within the interval in which they are looked at.
+    // Timeouts are accurate to the interval in which they are checked.
     expect(TIMEOUTS_CHECKED_EVERY_MS).toBeLessThanOrEqual(1_000)
     server.headersTimeout = 500
     const socket = await silent(port)

@@ -8,7 +8,7 @@ const text = readFileSync(join(import.meta.dirname, '../../docker-compose.yml'),
 const shipped = parse(text, { merge: true }) as ComposeConfig
 
 describe('The override of make test-containers', () => {
-  it('changes runtime and device of the GPU server and nothing else', () => {
+  it('changes only the runtime and the device of the GPU server', () => {
     const override = overrideOf(shipped)
     expect(override).toEqual({
       services: {
@@ -38,7 +38,7 @@ describe('The override of make test-containers', () => {
     },
   )
 
-  it('fails when the shipped file is started without the override, or names no device', () => {
+  it('fails when the shipped file is started without the override, or has no device', () => {
     const found = differences(shipped, shipped).map((each) => each.split(':')[0])
     expect(found.toSorted((a = '', b = '') => (a < b ? -1 : 1))).toEqual([
       'services.gpu-server.command',
@@ -50,7 +50,7 @@ describe('The override of make test-containers', () => {
   })
 })
 
-/** As Compose merges files: fields one by one, lists together, a command and an entrypoint whole. */
+/** Merges as Compose does: fields one by one, lists together, a command or entrypoint as a whole. */
 function merged<T>(base: T, over: unknown, key = ''): T {
   if (Array.isArray(base) && Array.isArray(over))
     return (['command', 'entrypoint'].includes(key) ? over : [...base, ...over]) as T

@@ -51,7 +51,7 @@ async function connect(): Promise<Omit<Talk, 'said'>> {
   return { answers, send: (text) => void socket.write(text), socket }
 }
 
-it('hears busy, idle and want, and answers allocations', async () => {
+it('receives busy, idle and want, and answers allocations', async () => {
   const { said, answers, send } = await talk()
   send('{"busy": true}\n{"busy": false}\n\n{"want": true}\n{"allocate_mib"')
   send(': 100}\n{"allocate_mib": 600}\n')
@@ -60,7 +60,7 @@ it('hears busy, idle and want, and answers allocations', async () => {
   expect(answers).toEqual(['{"allocate_mib":100,"granted":true}', '{"allocate_mib":600,"granted":false}'])
 })
 
-it('says what is wrong with a line, and goes on', async () => {
+it('reports an invalid line and continues', async () => {
   const wrong = [
     'no',
     '[]',
@@ -79,7 +79,7 @@ it('says what is wrong with a line, and goes on', async () => {
   expect(answers.every((answer) => 'error' in (JSON.parse(answer) as object))).toBe(true)
 })
 
-it('ends a connection whose line is too long', async () => {
+it('closes a connection whose line is too long', async () => {
   const { said, answers, send, socket } = await talk()
   send('x'.repeat(5_000))
   await once(socket, 'close')
@@ -87,7 +87,7 @@ it('ends a connection whose line is too long', async () => {
   expect(said).toEqual([])
 })
 
-it('takes no more allocations than a few at a time, and no more connections', async () => {
+it('limits concurrent allocations and connections', async () => {
   const { said, answers, send } = await talk()
   send('{"allocate_mib": 2000}\n'.repeat(9))
   await until('one is refused', () => answers.length === 1)
@@ -97,7 +97,7 @@ it('takes no more allocations than a few at a time, and no more connections', as
   await once(socket, 'close')
 })
 
-it('replaces what an earlier server left, is for its user alone, and is gone when it is closed', async () => {
+it('replaces the socket of an earlier server, is private to its user, and is removed on close', async () => {
   writeFileSync(path, 'left')
   await talk()
   expect(statSync(path).mode & 0o777).toBe(0o600)
@@ -105,7 +105,7 @@ it('replaces what an earlier server left, is for its user alone, and is gone whe
   expect(existsSync(path)).toBe(false)
 })
 
-it('a folder that is not there is a fault', async () => {
+it('fails if the folder is missing', async () => {
   const listener = { busy: () => {}, wanted: () => {}, allocate: () => {} }
   await expect(openControlSocket(join(folder, 'none', 'x.sock'), null, listener, () => {})).rejects.toThrow(
     /ENOENT|EACCES/,

@@ -1,4 +1,4 @@
-/** Another victim at one decision: the other victims that the rules choose with it, and the outcome. */
+/** Another victim in one decision: the other victims that the rules choose with it, and the outcome. */
 import { describe, expect, it } from 'vitest'
 import type { Candidate } from '../../controller/swap/order.ts'
 import { chooseWithVictim } from '../../controller/swap/chosen-victim.ts'
@@ -8,7 +8,7 @@ import { runScenario } from '../../simulator/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
-/** Two idle tasks; a third needs the room of either. `a` comes back soon, `b` much later. */
+/** Two idle tasks; a third needs the VRAM of either. `a` returns soon, `b` much later. */
 const { scenario } = loadScenario({
   baseDir: '.',
   text: `
@@ -24,7 +24,7 @@ workload:
 })
 
 describe('a counterfactual', () => {
-  it('says what the other victim would have come to, the same each time', async () => {
+  it('reports the outcome with the other victim, with equal results each time', async () => {
     const [first] = await swapChoices(scenario, IDENTITY)
     expect(first).toMatchObject({
       decision: 1,
@@ -50,7 +50,7 @@ describe('a counterfactual', () => {
     expect(await counterfactual(scenario, IDENTITY, { decision: 1, victim: 'b' })).toEqual(found)
   })
 
-  it('A counterfactual with the actual victim has the actual outcome; without an override nothing changes', async () => {
+  it('with the actual victim has the actual outcome, and without an override nothing changes', async () => {
     const found = await counterfactual(scenario, IDENTITY, { decision: 1, victim: 'a' })
     expect(found.cluster.after).toEqual(found.cluster.before)
     expect(found.tasksChanged).toBe(0)
@@ -65,7 +65,7 @@ describe('a counterfactual', () => {
     expect(watched.result.digest).toBe(plain.result.digest)
   })
 
-  it('refuses a decision that there was not, and a task that could not leave, by name', async () => {
+  it('refuses an unknown decision, and a task that was not a candidate, by name', async () => {
     const ask = (decision: number, victim: string) => counterfactual(scenario, IDENTITY, { decision, victim })
     await expect(ask(99, 'b')).rejects.toThrow(/the run has no swap decision 99; it has \d+, from 1 to \d+/)
     await expect(ask(1, 'c')).rejects.toThrow(
@@ -74,12 +74,12 @@ describe('a counterfactual', () => {
   })
 })
 
-describe('a choice with a given victim', () => {
+describe('a victim choice with an override', () => {
   const one = (id: string, mib: number, changes: Partial<Candidate> = {}): Candidate => {
     return { id, isP0: false, idleMs: 1000, mib, isSwappedThisRound: false, lastSwapOut: null, ...changes }
   }
 
-  it('takes it, and of the others as few as the rules would', () => {
+  it('takes the given victim, and as few others as the rules allow', () => {
     const shortages = [{ gpu: 0, missingMib: 30, candidates: [one('a', 40), one('b', 20), one('c', 10)] }]
     expect(chooseVictims(shortages)).toMatchObject({ victims: [{ id: 'b' }, { id: 'c' }] })
     expect(chooseWithVictim(shortages, 'a')?.victims).toEqual([{ id: 'a', gpu: 0, class: 'non_p0' }])
@@ -87,7 +87,7 @@ describe('a choice with a given victim', () => {
     expect(chooseWithVictim(shortages, 'x')).toBeNull()
   })
 
-  it('closes the round of one that has been swapped out in it, once', () => {
+  it('closes the round once if the victim has already been swapped out in it', () => {
     const swapped = one('a', 10, { isSwappedThisRound: true, lastSwapOut: 3 })
     const alone = [{ gpu: 1, missingMib: 10, candidates: [swapped, one('b', 10)] }]
     expect(chooseWithVictim(alone, 'a')?.closedRounds).toEqual([{ gpu: 1, class: 'non_p0' }])
@@ -99,7 +99,7 @@ describe('a choice with a given victim', () => {
     })
   })
 
-  it('counts on all its GPUs; what the others cannot cover is no choice', () => {
+  it('counts the victim on all its GPUs, and is null if the others cannot cover the rest', () => {
     const wide = one('w', 20)
     const shortages = [
       { gpu: 1, missingMib: 15, candidates: [wide, one('y', 15)] },

@@ -6,14 +6,14 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { canaryInTheTest } from '../support/coverage-canary/in-the-test.ts'
 
-/** What these leave in the coverage report is checked after the run, by tools/coverage/check-coverage.ts. */
+/** tools/coverage/check-coverage.ts checks after the run that the coverage report contains these. */
 const canary = (name: string): URL => new URL(`../support/coverage-canary/${name}.ts`, import.meta.url)
 
-test('a canary sings in the thread of its test', () => {
+test('A canary in the thread of its test runs', () => {
   expect(canaryInTheTest('even')).toBe('sings in the test')
 })
 
-test('a canary sings in a worker thread', async () => {
+test('A canary in a worker thread runs', async () => {
   const worker = new Worker(canary('in-a-worker-thread'))
   const exited = once(worker, 'exit')
   const [song] = (await once(worker, 'message')) as [string]
@@ -21,7 +21,7 @@ test('a canary sings in a worker thread', async () => {
   expect(await exited).toEqual([0])
 })
 
-test('a canary sings in a child process', async () => {
+test('A canary in a child process runs', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [
     fileURLToPath(canary('in-a-child-process')),
   ])

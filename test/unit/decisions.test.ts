@@ -5,7 +5,7 @@ import type { LiveTask } from '../../controller/engine/live.ts'
 import { swapOutTask } from '../../controller/engine/commands/swap-commands.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 
-/** A cluster that writes decisions down; `of` answers those of one kind so far. */
+/** Creates a cluster that records decisions; `of` returns those of one kind so far. */
 function recording(config = {}): {
   readonly b: ClusterBuilder
   readonly of: (kind: Decision['kind']) => readonly Decision[]
@@ -15,7 +15,7 @@ function recording(config = {}): {
   return { b, of: (kind) => b.decisions.filter((decision) => decision.kind === kind) }
 }
 
-/** Placed, started and idle for longer than the idle period. */
+/** Creates a task that is placed, started, and idle for longer than the idle period. */
 function idle(b: ClusterBuilder, vramMib: number, more = {}): LiveTask {
   const task = b.submit({ vramMib, ...more })
   b.cycle()
@@ -24,8 +24,8 @@ function idle(b: ClusterBuilder, vramMib: number, more = {}): LiveTask {
   return task
 }
 
-describe('a placement', () => {
-  it('is written down with the GPUs that admitted the task, best first, and the rule', () => {
+describe('the record of a placement', () => {
+  it('names the GPUs that admitted the task, best first, and the rule', () => {
     const { b, of } = recording()
     b.addNode({ id: 'n1', gpus: [100, 60] })
     b.addNode({ id: 'n2', gpus: [80] })
@@ -64,8 +64,8 @@ describe('a placement', () => {
   })
 })
 
-describe('a swap-out', () => {
-  it('is written down with every candidate, its keys, who leaves and by which rule', () => {
+describe('the record of a swap-out', () => {
+  it('names every candidate with its keys, the victims, and the rule', () => {
     const { b, of } = recording()
     b.addNode({ id: 'n1', gpus: [110] })
     const tasks = [30, 40, 30].map((mib, i) => idle(b, mib, { name: `idle-${i}` }))
@@ -80,7 +80,7 @@ describe('a swap-out', () => {
       candidatesLeftOut: 0,
       swapNumber: 1,
     })
-    // Of equal bytes and counts it is the one that is idle longest.
+    // With equal VRAM and counts, the task that is idle longest is chosen.
     expect(decision?.candidates[0]).toEqual({
       taskId: tasks[0]?.spec.id,
       taskName: 'idle-0',
@@ -108,7 +108,7 @@ describe('a swap-out', () => {
     })
   })
 
-  it('A swap-out decision records a limited number of candidates, the first to leave, and counts the others', () => {
+  it('has a limited number of candidates, the first victims, and counts the others', () => {
     const { b, of } = recording({ max_tasks_per_gpu: 64 })
     b.addNode({ id: 'n1', gpus: [60] })
     for (let i = 0; i < MAX_CANDIDATES + 8; i++) {
@@ -126,7 +126,7 @@ describe('a swap-out', () => {
     expect(decision?.candidates.every(({ chosenBy }) => chosenBy !== null)).toBe(true)
   })
 
-  it('by hand is a decision, too', () => {
+  it('also exists for a swap-out by an operator', () => {
     const { b, of } = recording()
     b.addNode({ id: 'n1', gpus: [100] })
     const task = idle(b, 40, { name: 'train' })
@@ -142,8 +142,8 @@ describe('a swap-out', () => {
   })
 })
 
-describe('returns and growths', () => {
-  it('are written down with who else waits', () => {
+describe('the record of a return or growth', () => {
+  it('names the other waiting entries', () => {
     const { b, of } = recording()
     b.addNode({ id: 'n1', gpus: [110] })
     const [first, second] = [idle(b, 60, { name: 'first' }), idle(b, 40)]
@@ -167,7 +167,7 @@ describe('returns and growths', () => {
     )
   })
 
-  it('that are refused say why', () => {
+  it('states the reason of a refusal', () => {
     const { b, of } = recording()
     b.addNode({ id: 'n1', gpus: [110] })
     const task = idle(b, 60, { noswap: 1, name: 'fixed' })
@@ -182,7 +182,7 @@ describe('returns and growths', () => {
   })
 })
 
-it('where the store keeps no decisions none is written down, and what happens is the same', () => {
+it('A store without decisions records none, and the events are equal', () => {
   const run = (keepsDecisions: boolean) => {
     const b = new ClusterBuilder({ default_vram_overcommit_percent: 300 })
     b.cluster.eventLog.keepsDecisions = keepsDecisions

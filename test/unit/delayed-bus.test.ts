@@ -1,4 +1,4 @@
-/** The weather between servers and a controller on a bus that is not ours. */
+/** Network faults between servers and a controller on a bus of another implementation. */
 import { describe, expect, it } from 'vitest'
 import type { RequestOutcome } from '../../controller/ports/bus.ts'
 import type { Envelope } from '../../protocol/messages.ts'
@@ -15,7 +15,7 @@ const link = (node: string, direction: 'both' | 'to_controller' | 'from_controll
   direction,
 })
 
-/** A controller that answers every word with the same, and asks n1 on command. */
+/** Creates a controller that echoes every message, and asks n1 on command. */
 function world() {
   const clock = new VirtualClock(0)
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
@@ -46,15 +46,15 @@ function world() {
 const fault = <K extends LinkFault['kind']>(kind: K, more: object): LinkFault =>
   ({ kind, atMs: 0, forMs: 1_000, link: link('n1'), ...more }) as LinkFault
 
-describe('a bus under weather', () => {
-  it('carries words and answers where nothing is wrong', () => {
+describe('a delayed bus', () => {
+  it('carries messages and answers while there is no fault', () => {
     const { weathered, heard, ask, run } = world()
     const answers = ask(weathered.endpoint('n1'), 'a')
     run(1)
     expect([heard, answers]).toEqual([['0 word.n1 a'], ['0 a']])
   })
 
-  it('A delayed bus drops messages in the direction of a partition alone, and the sender is not informed before its timeout', () => {
+  it('drops messages only in the direction of a partition, without notice to the sender', () => {
     for (const [direction, isHeard] of [
       ['both', false],
       ['to_controller', false],
@@ -71,7 +71,7 @@ describe('a bus under weather', () => {
     }
   })
 
-  it('keeps what a hold keeps, and lets it go in its order', () => {
+  it('keeps the messages of a hold and delivers them in their order', () => {
     const { weather, weathered, heard, say, run } = world()
     const hold = fault('hold', {})
     weather.begin(hold)
@@ -84,7 +84,7 @@ describe('a bus under weather', () => {
     expect(heard).toEqual(['500 word.n1 a', '500 word.n1 b'])
   })
 
-  it('is late and doubles: of two answers the first counts; what is under way when the way is cut does not arrive', () => {
+  it('delays and duplicates messages; the first of two answers counts', () => {
     const { weather, weathered, heard, ask, say, run } = world()
     const [late, double] = [
       fault('delay', { ms: 300, permille: 1000 }),
@@ -102,7 +102,7 @@ describe('a bus under weather', () => {
     expect(heard).toHaveLength(2)
   })
 
-  it('brings a process that is dead nothing, and nothing of it', () => {
+  it('delivers nothing to a dead process and nothing from it', () => {
     const { weather, weathered, bus, heard, ask, say, run } = world()
     const endpoint = weathered.endpoint('n1')
     const commands: string[] = []

@@ -11,7 +11,7 @@ const NAMED = new Set<string>(Object.values(ENVIRONMENT).map(({ name }) => name)
 const SECRETS = new Set<string>(
   Object.values(ENVIRONMENT).flatMap((each) => ('isSecret' in each ? [each.name] : [])),
 )
-/** Values that the composer of the cluster may set, and no process reads. */
+/** Values that the operator of the cluster may set and that no process reads. */
 const OF_THE_FILE = ['HEADROOM_NODES']
 const KEYS = '/etc/headroom/key'
 
@@ -45,7 +45,7 @@ const all = Object.entries(services)
 const ours = all.filter(([, { build }]) => build !== undefined)
 
 describe('docker-compose.yml', () => {
-  it('starts broker and controller, and servers by profile', () => {
+  it('starts the broker and the controller, and the servers by profile', () => {
     const byProfile = Map.groupBy(all, ([, { profiles }]) => profiles?.join() ?? 'always')
     expect([...byProfile.keys()].toSorted(byText)).toEqual(['always', 'gpu', 'sim'])
     expect(byProfile.get('always')?.map(([name]) => name)).toEqual([
@@ -64,7 +64,7 @@ describe('docker-compose.yml', () => {
   })
 
   it.each(all)(
-    '%s runs in a root that it cannot write, as an ordinary user; the GPU server as root with named capabilities',
+    '%s has a read-only root and an ordinary user; the GPU server is root with named capabilities',
     (name, service) => {
       if (name === 'gpu-server') {
         expect([service.user, service.group_add]).toEqual(['0:0', ['1000']])
@@ -82,7 +82,7 @@ describe('docker-compose.yml', () => {
   )
 
   it.each(ours)(
-    '%s is made from a stage of the Dockerfile, and runs a command that there is',
+    '%s is built from a stage of the Dockerfile and runs an existing command',
     (_, { build, command, image }) => {
       const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
       expect(build?.context).toBe('.')
@@ -94,18 +94,18 @@ describe('docker-compose.yml', () => {
     },
   )
 
-  it.each(all)('%s is asked for its health, or says that it is not', (_, { healthcheck }) => {
+  it.each(all)('%s has a health check or disables it explicitly', (_, { healthcheck }) => {
     if (healthcheck?.disable === true) return
     expect(healthcheck?.test?.[0]).toBe('CMD')
   })
 
-  it('asks for the health of broker and controller by a path that they have', () => {
+  it('checks the health of the broker and the controller by existing paths', () => {
     expect(services['nats']?.healthcheck?.test?.at(-1)).toBe('http://127.0.0.1:8222/healthz')
     expect(services['broker-config']?.command).toContain('--monitor=127.0.0.1:8222')
     expect(services['controller']?.healthcheck?.test?.at(-1)).toContain("'http://127.0.0.1:30080/livez'")
   })
 
-  it('makes a key for a simulated fleet in a trial store only, and has no element that Compose 1.29 refuses', () => {
+  it('creates a fleet key in a trial store only, and has no element that Compose 1.29 refuses', () => {
     const config = services['broker-config']
     expect(config?.command?.filter((word) => /fleets/.test(word))).toEqual(['--trial-fleets=sim'])
     expect(config?.environment).toEqual({
@@ -117,7 +117,7 @@ describe('docker-compose.yml', () => {
     expect(elements.toSorted(byText)).toEqual(['services', 'volumes'])
   })
 
-  it('sets variables that are read, and holds no secret', () => {
+  it('sets only variables that are read, and contains no secret', () => {
     const set = all.flatMap(([, { environment = {} }]) => Object.keys(environment))
     expect(set.filter((name) => !NAMED.has(name))).toEqual([])
     expect(set.filter((name) => SECRETS.has(name))).toEqual([])
@@ -125,7 +125,7 @@ describe('docker-compose.yml', () => {
     expect(taken.filter((name) => !NAMED.has(name) && !OF_THE_FILE.includes(name))).toEqual([])
   })
 
-  it('sets values that are in range', () => {
+  it('sets only values in range', () => {
     for (const [, { environment = {} }] of all) {
       for (const [name, value] of Object.entries(environment)) {
         const variable = Object.values(ENVIRONMENT).find((each) => each.name === name)
@@ -135,7 +135,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  it('keeps what must last in named volumes, and gives each container its own key and no other', () => {
+  it('stores persistent data in named volumes, and gives each container only its own key', () => {
     const mounted = all.flatMap(([, each]) => each.volumes ?? []).map((volume) => volume.split(':'))
     expect(new Set(mounted.map(([name]) => name))).toEqual(new Set(Object.keys(volumes)))
     const writers = all.filter(([, each]) => each.volumes?.includes('broker:/etc/headroom/broker'))

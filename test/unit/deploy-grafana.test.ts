@@ -21,7 +21,7 @@ const dashboard = JSON.parse(readFileSync(join(FOLDER, 'dashboards/headroom.json
 const metrics = metricsOfDashboard()
 
 describe('the Grafana dashboard', () => {
-  it('asks for metrics that are listed, by labels that they have, each as what it is', () => {
+  it('uses documented metrics with their labels and according to their type', () => {
     for (const { title, targets } of dashboard.panels) {
       for (const { expr } of targets) {
         const [, name, suffix] = /\b(headroom_[a-z_]+?)(_bucket)?(?=[{[) ]|$)/.exec(expr) ?? []
@@ -41,7 +41,7 @@ describe('the Grafana dashboard', () => {
     }
   })
 
-  it('shows every metric that is listed', () => {
+  it('shows every documented metric', () => {
     const shown = dashboard.panels
       .flatMap(({ targets }) => targets)
       .map(({ expr }) => expr)
@@ -49,7 +49,7 @@ describe('the Grafana dashboard', () => {
     for (const name of metrics.keys()) expect(shown).toContain(name)
   })
 
-  it.skipIf(!existsSync(API))('lists the names that the API was designed with, and no others', () => {
+  it.skipIf(!existsSync(API))('the documented metrics are exactly those of the API design', () => {
     const designed = new Set(
       [...readFileSync(API, 'utf8').matchAll(/`(headroom_[a-z_]+)/g)].map((match) => match[1]),
     )
@@ -67,7 +67,7 @@ describe('the Grafana dashboard', () => {
     for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24)
   })
 
-  it('is found by the provisioning', () => {
+  it('is in the folder of the provisioning file', () => {
     const { providers } = parse(
       readFileSync(join(FOLDER, 'provisioning/dashboards/headroom.yaml'), 'utf8'),
     ) as {

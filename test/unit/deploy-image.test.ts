@@ -1,6 +1,6 @@
 /**
- * The Dockerfile says what is there, and keeps what docs/security.md promises of the images. Whether it
- * builds, only a Docker daemon can tell.
+ * The Dockerfile refers to existing files and keeps the promises of docs/security.md about the images. Only a
+ * Docker daemon can check whether it builds.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, matchesGlob } from 'node:path'
@@ -12,13 +12,13 @@ import type { Instruction, Stage } from '../support/dockerfile.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const IMAGES = ['controller', 'gpu-server']
-/** Read by Node and by the NVIDIA container runtime. */
+/** Variables that Node and the NVIDIA container runtime read. */
 const STANDARD = ['NODE_ENV', 'NVIDIA_VISIBLE_DEVICES', 'NVIDIA_DRIVER_CAPABILITIES']
 
 const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
 
 describe('the Dockerfile', () => {
-  it('has both images, on the Node that the project runs on', () => {
+  it('has both images, on the Node version of the project', () => {
     expect([...stages.keys()]).toEqual(expect.arrayContaining(IMAGES))
     const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       engines: { node: string }
@@ -27,7 +27,7 @@ describe('the Dockerfile', () => {
     for (const name of IMAGES) expect(rootOf(name)).toBe('node:24-slim')
   })
 
-  it('copies what is there, what .dockerignore lets through, and what an earlier stage has made', () => {
+  it('copies files that exist, pass .dockerignore, or come from an earlier stage', () => {
     const made = new Set(['/src/dist', '/src/gpu-server/guard/build', '/app/node_modules'])
     for (const stage of stages.values()) {
       for (const { words } of of(stage, 'COPY')) {
@@ -45,7 +45,7 @@ describe('the Dockerfile', () => {
     }
   })
 
-  it('sends the sources that the build reads, and neither packages, data, keys nor the history', () => {
+  it('sends the sources of the build, and no packages, data, keys or history', () => {
     for (const path of [
       'Makefile',
       'tsconfig.build.json',
@@ -67,23 +67,23 @@ describe('the Dockerfile', () => {
       expect(isSent(path)).toBe(false)
   })
 
-  it('installs from the lock file, and runs no install script', () => {
+  it('installs from the lock file and runs no install script', () => {
     const installs = [...stages.values()]
       .flatMap((stage) => of(stage, 'RUN'))
       .filter(({ text }) => /\bnpm\b/.test(text))
     expect(installs).toHaveLength(2)
     for (const { text } of installs) expect(text).toMatch(/^npm ci --omit=dev .*--ignore-scripts/)
     expect(of(stage('controller-packages'), 'RUN')[0]?.text).toContain('--omit=optional')
-    // The compiler is an optional package: leaving those out there would leave nothing to build with.
+    // The compiler is an optional package: without optional packages the stage could not build.
     expect(of(stage('build'), 'RUN').map(({ text }) => text)).toContain('make install')
     expect(of(stage('gpu-server-packages'), 'RUN')[0]?.text).toMatch(/rm -rf node_modules\/node-linux-\*/)
   })
 
   it.each([
     ['controller', '1000:1000'],
-    // It gives each attempt of a task a user of its own.
+    // It runs each attempt of a task under a separate user.
     ['gpu-server', '0:0'],
-  ])('%s runs as %s, without a shell, a command that there is', (name, user) => {
+  ])('%s runs as %s, without a shell, an existing command', (name, user) => {
     expect(last(name, 'USER')?.text).toBe(user)
     const entrypoint = JSON.parse(last(name, 'ENTRYPOINT')?.text ?? '') as string[]
     expect(entrypoint).toEqual(['node', 'dist/cli/main.js'])
@@ -95,7 +95,7 @@ describe('the Dockerfile', () => {
     ).toEqual(['/var/lib/headroom'])
   })
 
-  it('asks the controller for its health without a shell', () => {
+  it('checks the health of the controller without a shell', () => {
     const text = last('controller', 'HEALTHCHECK')?.text ?? ''
     const command = JSON.parse(text.slice(text.indexOf('['))) as string[]
     expect(command.slice(0, 2)).toEqual(['node', '-e'])
@@ -103,7 +103,7 @@ describe('the Dockerfile', () => {
     expect(() => new Function(command[2] as string)).not.toThrow()
   })
 
-  it('sets variables that are read', () => {
+  it('sets only variables that are read', () => {
     const known = new Set<string>([...Object.values(ENVIRONMENT).map(({ name }) => name), ...STANDARD])
     const set = [...stages.values()]
       .flatMap((each) => of(each, 'ENV'))
@@ -112,8 +112,6 @@ describe('the Dockerfile', () => {
     expect(set.filter((name) => !known.has(name))).toEqual([])
   })
 })
-
-// ---- stages ----
 
 function stage(name: string): Stage {
   const found = stages.get(name)
@@ -125,7 +123,7 @@ function of(each: Stage, keyword: string): readonly Instruction[] {
   return each.instructions.filter((instruction) => instruction.keyword === keyword)
 }
 
-/** A stage and those it begins from, the first of all first. */
+/** Returns a stage and the stages it is based on, first base first. */
 function chain(name: string): readonly Stage[] {
   const { from } = stage(name)
   return [...(stages.has(from) ? chain(from) : []), stage(name)]
@@ -141,9 +139,7 @@ function last(name: string, keyword: string): Instruction | undefined {
     .at(-1)
 }
 
-// ---- .dockerignore ----
-
-/** As Docker reads it: the last line that matches a path, or a folder above it, decides. */
+/** As in Docker: the last line that matches a path, or a folder above it, decides. */
 function isSent(path: string): boolean {
   if (path === '.') return true
   const parts = path.split('/')
@@ -152,7 +148,7 @@ function isSent(path: string): boolean {
   for (const line of readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n')) {
     if (line === '' || line.startsWith('#')) continue
     const pattern = line.replace(/^!/, '')
-    // A star takes in names that begin with a dot, unlike in a shell.
+    // Unlike in a shell, a star matches names that begin with a dot.
     if (pattern === '*' || above.some((each) => matchesGlob(each, pattern))) isIgnored = !line.startsWith('!')
   }
   return !isIgnored

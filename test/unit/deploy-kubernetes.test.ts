@@ -37,7 +37,7 @@ interface PodSpec {
 interface Manifest {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly namespace?: string }
-  // What a spec holds depends on the kind; the tests say which fields they mean.
+  // The content of a spec depends on the kind; the tests state the fields that they use.
   readonly spec: any // eslint-disable-line @typescript-eslint/no-explicit-any
 }
 
@@ -61,7 +61,7 @@ const podsOf = (manifests: readonly Manifest[]) =>
     .map((each): [string, PodSpec] => [each.metadata.name, each.spec.template.spec as PodSpec])
 
 describe('deploy/kubernetes', () => {
-  it('has every file in the kustomization, but for the GPU servers, which live in a namespace of their own', () => {
+  it('has every file in the kustomization except those of the GPU servers', () => {
     const [kustomization] = manifestsIn('kustomization.yaml') as unknown as [
       { readonly resources: readonly string[] },
     ]
@@ -72,7 +72,7 @@ describe('deploy/kubernetes', () => {
         expect([metadata.name, metadata.namespace]).toEqual([metadata.name, 'headroom'])
   })
 
-  it('publishes page and API as 30080, and the broker as 30422, at pods that are there', () => {
+  it('publishes page and API as 30080 and the broker as 30422, with existing pods behind them', () => {
     for (const [name, nodePort, port] of [
       ['headroom-controller', 30080, 'http'],
       ['headroom-broker', 30422, 'nats'],
@@ -88,13 +88,13 @@ describe('deploy/kubernetes', () => {
     }
   })
 
-  it('runs one controller, and never two: its store can have one writer', () => {
+  it('runs exactly one controller, because its store can have only one writer', () => {
     const { replicas, strategy } = one('Deployment', 'headroom-controller').spec
     expect([replicas, strategy]).toEqual([1, { type: 'Recreate' }])
     expect(one('PersistentVolumeClaim', 'headroom-controller').spec.accessModes).toEqual(['ReadWriteOnce'])
   })
 
-  it('restarts the controller when it does not answer, and not because the broker is away', () => {
+  it('restarts the controller when it does not answer, and not while the broker is unreachable', () => {
     const [container] = podsOf(applied).find(([name]) => name === 'headroom-controller')?.[1].containers ?? []
     const path = (probe: Probe | undefined) => [probe?.httpGet.path, probe?.httpGet.port]
     expect(path(container?.livenessProbe)).toEqual(['/livez', 'http'])
@@ -104,7 +104,7 @@ describe('deploy/kubernetes', () => {
   })
 
   it.each(podsOf(applied))(
-    '%s runs as an ordinary user in a root that it cannot write, with no rights',
+    '%s runs as an ordinary user with a read-only root and without privileges',
     (_, pod) => {
       expect(pod.securityContext).toMatchObject({
         runAsNonRoot: true,
@@ -134,13 +134,13 @@ describe('deploy/kubernetes', () => {
     const [ingress] = one('NetworkPolicy', 'headroom-controller').spec.ingress as [
       { readonly from: readonly { readonly ipBlock?: { readonly cidr: string } }[] },
     ]
-    // A block reserved for examples: the operator replaces it.
+    // A block reserved for examples, which the operator replaces.
     expect(ingress.from.flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock.cidr]))).toEqual([
       '192.0.2.0/24',
     ])
   })
 
-  it('lets the controller be asked by the names of its service and of the ingress', () => {
+  it("allows the host names of the controller's service and of the ingress", () => {
     const { env = [] } =
       podsOf(applied).find(([name]) => name === 'headroom-controller')?.[1].containers[0] ?? {}
     const allowed = env.find(({ name }) => name === 'CONTROLLER_HTTP_ALLOWED_HOSTS')?.value?.split(',') ?? []
@@ -155,7 +155,7 @@ describe('deploy/kubernetes', () => {
     expect(() => rules.require('headroom-controller.evil.example')).toThrow()
   })
 
-  it('has the ingress in a file that may be left out', () => {
+  it('has the ingress in an optional file', () => {
     expect(manifestsIn('ingress.yaml').map(({ kind }) => kind)).toEqual(['Ingress'])
     const [rule] = one('Ingress', 'headroom').spec.rules
     expect(rule.http.paths[0].backend.service).toEqual({
@@ -164,12 +164,12 @@ describe('deploy/kubernetes', () => {
     })
   })
 
-  it('the example of a GPU server is what `headroom nats config --kubernetes` makes for the node gpu-1', () => {
+  it('The example GPU server equals the output of `headroom nats config --kubernetes`', () => {
     const example = gpuServerManifest({ name: 'gpu-1', nodeId: null }, 'SUA...')
     expect(readFileSync(join(FOLDER, 'gpu-server.yaml'), 'utf8')).toBe(example)
   })
 
-  it('a GPU server is root with named capabilities, has its own key and no other, and runs on its node alone', () => {
+  it('A GPU server is root with named capabilities, has only its own key, and runs only on its node', () => {
     const [secret, workload] = parseAllDocuments(
       gpuServerManifest({ name: 'a.b', nodeId: '00000000-0000-0000-0000-000000000001' }, 'SUAX'),
     )
@@ -199,7 +199,7 @@ describe('deploy/kubernetes', () => {
   const pods = podsOf(files.flatMap(manifestsIn))
 
   it.each(pods)(
-    '%s sets variables that are read, to values in range, and holds no secret',
+    '%s sets variables that are read, to values in range, and contains no secret',
     (_, { containers }) => {
       for (const { name, value, valueFrom } of containers.flatMap(({ env = [] }) => env)) {
         expect(NAMED).toContain(name)
@@ -211,7 +211,7 @@ describe('deploy/kubernetes', () => {
     },
   )
 
-  it.each(pods)('%s mounts volumes that it has, and runs a command that there is', (_, pod) => {
+  it.each(pods)('%s mounts volumes that it declares and runs an existing command', (_, pod) => {
     const volumes = pod.volumes.map(({ name }) => name)
     for (const container of [...(pod.initContainers ?? []), ...pod.containers]) {
       for (const { name } of container.volumeMounts ?? []) expect(volumes).toContain(name)
@@ -221,7 +221,7 @@ describe('deploy/kubernetes', () => {
     }
   })
 
-  it.each(pods)('%s has its keys from secrets that it names', (_, pod) => {
+  it.each(pods)('%s gets its keys from secrets that it names', (_, pod) => {
     const mounts = pod.containers.flatMap(({ volumeMounts = [] }) => volumeMounts)
     for (const { name, value } of pod.containers.flatMap(({ env = [] }) => env)) {
       if (name !== 'CONTROLLER_NATS_NKEY_FILE' && name !== 'CONTROLLER_ADMIN_TOKEN_FILE') continue

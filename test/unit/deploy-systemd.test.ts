@@ -15,12 +15,12 @@ describe.each(units)('%s', (name) => {
   const valuesOf = (key: string): readonly string[] =>
     lines.flatMap((line) => (line.startsWith(`${key}=`) ? [line.slice(key.length + 1)] : []))
 
-  it('starts a command that there is, again whenever it ends', () => {
+  it('starts an existing command and restarts it whenever it ends', () => {
     const [start] = valuesOf('ExecStart')
     expect(start?.startsWith(MAIN)).toBe(true)
     expect(whyNotUnderstood(start?.slice(MAIN.length).split(' ') ?? [])).toBeNull()
     expect(valuesOf('Restart')).toEqual(['always'])
-    // After a full disk has room again the unit must not stand still because of how often it had failed.
+    // After a full disk has space again, the unit must start regardless of how often it failed before.
     expect(valuesOf('StartLimitIntervalSec')).toEqual(['0'])
   })
 
@@ -33,6 +33,6 @@ describe.each(units)('%s', (name) => {
   })
 })
 
-it('a GPU server that ends leaves guards and tasks alone', () => {
+it('A GPU server that ends leaves its guards and tasks running', () => {
   expect(readFileSync(join(FOLDER, 'headroom-gpu-server.service'), 'utf8')).toMatch(/^KillMode=process$/m)
 })

@@ -36,7 +36,7 @@ afterEach(() => {
 
 const journal = () => join(folder, 'journal')
 
-/** As a process that died and one that starts: nothing is flushed, the lock is given back. */
+/** Simulates a process that died and one that starts: nothing is flushed, and the lock is released. */
 function reopened(): DiskStorage {
   open?.close()
   open = null
@@ -72,7 +72,7 @@ const finished = (task_id: string, number = 1) =>
   }) as const
 
 describe('the state of a GPU server on disk', () => {
-  it('is there after the process died: boot, epoch, attempts seen and living, ends not acknowledged', () => {
+  it('survives the death of the process: boot, epoch, attempts, and unacknowledged ends', () => {
     const state = starts()
     expect(state.boot.counter).toBe(1)
     state.accepts({ epoch: 7, controller: 'p7', event_seq: 12 })
@@ -99,7 +99,7 @@ describe('the state of a GPU server on disk', () => {
     expect(again.outbox.entries()).toMatchObject([{ n: 1, task_id: 'c', detail: 'späť\n' }])
   })
 
-  it('is appended to: a command costs a line, however much is known', () => {
+  it('grows by one line per command, however large the state is', () => {
     const state = starts()
     for (let i = 0; i < 150; i++) state.burn(`task-${i}`, 1)
     reopened()
@@ -109,7 +109,7 @@ describe('the state of a GPU server on disk', () => {
     expect(statSync(journal()).size - before).toBeLessThan(150)
   })
 
-  it('stays bounded however long it runs', () => {
+  it('stays bounded however long the server runs', () => {
     const state = starts()
     let largest = 0
     for (let i = 0; i < 200; i++) {
@@ -121,7 +121,7 @@ describe('the state of a GPU server on disk', () => {
     expect(starts().living.get('a')).toMatchObject({ vramMib: 100 })
   })
 
-  it('of which any tail may be torn: what was saved before holds', () => {
+  it('keeps everything saved before a torn tail, whatever its length', () => {
     const state = starts()
     state.burn('a', 1)
     const whole = readFileSync(journal())
@@ -135,7 +135,7 @@ describe('the state of a GPU server on disk', () => {
     }
   })
 
-  it('also a tail of zeros, or of garbage', () => {
+  it('keeps everything saved before a tail of zeros or garbage', () => {
     starts().burn('a', 1)
     const whole = readFileSync(journal())
     for (const tail of [Buffer.alloc(500), Buffer.from('deadbeef {"changes":[]}\n'), Buffer.from('x')]) {
@@ -147,7 +147,7 @@ describe('the state of a GPU server on disk', () => {
     expect([...reopened().load().attempts.keys()]).toEqual(['a'])
   })
 
-  it('that is damaged before its end is refused, in one line that names file and line', () => {
+  it('is refused if it is damaged before its end, with file and line in one message', () => {
     const state = starts()
     state.burn('a', 1)
     state.burn('b', 1)
@@ -180,7 +180,7 @@ describe('the state of a GPU server on disk', () => {
   it('is never written again after the disk has failed once (R10)', () => {
     const state = starts()
     const { size } = statSync(journal())
-    // The folder goes away under the server, so that the next snapshot cannot be made.
+    // The folder is deleted under the server, so that the next snapshot fails.
     rmSync(folder, { recursive: true })
     for (let i = 0; i < 200 && faults.length === 0; i++) {
       state.keep(attempt('a'))
@@ -191,7 +191,7 @@ describe('the state of a GPU server on disk', () => {
     expect(size).toBeGreaterThan(0)
   })
 
-  it('that cannot be made says where and why', () => {
+  it('reports where and why it cannot be created', () => {
     writeFileSync(join(folder, 'file'), '')
     expect(() => openDiskStorage({ folder: join(folder, 'file', 'state'), onFault: () => {} })).toThrow(
       /^\S+file\/state: ENOTDIR[^\n]*$/,

@@ -1,7 +1,4 @@
-/**
- * What the operator's pages say exists: files, tests by their titles, environment variables, commands,
- * routes.
- */
+/** The operator's pages refer to existing files, test titles, environment variables, commands and routes. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -45,14 +42,14 @@ beforeAll(async () => {
 describe.each(PAGES)('%s', (page) => {
   const text = readFileSync(join(ROOT, page), 'utf8')
 
-  it('names files that are there', () => {
+  it('names existing files', () => {
     const named = [...text.matchAll(new RegExp(`\`((?:${FOLDERS})/[\\w./-]+)\``, 'g'))].map(
       (match) => match[1] as string,
     )
     expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
   })
 
-  it('links to pages that are there', () => {
+  it('links to existing pages', () => {
     const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map((match) =>
       join(ROOT, page, '..', match[1] as string),
     )
@@ -65,11 +62,11 @@ describe.each(PAGES)('%s', (page) => {
     expect(named.filter((name) => !VARIABLES.has(name) && !isReason(name))).toEqual([])
   })
 
-  it('names commands that there are, with options that they have', () => {
+  it('names existing commands with existing options', () => {
     expect(whyNotUnderstoodIn(text)).toEqual([])
   })
 
-  it('names routes that there are', () => {
+  it('names existing routes', () => {
     const plain = text.replaceAll(/\{(?:node|task):[^}]*\}/g, '{id}')
     const named = [...plain.matchAll(/\/api\/v1\/[\w/{}$-]+|\/(?:livez|readyz)\b/g)].map(([path]) =>
       path.replaceAll(/\$\w+/g, '{id}'),
@@ -118,7 +115,7 @@ describe('docs/protocol.md', () => {
     .split(/^\*\*(?=R\d)/m)
     .slice(1)
 
-  it('has the rules R1 to R12, each with the code that keeps it and a test that shows it', () => {
+  it('has the rules R1 to R12, each with its code and a test', () => {
     expect(rules.map((rule) => /^R\d+/.exec(rule)?.[0])).toEqual(
       Array.from({ length: 12 }, (_, i) => `R${i + 1}`),
     )
@@ -128,14 +125,14 @@ describe('docs/protocol.md', () => {
     }
   })
 
-  it('names tests that are there', () => {
+  it('names existing tests', () => {
     for (const { path, title } of rules.flatMap(testsNamedIn)) {
       expect(readFileSync(join(ROOT, path), 'utf8'), `${path}: ${title}`).toContain(title)
     }
   })
 })
 
-/** Lines of code blocks, which are whole, and what stands in backticks, which may be a mention. */
+/** Lines of code blocks, which are complete commands, and text in backticks, which may be incomplete. */
 function whyNotUnderstoodIn(text: string): readonly string[] {
   const blocks = [...text.matchAll(/^ *```\w*\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
     (block as string).split('\n'),

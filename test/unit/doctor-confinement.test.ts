@@ -6,7 +6,7 @@ import { temporaryFolder } from '../support/headroom-command.ts'
 
 const env = (file: string) => ({ CONTROLLER_NATS_NKEY_FILE: file })
 
-it('a key that every user can read fails, and the command that replaces it is named', () => {
+it('A key that every user can read fails, and the check names the command that replaces it', () => {
   const file = join(temporaryFolder(), 'node-gpu-1.nk')
   writeFileSync(file, 'SU', { mode: 0o644 })
   expect(keyChecks(env(file))).toMatchObject([
@@ -18,7 +18,7 @@ it('a key that every user can read fails, and the command that replaces it is na
   expect(keyChecks(env('/no/such.nk'))).toMatchObject([{ verdict: 'fail' }])
 })
 
-it('Keys of other parties next to the own key are found, except in the folder where they are generated', () => {
+it('Keys of other parties next to the own key are found, except in the folder that generates them', () => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'keys'))
   for (const name of ['controller', 'node-a', 'node-b'])
@@ -34,7 +34,7 @@ it('Keys of other parties next to the own key are found, except in the folder wh
     expect(keyChecks(env(join(folder, 'keys/node-a.nk')))).toMatchObject([{ verdict: 'ok' }])
 })
 
-it('a task that runs as root or as the user of its server fails', () => {
+it('A task that runs as root or as the user of its server fails', () => {
   const proc = temporaryFolder()
   const process = (pid: number, uid: number, cmdline: string, environ = ''): void => {
     mkdirSync(join(proc, `${pid}`))
@@ -52,7 +52,7 @@ it('a task that runs as root or as the user of its server fails', () => {
   ])
 })
 
-it('nodes whose tasks can read the server, and those that do not say, are named', () => {
+it('Nodes whose tasks can read the server, or with an unknown task identity, are named', () => {
   const node = (name: string, identity: string | null) => ({ name, task_identity: identity })
   expect(nodeIdentityCheck([])).toEqual([])
   expect(nodeIdentityCheck([node('a', 'uid_per_attempt'), node('b', 'task_user')])).toMatchObject([

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { DriftingClock } from '../../simulator/faults/drifting-clock.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 
-it('a clock that drifts keeps what it has gained, and what is planned on it keeps its place', () => {
+it('A clock keeps the offset of an earlier drift, and its timers keep their clock time', () => {
   const trueClock = new VirtualClock(1_000_000)
   const clock = new DriftingClock(trueClock)
   const ran: [string, number, number][] = []
@@ -22,7 +22,7 @@ it('a clock that drifts keeps what it has gained, and what is planned on it keep
   clock.setDrift(-100_000)
   cancel()
   runTo(1_120_000)
-  // 22 s shown after 20; 78 s more at nine tenths.
+  // The clock shows 22 s after 20 s; then 78 s more at nine tenths of the speed.
   expect(ran.at(-1)).toEqual(['slow', 106_667, 100_000])
   clock.setDrift(0)
   expect(clock.aheadMs).toBe(-8_000)

@@ -1,6 +1,6 @@
 /**
- * Eager returns (semantics 5): a task that has been out for ten seconds returns to free VRAM that no task
- * waits for.
+ * Eager returns (semantics 5): a task that has been swapped out for ten seconds returns to free VRAM that no
+ * task waits for.
  */
 import { describe, expect, it } from 'vitest'
 import type { ConfigFields } from '../../controller/domain/config.ts'
@@ -25,7 +25,8 @@ function cluster(config: Partial<ConfigFields> = {}, gpus: readonly number[] = [
 }
 
 /**
- * `mib` each, all swapped out for one task that takes the whole GPU and has just ended; the first longest.
+ * Creates tasks of `mib` each, swapped out in this order for one task that took the whole GPU and has just
+ * ended.
  */
 function away(b: ClusterBuilder, ...mibs: readonly number[]): readonly LiveTask[] {
   const tasks = mibs.map((vramMib) => b.submit({ vramMib }))
@@ -47,8 +48,8 @@ function residencies(...tasks: readonly LiveTask[]): readonly string[] {
   return tasks.map((task) => placementOf(task).residency)
 }
 
-describe('a swapped-out task that nothing asks back', () => {
-  it('returns after ten seconds to a GPU where no other task is resident, however full it becomes', () => {
+describe('a swapped-out task without a swap-in request', () => {
+  it('returns after ten seconds to a GPU without resident tasks, however full the GPU becomes', () => {
     const b = cluster()
     const [task] = away(b, 19_500) as [LiveTask]
     b.advance(10 * SECOND - 2)
@@ -76,7 +77,7 @@ describe('a swapped-out task that nothing asks back', () => {
     expect(residencies(task)).toEqual(['swapping_in'])
   })
 
-  it('stays out for good where eager_swap_in_seconds is null, and returns as soon as another value holds', () => {
+  it('stays swapped out while eager_swap_in_seconds is null, and returns once it has a value', () => {
     const b = cluster({ eager_swap_in_seconds: null })
     const [task] = away(b, 1000) as [LiveTask]
     b.advance(86_400 * SECOND)
@@ -90,7 +91,7 @@ describe('a swapped-out task that nothing asks back', () => {
     [8_000, 'swapping_in'],
     [8_001, 'swapped_out'],
   ])(
-    'A swapped-out task returns next to a resident task when a tenth of the GPU stays free: %d MiB',
+    'A swapped-out task returns next to a resident task if a tenth of the GPU stays free: %d MiB',
     (mib, expected) => {
       const b = cluster()
       const [task] = away(b, mib) as [LiveTask]
@@ -118,11 +119,11 @@ describe('a swapped-out task that nothing asks back', () => {
     expect(residencies(task)).toEqual([expected])
   })
 
-  it('returns one at a time, the one that has been out for longest first', () => {
+  it('returns alone, and the task that has been swapped out longest returns first', () => {
     const b = cluster({ eager_swap_in_seconds: null })
     const [first, second] = away(b, 5000, 4000) as [LiveTask, LiveTask]
     b.advance(60 * SECOND)
-    // Both have been out for long enough from now on.
+    // From now on both have been swapped out long enough.
     b.configure({ eager_swap_in_seconds: 10 })
     b.cycle()
     expect(residencies(first, second)).toEqual(['swapping_in', 'swapped_out'])
@@ -131,7 +132,7 @@ describe('a swapped-out task that nothing asks back', () => {
     expect(residencies(first, second)).toEqual(['resident', 'swapping_in'])
   })
 
-  it('stays out while another waits in the queue of its node, and returns when that one does not any more', () => {
+  it("stays swapped out while another task waits in the node's queue, and returns afterwards", () => {
     const b = cluster()
     const [task, waits] = away(b, 1000, 12_000) as [LiveTask, LiveTask]
     const busy = b.submit({ vramMib: 10_000 })
@@ -146,7 +147,7 @@ describe('a swapped-out task that nothing asks back', () => {
     expect(residencies(task, waits)).toEqual(['swapping_in', 'swapped_out'])
   })
 
-  it('stays out while a pending task waits for the VRAM of its GPU, and returns when that one has gone', () => {
+  it('stays swapped out while a pending task waits for VRAM of its GPU, and returns afterwards', () => {
     const b = cluster()
     const [task] = away(b, 1000) as [LiveTask]
     const busy = b.submit({ vramMib: 10_000 })
@@ -161,7 +162,7 @@ describe('a swapped-out task that nothing asks back', () => {
     expect(residencies(task)).toEqual(['swapping_in'])
   })
 
-  it('returns although a pending task waits that misses more than VRAM there', () => {
+  it('returns even if a pending task waits for more than VRAM there', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     const [task] = away(b, 8000) as [LiveTask]
     b.submit({ vramMib: 10_000 })
@@ -175,7 +176,7 @@ describe('a swapped-out task that nothing asks back', () => {
 })
 
 describe('an eager return', () => {
-  it('does not reset the idle clock: its task may leave again at once', () => {
+  it('keeps the idle clock: its task may be swapped out again at once', () => {
     const b = cluster()
     const [task] = away(b, 12_000) as [LiveTask]
     b.advance(11 * SECOND)
@@ -187,7 +188,7 @@ describe('an eager return', () => {
     expect(residencies(task)).toEqual(['swapping_out'])
   })
 
-  it('leaves the idle clock alone when its server repeats how long the task has been idle, also after a restart', () => {
+  it('keeps the idle clock when the server repeats the idle time, also after a restart', () => {
     const b = cluster()
     const [task] = away(b, 12_000) as [LiveTask]
     b.advance(11 * SECOND)
@@ -202,7 +203,7 @@ describe('an eager return', () => {
     expect(placementOf(again)).toMatchObject({ idleSince, isEligible: true })
   })
 
-  it('counts as idle from its last use on when the task has worked since', () => {
+  it('counts as idle since the last use if the task has worked since', () => {
     const b = cluster()
     const [task] = away(b, 12_000) as [LiveTask]
     b.advance(11 * SECOND)
@@ -219,7 +220,7 @@ describe('an eager return', () => {
     expect(residencies(task)).toEqual(['swapping_out'])
   })
 
-  it('marks nothing in the rounds', () => {
+  it('leaves the rounds unchanged', () => {
     const b = cluster()
     const [task] = away(b, 12_000) as [LiveTask]
     const gpu = b.node('n').gpus[0]
@@ -230,7 +231,7 @@ describe('an eager return', () => {
     expect([gpu?.rounds.non_p0.round, [...(gpu?.rounds.non_p0.marks ?? [])]]).toEqual(before)
   })
 
-  it('that fails is tried again when the back-off ends', () => {
+  it('is repeated after the back-off if it failed', () => {
     const b = cluster()
     const [task] = away(b, 1000) as [LiveTask]
     b.advance(11 * SECOND)
@@ -242,7 +243,7 @@ describe('an eager return', () => {
     expect(residencies(task)).toEqual(['swapping_in'])
   })
 
-  it('is decided with its sentence', () => {
+  it('is recorded as a decision with its sentence', () => {
     const b = cluster()
     b.cluster.eventLog.keepsDecisions = true
     away(b, 1000)
@@ -256,8 +257,8 @@ describe('an eager return', () => {
   })
 })
 
-describe('no eager return', () => {
-  it('of a task that an operator swapped out, also after a restart; it returns when it wants the GPU', () => {
+describe('an eager return does not happen', () => {
+  it('for a task that an operator swapped out, until the task wants the GPU, also after a restart', () => {
     const b = cluster()
     const task = b.submitSwappedOut({ vramMib: 1000 })
     b.cycle()
@@ -273,7 +274,7 @@ describe('no eager return', () => {
     expect(residencies(again)).toEqual(['swapping_in'])
   })
 
-  it('of a task whose way back an operator has called off', () => {
+  it('for a task whose swap-in an operator cancelled', () => {
     const b = cluster()
     const [task, other] = away(b, 1000, 12_000) as [LiveTask, LiveTask]
     const busy = b.submit({ vramMib: 19_500 })
@@ -288,7 +289,7 @@ describe('no eager return', () => {
     expect(residencies(task, other)).toEqual(['swapped_out', 'swapping_in'])
   })
 
-  it('to a cordoned, a draining or a silent node; it comes when the node is open again', () => {
+  it('to a cordoned, draining or silent node, until the node is available again', () => {
     for (const [close, open] of [
       [
         (b: ClusterBuilder) => b.cordon(b.node('n'), true),
@@ -313,7 +314,7 @@ describe('no eager return', () => {
   })
 })
 
-it('a controller that starts again brings back what was out when it ended', () => {
+it('A restarted controller returns tasks that were swapped out before the restart', () => {
   const b = cluster()
   const [task] = away(b, 1000) as [LiveTask]
   const after = restarted(b)

@@ -10,8 +10,8 @@ import {
 
 const ended = { state: 'lost', exitCode: null, endReason: null } as const
 
-describe('why a task ended', () => {
-  it('is a closed list of codes, all of which docs/events.md explains', () => {
+describe('the end reason of a task', () => {
+  it('is one of a closed list of codes, all of which docs/events.md explains', () => {
     const rows = readFileSync(new URL('../../docs/events.md', import.meta.url), 'utf8').split('\n')
     const section = rows.slice(rows.indexOf('## Why a task ended'), rows.indexOf('## Following'))
     const documented = section
@@ -22,7 +22,7 @@ describe('why a task ended', () => {
     )
   })
 
-  it('is null while a task has not ended, and never afterwards', () => {
+  it('is null exactly while the task has not ended', () => {
     expect(endCodeOf({ ...ended, state: 'running' })).toBe(null)
     expect(endSentenceOf({ ...ended, state: 'pending' })).toBe(null)
     for (const state of ['completed', 'failed', 'cancelled', 'lost'] as const) {
@@ -48,10 +48,7 @@ describe('why a task ended', () => {
     [{ ...ended, state: 'cancelled', endReason: 'cancelled by alice' }, 'cancelled', 'cancelled by alice'],
     [{ ...ended, state: 'cancelled', endReason: 'lease_expired' }, 'lease_expired', 'lease_expired'],
     [ended, 'unknown_before_upgrade', END_SENTENCES.unknown_before_upgrade],
-  ] as const)(
-    'of a record that is older than the codes follows from what it holds: %j',
-    (record, code, sentence) => {
-      expect([endCodeOf(record), endSentenceOf(record)]).toEqual([code, sentence])
-    },
-  )
+  ] as const)('of a record without a code is derived from its fields: %j', (record, code, sentence) => {
+    expect([endCodeOf(record), endSentenceOf(record)]).toEqual([code, sentence])
+  })
 })

@@ -1,6 +1,6 @@
 /**
- * Whether a store has what a node has heard of, told from who wrote which epoch (docs/protocol.md, "A store
- * that went back in time").
+ * Whether a store contains what a node knows, derived from the controller of each epoch (docs/protocol.md, "A
+ * store that went back in time").
  */
 import { expect, it } from 'vitest'
 import { epochAfterLoss } from '../../controller/domain/epoch-after-loss.ts'
@@ -17,7 +17,7 @@ function historyOf(...starts: EpochRecord[]): EpochHistory {
   return history
 }
 
-it('An epoch of another process is not known, although the number and the event are in the store', () => {
+it('An epoch of another process is unknown even if its number and event are in the store', () => {
   const history = historyOf(
     { epoch: 2, firstEventSeq: 1, controller: 'first' },
     { epoch: 3, firstEventSeq: 40, controller: 'after the set-back' },
@@ -30,7 +30,7 @@ it('An epoch of another process is not known, although the number and the event 
   expect(history.judge({ epoch: 3, event_seq: 46 }, own(4))).toBe('known')
 })
 
-it('A restore settles what a silent loss took before it, also when its backup was made in between', () => {
+it('A restore also covers an earlier silent loss, even if its backup was made in between', () => {
   const history = historyOf(
     { epoch: 1, firstEventSeq: 1, controller: 'a' },
     { epoch: 2, firstEventSeq: 30, controller: 'b' },
@@ -42,14 +42,14 @@ it('A restore settles what a silent loss took before it, also when its backup wa
   expect(history.judge({ epoch: 2, controller: 'b', event_seq: 39 }, own(RAISED))).toBe('known')
 })
 
-it('A loss that was accepted before the first epoch of the store is still accepted after a restart', () => {
+it('A loss accepted before the first epoch of the store is still accepted after a restart', () => {
   const history = historyOf({ epoch: RAISED, firstEventSeq: 1 }, { epoch: RAISED + 1, firstEventSeq: 5 })
   expect(history.judge({ epoch: 7, controller: 'lost', event_seq: 20 }, own(RAISED + 1))).toBe(
     'accepted_loss',
   )
 })
 
-it('A second restore of one backup is above the first, although its store knows nothing of that one', () => {
+it('A second restore of one backup gets a higher epoch than the first restore', () => {
   const at = Date.parse('2026-11-23T12:00:00Z')
   const first = epochAfterLoss(3, at, (limit) => limit - 1)
   expect(epochAfterLoss(3, at + 60_000, () => 0)).toBeGreaterThan(first)

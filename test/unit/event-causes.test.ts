@@ -1,4 +1,4 @@
-/** Every event has the right cause, and says who asked for it. */
+/** Every event has the right cause and names its actor. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { EVENT_KINDS, type Event, type EventKind } from '../../controller/domain/event.ts'
@@ -10,7 +10,7 @@ import { World } from '../../simulator/world.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 import { busyFor, HOUR, MINUTE, node, play, QUICK_SWAP, task } from '../support/world-builder.ts'
 
-/** What comes from outside has no cause among the events. */
+/** Events with an external cause have no cause among the events. */
 const FROM_OUTSIDE: ReadonlySet<EventKind> = new Set([
   'config_changed',
   'node_registered',
@@ -30,7 +30,7 @@ const FROM_OUTSIDE: ReadonlySet<EventKind> = new Set([
   'attempt_settled',
 ])
 
-/** What is wrong with the causes, in words. */
+/** Describes the wrong causes. */
 function wrongCauses(events: readonly Event[]): string[] {
   const bySeq = new Map(events.map((event) => [event.seq, event]))
   const latest = new Map<string, Event>()
@@ -57,7 +57,7 @@ function wrongCauses(events: readonly Event[]): string[] {
 }
 
 test.each(['swap-fairness-basic', 'multi-gpu', 'all-p0'])(
-  'in %s each event follows from the one that led to it',
+  'In %s each event has the event that led to it as its cause',
   async (name) => {
     const { scenario } = loadScenario(
       new URL(`../../scenarios/${name}.scenario.yaml`, import.meta.url).pathname,
@@ -80,7 +80,7 @@ test.each(['swap-fairness-basic', 'multi-gpu', 'all-p0'])(
   },
 )
 
-test('A victim leaves because of the decision, returns because it left, and the preemptor gets its place', async () => {
+test('The decision is the cause of a swap-out, and the swap-out that of the return', async () => {
   const nodes = [node({ name: 'n', swap: QUICK_SWAP })]
   const tasks = [
     task({ id: 'a', vramMib: 700, work: busyFor(1000) }),
@@ -93,7 +93,7 @@ test('A victim leaves because of the decision, returns because it left, and the 
   expect(wrongCauses(events)).toEqual([])
 })
 
-test('tasks of a drained node are moved because of the drain', async () => {
+test('Tasks of a drained node are moved because of the drain', async () => {
   const { events } = await play(
     {
       nodes: [node({ name: 'n' })],
@@ -109,7 +109,7 @@ test('tasks of a drained node are moved because of the drain', async () => {
   expect(wrongCauses(events)).toEqual([])
 })
 
-test('a task knows its latest event after a restart of the controller', () => {
+test('A task keeps its latest event over a restart of the controller', () => {
   const cluster = new ClusterBuilder()
   cluster.addNode({ id: 'n', gpus: [100] })
   const a = cluster.submit({ vramMib: 60 })

@@ -1,4 +1,4 @@
-/** Streams of events: nothing is left out, nothing comes twice, and one reader costs the others nothing. */
+/** Event streams: no event is missing or repeated, and one slow reader does not delay the others. */
 import type { Readable } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { FakeController } from '../support/api-world.ts'
 const ALL: WantedEvents = { filter: { kinds: null, taskId: null, nodeId: null }, wantsSummary: false }
 const ofKind = (...kinds: EventKind[]): WantedEvents => ({ ...ALL, filter: { ...ALL.filter, kinds } })
 
-/** Time that a test moves. */
+/** A clock that the test advances. */
 class ManualTimers implements ReaderTimers {
   #now = 0
   #timers: { at: number; fn: () => void }[] = []
@@ -24,7 +24,7 @@ class ManualTimers implements ReaderTimers {
     }
   }
 
-  /** Everything that is due in these milliseconds, in order; promises get their turn in between. */
+  /** Runs everything that is due in these milliseconds in order; promises are settled in between. */
   async pass(ms: number): Promise<void> {
     const end = this.#now + ms
     for (;;) {
@@ -46,9 +46,9 @@ interface Heard {
   readonly body: Readable
   readonly chunks: Buffer[]
   text(): string
-  /** Of the events, in the order they came. */
+  /** Sequence numbers of the events, in order of arrival. */
   seqs(): number[]
-  /** Of everything that said where the reader stands. */
+  /** All ids that were sent, in order. */
   ids(): number[]
 }
 
@@ -79,8 +79,8 @@ function hear(body: Readable): Heard {
 
 const upTo = (count: number, from = 1) => Array.from({ length: count - from + 1 }, (_, index) => from + index)
 
-describe('a stream of events', () => {
-  test('tells what happens from now on, and where it stands before anything does', async () => {
+describe('an event stream', () => {
+  test('sends new events, and first the current position', async () => {
     const { world, timers, listen } = makeFeed()
     world.happen('config_changed', 'config_changed')
     const heard = await listen(null)
@@ -101,7 +101,7 @@ describe('a stream of events', () => {
     })
   })
 
-  test('gives all readers the same bytes: each event is encoded once', async () => {
+  test('sends the same bytes to all readers, because each event is encoded once', async () => {
     const { world, timers, listen } = makeFeed()
     const readers = [await listen(null), await listen(null), await listen(null)]
     for (let round = 0; round < 3; round++) {
@@ -113,7 +113,7 @@ describe('a stream of events', () => {
     for (const other of others) other.forEach((chunk, index) => expect(chunk).toBe(first?.[index]))
   })
 
-  test('gathers what happens within 200 ms, and waits for no more than 512 events', async () => {
+  test('collects the events of 200 ms, but no more than 512 events', async () => {
     const { world, timers, listen } = makeFeed()
     const heard = await listen(null)
     world.happen('task_placed')
@@ -126,7 +126,7 @@ describe('a stream of events', () => {
     expect(heard.seqs()).toEqual(upTo(513))
   })
 
-  test('goes on behind an event: from the store, then live', async () => {
+  test('continues after an event: first from the store, then live', async () => {
     const { world, timers, listen } = makeFeed()
     world.happen(...upTo(1700).map(() => 'task_placed' as const))
     const heard = await listen(5)
@@ -135,7 +135,7 @@ describe('a stream of events', () => {
     expect(heard.seqs()).toEqual(upTo(1701, 6))
   })
 
-  test('hears only what it asked for, and its id goes on all the same', async () => {
+  test('sends only the requested events, and the id advances with all events', async () => {
     const { world, timers, listen } = makeFeed()
     world.happen(['task_placed', { taskId: 'a' }], 'config_changed')
     const kinds = await listen(0, ofKind('config_changed', 'group_changed'))
@@ -158,13 +158,13 @@ describe('a stream of events', () => {
     expect(kinds.text()).toContain(': still here\n')
   })
 
-  test('has a heartbeat every 15 s, and ids that never go back', async () => {
+  test('has a heartbeat every 15 s, and ids that never decrease', async () => {
     const { world, timers, listen } = makeFeed()
     world.happen('config_changed')
     const heard = await listen(null)
     await timers.pass(45_000)
     expect(heard.text().match(/: still here\n/g)).toHaveLength(3)
-    // Durable, and told only later.
+    // Durable, but published only later.
     const untold = world.addEvent('task_placed')
     const early = await listen(0)
     expect(early.seqs()).toEqual([1, 2])
@@ -175,9 +175,9 @@ describe('a stream of events', () => {
     for (const { ids } of [heard, early]) expect(ids()).toEqual(ids().toSorted((a, b) => a - b))
   })
 
-  test('of any reader, whenever it comes and whatever happens while it catches up, has no gap and no repetition', async () => {
-    // Each step happens at one read of the store: events that are told, events that are durable but told with
-    // the next step, a pause.
+  test('has no gap and no repetition for any reader, whatever happens while it catches up', async () => {
+    // Each step happens at one read of the store: published events, durable events that are published with
+    // the next step, or a pause.
     const step = fc.oneof(
       fc.integer({ min: 1, max: 30 }),
       fc.constantFrom(700, 2500),
@@ -228,7 +228,7 @@ describe('a stream of events', () => {
   })
 })
 
-describe('a position', () => {
+describe('a position in the event stream', () => {
   async function prunedTo(first: number) {
     const made = makeFeed()
     made.world.happen(...upTo(20).map(() => 'task_placed' as const))
@@ -236,28 +236,31 @@ describe('a position', () => {
     return made
   }
 
-  test.each([1, 9, 21, 99])('%i is gone when the next event is not kept, or it never was', async (after) => {
-    const { feed } = await prunedTo(11)
-    await expect(feed.open(after, ALL)).rejects.toMatchObject({
-      code: 'events_gone',
-      status: 410,
-      message: expect.stringMatching(/go on from event 20/),
-    })
-  })
+  test.each([1, 9, 21, 99])(
+    '%i is gone if the next event is no longer kept or never existed',
+    async (after) => {
+      const { feed } = await prunedTo(11)
+      await expect(feed.open(after, ALL)).rejects.toMatchObject({
+        code: 'events_gone',
+        status: 410,
+        message: expect.stringMatching(/go on from event 20/),
+      })
+    },
+  )
 
   test.each([
     [0, upTo(20, 11)],
     [10, upTo(20, 11)],
     [20, []],
-  ])('%i is there', async (after, seqs) => {
+  ])('%i is available', async (after, seqs) => {
     const { listen } = await prunedTo(11)
     expect((await listen(after)).seqs()).toEqual(seqs)
   })
 
-  test('that is lost while the reader catches up ends its stream, which says so', async () => {
+  test('that is lost while the reader catches up ends its stream with a message', async () => {
     const { world, feed } = makeFeed()
     world.happen(...upTo(1200).map(() => ['task_placed', { data: { text: 'x'.repeat(200) } }] as const))
-    // It takes nothing for now.
+    // It reads nothing for now.
     const body = await feed.open(3, ALL)
     await settled()
     world.happen(...upTo(3000).map(() => 'task_placed' as const))
@@ -269,8 +272,8 @@ describe('a position', () => {
   })
 })
 
-describe('a reader', () => {
-  test('that takes nothing is let go with a last word, and the others hear on', async () => {
+describe('a reader of the event stream', () => {
+  test('that reads nothing is disconnected with a message, and the others continue', async () => {
     const { world, timers, feed, listen } = makeFeed()
     const slow = await feed.open(null, ALL)
     const quick = await listen(null)
@@ -290,7 +293,7 @@ describe('a reader', () => {
     expect([...late.seqs(), ...(await listen(last)).seqs()]).toEqual(upTo(rounds * 100))
   })
 
-  test('that has been let go and still takes nothing is cut off after 10 s', async () => {
+  test('that was disconnected and still reads nothing is cut off after 10 s', async () => {
     const { world, timers, feed } = makeFeed()
     const slow = await feed.open(null, ALL)
     await settled()
@@ -304,7 +307,7 @@ describe('a reader', () => {
     expect(feed.size).toBe(0)
   })
 
-  test('too many is refused, and one that goes makes room', async () => {
+  test('over the limit is refused until another one disconnects', async () => {
     const { feed, listen } = makeFeed()
     const readers = await Promise.all(Array.from({ length: 256 }, () => listen(null)))
     await expect(feed.open(null, ALL)).rejects.toMatchObject({
@@ -317,7 +320,7 @@ describe('a reader', () => {
     await listen(null)
   })
 
-  test('hears that the controller stops, with everything that happened before; no other is let in', async () => {
+  test('gets earlier events and a message when the controller stops; new readers are refused', async () => {
     const { world, feed, listen } = makeFeed()
     const heard = await listen(null)
     world.happen('task_placed')
@@ -327,7 +330,7 @@ describe('a reader', () => {
     await expect(feed.open(null, ALL)).rejects.toMatchObject({ code: 'too_many_streams' })
   })
 
-  test('of a store that fails is told to come back', async () => {
+  test('of a failing store is asked to reconnect', async () => {
     const { world, feed } = makeFeed()
     world.happen('task_placed')
     world.views.stored.events = () => Promise.reject(new Error('disk'))
@@ -337,8 +340,8 @@ describe('a reader', () => {
   })
 })
 
-describe('the summary', () => {
-  test('comes once a second to those who want it, made once for all of them', async () => {
+describe('the summary in the event stream', () => {
+  test('is sent once a second to readers that requested it, and computed once for all of them', async () => {
     let made = 0
     const { timers, listen } = makeFeed(new FakeController(), () => ({ made: ++made }))
     const without = await listen(null)

@@ -129,7 +129,7 @@ describe('log and exp against this machine', () => {
   })
 })
 
-describe('log and exp at the edges', () => {
+describe('log and exp for extreme values', () => {
   it('log of 0 is -Infinity, of a negative number or NaN is NaN, of Infinity is Infinity', () => {
     expect([log(0), log(-0), log(-1), log(-Infinity), log(NaN), log(Infinity), log(1)]).toEqual([
       -Infinity,
@@ -154,8 +154,8 @@ describe('log and exp at the edges', () => {
   })
 })
 
-describe('the bits themselves', () => {
-  it('are the same on every machine: 20,000 values have the digest that was recorded', () => {
+describe('the bits of log and exp', () => {
+  it('are the same on every machine: 20,000 values have the recorded digest', () => {
     const random = seededStream('exact-math', 'bits')
     const values = new DataView(new ArrayBuffer(16 * 10_000))
     for (let i = 0; i < 10_000; i++) {
@@ -184,7 +184,7 @@ function expectClose(actual: number, reference: number, what: string): void {
   expect.fail(`${what} is ${actual}, the machine says ${reference}`)
 }
 
-/** Any positive finite double, exponents evenly. */
+/** Returns any positive finite double, with evenly distributed exponents. */
 function doubleFrom(random: () => number): number {
   bits[0] =
     (BigInt(Math.floor(random() * 2047)) << 52n) |

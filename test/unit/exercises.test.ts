@@ -49,7 +49,7 @@ function problemsOf(text: string): readonly string[] {
 }
 
 describe('an exercise file', () => {
-  it('has its faults hidden in its scenario, and a brief that says nothing of them or of answers', () => {
+  it('has its faults in its scenario, and a brief without faults and answers', () => {
     const exercise = load(TEXT)
     expect(exercise.scenario.faults).toMatchObject([{ kind: 'slow_swap', node: 'n' }])
     expect(exercise.reference).toMatchObject([{ atMs: 120_000, method: 'post' }])
@@ -107,7 +107,7 @@ describe('an exercise file', () => {
 })
 
 describe('a score', () => {
-  it('is nothing for nothing, with a reason each', () => {
+  it('is zero without evidence, with a reason for each item', () => {
     expect(reasonsOf({ metrics: { utilization_percent: null } })).toEqual({
       node: '0: It was not answered.',
       much: '0: It was not answered.',
@@ -118,7 +118,7 @@ describe('a score', () => {
     })
   })
 
-  it('is all of it for what is right, within tolerance and bounds', () => {
+  it('is complete for right answers within tolerance and bounds', () => {
     const reads = new Map([
       ['/api/v1/tasks/t', { status: 200, body: { 'a/b': ['completed'] } }],
       ['/api/v1/nodes/n', { status: 200, body: { override: null, cordoned: true } }],
@@ -130,7 +130,7 @@ describe('a score', () => {
     expect(score).toMatchObject({ points: 50, of: 50 })
   })
 
-  it('says what is and what is wanted', () => {
+  it('states the actual and the expected value', () => {
     const reads = new Map([
       ['/api/v1/tasks/t', { status: 404, body: {} }],
       ['/api/v1/nodes/n', { status: 200, body: { cordoned: false } }],

@@ -5,7 +5,7 @@ import { VICTIM_STANDINGS } from '../../controller/engine/explain/explain-victim
 import { CHANGES } from '../../controller/api/schema/explanation.ts'
 import { DECISION_KINDS, DECISION_RULES, VICTIM_LEVELS } from '../../controller/domain/decision.ts'
 
-test('docs/explain.md has a row for every reason, change, standing, rule and level', () => {
+test('docs/explain.md has a row for every reason, change, verdict, rule and level', () => {
   const page = readFileSync(new URL('../../docs/explain.md', import.meta.url), 'utf8')
   const words = [
     WAIT_REASONS,

@@ -20,7 +20,7 @@ it('A task that has not started is no victim', () => {
   expect(standing(placed())).toMatchObject({ standing: 'NOT_STARTED', eligibleAt: null })
 })
 
-it('An idle task reports from when on it may be swapped out, and then that it may', () => {
+it('An idle task reports when it becomes eligible, and then that it is eligible', () => {
   const world = placed()
   world.b.started(world.task)
   const since = world.b.now
@@ -33,7 +33,7 @@ it('An idle task reports from when on it may be swapped out, and then that it ma
   expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
 })
 
-it('A task that wants the GPU is no victim, unless max_residency_seconds ends that', () => {
+it('A task that wants the GPU is no victim unless max_residency_seconds applies', () => {
   const world = placed()
   world.b.started(world.task, true)
   expect(standing(world)).toMatchObject({
@@ -58,7 +58,7 @@ it('A noswap task is never a victim, and a P0 task only for P0', () => {
   })
 })
 
-it('A task is no victim without host memory for it, nor when swapped out, moving, or after a recent failed swap', () => {
+it('A task is no victim without host memory, while swapped out or moving, or after a failed swap', () => {
   const world = placed({ vramMib: 70 })
   const { b, task } = world
   b.started(task)
@@ -77,7 +77,7 @@ it('A task is no victim without host memory for it, nor when swapped out, moving
   expect(standing(mover)).toMatchObject({ standing: 'SWAP_FAILED_LATELY', eligibleAt: mover.b.now + 30_000 })
 })
 
-it('A task that its server has ended is no victim before the event arrives, and no longer asks for VRAM', () => {
+it('A task that its server has ended is no victim before the event arrives, and requests no VRAM', () => {
   const world = placed({}, 200)
   const { b, task } = world
   b.started(task)
@@ -112,7 +112,7 @@ it('A return is no longer requested once its task has ended', () => {
   expect([placementOf(task).entry, b.node('n').queue]).toEqual([null, []])
 })
 
-it('A task that is being stopped is no victim: the task that needs its VRAM waits for the end and starts then', () => {
+it('A stopping task is no victim: the task that needs its VRAM starts after its end', () => {
   const world = placed({ command: ['train'] }, 200)
   const { b, task } = world
   b.started(task)

@@ -6,7 +6,7 @@ import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const IDLE_MS = 300_000
 
-/** GPUs of 110 MiB with 10 MiB of reserve: 100 MiB to use, 150 to commit at 50 %. */
+/** GPUs of 110 MiB with a reserve of 10 MiB: 100 MiB are usable, and 150 MiB can be committed at 50 %. */
 function cluster(config: ConstructorParameters<typeof ClusterBuilder>[0] = {}): ClusterBuilder {
   const b = new ClusterBuilder(config)
   b.addNode({ id: 'n1', gpus: [110] })
@@ -20,7 +20,7 @@ function explained(b: ClusterBuilder, task: LiveTask): WaitExplanation {
   return explanation
 }
 
-/** What keeps this task out once everything that can happen at once has happened. */
+/** Returns the reason why this task still waits after everything that can happen at once has happened. */
 function waitOf(b: ClusterBuilder, request: Parameters<ClusterBuilder['submit']>[0]): WaitExplanation {
   const task = b.submit(request)
   b.cycle()
@@ -33,7 +33,7 @@ function brief({ reason, haveMib, needMib, nodeIds }: ReasonDetail): string {
 }
 
 describe('a pending task that can never be placed', () => {
-  it('is held', () => {
+  it('is on hold', () => {
     const b = cluster()
     const task = b.submit({ vramMib: 50 })
     b.cluster.dequeue(task)
@@ -83,7 +83,7 @@ describe('a pending task that can never be placed', () => {
 })
 
 describe('a pending task without a node', () => {
-  it('waits for one to register', () => {
+  it('waits for a node to register', () => {
     const b = new ClusterBuilder()
     expect(waitOf(b, {}).sentence).toBe('Waits for a node: no node outside the groups has registered.')
     b.group('a', ['later'])
@@ -92,7 +92,7 @@ describe('a pending task without a node', () => {
     expect(sentence).toBe('Waits for a node: no node of group a has registered.')
   })
 
-  it('waits for nodes that are offline, the cordoned and too small ones left aside', () => {
+  it('waits for nodes that are offline, ignoring cordoned and too small nodes', () => {
     const b = cluster()
     b.addNode({ id: 'n2', gpus: [50] })
     b.silence(b.node('n1'))
@@ -102,7 +102,7 @@ describe('a pending task without a node', () => {
     expect(sentence).toBe('Waits for a node: n1 could take it and is offline.')
   })
 
-  it('waits for a node that runs commands; a lease takes one that does not', () => {
+  it('waits for a node that runs commands, while a lease uses a node that does not', () => {
     const b = new ClusterBuilder()
     b.addNode({ id: 'n1', gpus: [110], allowExec: false })
     b.cycle()
@@ -132,7 +132,7 @@ describe('a pending task without a node', () => {
     expect(sentence).toBe('Waits for a node: n1, n2, n3 and 1 more could take it and are cordoned.')
   })
 
-  it('names no more than twenty, and counts all', () => {
+  it('names at most twenty nodes and counts all', () => {
     const b = cluster()
     for (let i = 10; i < 40; i++) b.addNode({ id: `m${i}`, gpus: [110] })
     for (const node of b.cluster.nodes.values()) b.cordon(node, true)
@@ -143,8 +143,8 @@ describe('a pending task without a node', () => {
   })
 })
 
-describe('a pending task that misses room', () => {
-  it('finds every GPU with as many tasks as it may hold', () => {
+describe('a pending task without enough capacity', () => {
+  it('meets the task limit of every GPU', () => {
     const b = cluster({ max_tasks_per_gpu: 1 })
     b.submit({ vramMib: 10 })
     const { primary, sentence } = waitOf(b, { vramMib: 10 })
@@ -152,7 +152,7 @@ describe('a pending task that misses room', () => {
     expect(sentence).toContain('max_tasks_per_gpu (1)')
   })
 
-  it('finds too little host memory for the tasks of its GPU to change places', () => {
+  it('lacks host memory for swapping the tasks of its GPU', () => {
     const b = new ClusterBuilder({ default_vram_overcommit_percent: 50 })
     b.addNode({ id: 'n1', gpus: [110], hostSwapMib: 120 })
     b.submit({ vramMib: 90 })
@@ -163,7 +163,7 @@ describe('a pending task that misses room', () => {
     )
   })
 
-  it('finds too little for its several GPUs together', () => {
+  it('lacks host memory for several GPUs together', () => {
     const b = new ClusterBuilder({ default_vram_overcommit_percent: 50 })
     b.addNode({ id: 'n1', gpus: [110, 110], hostSwapMib: 200 })
     for (const vramMib of [70, 70]) b.submit({ vramMib })
@@ -174,7 +174,7 @@ describe('a pending task that misses room', () => {
     expect(sentence).toContain('together these GPUs of n1 would need more than there is')
   })
 
-  it('waits for commit room, and says where there is most', () => {
+  it('waits for commit room and names the GPU with the most', () => {
     const b = cluster()
     b.addNode({ id: 'n2', gpus: [110] })
     b.submit({ vramMib: 80 })
@@ -188,7 +188,7 @@ describe('a pending task that misses room', () => {
     expect(queuePosition).toBe(1)
   })
 
-  it('needs physical VRAM, when it is noswap, and says when a victim may leave', () => {
+  it('needs physical VRAM when it is noswap, and says when a victim becomes eligible', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     for (const vramMib of [30, 30, 30]) b.submit({ vramMib })
     b.settle()
@@ -203,7 +203,7 @@ describe('a pending task that misses room', () => {
     )
   })
 
-  it('A task that could never be resident with the noswap tasks is explained', () => {
+  it('explains that it could never be resident next to the noswap tasks', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     b.submit({ vramMib: 80, noswap: 1 })
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 30 })
@@ -213,7 +213,7 @@ describe('a pending task that misses room', () => {
     )
   })
 
-  it('would strand a placed task', () => {
+  it('would prevent the return of a placed task', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     b.submit({ vramMib: 70 })
     const { primary, sentence } = waitOf(b, { vramMib: 31, noswap: 1 })
@@ -223,7 +223,7 @@ describe('a pending task that misses room', () => {
     )
   })
 
-  it('finds room in sum, but not on one GPU', () => {
+  it('finds enough VRAM in total, but not on one GPU', () => {
     const b = new ClusterBuilder()
     b.addNode({ id: 'n1', gpus: [110, 110] })
     for (const vramMib of [70, 60]) b.submit({ vramMib })
@@ -234,7 +234,7 @@ describe('a pending task that misses room', () => {
     )
   })
 
-  it('finds on some GPU each thing it needs, but on none all of them', () => {
+  it('finds each resource on some GPU, but no GPU with all of them', () => {
     const b = new ClusterBuilder({ default_vram_overcommit_percent: 20 })
     b.addNode({ id: 'n1', gpus: [110, 110] })
     for (const request of [{ vramMib: 80, noswap: 1 }, { vramMib: 60 }, { vramMib: 50 }] as const) {
@@ -246,7 +246,7 @@ describe('a pending task that misses room', () => {
     expect([primary, ...secondary].map(brief)).toEqual(['FRAGMENTED 22/30 on n1'])
   })
 
-  it('names as primary the reason at which the last nodes fall, not one that keeps it out of others', () => {
+  it('names the reason of the last remaining nodes as primary, not the reason of excluded nodes', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     b.addNode({ id: 'n2', gpus: [110] })
     b.configureNode(b.node('n2'), { overcommitPercent: 0 })
@@ -258,8 +258,8 @@ describe('a pending task that misses room', () => {
   })
 })
 
-describe('a pending task and exclusive ones', () => {
-  it('that is one waits for a GPU without any other', () => {
+describe('a pending task and exclusive tasks', () => {
+  it('waits for an empty GPU if it is exclusive', () => {
     const b = cluster()
     b.submit({ vramMib: 30 })
     const { primary, sentence } = waitOf(b, { vramMib: null, gpuMode: 'exclusive' })
@@ -269,7 +269,7 @@ describe('a pending task and exclusive ones', () => {
     )
   })
 
-  it('waits for one to end', () => {
+  it('waits for an exclusive task to end', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     b.submit({ vramMib: 30, gpuMode: 'exclusive' })
     const { primary, sentence } = waitOf(b, { vramMib: 20 })
@@ -279,15 +279,15 @@ describe('a pending task and exclusive ones', () => {
     )
   })
 
-  it('that is one finds too little left by foreign memory', () => {
+  it('does not fit next to foreign memory if it is exclusive', () => {
     const b = cluster()
     b.heartbeat(b.node('n1'), { 0: 40 })
     expect(brief(waitOf(b, { vramMib: 70, gpuMode: 'exclusive' }).primary)).toBe('NEVER_RESIDENT 60/70 on n1')
   })
 })
 
-describe('a pending task and victims', () => {
-  it('waits for one to become idle long enough, then for it to leave, then for its node', () => {
+describe('a pending task and its victims', () => {
+  it('waits for a victim to become eligible, then for its swap-out, then for the node', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     const holder = b.submit({ vramMib: 90 })
     b.settle()
@@ -314,7 +314,7 @@ describe('a pending task and victims', () => {
     expect(b.explain(task)).toBeNull()
   })
 
-  it('names the P0 task that it may not swap out', () => {
+  it('names the P0 task that cannot be its victim', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     b.submit({ vramMib: 90, priority: 0, name: 'serving' })
     b.settle()
@@ -325,7 +325,7 @@ describe('a pending task and victims', () => {
     expect(sentence).toContain('serving (P0) holds 90 MiB there and leaves only for P0 tasks.')
   })
 
-  it('names the case that no other task may leave', () => {
+  it('says that there is no eligible victim', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     const busy = b.submit({ vramMib: 90 })
     b.settle()
@@ -334,8 +334,8 @@ describe('a pending task and victims', () => {
   })
 })
 
-describe('a task that a node has not taken', () => {
-  it('waits for the word of a node that is offline', () => {
+describe('a task that its node has not confirmed', () => {
+  it('waits for the confirmation of a node that is offline', () => {
     const b = cluster()
     const task = b.submit({ vramMib: 40 })
     b.cycle()
@@ -348,7 +348,7 @@ describe('a task that a node has not taken', () => {
     expect(sentence).toBe('Placed on GPU 0 of n1, which is offline and has not confirmed that it runs.')
   })
 
-  it('was refused and may go there again after the next report', () => {
+  it('was refused and may be placed there again after the next report', () => {
     const b = cluster()
     const task = b.submit({ vramMib: 40 })
     b.cycle()
@@ -365,7 +365,7 @@ describe('a task that a node has not taken', () => {
 })
 
 describe('a task that fits', () => {
-  it('waits while its room is kept for one that waits longer', () => {
+  it('waits while its VRAM is reserved for a task that has waited longer', () => {
     const b = cluster()
     b.submit({ vramMib: 60 })
     const head = b.submit({ vramMib: 90, name: 'large' })
@@ -381,7 +381,7 @@ describe('a task that fits', () => {
     expect(queuePosition).toBe(2)
   })
 
-  it('waits for those before it when the queue is strict', () => {
+  it('waits for earlier tasks when the queue is strict', () => {
     const b = cluster({ placement_strategy: 'fifo' })
     for (const vramMib of [60, 50, 50, 200]) b.submit({ vramMib })
     const { primary, secondary, sentence, queuePosition } = waitOf(b, { vramMib: 30 })
@@ -392,7 +392,7 @@ describe('a task that fits', () => {
     expect(queuePosition).toBe(3)
   })
 
-  it('is also behind others when the queue is strict and it does not fit', () => {
+  it('also names earlier tasks when the queue is strict and the task does not fit', () => {
     const b = cluster({ placement_strategy: 'fifo' })
     for (const vramMib of [60, 50]) b.submit({ vramMib })
     const { primary, secondary } = waitOf(b, { vramMib: 50 })
@@ -407,7 +407,7 @@ describe('a task that fits', () => {
     expect(task.placement).not.toBeNull()
   })
 
-  it('counts the tasks before it by class, then by submission', () => {
+  it('counts the tasks ahead of it by class, then by submission', () => {
     const b = cluster()
     b.submit({ vramMib: 100, priority: 0 })
     b.cycle()
@@ -419,7 +419,7 @@ describe('a task that fits', () => {
 })
 
 describe('a swapped-out task that wants the GPU', () => {
-  /** `away` is swapped out, `holder` resident; at 50 % both are placed on the one GPU. */
+  /** `away` is swapped out, `holder` resident; at 50 % both are placed on the only GPU. */
   function swappedOut(holderMib = 90, awayMib = 40): { b: ClusterBuilder; away: LiveTask; holder: LiveTask } {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     const away = b.submit({ vramMib: awayMib, name: 'away' })
@@ -431,7 +431,7 @@ describe('a swapped-out task that wants the GPU', () => {
     return { b, away, holder }
   }
 
-  it('does not wait while it wants nothing', () => {
+  it('does not wait while it does not want the GPU', () => {
     const { b, away } = swappedOut()
     expect(b.explain(away)).toBeNull()
   })
@@ -449,7 +449,7 @@ describe('a swapped-out task that wants the GPU', () => {
     expect(queuePosition).toBeNull()
   })
 
-  it('is in turn before the next cycle, then waits for its victim to leave', () => {
+  it('is next before the next cycle, then waits for the swap-out of its victim', () => {
     const { b, away } = swappedOut()
     b.advance(IDLE_MS)
     b.cycle()
@@ -463,7 +463,7 @@ describe('a swapped-out task that wants the GPU', () => {
     expect(sentence).toBe('Returns to GPU 0 of n1 once others have left: needs 40 MiB, has 10 MiB.')
   })
 
-  it('waits while its bytes are kept for one that came first', () => {
+  it('waits while its VRAM is reserved for an earlier entry', () => {
     const { b, away } = swappedOut()
     b.configure({ default_vram_overcommit_percent: 200 })
     b.advance(IDLE_MS)
@@ -479,7 +479,7 @@ describe('a swapped-out task that wants the GPU', () => {
     )
   })
 
-  it('can never return while foreign memory stays', () => {
+  it('can never return while the foreign memory remains', () => {
     const { b, away } = swappedOut()
     b.wants(away, true)
     b.heartbeat(b.node('n1'), { 0: 70 })
@@ -505,7 +505,7 @@ describe('a swapped-out task that wants the GPU', () => {
 })
 
 describe('a task that wants to grow', () => {
-  it('waits for a victim, with the demand it would grow to', () => {
+  it('waits for a victim, with its new demand', () => {
     const b = cluster({ default_vram_overcommit_percent: 50 })
     const [growing] = [50, 40].map((vramMib) => b.submit({ vramMib }))
     b.settle()
@@ -531,6 +531,6 @@ describe('a task that wants to grow', () => {
   })
 })
 
-it('every reason stands in the order once', () => {
+it('The order of reasons contains every reason once', () => {
   expect(new Set(WAIT_REASONS).size).toBe(WAIT_REASONS.length)
 })

@@ -1,7 +1,4 @@
-/**
- * A world in which things break: each kind of fault does what it says, in the run's journal and on the
- * servers.
- */
+/** Faults in a simulation: each kind has its effect, in the run's journal and on the servers. */
 import { describe, expect, it } from 'vitest'
 import type { FaultKind } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
@@ -10,7 +7,7 @@ import type { Run, RunOptions } from '../../simulator/run.ts'
 
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 
-/** Two nodes of two GPUs, leases of 30 s, and a steady stream of work for 20 minutes. */
+/** Two nodes of two GPUs, leases of 30 s, and a steady stream of tasks for 20 minutes. */
 function scenarioText(faults: string): string {
   return `
 scenario: faults
@@ -41,7 +38,7 @@ async function fired(kind: FaultKind, entry: string): Promise<Run & { readonly j
 }
 
 describe('a run with faults', () => {
-  it('is the run without them, every heartbeat sent, up to the first of them', async () => {
+  it('equals the run without faults, with all heartbeats sent, up to the first fault', async () => {
     const sound = await play('', { areHeartbeatsEnacted: true })
     const faulty = await play('faults: [{ at: 15m, crash: n0, for: 2m }]')
     const at = faulty.journal.indexOf('{"at":')
@@ -50,7 +47,7 @@ describe('a run with faults', () => {
     expect(sound.journal).not.toBe(faulty.journal)
   })
 
-  it('is the same twice, and by the codec', async () => {
+  it('is reproducible, also when messages pass through the codec', async () => {
     const swarm = 'faults: [{ swarm: { until: 20m, rate_per_hour: 120 } }]'
     const once = await play(swarm)
     expect((await play(swarm)).result).toEqual(once.result)

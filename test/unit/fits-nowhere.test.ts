@@ -1,6 +1,6 @@
 /**
- * Tasks that no node takes even when it is empty: their wait is in no demand, so the result counts them by
- * themselves.
+ * Tasks that do not fit on any empty node: their wait is not part of demand, so the result counts them
+ * separately.
  */
 import { expect, it } from 'vitest'
 import { runScenario } from '../../simulator/run.ts'
@@ -21,7 +21,7 @@ workload:
   return runScenario(scenario, { scenarioSha256: null, traceSha256: null, version: 'test' })
 }
 
-it('tasks that are too large for every GPU, or want more than a node has, are counted', async () => {
+it('Tasks that are too large for every GPU, or need more GPUs than a node has, are counted', async () => {
   const { result } = await resultOf(24_576)
   expect(result.metrics.tasks).toEqual({
     submitted: 3,
@@ -33,7 +33,7 @@ it('tasks that are too large for every GPU, or want more than a node has, are co
   expect(result.metrics.starvation_percent.total).toBe(0)
 })
 
-it('one that waits for a place that there is once others have left is not', async () => {
+it('A task that fits once other tasks have ended is not counted', async () => {
   const { result } = await resultOf(32_048 + 2048 - 48)
   expect(result.metrics.tasks.fit_nowhere).toBe(1)
   expect(result.metrics.starvation_percent.queue).toBeGreaterThan(0)

@@ -4,7 +4,7 @@ import { HostLink } from '../../simulator/fleet/host-link.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 
 describe('a host link', () => {
-  it('lets copies pass one after the other, none quicker than its own link', () => {
+  it('transfers copies one after the other, none faster than its own link', () => {
     const link = new HostLink(1000)
     expect(link.pass(0, 5000, 2000)).toBe(5000)
     expect(link.pass(1000, 1000, 2000)).toBe(6000)
@@ -12,13 +12,13 @@ describe('a host link', () => {
     expect(link.pass(11_000, 1000, 500)).toBe(12_000)
   })
 
-  it('is no bound where none is stated', () => {
+  it('imposes no limit if no bandwidth is given', () => {
     const link = new HostLink(null)
     expect([link.pass(0, 5000, 2000), link.pass(0, 5000, 2000)]).toEqual([2000, 2000])
   })
 })
 
-describe('memory of others', () => {
+describe('foreign memory', () => {
   const world = (residentMib: number, steps: ConstructorParameters<typeof ForeignMemory>[2]) => {
     const clock = new VirtualClock(0)
     const seen: string[] = []
@@ -36,7 +36,7 @@ describe('memory of others', () => {
     return { clock, seen, host }
   }
 
-  it('is told at once, and measured every second until the reserve is free again', () => {
+  it('is reported at once, and measured every second until the reserve is free again', () => {
     const { clock, seen, host } = world(8000, [{ atMs: 500, mib: 1500, gpus: [1] }])
     clock.run(2600, () => false)
     expect(seen).toEqual([
@@ -51,7 +51,7 @@ describe('memory of others', () => {
     expect(seen).toHaveLength(5)
   })
 
-  it('is at most what is free in that instant, and goes as it came', () => {
+  it('is limited to the VRAM free at that instant, and can shrink again', () => {
     const { clock, seen } = world(8000, [
       { atMs: 100, mib: 50_000, gpus: [0] },
       { atMs: 600, mib: 0, gpus: null },

@@ -7,8 +7,8 @@ import {
 } from '../../simulator/fuzz/coverage-table.ts'
 import { addCounts } from '../../simulator/fuzz/coverage.ts'
 
-describe('the paths that seeds take', () => {
-  it('Each path is required from its own number of seeds on', () => {
+describe('the paths that fuzz seeds take', () => {
+  it('Each path has a number of seeds from which it is required', () => {
     const nothing = new Map<string, number>()
     expect(missingPaths(nothing, SEEDS_FOR_USUAL - 1)).toEqual([])
     const usual = missingPaths(nothing, SEEDS_FOR_USUAL)
@@ -18,7 +18,7 @@ describe('the paths that seeds take', () => {
     expect(missingPaths(new Map([['fault partition', 1]]), SEEDS_FOR_USUAL)).not.toContain('fault partition')
   })
 
-  it('are shown with how often, also those that never were', () => {
+  it('are shown with their counts, including zero', () => {
     const counts = new Map<string, number>()
     addCounts(counts, { 'placed now': 2 })
     addCounts(counts, { 'placed now': 3, 'a path': 1 })

@@ -8,12 +8,12 @@ import { stringify } from 'yaml'
 const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1)
 
 describe('a drawn scenario', () => {
-  it('is the same for the same seed, and another for another', () => {
+  it('is the same for the same seed, and different for different seeds', () => {
     expect(drawDocument(7)).toEqual(drawDocument(7))
     expect(drawDocument(7)).not.toEqual(drawDocument(8))
   })
 
-  it('is one that a file can hold, and its file is that scenario', () => {
+  it('can be written to a file, and the file is equal to the scenario', () => {
     for (const seed of SEEDS) {
       const document = drawDocument(seed)
       expect(loadScenario({ text: stringify(document), baseDir: '.' }).scenario, `seed ${seed}`).toEqual(
@@ -22,7 +22,7 @@ describe('a drawn scenario', () => {
     }
   })
 
-  it('leaves out most kinds of faults, and every kind is in some', () => {
+  it('leaves out most kinds of faults, and every kind occurs in some scenario', () => {
     const drawn = new Set<string>(
       SEEDS.flatMap((seed) => scenarioOf(drawDocument(seed)).faults.map(({ kind }) => kind)),
     )
@@ -34,7 +34,7 @@ describe('a drawn scenario', () => {
     expect(calm.length).toBeLessThan((3 * SEEDS.length) / 4)
   })
 
-  it('is whole again before its clock ends', () => {
+  it('ends every fault before its clock ends', () => {
     for (const seed of SEEDS) {
       const { faults, clock } = scenarioOf(drawDocument(seed))
       for (const fault of faults) {

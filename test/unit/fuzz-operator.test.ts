@@ -1,7 +1,4 @@
-/**
- * An operator who is answered otherwise than a scenario expects is a finding of `sim fuzz`, as of `sim
- * check`.
- */
+/** An unexpected answer to an operator request is a finding of `sim fuzz`, as of `sim check`. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
@@ -29,7 +26,7 @@ function judged(
   return judge(scenarioOf(document), openOperatorClient)
 }
 
-/** A controller that refuses to take a cordon back. */
+/** A controller that refuses to undo a cordon. */
 const lying: OpenOperatorClient = async (world, pump) => {
   const desk = await operatorClients.openOperatorClient(world, pump)
   return {
@@ -43,8 +40,8 @@ const lying: OpenOperatorClient = async (world, pump) => {
 
 const config = { at: '1000ms', put: '/api/v1/config', body: { default_vram_overcommit_percent: 50 } }
 
-describe('what an operator is answered', () => {
-  it('is as expected, by status and by content, or a finding', async () => {
+describe('an answer to an operator', () => {
+  it('is as expected, by status and content, or is reported as a finding', async () => {
     const asExpected = { ...config, expect: 200, answer: { default_vram_overcommit_percent: 50 } }
     expect((await judged(withOperator([asExpected]))).violations).toEqual([])
     expect((await judged(withOperator([{ ...config, expect: 409 }]))).violations).toEqual([
@@ -69,7 +66,7 @@ describe('what an operator is answered', () => {
     ])
   })
 
-  it('The expected answer is known where it does not depend on the run', () => {
+  it('The expected answer is known if it does not depend on the run', () => {
     const actions = SEEDS.flatMap((seed) => drawDocument(seed).operator)
     const foretold = actions.filter((action) => 'expect' in action)
     expect(foretold.length).toBeGreaterThan(actions.length / 4)
@@ -77,7 +74,7 @@ describe('what an operator is answered', () => {
   })
 
   it(
-    'that is wrong is found in drawn seeds, and the failure comes down to that action',
+    'is found in drawn seeds if it is wrong, and the failure shrinks to that action',
     { timeout: 60_000 },
     async () => {
       const seed = SEEDS.find((each) =>

@@ -4,7 +4,7 @@ import type { Entry, FuzzDocument } from '../../simulator/fuzz/document.ts'
 import { drawDocument } from '../../simulator/fuzz/draw.ts'
 import { shrink } from '../../simulator/fuzz/shrink.ts'
 
-/** A seed with much of everything. */
+/** A scenario with many items of every kind. */
 const LARGE = drawDocument(11)
 
 function taskIds({ workload }: FuzzDocument): string[] {
@@ -21,7 +21,7 @@ function isBuilt(document: FuzzDocument): boolean {
 }
 
 describe('a failing scenario', () => {
-  it('is left with what makes it fail', async () => {
+  it('shrinks to the part that makes it fail', async () => {
     const [wanted] = taskIds(LARGE).slice(-1)
     const fails = (document: FuzzDocument): Promise<boolean> =>
       Promise.resolve(isBuilt(document) && taskIds(document).includes(String(wanted)))
@@ -33,7 +33,7 @@ describe('a failing scenario', () => {
     expect(document.config).toEqual({})
   })
 
-  it('Shrinking has the same result each time, and stays within its limit', async () => {
+  it('shrinks to the same result each time, within its limit of tries', async () => {
     const fails = (document: FuzzDocument): Promise<boolean> =>
       Promise.resolve(isBuilt(document) && document.workload.length >= 2)
     const [one, two] = [await shrink(LARGE, fails, 5_000), await shrink(LARGE, fails, 5_000)]
@@ -43,7 +43,7 @@ describe('a failing scenario', () => {
     expect(few.tries).toBe(3)
   })
 
-  it('loses what names a node that it has lost', async () => {
+  it('loses the items that name a removed node', async () => {
     const named: FuzzDocument = {
       ...LARGE,
       fleet: [
@@ -59,7 +59,7 @@ describe('a failing scenario', () => {
     expect([document.fleet.length, document.operator, document.faults]).toEqual([1, [], []])
   })
 
-  it('is as it was when nothing smaller fails', async () => {
+  it('stays unchanged if nothing smaller fails', async () => {
     const { document } = await shrink(LARGE, () => Promise.resolve(false), 5_000)
     expect(document).toEqual(LARGE)
   })

@@ -1,4 +1,4 @@
-/** Which GPU a task takes that fits only after a swap (docs/decisions/0011 and 0097). */
+/** The GPU of a task that fits only after a swap (docs/decisions/0011 and 0097). */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Gpu } from '../../controller/domain/node.ts'
@@ -16,7 +16,7 @@ import {
   stepsArb,
 } from '../support/cluster-builder.ts'
 
-/** GPUs of 100 MiB of which tasks may keep 90, and 200 MiB may be promised. */
+/** GPUs of 100 MiB, of which tasks may use 90 MiB; the commit limit is 200 MiB. */
 function overcommitted(gpus: readonly number[]): ClusterBuilder {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 100, placement_strategy: 'best_fit' })
   b.addNode({ id: 'n1', gpus })
@@ -24,7 +24,7 @@ function overcommitted(gpus: readonly number[]): ClusterBuilder {
 }
 
 describe('the GPU of a task that fits after a swap', () => {
-  it('is the one with the least commit room where enough is on its way out on several, not the one with the largest surplus', () => {
+  it('is the one with the least commit room if enough VRAM is being freed on several GPUs', () => {
     const b = overcommitted([100, 100])
     const [large, middle] = [
       b.submit({ vramMib: 80, name: 'large' }),
@@ -40,13 +40,13 @@ describe('the GPU of a task that fits after a swap', () => {
     ])
     for (const task of [large, middle]) expect(b.byHand(task, 'swap-out')).toBeNull()
     b.cycle()
-    // GPU 0 will have 90 MiB free and 120 MiB of commit room, GPU 1 60 and 110.
+    // GPU 0 will have 90 MiB free and 120 MiB of commit room, GPU 1 has 60 and 110.
     const next = b.submit({ vramMib: 50, name: 'next' })
     b.cycle()
     expect(next.placementEntry?.gpus.map(({ index }) => index)).toEqual([1])
   })
 
-  it('is still the one from which the least has to leave where it is not enough anywhere', () => {
+  it('is the one with the smallest shortfall if too little VRAM is being freed everywhere', () => {
     const b = overcommitted([100, 100])
     for (const vramMib of [80, 60, 30]) {
       b.submit({ vramMib })
@@ -58,7 +58,7 @@ describe('the GPU of a task that fits after a swap', () => {
     expect(next.placementEntry?.gpus.map(({ index }) => index)).toEqual([0])
   })
 
-  it('is chosen alike for several GPUs of one node', () => {
+  it('is chosen in the same way for several GPUs of one node', () => {
     const b = overcommitted([100, 100, 100])
     const idle = [80, 80, 60].map((vramMib) => b.submit({ vramMib }))
     b.settle()

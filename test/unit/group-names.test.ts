@@ -1,4 +1,4 @@
-/** Two groups cannot look alike: a new name is written in usual letters (NFKC). */
+/** Two groups cannot look alike: a new name must be in normal form NFKC. */
 import { expect, it } from 'vitest'
 import { putGroup } from '../../controller/engine/commands/cluster-commands.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
@@ -6,7 +6,7 @@ import { ClusterBuilder } from '../support/cluster-builder.ts'
 const group = (id: string) => ({ id, description: '', nodeIds: [] })
 
 it.each(['\u212Bngström', '\uFB01ne', 'gpu\u2460', 'e\u0301tude'])(
-  'a new group is not named %s, which another name looks like',
+  'A new group cannot be named %s, which looks like another name',
   (id) => {
     const b = new ClusterBuilder()
     expect(putGroup(b.cluster, group(id), true, b.now)).toMatchObject({
@@ -20,12 +20,12 @@ it.each(['\u212Bngström', '\uFB01ne', 'gpu\u2460', 'e\u0301tude'])(
   },
 )
 
-it.each(['\u00C5ngström', 'fine', 'étude', 'grüppe 1'])('a new group may be named %s', (id) => {
+it.each(['\u00C5ngström', 'fine', 'étude', 'grüppe 1'])('A new group may be named %s', (id) => {
   const b = new ClusterBuilder()
   expect(putGroup(b.cluster, group(id), true, b.now).ok).toBe(true)
 })
 
-it('a group that has such a name already can be changed', () => {
+it('An existing group with such a name can be changed', () => {
   const b = new ClusterBuilder()
   b.cluster.groups.set('\uFB01ne', group('\uFB01ne'))
   expect(putGroup(b.cluster, { ...group('\uFB01ne'), description: 'changed' }, false, b.now).ok).toBe(true)

@@ -1,11 +1,13 @@
 /**
- * A growth keeps the promise of admission: above C every swappable task of the GPU has a place in host memory
+ * A growth keeps the promise of admission: above C, host memory has space for every swappable task of the GPU
  * (semantics 1).
  */
 import { describe, expect, it } from 'vitest'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
-/** One GPU of 100 MiB to use, 150 to commit; a task of 40 that is idle and one of 40 that runs. */
+/**
+ * One GPU with 100 MiB of capacity and 150 MiB of commit limit; one idle and one running task of 40 MiB each.
+ */
 function crowded(hostSwapMib: number): { b: ClusterBuilder; grower: ReturnType<ClusterBuilder['submit']> } {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 50 })
   b.addNode({ id: 'n1', gpus: [110], hostSwapMib })
@@ -18,15 +20,15 @@ function crowded(hostSwapMib: number): { b: ClusterBuilder; grower: ReturnType<C
   return { b, grower }
 }
 
-describe('a growth above what may be resident', () => {
-  it('has the idle task leave for it when host memory holds all swappable tasks', () => {
+describe('a growth beyond the capacity', () => {
+  it('swaps out the idle task if host memory has space for all swappable tasks', () => {
     const { b, grower } = crowded(110)
     b.wantsToGrow(grower, 70)
     b.cycle()
     expect(b.effects.map(({ kind }) => kind)).toContain('swap_out')
   })
 
-  it('waits when it does not, and is refused after a while', () => {
+  it('waits if host memory lacks space, and is refused after a while', () => {
     const { b, grower } = crowded(109)
     b.wantsToGrow(grower, 70)
     b.cycle()
@@ -37,7 +39,7 @@ describe('a growth above what may be resident', () => {
     expect(b.effects.at(-1)).toMatchObject({ kind: 'refuse_growth', reason: 'SWAP_SPACE_EXHAUSTED' })
   })
 
-  it('is free below what may be resident', () => {
+  it('needs no host memory up to the capacity', () => {
     const { b, grower } = crowded(0)
     b.wantsToGrow(grower, 60)
     b.cycle()

@@ -1,11 +1,11 @@
 /**
- * An allocation that can never be granted is answered at once instead of after `reservation_after_seconds`
+ * An allocation that can never be granted is refused at once, not after `reservation_after_seconds`
  * (semantics 1, "growth").
  */
 import { describe, expect, it } from 'vitest'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
-/** A task of 40 MiB on each of these GPUs, with a reserve of 10. */
+/** A task of 40 MiB on each of these GPUs, with a reserve of 10 MiB. */
 function running(gpus: readonly number[], gpuCount: number) {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: 300 })
   b.cluster.eventLog.keepsDecisions = true
@@ -16,7 +16,7 @@ function running(gpus: readonly number[], gpuCount: number) {
 }
 
 describe('A growth beyond the capacity of a GPU less its reserve', () => {
-  it('is refused in the same cycle, and the task keeps what it has', () => {
+  it('is refused in the same cycle, and the task keeps its VRAM', () => {
     const { b, task } = running([110], 1)
     b.wantsToGrow(task, 101)
     b.cycle()
@@ -32,14 +32,14 @@ describe('A growth beyond the capacity of a GPU less its reserve', () => {
     )
   })
 
-  it('is refused when the smallest of its GPUs cannot hold it', () => {
+  it('is refused if the smallest of its GPUs lacks the capacity', () => {
     const { b, task } = running([110, 90], 2)
     b.wantsToGrow(task, 81)
     b.cycle()
     expect(b.effects.at(-1)).toMatchObject({ kind: 'refuse_growth', reason: 'NEVER_FITS' })
   })
 
-  it('takes an earlier request that still waits with it', () => {
+  it('also cancels an earlier request that still waits', () => {
     const { b, task } = running([110], 1)
     const other = b.submit({ vramMib: 60 })
     b.settle()
@@ -52,7 +52,7 @@ describe('A growth beyond the capacity of a GPU less its reserve', () => {
     expect(placementOf(task)).toMatchObject({ heldGrowth: null, entry: null })
   })
 
-  it('that the GPU can just hold is granted', () => {
+  it('is granted up to exactly that capacity', () => {
     const { b, task } = running([110], 1)
     b.wantsToGrow(task, 100)
     b.cycle()

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../support/headroom-command.ts'
 const RANGE = { from: 200_000, to: 200_003 }
 const none = () => new Set<number>()
 
-it('gives every attempt another id, the one that was free for the longest time first', () => {
+it('Every attempt gets a different id, and the id that was free longest is used first', () => {
   const pool = new IdPool(RANGE, join(temporaryFolder(), 'next'), none)
   expect(['a', 'b'].map((key) => pool.take(key))).toEqual([200_000, 200_001])
   pool.release('a')
@@ -16,7 +16,7 @@ it('gives every attempt another id, the one that was free for the longest time f
   expect(pool.take('f')).toBe(200_003)
 })
 
-it('goes on after a restart where it was, and leaves adopted attempts their id', () => {
+it('The pool continues after a restart, and adopted attempts keep their id', () => {
   const file = join(temporaryFolder(), 'next')
   const before = new IdPool(RANGE, file, none)
   before.take('a')
@@ -26,12 +26,12 @@ it('goes on after a restart where it was, and leaves adopted attempts their id',
   expect(['d', 'e'].map((key) => after.take(key))).toEqual([200_002, 200_000])
 })
 
-it('gives out no id that a living process has', () => {
+it('The pool returns no id that a living process has', () => {
   const pool = new IdPool(RANGE, join(temporaryFolder(), 'next'), () => new Set([200_000, 200_002]))
   expect(['a', 'b', 'c'].map((key) => pool.take(key))).toEqual([200_001, 200_003, null])
 })
 
-it('begins at the start of its range when its memory is of another range, or damaged', () => {
+it('The pool begins at the start of its range if its saved position is damaged or of another range', () => {
   const file = join(temporaryFolder(), 'next')
   new IdPool({ from: 5, to: 9 }, file, none).take('a')
   expect(new IdPool(RANGE, file, none).take('a')).toBe(200_000)

@@ -8,7 +8,8 @@ import { importCircles } from '../../tools/imports/import-circles.ts'
 const CONFIGURATION: string = '../../.dependency-cruiser.cjs'
 
 /**
- * A rule that matches nothing is as quiet as a rule that is kept. So each one meets an import that breaks it.
+ * A rule that matches nothing is as silent as a rule that is obeyed, so each rule meets an import that breaks
+ * it.
  */
 const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]> = {
   protocol: [['protocol/messages.ts', 'controller/domain/task.ts']],
@@ -57,7 +58,7 @@ const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]
   'names-say-something': [['cli/verbs.ts', 'cli/utils.ts']],
 }
 
-/** The way back, without which there is no cycle; a cycle is reported once. */
+/** The reverse import completes the cycle; a cycle is reported once. */
 const WAY_BACK = ['protocol/hen.ts', 'protocol/egg.ts'] as const
 
 const ALLOWED: readonly (readonly [from: string, to: string, keyword?: 'import type'])[] = [
@@ -95,7 +96,7 @@ afterEach(() => {
   root = undefined
 })
 
-test('every import rule catches an import that breaks it', async () => {
+test('Every import rule catches an import that breaks it', async () => {
   const planted = Object.entries(FORBIDDEN).flatMap(([rule, imports]) =>
     imports.map(([from, to]) => ({ rule, from, to })),
   )
@@ -107,7 +108,7 @@ test('every import rule catches an import that breaks it', async () => {
   ).toEqual([])
 })
 
-test('the imports that the architecture provides for are let through', async () => {
+test('The imports that the architecture allows are accepted', async () => {
   root = plantProject(ALLOWED)
   const { violations, unseen, importCount } = await cruiseImports(root)
   expect(violations).toEqual([])
@@ -115,7 +116,7 @@ test('the imports that the architecture provides for are let through', async () 
   expect(importCount).toBe(ALLOWED.length)
 })
 
-test('every rule of the configuration is among those tried', async () => {
+test('Every rule of the configuration is tested here', async () => {
   const { default: configuration }: { default: { forbidden: { name: string }[] } } = await import(
     CONFIGURATION
   )
@@ -123,7 +124,7 @@ test('every rule of the configuration is among those tried', async () => {
   expect(untried).toEqual([])
 })
 
-/** A throw-away project of files that hold these imports and nothing else. */
+/** Creates a temporary project of files that contain exactly these imports. */
 function plantProject(
   imports: readonly (readonly [from: string, to: string, keyword?: 'import type'])[],
 ): string {
@@ -152,7 +153,7 @@ function specifier(from: string, to: string): string {
   return packageName ?? `./${relative(dirname(from), to)}`
 }
 
-test('A circle that only imports of types close is a circle of files, and none of folders', () => {
+test('A cycle that contains a type-only import is a cycle of files, but not of folders', () => {
   const imports = [
     { from: 'a/hen.ts', to: 'b/egg.ts', isTypeOnly: false },
     { from: 'b/egg.ts', to: 'a/hen.ts', isTypeOnly: true },
@@ -161,7 +162,7 @@ test('A circle that only imports of types close is a circle of files, and none o
   expect(importCircles(imports)).toEqual({ files: [['a/hen.ts', 'b/egg.ts']], folders: [] })
 })
 
-test('Folders that import values from each other through different files are a circle of folders', () => {
+test('Folders that import values from each other form a cycle, even through different files', () => {
   const imports = [
     { from: 'a/one.ts', to: 'b/one.ts', isTypeOnly: false },
     { from: 'b/two.ts', to: 'c/two.ts', isTypeOnly: false },

@@ -7,7 +7,7 @@ function connection(destroyed = false): Socket {
   return Object.assign(new EventEmitter(), { destroyed }) as unknown as Socket
 }
 
-it('counts requests until their answers are complete', () => {
+it('A request is counted until its response is complete', () => {
   const inFlight = new InFlight()
   const [a, b] = [connection(), connection()]
   inFlight.began(a)
@@ -18,7 +18,7 @@ it('counts requests until their answers are complete', () => {
   expect(inFlight.count).toBe(2)
 })
 
-it('a connection that goes away takes along what it waited for, once', () => {
+it('A closed connection removes its requests from the count, once', () => {
   const inFlight = new InFlight()
   const [gone, other] = [connection(), connection()]
   for (const socket of [gone, gone, other]) inFlight.began(socket)
@@ -30,7 +30,7 @@ it('a connection that goes away takes along what it waited for, once', () => {
   expect(inFlight.count).toBe(1)
 })
 
-it('an answer to what was never counted changes nothing', () => {
+it('A response to an uncounted request does not change the count', () => {
   const inFlight = new InFlight()
   const [known, unknown] = [connection(), connection(true)]
   inFlight.began(unknown)
@@ -41,7 +41,7 @@ it('an answer to what was never counted changes nothing', () => {
   expect(inFlight.count).toBe(0)
 })
 
-it('has one listener for a connection, however many requests come on it', () => {
+it('A connection has one close listener, however many requests use it', () => {
   const inFlight = new InFlight()
   const socket = connection()
   for (let i = 0; i < 100; i++) {

@@ -16,6 +16,6 @@ test.each([
   [HELLO, '_INBOX.1', null],
   [HELLO, `${clientInbox('lab')}.1`, 'is the inbox of a client'],
   [HELLO, 'gpu.v1.controller.leader', 'must begin with _INBOX'],
-])('A request on %s with the reply subject %s is judged: %s', (subject, reply, why) => {
+])('A request on %s with the reply subject %s has the verdict: %s', (subject, reply, why) => {
   expect(whyNoAnswerTo(subject, reply)).toBe(why)
 })

@@ -30,11 +30,11 @@ it.each([
   ['gpus:\n  - { vram_mib: 1, vrammib: 2 }', /vrammib/],
   ['- nothing', /:1:1/],
   ['gpus: [', /inventory\.yaml/],
-])('%j is refused, with the place', (content, message) => {
+])('%j is refused, with its position', (content, message) => {
   expect(() => read(content)).toThrow(message)
 })
 
-it('a file that is not there, or far too large, is named', () => {
+it('An error about a missing or oversized file names the file', () => {
   expect(() => readInventory(`${folder}/none.yaml`)).toThrow(/none\.yaml: cannot be read/)
   expect(() => read(`# ${'x'.repeat(70_000)}`)).toThrow(/more than 65536 bytes/)
 })

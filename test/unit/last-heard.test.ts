@@ -1,4 +1,4 @@
-/** When a node was heard last: of a simulated one whose heartbeats are not sent one by one, now. */
+/** When a node was last seen: now, for a simulated node whose heartbeats are not sent one by one. */
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
@@ -15,8 +15,8 @@ const ID = HELLO.node_id
 const LATER_MS = 10_000
 
 it.each([
-  ['is now where heartbeats that change nothing are not sent', true, LATER_MS],
-  ['is the time of its last message where heartbeats are sent', false, 0],
+  ['is now if heartbeats without changes are not sent', true, LATER_MS],
+  ['is the time of its last message if heartbeats are sent', false, 0],
 ])('The last contact of a node that is up %s', async (_, areHeartbeatsElided, afterMs) => {
   const clock = new VirtualClock(1_000_000)
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })

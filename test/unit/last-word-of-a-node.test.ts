@@ -1,6 +1,6 @@
 /**
- * What a node says of attempts that are over (R6, R7), and how commands to it queue up (R11): a node that
- * says just what a test has it say.
+ * What a node reports about attempts that have ended (R6, R7), and how commands to it queue up (R11). The
+ * node sends exactly the messages that a test gives it.
  */
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
@@ -35,7 +35,7 @@ const RUNS = {
 } as const
 const FIRST = { task_id: 't', attempt: 1 }
 
-/** Knows nothing by itself. A command that it is told no answer for stays without one. */
+/** Has no logic of its own. A command without a configured answer stays unanswered. */
 class ToldNode {
   readonly id = nodeIdFromName('told')
   readonly heard: string[] = []
@@ -68,7 +68,7 @@ class ToldNode {
     })
   }
 
-  /** Commands that wait for an answer are obeyed. */
+  /** Answers the waiting commands. */
   obey(): void {
     for (const answer of this.#open.splice(0)) answer()
   }
@@ -163,13 +163,13 @@ function runs(fields: Partial<TaskRequest> = {}): void {
   expect(stateOf('t')).toBe('running')
 }
 
-/** Ended: no longer among the open ones. */
+/** Ended: no longer among the open tasks. */
 function stateOf(id: string): string {
   return controller.views.openTask(id)?.state ?? 'ended'
 }
 
-describe('an attempt that a later snapshot does not hold', () => {
-  it('An attempt that a later snapshot does not contain is lost', () => {
+describe('an attempt that is missing in a later snapshot', () => {
+  it('An attempt that is missing in a later snapshot is lost', () => {
     runs()
     node.snapshot({ tasks: [{ ...FIRST, ...RUNS }] })
     settle()
@@ -179,7 +179,7 @@ describe('an attempt that a later snapshot does not hold', () => {
     expect(controller.views.counts()).toMatchObject({ running: 0, lost: 1 })
   })
 
-  it('An attempt that a later snapshot does not contain starts again when its policy is requeue', () => {
+  it('An attempt that is missing in a later snapshot starts again when its policy is requeue', () => {
     runs({ onNodeLoss: 'requeue' })
     node.snapshot({})
     settle()
@@ -189,7 +189,7 @@ describe('an attempt that a later snapshot does not hold', () => {
     expect(node.heard).toEqual(['start 1', 'start 2'])
   })
 
-  it('An attempt is not lost while its end waits to be acknowledged: it counts as it ended', () => {
+  it('An attempt whose end is not yet acknowledged is not lost, and ends with its own outcome', () => {
     runs()
     node.snapshot({ finished_unacked: [FIRST] })
     settle()
@@ -200,8 +200,8 @@ describe('an attempt that a later snapshot does not hold', () => {
   })
 })
 
-describe('an attempt of which a node answers gone', () => {
-  it('An attempt for which a node answers gone is over', () => {
+describe('an attempt for which a node answers gone', () => {
+  it('An attempt for which a node answers gone has ended', () => {
     runs()
     node.answers = { stop: 'gone' }
     controller.commands.cancelTask('t', 'alice', () => {})
@@ -210,7 +210,7 @@ describe('an attempt of which a node answers gone', () => {
   })
 })
 
-describe('bounds', () => {
+describe('limits of commands and tasks', () => {
   it('One command of a task is in flight at a time', () => {
     submit()
     controller.commands.cancelTask('t', 'alice', () => {})

@@ -1,16 +1,16 @@
 /**
- * Results of attempts that were given up (R8), in virtual time with production code at both ends. Leases are
- * 10 s, their margin 5 s.
+ * Results of attempts that were given up (R8), in virtual time with production code on both sides. Leases
+ * last 10 s, with a margin of 5 s.
  */
 import { describe, expect, it } from 'vitest'
 import { FaultWorld } from '../support/fault-world.ts'
 
 const ENDS_AFTER_MS = 8_000
 const GIVEN_UP_AFTER_MS = 18_000
-/** Of the first requeue. */
+/** Delay before the first requeue. */
 const REQUEUE_DELAY_MS = 10_000
 
-/** One requeued task runs on n1 and ends there while n1 is cut off; its controller gives it up. */
+/** A requeued task runs on n1 and ends there while n1 is cut off; the controller has given the attempt up. */
 async function givenUp(nodes = 1): Promise<{ readonly world: FaultWorld; readonly first: string }> {
   const world = new FaultWorld({ nodes })
   await world.startAll()
@@ -38,7 +38,7 @@ describe('the result of an attempt that was given up', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('completes the task after a restart of the controller, too', async () => {
+  it('completes the task also after a restart of the controller', async () => {
     const { world } = await givenUp()
     await world.run(GIVEN_UP_AFTER_MS)
     expect(world.stateOf('t')).toBe('pending')
@@ -53,7 +53,7 @@ describe('the result of an attempt that was given up', () => {
     })
   })
 
-  it('is told by an event, once, and changes nothing when a later attempt has started', async () => {
+  it('causes one event and no other change when a later attempt has started', async () => {
     const { world, first } = await givenUp(2)
     await world.run(GIVEN_UP_AFTER_MS + REQUEUE_DELAY_MS)
     expect(world.eventsOf('task_started', 't')).toHaveLength(2)
@@ -71,10 +71,10 @@ describe('the result of an attempt that was given up', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('ends an attempt that was ordered and has not started', async () => {
+  it('ends a later attempt that was ordered and has not started', async () => {
     const { world, first } = await givenUp(2)
     const second = first === 'n1' ? 'n2' : 'n1'
-    // The second attempt is ordered, and its node says nothing any more.
+    // The second attempt is ordered, and its node is cut off.
     world.network.onDelivery = (_subject, message) => {
       if (message.body.op === 'start') world.network.cutOff.add(second)
     }

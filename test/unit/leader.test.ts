@@ -1,6 +1,6 @@
 /**
- * A controller that may have been replaced: what it says rests on an epoch that it has written lately (R5,
- * R9), and nothing is written before its epoch is.
+ * A controller that may have been replaced: its answers rely on an epoch that it wrote recently (R5, R9), and
+ * it writes nothing before its epoch.
  */
 import { describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
@@ -59,7 +59,7 @@ class Leader {
     })
   }
 
-  /** It has written its epoch and knows one node; nothing is under way. */
+  /** It has written its epoch and knows one node; no request is in progress. */
   static async ofOneNode(): Promise<Leader> {
     const leader = new Leader()
     const begun = leader.engine.start()
@@ -74,7 +74,7 @@ class Leader {
     return leader
   }
 
-  /** A heartbeat that changes nothing. @returns whether it was answered, as of now */
+  /** Sends a heartbeat without changes. @returns a function that returns whether it has been answered */
   heartbeat(): () => boolean {
     let isAnswered = false
     const node = this.engine.cluster.nodes.get(NODE_ID) as LiveNode
@@ -114,8 +114,8 @@ class Leader {
   }
 }
 
-describe('a controller that begins', () => {
-  it('A new controller writes nothing else before its epoch is durable, whatever it decides meanwhile', async () => {
+describe('a starting controller', () => {
+  it('A new controller writes its epoch first and makes it durable before any other write', async () => {
     const leader = new Leader()
     const begun = leader.engine.start()
     await leader.settle()
@@ -131,7 +131,7 @@ describe('a controller that begins', () => {
 })
 
 describe('an idle controller', () => {
-  it('An idle controller writes its epoch every few seconds without any message, and ends when it cannot', async () => {
+  it('An idle controller renews its epoch every few seconds, and ends when it cannot', async () => {
     const leader = await Leader.ofOneNode()
     const silence = new LivenessTimer(leader.engine, leader.clock)
     silence.begin()
@@ -147,15 +147,15 @@ describe('an idle controller', () => {
   })
 })
 
-describe('an answer that nothing has to be written for', () => {
-  it('An answer that needs no write is given at once while the epoch was written lately', async () => {
+describe('an answer that needs no write', () => {
+  it('An answer that needs no write is sent at once if the epoch was written recently', async () => {
     const leader = await Leader.ofOneNode()
     await leader.pass(4_000)
     expect(leader.heartbeat()()).toBe(true)
     expect(leader.commits).toEqual([])
   })
 
-  it('An answer that needs no write waits for the epoch to be written again when it is old', async () => {
+  it('An answer that needs no write waits for the renewal of an old epoch', async () => {
     const leader = await Leader.ofOneNode()
     await leader.pass(4_001)
     const isAnswered = leader.heartbeat()
@@ -166,7 +166,7 @@ describe('an answer that nothing has to be written for', () => {
     expect(isAnswered()).toBe(true)
   })
 
-  it('An answer is never given when another controller has taken over', async () => {
+  it('An answer is never sent after another controller has taken over', async () => {
     const leader = await Leader.ofOneNode()
     await leader.pass(4_001)
     const isAnswered = leader.heartbeat()
@@ -175,7 +175,7 @@ describe('an answer that nothing has to be written for', () => {
     expect([isAnswered(), leader.faults.length]).toEqual([false, 1])
   })
 
-  it('A controller does not rely on a slow commit: another may have taken over since it was durable', async () => {
+  it('A slow commit proves nothing: another controller may have taken over since', async () => {
     const leader = await Leader.ofOneNode()
     leader.engine.commands.putConfig({ max_tasks_per_gpu: 7 }, null, () => {})
     await leader.pass(0)

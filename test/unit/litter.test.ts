@@ -1,6 +1,6 @@
 /**
- * What commands of README leave in a checkout is no source: git does not offer it, and `make check` does not
- * read it.
+ * Files that the commands of README create in a checkout are not sources: git does not list them, and `make
+ * check` does not read them.
  */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -12,8 +12,8 @@ const ROOT = join(import.meta.dirname, '../..')
 const IGNORE_FILES = ['.gitignore', '.prettierignore'].map((name) => join(ROOT, name))
 
 /**
- * Of `headroom sim sweep --out plan`, `nats config -o broker/nats.conf`, `gpu-server`, `make up`, `trace
- * import`, `sim fuzz`.
+ * Created by `headroom sim sweep --out plan`, `nats config -o broker/nats.conf`, `gpu-server`, `make up`,
+ * `trace import`, `sim fuzz`.
  */
 const LITTER = [
   'plan/report.html',
@@ -36,7 +36,7 @@ describe.each(LITTER)('%s', (path) => {
   })
 })
 
-it('sources, scenarios and their traces are not ignored', async () => {
+it('Sources, scenarios and their traces are not ignored', async () => {
   const sources = [
     'controller/controller.ts',
     'scenarios/traces/openb-sample.trace.jsonl',

@@ -59,7 +59,7 @@ describe('a fleet in real time', () => {
     expect(kindsOf('whole')).toEqual(['task_submitted', 'task_placed', 'task_started'])
   })
 
-  it('says what the hosts move through their memory, for snapshots of it', async () => {
+  it('A live fleet reports the host link bandwidth of its hosts, also in snapshots', async () => {
     const { fleet } = await startedFleet()
     const image = fleet.controller.views.snapshot()
     expect(image.nodes.map(({ name, hostLinkMibPerS = null }) => [name, hostLinkMibPerS])).toEqual([
@@ -75,7 +75,7 @@ describe('a fleet in real time', () => {
     ])
   })
 
-  it('tells its servers a new reserve, so that what fits by it is started', async () => {
+  it('A live fleet sends its servers a new reserve, so that tasks that fit are started', async () => {
     const { real, commands, kindsOf } = await startedFleet()
     commands.submitTask(WHOLE, () => {})
     await real.advance(10)

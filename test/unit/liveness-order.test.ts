@@ -1,6 +1,6 @@
 /**
- * Messages out of order, servers that lost their state or have a double, commands and their bounds (R6, R7,
- * R9, R11), in virtual time.
+ * Messages out of order, servers with lost state or a duplicate, and commands with their limits (R6, R7, R9,
+ * R11), in virtual time.
  */
 import { describe, expect, it } from 'vitest'
 import type { Envelope } from '../../protocol/messages.ts'
@@ -22,13 +22,13 @@ async function running(world: FaultWorld, id: string): Promise<string> {
   return world.runningOn(id)[0] as string
 }
 
-/** Says again what was said before. */
+/** Delivers an earlier message again. */
 function replay(world: FaultWorld, subject: string, message: Envelope): void {
   world.network.endpoint('replayer').publish(subject, message)
 }
 
-describe('a message that comes late', () => {
-  it('A late snapshot from before a task ends nothing after the news that the task runs', async () => {
+describe('a late message', () => {
+  it('A late snapshot from before a task does not end the task', async () => {
     const world = await worldWith({ nodes: 1 })
     const said: { subject: string; message: Envelope }[] = []
     world.network.onDelivery = (subject, message) => said.push({ subject, message })
@@ -39,7 +39,7 @@ describe('a message that comes late', () => {
     for (const { subject, message } of snapshots) replay(world, subject, message)
     await world.run(3_000)
     expect(world.stateOf('t')).toBe('running')
-    // The same after a restart, when the controller does not know how far the node had come.
+    // The same after a restart, when the controller does not know the node's latest snapshot.
     world.killController()
     await world.startController()
     for (const { subject, message } of snapshots) replay(world, subject, message)
@@ -62,7 +62,7 @@ describe('a message that comes late', () => {
     expect(world.eventsOf('duplicate_node')).toEqual([])
   })
 
-  it('A late message is no sign of life', async () => {
+  it('A late message does not prove that the server is alive', async () => {
     const world = await worldWith({ nodes: 1 })
     const said: { subject: string; message: Envelope }[] = []
     world.network.onDelivery = (subject, message) => said.push({ subject, message })
@@ -78,8 +78,8 @@ describe('a message that comes late', () => {
   })
 })
 
-describe('a server that has lost its state', () => {
-  it('A server that lost its state begins above every known boot, and its tasks end after the lease, not before', async () => {
+describe('a server that lost its state', () => {
+  it('A server that lost its state starts above every known boot; its tasks end in time', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     world.submit({ id: 'u', ms: HOUR, onNodeLoss: 'wait', vramMib: 500 })
@@ -99,7 +99,7 @@ describe('a server that has lost its state', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('A server that lost its state while a double lives raises an alarm, and no task runs twice', async () => {
+  it('A duplicate of a running server raises an alarm, and no task runs twice', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     const name = await running(world, 't')
@@ -114,8 +114,8 @@ describe('a server that has lost its state', () => {
   })
 })
 
-describe('a controller that starts again', () => {
-  it('A restarted controller repeats commands that may not have arrived: starts, stops', async () => {
+describe('a restarted controller', () => {
+  it('A restarted controller repeats starts and stops that may not have arrived', async () => {
     const world = await worldWith({ nodes: 1 })
     world.submit({ id: 'a', ms: HOUR })
     await running(world, 'a')
@@ -133,7 +133,7 @@ describe('a controller that starts again', () => {
     expect(world.eventsOf('task_placed', 'b')).toHaveLength(1)
   })
 
-  it('A new controller takes over: the one before can make nothing durable any more, and ends', async () => {
+  it('When a new controller takes over, the old one can commit nothing more and ends', async () => {
     const world = await worldWith({ nodes: 1 })
     const first = world.controller
     await world.startController()
@@ -145,13 +145,13 @@ describe('a controller that starts again', () => {
 })
 
 describe('commands', () => {
-  it('The number of commands to one node at a time is limited, and all arrive in the end', async () => {
+  it('Concurrent commands to one node are limited, and all are delivered in the end', async () => {
     const world = await worldWith({ nodes: 1, gpusPerNode: 4, config: { max_tasks_per_gpu: 64 } })
     const underWay = new Set<string>()
     world.network.onDelivery = (_subject, message) => {
       if (message.body.op !== 'start') return
       underWay.add(message.body.task_id)
-      // From the first one on nothing is answered, and nothing more is heard.
+      // After the first start, nothing is answered and no further message arrives.
       world.network.faults = { ...NO_FAULTS, drop: 1 }
     }
     for (let i = 0; i < 100; i++) world.submit({ id: `t${i}`, ms: 200_000, vramMib: 30 })
@@ -163,8 +163,8 @@ describe('commands', () => {
   })
 })
 
-describe('a lease', () => {
-  it('A lease lives while it is kept alive, wants the GPU as its client says, and ends as cancelled', async () => {
+describe('the lease of a task', () => {
+  it('A lease lasts while its client renews it, and ends as cancelled', async () => {
     const world = await worldWith({ nodes: 1 })
     world.submit({ id: 'l', ms: HOUR, command: null })
     await running(world, 'l')
@@ -185,7 +185,7 @@ describe('a lease', () => {
     expect(world.livesOn('l')).toEqual([])
   })
 
-  it('A lease ends while it is pending, too, and has a full minute after a restart of the controller', async () => {
+  it('A lease also ends while pending, and lasts a minute after a controller restart', async () => {
     const world = await worldWith({ nodes: 1 })
     world.submit({ id: 'l', ms: HOUR, command: null, vramMib: 5_000 })
     await world.run(50_000)

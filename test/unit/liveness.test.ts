@@ -1,13 +1,13 @@
 /**
- * What follows from silence (R4, R5), in virtual time with production code at both ends. Leases are 10 s,
- * their margin 5 s.
+ * The consequences of silence (R4, R5), in virtual time with production code on both sides. Leases last 10 s,
+ * with a margin of 5 s.
  */
 import { describe, expect, it } from 'vitest'
 import { FaultWorld } from '../support/fault-world.ts'
 
-/** 1.05 leases and the margin, and the second that the look may be late. */
+/** 1.05 leases, the margin, and one second for the interval of the check. */
 const LEASE_OVER_MS = 15_500 + 1_100
-/** Of an attempt that is lost soon after its start, until the next one (`max_requeues`). */
+/** Delay from the loss of an attempt soon after its start to the next attempt (`max_requeues`). */
 const REQUEUE_DELAY_MS = 10_000
 const HOUR = 3_600_000
 
@@ -17,7 +17,7 @@ async function worldWith(options: ConstructorParameters<typeof FaultWorld>[0] = 
   return world
 }
 
-/** Where the only attempt runs, once it does and its server knows that the controller knows. */
+/** Returns the node of the only attempt, once it runs and its server knows that the controller knows. */
 async function runningNode(world: FaultWorld, id: string): Promise<string> {
   expect(await world.until(() => world.stateOf(id) === 'running', 10_000)).toBe(true)
   await world.run(100)
@@ -28,8 +28,8 @@ function statusOf(world: FaultWorld, name: string): string | undefined {
   return world.controller.views.node(world.idOf(name))?.status
 }
 
-describe('a node that falls silent', () => {
-  it('A silent node is suspect after three heartbeats, unreachable when its lease surely ended, and up at its next contact', async () => {
+describe('a silent node', () => {
+  it('A silent node is first suspect, then unreachable, and up at its next contact', async () => {
     const world = await worldWith()
     world.network.cutOff.add('n1')
     await world.run(2_500)
@@ -58,7 +58,7 @@ describe('a node that falls silent', () => {
   it.each([
     ['wait', 'unreachable'],
     ['fail', 'lost'],
-  ] as const)('A silent node makes a task that runs there, policy %s, %s', async (onNodeLoss, state) => {
+  ] as const)('A task on a silent node with policy %s becomes %s', async (onNodeLoss, state) => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss })
     world.network.cutOff.add(await runningNode(world, 't'))
@@ -72,7 +72,7 @@ describe('a node that falls silent', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('A requeued task runs elsewhere; its old attempt is suspended before and stopped when the node is back', async () => {
+  it('A requeued task runs on another node after its old attempt was suspended', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     const first = await runningNode(world, 't')
@@ -95,7 +95,7 @@ describe('a node that falls silent', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('A task that waited for its node is back, running, and its transitions are events with their causes', async () => {
+  it('A task that waited for its node runs again, and its transitions are events with causes', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR })
     const first = await runningNode(world, 't')
@@ -117,7 +117,7 @@ describe('a node that falls silent', () => {
     expect(world.eventsOf('task_placed', 't')).toHaveLength(1)
   })
 
-  it('An unreachable task adds no demand, because its service is not known', async () => {
+  it('An unreachable task adds no demand, because its service is unknown', async () => {
     const world = await worldWith()
     world.submit({ id: 't', ms: HOUR })
     world.network.cutOff.add(await runningNode(world, 't'))
@@ -134,9 +134,9 @@ describe('a node that falls silent', () => {
     expect(views.taskCounters(task).served - before.served).toBeGreaterThan(9_000_000)
   })
 
-  it('A start that was never confirmed is back in the queue after two leases, whatever its policy', async () => {
+  it('An unconfirmed start returns to the queue after two leases, whatever its policy', async () => {
     const world = await worldWith({ nodes: 1 })
-    // The start arrives, and nothing that the node says of it.
+    // The start arrives, and no message from the node does.
     world.network.onDelivery = (subject, message) => {
       if (message.body.op === 'start') world.network.cutOff.add('n1')
       expect(subject).not.toBe('')
@@ -153,8 +153,8 @@ describe('a node that falls silent', () => {
   })
 })
 
-describe('the run lease that counts', () => {
-  it('The run lease is the longest that may be outstanding: a lease lowered lately still holds', async () => {
+describe('the run lease', () => {
+  it('The longest outstanding run lease counts: a recently lowered lease still holds', async () => {
     const world = await worldWith({ config: { run_lease_seconds: 60 } })
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     const first = await runningNode(world, 't')
@@ -209,7 +209,7 @@ describe('the run lease that counts', () => {
   })
 })
 
-describe('the brake on mass silence', () => {
+describe('the requeue freeze', () => {
   const cut = (world: FaultWorld, ...names: string[]): void =>
     names.forEach((name) => world.network.cutOff.add(name))
 
@@ -222,7 +222,7 @@ describe('the brake on mass silence', () => {
     return world
   }
 
-  it('The brake freezes requeues when 55% fall silent together, reports it, and releases when they are back', async () => {
+  it('Requeues are frozen when 55% of the nodes fall silent together, until they return', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2', 'n3')
     await world.run(60_000)
@@ -234,12 +234,12 @@ describe('the brake on mass silence', () => {
     world.network.cutOff.clear()
     await world.until(() => world.eventsOf('requeue_freeze').length === 2)
     expect(world.eventsOf('requeue_freeze')[1]?.data).toMatchObject({ is_frozen: false, by: null })
-    // The lease has ended what ran there; with all nodes back it runs again.
+    // The lease has ended the tasks there; they run again once all nodes are back.
     expect(await world.until(() => world.controller.views.counts().running === 5, 60_000)).toBe(true)
     expect(world.violations).toEqual([])
   })
 
-  it('The brake requeues no node that is heard a moment after the others, and one that stays away only then', async () => {
+  it('When most nodes return, the freeze ends and only the silent ones are requeued', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2', 'n3', 'n4')
     await world.run(60_000)
@@ -257,7 +257,7 @@ describe('the brake on mass silence', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('The brake does not stop a requeue when fewer nodes are silent, or not at the same time', async () => {
+  it('Requeues are not frozen when fewer nodes are silent, or not at the same time', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2')
     await world.run(LEASE_OVER_MS + 1_000)
@@ -267,7 +267,7 @@ describe('the brake on mass silence', () => {
     expect(world.eventsOf('task_returned')).toHaveLength(3)
   })
 
-  it('The brake is lifted by an operator, and does not come back for the same nodes', async () => {
+  it('An operator can release the freeze, and it does not return for the same nodes', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2', 'n3')
     await world.run(30_000)
@@ -280,7 +280,7 @@ describe('the brake on mass silence', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('The brake is lifted when the silent nodes are forgotten', async () => {
+  it('The freeze ends when the silent nodes are removed', async () => {
     const world = await worldWith({ nodes: 5 })
     cut(world, 'n1', 'n2', 'n3')
     await world.run(30_000)
@@ -295,7 +295,7 @@ describe('the brake on mass silence', () => {
     expect(await world.until(() => world.controller.views.totals().nodesUp === 5, 10_000)).toBe(true)
   })
 
-  it('The brake ignores three silent nodes', async () => {
+  it('Three silent nodes do not freeze requeues', async () => {
     const world = await worldWith({ nodes: 3 })
     cut(world, 'n1', 'n2', 'n3')
     await world.run(30_000)
@@ -312,7 +312,7 @@ describe('an operator and an unreachable task', () => {
     return world
   }
 
-  it('An operator requeues an unreachable task once its server has answered the stop', async () => {
+  it('An unreachable task is requeued by an operator once its server has answered the stop', async () => {
     const world = await unreachable()
     world.controller.commands.requeueTask('t', false, 'alice', () => {})
     await world.run(60_000)
@@ -322,7 +322,7 @@ describe('an operator and an unreachable task', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('An operator requeues an unreachable task at once only when declaring it fenced', async () => {
+  it('An unreachable task is requeued by an operator at once only when declared fenced', async () => {
     const world = await unreachable()
     const [name] = world.runningOn('t')
     world.killServer(name as string)
@@ -334,7 +334,7 @@ describe('an operator and an unreachable task', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('An operator cancels an unreachable task without its server', async () => {
+  it('An unreachable task is cancelled by an operator without its server', async () => {
     const world = await unreachable()
     world.controller.commands.cancelTask('t', 'alice', () => {})
     await world.run(100)

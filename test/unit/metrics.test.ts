@@ -14,7 +14,7 @@ import { sharedOrSkip } from '../support/shared-data.ts'
 
 type Interval = readonly [number, number]
 
-/** Times in seconds; what is said of a task that stands in no `on` is that it waits for a placement. */
+/** Times in seconds; a task that is missing in every `on` waits for a placement. */
 interface VectorTask {
   readonly id: string
   readonly gpu_count?: number
@@ -47,7 +47,7 @@ describe('utilization and starvation as in the vectors', () => {
   if (path === null) return
   const { cases } = JSON.parse(readFileSync(path, 'utf8')) as { cases: readonly VectorCase[] }
 
-  it('has cases to read', () => {
+  it('has at least one case', () => {
     expect(cases.length).toBeGreaterThan(0)
   })
 
@@ -128,9 +128,7 @@ describe('percentages', () => {
   })
 })
 
-// ---- a case, by the meter alone ----
-
-/** Walks through the instants at which something changes and tells the meters, as the engine does. */
+/** Steps through the instants of changes and updates the meters, as the engine does. */
 function metered({ window, gpus: names, tasks }: VectorCase): {
   gpus: Map<string, GpuMeter>
   tasks: Map<string, Counters>
@@ -178,11 +176,9 @@ function newSharer(submissionNumber: number): Sharer {
   return { submissionNumber, servedUs: 0, computeUs: 0 }
 }
 
-// ---- a case, by the engine ----
-
 /**
- * The same through the transitions of real tasks on a real cluster; no cycle runs, the case says what
- * happens.
+ * Plays the same case as transitions of real tasks on a real cluster; no cycle runs, the case gives all
+ * decisions.
  */
 function enacted({ window, gpus: names, tasks: wanted }: VectorCase) {
   const b = new ClusterBuilder()
@@ -233,8 +229,6 @@ function countersOfTask(task: LiveTask): Counters {
   return { demand, served, queue, swap, compute, busy: served }
 }
 
-// ---- what both are held against ----
-
 function expectFigures(
   { expect: expected, window }: VectorCase,
   cluster: Counters,
@@ -263,7 +257,7 @@ function expectFigures(
   }
 }
 
-/** No remainder is lost anywhere. */
+/** No remainder is lost. */
 function expectExact({ demand, served, queue, swap, compute }: Counters): void {
   expect(demand).toBe(served + queue + swap + compute)
   for (const figure of [served, queue, swap, compute])
@@ -274,7 +268,7 @@ function countersOf({ servedUs: served, swapUs: swap, computeUs: compute }: GpuM
   return { demand: served + swap + compute, served, queue: 0, swap, compute, busy: served }
 }
 
-/** Every instant at which something begins or ends, the window's ends included. */
+/** Every instant at which something begins or ends, including the ends of the window. */
 function instantsOf(tasks: readonly VectorTask[], window: number): readonly number[] {
   const edges = tasks.flatMap(({ wants, placed, resident }) => [...wants, ...placed, ...resident].flat())
   return [...new Set([0, ...edges, window])].sort((a, b) => a - b)

@@ -1,4 +1,4 @@
-/** Mutants must not rot: the declaration that each names contains its fragment exactly once. */
+/** Mutants must stay applicable: the declaration that each one names contains its fragment exactly once. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -10,11 +10,11 @@ import { MUTANTS } from '../mutants/mutants.ts'
 const ROOT = join(import.meta.dirname, '../..')
 
 describe('mutants', () => {
-  it('have names of their own', () => {
+  it('have unique names', () => {
     expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(MUTANTS.length)
   })
 
-  it('find their fragment exactly once in the declaration that they name, and change it', () => {
+  it('contain a fragment that occurs exactly once in the named declaration, and change it', () => {
     for (const { name, edits } of MUTANTS) {
       for (const each of edits) {
         const source = readFileSync(join(ROOT, each.file), 'utf8')
@@ -23,7 +23,7 @@ describe('mutants', () => {
     }
   })
 
-  it('have a directed scenario or test that is there, where they name one', () => {
+  it('refer to existing directed scenarios and tests', () => {
     for (const { name, directed } of MUTANTS) {
       if (directed === undefined) continue
       const file = 'test' in directed ? join(ROOT, directed.test) : scenarioFile(directed.scenario)
@@ -49,7 +49,7 @@ describe('mutants', () => {
     'swap',
     'return',
     'stop',
-  ])('there is one of %s at least', (rule) => {
+  ])('include at least one of %s', (rule) => {
     expect(MUTANTS.some((mutant) => mutant.rule === rule)).toBe(true)
   })
 })
@@ -68,7 +68,7 @@ describe('locate', () => {
     return source.slice(start, end)
   }
 
-  it('tells two members of a class apart', () => {
+  it('distinguishes two members of a class', () => {
     expect(locate(source, 'Queue.next', 'now + 1')).not.toEqual(locate(source, 'Queue.last', 'now + 1'))
   })
 
@@ -82,7 +82,7 @@ describe('locate', () => {
     expect(found('first', '`${limit}`')).toBe('`${limit}`')
   })
 
-  it('refuses a fragment that the declaration contains twice or not at all, and an unknown declaration', () => {
+  it('refuses an ambiguous or missing fragment, and an unknown declaration', () => {
     expect(() => locate(source, '', 'now + 1')).toThrow('the file contains the fragment 2 times')
     expect(() => locate(source, 'limit', 'now + 1')).toThrow('limit contains the fragment 0 times')
     expect(() => locate(source, 'Queue.none', 'now + 1')).toThrow('0 declarations are named Queue.none')

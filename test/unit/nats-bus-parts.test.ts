@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { Arrivals } from '../../controller/adapters/nats/arrivals.ts'
 import { DEFAULT_LIMITS } from '../../controller/adapters/nats/limits.ts'
 
-test('what a listener throws ends the process, and not the reader that called it', async () => {
+test('An exception in a listener ends the process, and not the reader that called the listener', async () => {
   const file = JSON.stringify(import.meta.resolve('../../controller/adapters/nats/throw-async.ts'))
   const script = `const { callThrowingAsync } = await import(${file})
     callThrowingAsync(() => { throw new Error('broken invariant') })
@@ -17,7 +17,7 @@ test('what a listener throws ends the process, and not the reader that called it
   })
 })
 
-test('messages are handled in order, in turns, and no more wait than may', async () => {
+test('Messages are handled in order and in batches, and a limited number can wait', async () => {
   const handled: number[] = []
   const arrivals = new Arrivals({
     ...DEFAULT_LIMITS,

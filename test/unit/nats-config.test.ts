@@ -7,7 +7,7 @@ import { clientIdOf, clientSubject } from '../../protocol/subjects.ts'
 
 const OPTIONS = { listen: '0.0.0.0:4222', monitor: '0.0.0.0:8222', tls: null, jetStreamDir: null }
 
-test('the example is what `headroom nats config` makes', () => {
+test('The example configuration is the output of `headroom nats config`', () => {
   const text = readFileSync(new URL('../../deploy/nats/example.conf', import.meta.url), 'utf8')
   const keys = [...text.matchAll(/nkey: (U[A-Z2-7]{55})/g)].map(([, key]) => key as string)
   const users: BrokerUser[] = [
@@ -22,7 +22,7 @@ test('the example is what `headroom nats config` makes', () => {
   expect(text).toBe(brokerConfigText(users, OPTIONS))
 })
 
-test('TLS stands in it when it is asked for, with an authority only when clients must show a certificate', () => {
+test('TLS is configured on request, with an authority only if clients must show a certificate', () => {
   const tls = { cert: '/c.pem', key: '/k.pem', ca: null }
   expect(brokerConfigText([], { ...OPTIONS, monitor: null, tls })).toContain(
     'tls {\n  cert_file: "/c.pem"\n  key_file: "/k.pem"\n}\n',
@@ -32,7 +32,7 @@ test('TLS stands in it when it is asked for, with an authority only when clients
   )
 })
 
-test('a client is known by its subject', () => {
+test('A client is identified by its subject', () => {
   expect(clientIdOf(clientSubject('lab', 'submit'))).toBe('lab')
   expect(clientIdOf('gpu.v1.client..submit')).toBeNull()
   expect(clientIdOf('gpu.v1.node.lab.submit')).toBeNull()

@@ -20,8 +20,8 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe('settings of the broker', () => {
-  test('There are no broker settings without a URL', () => {
+describe('the settings of the broker', () => {
+  test('are null without a URL', () => {
     expect(natsSettings({})).toBeNull()
     expect(natsSettings({ CONTROLLER_NATS_URL: '', CONTROLLER_NATS_NKEY_FILE: '' })).toBeNull()
   })
@@ -31,7 +31,7 @@ describe('settings of the broker', () => {
     'CONTROLLER_NATS_TOKEN',
     'CONTROLLER_NATS_NKEY_FILE',
     'CONTROLLER_NATS_TLS_CA',
-  ])('without a URL are no simulated fleet where %s means a broker', (name) => {
+  ])('without a URL do not mean a simulated fleet if %s is set', (name) => {
     expect(() => natsSettings({ [name]: 'a-secret' })).toThrow(
       new SettingsError(
         'CONTROLLER_NATS_URL',
@@ -41,7 +41,7 @@ describe('settings of the broker', () => {
     )
   })
 
-  test('Broker settings hold no credentials and leave TLS to the broker by default', () => {
+  test('contain no credentials by default and leave TLS to the broker', () => {
     expect(natsSettings(URL_ONLY)).toEqual({
       urls: ['nats://a:4222'],
       auth: { kind: 'none' },
@@ -62,7 +62,7 @@ describe('settings of the broker', () => {
     expect(natsSettings({ CONTROLLER_NATS_URL: 'nats://node-1:p%40ss@a:4222' })).toMatchObject(expected)
   })
 
-  test('know tokens, nkeys and a place of one’s own for answers', () => {
+  test('support tokens, nkeys and a separate inbox prefix', () => {
     expect(natsSettings({ ...URL_ONLY, CONTROLLER_NATS_TOKEN: 't' })?.auth).toEqual({
       kind: 'token',
       token: 't',
@@ -77,10 +77,10 @@ describe('settings of the broker', () => {
       '_INBOX.here',
     )
     const odd = { ...URL_ONLY, CONTROLLER_NATS_USER: 'a.>', CONTROLLER_NATS_PASSWORD: 'p' }
-    expect(natsSettings(odd)?.inboxPrefix, 'a user name that is no part of a subject').toBe('_INBOX')
+    expect(natsSettings(odd)?.inboxPrefix, 'a user name that is not valid in a subject').toBe('_INBOX')
   })
 
-  test('want TLS when a URL or a file says so', () => {
+  test('request TLS if a URL or a file says so', () => {
     expect(natsSettings({ CONTROLLER_NATS_URL: 'tls://a,nats://b' })?.tls).toEqual({
       ca: null,
       cert: null,

@@ -1,11 +1,11 @@
-/** A word of a node counts from when it was heard: its answer, with the lease, may wait for a commit (R5). */
+/** A contact of a node counts from its arrival: the answer, with the lease, may wait for a commit (R5). */
 import { expect, it } from 'vitest'
 import { updateLiveness } from '../../controller/engine/node/liveness.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000
 
-it('a node that has spoken after a long silence is not given up before the lease that it will be answered with is over', () => {
+it('A node with a contact after a long silence stays reachable until its next lease has ended', () => {
   const b = new ClusterBuilder({ heartbeat_seconds: 1, run_lease_seconds: 15 })
   const node = b.addNode({ id: 'n', gpus: [100] })
   b.advance(60 * SECOND)

@@ -1,5 +1,5 @@
 /**
- * noswap tasks are placed by physical free VRAM alone (specification 2.3 and 8; semantics sections 1, 4 and
+ * noswap tasks are placed by free physical VRAM alone (specification 2.3 and 8; semantics sections 1, 4 and
  * 5).
  */
 import { describe, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 const SECOND = 1000
 const IDLE_MS = 300 * SECOND
 
-/** One GPU of 110 MiB with 10 MiB of reserve: C = 100. */
+/** One GPU of 110 MiB with a reserve of 10 MiB: C = 100. */
 function oneGpu(percent: number): ClusterBuilder {
   const b = new ClusterBuilder({ default_vram_overcommit_percent: percent })
   b.addNode({ id: 'n1', gpus: [110] })
@@ -32,7 +32,7 @@ function reasonsOf(b: ClusterBuilder, task: LiveTask): string[] {
 }
 
 describe('a noswap task', () => {
-  it('is placed beyond the commit limit where VRAM is physically free, and the excess is reported', () => {
+  it('is placed beyond the commit limit in free physical VRAM, and the excess is reported', () => {
     const b = oneGpu(20)
     b.submitSwappedOut({ vramMib: 60 })
     b.submit({ vramMib: 60 })
@@ -55,7 +55,7 @@ describe('a noswap task', () => {
     expect(reasonsOf(b, later)).toEqual(['WAITING_VRAM'])
   })
 
-  it('does not strand a placed swappable task, whatever the percentage', () => {
+  it('never prevents the return of a placed swappable task, whatever the percentage', () => {
     const b = oneGpu(1000)
     b.submitSwappedOut({ vramMib: 70 })
     const task = b.submit({ vramMib: 31, noswap: 1 })
@@ -63,7 +63,7 @@ describe('a noswap task', () => {
     expect(reasonsOf(b, task)).toEqual(['WOULD_STRAND'])
   })
 
-  it('owns what eligible victims free for it where overcommit is on, and starts when the bytes are free', () => {
+  it('reserves VRAM of eligible victims with overcommit on, and starts when that VRAM is free', () => {
     const b = oneGpu(50)
     const victims = [b.submit({ vramMib: 45 }), b.submit({ vramMib: 45 })]
     b.settle()
@@ -76,7 +76,7 @@ describe('a noswap task', () => {
     expect(placementOf(task).residency).toBe('resident')
   })
 
-  it('waits at 0% until VRAM is free: nothing is swapped out for it, and the explanation says so', () => {
+  it('waits at 0% until VRAM is free, without swap-outs, and the explanation says so', () => {
     const b = oneGpu(0)
     const idle = b.submit({ vramMib: 50 })
     b.settle()
@@ -95,7 +95,7 @@ describe('a noswap task', () => {
     expect(placementOf(waiting).gpus).toEqual([gpuOf(b)])
   })
 
-  it('at 0% names physical VRAM as the only reason, and overcommit as a way on', () => {
+  it('at 0% names physical VRAM as the only reason, and overcommit as a possible change', () => {
     const b = oneGpu(0)
     b.submit({ vramMib: 45 })
     b.submit({ vramMib: 45 })
@@ -116,7 +116,7 @@ describe('a noswap task', () => {
     ])
   })
 
-  it('that waits for victims lets go when overcommit is switched off', () => {
+  it('stops waiting for victims when overcommit is switched off', () => {
     const b = oneGpu(50)
     b.submit({ vramMib: 45 })
     b.submit({ vramMib: 45 })
@@ -131,7 +131,7 @@ describe('a noswap task', () => {
     expect(reasonsOf(b, task)).toEqual(['WAITING_PHYSICAL_VRAM'])
   })
 
-  it('collects no bytes once overcommit is switched off', () => {
+  it('is no collector after overcommit was switched off', () => {
     const b = oneGpu(50)
     const busy = [b.submit({ vramMib: 45 }), b.submit({ vramMib: 45 })]
     b.settle()
@@ -151,7 +151,7 @@ describe('a noswap task', () => {
   })
 })
 
-describe('a reservation', () => {
+describe('a reservation next to noswap tasks', () => {
   it('keeps its commit room from noswap tasks that are later in the queue order', () => {
     const b = oneGpu(20)
     const [away] = [26, 26, 26, 26].map((vramMib) => b.submitSwappedOut({ vramMib }))
@@ -168,7 +168,7 @@ describe('a reservation', () => {
     expect([head, later].map((task) => placementOf(task).residency)).toEqual(['resident', 'resident'])
   })
 
-  it('A reservation of a noswap task is on the GPU with the least shortfall, not the most commit room', () => {
+  it('of a noswap task is on the GPU with the smallest shortfall, not the most commit room', () => {
     const b = new ClusterBuilder({ default_vram_overcommit_percent: 100 })
     b.addNode({ id: 'n1', gpus: [110] })
     b.submit({ vramMib: 80 })

@@ -28,7 +28,7 @@ const owner = (task: string, ...processes: (readonly number[])[]): Owner<string>
 })
 const used = (...pids: number[]): GpuSnapshot['processes'] => pids.map((pid) => ({ pid, usedMib: 100 }))
 
-test('each process counts for the task that it belongs to, all others are foreign', () => {
+test('A process counts for the task that it belongs to, and every other process is foreign', () => {
   const { uses, foreignMib } = attribute(
     host(gpu({ processes: used(1, 2, 3, 4) })),
     [owner('a', [1], [2]), owner('b', [3])],
@@ -40,7 +40,7 @@ test('each process counts for the task that it belongs to, all others are foreig
   expect(foreignMib).toEqual([100])
 })
 
-test('a process is known by its number in a nested namespace too', () => {
+test('A process is also recognized by its number in a nested namespace', () => {
   const { uses, foreignMib } = attribute(
     host(gpu({ processes: used(7) })),
     [owner('a', [5001, 7])],
@@ -51,7 +51,7 @@ test('a process is known by its number in a nested namespace too', () => {
   expect(foreignMib).toEqual([0])
 })
 
-test('a nested number that two tasks have, or a process here, names neither', () => {
+test('A nested number of two tasks, or of a local process, identifies no task', () => {
   const two = attribute(
     host(gpu({ processes: used(7) })),
     [owner('a', [5001, 7]), owner('b', [5002, 7])],
@@ -64,7 +64,7 @@ test('a nested number that two tasks have, or a process here, names neither', ()
   expect(here.foreignMib).toEqual([100])
 })
 
-test('a number here goes before the same number inside', () => {
+test('A local process number takes precedence over an equal nested number', () => {
   const { uses } = attribute(
     host(gpu({ processes: used(7) })),
     [owner('a', [5001, 7]), owner('b', [7])],
@@ -74,7 +74,7 @@ test('a number here goes before the same number inside', () => {
   expect([uses.get('a')?.usedMib, uses.get('b')?.usedMib]).toEqual([[0], [100]])
 })
 
-test('what a task holds on a GPU that it was not given is foreign there', () => {
+test('VRAM of a task on a GPU that was not assigned to it is foreign there', () => {
   const { uses, foreignMib } = attribute(
     host(gpu({ processes: used(1) }), gpu({ index: 1, processes: used(1) })),
     [owner('a', [1])],
@@ -85,7 +85,7 @@ test('what a task holds on a GPU that it was not given is foreign there', () => 
   expect(foreignMib).toEqual([0, 100])
 })
 
-test('where the driver does not tell amounts, the foreign share is what is left over', () => {
+test('If the driver reports no amounts, the foreign share is the remainder', () => {
   const processes = [
     { pid: 1, usedMib: 100 },
     { pid: 2, usedMib: null },
@@ -102,7 +102,7 @@ test('where the driver does not tell amounts, the foreign share is what is left 
   expect(own.foreignMib).toEqual([100])
 })
 
-test('a GPU that does not list processes leaves everything unknown and nothing foreign', () => {
+test('A GPU that lists no processes leaves all use unknown and nothing foreign', () => {
   const { uses, foreignMib } = attribute(
     host(gpu({ processes: null, utilizationPercent: 90 })),
     [owner('a', [1])],
@@ -113,7 +113,7 @@ test('a GPU that does not list processes leaves everything unknown and nothing f
   expect(foreignMib).toEqual([0])
 })
 
-test('a task is busy when it is on any of its GPUs, idle when it is on none', () => {
+test('A task is busy if it is busy on any of its GPUs, and idle if it is busy on none', () => {
   const both = { ...owner('a', [1]), gpus: [0, 1] }
   const on = (first: readonly number[], second: readonly number[] | null): boolean | null | undefined =>
     attribute(

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { swapDurationMs } from '../../simulator/fleet/swap-profiles.ts'
 import { fitProfile } from '../gpu/calibration.ts'
 
-test('a profile is found again from swaps that followed it, an outlier apart', () => {
+test('A profile is recovered from swaps that follow it, despite an outlier', () => {
   const profile = { outMibPerS: 3072, inMibPerS: 5120, outFixedMs: 500, inFixedMs: 800 }
   const swaps = [15360, 15360, 15360, 46080, 46080, 46080].flatMap((mib, round) =>
     (['out', 'in'] as const).map((direction) => ({
@@ -14,7 +14,7 @@ test('a profile is found again from swaps that followed it, an outlier apart', (
   expect(fitProfile(swaps)).toEqual(profile)
 })
 
-test('no profile where the larger swap was no longer, or there is one size only', () => {
+test('No profile results if the larger swap took no longer, or from a single size', () => {
   expect(
     fitProfile(
       [100, 200].flatMap((mib) => (['out', 'in'] as const).map((direction) => ({ direction, mib, ms: 5 }))),

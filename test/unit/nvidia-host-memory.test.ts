@@ -27,12 +27,12 @@ function limit(path: string, max: number | 'max', currentMib: number, inactiveFi
   write(`cgroup/${path}/memory.stat`, `anon 5\ninactive_file ${inactiveFileMib * MIB}\nactive_file 7\n`)
 }
 
-test('without limits it is what the host has', () => {
+test('Without limits, the available host memory is that of the host', () => {
   write('proc/7/cgroup', '0::/\n')
   expect(hostMemoryLeft(files, 7)).toBe(8000)
 })
 
-test('a limited cgroup counts, its ancestors too; unused file pages are as good as free', () => {
+test('The limits of a cgroup and its ancestors count; unused file pages count as free', () => {
   write('proc/7/cgroup', '0::/a/b\n')
   limit('a/b', 'max', 10)
   expect(hostMemoryLeft(files, 7)).toBe(8000)
@@ -42,19 +42,19 @@ test('a limited cgroup counts, its ancestors too; unused file pages are as good 
   expect(hostMemoryLeft(files, 7)).toBe(50)
 })
 
-test('a cgroup beyond its limit has nothing left', () => {
+test('A cgroup beyond its limit has no memory left', () => {
   write('proc/7/cgroup', '0::/a\n')
   limit('a', 100, 150)
   expect(hostMemoryLeft(files, 7)).toBe(0)
 })
 
-test('a path that leads out of the namespace stands for what is seen as the root', () => {
+test('A path that leads out of the namespace means the visible root', () => {
   write('proc/7/cgroup', '0::/../../system.slice\n')
   limit('', 600, 500)
   expect(hostMemoryLeft(files, 7)).toBe(100)
 })
 
-test('version 1: the controller of memory, without the number that means no limit', () => {
+test('With version 1, the memory controller counts, except for the value that means no limit', () => {
   write('proc/7/cgroup', '12:cpu,cpuacct:/x\n4:memory:/docker/abc\n1:name=systemd:/x\n')
   write('cgroup/memory/docker/abc/memory.limit_in_bytes', '9223372036854771712\n')
   write('cgroup/memory/docker/abc/memory.usage_in_bytes', `${MIB}\n`)
@@ -65,13 +65,13 @@ test('version 1: the controller of memory, without the number that means no limi
   expect(hostMemoryLeft(files, 7)).toBe(150)
 })
 
-test('a host that does not tell is unknown, a process that has gone is not limited', () => {
+test('The memory of a host without data is unknown, and a process that has ended is not limited', () => {
   expect(hostMemoryLeft(files, 7)).toBe(8000)
   write('proc/meminfo', 'MemTotal: 5 kB\n')
   expect(hostMemoryLeft(files, 7)).toBe(null)
 })
 
-test('a process by its numbers in nested namespaces, stopped or not', () => {
+test('A process has its numbers in nested namespaces and may be stopped', () => {
   write('proc/7/status', 'Name:\tpython\nState:\tR (running)\nNSpid:\t7\t12\t1\n')
   expect(processFacts(files.proc, 7)).toEqual({ isStopped: false, pids: [7, 12, 1] })
   write('proc/7/status', 'Name:\tpython\nState:\tT (stopped)\n')
@@ -81,7 +81,7 @@ test('a process by its numbers in nested namespaces, stopped or not', () => {
   expect(processFacts(files.proc, 8)).toBe(null)
 })
 
-test('libraries and unified memory by what is mapped', () => {
+test('Libraries and unified memory are detected from the mappings of a process', () => {
   write(
     'proc/7/maps',
     [

@@ -6,7 +6,7 @@ import { parseSmi, smiSnapshot } from '../../gpu-server/devices/nvidia/smi.ts'
 const UUID = 'GPU-5ee0d83f-ebcd-ac27-6b3e-bec2a19724e6'
 const GPU = `0, ${UUID}, 81559, 551, 80000, 37, Disabled, 570.86.15, NVIDIA H100 80GB HBM3`
 
-test('a GPU and its processes', () => {
+test('The output describes a GPU and its processes', () => {
   expect(parseSmi(`${GPU}\n`, `4711, ${UUID}, 1008\n`)).toEqual({
     driver: '570.86.15',
     gpus: [
@@ -25,12 +25,12 @@ test('a GPU and its processes', () => {
   })
 })
 
-test('a name with commas and quotes is the name', () => {
+test('A name with commas and quotes is complete', () => {
   const { gpus } = parseSmi(`0, ${UUID}, 100, 0, 100, 0, [N/A], 550.1, Odd "GPU", 12 GB, rev 2`, '')
   expect(gpus[0]?.model).toBe('Odd "GPU", 12 GB, rev 2')
 })
 
-test('what it does not tell is unknown', () => {
+test('A missing value is unknown', () => {
   const { gpus } = parseSmi(
     `0, [Unknown Error], [N/A], [N/A], [N/A], [Not Supported], [N/A], 535.54.03, [Unknown Error]\r\n`,
     `17, ${UUID}, [N/A]\n`,
@@ -47,7 +47,7 @@ test('what it does not tell is unknown', () => {
   ])
 })
 
-test('a GPU without reserved memory in the answer has all of it', () => {
+test('A GPU without a value for reserved memory has all its memory', () => {
   expect(parseSmi(`0, ${UUID}, 100, [N/A], 90, 0, Enabled, 510.1, X`, '').gpus[0]).toMatchObject({
     memory: { physicalMib: 100, freeMib: 90 },
     isMig: true,
@@ -60,7 +60,7 @@ test.each([
   [`1, ${UUID}, 1, 1, 1, 1, N, 570.1, X`, 'nvidia-smi lists GPU 1 in place 0'],
   [`${GPU}\n${GPU}`, 'nvidia-smi lists GPU 0 in place 1'],
   [`-1, ${UUID}, 1, 1, 1, 1, N, 570.1, X`, `nvidia-smi: not a GPU: "-1, ${UUID}, 1, 1, 1, 1, N, 570.1, X"`],
-])('an inventory that makes no sense is refused: %j', (rows, why) => {
+])('An invalid inventory is refused: %j', (rows, why) => {
   expect(() => parseSmi(rows, '')).toThrow(new HelperFault({ kind: 'driver', message: why, code: null }))
 })
 
@@ -71,13 +71,13 @@ test.each([
   `17, ${UUID}, 1, 2`,
   `1e3, ${UUID}, 1`,
   `99999999999, ${UUID}, 1`,
-])('a process row that makes no sense is left out and named: %j', (row) => {
+])('An invalid process row is left out and reported: %j', (row) => {
   const { gpus } = parseSmi(GPU, `${row}\n12, ${UUID}, 5`)
   expect(gpus[0]?.processes).toEqual([{ pid: 12, usedMib: 5 }])
   expect(gpus[0]?.faults).toEqual([`nvidia-smi: not a process: ${JSON.stringify(row)}`])
 })
 
-test('whatever it prints, the answer is an inventory of whole numbers or one clear fault', () => {
+test('Any output results in an inventory of whole numbers or one clear fault', () => {
   const field = fc.oneof(
     fc.string(),
     fc.constantFrom('0', '1', '-1', '[N/A]', UUID, '570.1', 'NaN', '1e9', '0x10'),
@@ -103,7 +103,7 @@ test('whatever it prints, the answer is an inventory of whole numbers or one cle
   )
 })
 
-test('a program that fails or does not end is told in one line', async () => {
+test('A program that fails or does not end is reported in one line', async () => {
   await expect(smiSnapshot('/bin/false', 5000)).rejects.toThrow(/^\/bin\/false failed: /)
   await expect(smiSnapshot('/usr/bin/yes', 5000)).rejects.toThrow(/^\/usr\/bin\/yes failed: /)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { KeyQueue } from '../../gpu-server/devices/nvidia/key-queue.ts'
 
-test('work on a common key goes one by one in the order of asking, a failure included; other work does not wait', async () => {
+test('Work on a common key runs one by one in order, other work at once', async () => {
   const turns = new KeyQueue<number>()
   const seen: string[] = []
   const gates = new Map<string, () => void>()

@@ -1,6 +1,6 @@
 /**
- * One queue per node (semantics 5): pending tasks and returns are served in one order, P0 first, then by time
- * of asking.
+ * One queue per node (semantics 5): pending tasks and returns are served in one order, P0 first, then by
+ * request time.
  */
 import { describe, expect, it } from 'vitest'
 import type { ConfigFields } from '../../controller/domain/config.ts'
@@ -14,7 +14,7 @@ const AGING_S = 600
 
 interface Scene {
   readonly b: ClusterBuilder
-  /** Resident and working; 60 MiB of a GPU of 100. */
+  /** Resident and busy; 60 MiB of a GPU of 100 MiB. */
   readonly holder: LiveTask
   /** Swapped out, 60 MiB. */
   readonly away: LiveTask
@@ -39,7 +39,7 @@ function scene(config: Partial<ConfigFields> = {}): Scene {
   return { b, holder, away }
 }
 
-/** The holder stops working: it may leave an idle period later. */
+/** Makes the holder idle: it becomes eligible one idle period later. */
 function freeHolder({ b, holder }: Scene): void {
   b.wants(holder, false)
   b.cycle()
@@ -47,7 +47,7 @@ function freeHolder({ b, holder }: Scene): void {
   b.cycle()
 }
 
-/** For which the holder leaves; null: it stays. */
+/** The task for which the holder is swapped out, or null if it stays. */
 function leavesFor({ holder }: Scene): LiveTask | null {
   return placementOf(holder).leavesFor?.task ?? null
 }
@@ -55,7 +55,7 @@ function leavesFor({ holder }: Scene): LiveTask | null {
 const P0: Partial<TaskRequest> = { priority: 0 }
 
 describe('the queue of a node', () => {
-  it('serves a pending P0 task before a P2 return that asked earlier', () => {
+  it('serves a pending P0 task before an earlier P2 return', () => {
     const s = scene()
     s.b.wants(s.away, true)
     s.b.cycle()
@@ -66,7 +66,7 @@ describe('the queue of a node', () => {
     expect(leavesFor(s)).toBe(urgent)
   })
 
-  it('serves a pending P2 task before a return that asked later, and after one that asked earlier', () => {
+  it('serves a pending P2 task before a later return, and after an earlier one', () => {
     for (const isFirst of [true, false]) {
       const s = scene()
       const ask = (): void => s.b.wants(s.away, true)
@@ -82,7 +82,7 @@ describe('the queue of a node', () => {
     }
   })
 
-  it('serves a return that has waited swap_in_aging_seconds before a P0 task that was submitted later', () => {
+  it('serves a return that has waited swap_in_aging_seconds before a later P0 task', () => {
     const s = scene({ swap_in_aging_seconds: 30 })
     s.b.wants(s.away, true)
     s.b.cycle()
@@ -90,12 +90,12 @@ describe('the queue of a node', () => {
     s.b.submit({ vramMib: 60, ...P0 })
     s.b.cycle()
     s.b.advance(25 * SECOND)
-    // The collector of the node, since it could be covered: it asked first, and lets go for a P0 task that
-    // would be covered without it only.
+    // It is the node's collector because it was first; it releases VRAM only for a P0 task that would
+    // otherwise be covered.
     expect(s.b.node('n').collector?.task).toBe(s.away)
   })
 
-  it('serves a return that fits although a pending task ahead of it does not', () => {
+  it('serves a return that fits even if an earlier pending task does not', () => {
     const s = scene()
     s.b.submit({ vramMib: 90, ...P0 })
     const busy = s.b.submit({ vramMib: 30 })
@@ -107,7 +107,7 @@ describe('the queue of a node', () => {
     expect(leavesFor(s)).toBe(s.away)
   })
 
-  it('of each shape has the first pending task in queue order take part, a P0 one where there is one', () => {
+  it('considers the first pending task of each shape in queue order, P0 tasks first', () => {
     const s = scene()
     const first = s.b.submit({ vramMib: 60, priority: 1 })
     s.b.submit({ vramMib: 60 })
@@ -118,7 +118,7 @@ describe('the queue of a node', () => {
     expect(leavesFor(s)).toBe(first)
   })
 
-  it('leaves it to the figures where a pending task goes that is ahead: another node where it fits now', () => {
+  it('leaves the node to a return if the earlier pending task now fits on another node', () => {
     const s = scene()
     s.b.wants(s.away, true)
     s.b.cycle()
@@ -146,7 +146,7 @@ describe('the queue of a node', () => {
     expect(leavesFor(s)).toBe(s.away)
   })
 
-  it('lets an entry that owns its bytes keep them when a P0 task asks later', () => {
+  it('lets an entry keep its reserved VRAM when a P0 task arrives later', () => {
     const s = scene()
     s.b.wants(s.away, true)
     s.b.cycle()
@@ -158,7 +158,7 @@ describe('the queue of a node', () => {
     expect([placementOf(s.away).residency, urgent.placement]).toEqual(['swapping_in', null])
   })
 
-  it('has a collector let go for a pending P0 task that fits nowhere else, and that starts at once', () => {
+  it('makes a collector release VRAM for a pending P0 task that fits nowhere else', () => {
     const s = scene({ swap_in_aging_seconds: 10 })
     s.b.wants(s.away, true)
     s.b.cycle()
@@ -169,7 +169,7 @@ describe('the queue of a node', () => {
     expect(placementOf(urgent).residency).toBe('none')
   })
 
-  it('has a collector keep its bytes for a pending P0 task that another node can take', () => {
+  it('lets a collector keep its VRAM if another node can take the pending P0 task', () => {
     const s = scene({ swap_in_aging_seconds: 10 })
     s.b.addNode({ id: 'other', gpus: [50] })
     s.b.wants(s.away, true)
@@ -182,8 +182,8 @@ describe('the queue of a node', () => {
   })
 })
 
-describe('an explanation', () => {
-  it('counts the entries that are served before a return, pending tasks that wait for VRAM there included', () => {
+describe('the explanation of a queue entry', () => {
+  it('counts the entries before a return, including pending tasks that wait for VRAM there', () => {
     const s = scene()
     const other = s.b.submitSwappedOut({ vramMib: 30 })
     s.b.submit({ vramMib: 60, ...P0 })
@@ -201,7 +201,7 @@ describe('an explanation', () => {
     expect(wait?.sentence).toContain(' 2 other tasks are served there before it.')
   })
 
-  it('counts for a pending task what is served before it where it comes nearest, and none before a P0 task', () => {
+  it('counts the entries before a pending task on its closest node, and none before a P0 task', () => {
     const s = scene()
     s.b.wants(s.away, true)
     s.b.cycle()
@@ -216,7 +216,7 @@ describe('an explanation', () => {
     expect(s.b.explain(s.away)).toMatchObject({ servedBefore: 1 })
   })
 
-  it('counts none before an entry that owns its bytes', () => {
+  it('counts none before an entry with reserved VRAM', () => {
     const s = scene()
     s.b.wants(s.away, true)
     s.b.cycle()

@@ -1,4 +1,7 @@
-/** Commands leave when what decided them is durable: what was taken back meanwhile does not (R5). */
+/**
+ * Commands are sent when their decisions are durable; a command that was cancelled meanwhile is not sent
+ * (R5).
+ */
 import { expect, it } from 'vitest'
 import { Freshness } from '../../controller/wire/freshness.ts'
 import { Outbound } from '../../controller/wire/outbound.ts'
@@ -11,7 +14,7 @@ const STOP: StopEffect = { kind: 'stop', nodeId: 'n', taskId: 't', attempt: 1, r
 it.each([
   [true, 1],
   [false, 0],
-])('a command that is wanted (%s) when it is to leave is sent %i times', (isWanted, times) => {
+])('A command that is still wanted (%s) at that time is sent %i times', (isWanted, times) => {
   const clock = new VirtualClock(0)
   const freshness = new Freshness(false)
   freshness.heard('n', { counter: 1, random: 'r' }, 0, 0)

@@ -1,4 +1,4 @@
-/** What commands write: whole or not at all, and one line that names the option where it cannot be. */
+/** Output of commands is written completely or not at all, and a failure names the option in one line. */
 import {
   existsSync,
   lstatSync,
@@ -20,8 +20,8 @@ import { temporaryFolder } from '../support/headroom-command.ts'
 const root = temporaryFolder()
 const fresh = (): string => mkdtempSync(join(root, 'x-'))
 
-describe('a file that a command writes', () => {
-  it('takes its place when it is whole, and the one before stands until then', () => {
+describe('an output file', () => {
+  it('replaces the previous file only when it is complete', () => {
     const folder = fresh()
     const path = join(folder, 'a.txt')
     writeFileSync(path, 'before')
@@ -33,7 +33,7 @@ describe('a file that a command writes', () => {
     expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['after', ['a.txt']])
   })
 
-  it('leaves nothing when it is discarded, and what stood there', () => {
+  it('leaves the previous file unchanged when it is discarded', () => {
     const folder = fresh()
     const path = join(folder, 'a.txt')
     writeFileSync(path, 'before')
@@ -43,7 +43,7 @@ describe('a file that a command writes', () => {
     expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['before', ['a.txt']])
   })
 
-  it('is written through a link, and into what cannot be replaced', () => {
+  it('is written through a link, and directly into a device', () => {
     const folder = fresh()
     const real = join(folder, 'real.txt')
     writeFileSync(real, 'before')
@@ -59,10 +59,10 @@ describe('a file that a command writes', () => {
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
   })
 
-  it('is refused by its option where there is no room, and nothing half-written stays', () => {
+  it('is refused by its option on a full disk, and leaves no partial file', () => {
     const folder = fresh()
     const path = join(folder, 'full.txt')
-    // A disk that is full, from the first byte on.
+    // A disk that is full from the first byte on.
     symlinkSync('/dev/full', `${path}.new`)
     const write = (): void => writeOutput('--out full.txt', path, 'text')
     expect(write).toThrow(UsageError)
@@ -76,7 +76,7 @@ describe('a file that a command writes', () => {
     ['none/a.txt', /^--out: cannot be written to: ENOENT/],
     ['file/a.txt', /^--out: cannot be written to: ENOTDIR/],
     ['folder', /^--out: cannot be written to: .*folder is a folder$/],
-  ])('%j is refused before the work and at its end alike', (name, says) => {
+  ])('%j is refused equally before and after the work', (name, says) => {
     const folder = fresh()
     writeFileSync(join(folder, 'file'), '')
     mkdirSync(join(folder, 'folder'))
@@ -86,21 +86,21 @@ describe('a file that a command writes', () => {
   })
 })
 
-describe('a folder that a command makes', () => {
-  it('is made with those above it, or is there', () => {
+describe('an output folder', () => {
+  it('is created with its parents, or may exist', () => {
     const folder = join(fresh(), 'a/b/c')
     makeFolder('--out', folder)
     makeFolder('--out', folder)
     expect(existsSync(folder)).toBe(true)
   })
 
-  it('is refused at once where none can be made', () => {
+  it('is refused at once if it cannot be created', () => {
     const file = join(fresh(), 'file')
     writeFileSync(file, '')
     expect(() => makeFolder('--out', file)).toThrow(/^--out: cannot be created: EEXIST/)
     expect(() => makeFolder('--out', join(file, 'a'))).toThrow(/^--out: cannot be created: ENOTDIR/)
     expect(() => makeFolder('--out', '')).toThrow(/^--out: cannot be created: ENOENT/)
-    // Where /proc is, mkdir says that there is no parent, though there is one.
+    // On a host with /proc, mkdir reports a missing parent although the parent exists.
     if (existsSync('/proc/self'))
       expect(() => makeFolder('--out', '/proc/none/a')).toThrow(/^--out: cannot be created: ENOENT/)
   })

@@ -42,7 +42,7 @@ const REQUEST = {
 } as const
 
 describe('the pending tasks of one owner', () => {
-  it('are refused beyond the limit, and taken again when one has gone', () => {
+  it('are refused beyond the limit, and accepted again when one of them has ended', () => {
     const b = limited(null, 2)
     const [first] = [b.submit({ owner: 'ann' }), b.submit({ owner: 'ann' })]
     const third = () => submitTask(b.cluster, { ...REQUEST, owner: 'ann' }, () => 0.5, b.now)
@@ -55,7 +55,7 @@ describe('the pending tasks of one owner', () => {
 })
 
 describe('the GPUs of one owner', () => {
-  it('are taken up to the limit; the next task waits with OWNER_LIMIT, and others overtake it', () => {
+  it('are used up to the limit; the next task waits with OWNER_LIMIT, and others overtake it', () => {
     const b = limited(3)
     const [one, two] = [b.submit({ owner: 'ann', gpuCount: 2 }), b.submit({ owner: 'ann', gpuCount: 2 })]
     const [three, other] = [b.submit({ owner: 'ann' }), b.submit({ owner: 'bob', gpuCount: 2 })]
@@ -78,7 +78,7 @@ describe('the GPUs of one owner', () => {
     expect(two.state).toBe('assigned')
   })
 
-  it('Owner limits delay no other owner, also under fifo: a task that waits for its own owner is no head', () => {
+  it('delay no other owner under fifo: a task that waits for its own limit is no head', () => {
     const b = limited(1, null, { placement_strategy: 'fifo', reservation_after_seconds: 1 })
     b.submit({ owner: 'ann' })
     b.cycle()
@@ -90,7 +90,7 @@ describe('the GPUs of one owner', () => {
     expect(b.gpus.flatMap((gpu) => gpu.reservations)).toEqual([])
   })
 
-  it('are no reason where an earlier one keeps it out of every node', () => {
+  it('are not the primary reason if an earlier reason excludes every node', () => {
     const b = limited(1)
     b.submit({ owner: 'ann' })
     b.cycle()
@@ -99,7 +99,7 @@ describe('the GPUs of one owner', () => {
     expect(b.explain(never)?.secondary.map(({ reason }) => reason)).toContain('OWNER_LIMIT')
   })
 
-  it('are seen by a dry run', () => {
+  it('are considered by a dry run', () => {
     const b = limited(1)
     b.submit({ owner: 'ann' })
     b.cycle()
@@ -125,7 +125,7 @@ describe('the GPUs of one owner', () => {
     expect([owners?.placedGpusOf('ann'), owners?.pendingOf('ann')]).toEqual([2, 2])
   })
 
-  it('Owner limits are never exceeded or forgotten, and every task within them that fits is placed', () => {
+  it('never exceed their limit, and every task that fits within it is placed', () => {
     const owners = ['ann', 'bob', null] as const
     const property = fc.property(
       fleetShapeArb,
@@ -160,7 +160,7 @@ describe('the GPUs of one owner', () => {
             explained.primary.reason === 'QUEUED_BEHIND' &&
             explained.queuePosition === 1 &&
             task.placementEntry === null
-          expect(isNextToGo, `${task.spec.id} would fit, and nothing is ahead of it`).toBe(false)
+          expect(isNextToGo, `${task.spec.id} would fit, and no task is ahead of it`).toBe(false)
         }
       },
     )
@@ -183,8 +183,8 @@ function expectCounted(b: ClusterBuilder, limit: number): void {
   }
 }
 
-describe('P0', () => {
-  it('An owner limit applies to all owners, or to named ones, by name or by role', () => {
+describe('the permission for P0', () => {
+  it('applies to all owners, or to named owners and roles', () => {
     expect(mayUseP0(NO_OWNER_LIMITS, 'ann', 'submitter')).toBe(true)
     const limits = { ...NO_OWNER_LIMITS, p0: ['ann', 'role:operator'] }
     expect(mayUseP0(limits, 'ann', 'submitter')).toBe(true)

@@ -8,7 +8,7 @@ import { until } from '../support/live-cluster.ts'
 const children = new Set<ChildProcess>()
 afterAll(() => children.forEach((child) => child.kill('SIGKILL')))
 
-/** Time is moved by hand. */
+/** A clock that the test advances. */
 class Time {
   now = 0
   #waiting: { readonly at: number; readonly done: () => void }[] = []
@@ -64,7 +64,7 @@ function sleeper(): ChildProcess {
 const stateOf = (child: ChildProcess): string =>
   /^State:\s+(\S)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? ''
 
-it('a swap-out stops the process and takes the time of a copy; a swap-in takes that time and lets it run', async () => {
+it('A swap-out stops the process for the time of a copy, and a swap-in resumes it', async () => {
   const { device, time } = accelerator()
   const child = sleeper()
   const one = task(child)
@@ -89,7 +89,7 @@ it('a swap-out stops the process and takes the time of a copy; a swap-in takes t
   expect((await device.sample([one])).uses.get(one)?.usedMib).toEqual([300])
 })
 
-it('transfers of a GPU take their turns, those of other GPUs do not wait', async () => {
+it('Transfers of one GPU run one by one, and transfers of other GPUs do not wait', async () => {
   const { device, time } = accelerator(2)
   const ended: string[] = []
   const fields = [
@@ -105,7 +105,7 @@ it('transfers of a GPU take their turns, those of other GPUs do not wait', async
   expect(ended).toEqual(['a', 'c', 'b'])
 })
 
-it('a task that cannot be stopped or resumed stays where it was', async () => {
+it('A task that cannot be stopped or resumed keeps its residency', async () => {
   const { device, time } = accelerator()
   const no = (): Promise<void> => Promise.reject(new Error('no such attempt'))
   expect(await device.swapOut(task(null, { suspend: no }))).toBe('copy_failed')
@@ -115,7 +115,7 @@ it('a task that cannot be stopped or resumed stays where it was', async () => {
   expect(await back).toBe('copy_failed')
 })
 
-it('A task is busy that used a twentieth of a CPU since the last sample; at the first sample that is unknown', async () => {
+it('A task is busy if it used 5 % of a CPU since the last sample; the first sample is unknown', async () => {
   let cpuMs = 0
   const { device, time } = accelerator(1, () => cpuMs)
   const one = task(sleeper())
@@ -134,7 +134,7 @@ it('A task is busy that used a twentieth of a CPU since the last sample; at the 
   expect((await device.sample([task(null)])).uses.size).toBe(1)
 })
 
-it('counts CPU time as the kernel does', async () => {
+it('CPU time is measured as the kernel counts it', async () => {
   const { device, time } = accelerator()
   const child = spawn(process.execPath, ['-e', 'for (;;);'])
   children.add(child)

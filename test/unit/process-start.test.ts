@@ -1,4 +1,6 @@
-/** A start that takes time: its parts, an end or an inspection meanwhile, and its effect on a run. */
+/**
+ * Process starts with a duration: their parts, an end or an inspection meanwhile, and the effect on a run.
+ */
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { AttemptEnd, DeviceListener } from '../../gpu-server/core/device.ts'
 import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
@@ -28,8 +30,8 @@ const START: AttemptStart = {
   isLease: false,
 }
 
-describe('a start', () => {
-  it('is over after its time, and one that takes none in the same instant, never inside the call', () => {
+describe('a process start', () => {
+  it('ends after its duration; a start of 0 ms ends in the same instant, but never inside the call', () => {
     const clock = new VirtualClock(1000)
     const seen: (readonly [string, number])[] = []
     for (const [name, startMs] of [
@@ -79,13 +81,13 @@ describe('a device whose processes take 250 ms to start', () => {
     )
   }
 
-  /** To the end of that instant. */
+  /** Runs to the end of that instant. */
   function runTo(ms: number): void {
     clock.at(ms, () => {})
     clock.run(ms, () => false)
   }
 
-  it('begins its work, and its growth, when it has started', () => {
+  it('begins its work and its growth when it has started', () => {
     workload.add('t', { kind: 'phases', phases: [[1000, 0]] }, [[500, 600]])
     launch()
     runTo(249)
@@ -100,7 +102,7 @@ describe('a device whose processes take 250 ms to start', () => {
     ])
   })
 
-  it('never tells of one that is stopped before', () => {
+  it('sends no start event if it is stopped before', () => {
     workload.add('t', { kind: 'duration', ms: 1000 }, [])
     launch()
     runTo(100)
@@ -109,7 +111,7 @@ describe('a device whose processes take 250 ms to start', () => {
     expect(told).toEqual([['exited', 100, 'stopped']])
   })
 
-  it('does not let one run that is frozen before', () => {
+  it('does not start while it is frozen', () => {
     workload.add('t', { kind: 'duration', ms: 1000 }, [])
     launch()
     runTo(100)
@@ -123,7 +125,7 @@ describe('a device whose processes take 250 ms to start', () => {
     ])
   })
 
-  it('hands it over to a server that comes meanwhile, which hears when it has work; the one before hears nothing', () => {
+  it('is taken over by a new server, which learns when work begins; the old server receives nothing', () => {
     workload.add('t', { kind: 'duration', ms: 1000 }, [])
     launch()
     runTo(100)
@@ -171,22 +173,22 @@ ${rest}`
     return { ...run, journal }
   }
 
-  it('counts it as waiting, for every task in the line', async () => {
+  it('counts it as waiting time, for every task in the queue', async () => {
     const { metrics } = (await play(text(', start_ms: 2000'))).result
-    // 2 s; and 62 s until the first is gone, less 1 s, and 2 s.
+    // 2 s; then 62 s until the first has ended, less 1 s, plus 2 s.
     expect(metrics.queue_wait_s?.mean).toBe((2 + 63) / 2)
     expect(metrics.makespan_s).toBe(124)
     expect(metrics.utilization_percent).toBeCloseTo((100 * 120) / 124, 9)
     expect(metrics.tasks.completed).toBe(2)
   })
 
-  it('of 0 is the run without it', async () => {
+  it('of 0 equals the run without it', async () => {
     const [none, zero] = [await play(text('')), await play(text(', start_ms: 0'))]
     expect(zero.result.digest).toBe(none.result.digest)
     expect((await play(text(', start_ms: 1'))).result.digest).not.toBe(none.result.digest)
   })
 
-  it('loses no task when its server is killed while it starts', async () => {
+  it('loses no task when its server is killed during a start', async () => {
     const { result } = await play(
       text(', start_ms: 5000', 'clock: { until: 30m }\nfaults: [{ at: 2s, bounce: a }]\n'),
     )
@@ -194,7 +196,7 @@ ${rest}`
     expect(result.metrics.tasks).toEqual({ submitted: 2, completed: 2, failed: 0, unfinished: 0 })
   })
 
-  it('goes with a snapshot of its world', async () => {
+  it('is kept in a snapshot of its world', async () => {
     const { scenario } = loadScenario({ text: text(', start_ms: 2000'), baseDir: '.' })
     const world = new World(scenario, { seed: 1 })
     await world.start()
@@ -214,7 +216,7 @@ it.each([
   ['-1', 'fleet[0].gpu.start_ms'],
   ['3600001', 'fleet[0].gpu.start_ms'],
   ['1.5', 'fleet[0].gpu.start_ms'],
-])('start_ms of %s is refused by name', (value, named) => {
+])('is refused by name if start_ms is %s', (value, named) => {
   const file = `scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 8192, start_ms: ${value} } }]\n`
   expect(() => loadScenario({ text: file, baseDir: '.' })).toThrow(named)
 })

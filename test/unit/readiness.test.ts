@@ -10,11 +10,11 @@ function failing(engine: { isFaulty: boolean; epoch: number }, delayS = 0) {
 }
 
 describe('the checks of readyz', () => {
-  it('pass for a controller that has read its store and keeps up', () => {
+  it('pass for a controller that has read its store and whose event loop is on time', () => {
     expect(failing({ isFaulty: false, epoch: 1 })).toEqual([])
   })
 
-  it('each names what is wrong', () => {
+  it('name what is wrong', () => {
     expect(failing({ isFaulty: true, epoch: 1 })).toEqual([
       { name: 'store', ok: false, detail: 'the store has failed' },
     ])
@@ -25,8 +25,8 @@ describe('the checks of readyz', () => {
   })
 })
 
-describe('the disk', () => {
-  it('is looked at without waiting for it', async () => {
+describe('the disk check', () => {
+  it('never waits for the disk', async () => {
     const disk = monitorDisk('/')
     expect(disk.check()).toEqual({ name: 'disk', ok: true, detail: 'not known' })
     await expect.poll(() => disk.freeBytes()).toBeGreaterThan(0)
@@ -34,7 +34,7 @@ describe('the disk', () => {
     disk.stop()
   })
 
-  it('that is almost full fails the check', async () => {
+  it('fails on an almost full disk', async () => {
     const disk = monitorDisk('/', async () => ({ bavail: 10, bsize: 1_048_576 }))
     await expect
       .poll(() => disk.check())
@@ -42,7 +42,7 @@ describe('the disk', () => {
     disk.stop()
   })
 
-  it('that does not say counts as fine', async () => {
+  it('passes if the free space is unknown', async () => {
     const disk = monitorDisk('/', () => Promise.reject(new Error('EIO')))
     await Promise.resolve()
     expect([disk.freeBytes(), disk.check().ok]).toEqual([null, true])

@@ -1,6 +1,6 @@
 /**
- * Files of a recording make room, and what is left is decided again from a checkpoint: after any crash, and
- * in any range.
+ * A recording removes old files, and the rest is decided again from a checkpoint: after any crash, and in any
+ * range.
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,14 +26,14 @@ import { RecordingInMemory } from '../support/recording-in-memory.ts'
 const FILES = 7
 const KEPT = 3
 let folder = ''
-/** All that was recorded: several controllers, each ended by a kill. */
+/** The complete recording: several controllers, each ended by a kill. */
 let entries: RecordedEntry[] = []
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'headroom-checkpoints-'))
   const recording = new RecordingInMemory()
   await violationsOf(5, { watch: recording.recorder })
   const all = recording.entries()
-  // The longest life of a controller: all its files are of one run.
+  // The longest run of a controller: all its files belong to one run.
   const starts = all.flatMap((entry, i) => (entry.k === 'start' ? [i] : []))
   const lives = starts.map((from, i) => all.slice(from, starts[i + 1]))
   entries = lives.reduce((longest, life) => (life.length > longest.length ? life : longest))
@@ -41,7 +41,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Each part is a file of its own. What was told when a file made room without a checkpoint. */
+/** Writes each part as a file. Returns the messages about files removed without a checkpoint. */
 async function write(dir: string, options: Partial<RecordingFilesOptions>): Promise<readonly string[]> {
   const told: string[] = []
   const files = createRecordingFiles({
@@ -60,7 +60,7 @@ async function write(dir: string, options: Partial<RecordingFilesOptions>): Prom
     const before = files.writtenBytes
     for (const entry of entries.slice(part * size, (part + 1) * size)) files.append(entry)
     while (files.writtenBytes === before) await new Promise((done) => setTimeout(done, 5))
-    // As long as a file of a live controller lasts at the least.
+    // At least as long as a file of a live controller covers.
     if (options.fold === compactRecording) await until(() => names(dir).length <= KEPT)
   }
   await files.close()
@@ -90,16 +90,16 @@ async function decided(path: string): Promise<{ decisions: number; events: numbe
   return { decisions, events, notes }
 }
 
-/** Events recorded after the given number of files. */
+/** Number of events recorded after the given number of files. */
 function eventsFrom(part: number): number {
   let from = part * Math.ceil(entries.length / FILES)
-  // What became of an input stands before it: the checkpoint has it.
+  // The outcome of an input is recorded before it: the checkpoint contains it.
   while (entries[from - 1]?.k === 'commit') from -= 1
   return entries.slice(from).flatMap((entry) => (entry.k === 'commit' ? entry.events : [])).length
 }
 
-describe('a recording whose first files have made room', () => {
-  it('is decided again from the checkpoint of the first that is kept', async () => {
+describe('a recording whose first files were removed', () => {
+  it('is decided again from the checkpoint of the first remaining file', async () => {
     const dir = join(folder, 'kept')
     expect(names(dir)).toHaveLength(KEPT)
     expect(names(dir, '.checkpoint')).toEqual([names(dir)[0]?.replace('recording', 'checkpoint')])
@@ -109,13 +109,13 @@ describe('a recording whose first files have made room', () => {
     expect(notes.notes.join()).toContain('goes on from its checkpoint of')
   })
 
-  it('is decided from any file on: what is before it comes first', async () => {
+  it('is decided again from any file, after the files before it', async () => {
     const { events, notes } = await decided(fileOf(join(folder, 'kept'), 2))
     expect(events).toBe(eventsFrom(FILES - KEPT))
     expect(notes.notes.join()).toContain('what is before it')
   })
 
-  it('gives a scenario of a range inside a later file', async () => {
+  it('yields a scenario of a range inside a later file', async () => {
     const inputs = entries.filter((entry) => entry.k !== 'start' && entry.k !== 'commit')
     const [from, to] = [inputs.at(Math.floor(inputs.length * 0.8))?.at ?? 0, inputs.at(-1)?.at ?? 0]
     const options = { from, to, name: 'range' }
@@ -133,7 +133,7 @@ describe('a recording whose first files have made room', () => {
     )
   })
 
-  it('loses nothing when it ends while a checkpoint is written, and goes on with it at the next start', async () => {
+  it('loses nothing when it ends during a checkpoint, and finishes it at the next start', async () => {
     const dir = mkdtempSync(join(folder, 'crash-'))
     const stuck = (_: string, next: string, signal: AbortSignal): Promise<void> => {
       writeFileSync(`${next.replace('recording', 'checkpoint')}.new`, 'half of it')
@@ -161,7 +161,7 @@ describe('a recording whose first files have made room', () => {
     expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT + 1))
   })
 
-  it('goes on from the file that is still there when it ended between checkpoint and removal', async () => {
+  it('continues from the remaining file if it ended between checkpoint and removal', async () => {
     const dir = copy()
     await compactRecording(fileOf(dir, 0), fileOf(dir, 1))
     expect(names(dir, '.checkpoint')).toHaveLength(2)
@@ -170,7 +170,7 @@ describe('a recording whose first files have made room', () => {
     expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT + 1))
   })
 
-  it('keeps no more than a few files for checkpoints that take too long', async () => {
+  it('keeps a limited number of files if checkpoints take too long', async () => {
     const dir = mkdtempSync(join(folder, 'slow-'))
     const stuck = (_first: string, _next: string, signal: AbortSignal): Promise<void> =>
       new Promise((_done, failed) => signal.addEventListener('abort', () => failed(new Error('given up'))))
@@ -178,14 +178,14 @@ describe('a recording whose first files have made room', () => {
     expect(names(dir).length).toBeLessThan(FILES)
   })
 
-  it('says once why there is no checkpoint', async () => {
+  it('reports once why there is no checkpoint', async () => {
     const dir = mkdtempSync(join(folder, 'headless-'))
     const told = await write(dir, { fold: () => Promise.reject(new Error('no room')) })
     expect(told).toEqual(['no room'])
     await expect(decided(dir)).rejects.toThrow('with a checkpoint')
   })
 
-  it('is refused when its checkpoint is damaged, of another file, or of another format', async () => {
+  it('is refused if its checkpoint is damaged, or of another file or format', async () => {
     const dir = copy()
     const path = fileOf(dir, 0).replace('recording', 'checkpoint')
     const bytes = readFileSync(path)
@@ -202,7 +202,7 @@ describe('a recording whose first files have made room', () => {
     await expect(decided(dir)).rejects.toThrow('format 99')
   })
 
-  it('is folded by a thread, which ends when it is told to', async () => {
+  it('is compacted by a thread, which ends when it is aborted', async () => {
     const dir = copy()
     await compactInThread(fileOf(dir, 0), fileOf(dir, 1), new AbortController().signal)
     rmSync(fileOf(dir, 0))

@@ -57,7 +57,7 @@ function files(options: Partial<RecordingFilesOptions> = {}) {
   return { written, stopped }
 }
 
-/** Each list goes to the disk before the next, so that it is a block of its own. */
+/** Writes each list before the next, so that each is a separate block. */
 async function write(
   blocks: readonly (readonly RecordedEntry[])[],
   options: Partial<RecordingFilesOptions> = {},
@@ -87,7 +87,7 @@ const names = (): string[] => readdirSync(dir).sort((a, b) => (a < b ? -1 : 1))
 const first = (): string => join(dir, names()[0] as string)
 
 describe('a recording in files', () => {
-  it('comes back entry by entry, from the folder and from its first file', async () => {
+  it('is read entry by entry, from the folder and from its first file', async () => {
     await write([[START, timer(1)], [timer(2)]])
     const entries = [START, timer(1), timer(2)]
     expect(read()).toMatchObject({ entries, notes: { files: 1, blocks: 2, entries: 3, notes: [] } })
@@ -95,7 +95,7 @@ describe('a recording in files', () => {
     expect(statSync(first()).mode & 0o777).toBe(0o600)
   })
 
-  it('goes on in a new file when one is full, and keeps the newest', async () => {
+  it('continues in a new file when one is full, and keeps the newest files', async () => {
     const blocks = [[START], [timer(1)], [timer(2)], [timer(3)]]
     await write(blocks, { fileBytes: 1, maxFiles: 4 })
     expect(names()).toHaveLength(4)
@@ -108,7 +108,7 @@ describe('a recording in files', () => {
     expect(notes.notes[0]).toContain('middle of a run')
   })
 
-  it('is read up to the last whole block when its end was never written', async () => {
+  it('is read up to the last complete block if its end was not written completely', async () => {
     await write([[START], [timer(1), timer(2)]])
     const { size } = statSync(first())
     for (const cut of [1, 20, 44, 50]) {
@@ -123,7 +123,7 @@ describe('a recording in files', () => {
     expect(read().entries).toHaveLength(3)
   })
 
-  it('tells once that a run has lost its beginning', async () => {
+  it('reports once that a run has lost its beginning', async () => {
     let told = 0
     const blocks = [0, 1, 2, 3, 4].map((n) => [n === 0 ? START : timer(n)])
     await write(blocks, { fileBytes: 1, maxFiles: 2, onHeadless: () => (told += 1) })
@@ -131,7 +131,7 @@ describe('a recording in files', () => {
     expect(() => read()).toThrow('no file of it begins with the start of a controller')
   })
 
-  it('tells of every byte that is not as it was written, and where', async () => {
+  it('reports every corrupted byte and its position', async () => {
     await write([[START, timer(1)], [timer(2)]])
     const whole = readFileSync(first())
     const second = whole.length - (whole.readUInt32LE(HEADER_BYTES) + 44 + HEADER_BYTES)
@@ -145,7 +145,7 @@ describe('a recording in files', () => {
     }
   })
 
-  it('A recording reader reports a missing file in between, and an invalid file', async () => {
+  it('reports a missing file in between, and an invalid file', async () => {
     await write([[START], [timer(1)], [timer(2)]], { fileBytes: 1 })
     const [, middle] = names()
     const bytes = readFileSync(join(dir, middle as string))
@@ -165,7 +165,7 @@ describe('a recording in files', () => {
     expect(() => read(dir)).toThrow('no file of a recording')
   })
 
-  it('ends on a disk that is nearly full: the controller hears of it once, and the file says so', async () => {
+  it('stops on an almost full disk, with one message to the controller and a note in the file', async () => {
     let free = Infinity
     const { written, stopped } = files({ freeBytes: () => Promise.resolve(free) })
     const written2 = (): Promise<void> =>
@@ -188,7 +188,7 @@ describe('a recording in files', () => {
     expect(notes.notes[0]).toContain('recording stopped at 1970-01-01T00:00:00.000Z: only 0 MiB are free')
   })
 
-  it('ends when the folder cannot be made', async () => {
+  it('stops if the folder cannot be created', async () => {
     writeFileSync(join(dir, 'file'), '')
     const { written, stopped } = files({ dir: join(dir, 'file', 'recording') })
     written.append(START)
@@ -197,14 +197,14 @@ describe('a recording in files', () => {
     expect(stopped[0]).toContain('ENOTDIR')
   })
 
-  it('ends when more waits than the disk can take', () => {
+  it('stops if the disk is too slow for the waiting data', () => {
     const { written, stopped } = files({ freeBytes: () => new Promise(() => {}) })
     const large = { ...START, version: 'x'.repeat(1_000_000) }
     for (let i = 0; i < 80 && written.isOpen; i++) written.append(large)
     expect(stopped).toEqual(['the disk is too slow'])
   })
 
-  it('is written at once by a process that breaks down', async () => {
+  it('is flushed at once by a process that crashes', async () => {
     const { written } = files()
     written.append(START)
     while (written.writtenBytes === 0) await new Promise((done) => setTimeout(done, 5))

@@ -1,6 +1,6 @@
 /**
- * After a restore: attempts of known tasks go on, unknown ones are quarantined, and nothing is killed or run
- * twice.
+ * After a restore, attempts of known tasks continue, unknown ones are quarantined, and no attempt is killed
+ * or run twice.
  */
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
@@ -15,7 +15,9 @@ import { EMPTY_STATE, restored, SetBackWorld } from '../support/set-back-world.t
 
 const NAMES = ['n1', 'n2', 'n3']
 
-/** The backup knows `running` as running and `waiting` as pending (held); the others came after it. */
+/**
+ * The backup contains `running` as running and `waiting` as pending (on hold); the other tasks came later.
+ */
 async function afterRestore(
   act: (world: SetBackWorld) => Promise<void> = () => Promise.resolve(),
   down: readonly string[] = [],
@@ -43,7 +45,7 @@ function recoveryOf(world: SetBackWorld) {
   return world.controller.engine.cluster.recovery
 }
 
-it('An attempt of a task that the store knows as pending becomes its attempt, and an unknown one is quarantined', async () => {
+it('An attempt of a task that is pending in the store is adopted, others are quarantined', async () => {
   const world = await afterRestore()
   await world.pass(13_000)
   expect(recoveryOf(world)).toBeNull()
@@ -63,7 +65,7 @@ it('An attempt of a task that the store knows as pending becomes its attempt, an
   expect(world.eventsOf('task_finished')).toEqual([])
 })
 
-it('Nothing is placed before every known node has spoken, or an administrator has ended the recovery', async () => {
+it('No task is placed until every node has reported or the recovery is ended by hand', async () => {
   const world = await afterRestore(undefined, ['n3'])
   world.submit({ id: 'new', vramMib: 100 })
   await world.pass(60_000)
@@ -76,7 +78,7 @@ it('Nothing is placed before every known node has spoken, or an administrator ha
   expect((await world.stored()).recovery).toBeNull()
 })
 
-it('A task that its node no longer has ends as lost with result_unknown, and is never requeued by itself', async () => {
+it('A task that its node no longer has ends as lost with result_unknown, without a requeue', async () => {
   const world = await afterRestore(async (before) => {
     before.controller.commands.cancelTask('running', 'test', () => {})
     await before.pass(10_000)
@@ -89,7 +91,7 @@ it('A task that its node no longer has ends as lost with result_unknown, and is 
   expect(world.eventsOf('task_returned')).toEqual([])
 })
 
-it('A start that the backup has not seen confirmed, and whose attempt is gone, ends as lost with result_unknown and does not run again', async () => {
+it('An unconfirmed start without an attempt ends as lost with result_unknown', async () => {
   const world = await SetBackWorld.of(NAMES)
   world.submit({ id: 'a', vramMib: 1_000, onNodeLoss: 'requeue' })
   await world.pass(10_000)
@@ -130,7 +132,7 @@ it('VRAM of a quarantined attempt counts as noswap, also after a restart of the 
   expect(world.controller.views.alarms().map(({ code }) => code)).toEqual(['QUARANTINE'])
 })
 
-it('An adopted attempt is a task of the owner that the administrator names; its bytes count once', async () => {
+it('An adopted attempt becomes a task of the named owner, and its VRAM counts once', async () => {
   const world = await afterRestore()
   await world.pass(13_000)
   const [on = ''] = world.runsOn('later')
@@ -159,7 +161,7 @@ it('An adopted attempt is a task of the owner that the administrator names; its 
   expect(world.runsOn('later')).toEqual([])
 })
 
-it('An attempt that an administrator stops ends with the next heartbeat', async () => {
+it('A quarantined attempt that an administrator stops ends with the next heartbeat', async () => {
   const world = await afterRestore()
   await world.pass(13_000)
   const [on = ''] = world.runsOn('later')
@@ -174,7 +176,7 @@ it('An attempt that an administrator stops ends with the next heartbeat', async 
   expect(world.eventsOf('attempt_settled').map(({ data }) => data['how'])).toEqual(['stop_ordered', 'ended'])
 })
 
-it('A node that comes back after the recovery has its unknown attempts quarantined, not stopped', async () => {
+it('A node that returns after the recovery has its unknown attempts quarantined, not stopped', async () => {
   const world = await afterRestore()
   const [on = ''] = world.runsOn('later')
   world.stopServer(on)
@@ -186,9 +188,9 @@ it('A node that comes back after the recovery has its unknown attempts quarantin
   expect(world.node(on)?.quarantine).toMatchObject([{ taskId: 'later' }])
 })
 
-it('A result that a node still holds completes a task that the store has as pending', async () => {
+it('A result that a node still has completes a task that is pending in the store', async () => {
   const world = await afterRestore(async (before) => {
-    // No controller hears of the end: it is gone when the attempt ends.
+    // No controller receives the end: it is stopped when the attempt ends.
     await before.stopController()
     const [on = ''] = before.runsOn('waiting')
     before.servers.get(on)?.endTasks()
@@ -202,7 +204,7 @@ it('A result that a node still holds completes a task that the store has as pend
   expect(world.runs.takeDoubles()).toEqual([])
 })
 
-it('A start that fails right after it took its epoch leaves no gap in the numbers of events', async () => {
+it('A start that fails right after it took its epoch leaves no gap in the event numbers', async () => {
   const stored: StoredState = {
     ...EMPTY_STATE,
     marks: { epoch: 5, nextTaskSeq: 1, nextEventSeq: 8, nextDecision: 1 },
