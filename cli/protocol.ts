@@ -25,5 +25,4 @@ export function addProtocolCommands(program: Command): void {
     })
 }
 
-const MADE_BY =
-  '# Made by `headroom protocol asyncapi` from protocol/schema.ts and protocol/conversations.ts.\n'
+const MADE_BY = '# Made by `headroom protocol asyncapi` from the messages and conversations in protocol/.\n'

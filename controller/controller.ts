@@ -1,7 +1,7 @@
 /** The complete controller, created by `headroom serve` and by the simulator. Only the ports differ. */
-import type { ControllerBody, Envelope } from '../protocol/messages.ts'
-import { PROTOCOL_VERSION } from '../protocol/messages.ts'
+import type { ControllerBody, Envelope } from '../protocol/envelope.ts'
 import type { Instant } from '../protocol/units.ts'
+import { PROTOCOL_VERSION } from '../protocol/limits.ts'
 import type { ConfigFields } from './domain/config.ts'
 import type { Event } from './domain/event.ts'
 import { NO_OWNER_LIMITS, type OwnerLimits } from './domain/owner-limits.ts'

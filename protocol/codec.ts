@@ -1,10 +1,11 @@
 /**
- * Encodes and decodes messages: JSON in UTF-8. Input is hostile until it has been checked against the tables
- * in `schema.ts`.
+ * Encodes and decodes messages: JSON in UTF-8. Input is hostile until it has been checked against the schema
+ * of the envelope.
  */
-import type { Envelope } from './messages.ts'
-import { ENVELOPE, MAX_MESSAGE_BYTES } from './schema.ts'
-import { checkOf } from './schema-check.ts'
+import { checkOf } from './check.ts'
+import { ENVELOPE } from './envelope.ts'
+import type { Envelope } from './envelope.ts'
+import { MAX_MESSAGE_BYTES } from './limits.ts'
 
 /** Why bytes are not a message, in the order of the checks. */
 export type MalformedReason = 'too_large' | 'not_json' | 'wrong_version' | 'bad_field'

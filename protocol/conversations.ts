@@ -1,9 +1,9 @@
 /**
  * All conversations of the protocol: subject, requester, requests and answers. The AsyncAPI document is
- * generated from this list and the tables in `schema.ts`. The list does not compile when it lacks an
+ * generated from this list and the schemas of the messages. The list does not compile when it lacks an
  * operation.
  */
-import type { Body } from './messages.ts'
+import type { Body } from './envelope.ts'
 import { clientSubject, leaderSubject, nodeSubject } from './subjects.ts'
 
 export type Operation = Body['op']
@@ -137,7 +137,7 @@ export const CONVERSATIONS = withEveryOperation([
   },
 ])
 
-/** Returns the list; does not compile when an operation of `messages.ts` is missing. */
+/** Returns the list; does not compile when an operation of `envelope.ts` is missing. */
 function withEveryOperation<const C extends readonly Conversation[]>(
   conversations: [Exclude<Operation, C[number]['requests' | 'answers'][number]>] extends [never] ? C : never,
 ): readonly Conversation[] {

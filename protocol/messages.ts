@@ -1,406 +1,411 @@
 /**
  * Messages between the controller and GPU servers, version 1. Field names are those of the wire: snake_case,
  * MiB, milliseconds. `protocol/codec.ts` encodes them and checks input; a simulation passes them by
- * reference.
+ * reference. docs/asyncapi.yaml is generated from these schemas, with their descriptions.
  */
-import type { ClientBody, TaskAnswer } from './client-messages.ts'
-import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
-
-export const PROTOCOL_VERSION = 1
+import {
+  count,
+  flag,
+  indexed,
+  integer,
+  list,
+  NO_NUL,
+  oneOf,
+  optional,
+  orNull,
+  record,
+  tagged,
+  text,
+} from './fields.ts'
+import type { Value } from './fields.ts'
+import {
+  MAX_ATTEMPTS_PER_NODE,
+  MAX_COUNT,
+  MAX_DETAIL_LENGTH,
+  MAX_EVENTS,
+  MAX_GPUS,
+  MAX_HEARTBEAT_MS,
+  MAX_HOST_LINK_MIB_PER_S,
+  MAX_HOST_MIB,
+  MAX_LOG_BYTES,
+  MAX_REFUSAL_CODE_LENGTH,
+  MAX_RUN_LEASE_MS,
+  MAX_VRAM_MIB,
+} from './limits.ts'
+import {
+  attempt,
+  boot,
+  commandLine,
+  generation,
+  gpuIndex,
+  gpuIndexes,
+  id,
+  noswap,
+  passedOn,
+  recordedName,
+  reserveMib,
+  residency,
+  stopGraceMs,
+  vramMib,
+} from './message-fields.ts'
 
 /** One start of the sender: the counter is persisted and grows at every start (R6). */
-export interface Boot {
-  readonly counter: number
-  readonly random: string
-}
+export const Boot = record(boot, 'One start of the sender')
+export type Boot = Value<typeof Boot>
 
-export interface Envelope<B extends Body = Body> {
-  readonly v: typeof PROTOCOL_VERSION
-  /** Equal on every retry. */
-  readonly id: string
-  /** The sender's monotonic milliseconds. */
-  readonly sent_mono: number
-  readonly boot: Boot
-  /** Per (sender, boot). */
-  readonly seq: number
-  /**
-   * The controller's fencing token. In messages of a node: the highest epoch that it has obeyed; 0 when it
-   * knows none.
-   */
-  readonly epoch: number
-  /**
-   * Id of the controller process of this epoch; it changes at each start. Absent: not known, or the sender
-   * predates the field.
-   */
-  readonly controller?: string
-  /**
-   * Sequence number of the last durable event of this epoch; from a node: the highest that it received.
-   * Absent as `controller`.
-   */
-  readonly event_seq?: number
-  readonly body: B
-}
-
-export type Body = NodeBody | ControllerBody | ClientBody
-export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult | LogChunk | AttemptRecord | Refused
-export type ControllerBody =
-  Welcome | Lease | EventsAck | StateReset | Command | ReadLog | ReadAttempt | Leader | Refused | TaskAnswer
+/** An attempt of a task. */
+const AttemptRef = record(attempt)
+export type AttemptRef = Value<typeof AttemptRef>
+const attemptRefs = (description: string) => list(AttemptRef, 0, MAX_ATTEMPTS_PER_NODE, description)
 
 // ── node → controller ────────────────────────────────────────────────────────
 
-export interface GpuReport {
-  readonly index: number
-  readonly model: string
-  readonly physical_mib: Mib
-  readonly foreign_mib: Mib
-}
-
-export type DeviceKind = 'nvidia' | 'process' | 'simulated'
+const GpuReport = record({
+  index: gpuIndex(),
+  model: text(0, 200),
+  physical_mib: vramMib('VRAM of the GPU'),
+  foreign_mib: vramMib('VRAM that processes outside Headroom use'),
+})
+export type GpuReport = Value<typeof GpuReport>
 
 /** One attempt that lives on the node. */
-export interface TaskReport {
-  readonly task_id: string
-  readonly attempt: number
-  readonly residency: WireResidency
-  readonly generation: number
-  readonly gpus: readonly number[]
-  readonly vram_mib: Mib
-  readonly wants_gpu: boolean
-  /** Time since its last GPU work; 0 while it wants the GPU. */
-  readonly idle_ms: DurationMs
+const TaskReport = record({
+  ...attempt,
+  residency,
+  generation,
+  gpus: gpuIndexes,
+  vram_mib: vramMib('Demand on each GPU'),
+  wants_gpu: flag('The task has GPU work'),
+  idle_ms: count('Time since its last GPU work; 0 while it wants the GPU'),
+})
+export type TaskReport = Value<typeof TaskReport>
+
+const snapshot = {
+  node_id: id('The id in the subject; another one is refused'),
+  gpus: indexed(list(GpuReport, 0, MAX_GPUS, 'All GPUs of the node, by index'), MAX_GPUS),
+  tasks: list(TaskReport, 0, MAX_ATTEMPTS_PER_NODE, 'Attempts that live on the node'),
+  finished_unacked: attemptRefs('Attempts that ended and whose finished event is not acknowledged yet'),
 }
 
-/** An attempt that ended and whose `finished` is not acknowledged yet. */
-export interface AttemptRef {
-  readonly task_id: string
-  readonly attempt: number
-}
+const DEVICE_KINDS = ['nvidia', 'process', 'simulated'] as const
+export type DeviceKind = (typeof DEVICE_KINDS)[number]
 
-/**
- * `uid_per_attempt`: each attempt has its own user. `task_user`: one user for all tasks, different from the
- * server's. `root`: tasks run as root. `server_user`: tasks run as the server's user, which is not root.
- */
-export type TaskIdentityKind = 'uid_per_attempt' | 'task_user' | 'root' | 'server_user'
+const TASK_IDENTITIES = ['uid_per_attempt', 'task_user', 'root', 'server_user'] as const
+export type TaskIdentityKind = (typeof TASK_IDENTITIES)[number]
 
-export interface Hello {
-  readonly op: 'hello'
-  readonly node_id: string
-  readonly name: string
-  readonly address: string
-  readonly gpus: readonly GpuReport[]
-  readonly host_swap_mib: Mib
-  /**
-   * Total bandwidth of copies between the node's host memory and its GPUs, MiB/s. Absent: not configured.
-   * Decisions do not use it; simulations of the node do.
-   */
-  readonly host_link_mib_per_s?: number
-  /** Tasks can announce that they want the GPU; if not, the controller probes (swap_in_probe_seconds). */
-  readonly signals_wanted: boolean
-  /** The kind of its GPUs: real, declared in a file (tasks are plain processes), or simulated. */
-  readonly device: DeviceKind
-  /** The node runs commands; if not, only leases are placed on it. */
-  readonly allow_exec: boolean
-  /**
-   * Maximum number of attempts at once: living ones, and ended ones whose `finished` is not acknowledged.
-   * Absent from servers of earlier versions: the capacity of a snapshot.
-   */
-  readonly max_attempts?: number
-  /** The users that its tasks run as. Absent from servers of earlier versions and from simulated ones. */
-  readonly task_identity?: TaskIdentityKind
-  readonly tasks: readonly TaskReport[]
-  readonly finished_unacked: readonly AttemptRef[]
-}
+export const Hello = record({
+  op: oneOf(['hello']),
+  ...snapshot,
+  name: text(1, 200, 'Name of the node'),
+  address: text(0, 300, 'Shown to operators'),
+  host_swap_mib: integer(0, MAX_HOST_MIB, 'Host memory for swapped-out tasks'),
+  host_link_mib_per_s: optional(
+    integer(
+      1,
+      MAX_HOST_LINK_MIB_PER_S,
+      'Total bandwidth of copies between host memory and GPUs, MiB/s. Absent: not configured. Decisions do ' +
+        'not use it; simulations of the node do',
+    ),
+  ),
+  signals_wanted: flag(
+    'Tasks can announce that they want the GPU; if not, the controller probes (swap_in_probe_seconds)',
+  ),
+  device: oneOf(
+    DEVICE_KINDS,
+    'Kind of its GPUs: real, declared in a file (tasks are plain processes), or simulated',
+  ),
+  allow_exec: flag('The node runs commands; if not, only leases are placed on it'),
+  max_attempts: optional(
+    integer(
+      1,
+      MAX_ATTEMPTS_PER_NODE,
+      'Maximum number of attempts at once: living ones, and ended ones whose finished event is not ' +
+        'acknowledged. Absent from servers of earlier versions: the capacity of a snapshot',
+    ),
+  ),
+  task_identity: optional(
+    oneOf(
+      TASK_IDENTITIES,
+      'The users that its tasks run as: one per attempt; one for all tasks, different from the server’s; root; ' +
+        'the server’s, which is not root. Absent from servers of earlier versions and from simulated ones',
+    ),
+  ),
+})
+export type Hello = Value<typeof Hello>
 
-export interface Heartbeat {
-  readonly op: 'heartbeat'
-  readonly node_id: string
-  readonly gpus: readonly GpuReport[]
-  readonly tasks: readonly TaskReport[]
-  readonly finished_unacked: readonly AttemptRef[]
-}
+export const Heartbeat = record({ op: oneOf(['heartbeat']), ...snapshot })
+export type Heartbeat = Value<typeof Heartbeat>
 
-/** Resent as a whole, oldest first, until acknowledged. */
-export interface NodeEvents {
-  readonly op: 'events'
-  readonly node_id: string
-  readonly entries: readonly NodeEvent[]
-}
+const START_REFUSAL_CAUSES = ['host', 'task', 'passing'] as const
 
-export type NodeEvent =
-  StartedEvent | FinishedEvent | ResidencyEvent | UseEvent | AllocationWantedEvent | ReserveBreachedEvent
+/** Why an attempt was not started. */
+const StartRefused = record({
+  cause: oneOf(
+    START_REFUSAL_CAUSES,
+    'host: any task would have been refused. task: this task is refused on this host at every attempt. ' +
+      'passing: neither; the next try may work at once',
+  ),
+  code: text(1, MAX_REFUSAL_CODE_LENGTH, 'Shown and counted: letters, digits and _'),
+})
+export type StartRefused = Value<typeof StartRefused>
 
-interface NodeEventBase {
-  /** Position in the node's outbox; grows without limit within a boot counter. */
-  readonly n: number
-  readonly task_id: string
-  readonly attempt: number
-}
+const entry = { n: count('Position in the outbox; grows without limit within a boot counter'), ...attempt }
 
-export interface StartedEvent extends NodeEventBase {
-  readonly kind: 'started'
-  readonly wants_gpu: boolean
-}
+const StartedEvent = record({ kind: oneOf(['started']), ...entry, wants_gpu: flag('The task has GPU work') })
+export type StartedEvent = Value<typeof StartedEvent>
 
-export interface FinishedEvent extends NodeEventBase {
-  readonly kind: 'finished'
-  /**
-   * completed: exit code 0. failed: another exit code, or a signal. stopped: on the controller's order.
-   * lease_ended: R4. lost: the process disappeared.
-   */
-  readonly outcome: 'completed' | 'failed' | 'stopped' | 'lease_ended' | 'lost'
-  readonly exit_code: number | null
-  readonly detail: string | null
-  /**
-   * The start was refused and the attempt never ran. Has `outcome: failed`, which is what a controller reads
-   * that does not know this field.
-   */
-  readonly start_refused?: StartRefused
-}
+const FinishedEvent = record({
+  kind: oneOf(['finished']),
+  ...entry,
+  outcome: oneOf(
+    ['completed', 'failed', 'stopped', 'lease_ended', 'lost'],
+    'completed: exit code 0. failed: another exit code, or a signal. stopped: by order of the controller. ' +
+      'lease_ended: R4. lost: the process disappeared',
+  ),
+  exit_code: orNull(integer(-2_147_483_648, 4_294_967_295), 'Null: the process has none'),
+  detail: orNull(text(0, MAX_DETAIL_LENGTH, undefined, NO_NUL)),
+  start_refused: optional(
+    record(
+      StartRefused.properties,
+      'The start was refused and the attempt never ran. The outcome is failed, for controllers that do not ' +
+        'know this field',
+    ),
+  ),
+})
+export type FinishedEvent = Value<typeof FinishedEvent>
 
-export interface ResidencyEvent extends NodeEventBase {
-  readonly kind: 'residency'
-  readonly residency: WireResidency
-  readonly generation: number
-  /**
-   * Null when the residency is as ordered; otherwise why the node ended up in it (`woke_while_locked`,
-   * `copy_failed`, …).
-   */
-  readonly because: string | null
-}
+const ResidencyEvent = record({
+  kind: oneOf(['residency']),
+  ...entry,
+  residency,
+  generation,
+  because: orNull(
+    text(0, 200),
+    'Null: the residency is as ordered. Otherwise why the node ended up in it (woke_while_locked, copy_failed, …)',
+  ),
+})
+export type ResidencyEvent = Value<typeof ResidencyEvent>
 
-/** `gpu_wanted`: the task has GPU work. `gpu_used`: it became idle; its last GPU use was `idle_ms` ago. */
-export interface UseEvent extends NodeEventBase {
-  readonly kind: 'gpu_wanted' | 'gpu_used'
-  readonly idle_ms: DurationMs
-}
+const UseEvent = record({
+  kind: oneOf(['gpu_wanted', 'gpu_used'], 'gpu_wanted: the task has GPU work. gpu_used: it became idle'),
+  ...entry,
+  idle_ms: count('Time since its last GPU use'),
+})
+export type UseEvent = Value<typeof UseEvent>
 
-/** The server blocks an allocation that would raise the task to `mib` per GPU. */
-export interface AllocationWantedEvent extends NodeEventBase {
-  readonly kind: 'allocation_wanted'
-  readonly mib: Mib
-}
+const AllocationWantedEvent = record({
+  kind: oneOf(['allocation_wanted']),
+  ...entry,
+  mib: vramMib('The server blocks an allocation that would raise the task to this demand per GPU'),
+})
+export type AllocationWantedEvent = Value<typeof AllocationWantedEvent>
 
-export interface ReserveBreachedEvent extends NodeEventBase {
-  readonly kind: 'reserve_breached'
-  readonly gpu: number
-  readonly free_mib: Mib
-}
+const ReserveBreachedEvent = record({
+  kind: oneOf(['reserve_breached']),
+  ...entry,
+  gpu: gpuIndex(),
+  free_mib: vramMib('Free VRAM, which is less than the reserve'),
+})
+export type ReserveBreachedEvent = Value<typeof ReserveBreachedEvent>
+
+const NodeEvent = tagged('kind', {
+  started: StartedEvent,
+  finished: FinishedEvent,
+  residency: ResidencyEvent,
+  gpu_wanted: UseEvent,
+  gpu_used: UseEvent,
+  allocation_wanted: AllocationWantedEvent,
+  reserve_breached: ReserveBreachedEvent,
+})
+export type NodeEvent = Value<typeof NodeEvent>
+
+export const NodeEvents = record({
+  op: oneOf(['events']),
+  node_id: snapshot.node_id,
+  entries: list(NodeEvent, 1, MAX_EVENTS, 'Oldest first; resent as a whole until acknowledged'),
+})
+export type NodeEvents = Value<typeof NodeEvents>
+
+const REFUSAL_REASONS = [
+  'stale_epoch',
+  'other_boot',
+  'expired',
+  'no_lease',
+  'old_attempt',
+  'no_vram',
+  'unknown_gpu',
+  'stale_generation',
+  'wants_gpu',
+  'noswap',
+  'contrary',
+  'no_host_memory',
+  'node_full',
+  'exec_not_allowed',
+  'device_failed',
+  'disk_failed',
+] as const
+export type RefusalReason = (typeof REFUSAL_REASONS)[number]
 
 /** The answer to a command: what the node knows about that attempt now (R7). */
-export interface CommandResult {
-  readonly op: 'result'
-  readonly task_id: string
-  readonly attempt: number
-  readonly outcome: 'accepted' | 'refused' | 'running' | 'finished' | 'gone' | 'never_seen'
-  /** Set when refused. */
-  readonly reason: RefusalReason | null
-  readonly residency: WireResidency
-  readonly generation: number
-  /** For a refused `start`. */
-  readonly start_refused?: StartRefused
-}
+export const CommandResult = record({
+  op: oneOf(['result']),
+  ...attempt,
+  outcome: oneOf(['accepted', 'refused', 'running', 'finished', 'gone', 'never_seen']),
+  reason: orNull(oneOf(REFUSAL_REASONS), 'Set when refused'),
+  residency,
+  generation,
+  start_refused: optional(record(StartRefused.properties, 'For a refused start')),
+})
+export type CommandResult = Value<typeof CommandResult>
 
-/**
- * Why an attempt was not started. `host`: any task would have been refused. `task`: this task is refused on
- * this host at every attempt. `passing`: neither; the next try may work at once.
- */
-export interface StartRefused {
-  readonly cause: 'host' | 'task' | 'passing'
-  /** Shown and counted: letters, digits and `_`. */
-  readonly code: string
-}
-
-export type RefusalReason =
-  | 'stale_epoch'
-  | 'other_boot'
-  | 'expired'
-  | 'no_lease'
-  | 'old_attempt'
-  | 'no_vram'
-  | 'unknown_gpu'
-  | 'stale_generation'
-  | 'wants_gpu'
-  | 'noswap'
-  | 'contrary'
-  | 'no_host_memory'
-  | 'node_full'
-  | 'exec_not_allowed'
-  | 'device_failed'
-  | 'disk_failed'
+const stream = oneOf(['stdout', 'stderr'])
+export type LogStream = ReadLog['stream']
 
 /** The answer to `read_log`. */
-export interface LogChunk {
-  readonly op: 'log'
-  readonly task_id: string
-  readonly attempt: number
-  readonly stream: LogStream
-  /** Start of `data`: the requested offset, or the oldest byte still kept when that is later. */
-  readonly offset: number
-  /** Bytes in base64; empty when the offset is at the end. */
-  readonly data: string
-  /** No more output will follow. */
-  readonly is_ended: boolean
-}
+export const LogChunk = record({
+  op: oneOf(['log']),
+  ...attempt,
+  stream,
+  offset: count(
+    'Start of data: the requested offset, or the oldest byte that is still kept when that is later',
+  ),
+  data: text(0, Math.ceil(MAX_LOG_BYTES / 3) * 4, 'Bytes in base64; empty when the offset is at the end'),
+  is_ended: flag('No more output will follow'),
+})
+export type LogChunk = Value<typeof LogChunk>
 
-/**
- * The answer to `read_attempt`: the attempt as it was started. `name`, `owner` and `command` are null where
- * the start did not carry them.
- */
-export interface AttemptRecord {
-  readonly op: 'attempt'
-  readonly task_id: string
-  readonly attempt: number
-  readonly name: string | null
-  readonly owner: string | null
-  readonly command: readonly string[] | null
-  /** The attempt runs no command: its client keeps it alive. */
-  readonly is_lease: boolean
-  readonly gpu_mode: GpuMode
-  readonly noswap: NoSwap
-  readonly priority: Priority
-  readonly on_node_loss: OnNodeLoss
-}
-
-export type LogStream = 'stdout' | 'stderr'
+/** The answer to `read_attempt`: the attempt as it was started. */
+export const AttemptRecord = record({
+  op: oneOf(['attempt']),
+  ...attempt,
+  name: orNull(recordedName(), 'Null: the start did not name it'),
+  owner: orNull(recordedName(), 'Null: none, or the start did not name it'),
+  command: commandLine,
+  is_lease: flag('The attempt runs no command: its client keeps it alive'),
+  ...passedOn,
+})
+export type AttemptRecord = Value<typeof AttemptRecord>
 
 // ── controller → node ────────────────────────────────────────────────────────
 
-export interface NodeSettings {
-  readonly heartbeat_ms: DurationMs
-  readonly run_lease_ms: DurationMs
-  readonly safety_reserve_mib: Mib
-}
+const NodeSettings = record({
+  heartbeat_ms: integer(1, MAX_HEARTBEAT_MS, 'Time between heartbeats'),
+  run_lease_ms: integer(1, MAX_RUN_LEASE_MS, 'Counts from the time the hello or heartbeat was sent (R4)'),
+  safety_reserve_mib: reserveMib('VRAM that the node keeps free on each GPU'),
+})
+export type NodeSettings = Value<typeof NodeSettings>
 
-export interface Welcome {
-  readonly op: 'welcome'
-  readonly settings: NodeSettings
-  /** Attempts that the controller has given up and the node must end. */
-  readonly stop: readonly AttemptRef[]
-  /**
-   * Attempts without a task: the node must end them when its next snapshot names them as well. Absent: none.
-   */
-  readonly unknown?: readonly AttemptRef[]
+const lease = {
+  settings: NodeSettings,
+  stop: attemptRefs('Attempts that the controller has given up and the node must end'),
+  unknown: optional(
+    attemptRefs(
+      'Attempts without a task: the node must end them when its next snapshot names them as well. Absent: none',
+    ),
+  ),
 }
+export const Welcome = record({ op: oneOf(['welcome']), ...lease })
+export type Welcome = Value<typeof Welcome>
+export const Lease = record({ op: oneOf(['lease']), ...lease })
+export type Lease = Value<typeof Lease>
 
-export interface Lease {
-  readonly op: 'lease'
-  readonly settings: NodeSettings
-  readonly stop: readonly AttemptRef[]
-  /** As in welcome. */
-  readonly unknown?: readonly AttemptRef[]
-}
-
-export interface EventsAck {
-  readonly op: 'events_ack'
-  /** Entries up to this number are durable at the controller. */
-  readonly up_to: number
-}
+export const EventsAck = record({
+  op: oneOf(['events_ack']),
+  up_to: count('Entries up to this number are durable at the controller'),
+})
+export type EventsAck = Value<typeof EventsAck>
 
 /** The node's boot counter is unknown or contradictory: start again with a counter above this one (R6). */
-export interface StateReset {
-  readonly op: 'state_reset'
-  readonly counter_above: number
-}
+export const StateReset = record({
+  op: oneOf(['state_reset']),
+  counter_above: integer(0, MAX_COUNT - 1, 'Start again with a boot counter above this one (R6)'),
+})
+export type StateReset = Value<typeof StateReset>
 
 /** The message is not acceptable; the receiver changed nothing. */
-export interface Refused {
-  readonly op: 'refused'
-  readonly reason: string
+export const Refused = record({ op: oneOf(['refused']), reason: text(0, 200) })
+export type Refused = Value<typeof Refused>
+
+const order = {
+  ...attempt,
+  valid_until_mono: count("The command expires at this time of the node's own clock (R3)"),
+  node_boot: record(boot, 'The command is void when the node has another boot (R3)'),
+  safety_reserve_mib: optional(
+    reserveMib(
+      'The reserve on which the decision was based, which the node applies from then on, like the reserve of ' +
+        'a lease. Absent from older controllers',
+    ),
+  ),
 }
+
+export const StartCommand = record({
+  op: oneOf(['start']),
+  ...order,
+  gpus: gpuIndexes,
+  vram_mib: integer(1, MAX_VRAM_MIB, 'Demand on each GPU'),
+  ...passedOn,
+  command: commandLine,
+  name: optional(recordedName("For the server's record only, as owner. Absent from older controllers")),
+  owner: optional(orNull(recordedName())),
+  stop_grace_ms: optional(
+    stopGraceMs('Time between SIGTERM and SIGKILL when its server has to end its tasks. Absent: none'),
+  ),
+})
+export type StartCommand = Value<typeof StartCommand>
+
+export const StopCommand = record({
+  op: oneOf(['stop']),
+  ...order,
+  reason: text(0, 1000),
+  grace_ms: optional(
+    stopGraceMs(
+      'Time between SIGTERM and SIGKILL. Absent, or not known to the server: SIGKILL at once. A later stop can ' +
+        'only shorten the time',
+    ),
+  ),
+})
+export type StopCommand = Value<typeof StopCommand>
+
+export const SwapCommand = record({
+  op: oneOf(['swap_out', 'swap_in']),
+  ...order,
+  generation: count('The residency generation that the decision was based on'),
+  force_active: flag(
+    'swap_out only: true when the cause is max_residency, so that a task that wants the GPU is swapped out too',
+  ),
+})
+export type SwapCommand = Value<typeof SwapCommand>
+
+/** The answer to allocation_wanted, or a change of noswap on a placed task. */
+export const GrantCommand = record({
+  op: oneOf(['grant', 'refuse_growth', 'set_noswap']),
+  ...order,
+  mib: vramMib('grant: the new demand per GPU'),
+  noswap,
+  reason: orNull(text(0, 1000)),
+})
+export type GrantCommand = Value<typeof GrantCommand>
 
 export type Command = StartCommand | StopCommand | SwapCommand | GrantCommand
 
-interface CommandBase {
-  readonly task_id: string
-  readonly attempt: number
-  /** The command expires at this time of the node's own clock, or when the node has another boot (R3). */
-  readonly valid_until_mono: number
-  readonly node_boot: Boot
-  /**
-   * The safety reserve on which the decision was based. The node applies it from then on, like the reserve of
-   * a lease. Absent from older controllers.
-   */
-  readonly safety_reserve_mib?: Mib
-}
-
-export interface StartCommand extends CommandBase {
-  readonly op: 'start'
-  readonly gpus: readonly number[]
-  readonly vram_mib: Mib
-  readonly gpu_mode: GpuMode
-  readonly noswap: NoSwap
-  readonly priority: Priority
-  readonly on_node_loss: OnNodeLoss
-  readonly command: readonly string[] | null
-  /**
-   * For the server's record only: shown to an administrator when the store has lost the attempt. Absent from
-   * older controllers.
-   */
-  readonly name?: string
-  readonly owner?: string | null
-  /** Time between SIGTERM and SIGKILL when its server has to end its tasks. Absent: none. */
-  readonly stop_grace_ms?: DurationMs
-}
-
-export interface StopCommand extends CommandBase {
-  readonly op: 'stop'
-  readonly reason: string
-  /**
-   * Time between SIGTERM and SIGKILL. Absent, or not known to the server: SIGKILL at once. A later stop can
-   * only shorten the time.
-   */
-  readonly grace_ms?: DurationMs
-}
-
-export interface SwapCommand extends CommandBase {
-  readonly op: 'swap_out' | 'swap_in'
-  /** The residency generation that the decision was based on. */
-  readonly generation: number
-  /**
-   * swap_out only: true when the cause is max_residency, so that a task that wants the GPU is swapped out
-   * too.
-   */
-  readonly force_active: boolean
-}
-
-/** The answer to allocation_wanted, or a change of noswap on a placed task. */
-export interface GrantCommand extends CommandBase {
-  readonly op: 'grant' | 'refuse_growth' | 'set_noswap'
-  /** grant: the new demand per GPU. */
-  readonly mib: Mib
-  readonly noswap: NoSwap
-  readonly reason: string | null
-}
-
 /** The leading controller, published every 2 s. */
-export interface Leader {
-  readonly op: 'leader'
-  /** The fencing token that the controller has made durable. */
-  readonly epoch: number
-  /** Id of the controller process; it changes at each start. */
-  readonly id: string
-}
+export const Leader = record({
+  op: oneOf(['leader']),
+  epoch: count('The fencing token that the controller has made durable'),
+  id: id('Id of the controller process; it changes at each start'),
+})
+export type Leader = Value<typeof Leader>
 
-/**
- * Reads what the server recorded about an attempt that lives there. Read only, like `read_log`; answered by
- * `attempt`, or by `refused` when unknown.
- */
-export interface ReadAttempt {
-  readonly op: 'read_attempt'
-  readonly task_id: string
-  readonly attempt: number
-}
+/** Reads what the server recorded about an attempt that lives there; answered by `attempt` or `refused`. */
+export const ReadAttempt = record({ op: oneOf(['read_attempt']), ...attempt })
+export type ReadAttempt = Value<typeof ReadAttempt>
 
-/**
- * Reads the output of a task. Read only, so R3 does not apply; answered by `log`, or by `refused` for an
- * unknown attempt.
- */
-export interface ReadLog {
-  readonly op: 'read_log'
-  readonly task_id: string
-  readonly attempt: number
-  readonly stream: LogStream
-  /** Bytes since the start of the attempt. */
-  readonly offset: number
-  readonly max_bytes: number
-}
+/** Reads the output of a task. Read only, so R3 does not apply; answered by `log` or `refused`. */
+export const ReadLog = record({
+  op: oneOf(['read_log']),
+  ...attempt,
+  stream,
+  offset: count('Bytes since the start of the attempt'),
+  max_bytes: integer(1, MAX_LOG_BYTES, 'Maximum length of the answer'),
+})
+export type ReadLog = Value<typeof ReadLog>

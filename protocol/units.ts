@@ -1,6 +1,6 @@
 /**
- * The units of all parts of Headroom. All are integers, so that arithmetic on them is exact. Source: design
- * rule "no floating point decides anything" (docs/architecture.md).
+ * The units and closed sets of values of all parts of Headroom. Quantities are integers, so that arithmetic on
+ * them is exact. Source: design rule "no floating point decides anything" (docs/architecture.md).
  */
 
 /** VRAM or host memory in mebibytes. Whole numbers only. */
@@ -22,14 +22,31 @@ export type DurationMs = number
 export type Microseconds = number
 
 /** Priority class: 0 is highest (written P0), 4 lowest. */
-export type Priority = 0 | 1 | 2 | 3 | 4
+export const PRIORITIES = [0, 1, 2, 3, 4] as const
+export type Priority = (typeof PRIORITIES)[number]
 
 /** 0: the task may be swapped out. 1: it stays in physical VRAM (specification 2.3). */
-export type NoSwap = 0 | 1
+export const NOSWAP = [0, 1] as const
+export type NoSwap = (typeof NOSWAP)[number]
 
-export type GpuMode = 'shared' | 'exclusive'
+export const GPU_MODES = ['shared', 'exclusive'] as const
+export type GpuMode = (typeof GPU_MODES)[number]
 
 /** What happens to a placed task whose node is silent for longer than its run lease. */
-export type OnNodeLoss = 'wait' | 'fail' | 'requeue'
+export const ON_NODE_LOSS = ['wait', 'fail', 'requeue'] as const
+export type OnNodeLoss = (typeof ON_NODE_LOSS)[number]
 
-export type WireResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
+export const RESIDENCIES = ['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'] as const
+export type Residency = (typeof RESIDENCIES)[number]
+
+export const TASK_STATES = [
+  'pending',
+  'assigned',
+  'running',
+  'unreachable',
+  'completed',
+  'failed',
+  'cancelled',
+  'lost',
+] as const
+export type TaskState = (typeof TASK_STATES)[number]

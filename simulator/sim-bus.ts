@@ -3,7 +3,7 @@
  * `wire`) through the codec, which proves that nothing depends on the identity of an object.
  */
 import { decode, encode } from '../protocol/codec.ts'
-import type { Envelope } from '../protocol/messages.ts'
+import type { Envelope } from '../protocol/envelope.ts'
 import type { DurationMs } from '../protocol/units.ts'
 import type { Bus, Handler, RequestOutcome } from '../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../controller/ports/clock.ts'

@@ -1,7 +1,7 @@
 /** The broker's configuration as text: its users, and their permissions (protocol/broker-rights.ts). */
 import { brokerRights, type BrokerRights, type Identity } from '../../protocol/broker-rights.ts'
 import { sweepRights, type SweepIdentity } from '../sweep/nats/sweep-rights.ts'
-import { MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
+import { MAX_MESSAGE_BYTES } from '../../protocol/limits.ts'
 
 export interface BrokerUser {
   /** For display, and the name of the file with its seed. */

@@ -9,7 +9,7 @@ import type { Msg, NatsConnectionImpl, Subscription } from '@nats-io/transport-n
 import { decode, encode } from '../../protocol/codec.ts'
 import { INBOX, whyNoAnswerTo } from '../../protocol/inbox.ts'
 import type { MalformedReason } from '../../protocol/codec.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Bus, Handler, NoAnswer, Reply, RequestOutcome } from '../ports/bus.ts'
 import { Arrivals } from './nats/arrivals.ts'

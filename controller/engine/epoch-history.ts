@@ -3,7 +3,7 @@
  * a node has heard of (docs/protocol.md, "A store that went back in time").
  */
 import { MIN_EPOCHS_AHEAD } from '../domain/epoch-after-loss.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import type { EpochRecord } from '../ports/store.ts'
 
 /** What a node reports about the controllers that it has obeyed. */

@@ -1,5 +1,5 @@
 /** Converts between the engine's live objects and the records of the store. */
-import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { endCodeOf } from '../domain/end-reason.ts'
 import { NO_TROUBLE } from '../domain/start-refusal.ts'

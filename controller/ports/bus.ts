@@ -1,5 +1,5 @@
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 
 /**
  * Why a request got no answer. `disconnected`: it may or may not have arrived. `unsendable`: it is too large,

@@ -1,6 +1,6 @@
 /** The inputs and decisions of a controller, entry by entry, for replay (docs/recording.md). */
 import type { StoreKind } from '../domain/store-kind.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
 import type { Decision } from '../domain/decision.ts'

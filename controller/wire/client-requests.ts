@@ -3,8 +3,8 @@
  * identifies the client, which the broker guarantees; a client sees and cancels only the tasks it submitted.
  */
 import type { ClientBody, SubmitTask, TaskAnswer } from '../../protocol/client-messages.ts'
-import { MAX_ANSWER_REASON_LENGTH } from '../../protocol/client-schema.ts'
-import type { ControllerBody, Envelope } from '../../protocol/messages.ts'
+import { MAX_ANSWER_REASON_LENGTH } from '../../protocol/limits.ts'
+import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import { clientIdOf, everyClient } from '../../protocol/subjects.ts'
 import { uuidV5 } from '../../protocol/uuid-v5.ts'
 import { GROUP_ID_PATTERN } from '../domain/group.ts'

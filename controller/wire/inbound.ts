@@ -1,12 +1,6 @@
 /** Messages of nodes become calls of the engine; answers are sent once they are durable. */
-import type {
-  ControllerBody,
-  Envelope,
-  Heartbeat,
-  Hello,
-  NodeEvents,
-  NodeSettings,
-} from '../../protocol/messages.ts'
+import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
+import type { Heartbeat, Hello, NodeEvents, NodeSettings } from '../../protocol/messages.ts'
 import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import { refusedDevice, type StoreKind } from '../domain/store-kind.ts'
 import type { Engine } from '../engine/engine.ts'

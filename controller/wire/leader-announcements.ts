@@ -1,5 +1,6 @@
 /** Announces the leader on the bus: its epoch and process. Nothing depends on it. */
-import type { Envelope, Leader } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import type { Leader } from '../../protocol/messages.ts'
 import { leaderSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Bus } from '../ports/bus.ts'

@@ -2,14 +2,8 @@
  * Effects become commands: requests repeated with the same id until they are answered, one in flight per task
  * and a bounded number per node (R11). A command that the node could not yet carry out is sent again.
  */
-import type {
-  Command,
-  CommandResult,
-  ControllerBody,
-  Envelope,
-  RefusalReason,
-  StartCommand,
-} from '../../protocol/messages.ts'
+import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
+import type { Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Effect, StartEffect } from '../domain/effect.ts'

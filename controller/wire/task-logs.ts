@@ -2,7 +2,8 @@
  * Reads a task's output from its server: a request without side effects, sent once; the caller retries
  * (protocol, `read_log`).
  */
-import type { ControllerBody, Envelope, LogChunk, ReadLog } from '../../protocol/messages.ts'
+import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
+import type { LogChunk, ReadLog } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Bus } from '../ports/bus.ts'

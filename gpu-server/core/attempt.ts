@@ -6,7 +6,7 @@ import type {
   NoSwap,
   OnNodeLoss,
   Priority,
-  WireResidency,
+  Residency,
 } from '../../protocol/units.ts'
 import type { AttemptRecord, StartCommand, SwapCommand, TaskReport } from '../../protocol/messages.ts'
 import type { AttemptStart } from './attempt-start.ts'
@@ -36,7 +36,7 @@ export interface Attempt {
   /** The total per GPU that the blocked allocation would reach; null when no allocation is blocked. */
   heldMib: Mib | null
   noswap: NoSwap
-  residency: WireResidency
+  residency: Residency
   /** Number of completed residency changes; the start makes it 1. */
   generation: number
   /** Null: never swapped out. */

@@ -2,7 +2,8 @@
  * Commands of the controller and their answers: obeyed, refused, or what is known about the attempt (R3, R7,
  * R12).
  */
-import type { Body, Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
+import type { Body } from '../../protocol/envelope.ts'
+import type { Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import type { NoSwap } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import { descriptionOf, newAttempt, startOf } from './attempt.ts'

@@ -2,7 +2,8 @@
  * What this server knows across restarts, and whether it is durable: boot, highest epoch, seen and living
  * attempts, outbox (R1, R3, R4, R6).
  */
-import type { Boot, Envelope, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import type { Boot, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { clear } from '../../controller/domain/list-edit.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Attempt } from './attempt.ts'

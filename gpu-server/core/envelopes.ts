@@ -1,7 +1,8 @@
 /** The fields of every message of this server: boot, growing number, monotonic time (R3, R4, R6). */
-import type { Boot, Envelope, NodeBody } from '../../protocol/messages.ts'
-import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import type { Envelope, NodeBody } from '../../protocol/envelope.ts'
+import type { Boot } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
+import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { DurableState } from './durable-state.ts'
 

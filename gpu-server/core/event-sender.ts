@@ -2,7 +2,8 @@
  * Sends the outbox, one message at a time, and repeats each with the same id until it is acknowledged (R1,
  * R8).
  */
-import type { Envelope, NodeEvent, NodeEvents } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import type { NodeEvent, NodeEvents } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'

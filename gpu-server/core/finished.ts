@@ -1,6 +1,6 @@
 /** Reports the end of an attempt on the device to the controller. */
 import type { FinishedEvent } from '../../protocol/messages.ts'
-import { MAX_DETAIL_LENGTH } from '../../protocol/schema.ts'
+import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
 import type { AttemptEnd } from './device.ts'
 
 /** Why this server, or its device, ended an attempt; null: it did not. */

@@ -3,7 +3,7 @@
  * Bounded (R11).
  */
 import type { AttemptRef, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
-import { MAX_EVENTS } from '../../protocol/schema.ts'
+import { MAX_EVENTS } from '../../protocol/limits.ts'
 import { clear } from '../../controller/domain/list-edit.ts'
 
 /** From this number of entries on, obsolete entries are dropped. */

@@ -2,10 +2,10 @@
  * Hello and heartbeats: what this server reports about itself, and the run lease that it receives in return
  * (R4, R6).
  */
+import type { Envelope } from '../../protocol/envelope.ts'
 import type {
   AttemptRef,
   DeviceKind,
-  Envelope,
   Heartbeat,
   Lease,
   TaskIdentityKind,

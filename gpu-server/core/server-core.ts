@@ -3,16 +3,16 @@
  * commands and device reports, its outputs device calls and messages; it implements protocol rules R1 to R12
  * (docs/protocol.md).
  */
+import type { Envelope } from '../../protocol/envelope.ts'
 import type {
   AttemptRef,
   DeviceKind,
-  Envelope,
   NodeEvent,
   ReadAttempt,
   ReadLog,
   TaskIdentityKind,
 } from '../../protocol/messages.ts'
-import { MAX_ATTEMPTS_PER_NODE, MAX_LOG_BYTES } from '../../protocol/schema.ts'
+import { MAX_ATTEMPTS_PER_NODE, MAX_LOG_BYTES } from '../../protocol/limits.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'

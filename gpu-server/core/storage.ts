@@ -1,11 +1,11 @@
 import type { FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
-import type { WireResidency } from '../../protocol/units.ts'
+import type { Residency } from '../../protocol/units.ts'
 import type { AttemptStart } from './attempt-start.ts'
 
 /** A living attempt, as a restarted server needs it; `vramMib` and `noswap` are current values. */
 export interface KeptAttempt extends AttemptStart {
   /** `none` until launched, then where its bytes were after the last completed move. */
-  readonly residency: WireResidency
+  readonly residency: Residency
   readonly generation: number
   readonly isStartAcknowledged: boolean
   /** The value when its bytes came to rest, and updated while it is out. */

@@ -1,6 +1,6 @@
 /** Swaps whole tasks out of VRAM and back. The server decides last about its GPUs (R12). */
 import type { RefusalReason, SwapCommand } from '../../protocol/messages.ts'
-import type { Mib, WireResidency } from '../../protocol/units.ts'
+import type { Mib, Residency } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import type { SwapOutcome } from './device.ts'
 import type { Growths } from './growths.ts'
@@ -96,7 +96,7 @@ export class Swaps {
   /**
    * Counts every finished swap, successful or not, in the generation, so that earlier decisions are stale.
    */
-  #moved(attempt: Attempt, residency: WireResidency, outcome: SwapOutcome): void {
+  #moved(attempt: Attempt, residency: Residency, outcome: SwapOutcome): void {
     attempt.residency = residency
     attempt.generation += 1
     this.#parts.durable.keep(attempt)
@@ -122,7 +122,7 @@ function isRepeated({ op, generation }: SwapCommand, { lastSwap }: Attempt): boo
  * Refuses stale and contrary orders, and orders for a task whose lease is over: nothing moves before the
  * controller has answered a heartbeat (R4, R12).
  */
-function refusalOf(command: SwapCommand, attempt: Attempt, from: WireResidency): RefusalReason | null {
+function refusalOf(command: SwapCommand, attempt: Attempt, from: Residency): RefusalReason | null {
   if (command.generation !== attempt.generation) return 'stale_generation'
   if (attempt.residency !== from || isEnding(command, attempt)) return 'contrary'
   return attempt.isFrozen ? 'no_lease' : null

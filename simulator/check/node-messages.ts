@@ -3,7 +3,7 @@
  * from messages and from which process wrote what; the controller's own verdicts are not looked at.
  */
 import type { Event } from '../../controller/domain/event.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { LostHistory } from '../faults/store-history.ts'
 import type { ObservedFaults } from './observed.ts'

@@ -2,19 +2,18 @@
  * A controller that examines one GPU server: it answers, or does not, as a test of a rule needs it, and takes
  * down what the server says. What must hold all the time is held against every message.
  */
+import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type {
   AttemptRef,
   Boot,
   Command,
   CommandResult,
-  ControllerBody,
-  Envelope,
   NodeEvent,
   NodeSettings,
 } from '../../protocol/messages.ts'
-import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
+import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'

@@ -6,7 +6,7 @@ import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { decode, encode } from '../../protocol/codec.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { BusMode } from '../sim-bus.ts'
 

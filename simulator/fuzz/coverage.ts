@@ -3,7 +3,7 @@
  * each other, and from why tasks wait. Nothing in the controller counts for this.
  */
 import type { Event } from '../../controller/domain/event.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import { FAULT_KINDS } from '../scenario/fault.ts'
 import type { World } from '../world.ts'
 import { ProbePaths } from './probe-paths.ts'

@@ -5,7 +5,7 @@
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import type { Report, Violation } from '../check/violation.ts'
 import type { World } from '../world.ts'
 import { checkAgreement, checkLedgers, checkLeftovers } from './ledgers.ts'

@@ -5,7 +5,8 @@
  * their processes; elsewhere from what servers report.
  */
 import type { Event } from '../../controller/domain/event.ts'
-import type { Envelope, FinishedEvent } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import type { FinishedEvent } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Report } from '../check/violation.ts'
 import { idOfNode } from '../scenario/node-id.ts'

@@ -4,7 +4,8 @@
  * Told from messages and events alone.
  */
 import type { Event } from '../../controller/domain/event.ts'
-import type { Boot, Command, CommandResult, Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import type { Boot, Command, CommandResult } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Report } from '../check/violation.ts'
 import type { World } from '../world.ts'

@@ -2,7 +2,7 @@
  * Silence of nodes, and what it was: a machine that began anew with nothing, a server that came back with its
  * tasks, or words that did not arrive.
  */
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { formatDuration } from '../scenario/quantity.ts'
 

@@ -1,5 +1,5 @@
 /** `fleet` entries to nodes. */
-import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
 import { type SwapProfile, SWAP_PROFILES } from '../fleet/swap-profiles.ts'
 import type { Refuse } from './refusal.ts'
 import type { ForeignStep, GpuModel, ScenarioNode } from './scenario.ts'

@@ -1,6 +1,6 @@
 /** Table of `fleet`: one entry for each set of identical nodes. */
 import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
-import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
 import { GROUP_ID_MAX_LENGTH, GROUP_ID_PATTERN } from '../../controller/domain/group.ts'
 import {
   boolean,

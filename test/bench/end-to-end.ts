@@ -8,7 +8,7 @@ import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { connectNatsBus, type NatsBus } from '../../controller/adapters/nats-bus.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 import { measureMark } from './mark-cost.ts'
 

@@ -1,7 +1,8 @@
 /** What every bus does, whatever it is made of. test/contract/bus.test.ts runs it against each of them. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
-import type { Envelope, Heartbeat } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import type { Heartbeat } from '../../protocol/messages.ts'
 import { envelopeOf } from './envelopes.ts'
 
 /** Two ends that can hear each other, and the time in which they do. */

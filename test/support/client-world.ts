@@ -5,7 +5,7 @@ import type { Controller, ControllerOptions } from '../../controller/controller.
 import type { RequestOutcome } from '../../controller/ports/bus.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import type { SubmitTask } from '../../protocol/client-messages.ts'
-import type { Body } from '../../protocol/messages.ts'
+import type { Body } from '../../protocol/envelope.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'

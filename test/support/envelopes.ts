@@ -1,6 +1,6 @@
 /** Messages of a sender that counts them. */
-import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
-import type { Body, Envelope } from '../../protocol/messages.ts'
+import type { Body, Envelope } from '../../protocol/envelope.ts'
+import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 
 let lastSeq = 0
 

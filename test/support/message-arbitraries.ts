@@ -1,15 +1,17 @@
 /**
- * Messages made from the tables of the protocol, and places in them: what a new operation or field says is
+ * Messages made from the schemas of the protocol, and places in them: what a new operation or field says is
  * tried without a line here.
  */
 import fc from 'fast-check'
-import { variantOf } from '../../protocol/json-schema.ts'
-import type { Envelope } from '../../protocol/messages.ts'
-import { BODIES, ENVELOPE } from '../../protocol/schema.ts'
-import type { Shape } from '../../protocol/schema-field.ts'
+import { Type } from 'typebox'
+import type { TSchema } from 'typebox'
+import type { Keywords } from '../../protocol/check.ts'
+import { BODIES, ENVELOPE } from '../../protocol/envelope.ts'
+import type { Body, Envelope } from '../../protocol/envelope.ts'
+import { INDEX_IS_PLACE, NO_NUL, withTag } from '../../protocol/fields.ts'
 
 /** Every operation of the wire. */
-export const OPERATIONS = Object.keys(BODIES.variants)
+export const OPERATIONS = Object.keys(BODIES)
 
 /** What JSON can say, and no field wants everywhere. */
 export const ODD_VALUES: readonly unknown[] = [
@@ -41,48 +43,42 @@ export const ODD_VALUES: readonly unknown[] = [
 
 /** Any message of that operation. */
 export function envelopeOf(op: string): fc.Arbitrary<Envelope> {
-  return valueOf({
-    kind: 'record',
-    fields: { ...ENVELOPE.fields, body: variantOf(BODIES, op) },
-  }) as fc.Arbitrary<Envelope>
+  const body = withTag<TSchema>(BODIES[op as Body['op']], 'op', op)
+  return valueOf(keywordsOf(Type.Object({ ...ENVELOPE.properties, body }))) as fc.Arbitrary<Envelope>
 }
 
-function valueOf(shape: Shape): fc.Arbitrary<unknown> {
-  switch (shape.kind) {
+function keywordsOf(schema: TSchema): Keywords {
+  return schema as unknown as Keywords
+}
+
+function valueOf(schema: Keywords): fc.Arbitrary<unknown> {
+  if (typeof schema.type !== 'string') return fc.option(valueOf({ ...schema, type: schema.type[0] }))
+  const choice = schema.const === undefined ? schema.enum : [schema.const]
+  if (choice !== undefined) return fc.constantFrom(...choice.filter((value) => value !== null))
+  switch (schema.type) {
     case 'integer':
       return fc.oneof(
-        fc.integer({ min: Math.max(shape.min, -9), max: Math.min(shape.max, 9) }),
-        fc.constantFrom(shape.min, shape.max),
+        fc.integer({ min: Math.max(schema.minimum, -9), max: Math.min(schema.maximum, 9) }),
+        fc.constantFrom(schema.minimum, schema.maximum),
       )
-    case 'text':
-      return textOf(shape)
-    case 'flag':
+    case 'string':
+      return textOf(schema)
+    case 'boolean':
       return fc.boolean()
-    case 'one_of':
-      return fc.constantFrom(...shape.values)
-    case 'or_null':
-      return fc.option(valueOf(shape.of))
-    case 'optional':
-      return valueOf(shape.of)
-    case 'list':
-      return listOf(shape)
-    case 'record':
-      return fc.record(
-        Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, valueOf(field)])),
-        {
-          requiredKeys: Object.keys(shape.fields).filter((name) => shape.fields[name]?.kind !== 'optional'),
-        },
-      )
-    case 'tagged':
-      return fc.oneof(...Object.keys(shape.variants).map((name) => valueOf(variantOf(shape, name))))
+    case 'array':
+      return listOf(schema)
+    case 'object':
+      return schema.discriminator === undefined ? recordOf(schema) : fc.oneof(...schema.oneOf.map(valueOf))
   }
+  throw new Error(`schema of the unknown type '${schema.type}'`)
 }
 
-function textOf({
-  minLength,
-  maxLength,
-  characters,
-}: Extract<Shape, { kind: 'text' }>): fc.Arbitrary<string> {
+function recordOf({ properties, required }: Keywords): fc.Arbitrary<unknown> {
+  const fields = Object.entries(properties).map(([name, field]) => [name, valueOf(field)] as const)
+  return fc.record(Object.fromEntries(fields), { requiredKeys: [...required] })
+}
+
+function textOf({ minLength, maxLength, pattern }: Keywords): fc.Arbitrary<string> {
   const units = fc.constantFrom(
     'a',
     'Z',
@@ -95,19 +91,19 @@ function textOf({
     'ü',
     '漢',
     '\u2028',
-    ...(characters === 'no_nul' ? ['\n', '\u001b'] : []),
+    ...(pattern === NO_NUL.pattern ? ['\n', '\u001b'] : []),
   )
   const plain = fc.string({ unit: units, minLength, maxLength: Math.min(maxLength, 12) })
   return fc.oneof(plain, fc.constantFrom('🎈', 'x'.repeat(maxLength)))
 }
 
-function listOf({ of, minItems, maxItems, rule }: Extract<Shape, { kind: 'list' }>): fc.Arbitrary<unknown[]> {
+function listOf({ items, minItems, maxItems, ...rules }: Keywords): fc.Arbitrary<unknown[]> {
   const range = { minLength: minItems, maxLength: Math.min(maxItems, 4) }
-  if (rule === 'no_duplicates') return fc.uniqueArray(valueOf(of), range)
-  const items = fc.array(valueOf(of), range)
-  return rule === 'none'
-    ? items
-    : items.map((all) => all.map((item, index) => ({ ...(item as object), index })))
+  if (rules.uniqueItems === true) return fc.uniqueArray(valueOf(items), range)
+  const any = fc.array(valueOf(items), range)
+  return rules[INDEX_IS_PLACE] === true
+    ? any.map((all) => all.map((item, index) => ({ ...(item as object), index })))
+    : any
 }
 
 /** Every place in a message, as `body.tasks.0.attempt`. */

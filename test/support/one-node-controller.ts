@@ -2,18 +2,10 @@
  * The controller's side of the wire for one GPU server over a real broker: welcomes, leases, acknowledges,
  * and sends what a test tells it.
  */
-import type {
-  Command,
-  CommandResult,
-  ControllerBody,
-  Envelope,
-  Hello,
-  LogChunk,
-  NodeBody,
-  NodeEvent,
-} from '../../protocol/messages.ts'
-import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import type { ControllerBody, Envelope, NodeBody } from '../../protocol/envelope.ts'
+import type { Command, CommandResult, Hello, LogChunk, NodeEvent } from '../../protocol/messages.ts'
 import { everyNode, nodeSubject } from '../../protocol/subjects.ts'
+import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import { connectNatsBus } from '../../controller/adapters/nats-bus.ts'
 import type { NatsBus } from '../../controller/adapters/nats-bus.ts'
 import { until } from './live-cluster.ts'

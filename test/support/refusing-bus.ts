@@ -4,7 +4,8 @@
  * can be kept from the controller as well.
  */
 import type { Bus } from '../../controller/ports/bus.ts'
-import type { CommandResult, Envelope, RefusalReason, StartRefused } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import type { CommandResult, RefusalReason, StartRefused } from '../../protocol/messages.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 
 /** All reasons that a start can be refused for. */

@@ -3,13 +3,11 @@
  * that can fail, and a clock that moves when told. What the core does to them is recorded; what it must never
  * do throws at once.
  */
+import type { Body, ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type {
-  Body,
   Boot,
   Command,
   CommandResult,
-  ControllerBody,
-  Envelope,
   GpuReport,
   GrantCommand,
   Hello,
@@ -19,10 +17,10 @@ import type {
   StartCommand,
   SwapCommand,
 } from '../../protocol/messages.ts'
-import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import { decode, encode } from '../../protocol/codec.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type {

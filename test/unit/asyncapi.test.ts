@@ -8,7 +8,7 @@ import { asyncApiDocument } from '../../protocol/asyncapi.ts'
 import type { AsyncApiDocument } from '../../protocol/asyncapi.ts'
 import { decode, encode } from '../../protocol/codec.ts'
 import { CONVERSATIONS } from '../../protocol/conversations.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import { clientSubject, leaderSubject, nodeSubject } from '../../protocol/subjects.ts'
 import type { ClientVerb, NodeVerb } from '../../protocol/subjects.ts'
 import { mayBeAccepted, validatorOf } from '../support/asyncapi-validators.ts'
@@ -106,6 +106,23 @@ describe('the document covers the whole protocol:', () => {
     }
   })
 })
+
+describe('descriptions', () => {
+  it('Every number and flag of every message has a description', () => {
+    expect(undescribed('', document.components.schemas)).toEqual([])
+  })
+})
+
+/** Returns the places of the schemas of numbers and flags that have no description. */
+function undescribed(place: string, value: unknown): readonly string[] {
+  if (typeof value !== 'object' || value === null) return []
+  const { type, description, const: only } = value as Readonly<Record<string, unknown>>
+  const isQuantity = ['integer', 'boolean'].includes(String([type].flat()[0])) && only === undefined
+  return [
+    ...(isQuantity && typeof description !== 'string' ? [place] : []),
+    ...Object.entries(value).flatMap(([name, inner]) => undescribed(`${place}/${name}`, inner)),
+  ]
+}
 
 describe('the schemas of the document agree with the codec:', () => {
   it.each(OPERATIONS)('every message %s is valid', (op) => {

@@ -1,14 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MessageTooLargeError, decode, encode } from '../../protocol/codec.ts'
-import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
-import type { Body, Boot, Envelope, Hello, StartCommand, TaskReport } from '../../protocol/messages.ts'
+import type { Body, Envelope } from '../../protocol/envelope.ts'
+import type { Boot, Hello, StartCommand, TaskReport } from '../../protocol/messages.ts'
 import {
   MAX_ATTEMPTS_PER_NODE,
   MAX_DETAIL_LENGTH,
   MAX_EVENTS,
   MAX_MESSAGE_BYTES,
-} from '../../protocol/schema.ts'
+  PROTOCOL_VERSION,
+} from '../../protocol/limits.ts'
 import { mayBeAccepted } from '../support/asyncapi-validators.ts'
 import { ODD_VALUES, OPERATIONS, envelopeOf, pathsOf, withValueAt } from '../support/message-arbitraries.ts'
 

@@ -1,7 +1,7 @@
 /** Network faults between servers and a controller on a bus of another implementation. */
 import { describe, expect, it } from 'vitest'
 import type { RequestOutcome } from '../../controller/ports/bus.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import { FaultTally } from '../../simulator/faults/fault-tally.ts'
 import { LinkFaults, type LinkFault } from '../../simulator/faults/link-faults.ts'
 import { DelayedBus } from '../../simulator/faults/delayed-bus.ts'

@@ -9,17 +9,11 @@ import { createController } from '../../controller/controller.ts'
 import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
 import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
 import { MAX_PENDING_TASKS } from '../../controller/engine/commands/task-commands.ts'
-import type {
-  Command,
-  CommandResult,
-  Envelope,
-  Heartbeat,
-  NodeBody,
-  NodeEvent,
-} from '../../protocol/messages.ts'
-import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import type { Envelope, NodeBody } from '../../protocol/envelope.ts'
+import type { Command, CommandResult, Heartbeat, NodeEvent } from '../../protocol/messages.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
+import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'

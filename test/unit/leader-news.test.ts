@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 

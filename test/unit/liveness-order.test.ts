@@ -3,7 +3,7 @@
  * R11), in virtual time.
  */
 import { describe, expect, it } from 'vitest'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import { MAX_IN_FLIGHT_PER_NODE } from '../../controller/wire/outbound.ts'
 import { FaultWorld } from '../support/fault-world.ts'
 import { NO_FAULTS } from '../support/faulty-network.ts'

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { Freshness } from '../../controller/wire/freshness.ts'
 import { Outbound } from '../../controller/wire/outbound.ts'
 import type { StopEffect } from '../../controller/domain/effect.ts'
-import type { ControllerBody, Envelope } from '../../protocol/messages.ts'
+import type { ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 
 const STOP: StopEffect = { kind: 'stop', nodeId: 'n', taskId: 't', attempt: 1, reason: 'a test', graceMs: 0 }

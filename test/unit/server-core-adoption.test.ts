@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Envelope } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
 import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import { OUTPUT, ServerCoreHarness } from '../support/server-core-harness.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Command } from '../../protocol/messages.ts'
-import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/limits.ts'
 import { MAX_SEEN_TASKS, SeenAttempts } from '../../gpu-server/core/seen-attempts.ts'
 import { COMMAND_TTL_MS, ServerCoreHarness } from '../support/server-core-harness.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Envelope } from '../../protocol/messages.ts'
-import { MAX_DETAIL_LENGTH, MAX_EVENTS } from '../../protocol/schema.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import { MAX_DETAIL_LENGTH, MAX_EVENTS } from '../../protocol/limits.ts'
 import { COMPACT_FROM_ENTRIES, Outbox } from '../../gpu-server/core/outbox.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCoreHarness, acknowledgeAll } from '../support/server-core-harness.ts'

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Command, CommandResult, Envelope, NodeEvent } from '../../protocol/messages.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import type { Command, CommandResult, NodeEvent } from '../../protocol/messages.ts'
 import { byCodeUnits } from '../../controller/domain/order.ts'
 import type { Launched, SwapOutcome } from '../../gpu-server/core/device.ts'
 import { ANSWER_TIMEOUT_MS, RETRY_MAX_MS } from '../../gpu-server/core/retry.ts'

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { MAX_LOG_BYTES } from '../../../protocol/schema.ts'
+import { MAX_LOG_BYTES } from '../../../protocol/limits.ts'
 import { closed, count, integer, oneOf } from './fields.ts'
 
 export const LOG_STREAMS = ['stdout', 'stderr'] as const

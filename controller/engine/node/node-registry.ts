@@ -1,6 +1,6 @@
 /** Nodes register, report, and are compared with the controller's view of them (R6, R7). */
 import type { AttemptRef, Boot, GpuReport, Hello, TaskReport } from '../../../protocol/messages.ts'
-import { MAX_ATTEMPTS_PER_NODE } from '../../../protocol/schema.ts'
+import { MAX_ATTEMPTS_PER_NODE } from '../../../protocol/limits.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import { groupsNaming } from '../pool/membership.ts'
 import type { Cluster } from '../cluster.ts'

@@ -1,0 +1,95 @@
+/** What surrounds every message, and all operations. */
+import { CLIENT_BODIES } from './client-messages.ts'
+import type { ClientBody, TaskAnswer } from './client-messages.ts'
+import { count, oneOf, optional, record, tagged, text } from './fields.ts'
+import type { Value } from './fields.ts'
+import { PROTOCOL_VERSION } from './limits.ts'
+import { id } from './message-fields.ts'
+import {
+  AttemptRecord,
+  Boot,
+  CommandResult,
+  EventsAck,
+  GrantCommand,
+  Heartbeat,
+  Hello,
+  Leader,
+  Lease,
+  LogChunk,
+  NodeEvents,
+  ReadAttempt,
+  ReadLog,
+  Refused,
+  StartCommand,
+  StateReset,
+  StopCommand,
+  SwapCommand,
+  Welcome,
+} from './messages.ts'
+import type { Command } from './messages.ts'
+
+export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult | LogChunk | AttemptRecord | Refused
+export type ControllerBody =
+  Welcome | Lease | EventsAck | StateReset | Command | ReadLog | ReadAttempt | Leader | Refused | TaskAnswer
+export type Body = NodeBody | ControllerBody | ClientBody
+
+/** All operations by name; a message names exactly one. */
+export const BODIES = {
+  hello: Hello,
+  heartbeat: Heartbeat,
+  events: NodeEvents,
+  result: CommandResult,
+  log: LogChunk,
+  attempt: AttemptRecord,
+  read_attempt: ReadAttempt,
+  read_log: ReadLog,
+  welcome: Welcome,
+  lease: Lease,
+  events_ack: EventsAck,
+  state_reset: StateReset,
+  refused: Refused,
+  leader: Leader,
+  start: StartCommand,
+  stop: StopCommand,
+  swap_out: SwapCommand,
+  swap_in: SwapCommand,
+  grant: GrantCommand,
+  refuse_growth: GrantCommand,
+  set_noswap: GrantCommand,
+  ...CLIENT_BODIES,
+} satisfies Readonly<Record<Body['op'], unknown>>
+
+const head = {
+  v: oneOf([PROTOCOL_VERSION]),
+  id: id('Equal on every retry'),
+  sent_mono: count("The sender's monotonic milliseconds"),
+  boot: Boot,
+  seq: count('Number of the message within this boot of the sender'),
+  epoch: count(
+    "The controller's fencing token. From a node: the highest that it has obeyed; 0 when it knows none",
+  ),
+  controller: optional(
+    text(
+      1,
+      64,
+      'Id of the controller process of this epoch; it changes at each start. Absent: not known, or the sender ' +
+        'predates the field',
+    ),
+  ),
+  event_seq: optional(
+    count(
+      'Sequence number of the last durable event of this epoch; from a node: the highest that it received. ' +
+        'Absent as controller',
+    ),
+  ),
+}
+
+/** What surrounds every body. */
+export const ENVELOPE_HEAD = record(head)
+
+export interface Envelope<B extends Body = Body> extends Value<typeof ENVELOPE_HEAD> {
+  readonly body: B
+}
+
+/** The version comes first: a message of another version is not checked any further. */
+export const ENVELOPE = record({ ...head, body: tagged('op', BODIES) })

@@ -1,0 +1,118 @@
+/**
+ * The vocabulary of the contract's schemas, in TypeBox: kinds of fields with their ranges. Every number has a
+ * range, and every text and list a maximum length, because messages are hostile input (docs/protocol.md).
+ */
+import { Type } from 'typebox'
+import type { Static, TProperties, TSchema, TSchemaOptions, TUnsafe } from 'typebox'
+import { MAX_COUNT } from './limits.ts'
+
+/** The type of the values of a schema, read-only at every depth. */
+export type Value<S extends TSchema> = ReadonlyDeep<Static<S>>
+type ReadonlyDeep<T> = T extends object ? { readonly [K in keyof T]: ReadonlyDeep<T[K]> } : T
+
+/** Characters that a text must not contain. Half of a surrogate pair is no character. */
+export interface Characters {
+  readonly refused: RegExp
+  readonly pattern: string
+  readonly description: string
+}
+
+export const ONE_LINE: Characters = {
+  refused: /[\u0000-\u001f\u007f]/,
+  pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
+  description: 'without control characters',
+}
+
+/** Valid as an argument of a process. */
+export const NO_NUL: Characters = {
+  refused: /[\u0000]/,
+  pattern: '^[^\\u0000\\ud800-\\udfff]*$',
+  description: 'without NUL',
+}
+
+/** A whole number in an inclusive range. */
+export function integer(minimum: number, maximum: number, description?: string) {
+  return Type.Integer({ minimum, maximum, ...described(description) })
+}
+
+export function count(description?: string) {
+  return integer(0, MAX_COUNT, description)
+}
+
+/** A well-formed text on one line; `characters` allows others. Lengths in UTF-16 code units. */
+export function text(minLength: number, maxLength: number, description?: string, characters = ONE_LINE) {
+  return Type.String({ minLength, maxLength, pattern: characters.pattern, ...described(description) })
+}
+
+export function flag(description?: string) {
+  return Type.Boolean(described(description))
+}
+
+/** One of a few values. */
+export function oneOf<const V extends readonly (string | number)[]>(
+  values: V,
+  description?: string,
+): TUnsafe<V[number]> {
+  const type = typeof values[0] === 'number' ? 'integer' : 'string'
+  const choice = values.length === 1 ? { const: values[0] } : { enum: [...values] }
+  return Type.Unsafe({ type, ...choice, ...described(description) })
+}
+
+export function list<T extends TSchema>(
+  items: T,
+  minItems: number,
+  maxItems: number,
+  description?: string,
+): TUnsafe<readonly Static<T>[]> {
+  return Type.Unsafe({ type: 'array', minItems, maxItems, items, ...described(description) })
+}
+
+/** The same list without equal items. For numbers. */
+export function withoutDuplicates<T>(of: TUnsafe<T>): TUnsafe<T> {
+  return Type.Unsafe({ ...of, uniqueItems: true })
+}
+
+/** The extension keyword of `indexed`. */
+export const INDEX_IS_PLACE = 'x-index-is-place'
+
+/** The same list of objects whose `index` is 0 in the first item, 1 in the next, and so on. */
+export function indexed<T>(of: TUnsafe<T>, maxItems: number): TUnsafe<T> {
+  const places = Array.from({ length: maxItems }, (_, index) => ({ properties: { index: { const: index } } }))
+  return Type.Unsafe({ ...of, [INDEX_IS_PLACE]: true, allOf: [{ items: places }] })
+}
+
+/** The same schema that also allows null. For scalars and lists. */
+export function orNull<T extends TSchema>(of: T, description?: string): TUnsafe<Static<T> | null> {
+  const {
+    type,
+    enum: values,
+    ...rest
+  } = of as unknown as { readonly type: string; readonly enum?: unknown[] }
+  const choice = values === undefined ? {} : { enum: [...values, null] }
+  return Type.Unsafe({ type: [type, 'null'], ...choice, ...rest, ...described(description) })
+}
+
+export function record<P extends TProperties>(fields: P, description?: string) {
+  return Type.Object(fields, described(description))
+}
+
+export const optional = Type.Optional
+
+/** One of several records, selected by the field `tag`, which each of them has. */
+export function tagged<const V extends Readonly<Record<string, TSchema>>>(
+  tag: string,
+  variants: V,
+): TUnsafe<Static<V[keyof V]>> {
+  const oneOf = Object.entries(variants).map(([value, variant]) => withTag(variant, tag, value))
+  return Type.Unsafe({ type: 'object', discriminator: tag, oneOf })
+}
+
+/** The same record whose field `tag` has only this value. */
+export function withTag<S extends TSchema>(of: S, tag: string, value: string): S {
+  const { properties } = of as unknown as { readonly properties: Readonly<Record<string, TSchema>> }
+  return { ...of, properties: { ...properties, [tag]: oneOf([value]) } }
+}
+
+function described(description: string | undefined): TSchemaOptions {
+  return description === undefined ? {} : { description }
+}

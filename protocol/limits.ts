@@ -1,0 +1,48 @@
+/** Version, ranges and maximum lengths of the contract. Lengths of texts are in UTF-16 code units. */
+
+export const PROTOCOL_VERSION = 1
+
+/** Maximum length of an encoded message (docs/protocol.md, principle 3). */
+export const MAX_MESSAGE_BYTES = 256 * 1024
+/** Attempts that live on a node plus unacknowledged attempts that ended there: the capacity of a snapshot. */
+export const MAX_ATTEMPTS_PER_NODE = 1024
+/** Entries of an outbox in one message. */
+export const MAX_EVENTS = 256
+/** Length of a device's detail about the end of a task. */
+export const MAX_DETAIL_LENGTH = 512
+export const MAX_REFUSAL_CODE_LENGTH = 40
+/** Bytes of a task's output in one message; base64 adds a third. */
+export const MAX_LOG_BYTES = 128 * 1024
+/** Length of the reason in an answer to a client; a longer one is cut. */
+export const MAX_ANSWER_REASON_LENGTH = 1000
+
+/** GPUs of one node. */
+export const MAX_GPUS = 16
+/** 16 TiB on one GPU. */
+export const MAX_VRAM_MIB = 16_777_216
+/** 1 PiB on one node. */
+export const MAX_HOST_MIB = 1_073_741_824
+/** 16 TiB/s. */
+export const MAX_HOST_LINK_MIB_PER_S = 16_777_216
+export const MAX_RESERVE_MIB = 1_048_576
+export const MAX_HEARTBEAT_MS = 60_000
+export const MAX_RUN_LEASE_MS = 86_400_000
+/** A sender needs some thousand years to reach it, and the next number is still exact. */
+export const MAX_COUNT = 2_251_799_813_685_248
+export const MAX_ATTEMPT = 2_147_483_647
+
+export const MAX_ID_LENGTH = 200
+/** Length of the name of a task, and of its owner, in messages to a node. */
+export const MAX_RECORDED_NAME_LENGTH = 1000
+/**
+ * More GPUs than any node has: such a task is accepted, and waits with EXCEEDS_NODE_GPU_COUNT, as it does in
+ * a trace.
+ */
+export const MAX_TASK_GPUS = 1024
+export const MAX_GROUPS = 32
+export const MAX_LABELS = 64
+export const MAX_ARGUMENTS = 256
+export const MAX_ARGUMENT_LENGTH = 4096
+export const MAX_RUNTIME_SECONDS = 31_536_000
+export const MAX_STOP_GRACE_SECONDS = 3600
+export const MAX_REQUEUES = 1000

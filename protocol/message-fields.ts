@@ -1,0 +1,41 @@
+/** Fields that several messages between the controller and GPU servers share. */
+import { count, integer, list, NO_NUL, oneOf, orNull, text, withoutDuplicates } from './fields.ts'
+import {
+  MAX_ARGUMENT_LENGTH,
+  MAX_ARGUMENTS,
+  MAX_ATTEMPT,
+  MAX_GPUS,
+  MAX_ID_LENGTH,
+  MAX_RECORDED_NAME_LENGTH,
+  MAX_RESERVE_MIB,
+  MAX_STOP_GRACE_SECONDS,
+  MAX_VRAM_MIB,
+} from './limits.ts'
+import { GPU_MODES, NOSWAP, ON_NODE_LOSS, PRIORITIES, RESIDENCIES } from './units.ts'
+
+export const id = (description?: string) => text(1, MAX_ID_LENGTH, description)
+export const vramMib = (description?: string) => integer(0, MAX_VRAM_MIB, description)
+export const reserveMib = (description: string) => integer(0, MAX_RESERVE_MIB, description)
+export const stopGraceMs = (description: string) => integer(0, MAX_STOP_GRACE_SECONDS * 1000, description)
+export const recordedName = (description?: string) => text(0, MAX_RECORDED_NAME_LENGTH, description)
+export const gpuIndex = () => integer(0, MAX_GPUS - 1, 'Index of a GPU on its node')
+export const gpuIndexes = withoutDuplicates(list(gpuIndex(), 1, MAX_GPUS, 'Indexes of its GPUs on the node'))
+export const noswap = oneOf(NOSWAP, '0: may be swapped out. 1: stays in physical VRAM')
+export const residency = oneOf(RESIDENCIES, 'Where the VRAM of the attempt is')
+export const generation = count('Residency generation: grows with every order that changes the residency')
+
+export const boot = {
+  counter: count('Persisted; grows at every start (R6)'),
+  random: text(1, 64, 'New at every start'),
+}
+export const attempt = { task_id: id(), attempt: integer(1, MAX_ATTEMPT, 'Number of the assignment, from 1') }
+export const passedOn = {
+  gpu_mode: oneOf(GPU_MODES, 'exclusive: no other task uses these GPUs'),
+  noswap,
+  priority: oneOf(PRIORITIES, '0 is highest (P0)'),
+  on_node_loss: oneOf(ON_NODE_LOSS, 'What the server does when its run lease ends (R4)'),
+}
+export const commandLine = orNull(
+  list(text(0, MAX_ARGUMENT_LENGTH, undefined, NO_NUL), 1, MAX_ARGUMENTS),
+  'Command line. Null: a lease',
+)
