@@ -2,12 +2,12 @@
  * Strict first-in-first-out, to 3 decimals as three independent programs have it: the production controller,
  * with VRAM and swap playing no part.
  */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { RunResult } from '../../simulator/report/result.ts'
 import { headroom, headroomJson, temporaryFolder } from '../support/headroom-command.ts'
-import { SHARED, sharedOrSkip } from '../support/shared-data.ts'
+import { traceData } from '../support/trace-data.ts'
+import { readVectors } from '../support/vectors.ts'
 
 interface Oracle {
   readonly trace: string
@@ -21,27 +21,25 @@ interface Oracle {
 /** The whole process, of the trace that public GPU simulators are measured on. */
 const W1_CPU_S_AIM = 1.5
 
-describe('the fifo oracles', () => {
-  const vectors = sharedOrSkip('vectors/fifo-oracles.json')
-  if (vectors === null) return
-  const { cases } = JSON.parse(readFileSync(vectors, 'utf8')) as { readonly cases: readonly Oracle[] }
+const oracles = readVectors<{
+  readonly cases: readonly Oracle[]
+  readonly generated_cases: readonly Oracle[]
+}>('fifo-oracles.json')
+
+describe.each(traceData())('the fifo oracles of $source traces', ({ source, folder: data }) => {
+  const cases = source === 'public' ? oracles.cases : oracles.generated_cases
   const folder = temporaryFolder()
+  const importOf = (trace: string): string => join(folder, `${trace}.trace.jsonl`)
+  beforeAll(async () => {
+    for (const trace of new Set(cases.map((each) => each.trace)))
+      await headroom(['trace', 'import', 'tiresias', join(data, trace), '--exclusive', '-o', importOf(trace)])
+  })
 
   it.each(cases)('$trace on $gpus GPUs', async ({ trace, gpus, jobs, mean_jct, mean_wait, makespan }) => {
-    const imported = join(folder, `${trace}-${gpus}.trace.jsonl`)
-    await headroom([
-      'trace',
-      'import',
-      'tiresias',
-      join(SHARED, 'data', trace),
-      '--exclusive',
-      '-o',
-      imported,
-    ])
     const fleet = ['--nodes', '1', '--gpus-per-node', String(gpus), '--vram-mib', '16384']
     const { metrics, timing } = await headroomJson<
       RunResult & { readonly timing: { readonly cpu_s: number } }
-    >(['sim', 'replay', imported, ...fleet, '--overcommit', '0', '--strategy', 'fifo'])
+    >(['sim', 'replay', importOf(trace), ...fleet, '--overcommit', '0', '--strategy', 'fifo'])
     console.log(
       `${trace} on ${gpus} GPUs: ${timing.cpu_s} s of CPU, ${Math.round(jobs / timing.cpu_s)} tasks a CPU-second (aim: w1 within ${W1_CPU_S_AIM} s)`,
     )

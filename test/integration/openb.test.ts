@@ -6,15 +6,22 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { RunResult } from '../../simulator/report/result.ts'
 import { headroomJson, temporaryFolder } from '../support/headroom-command.ts'
-import { SHARED, sharedOrSkip } from '../support/shared-data.ts'
+import { traceData } from '../support/trace-data.ts'
+import { readVectors } from '../support/vectors.ts'
 
 /** G2 and G3 are not disclosed; an assumption of our own. */
 const VRAM_MAP = 'G2=24576,G3=81920'
 
-describe('the openb trace', () => {
-  const pods = sharedOrSkip('data/openb_pod_list_default.csv')
-  if (pods === null) return
-  const nodes = join(SHARED, 'data/openb_node_list_gpu_node.csv')
+interface Counts {
+  readonly openb: { readonly rows: number; readonly without_gpu: number; readonly tasks: number }
+}
+
+const [{ source, folder: data }] = traceData()
+
+describe(`the openb trace (${source})`, () => {
+  const { openb } = readVectors<Readonly<Record<typeof source, Counts>>>('traces.json')[source]
+  const pods = join(data, 'openb_pod_list_default.csv')
+  const nodes = join(data, 'openb_node_list_gpu_node.csv')
   const folder = temporaryFolder()
   const [asItIs, serving] = [join(folder, 'openb.trace.jsonl'), join(folder, 'openb-serving.trace.jsonl.gz')]
   const importInto = (out: string, ...options: string[]): Promise<unknown> =>
@@ -36,16 +43,16 @@ describe('the openb trace', () => {
     ;[told] = await Promise.all([importInto(asItIs), importInto(serving, '--activity-model', 'serving')])
   })
 
-  it('keeps 7,064 tasks and names 1,088 dropped rows by reason', () => {
+  it('The import keeps the pods with a GPU and counts dropped rows by reason', () => {
     expect(told).toMatchObject({
-      tasks: 7064,
-      rows: 8152,
-      dropped: { no_gpu: 1088 },
+      tasks: openb.tasks,
+      rows: openb.rows,
+      dropped: { no_gpu: openb.without_gpu },
       importer: { synthetic: ['vram_mib', 'activity'] },
     })
   })
 
-  it('The whole trace runs on its 1,213 nodes without any task waiting', async () => {
+  it('The whole trace runs on its own nodes without any task waiting', async () => {
     const { metrics } = await headroomJson<RunResult>([
       'sim',
       'replay',
@@ -55,7 +62,12 @@ describe('the openb trace', () => {
       '--vram-map',
       VRAM_MAP,
     ])
-    expect(metrics.tasks).toEqual({ submitted: 7064, completed: 7064, failed: 0, unfinished: 0 })
+    expect(metrics.tasks).toEqual({
+      submitted: openb.tasks,
+      completed: openb.tasks,
+      failed: 0,
+      unfinished: 0,
+    })
     expect(metrics.queue_wait_s).toEqual({ mean: 0, p50: 0, p95: 0, p99: 0 })
     expect(metrics.starvation_percent.queue).toBe(0)
   })

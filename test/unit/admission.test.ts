@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { NoSwap } from '../../protocol/units.ts'
 import { checkConfigChange } from '../../controller/domain/config.ts'
@@ -15,7 +14,7 @@ import { addPlacement, changeResidency, rederive } from '../../controller/engine
 import { newLivePlacement, newLiveTask } from '../../controller/engine/live.ts'
 import { largestAfterSwapMib, largestNowMib } from '../../controller/scheduler/feasible.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
-import { sharedOrSkip } from '../support/shared-data.ts'
+import { readVectors } from '../support/vectors.ts'
 
 interface VectorGpu {
   readonly physical_mib: number
@@ -51,9 +50,7 @@ interface Vectors {
 }
 
 describe('admission according to the vectors', () => {
-  const path = sharedOrSkip('vectors/admission.json')
-  if (path === null) return
-  const vectors = JSON.parse(readFileSync(path, 'utf8')) as Vectors
+  const vectors = readVectors<Vectors>('admission.json')
 
   it('has cases of every kind', () => {
     for (const cases of [

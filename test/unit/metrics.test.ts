@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { clusterCounters, gpuCounters } from '../../controller/engine/live-views.ts'
 import type { LiveGpu, LiveTask } from '../../controller/engine/live.ts'
@@ -10,7 +9,7 @@ import type { GpuMeter, Sharer } from '../../controller/metrics/meter.ts'
 import { addSharer, newGpuMeter, removeSharer, settle } from '../../controller/metrics/meter.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
-import { sharedOrSkip } from '../support/shared-data.ts'
+import { readVectors } from '../support/vectors.ts'
 
 type Interval = readonly [number, number]
 
@@ -43,9 +42,7 @@ interface VectorCase {
 }
 
 describe('utilization and starvation as in the vectors', () => {
-  const path = sharedOrSkip('vectors/starvation.json')
-  if (path === null) return
-  const { cases } = JSON.parse(readFileSync(path, 'utf8')) as { cases: readonly VectorCase[] }
+  const { cases } = readVectors<{ cases: readonly VectorCase[] }>('starvation.json')
 
   it('has at least one case', () => {
     expect(cases.length).toBeGreaterThan(0)

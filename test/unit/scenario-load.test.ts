@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -11,7 +11,6 @@ import {
 import { SWAP_PROFILES } from '../../simulator/fleet/swap-profiles.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
-import { SHARED } from '../support/shared-data.ts'
 import { type SimTaskRequest, TASK_DEFAULTS } from '../../simulator/scenario/task-request.ts'
 
 const HEAD = 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 40960 } }]\n'
@@ -401,15 +400,10 @@ describe('a file', () => {
   })
 })
 
-const DESIGN = join(SHARED, 'design/simulator.md')
-if (!existsSync(DESIGN))
-  console.log('skipped: the design whose example is tried is not there (HEADROOM_SHARED)')
-
-describe.skipIf(!existsSync(DESIGN))('the example of the design', () => {
-  const example = (): string => /```yaml\n([\s\S]*?)```/.exec(readFileSync(DESIGN, 'utf8'))![1]!
-
+describe('the example of the design', () => {
   it('is taken as it stands', () => {
-    const { scenario } = loadScenario({ text: example(), baseDir: folder })
+    const text = readFileSync(join(import.meta.dirname, '../fixtures/every-section.yaml'), 'utf8')
+    const { scenario } = loadScenario({ text, baseDir: folder })
     expect(scenario).toMatchObject({
       name: 'swap-fairness-basic',
       seed: 42,

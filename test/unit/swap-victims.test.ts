@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/domain/order.ts'
 import { classOf } from '../../controller/swap/order.ts'
@@ -7,7 +6,7 @@ import { fewestBytesCovering } from '../../controller/swap/subset.ts'
 import { chooseVictims } from '../../controller/swap/victims.ts'
 import type { GpuRounds } from '../../controller/swap/rounds.ts'
 import type { Candidate, VictimChoice } from '../../controller/swap/victims.ts'
-import { sharedOrSkip } from '../support/shared-data.ts'
+import { readVectors } from '../support/vectors.ts'
 
 interface VectorTask {
   id: string
@@ -40,12 +39,7 @@ interface VectorSequence {
 const GB = 1024
 
 describe('chooseVictims as in the vectors', () => {
-  const path = sharedOrSkip('vectors/victims.json')
-  if (path === null) return
-  const vectors = JSON.parse(readFileSync(path, 'utf8')) as {
-    cases: VectorCase[]
-    sequences: VectorSequence[]
-  }
+  const vectors = readVectors<{ cases: VectorCase[]; sequences: VectorSequence[] }>('victims.json')
 
   it('has cases and sequences to read', () => {
     expect(vectors.cases.length).toBeGreaterThan(0)

@@ -5,26 +5,54 @@ import { openbFleet } from '../../simulator/trace/openb-fleet.ts'
 import type { TraceTask } from '../../simulator/trace/trace-format.ts'
 import { aloneMsOf, busyMsOf } from '../../simulator/trace/work.ts'
 import { expectEveryRow, importFile, type Imported } from '../support/imported.ts'
-import { sharedOrSkip } from '../support/shared-data.ts'
+import { traceData, type TraceData } from '../support/trace-data.ts'
+import { readVectors } from '../support/vectors.ts'
 
 const VRAM_MAP = new Map([
   ['G2', 24_576],
   ['G3', 81_920],
 ])
 
-describe('public traces, whole', () => {
-  const data = sharedOrSkip('data')
-  if (data === null) return
-  const nodesFile = join(data, 'openb_node_list_gpu_node.csv')
+interface Counts {
+  readonly openb: {
+    readonly rows: number
+    readonly without_gpu: number
+    readonly tasks: number
+    readonly nodes: number
+    readonly gpus: number
+    /** The model of unknown VRAM that the first pod with such a model requires. */
+    readonly first_unknown: string
+  }
+  readonly tiresias: {
+    readonly rows: number
+    readonly second: { readonly id: string; readonly at: number; readonly gpus: number; readonly ms: number }
+  }
+  readonly gavel: { readonly rows: number; readonly days: number; readonly most_gpus: number }
+  readonly azure_llm: {
+    readonly rows: number
+    readonly context_tokens: number
+    readonly generated_tokens: number
+  }
+  readonly swf: {
+    readonly rows: number
+    readonly second: { readonly id: string; readonly gpus: number; readonly ms: number }
+  }
+}
+
+const counts = readVectors<Readonly<Record<TraceData['source'], Counts>>>('traces.json')
+
+describe.each(traceData())('$source traces, whole', ({ source, folder }) => {
+  const { openb, tiresias, gavel, azure_llm, swf } = counts[source]
+  const nodesFile = join(folder, 'openb_node_list_gpu_node.csv')
   const run = (format: string, file: string, options: ImportOptions): Promise<Imported> =>
-    importFile(format, join(data, file), options)
+    importFile(format, join(folder, file), options)
 
   it.each(['openb_pod_list_default.csv', 'openb_pod_list_gpuspec33.csv', 'openb_pod_list_gpushare60.csv'])(
-    '%s keeps 7,064 tasks and drops 1,088 rows, all for having no GPU',
+    'The import of %s keeps every pod with a GPU and counts the others',
     async (file) => {
       const { header, tasks } = await run('openb', file, { nodesFile, vramMap: VRAM_MAP })
-      expect(tasks).toHaveLength(7064)
-      expect(header).toMatchObject({ rows: 8152, dropped: { no_gpu: 1088 } })
+      expect(tasks).toHaveLength(openb.tasks)
+      expect(header).toMatchObject({ rows: openb.rows, dropped: { no_gpu: openb.without_gpu } })
     },
   )
   it('openb has the arrivals and durations of w1, which was derived from it independently', async () => {
@@ -33,16 +61,16 @@ describe('public traces, whole', () => {
       tasks
         .map((task) => `${task.at} ${task.gpus} ${aloneMsOf(task.work)}`)
         .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
-    const openb = await run('openb', 'openb_pod_list_default.csv', { nodesFile, vramMap: VRAM_MAP })
+    const pods = await run('openb', 'openb_pod_list_default.csv', { nodesFile, vramMap: VRAM_MAP })
     const w1 = await run('tiresias', 'w1_openb_gpu_pods.csv', { exclusive: true })
-    expect(shapes(openb.tasks)).toEqual(shapes(w1.tasks))
+    expect(shapes(pods.tasks)).toEqual(shapes(w1.tasks))
   })
   it('openb names the models whose VRAM it needs', async () => {
     await expect(run('openb', 'openb_pod_list_default.csv', { nodesFile })).rejects.toThrow(
       'the VRAM of model G2 and G3 is not known',
     )
     await expect(run('openb', 'openb_pod_list_gpuspec33.csv', {})).rejects.toThrow(
-      'the VRAM of model G2 is not known',
+      `the VRAM of model ${openb.first_unknown} is not known`,
     )
   })
   it('openb with serving activity is idle about 66.8 % of the GPU time', async () => {
@@ -55,36 +83,39 @@ describe('public traces, whole', () => {
       tasks.reduce((total, task) => total + task.gpus * of(task), 0)
     expect(1 - sum((task) => busyMsOf(task.work)) / sum((task) => aloneMsOf(task.work))).toBeCloseTo(0.668, 1)
   })
-  it('the openb fleet has 1,213 nodes and 6,212 GPUs', async () => {
+  it('The openb fleet has every node and GPU of the list', async () => {
     const fleet = await openbFleet(nodesFile, VRAM_MAP)
-    expect(fleet.reduce((nodes, entry) => nodes + entry.count, 0)).toBe(1213)
-    expect(fleet.reduce((gpus, entry) => gpus + entry.count * entry.gpus, 0)).toBe(6212)
+    expect(fleet.reduce((nodes, entry) => nodes + entry.count, 0)).toBe(openb.nodes)
+    expect(fleet.reduce((gpus, entry) => gpus + entry.count * entry.gpus, 0)).toBe(openb.gpus)
   })
-  it('tiresias reads its own 60 jobs', async () => {
+  it('The import of a tiresias file keeps every job', async () => {
     const { header, tasks } = await run('tiresias', 'tiresias_60_job.csv', { vramMib: 10_000 })
-    expect(tasks).toHaveLength(60)
+    expect(tasks).toHaveLength(tiresias.rows)
     expect(header.dropped).toEqual({})
-    expect(tasks[1]).toMatchObject({ id: '1', at: 30_000, gpus: 8, work: { kind: 'duration', ms: 147_000 } })
+    const { ms, ...second } = tiresias.second
+    expect(tasks[1]).toMatchObject({ ...second, work: { kind: 'duration', ms } })
   })
-  it('gavel reads 15,264 jobs over 125 days', async () => {
+  it('The import of a gavel file counts every row, days and GPUs as the source has them', async () => {
     const { header, tasks } = await run('gavel', 'gavel_msr_seed0.csv', {})
     expectEveryRow({ header, tasks })
-    expect(header.rows).toBe(15_264)
-    expect(Math.round(tasks.at(-1)!.at / 86_400_000)).toBe(125)
-    expect(Math.max(...tasks.map(({ gpus }) => gpus))).toBe(64)
+    expect(header.rows).toBe(gavel.rows)
+    expect(Math.round(tasks.at(-1)!.at / 86_400_000)).toBe(gavel.days)
+    expect(Math.max(...tasks.map(({ gpus }) => gpus))).toBe(gavel.most_gpus)
   })
-  it('azure-llm deals 19,366 requests of an hour out to eight servers', async () => {
+  it('The import of azure-llm deals the requests of an hour out to eight servers', async () => {
     const { header, tasks } = await run('azure-llm', 'azure_llm_2023_conv.csv', {})
-    expect(header).toMatchObject({ rows: 19_366, dropped: {} })
+    expect(header).toMatchObject({ rows: azure_llm.rows, dropped: {} })
     expect(tasks).toHaveLength(8)
     const busyMs = tasks.reduce((sum, { work }) => sum + busyMsOf(work), 0)
-    // By hand: 22,361,870 context tokens at 10,000 a second and 4,088,665 generated ones at 1,000.
-    expect(Math.abs(busyMs / 6_324_852 - 1)).toBeLessThan(0.001)
+    // Context tokens at 10,000 a second and generated ones at 1,000.
+    const expectedMs = azure_llm.context_tokens / 10 + azure_llm.generated_tokens
+    expect(Math.abs(busyMs / expectedMs - 1)).toBeLessThan(0.001)
     expect(tasks.every(({ work }) => aloneMsOf(work) > 3_400_000)).toBe(true)
   })
-  it('swf reads 25 jobs, and drops none', async () => {
+  it('The import of a swf file drops no job and counts four processors as a GPU', async () => {
     const { header, tasks } = await run('swf', 'sample_accasim.swf', { processorsPerGpu: 4 })
-    expect(header).toMatchObject({ rows: 25, dropped: {} })
-    expect(tasks[1]).toMatchObject({ id: '5414', gpus: 9, work: { kind: 'duration', ms: 26_614_000 } })
+    expect(header).toMatchObject({ rows: swf.rows, dropped: {} })
+    const { ms, ...second } = swf.second
+    expect(tasks[1]).toMatchObject({ ...second, work: { kind: 'duration', ms } })
   })
 })
