@@ -14,8 +14,8 @@ let recording: readonly RecordedEntry[] = []
 let text = ''
 
 /**
- * Two tasks on one GPU that has room for one, so that they take turns; a restart in between; a lease;
- * commands of an operator.
+ * Two tasks on one GPU with room for one, so that they alternate; a restart in between; a lease; commands of
+ * an operator.
  */
 beforeAll(async () => {
   const tape = new RecordingInMemory()
@@ -75,8 +75,8 @@ beforeAll(async () => {
   expect(tape.nested).toBe(0)
 })
 
-describe('a recording', () => {
-  it('is decided again as it was, across a restart', async () => {
+describe('a recording that is decided again', () => {
+  it('has equal decisions, across a restart', async () => {
     const again = await redecide(recording)
     expect(again).toMatchObject({ difference: null, starts: 2 })
     expect(again.decisions).toBeGreaterThan(5)
@@ -86,7 +86,7 @@ describe('a recording', () => {
     expect([...kinds]).toEqual(expect.arrayContaining(['placement', 'swap_out', 'swap_in']))
   })
 
-  it('holds every kind of input, and no command line or token', () => {
+  it('contains every kind of input, and no command line or token', () => {
     const kinds = new Set(recording.map(({ k }) => k))
     expect([...kinds]).toEqual(
       expect.arrayContaining([
@@ -105,11 +105,11 @@ describe('a recording', () => {
     expect(text).not.toContain(SECRET)
   })
 
-  it('knows every command', () => {
+  it('supports every command', () => {
     expect(new Set(COMMAND_NAMES).size).toBe(COMMAND_NAMES.length)
   })
 
-  it('whose decision was another shows both sides', async () => {
+  it('shows both sides of a different decision', async () => {
     const changed = recording.map((entry) =>
       entry.k === 'commit'
         ? {
@@ -131,20 +131,20 @@ describe('a recording', () => {
     expect(decisionText(null)).toBe('nothing')
   })
 
-  it('under another configuration is decided otherwise', async () => {
+  it('decides differently with another configuration', async () => {
     const changed = recording.map((entry) =>
       entry.k === 'start'
         ? { ...entry, initialConfig: { ...entry.initialConfig, default_vram_overcommit_percent: 0 } }
         : entry,
     )
     const { difference } = await redecide(changed)
-    // The keys of the GPU that is chosen say it first.
+    // The score of the chosen GPU differs first.
     if (difference?.what !== 'decision') throw new Error(JSON.stringify(difference))
     expect(decisionText(difference.recorded)).toContain('keys 1000 and 2000')
     expect(decisionText(difference.redecided)).toContain('keys 1000 and 1000')
   })
 
-  it('without one of its inputs is found to be another', async () => {
+  it('differs if one of its inputs is missing', async () => {
     for (const kind of ['message', 'durable', 'timer', 'outcome', 'command', 'loaded'] as const) {
       const at = recording.findIndex(({ k }) => k === kind)
       const { difference } = await redecide(recording.toSpliced(at, 1))
@@ -152,7 +152,7 @@ describe('a recording', () => {
     }
   })
 
-  it('A recording with extra random numbers, or with too few, is found to differ', async () => {
+  it('differs if it has extra random numbers or too few', async () => {
     const more = recording.map((entry) =>
       entry.k === 'command' ? { ...entry, draws: [['x', 0.5]] as const } : entry,
     )
@@ -164,7 +164,7 @@ describe('a recording', () => {
     expect((await redecide(less)).difference).toMatchObject({ what: 'course' })
   })
 
-  it('with an event that never was shows both sides', async () => {
+  it('shows both sides of an event that is missing', async () => {
     const at = recording.findIndex(
       (entry) => entry.k === 'commit' && entry.events.length > 0 && entry.decisions.length === 0,
     )
@@ -174,7 +174,7 @@ describe('a recording', () => {
     expect(difference).toMatchObject({ what: 'event', recorded: null, redecided: entry.events[0] })
   })
 
-  it('of a command or start that this version does not know says so', async () => {
+  it('reports a command or start that this version does not support', async () => {
     const unknown: RecordedEntry = { k: 'command', at: 1_000_000, name: 'dance', args: [] }
     const atEnd = { ...unknown, at: (recording.at(-1) as { at: number }).at }
     expect((await redecide([...recording, atEnd])).difference).toMatchObject({

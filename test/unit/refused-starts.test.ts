@@ -1,6 +1,6 @@
 /**
- * R3: after a refusal that node is no choice for the task before its next snapshot, also when another node
- *     has refused it meanwhile.
+ * R3: after a refusal, a node is no candidate for the task before its next snapshot, even if another node
+ * refuses it meanwhile.
  */
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
@@ -26,7 +26,7 @@ const REQUEST = {
   maxRuntimeSeconds: null,
 }
 
-/** A server without a run lease: it refuses every start. */
+/** A server without a run lease, which refuses every start. */
 class Refuser {
   readonly id: string
   starts = 0
@@ -74,7 +74,7 @@ class Refuser {
   }
 }
 
-it('a task that every node refuses is tried once on each, and again after their next snapshots', async () => {
+it('A task that every node refuses is tried once on each, and again after their next snapshots', async () => {
   const clock = new VirtualClock(1_000_000)
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const store = createMemoryStore()

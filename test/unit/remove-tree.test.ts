@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { removeTree } from '../../gpu-server/guard/remove-tree.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 
-it('removes a folder with all that is in it, and nothing that links in it point to', async () => {
+it('A folder is removed with its content, and the targets of its links remain', async () => {
   const folder = temporaryFolder()
   const kept = join(folder, 'kept')
   mkdirSync(join(folder, 'gone/deep/deeper'), { recursive: true })
@@ -18,7 +18,7 @@ it('removes a folder with all that is in it, and nothing that links in it point 
   expect([existsSync(join(folder, 'gone')), existsSync(join(kept, 'file'))]).toEqual([false, true])
 })
 
-it('of a link it removes the link, and a path that is not there is no fault', async () => {
+it('A link is removed without its target, and a missing path is not an error', async () => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'target/inner'), { recursive: true })
   symlinkSync(join(folder, 'target'), join(folder, 'link'))

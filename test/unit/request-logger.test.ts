@@ -18,7 +18,7 @@ function loggerTo(lines: object[]) {
   return { logger, made: () => made }
 }
 
-it('is made with its first line, once, and writes as the logger does that it stands for', () => {
+it('The logger of a request is created with its first line and writes like its parent', () => {
   const lines: object[] = []
   const { logger, made } = loggerTo(lines)
   logger.silent('never')
@@ -37,7 +37,7 @@ it('is made with its first line, once, and writes as the logger does that it sta
   ])
 })
 
-it('takes another level, and has loggers below it', () => {
+it('The logger of a request accepts another level and has child loggers', () => {
   const lines: object[] = []
   const { logger } = loggerTo(lines)
   logger.child({ part: 'p' }).info('below')

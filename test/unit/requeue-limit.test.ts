@@ -1,6 +1,6 @@
 /**
- * `max_requeues` (safety 3): attempts that end soon after their start are followed by a delay, and not by
- * others for ever.
+ * `max_requeues` (safety 3): attempts that end soon after their start are followed by a delay, and their
+ * number is limited.
  */
 import { describe, expect, it } from 'vitest'
 import { FaultWorld } from '../support/fault-world.ts'
@@ -20,7 +20,7 @@ async function worldOf(max?: number | null): Promise<FaultWorld> {
   return world
 }
 
-/** Its guard is gone as soon as it runs, again and again: the server reports it as lost. */
+/** Its guard disappears soon after each start, so the server reports the attempt as lost. */
 async function keepLosing(world: FaultWorld, id: string, ms: number): Promise<void> {
   const end = world.nowMs + ms
   while (world.nowMs < end && !world.isFinal(id)) {
@@ -40,7 +40,7 @@ describe('a task that ends its own guard', () => {
     expect(waits).toEqual([10_000, 20_000, 40_000, 80_000, 160_000])
   })
 
-  it('has failed with requeue_limit after max_requeues, 5 by default', async () => {
+  it('fails with requeue_limit after max_requeues, 5 by default', async () => {
     const world = await worldOf()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     await keepLosing(world, 't', HOUR)
@@ -62,7 +62,7 @@ describe('a task that ends its own guard', () => {
     expect([world.stateOf('t'), world.eventsOf('task_started', 't').length]).toEqual(['failed', starts])
   })
 
-  it('without a limit is started again every 10 minutes at least', async () => {
+  it('without a limit is started again at least every 10 minutes', async () => {
     const world = await worldOf(null)
     world.submit({ id: 't', ms: 24 * HOUR, onNodeLoss: 'requeue' })
     await keepLosing(world, 't', 3 * HOUR)
@@ -71,7 +71,7 @@ describe('a task that ends its own guard', () => {
     expect(Math.max(...waits)).toBe(600_000)
   })
 
-  it('does not count an attempt that has run for 10 minutes', async () => {
+  it('does not count an attempt that ran for 10 minutes', async () => {
     const world = await worldOf(0)
     world.submit({ id: 't', ms: 24 * HOUR, onNodeLoss: 'requeue' })
     expect(await world.until(() => world.stateOf('t') === 'running', 10_000)).toBe(true)

@@ -1,5 +1,6 @@
 /**
- * Age counts controller time, and removes at most 1% of what is kept per hour, whatever the wall clock says.
+ * Age counts controller time, and removes at most 1% of the kept rows per hour, whatever the wall clock
+ * shows.
  */
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
@@ -16,11 +17,11 @@ const AGE_DAYS = 30
 
 type Writer = ReturnType<typeof createWriter>
 
-/** One file and the clocks of its host; `start` opens the file as a new controller does. */
+/** One file and the clocks of its host; `start` opens the file like a new controller. */
 class Host {
   readonly db = new Database(':memory:')
   wall = START
-  /** What the wall clock is wrong by. */
+  /** Error of the wall clock. */
   jump = 0
   monotonic = 0
   nextSeq = 1
@@ -41,7 +42,7 @@ class Host {
     return this
   }
 
-  /** The controller runs on. */
+  /** The controller keeps running. */
   pass(ms: number): this {
     this.wall += ms
     this.monotonic += ms
@@ -71,8 +72,8 @@ class Host {
 
 const JUMPS = [31, 400, 3 * 365].map((days) => [days, days * DAY_MS] as const)
 
-describe('A wall clock that is wrong', () => {
-  it.each(JUMPS)('by +%i days while a controller runs erases nothing', async (_, jump) => {
+describe('a wrong wall clock', () => {
+  it.each(JUMPS)('by +%i days while a controller runs removes nothing', async (_, jump) => {
     const host = await new Host().make()
     host.commit(1000)
     host.jump = jump
@@ -83,7 +84,7 @@ describe('A wall clock that is wrong', () => {
     expect(host.kept).toEqual({ events: 1121, decisions: 1121 })
   })
 
-  it.each(JUMPS)('by +%i days at a start makes history at most a day older', async (_, jump) => {
+  it.each(JUMPS)('by +%i days at a start makes history at most one day older', async (_, jump) => {
     const host = await new Host().make()
     host.commit(1000)
     host.jump = jump
@@ -92,14 +93,15 @@ describe('A wall clock that is wrong', () => {
     expect(host.kept).toEqual({ events: 1000, decisions: 1000 })
   })
 
-  it('at 40 starts in a row, each a year later, erases nothing that no controller has run to see', async () => {
+  it('at 40 starts in a row, each a year later, removes nothing in the absence of running time', async () => {
     const host = await new Host().make()
     host.commit(1000)
     for (let start = 0; start < 40; start++) {
       host.jump += 365 * DAY_MS
       host.start().commit(0)
     }
-    // 40 starts are 40 days by the rule of one day, more than the 30 of the age; and yet no hour has passed.
+    // 40 starts count as 40 days by the rule of one day, more than the age of 30 days; yet no hour has
+    // passed.
     expect(host.kept).toEqual({ events: 1000, decisions: 1000 })
   })
 
@@ -115,8 +117,8 @@ describe('A wall clock that is wrong', () => {
   })
 })
 
-describe('Age alone', () => {
-  it('removes at most 1% of what is kept per hour, and in the end all that is too old', async () => {
+describe('the age limit', () => {
+  it('removes at most 1% of the kept rows per hour, and in the end all old rows', async () => {
     const host = await new Host().make()
     host.commit(10_000)
     host.pass(AGE_DAYS * DAY_MS - HOUR_MS).commit(0)
@@ -132,7 +134,7 @@ describe('Age alone', () => {
     expect(host.kept.events).toBeLessThan(100)
   })
 
-  it('is not given more by starting again and again', async () => {
+  it('removes no more because of repeated starts', async () => {
     const host = await new Host().make()
     host.commit(10_000)
     host.pass((AGE_DAYS + 1) * DAY_MS).commit(0)
@@ -141,14 +143,14 @@ describe('Age alone', () => {
     expect(before - host.kept.events).toBeLessThanOrEqual(1)
   })
 
-  it('leaves the limit by number as it was: as much goes as comes in', async () => {
+  it('leaves the limit by count unchanged: new rows replace as many old rows', async () => {
     const host = await new Host().make()
     host.start({ maxCount: 500 })
     for (let step = 0; step < 20; step++) host.pass(1000).commit(100)
     expect(host.kept).toEqual({ events: 500, decisions: 500 })
   })
 
-  it('needs a bounded number of marks', async () => {
+  it('needs a limited number of marks', async () => {
     const host = await new Host().make()
     for (let hour = 0; hour < 3 * AGE_DAYS * 24; hour++) host.pass(HOUR_MS).commit(1)
     expect(host.marks).toBeLessThan(AGE_DAYS * 24 + 3)
@@ -156,10 +158,10 @@ describe('Age alone', () => {
   })
 })
 
-describe('A store from before controller time', () => {
+describe('a store from before controller time', () => {
   const beforeClock = MIGRATIONS.findIndex(({ name }) => name === 'controller time for retention')
 
-  it('takes the age of its history from the wall clock, once, and counts times to come as now', async () => {
+  it('takes the age of its history from the wall clock once, and counts future times as now', async () => {
     const host = new Host()
     await migrate(kyselyOf(host.db), ':memory:', START, MIGRATIONS.slice(0, beforeClock))
     const addEvent = host.db.prepare(
@@ -172,8 +174,8 @@ describe('A store from before controller time', () => {
     host.nextSeq = 5
     host.start()
     for (let day = 0; day < 5; day++) host.pass(DAY_MS).commit(0)
-    // Only the first was older than 30 days; of a short history one row goes as soon as a row's worth of time
-    // has passed.
+    // Only the first was older than 30 days; in a short history a row is removed only after the time for one
+    // row.
     expect(host.kept.events).toBe(3)
   })
 })

@@ -1,4 +1,4 @@
-/** Who comes first in a node's queue, and what is counted as taken (semantics 5, "Return"). */
+/** The order of a node's queue, and which VRAM counts as reserved (semantics 5, "Return"). */
 import { expect, it } from 'vitest'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
@@ -15,7 +15,7 @@ function clusterOf(mib: number): ClusterBuilder {
   return b
 }
 
-it('A task that has waited long returns before a later P0 task, although it may not have its victims', () => {
+it('A task that has waited long returns before a later P0 task, even without victims', () => {
   const b = clusterOf(100)
   const [aged, urgent] = [
     b.submitSwappedOut({ vramMib: 60 }),
@@ -29,7 +29,7 @@ it('A task that has waited long returns before a later P0 task, although it may 
   b.advance(50 * SECOND)
   b.wants(urgent, true)
   b.cycle()
-  // Only P0 tasks are in the way of the first, so that it collects nothing.
+  // Only P0 tasks block the first entry, so it does not become the collector.
   b.advance(50 * SECOND)
   expect(b.node('n').collector).toBeNull()
   b.finished(holder)
@@ -37,7 +37,7 @@ it('A task that has waited long returns before a later P0 task, although it may 
   expect([aged, urgent].map((task) => placementOf(task).residency)).toEqual(['swapping_in', 'swapped_out'])
 })
 
-it('a P0 task returns before one that asked earlier and has not waited long', () => {
+it('A P0 task returns before an earlier task that has not waited long', () => {
   const b = clusterOf(100)
   const [early, urgent] = [
     b.submitSwappedOut({ vramMib: 60 }),
@@ -56,7 +56,7 @@ it('a P0 task returns before one that asked earlier and has not waited long', ()
   expect([early, urgent].map((task) => placementOf(task).residency)).toEqual(['swapped_out', 'swapping_in'])
 })
 
-it('A task that waits for bytes does not count on those reserved for another: its own victim leaves at once', () => {
+it('A waiting task does not count on VRAM reserved for another, so its victim leaves at once', () => {
   const b = clusterOf(100)
   const [owner, second] = [b.submitSwappedOut({ vramMib: 60 }), b.submitSwappedOut({ vramMib: 40 })]
   const [large, small] = [b.submit({ vramMib: 60 }), b.submit({ vramMib: 30 })]

@@ -11,7 +11,7 @@ const RULES: ClaimRules = {
   ],
 }
 
-describe('a person', () => {
+describe('the claims of a person', () => {
   test.each([
     [
       { email: 'a@b.c', realm_access: { roles: ['all', 'ops'] } },
@@ -32,11 +32,11 @@ describe('a person', () => {
     [{ email: 7, realm_access: { roles: ['all'] } }, { ok: false }],
     [{ email: 'a@b.c', email_verified: false, realm_access: { roles: ['all'] } }, { ok: false }],
     [{ realm_access: { roles: ['all'] } }, { ok: false }],
-  ])('%j', (claims, person) => {
+  ])('%j have the expected result', (claims, person) => {
     expect(personOf(claims, RULES)).toMatchObject(person)
   })
 
-  test('A rule can give all users a role, and no claim leads into a prototype', () => {
+  test('can give all users a role, and never lead into a prototype', () => {
     const open = { ...RULES, roles: [{ value: '*', role: 'viewer' as const }] }
     expect(personOf({ email: 'x' }, open)).toEqual({ ok: true, name: 'x', role: 'viewer' })
     expect(personOf({ email: 'x' }, { ...open, nameClaim: 'constructor.name' })).toMatchObject({ ok: false })

@@ -14,7 +14,7 @@ function api() {
 }
 
 describe('roles', () => {
-  test('each ranked role may do what those before it may; metrics reads metrics only', () => {
+  test('include the permissions of the roles below; metrics reads only metrics', () => {
     const least: readonly LeastRole[] = ['public', 'metrics', 'viewer', 'submitter', 'operator', 'admin']
     const may = ROLES.map((role) => [role, least.filter((wanted) => mayCall(role, wanted)).join(' ')])
     expect(Object.fromEntries(may)).toEqual({
@@ -28,7 +28,7 @@ describe('roles', () => {
 })
 
 describe('a route', () => {
-  test('of any kind, files of the page too, says which role may call it', async () => {
+  test('of any kind, including files of the page, declares the role that may call it', async () => {
     const app = api()
     const routes: RouteOptions[] = []
     app.addHook('onRoute', (route) => void routes.push(route))
@@ -37,20 +37,20 @@ describe('a route', () => {
     for (const route of routes) {
       const { role } = accessOf(route)
       const isRead = [route.method].flat().every((method) => ['GET', 'HEAD'].includes(method))
-      // Any user may end a session of their own, and checking a scenario changes nothing.
+      // Any user may end their own session, and checking a scenario changes nothing.
       if (['/api/v1/auth/logout', '/api/v1/scenarios/validate'].includes(route.url)) continue
       if (!isRead) expect(['submitter', 'operator', 'admin'], route.url).toContain(role)
     }
     await app.close()
   })
 
-  test('without a role keeps the server from starting', async () => {
+  test('without a role prevents the server from starting', async () => {
     const app = api()
     app.get('/secret', () => 'never')
     await expect(app.ready()).rejects.toThrow('The route GET /secret does not say which role may call it.')
   })
 
-  test('for owners that names no task keeps it from starting, too', async () => {
+  test('for owners that names no task also prevents the server from starting', async () => {
     const app = api()
     const schema = { 'x-role': 'submitter', 'x-owners-only': true } as object
     app.get('/mine', { schema }, () => 'never')

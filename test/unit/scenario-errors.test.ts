@@ -17,21 +17,21 @@ function errorOf(text: string): ScenarioError {
   throw new Error('the scenario was taken')
 }
 
-/** `line:column path: detail` of each problem. */
+/** Returns `line:column path: detail` of each problem. */
 function problemsOf(text: string): string[] {
   return errorOf(text).problems.map(
     ({ line, column, path, detail }) => `${line}:${column} ${path}: ${detail}`,
   )
 }
 
-/** Expects `problem`, at the » in the text, and no other. */
+/** Expects exactly this `problem`, at the » in the text. */
 function expectProblem(marked: string, problem: string): void {
   const before = marked.slice(0, marked.indexOf('»')).split('\n')
   const place = `${before.length}:${before.at(-1)!.length + 1}`
   expect(problemsOf(marked.replace('»', ''))).toEqual([expect.stringContaining(`${place} ${problem}`)])
 }
 
-describe('what stands where it should not', () => {
+describe('an item in the wrong place', () => {
   it.each([
     [
       'an unknown key',
@@ -58,9 +58,9 @@ describe('what stands where it should not', () => {
       'workload: [{ task: { »constructor: 1, id: a, vram_mib: 1 } }]',
       'workload[0].task.constructor: is no name',
     ],
-  ])('%s', (_, tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
+  ])('causes an error: %s', (_, tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
 
-  it('names the missing keys, but not one that is only misspelt', () => {
+  it('Missing keys are named, except for a key that is only misspelt', () => {
     expect(problemsOf('scenaro: x\n')).toEqual([
       expect.stringContaining('1:1 scenaro: is not a known key; did you mean scenario?'),
       '1:1 version: is missing; must be 1',
@@ -69,7 +69,7 @@ describe('what stands where it should not', () => {
   })
 })
 
-describe('values', () => {
+describe('a wrong value', () => {
   it.each([
     ['seed: »-1', 'seed: must be a whole number from 0 to 4294967295; is -1'],
     ['seed: »1.5', 'seed: must be a whole number from 0 to 4294967295; is 1.5'],
@@ -162,9 +162,9 @@ describe('values', () => {
       'sweep: »{ config.default_vram_overcommit_percent: 0..999, seeds: 1..101 }',
       'sweep: makes 101000 runs; allowed are 100000',
     ],
-  ])('%s', (tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
+  ])('causes an error: %s', (tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
 
-  it('an empty file, and one that is no map', () => {
+  it('An empty file and a file that is not a map are refused', () => {
     expect(problemsOf('')).toEqual([expect.stringContaining('1:1 : is empty; must be a map of scenario,')])
     expect(problemsOf('- a')).toEqual([
       expect.stringContaining('1:1 : is a list; must be a map of scenario,'),
@@ -172,7 +172,7 @@ describe('values', () => {
   })
 })
 
-describe('the fleet', () => {
+describe('a fleet with an error', () => {
   it.each([
     ['  »[]', 'fleet: has 0 items; allowed are 1 to 10000'],
     [
@@ -223,10 +223,12 @@ describe('the fleet', () => {
       '  - { name: "a{i}", count: 20000, gpu: { vram_mib: 3 } }\n  - »{ name: b, gpu: { vram_mib: 3 } }',
       'fleet[1].count: makes 20001 nodes with those above; allowed are 20000 in all',
     ],
-  ])('%s', (entries, problem) => expectProblem(`scenario: x\nversion: 1\nfleet:\n${entries}`, problem))
+  ])('is reported at its position: %s', (entries, problem) =>
+    expectProblem(`scenario: x\nversion: 1\nfleet:\n${entries}`, problem),
+  )
 })
 
-describe('the workload', () => {
+describe('a workload with an error', () => {
   const task = (fields: string): string => `workload: [{ task: { id: a, ${fields} } }]`
   const generate = (fields: string): string => `workload: [{ generate: poisson, ${fields} }]`
 
@@ -343,9 +345,9 @@ describe('the workload', () => {
       generate('rate_per_hour: »100000, until: 30d, vram_mib: 1'),
       'workload[0].rate_per_hour: makes about 72000000 tasks with those above; allowed are 10000000 in all',
     ],
-  ])('%s', (tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
+  ])('is reported at its position: %s', (tail, problem) => expectProblem(`${HEAD}${tail}`, problem))
 
-  it('refuses ids and names that come up twice', () => {
+  it('refuses duplicate ids and names', () => {
     const items = [
       '  - { task: { id: a, vram_mib: 1 } }',
       '  - { task: { id: a, vram_mib: 1 } }',
@@ -361,8 +363,8 @@ describe('the workload', () => {
   })
 })
 
-describe('the report', () => {
-  it('lists every problem in the order of the file, one a line', () => {
+describe('the list of problems', () => {
+  it('has every problem in the order of the file, one per line', () => {
     const error = errorOf('scenario: X Y\nversion: 2\nfleet: [{ name: a, gpu: { vram_mib: 0 } }]\nsed: 1\n')
     expect(error.message.split('\n')).toEqual([
       'x.yaml:1:11: scenario: must be a name of small letters, digits, dot, - and _; is "X Y"',
@@ -372,19 +374,19 @@ describe('the report', () => {
     ])
   })
 
-  it(`stops at ${MAX_PROBLEMS} and counts the others`, () => {
+  it(`ends after ${MAX_PROBLEMS} problems and counts the others`, () => {
     const error = errorOf(`${HEAD}workload: [${'{},'.repeat(30)}]`)
     expect(error.problems).toHaveLength(MAX_PROBLEMS)
     expect(error.message).toMatch(/\nx\.yaml: and 10 more$/)
   })
 
-  it('cuts long values short', () => {
+  it('shortens long values', () => {
     expect(problemsOf(`${HEAD}seed: ${'z'.repeat(5000)}`)[0]!.length).toBeLessThan(200)
     expect(problemsOf(`${HEAD}clock: { ${'z'.repeat(900)}: 1 }`)[0]!.length).toBeLessThan(200)
   })
 })
 
-describe('files that cannot be read', () => {
+describe('an unreadable file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'scenario-'))
   const messageOf = (file: string): string => {
     try {
@@ -396,7 +398,7 @@ describe('files that cannot be read', () => {
     throw new Error('the file was taken')
   }
 
-  it('say why', () => {
+  it('causes an error with the reason', () => {
     mkdirSync(join(folder, 'folder.yaml'))
     writeFileSync(join(folder, 'latin.yaml'), Buffer.from([0x61, 0x3a, 0xff]))
     writeFileSync(join(folder, 'large.yaml'), 'x'.repeat(1_048_577))

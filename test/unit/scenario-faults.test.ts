@@ -1,7 +1,4 @@
-/**
- * `faults` of a scenario: every kind as it is written and as it is loaded, and what is said about those that
- * are wrong.
- */
+/** `faults` of a scenario: every kind as written and as loaded, and the messages about invalid ones. */
 import { describe, expect, it } from 'vitest'
 import { SWARM_KINDS } from '../../simulator/scenario/fault.ts'
 import type { FaultItem } from '../../simulator/scenario/fault.ts'
@@ -29,7 +26,7 @@ function problemOf(entry: string): string {
 
 const EVERY_NODE = { nodes: null, direction: 'both' }
 
-describe('a fault', () => {
+describe('a fault in a scenario', () => {
   it.each([
     [
       '{ at: 2h, crash: a100-1, for: 10m }',
@@ -162,15 +159,15 @@ describe('a fault', () => {
         ratePerHour: 5,
       },
     ],
-  ])('%s', (entry, expected) => expect(faultsOf(entry)).toEqual([expected]))
+  ])('is loaded: %s', (entry, expected) => expect(faultsOf(entry)).toEqual([expected]))
 
-  it('keeps the order of the file', () => {
+  it('keeps its place in the order of the file', () => {
     const faults = faultsOf('{ at: 2m, bounce: a100-0 }\n  - { at: 1m, bounce: a100-1 }')
     expect(faults.map((fault) => (fault.kind === 'bounce' ? fault.node : ''))).toEqual(['a100-0', 'a100-1'])
   })
 })
 
-describe('a fault that is wrong', () => {
+describe('an invalid fault', () => {
   it.each([
     ['{ at: 2h, crush: a100-1 }', 'faults[0]: needs one of the keys crash, bounce,'],
     ['{ at: 2h, crush: a100-1 }', 'did you mean crash instead of crush?'],
@@ -265,9 +262,9 @@ describe('a fault that is wrong', () => {
     ['{ swarm: { until: 4h, heal_at: 3h } }', 'faults[0].swarm.heal_at: must not be before until'],
     ['{ swarm: { from: 4h, until: 4h } }', 'faults[0].swarm.until: must be after from'],
     ['{ swarm: { until: 4h, kinds: [crush] } }', 'did you mean crash?'],
-  ])('%s', (entry, problem) => expect(problemOf(entry)).toContain(problem))
+  ])('is refused: %s', (entry, problem) => expect(problemOf(entry)).toContain(problem))
 
-  it('is one in a fleet whose node has a name that means something else', () => {
+  it('is any fault in a fleet with a reserved node name', () => {
     const text =
       'scenario: x\nversion: 1\nfleet: [{ name: all, gpu: { vram_mib: 40960 } }]\nfaults: [{ at: 0, bounce: all }]\n'
     expect(() => loadScenario({ text, baseDir: '/nowhere' })).toThrow(

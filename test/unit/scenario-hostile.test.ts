@@ -4,7 +4,7 @@ import { loadScenario } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
 
 const MIB = 1_048_576
-/** Refusing takes under a second; the rest is for a busy machine. */
+/** A refusal takes less than a second; the rest is for a busy machine. */
 const PATIENCE_MS = 10_000
 const HEAD = 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 40960 } }]\n'
 
@@ -18,7 +18,7 @@ function refusalOf(text: string): string {
   throw new Error('the scenario was taken')
 }
 
-/** As often as it fits into a file. */
+/** As often as fits into a file. */
 function fill(piece: string): string {
   return piece.repeat(Math.floor(MIB / piece.length))
 }
@@ -31,7 +31,7 @@ const TOO_DEEP = 'lists and maps may lie at most 64 deep'
 const TOO_LONG = 'a value may have at most 65536 characters'
 const TOO_MUCH = 'a scenario may have at most 500000 words and signs'
 
-describe('hostile files are refused at once', () => {
+describe('A hostile file is refused at once:', () => {
   it.each([
     ['20,000 brackets', '['.repeat(20_000), `x:1:65: ${TOO_DEEP}`],
     ['a file of brackets', fill('['), TOO_DEEP],
@@ -64,8 +64,8 @@ describe('hostile files are refused at once', () => {
   ])('%s', (_, text, message) => expect(refusalOf(text)).toContain(message), PATIENCE_MS)
 })
 
-describe('aliases', () => {
-  it('stand for values', () => {
+describe('YAML aliases', () => {
+  it('represent values', () => {
     const text = `scenario: x\nversion: 1\nfleet:\n  - &node { name: a, gpu: &gpu { vram_mib: 8Gi } }\n  - { name: b, gpu: *gpu }\n`
     expect(
       loadScenario({ text, baseDir: '/' }).scenario.nodes.map((node) => [node.name, node.gpu.vramMib]),
@@ -88,7 +88,7 @@ describe('aliases', () => {
   )
 
   it.each([
-    ['a bomb', bomb, 'aliases may stand for at most 100000 values in all'],
+    ['a bomb', bomb, 'At most 100000 values may be represented by aliases:'],
     [
       'many of a long list',
       `a: &a [${'1,'.repeat(2000)}]\n${lines(90, (i) => `b${i}: *a`)}`,
@@ -109,7 +109,7 @@ describe('aliases', () => {
   ])('%s', (_, text, message) => expect(refusalOf(text)).toContain(message), PATIENCE_MS)
 })
 
-describe('broken YAML', () => {
+describe('Broken YAML is refused:', () => {
   it.each([
     [
       'an open list',
@@ -126,7 +126,7 @@ describe('broken YAML', () => {
   ])('%s', (_, text, message) => expect(refusalOf(text)).toContain(message))
 })
 
-describe('any text', () => {
+describe('Any text', () => {
   const good = `${HEAD}clock: { until: 6h }\nworkload:\n  - { generate: poisson, rate_per_hour: 1, vram_mib: &v { uniform: { min: 1, max: 2 } } }\n  - { task: { id: a, vram_mib: 1, work: { kind: phases, phases: [[1, 2]] } } }\n`
   const pieces = [
     '&v',
@@ -156,7 +156,7 @@ describe('any text', () => {
     '\u{0}',
   ]
 
-  it('is taken or refused with a ScenarioError', () => {
+  it('is accepted or refused with a ScenarioError', () => {
     const edit = fc.record({
       at: fc.nat(good.length),
       remove: fc.nat(12),

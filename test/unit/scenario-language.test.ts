@@ -42,12 +42,12 @@ async function tasksOf(item: string, clock = ''): Promise<SimTask[]> {
 const atHours = (tasks: readonly SimTask[]): number[] => tasks.map(({ at }) => at / HOUR_MS)
 
 describe('generated tasks', () => {
-  it('arrive at equal distances', async () => {
+  it('arrive at equal intervals', async () => {
     const tasks = await tasksOf('generate: regular, rate_per_hour: 2, from: 1h, until: 3h, vram_mib: 1')
     expect(atHours(tasks)).toEqual([1.5, 2, 2.5])
   })
 
-  it('arrive by the dozen', async () => {
+  it('arrive in batches', async () => {
     const tasks = await tasksOf('generate: regular, rate_per_hour: 1, until: 150m, vram_mib: 1, batch: 3')
     expect(atHours(tasks)).toEqual([1, 1, 1, 2, 2, 2])
     expect(tasks.map(({ request }) => request.id)).toEqual(['g0-0', 'g0-1', 'g0-2', 'g0-3', 'g0-4', 'g0-5'])
@@ -56,7 +56,7 @@ describe('generated tasks', () => {
     ).toHaveLength(4)
   })
 
-  it('follow the hour of the day, by the clock', async () => {
+  it("follow the hour of the day of the scenario's clock", async () => {
     const factors = Array.from({ length: 24 }, (_, hour) => (hour === 9 ? 3 : hour === 10 ? 1 : 0))
     const item = `generate: regular, rate_per_hour: 2, until: 24h, vram_mib: 1, hourly: [${factors.join(', ')}]`
     const fromMidnight = await tasksOf(item)
@@ -74,7 +74,7 @@ describe('generated tasks', () => {
     expect(inHour(9) / inHour(10)).toBeCloseTo(3, 0)
   })
 
-  it('carry what their item says of all of them', async () => {
+  it('have the properties that their item states for all of them', async () => {
     const [task] = await tasksOf(
       'generate: regular, rate_per_hour: 1, count: 1, vram_mib: 1, labels: { team: a }, max_runtime_seconds: 60, on_node_loss: requeue, cancel_after: 10m',
     )
@@ -84,7 +84,7 @@ describe('generated tasks', () => {
     })
   })
 
-  it('last one of the times given, in proportion to their weights', async () => {
+  it('have one of the given durations, in proportion to their weights', async () => {
     const tasks = await tasksOf(
       'generate: regular, rate_per_hour: 100, until: 10h, vram_mib: 1, duration: { choice: { 1m: 1, 60m: 3 } }',
     )
@@ -95,7 +95,7 @@ describe('generated tasks', () => {
     expect(long.length / tasks.length).toBeCloseTo(0.75, 1)
   })
 
-  it('work and rest as their own distributions say', async () => {
+  it('alternate between busy and idle according to their own distributions', async () => {
     const [busyFirst] = await tasksOf(
       'generate: regular, rate_per_hour: 1, count: 1, vram_mib: 1, duration: 1h, activity: { busy: 10m, idle: 5m }',
     )
@@ -140,14 +140,14 @@ describe('generated tasks', () => {
       'config: { heartbeat_seconds: 60, run_lease_seconds: 179 }',
       '4:53: config.run_lease_seconds: must be at least 180',
     ],
-  ])('%s', (rest, problem) => expect(problemOf(rest)).toContain(problem))
+  ])('are refused with a wrong field: %s', (rest, problem) => expect(problemOf(rest)).toContain(problem))
 })
 
-describe('the fleet', () => {
+describe('the nodes of a fleet', () => {
   const withNode = (fields: string): string =>
     `scenario: x\nversion: 1\nfleet: [{ name: a, gpus: 2, gpu: { vram_mib: 40960 }, ${fields} }]\n`
 
-  it('may share a host link, and its VRAM with others', () => {
+  it('may share a host link and may have foreign memory', () => {
     const foreign = 'foreign: [{ at: 2h, mib: 0 }, { at: 1h, mib: 8Gi, gpus: [1] }]'
     expect(load('', withNode(`host_link_mib_per_s: 20480, ${foreign}`)).nodes[0]).toMatchObject({
       hostLinkMibPerS: 20_480,
@@ -161,7 +161,7 @@ describe('the fleet', () => {
     )
   })
 
-  it('may be unable to tell that a swapped-out task wants the GPU', () => {
+  it('may be unable to signal that a swapped-out task wants the GPU', () => {
     expect(load('', withNode('signals_wanted: false')).nodes[0]?.signalsWanted).toBe(false)
     expect(load('', withNode('signals_wanted: true')).nodes[0]?.signalsWanted).toBeUndefined()
     expect(problemOf('', withNode('signal_wanted: false'))).toContain('did you mean signals_wanted?')
@@ -170,7 +170,7 @@ describe('the fleet', () => {
     )
   })
 
-  it('may limit what one owner takes', () => {
+  it('may limit the GPUs of one owner', () => {
     expect(load('limits: { placed_gpus_per_owner: 3 }').ownerLimits).toEqual({
       maxPending: null,
       maxPlacedGpus: 3,
@@ -181,7 +181,7 @@ describe('the fleet', () => {
 })
 
 describe('an operator', () => {
-  it('An operator may send headers, name the task that it creates, and state the required content of the answer', () => {
+  it('may send headers, name its task, and check the content of an answer', () => {
     const { operator } = load(`operator:
   - { at: 2h, get: "/api/v1/tasks/{task:mine}", expect: 200, answer: { state: running } }
   - { at: 1h, post: /api/v1/tasks, body: { vram_mib: 5 }, as: mine, idempotency_key: k-1 }
@@ -213,11 +213,13 @@ describe('an operator', () => {
       "operator[1].as: x is the name of an earlier action's task, too",
     ],
     ['{ at: 0, get: /api/v1/nodes, if_match: x }', 'operator[0].if_match: is not a known key'],
-  ])('%s', (action, problem) => expect(problemOf(`operator: [${action}]`)).toContain(problem))
+  ])('is refused with a wrong name or key: %s', (action, problem) =>
+    expect(problemOf(`operator: [${action}]`)).toContain(problem),
+  )
 })
 
-describe('placeholders', () => {
-  it('stand for ids in texts, wherever these are, and not in keys', () => {
+describe('a placeholder', () => {
+  it('stands for an id in any text, and not in keys', () => {
     const value = { 'k{node:a}': ['x', { deep: '{node:a}-{task:b}' }], n: 5, none: null }
     expect(namesIn(value)).toEqual([
       { kind: 'node', name: 'a' },
@@ -231,7 +233,7 @@ describe('placeholders', () => {
   })
 })
 
-describe('what an answer must contain', () => {
+describe('the required content of an answer', () => {
   it.each([
     [{ a: 1, b: [{ c: 2, d: 3 }] }, { b: [{ c: 2 }] }, null],
     [{ a: 1 }, { a: 2 }, 'a is 1, expected is 2'],
@@ -242,5 +244,7 @@ describe('what an answer must contain', () => {
     [{ a: [] }, { a: {} }, 'a is [], expected is a map'],
     [null, { a: 1 }, 'the answer is null, expected is a map'],
     [{ a: 'x'.repeat(300) }, { a: 'y' }, `a is "${'x'.repeat(99)}…, expected is "y"`],
-  ])('%j, expected %j: %s', (answer, expected, problem) => expect(missingIn(answer, expected)).toBe(problem))
+  ])('%j does not match %j: %s', (answer, expected, problem) =>
+    expect(missingIn(answer, expected)).toBe(problem),
+  )
 })

@@ -89,7 +89,7 @@ fleet:
 })
 
 describe('the configuration', () => {
-  it("takes every field of the controller's table", () => {
+  it("has every field of the controller's table", () => {
     const config = JSON.stringify(DEFAULT_CONFIG)
     expect(scenarioOf(`${HEAD}config: ${config}`).config).toEqual(DEFAULT_CONFIG)
     expect(Object.keys(DEFAULT_CONFIG)).toEqual(Object.keys(CONFIG_RULES))
@@ -98,14 +98,14 @@ describe('the configuration', () => {
 
 describe('a task', () => {
   it("has the controller's fields and defaults", () => {
-    // Compiles only as long as neither has a field that the other lacks.
+    // Compiles only while neither type has a field that the other lacks.
     const toEngine = (request: SimTaskRequest): TaskRequest => request
     const fromEngine = (request: TaskRequest & { readonly id: string }): SimTaskRequest => request
     expect([toEngine, fromEngine]).toHaveLength(2)
     expect(TASK_DEFAULTS).toEqual(ENGINE_DEFAULTS)
   })
 
-  it('takes every field', () => {
+  it('has every field', () => {
     const { workload } = scenarioOf(`${HEAD}workload:
   - task:
       id: p0-a
@@ -176,20 +176,20 @@ describe('a task', () => {
         stayMs: 120_000,
       },
     ],
-  ])('with { %s } works so', (fields, work) => {
+  ])('accepts { %s }', (fields, work) => {
     expect(
       scenarioOf(`${HEAD}workload: [{ task: { id: a, vram_mib: 1, ${fields} } }]`).workload[0],
     ).toMatchObject({ work })
   })
 
-  it('needs no VRAM when it takes whole GPUs', () => {
+  it('needs no VRAM if it uses whole GPUs', () => {
     const item = scenarioOf(`${HEAD}workload: [{ task: { id: a, gpu_mode: exclusive } }]`).workload[0]
     expect(item).toMatchObject({ request: { vramMib: null, gpuMode: 'exclusive' } })
   })
 })
 
 describe('a generate item', () => {
-  it('takes every field', () => {
+  it('has every field', () => {
     const { workload } = scenarioOf(`${HEAD}workload:
   - generate: poisson
     name: batch
@@ -270,12 +270,12 @@ describe('a generate item', () => {
       'vram_mib: 1',
       { duration: { kind: 'exponential', meanMs: 3_600_000 }, untilMs: 21_600_000, name: 'g1' },
     ],
-  ])('{ %s }', (fields, item) => {
+  ])('accepts { %s }', (fields, item) => {
     const text = `${HEAD}clock: { until: 6h }\nworkload: [{ task: { id: a, vram_mib: 1 } }, { generate: poisson, rate_per_hour: 1, ${fields} }]`
     expect(scenarioOf(text).workload[1]).toMatchObject(item)
   })
 
-  it('A scenario draws no more VRAM than fits any GPU less its reserve, unless it allows that', () => {
+  it('draws no more VRAM than fits on any GPU, unless the scenario allows more', () => {
     const lognormal =
       'workload: [{ generate: poisson, rate_per_hour: 1, count: 1, vram_mib: { lognormal: { median: 5, sigma: 1 } } }]'
     const fleet = (reserve: string): string =>
@@ -289,7 +289,7 @@ describe('a generate item', () => {
 })
 
 describe('a trace item', () => {
-  it('A trace is in the folder of its scenario, and prefixes ids only when there are several', () => {
+  it('is found in the folder of the scenario, and prefixes ids only next to another trace', () => {
     const item =
       '{ trace: traces/openb-sample.trace.jsonl, time_scale: 0.01, sample: 0.2, from: 1h, to: 2h, max_gpus: 4 }'
     const file = join(folder, 'traces', 'openb-sample.trace.jsonl')
@@ -313,8 +313,8 @@ describe('a trace item', () => {
   })
 })
 
-describe('operator, assertions, sweep', () => {
-  it('puts actions in the order of time, and at one instant of the file', () => {
+describe('operator, assertions and sweep', () => {
+  it('actions are sorted by time, and at the same instant by the order of the file', () => {
     const { operator } = scenarioOf(`${HEAD}operator:
   - { at: 2h, put: /api/v1/config, body: { a: [1, null, "x"] }, expect: 200 }
   - { at: 1h, post: "/api/v1/nodes/{node:a}/cordon" }
@@ -337,7 +337,7 @@ describe('operator, assertions, sweep', () => {
     ])
   })
 
-  it('takes assertions by name', () => {
+  it('assertions are given by name', () => {
     const { assertions } = scenarioOf(`${HEAD}assert:
   always: [single_run, reserve_kept]
   eventually: [{ that: all_tasks_finish }, { after: heal, within: 10m, that: every_feasible_task_runs }]
@@ -358,7 +358,7 @@ describe('operator, assertions, sweep', () => {
     })
   })
 
-  it('takes swept values as lists and as ranges', () => {
+  it('swept values are given as lists or ranges', () => {
     const { sweep } = scenarioOf(`${HEAD}sweep:
   seeds: 1..3
   config.placement_strategy: [best_fit, fifo]
@@ -376,8 +376,8 @@ describe('operator, assertions, sweep', () => {
   })
 })
 
-describe('a file', () => {
-  it('is hashed as it stands, and its folder is where traces are looked for', () => {
+describe('a scenario file', () => {
+  it('is hashed byte by byte, and traces are searched in its folder', () => {
     const text = `${HEAD}workload: [{ trace: traces/openb-sample.trace.jsonl }] # ü\n`
     writeFileSync(join(folder, 'x.scenario.yaml'), text)
     const loaded = loadScenario(join(folder, 'x.scenario.yaml'))
@@ -389,7 +389,7 @@ describe('a file', () => {
     expect(loaded.scenario).toEqual(scenarioOf(text))
   })
 
-  it('is taken as JSON, too, with or without a byte order mark', () => {
+  it('is also accepted as JSON, with or without a byte order mark', () => {
     const text = JSON.stringify(
       { scenario: 'x', version: 1, fleet: [{ name: 'a', gpu: { vram_mib: 40_960 } }] },
       null,

@@ -18,8 +18,8 @@ function load(...overrides: Override[]): Scenario {
   return loadScenario({ text: TEXT, baseDir: '.', file: 'small.yaml' }, overrides).scenario
 }
 
-describe('a field that takes another value', () => {
-  it('is one the file states, one with a default, one below a default, or one of a list', () => {
+describe('an overridden field', () => {
+  it('may be stated in the file, have a default, be nested in a default, or be in a list', () => {
     const scenario = load(
       { field: 'fleet.0.count', value: 3 },
       { field: 'fleet.1.gpu.swap', value: 'pinned-gen4' },
@@ -40,7 +40,7 @@ describe('a field that takes another value', () => {
     expect(scenario.clock).toMatchObject({ untilMs: 7_200_000, drain: false })
   })
 
-  it('leaves the file, its digest and the scenario without it as they were', () => {
+  it('leaves the file, its digest and the original scenario unchanged', () => {
     const source = { text: TEXT, baseDir: '.' }
     const changed = loadScenario(source, [{ field: 'fleet.0.count', value: 3 }])
     const plain = loadScenario(source)
@@ -60,13 +60,13 @@ describe('a field that takes another value', () => {
     ['fleet..count', 3, 'names no field'],
     [`fleet${'.0'.repeat(20)}`, 3, 'deeper than any field'],
     ['config.__proto__', 3, 'config.__proto__'],
-  ] as const)('%s=%s is refused by name', (field, value, words) => {
+  ] as const)('is refused by name if invalid: %s=%s', (field, value, words) => {
     expect(() => load({ field, value })).toThrow(
       expect.objectContaining({ name: 'ScenarioError', message: expect.stringContaining(words) }),
     )
   })
 
-  it('is written as people write values', () => {
+  it('is written like a value in YAML', () => {
     expect(
       ['300', '-2', '0.25', 'null', 'true', 'false', '10m', '40Gi', 'best_fit', '1e3', ''].map(overrideValue),
     ).toEqual([300, -2, 0.25, null, true, false, '10m', '40Gi', 'best_fit', '1e3', ''])

@@ -10,7 +10,7 @@ import {
   rangeValues,
 } from '../../simulator/scenario/quantity.ts'
 
-describe('durations', () => {
+describe('a duration', () => {
   it.each([
     ['250ms', 250],
     ['90s', 90_000],
@@ -18,10 +18,10 @@ describe('durations', () => {
     ['6h', 21_600_000],
     ['2d', 172_800_000],
     ['0s', 0],
-  ])('%s is %i ms', (text, ms) => expect(parseDuration(text)).toBe(ms))
+  ])('of %s is %i ms', (text, ms) => expect(parseDuration(text)).toBe(ms))
 
   it.each(['1.5h', '10', '10 m', '-5s', 'm', '1h30m', '1e3s', '999999999999999d', '10M', ''])(
-    'The quantity %j is invalid',
+    'cannot be written as %j',
     (text) => {
       expect(parseDuration(text)).toBeNull()
     },
@@ -33,28 +33,28 @@ describe('durations', () => {
     [1500, '1500ms'],
     [90_000, '90s'],
     [172_800_000, '2d'],
-  ])('%i ms is written %s', (ms, text) => expect(formatDuration(ms)).toBe(text))
+  ])('of %i ms is written %s', (ms, text) => expect(formatDuration(ms)).toBe(text))
 })
 
-describe('sizes', () => {
-  it('come in Mi and Gi', () => {
+describe('a size', () => {
+  it('is written in Mi or Gi', () => {
     expect(parseSizeMib('512Mi')).toBe(512)
     expect(parseSizeMib('24Gi')).toBe(24_576)
   })
 
-  it.each(['24', '24G', '24GiB', '1.5Gi', '-1Gi'])('The size %j is invalid', (text) =>
+  it.each(['24', '24G', '24GiB', '1.5Gi', '-1Gi'])('cannot be written as %j', (text) =>
     expect(parseSizeMib(text)).toBeNull(),
   )
 })
 
-describe('instants', () => {
+describe('an instant', () => {
   it.each([
     ['2026-01-01T00:00:00Z', Date.UTC(2026, 0, 1)],
     ['2026-01-01T02:00:00+02:00', Date.UTC(2026, 0, 1)],
     ['2025-12-31T18:30:00-05:30', Date.UTC(2026, 0, 1)],
     ['2024-02-29T23:59:59.5Z', Date.UTC(2024, 1, 29, 23, 59, 59, 500)],
     ['2026-01-01t00:00:00z', Date.UTC(2026, 0, 1)],
-  ])('%s', (text, instant) => expect(parseInstant(text)).toBe(instant))
+  ])('can be written as %s', (text, instant) => expect(parseInstant(text)).toBe(instant))
 
   it.each([
     '2026-02-29T00:00:00Z',
@@ -66,26 +66,26 @@ describe('instants', () => {
     '2026-01-01T00:00:00+24:00',
     '1969-12-31T23:59:59Z',
     '1970-01-01T00:00:00+01:00',
-  ])('The instant %s is invalid', (text) => expect(parseInstant(text)).toBeNull())
+  ])('cannot be written as %s', (text) => expect(parseInstant(text)).toBeNull())
 })
 
-describe('ranges', () => {
-  it('include their ends when a step meets them', () => {
+describe('a range', () => {
+  it('includes its end if a step reaches it', () => {
     expect(rangeValues(parseRange('1..5')!)).toEqual([1, 2, 3, 4, 5])
     expect(rangeValues(parseRange('0..200:50')!)).toEqual([0, 50, 100, 150, 200])
     expect(rangeValues(parseRange('0..10:4')!)).toEqual([0, 4, 8])
     expect(rangeValues(parseRange('7..7')!)).toEqual([7])
   })
 
-  it('are counted without being made', () =>
+  it('is counted without creating its values', () =>
     expect(rangeCount(parseRange('0..9999999999')!)).toBe(10_000_000_000))
 
-  it.each(['5..1', '1..5:0', '1...5', '-1..5', '1..', '1.5..2'])('The range %j is invalid', (text) =>
+  it.each(['5..1', '1..5:0', '1...5', '-1..5', '1..', '1.5..2'])('cannot be written as %j', (text) =>
     expect(parseRange(text)).toBeNull(),
   )
 })
 
-describe('the nearest name', () => {
+describe('the suggested name', () => {
   const names = ['vram_mib', 'gpu_mode', 'safety_reserve_mib', 'scenario', 'seed']
 
   it.each([
@@ -95,12 +95,9 @@ describe('the nearest name', () => {
     ['scneario', 'scenario'],
     ['sede', 'seed'],
     ['reserve', 'safety_reserve_mib'],
-  ])('to %s is %s', (written, near) => expect(nearestName(written, names)).toBe(near))
+  ])('for %s is %s', (written, near) => expect(nearestName(written, names)).toBe(near))
 
-  it.each(['zzz', 'completely_different', 'x'.repeat(100_000)])(
-    'No suggestion is made for %.20s',
-    (written) => {
-      expect(nearestName(written, names)).toBeNull()
-    },
-  )
+  it.each(['zzz', 'completely_different', 'x'.repeat(100_000)])('for %.20s is missing', (written) => {
+    expect(nearestName(written, names)).toBeNull()
+  })
 })

@@ -28,14 +28,14 @@ const validate = new Ajv2020({
 }).compile(scenarioJsonSchema())
 
 describe('the published schema', () => {
-  it('is made from the rules as they are now', () => {
+  it('is up to date with the rules', () => {
     expect(
       readFileSync(SCHEMA_FILE, 'utf8') === schemaText(),
       `${SCHEMA_FILE} is out of date: run \`${HOW_TO_MAKE}\``,
     ).toBe(true)
   })
 
-  it.each(files)('takes %s, which names it for editors', (file) => {
+  it.each(files)('accepts %s, which names the schema for editors', (file) => {
     const text = readFileSync(file, 'utf8')
     validate(parse(text))
     expect(validate.errors ?? []).toEqual([])
@@ -43,7 +43,7 @@ describe('the published schema', () => {
     expect(resolve(dirname(file), named ?? ''), 'its first line').toBe(SCHEMA_FILE)
   })
 
-  it('describes every field, and says its default where there is one', () => {
+  it('describes every field, and states its default if there is one', () => {
     const fields = fieldsIn(scenarioRule, '')
     expect(fields.length).toBeGreaterThan(120)
     for (const { path, schema, field } of fields) {
@@ -52,7 +52,7 @@ describe('the published schema', () => {
     }
   })
 
-  it('states defaults that its own field takes', () => {
+  it('has only defaults that their own field accepts', () => {
     const ajv = new Ajv2020({ strict: false, validateSchema: false })
     const withDefault = fieldsIn(scenarioRule, '').filter(
       ({ schema }) => (schema['default'] ?? null) !== null,
@@ -64,7 +64,7 @@ describe('the published schema', () => {
 })
 
 describe('docs/scenario-format.md', () => {
-  it('has the tables of the rules as they are now', () => {
+  it('has tables that are up to date with the rules', () => {
     const page = readFileSync(FORMAT_DOCS, 'utf8')
     expect(page === withFields(page), `docs/scenario-format.md is out of date: run \`${HOW_TO_MAKE}\``).toBe(
       true,
@@ -78,7 +78,7 @@ describe('docs/scenario-format.md', () => {
 })
 
 describe('scenarios/README.md', () => {
-  it('has every scenario, with what it shows', () => {
+  it('lists every scenario with its description', () => {
     const page = readFileSync(INDEX, 'utf8')
     expect(page === withIndex(page), `scenarios/README.md is out of date: run \`${HOW_TO_MAKE}\``).toBe(true)
     expect(files.length).toBeGreaterThanOrEqual(40)
@@ -90,8 +90,8 @@ describe('scenarios/README.md', () => {
   })
 })
 
-describe('a value written back', () => {
-  it('is what a file would say', () => {
+describe('a default value in the documentation', () => {
+  it('is written as in a file', () => {
     expect(writtenValue({ kind: 'duration', min: 0, max: 1e9, bareMs: false }, 5_400_000)).toBe('90m')
     expect(writtenValue({ kind: 'duration', min: 0, max: 1e9, bareMs: false }, 0)).toBe(0)
     expect(writtenValue({ kind: 'instant' }, 1_767_225_600_000)).toBe('2026-01-01T00:00:00Z')

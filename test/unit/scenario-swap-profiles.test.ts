@@ -10,12 +10,12 @@ describe('swap profiles', () => {
     ['pinned-gen5', 634, 834],
     ['h100-driver-580', 12_488, 5429],
     ['cli-exec', 11_200, 8300],
-  ] as const)('%s moves 24 GiB out in %i ms and in in %i ms', (name, outMs, inMs) => {
+  ] as const)('%s moves 24 GiB out in %i ms and back in in %i ms', (name, outMs, inMs) => {
     expect(swapDurationMs(SWAP_PROFILES[name], 'out', 24_576)).toBe(outMs)
     expect(swapDurationMs(SWAP_PROFILES[name], 'in', 24_576)).toBe(inMs)
   })
 
-  it('has the names the scenario takes', () => {
+  it('have the names that a scenario accepts', () => {
     expect(SWAP_PROFILE_NAMES).toEqual([
       'stock-driver',
       'pinned-gen3',
@@ -26,14 +26,14 @@ describe('swap profiles', () => {
     ])
   })
 
-  it('costs the fixed part for nothing, and rounds up', () => {
+  it('cost the fixed part for zero bytes, and round up', () => {
     const profile = { outMibPerS: 3, inMibPerS: 1000, outFixedMs: 7, inFixedMs: 9 }
     expect(swapDurationMs(profile, 'out', 0)).toBe(7)
     expect(swapDurationMs(profile, 'out', 1)).toBe(7 + 334)
     expect(swapDurationMs(profile, 'in', 5)).toBe(9 + 5)
   })
 
-  it('is the exact ceiling', () => {
+  it('have the exact ceiling as their duration', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 16_777_216 }),

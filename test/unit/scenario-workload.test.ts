@@ -57,7 +57,7 @@ function traceTask(id: string, at: number, fields: object = {}): object {
 describe('generated tasks', () => {
   const RICH = `${POISSON}, gpus: { 1: 0.8, 2: 0.2 }, vram_mib: { lognormal: { median: 23000, sigma: 0.3 } }, duration: { lognormal: { median: 30m, sigma: 1 } }, activity: serving, priority: { 0: 1, 2: 3 }, noswap: 0.25`
 
-  it('are the same for the same seed, others for another', async () => {
+  it('are equal for equal seeds, and different for different seeds', async () => {
     const tasks = await tasksOf([RICH])
     expect(await tasksOf([RICH])).toEqual(tasks)
     expect(await tasksOf([RICH], 2)).not.toEqual(tasks)
@@ -69,7 +69,7 @@ describe('generated tasks', () => {
     })
   })
 
-  it('keep these numbers from version to version', async () => {
+  it('keep these numbers in every version', async () => {
     const first = (await tasksOf([RICH])).slice(0, 2)
     expect(
       first.map(({ at, request: { id, vramMib, gpuCount, priority, noswap } }) => [
@@ -86,7 +86,7 @@ describe('generated tasks', () => {
     ])
   })
 
-  it('arrive at the rate, within the time, in order, with ids that count', async () => {
+  it('arrive at the given rate, within the time range, in order, with consecutive ids', async () => {
     const tasks = await tasksOf([`generate: poisson, rate_per_hour: 1000, from: 1h, until: 11h, vram_mib: 1`])
     expect(tasks.length).toBeGreaterThan(9700)
     expect(tasks.length).toBeLessThan(10_300)
@@ -100,7 +100,7 @@ describe('generated tasks', () => {
     expect(await tasksOf(['generate: poisson, rate_per_hour: 1, count: 7, vram_mib: 1'])).toHaveLength(7)
   })
 
-  it('have the properties that were asked for', async () => {
+  it('have the requested properties', async () => {
     const tasks = await tasksOf([`${RICH.replace('120', '1000')}, groups: [g], owner: me`])
     expect(share(tasks, (task) => task.request.gpuCount === 2)).toBeCloseTo(0.2, 1)
     expect(share(tasks, (task) => task.request.priority === 0)).toBeCloseTo(0.25, 1)
@@ -118,7 +118,7 @@ describe('generated tasks', () => {
     ['vram_mib: 8Gi', [8192]],
     ['gpu_mode: exclusive', [null]],
     ['vram_mib: { lognormal: { median: 5, sigma: 5, min: 4, max: 6 } }', [4, 5, 6]],
-  ])('with { %s } take %j', async (vram, values) => {
+  ])('with { %s } have the VRAM %j', async (vram, values) => {
     const tasks = await tasksOf([`${POISSON}, ${vram}`])
     expect([...new Set(tasks.map((task) => task.request.vramMib))].toSorted((a, b) => a! - b!)).toEqual(
       values,
@@ -129,20 +129,20 @@ describe('generated tasks', () => {
     ['10m', 600_000, 600_000],
     ['{ uniform: { min: 1s, max: 2s } }', 1000, 2000],
     ['{ exponential: { mean: 10m } }', 1, 20_000_000],
-  ])('with duration %s last so long', async (duration, leastMs, mostMs) => {
+  ])('with duration %s last within its bounds', async (duration, leastMs, mostMs) => {
     const tasks = await tasksOf([`${POISSON}, vram_mib: 1, duration: ${duration}`])
     const times = tasks.map(({ work }) => (work.kind === 'duration' ? work.ms : Number.NaN))
     expect(times.every((ms) => Number.isInteger(ms) && ms >= leastMs && ms <= mostMs)).toBe(true)
   })
 
-  it('are never or always noswap at 0 and 1', async () => {
+  it('are never or always noswap with probability 0 or 1', async () => {
     expect(share(await tasksOf([`${POISSON}, vram_mib: 1`]), (task) => task.request.noswap === 1)).toBe(0)
     expect(
       share(await tasksOf([`${POISSON}, vram_mib: 1, noswap: 1`]), (task) => task.request.noswap === 1),
     ).toBe(1)
   })
 
-  it('are made one by one', () => {
+  it('are generated one by one', () => {
     const source = sourceOf(['generate: poisson, rate_per_hour: 1000000, count: 10000000, vram_mib: 1'])
     expect(source.needsFill).toBe(false)
     for (let i = 0; i < 1000; i++) expect(source.next()!.request.id).toBe(`g0-${i}`)
@@ -153,7 +153,7 @@ describe('random streams', () => {
   const A = `${POISSON}, name: a, vram_mib: { uniform: { min: 1, max: 1000 } }, duration: { exponential: { mean: 1h } }, priority: { 0: 1, 2: 1 }`
   const B = `${POISSON}, name: b, vram_mib: { uniform: { min: 1, max: 1000 } }`
 
-  it('of one item do not shift those of another', async () => {
+  it('of one item do not depend on other items', async () => {
     const alone = await tasksOf([A])
     expect(made(await tasksOf([A, B]), 'a')).toEqual(alone)
     expect(
@@ -162,7 +162,7 @@ describe('random streams', () => {
     expect(made(await tasksOf([A, `${B}, noswap: 0.5`.replace('120', '7')]), 'a')).toEqual(alone)
   })
 
-  it('of one property do not shift those of another', async () => {
+  it('of one property do not depend on other properties', async () => {
     const before = await tasksOf([A])
     const after = await tasksOf([
       `${A}, noswap: 0.5, gpus: { 1: 1, 2: 1 }, activity: serving`.replace(
@@ -179,7 +179,7 @@ describe('random streams', () => {
     expect(residences).toEqual(before.map(({ work }) => (work.kind === 'duration' ? work.ms : Number.NaN)))
   })
 
-  it('of a task item hang on its id', async () => {
+  it('of a task item depend on its id', async () => {
     const task = (id: string): string => `task: { id: ${id}, vram_mib: 1, run: 100h, activity: serving }`
     const [a, b] = await tasksOf([task('a'), task('b')])
     const [b2, a2] = await tasksOf([task('b'), task('a')])
@@ -190,7 +190,7 @@ describe('random streams', () => {
 })
 
 describe('arrivals', () => {
-  it('merge by time, then by the order of the list', async () => {
+  it('are merged by time, then by the order of the list', async () => {
     writeTrace('merge.jsonl', [traceTask('x', 600_000), traceTask('y', 600_000), traceTask('z', 700_000)])
     const tasks = await tasksOf([
       'task: { id: late, at: 20m, vram_mib: 1 }',
@@ -223,9 +223,9 @@ describe('arrivals', () => {
     })
   })
 
-  it('An empty workload has no arrivals', async () => expect(await drain(mergeArrivals([]))).toEqual([]))
+  it('are empty for an empty workload', async () => expect(await drain(mergeArrivals([]))).toEqual([]))
 
-  it('merge as a stable sort would', () => {
+  it('are merged like a stable sort', () => {
     const task = (at: number, id: string): SimTask => ({ at, request: { id } }) as SimTask
     fc.assert(
       fc.property(fc.array(fc.array(fc.nat(20)), { maxLength: 12 }), (lists) => {
@@ -252,7 +252,7 @@ describe('arrivals', () => {
 })
 
 describe('a trace', () => {
-  it('gives its tasks, all fields', async () => {
+  it('has all fields of its tasks', async () => {
     const work = { kind: 'bursts', at: [[5, 1]], stayMs: 9 }
     const fields = {
       gpus: 2,
@@ -296,7 +296,7 @@ describe('a trace', () => {
 
   const many = Array.from({ length: 2000 }, (_, i) => traceTask(`t${i}`, i * 1000, { gpus: 1 + (i % 4) }))
 
-  it('is cut, thinned and squeezed', async () => {
+  it('is cut, filtered and scaled in time', async () => {
     writeTrace('many.jsonl', many)
     const tasks = await tasksOf(['trace: many.jsonl, from: 100s, to: 1000s, max_gpus: 2, time_scale: 0.01'])
     expect(tasks).toHaveLength(450)
@@ -304,7 +304,7 @@ describe('a trace', () => {
     expect(tasks.at(-1)).toMatchObject({ at: 8970, request: { id: 't997' } })
   })
 
-  it('is sampled by seed and item, a smaller sample inside of a larger one', async () => {
+  it('is sampled by seed and item, and a smaller sample is part of a larger one', async () => {
     writeTrace('many.jsonl', many)
     const idsOf = async (sample: number, seed: number): Promise<string[]> =>
       (await tasksOf([`trace: many.jsonl, name: m, sample: ${sample}`], seed)).map((task) => task.request.id)
@@ -316,7 +316,7 @@ describe('a trace', () => {
     expect(await idsOf(0.5, 1)).toEqual(expect.arrayContaining(fifth))
   })
 
-  it('A trace gets new activity times for each seed on request: the same tasks for the same time, in any selection', async () => {
+  it('gets different activity times for each seed on request, for the same tasks', async () => {
     const work = { kind: 'duration', ms: 36_000_000 }
     writeTrace(
       'works.jsonl',
@@ -344,14 +344,14 @@ describe('a trace', () => {
     expect(second).not.toEqual(first)
   })
 
-  it('A trace prefixes its ids with its name only when there is another trace', async () => {
+  it('prefixes its ids with its name only next to another trace', async () => {
     writeTrace('one.jsonl', [traceTask('a', 0)])
     expect((await tasksOf(['trace: one.jsonl'])).map((task) => task.request.id)).toEqual(['a'])
     const two = await tasksOf(['trace: one.jsonl, name: left', 'trace: one.jsonl'])
     expect(two.map((task) => task.request.id)).toEqual(['left-a', 't1-a'])
   })
 
-  it('is read on between tasks, never for one', async () => {
+  it('is read between tasks, not once per task', async () => {
     const long = 'x'.repeat(200)
     writeTrace(
       'long.jsonl',
@@ -374,7 +374,7 @@ describe('a trace', () => {
     expect(source.needsFill).toBe(false)
   })
 
-  it('can be left early', async () => {
+  it('can be closed early', async () => {
     writeTrace('many.jsonl', many)
     const unread = sourceOf(['trace: many.jsonl'])
     await unread.close()
@@ -398,7 +398,7 @@ describe('a trace', () => {
     ).resolves.toBeDefined()
   })
 
-  it('is refused for a broken line', async () => {
+  it('is refused for an invalid line', async () => {
     writeTrace('broken.jsonl', [traceTask('a', 0), { id: 'b' }])
     await expect(tasksOf(['trace: broken.jsonl'])).rejects.toThrow(TraceError)
     await expect(tasksOf(['trace: broken.jsonl'])).rejects.toThrow(/broken\.jsonl:3/)

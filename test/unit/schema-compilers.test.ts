@@ -14,8 +14,8 @@ function counting() {
   return { build, built, compiled }
 }
 
-describe('what is made out of schemas', () => {
-  it('A compiled validator is made once for the same schema, options and shared schemas', () => {
+describe('the compilers of schemas', () => {
+  it('create a validator once for the same schema, options and shared schemas', () => {
     const { build, built, compiled } = counting()
     const ask = () => build({ A: { type: 'string' } }, { verbose: true })({ schema: { $ref: 'A#' } })
     expect(ask()).toBe(ask())
@@ -26,7 +26,7 @@ describe('what is made out of schemas', () => {
     ['schema', [{}, {}, { type: 'integer' }]],
     ['options', [{}, { allErrors: true }, { type: 'string' }]],
     ['shared schemas', [{ A: {} }, {}, { type: 'string' }]],
-  ])('is another for another %s', (_what, [shared, options, schema]) => {
+  ])('create different validators for different %s', (_what, [shared, options, schema]) => {
     const { build } = counting()
     const first = build({}, {})({ schema: { type: 'string' } })
     expect(build(shared, options)({ schema })).not.toBe(first)

@@ -29,7 +29,7 @@ function filesOpener(): () => SeriesArchive {
   return () => createSeriesFiles({ dir: join(root, 'kept'), log: (line) => expect.fail(line) })
 }
 
-/** A controller over an archive that outlives it; each of its lives has counters that begin at 0. */
+/** A controller over an archive that survives it; the counters of each run begin at 0. */
 class Life {
   readonly world = new FakeController()
   readonly clock: VirtualClock
@@ -54,7 +54,7 @@ class Life {
     return life
   }
 
-  /** The first GPU is busy all the time. */
+  /** The first GPU is always busy. */
   run(ms: number): void {
     for (let past = 0; past < ms; past += 1_000) {
       const { counters } = this.world
@@ -88,36 +88,33 @@ describe('series after a restart', () => {
   test.each([
     ['memory', memoryOpener],
     ['files', filesOpener],
-  ])(
-    'in %s are what they were; the time without a controller is unknown, and unknown is not 0',
-    async (_, opener) => {
-      const open = opener()
-      const archive = open()
-      const nodeIds = Array.from({ length: 40 }, (_each, i) => `node-${i}`)
-      const first = await Life.begin(archive, START, nodeIds)
-      first.run(minutes(4))
-      await archive.close()
-      const reopened = open()
-      const second = await Life.begin(reopened, START + minutes(9), nodeIds)
-      second.run(minutes(3))
-      await reopened.close()
-      expect(second.values('utilization_percent', START, START + minutes(12), 12)).toEqual([
-        ...[2.5, 2.5, 2.5, 2.5],
-        ...[null, null, null, null, null],
-        ...[2.5, 2.5, 2.5],
-      ])
-      const busy: ScopeRef = { kind: 'gpu', key: 'node-0/0' }
-      expect(second.values('utilization_percent', START + minutes(3), START + minutes(10), 7, busy)).toEqual([
-        100,
-        ...Array<null>(5).fill(null),
-        100,
-      ])
-      // A coarser interval with a gap in it is about the part that is known.
-      expect(second.values('utilization_percent', START, START + minutes(20), 2)).toEqual([2.5, 2.5])
-    },
-  )
+  ])('in %s are unchanged, and unknown instead of 0 for the time without a controller', async (_, opener) => {
+    const open = opener()
+    const archive = open()
+    const nodeIds = Array.from({ length: 40 }, (_each, i) => `node-${i}`)
+    const first = await Life.begin(archive, START, nodeIds)
+    first.run(minutes(4))
+    await archive.close()
+    const reopened = open()
+    const second = await Life.begin(reopened, START + minutes(9), nodeIds)
+    second.run(minutes(3))
+    await reopened.close()
+    expect(second.values('utilization_percent', START, START + minutes(12), 12)).toEqual([
+      ...[2.5, 2.5, 2.5, 2.5],
+      ...[null, null, null, null, null],
+      ...[2.5, 2.5, 2.5],
+    ])
+    const busy: ScopeRef = { kind: 'gpu', key: 'node-0/0' }
+    expect(second.values('utilization_percent', START + minutes(3), START + minutes(10), 7, busy)).toEqual([
+      100,
+      ...Array<null>(5).fill(null),
+      100,
+    ])
+    // A coarser interval with a gap covers only the known part.
+    expect(second.values('utilization_percent', START, START + minutes(20), 2)).toEqual([2.5, 2.5])
+  })
 
-  test('complete coarser intervals that were under way at the kill', async () => {
+  test('complete the coarser intervals that were in progress at the kill', async () => {
     const archive = new MemoryArchive()
     let life = await Life.begin(archive, START + 5_000)
     for (let kill = 0; kill < 20; kill++) {
@@ -134,11 +131,11 @@ describe('series after a restart', () => {
     expect(sumOf(1)).toBe(sumOf(0))
     expect(sumOf(2)).toBe(sumOf(0))
     expect(sumOf(3)).toBe(sumOf(0))
-    // Each kill cost no more than the base interval it fell into.
+    // Each kill cost at most the base interval in which it happened.
     expect(sumOf(0)).toBeGreaterThan(minutes(60) - 20 * 10_000)
   })
 
-  test('follow the scope, not its place: nodes that come in another order, or are gone', async () => {
+  test('belong to their scope, also if nodes are reordered or removed', async () => {
     const archive = new MemoryArchive()
     const first = await Life.begin(archive, START, [NODE_ID, OTHER_ID])
     first.run(minutes(2))
@@ -160,7 +157,7 @@ describe('series after a restart', () => {
     ).toEqual([100, 100, 0, 0])
   })
 
-  test('a clock that was ahead and was set back costs what it wrote of the time to come, no more', async () => {
+  test('lose only values with a future time after a clock was set back', async () => {
     const archive = new MemoryArchive()
     const early = await Life.begin(archive, START)
     early.run(minutes(2))
@@ -173,7 +170,7 @@ describe('series after a restart', () => {
   })
 
   test.each([31, 400, 1095])(
-    'a start with a clock that is off by %i days, to either side, costs no history',
+    'keep their history after a start with a clock that is off by %i days in both directions',
     async (days) => {
       const archive = new MemoryArchive()
       const first = await Life.begin(archive, START)
@@ -190,7 +187,7 @@ describe('series after a restart', () => {
     },
   )
 
-  test('Series are complete although a client reads the last minute while they are loaded', async () => {
+  test('are complete even if a client reads the last minute while they are loaded', async () => {
     const archive = new MemoryArchive()
     const first = await Life.begin(archive, START)
     first.run(minutes(3))
@@ -208,7 +205,7 @@ describe('series after a restart', () => {
     expect(second.series.lastMinute()?.counters.busy).toBe(60_000_000)
   })
 
-  test('an archive with records of another version is no reason not to start', async () => {
+  test('start despite an archive with records of another version', async () => {
     const archive = new MemoryArchive()
     const first = await Life.begin(archive, START)
     first.run(minutes(2))
@@ -226,7 +223,7 @@ describe('series after a restart', () => {
     expect(second.values('utilization_percent', START, START + minutes(2), 2)).toEqual([100, 100])
   })
 
-  test('memory and archive stay bounded while time goes on', async () => {
+  test('need a bounded amount of memory and archive over time', async () => {
     const archive = new MemoryArchive()
     const life = await Life.begin(archive, START)
     const logSize = () =>

@@ -1,7 +1,4 @@
-/**
- * What breaks in a fleet that keeps step with real time: the same as in virtual time, as far as it is the
- * fleet's own.
- */
+/** Faults in a fleet in real time: equal to virtual time as far as they belong to the fleet. */
 import { describe, expect, it } from 'vitest'
 import { simServe } from '../../cli/sim/sim-serve.ts'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
@@ -52,7 +49,7 @@ faults:
 
 const scenarioOf = (faults: string) => loadScenario({ text: FLEET + faults, baseDir: '.' }).scenario
 
-/** Who fared how, without numbers that a jitter moves. */
+/** Outcome of each task, without numbers that depend on jitter. */
 function told(
   events: readonly Event[],
   names: ReadonlyMap<string, string> = new Map(),
@@ -84,9 +81,9 @@ async function inVirtualTime(faults: string): Promise<Record<string, string[]>> 
   return told(events)
 }
 
-describe('a fleet in real time that the controller brings along', () => {
+describe('a real-time fleet inside the controller', () => {
   it.each(['', FAULTS, `${FAULTS}  - { at: 260s, restart: broker, for: 2s }\n`])(
-    'breaks as in virtual time (%#)',
+    'has the same faults as in virtual time (%#)',
     async (faults) => {
       const real = manualTime(1_000_000)
       const events: Event[] = []
@@ -120,8 +117,8 @@ describe('a fleet in real time that the controller brings along', () => {
   )
 })
 
-describe('a fleet in real time in the service of a controller elsewhere', () => {
-  it('breaks as in virtual time', async () => {
+describe('a real-time fleet of a separate controller', () => {
+  it('has the same faults as in virtual time', async () => {
     const real = manualTime(1_000_000)
     const events: Event[] = []
     const clock = new PacedClock(real.now(), real)
@@ -158,8 +155,8 @@ describe('a fleet in real time in the service of a controller elsewhere', () => 
   })
 })
 
-describe('what only a world of its own may break', () => {
-  it('is refused by name and line where a controller serves others', async () => {
+describe('a fault outside the fleet', () => {
+  it('is refused by name and line while a controller serves other clients', async () => {
     const served = simServe('scenarios/faults/fault-crash-controller.scenario.yaml', {
       speed: 1,
       faults: true,
@@ -173,7 +170,7 @@ describe('what only a world of its own may break', () => {
     )
   })
 
-  it('is of the controller, or the broker where that is a real one', () => {
+  it('is a fault of the controller, or of a real broker', () => {
     const refusedOf = (faults: readonly object[], hasBroker: boolean): string[] => {
       const text = FLEET + `faults: ${JSON.stringify(faults)}\n`
       const refused: string[] = []

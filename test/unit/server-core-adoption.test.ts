@@ -7,8 +7,8 @@ const LEASE_MS = 30_000
 const hello = (h: ServerCoreHarness): Envelope['body'] => (h.bus.of('hello').at(-1) as Envelope).body
 const runsAgain = (h: ServerCoreHarness) => h.device.calls.filter((call) => call.startsWith('thaw'))
 
-describe('a server that starts again finds its tasks alive (R4)', () => {
-  it('and says so in its first hello: what they hold, where, and since when they are idle', () => {
+describe('a restarted server finds its tasks alive (R4)', () => {
+  it('and reports them in its first hello: their VRAM, their residency, and their idle time', () => {
     const h = new ServerCoreHarness({ gpus: 2 })
     h.run('a', { gpus: [1], vram_mib: 2_000, noswap: 1 })
     h.run('b', { vram_mib: 3_000 })
@@ -31,7 +31,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     ])
   })
 
-  it('with what they have been granted and made since, whatever they were started with', () => {
+  it('with their granted VRAM and noswap, whatever they were started with', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 1_000 })
     expect(h.growth('grant', 'a', { mib: 4_000 })).toMatchObject({ outcome: 'accepted' })
@@ -41,7 +41,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     expect(h.swapOut('a')).toMatchObject({ outcome: 'refused', reason: 'noswap' })
   })
 
-  it('and forgets what was decided about their residency before: a swap under way is taken back', () => {
+  it('and resets earlier decisions about their residency: a swap in progress is cancelled', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.run('b')
@@ -59,7 +59,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     })
   })
 
-  it('and believes its disk about where bytes are when the device cannot tell', () => {
+  it('and uses the residency on its disk if the device does not know it', () => {
     const h = new ServerCoreHarness()
     h.run('in')
     h.run('out')
@@ -69,7 +69,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     expect([h.report('in')?.residency, h.report('out')?.residency]).toEqual(['resident', 'swapped_out'])
   })
 
-  it('and says once more that they have started where that may not have arrived, and only there', () => {
+  it('and repeats the start event only of tasks whose event may not have arrived', () => {
     const h = new ServerCoreHarness()
     h.run('told')
     h.bus.script.events = () => null
@@ -85,7 +85,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     expect(started).toEqual(['started untold'])
   })
 
-  it('and tells their guards which of them the end of the lease ends', () => {
+  it('and tells their guards which of them end with the lease', () => {
     const h = new ServerCoreHarness()
     h.run('waits', { on_node_loss: 'wait' })
     h.run('fails', { on_node_loss: 'fail' })
@@ -99,7 +99,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     expect(leased()).toEqual(['fails', 'untold'])
   })
 
-  it('of which those that are frozen run again when the controller has answered, not before', () => {
+  it('and resumes frozen tasks after the controller has answered, not earlier', () => {
     const h = new ServerCoreHarness({ settings: { run_lease_ms: LEASE_MS } })
     h.run('a', { on_node_loss: 'fail' })
     const speak = h.bus.silence()
@@ -113,7 +113,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     expect(runsAgain(h)).toEqual(['thaw a'])
   })
 
-  it('which may have become busy, and wait for an allocation, meanwhile', () => {
+  it('and accepts that they are busy and wait for an allocation meanwhile', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 1_000 })
     h.bounce(() => {
@@ -128,7 +128,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     expect(h.device.calls.at(-1)).toBe('grant 5000 a')
   })
 
-  it('of which those that are out and wanted to return still want to, though the device has forgotten', () => {
+  it('and keeps their wish to return, even if the device has lost it', () => {
     const h = new ServerCoreHarness()
     h.run('wanted')
     h.run('not')
@@ -140,7 +140,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     expect([h.report('wanted')?.wants_gpu, h.report('not')?.wants_gpu]).toEqual([true, false])
   })
 
-  it('of which those that are out count in host memory still', () => {
+  it('and still counts swapped-out tasks in host memory', () => {
     const h = new ServerCoreHarness({ hostSwapMib: 4_000 })
     h.run('out', { vram_mib: 3_000 })
     h.swappedOut('out')
@@ -150,7 +150,7 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
     expect(h.swapOut('a', { generation })).toMatchObject({ outcome: 'refused', reason: 'no_host_memory' })
   })
 
-  it('on GPUs that are no longer there, and counts them nowhere', () => {
+  it('and counts tasks on missing GPUs nowhere', () => {
     const h = new ServerCoreHarness()
     h.run('a', { gpus: [0], vram_mib: 2_000 })
     const process = h.device.processes.get('a')
@@ -163,30 +163,27 @@ describe('a server that starts again finds its tasks alive (R4)', () => {
   })
 })
 
-describe('what ended while no server was here', () => {
+describe('a task that ended while its server was stopped', () => {
   it.each([
     [0, false, 'completed'],
     [3, false, 'failed'],
     [null, false, 'lost'],
     [137, true, 'lease_ended'],
-  ])(
-    'with exit code %s, by the lease: %s, is told as %s, durable before that',
-    (exitCode, didLeaseEnd, outcome) => {
-      const h = new ServerCoreHarness()
-      h.run('a')
-      h.bus.script.events = () => null
-      h.bounce(() => h.device.exit('a', exitCode, null, didLeaseEnd))
-      expect(hello(h)).toMatchObject({ tasks: [], finished_unacked: [{ task_id: 'a', attempt: 1 }] })
-      expect(h.bus.finishedOf('a')).toEqual([outcome])
-      expect(h.storage.kept.outbox).toMatchObject([
-        { kind: 'finished', task_id: 'a', outcome, exit_code: exitCode },
-      ])
-      expect([...h.device.ended.keys()]).toEqual([])
-      expect(h.start('a')).toMatchObject({ outcome: 'finished' })
-    },
-  )
+  ])('with exit code %s, by the lease: %s, is reported as %s', (exitCode, didLeaseEnd, outcome) => {
+    const h = new ServerCoreHarness()
+    h.run('a')
+    h.bus.script.events = () => null
+    h.bounce(() => h.device.exit('a', exitCode, null, didLeaseEnd))
+    expect(hello(h)).toMatchObject({ tasks: [], finished_unacked: [{ task_id: 'a', attempt: 1 }] })
+    expect(h.bus.finishedOf('a')).toEqual([outcome])
+    expect(h.storage.kept.outbox).toMatchObject([
+      { kind: 'finished', task_id: 'a', outcome, exit_code: exitCode },
+    ])
+    expect([...h.device.ended.keys()]).toEqual([])
+    expect(h.start('a')).toMatchObject({ outcome: 'finished' })
+  })
 
-  it('is told though the guards kept nothing of it', () => {
+  it('is reported as lost if the guards kept no data', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.restart()
@@ -194,7 +191,7 @@ describe('what ended while no server was here', () => {
     expect(h.start('a')).toMatchObject({ outcome: 'gone' })
   })
 
-  it('was never seen when it had not been launched yet', () => {
+  it('was never seen if it had not been launched', () => {
     const h = new ServerCoreHarness()
     h.start('a')
     h.restart()
@@ -202,7 +199,7 @@ describe('what ended while no server was here', () => {
     expect(h.start('a')).toMatchObject({ outcome: 'never_seen' })
   })
 
-  it('is told once: an end that was durable before is only forgotten on the device', () => {
+  it('is reported once: an end that was already durable is only removed from the device', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.exit('a')
@@ -230,7 +227,7 @@ describe('what ended while no server was here', () => {
     ])
   })
 
-  it('stays with the device while the disk does not take it', () => {
+  it('stays on the device while the disk fails', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.storage.isFailing = true
@@ -241,7 +238,7 @@ describe('what ended while no server was here', () => {
     expect([h.bus.finishedOf('a'), h.device.ended.size]).toEqual([['failed'], 0])
   })
 
-  it('is not sent again after a restart once it was acknowledged and something else was saved', () => {
+  it('is not sent again after a restart once it was acknowledged and later changes were saved', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.exit('a')
@@ -258,8 +255,8 @@ describe('what ended while no server was here', () => {
   })
 })
 
-describe('what must be known after a restart', () => {
-  it('is not promised while the disk does not take it: a grant, a change of noswap', () => {
+describe('a change that must survive a restart', () => {
+  it('is refused while the disk fails: a grant, a change of noswap', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 1_000 })
     h.storage.isFailing = true
@@ -279,7 +276,7 @@ describe('what must be known after a restart', () => {
     })
   })
 
-  it('of the lease is told to the guards at every renewal, as an instant', () => {
+  it('of the lease is sent to the guards at every renewal, as an instant', () => {
     const h = new ServerCoreHarness({ settings: { run_lease_ms: LEASE_MS } })
     expect(h.device.leaseUntil).toBe(h.clock.now() + LEASE_MS)
     h.advance(20_000)
@@ -288,21 +285,21 @@ describe('what must be known after a restart', () => {
   })
 })
 
-describe('a server without commands', () => {
-  it('refuses them, and takes leases', () => {
+describe('a server that does not run commands', () => {
+  it('refuses commands and accepts leases', () => {
     const h = new ServerCoreHarness({ allowExec: false })
     expect(h.start('a')).toMatchObject({ outcome: 'refused', reason: 'exec_not_allowed' })
     expect(h.start('b', { command: null })).toMatchObject({ outcome: 'accepted' })
   })
 })
 
-describe('what a task has written', () => {
+describe('the output of a task', () => {
   const ask = (h: ServerCoreHarness, task_id: string) =>
     h.bus.ask(
       h.bus.envelope({ op: 'read_log', task_id, attempt: 1, stream: 'stdout', offset: 5, max_bytes: 4 }),
     )
 
-  it('is read from where it was asked for, also of an attempt that has ended', () => {
+  it('is read from the requested offset, also of an attempt that has ended', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.exit('a')
@@ -318,13 +315,13 @@ describe('what a task has written', () => {
     })
   })
 
-  it('of an attempt that was never here is refused', () => {
+  it('of an unknown attempt is refused', () => {
     expect(ask(new ServerCoreHarness(), 'a')).toEqual({ op: 'refused', reason: 'unknown_attempt' })
   })
 })
 
-describe('less than the reserve is free on a GPU', () => {
-  it('so one task leaves that may: longest in VRAM since it last left, below P0 first; the controller is told', () => {
+describe('a reserve deficit on a GPU', () => {
+  it('makes the task leave that was swapped out longest ago, P0 last, and is reported', () => {
     const h = new ServerCoreHarness({ gpus: 2 })
     h.run('p0', { priority: 0 })
     h.run('busy', { wantsGpu: true })
@@ -356,7 +353,7 @@ describe('less than the reserve is free on a GPU', () => {
     expect(h.device.calls.slice(before)).toEqual(['suspend leaves', 'suspend left before', 'suspend p0'])
   })
 
-  it('A missing victim is reported, not more than once a minute', () => {
+  it('without a victim is reported, at most once a minute', () => {
     const h = new ServerCoreHarness()
     h.device.listener?.freeMeasured(0, 1)
     h.run('a', { noswap: 1 })
@@ -367,7 +364,7 @@ describe('less than the reserve is free on a GPU', () => {
     expect(h.bus.events().filter(({ kind }) => kind === 'reserve_breached').length).toBe(2)
   })
 
-  it('does not move a task that turned out not to be swappable again', () => {
+  it('never moves a task again that is not swappable', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.swapOut('a')

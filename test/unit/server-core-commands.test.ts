@@ -7,8 +7,8 @@ import { COMMAND_TTL_MS, ServerCoreHarness } from '../support/server-core-harnes
 const accepted = { outcome: 'accepted', reason: null }
 const refused = (reason: string) => ({ outcome: 'refused', reason })
 
-describe('a command is obeyed only (R3)', () => {
-  it('for the newest epoch the server has heard of', () => {
+describe('a command is executed only (R3)', () => {
+  it('for the newest epoch known to the server', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     expect(h.stop('b')).toMatchObject({ outcome: 'never_seen' })
@@ -18,7 +18,7 @@ describe('a command is obeyed only (R3)', () => {
     expect(h.device.calls).toEqual(['launch a', 'launch c', 'stop a'])
   })
 
-  it('for the newest epoch, also after a restart: it is durable before the answer', () => {
+  it('for the newest epoch also after a restart: the epoch is durable before the answer', () => {
     const h = new ServerCoreHarness()
     expect(h.start('a', { epoch: 9 })).toMatchObject(accepted)
     expect(h.storage.kept.highestEpoch).toBe(9)
@@ -27,7 +27,7 @@ describe('a command is obeyed only (R3)', () => {
     expect(h.start('b', { epoch: 8 })).toMatchObject(refused('stale_epoch'))
   })
 
-  it('the same epoch from another controller process is refused like a lower one', () => {
+  it('from one controller process per epoch: another process is refused like a lower epoch', () => {
     const h = new ServerCoreHarness()
     const sent = (controller: string | undefined, taskId: string) =>
       h.bus.deliver({
@@ -41,13 +41,13 @@ describe('a command is obeyed only (R3)', () => {
     expect(h.storage.kept).toMatchObject({ highestEpoch: 7, controller: 'one', eventSeq: 12 })
   })
 
-  it('a controller that is older than the process id is obeyed as before', () => {
+  it('without the process id check if the controller is too old to send one', () => {
     const h = new ServerCoreHarness()
     expect(h.command(startOf(h, 'a'), 7)).toMatchObject(accepted)
     expect(h.command(startOf(h, 'b'), 7)).toMatchObject(accepted)
   })
 
-  it('for the boot it was meant for', () => {
+  it('for the boot that it names', () => {
     const h = new ServerCoreHarness()
     for (const node_boot of [
       { ...h.boot, counter: h.boot.counter - 1 },
@@ -61,7 +61,7 @@ describe('a command is obeyed only (R3)', () => {
     expect(h.device.calls).toEqual([])
   })
 
-  it("until its time is over on the server's own clock", () => {
+  it("until its time limit on the server's own clock", () => {
     const h = new ServerCoreHarness()
     h.advance(1_000)
     expect(h.start('in time', { valid_until_mono: h.mono })).toMatchObject(accepted)
@@ -80,7 +80,7 @@ describe('a command is obeyed only (R3)', () => {
   })
 })
 
-describe('a start needs', () => {
+describe('a start requires', () => {
   it('a run lease (R3)', () => {
     const h = new ServerCoreHarness({ isStarted: false })
     h.bus.script.hello = () => null
@@ -100,7 +100,7 @@ describe('a start needs', () => {
     expect(h.start('b', { gpus: [1, 0], vram_mib: 9_000 })).toMatchObject(accepted)
   })
 
-  it('A start needs VRAM besides existing tasks, foreign memory and the reserve (R12)', () => {
+  it('enough VRAM next to existing tasks, foreign memory and the reserve (R12)', () => {
     const h = new ServerCoreHarness({ gpus: 2, physicalMib: 10_000, settings: { safety_reserve_mib: 1_000 } })
     h.run('a', { vram_mib: 4_000 })
     h.device.setForeign(1, 500)
@@ -112,7 +112,7 @@ describe('a start needs', () => {
     expect(h.start('f', { gpus: [1], vram_mib: 4_000 })).toMatchObject(accepted)
   })
 
-  it('the reserve that the controller has set last (R12)', () => {
+  it('the latest reserve of the controller (R12)', () => {
     const h = new ServerCoreHarness({ settings: { safety_reserve_mib: 1_000 } })
     h.bus.settings = { ...h.bus.settings, safety_reserve_mib: 3_000 }
     h.advance(6_500)
@@ -120,7 +120,7 @@ describe('a start needs', () => {
     expect(h.start('b', { vram_mib: 7_000 })).toMatchObject(accepted)
   })
 
-  it('that no older attempt of the task still lives here', () => {
+  it('the absence of older attempts of the task on this server', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     expect(h.start('a', { attempt: 2 })).toMatchObject(refused('old_attempt'))
@@ -129,7 +129,7 @@ describe('a start needs', () => {
     expect(h.start('a', { attempt: 3 })).toMatchObject(accepted)
   })
 
-  it('room in a snapshot for one more attempt (R11)', () => {
+  it('space in a snapshot for one more attempt (R11)', () => {
     const h = new ServerCoreHarness({
       physicalMib: 2 * MAX_ATTEMPTS_PER_NODE,
       settings: { safety_reserve_mib: 0 },
@@ -149,7 +149,7 @@ describe('a start needs', () => {
 })
 
 describe('an attempt never starts twice (R3, R7)', () => {
-  it('a start that is repeated is answered running, also too late and for an older boot', () => {
+  it('a repeated start is answered running, even if too late or for an older boot', () => {
     const h = new ServerCoreHarness()
     const start = startOf(h, 'a')
     expect(h.command(start)).toMatchObject({ outcome: 'accepted', residency: 'none', generation: 0 })
@@ -164,7 +164,7 @@ describe('an attempt never starts twice (R3, R7)', () => {
     expect(h.device.calls).toEqual(['launch a'])
   })
 
-  it('once it has ended: finished until that is acknowledged, gone from then on', () => {
+  it('an ended attempt is answered finished until its end is acknowledged, then gone', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     const speak = h.bus.silence()
@@ -178,7 +178,7 @@ describe('an attempt never starts twice (R3, R7)', () => {
     expect(h.device.calls).toEqual(['launch a'])
   })
 
-  it('after a restart: what ran is gone, what was refused or stopped before was never seen', () => {
+  it('after a restart, a started attempt is gone, and a refused or stopped one was never seen', () => {
     const h = new ServerCoreHarness()
     h.run('ran', { attempt: 4 })
     expect(h.start('refused', { attempt: 2, vram_mib: 9_999 })).toMatchObject(refused('no_vram'))
@@ -192,7 +192,7 @@ describe('an attempt never starts twice (R3, R7)', () => {
     expect(h.start('ran', { attempt: 5 })).toMatchObject(accepted)
   })
 
-  it('a refusal burns it, whatever the reason', () => {
+  it('a refusal burns the attempt, whatever the reason', () => {
     const h = new ServerCoreHarness()
     h.start('new epoch', { epoch: 5 })
     const refusals = {
@@ -221,7 +221,7 @@ describe('an attempt never starts twice (R3, R7)', () => {
     expect(h.start('a', { attempt: 2 })).toMatchObject({ outcome: 'never_seen' })
   })
 
-  it('a stop, or any other command, for an attempt never seen burns it', () => {
+  it('a stop, or any other command, burns an unknown attempt', () => {
     const h = new ServerCoreHarness()
     expect(h.stop('stopped')).toMatchObject({ outcome: 'never_seen' })
     expect(h.swapOut('swapped')).toMatchObject({ outcome: 'never_seen' })
@@ -232,7 +232,7 @@ describe('an attempt never starts twice (R3, R7)', () => {
     expect(h.device.calls).toEqual([])
   })
 
-  it('for as many tasks as it remembers, the oldest being forgotten first (R3, R11)', () => {
+  it('the server remembers a limited number of tasks, and forgets the oldest first (R3, R11)', () => {
     const seen = new SeenAttempts(new Map([['old', 3]]), new Map([['old', 3]]))
     for (let n = 1; n < MAX_SEEN_TASKS; n++) seen.add(`task-${n}`, 1)
     expect([seen.highest('old'), seen.isBurned('old', 3)]).toEqual([3, true])
@@ -252,7 +252,7 @@ describe('an attempt never starts twice (R3, R7)', () => {
 })
 
 describe('a stop', () => {
-  it('is asked of the device once, and the attempt is stopped when the device says so', () => {
+  it('is sent to the device once, and the attempt is stopped when the device confirms it', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     expect(h.stop('a')).toMatchObject({ ...accepted, residency: 'resident' })
@@ -263,7 +263,7 @@ describe('a stop', () => {
     expect(h.bus.events().at(-1)).toMatchObject({ kind: 'finished', outcome: 'stopped', exit_code: 137 })
   })
 
-  it('while it is being launched ends it too, whether the launch works or not', () => {
+  it('during a launch also ends the attempt, whether the launch works or not', () => {
     const h = new ServerCoreHarness()
     h.start('a')
     h.start('b')
@@ -277,7 +277,7 @@ describe('a stop', () => {
     expect(h.isVramFree(0, 9_000)).toBe(true)
   })
 
-  it('of an attempt does nothing to another one of the same task', () => {
+  it('of one attempt does not affect another attempt of the same task', () => {
     const h = new ServerCoreHarness()
     h.run('a', { attempt: 2 })
     expect(h.stop('a', 1)).toMatchObject({ outcome: 'gone' })
@@ -286,8 +286,8 @@ describe('a stop', () => {
   })
 })
 
-describe('while the disk refuses (R1)', () => {
-  it('a start is refused, nothing begins, and the attempt is burned', () => {
+describe('while the disk fails (R1)', () => {
+  it('a start is refused without effect, and the attempt is burned', () => {
     const h = new ServerCoreHarness()
     h.storage.isFailing = true
     expect(h.start('a', { vram_mib: 9_000 })).toMatchObject(refused('disk_failed'))
@@ -303,7 +303,7 @@ describe('while the disk refuses (R1)', () => {
     expect(Object.fromEntries(h.storage.kept.burned)).toMatchObject({ a: 1, b: 1, c: 1 })
   })
 
-  it('nothing is done for a new epoch, and the old one is not obeyed either', () => {
+  it('commands of a new epoch have no effect, and the old epoch is refused too', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.storage.isFailing = true
@@ -314,7 +314,7 @@ describe('while the disk refuses (R1)', () => {
     expect(h.storage.kept.highestEpoch).toBe(4)
   })
 
-  it('commands that change nothing durable are obeyed', () => {
+  it('commands that change nothing durable are executed', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.storage.isFailing = true
@@ -322,7 +322,7 @@ describe('while the disk refuses (R1)', () => {
     expect(h.stop('a')).toMatchObject(accepted)
   })
 
-  it('a server does not even begin to speak', () => {
+  it('a starting server does not send its hello', () => {
     const h = new ServerCoreHarness()
     h.storage.isFailing = true
     expect(() => h.restart()).toThrow('no space left')

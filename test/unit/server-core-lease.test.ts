@@ -10,7 +10,7 @@ const settings = (fields: Partial<NodeSettings> = {}): Partial<NodeSettings> => 
   ...fields,
 })
 
-/** One task of each policy, all acknowledged, at the very start of a lease. */
+/** One task of each policy, all acknowledged, at the start of a lease. */
 function threeTasks(): ServerCoreHarness {
   const h = new ServerCoreHarness({ settings: settings() })
   h.run('waits', { on_node_loss: 'wait' })
@@ -24,7 +24,7 @@ const frozen = (h: ServerCoreHarness) =>
 const stopped = (h: ServerCoreHarness) => h.device.calls.filter((call) => call.startsWith('stop'))
 
 describe('the run lease (R4)', () => {
-  it('counts from when the heartbeat was sent, not from when it was answered', () => {
+  it('counts from the sending of the heartbeat, not from its answer', () => {
     const h = threeTasks()
     h.bus.answerAfterMs = 4_000
     h.advance(6_000)
@@ -37,7 +37,7 @@ describe('the run lease (R4)', () => {
     expect(frozen(h)).toEqual(['fails', 'requeues'])
   })
 
-  it('at its end freezes the impatient, and ends them after another lease, when the device says so', () => {
+  it('freezes fail and requeue tasks at its end, and ends them after another lease', () => {
     const h = threeTasks()
     h.bus.silence()
     h.advance(LEASE_MS - 1)
@@ -55,7 +55,7 @@ describe('the run lease (R4)', () => {
     expect(h.isVramFree(0, 8_001)).toBe(false)
   })
 
-  it('that has ended is told as lease_ended once the controller is back', () => {
+  it('causes ends that are reported as lease_ended once the controller is back', () => {
     const h = threeTasks()
     const speak = h.bus.silence()
     h.advance(2 * LEASE_MS)
@@ -71,7 +71,7 @@ describe('the run lease (R4)', () => {
     expect(frozen(h)).toEqual([])
   })
 
-  it('does not hide an end that the process reached by itself, whatever was ordered since', () => {
+  it('does not replace an end that the process reached by itself, whatever was ordered later', () => {
     const h = threeTasks()
     const speak = h.bus.silence()
     h.advance(2 * LEASE_MS)
@@ -83,7 +83,7 @@ describe('the run lease (R4)', () => {
     expect([h.bus.finishedOf('fails'), h.bus.finishedOf('requeues')]).toEqual([['failed'], ['completed']])
   })
 
-  it('freezes and ends a patient task too while its start is not acknowledged', () => {
+  it('also freezes and ends a wait task while its start is not acknowledged', () => {
     const h = new ServerCoreHarness({ settings: settings() })
     h.run('acknowledged')
     h.bus.silence()
@@ -93,7 +93,7 @@ describe('the run lease (R4)', () => {
     expect(stopped(h)).toEqual(['stop not'])
   })
 
-  it('leaves a patient task frozen, not ended, when only its start is acknowledged meanwhile', () => {
+  it('leaves a wait task frozen if only its start is acknowledged meanwhile', () => {
     const h = new ServerCoreHarness({ settings: settings() })
     const { events } = h.bus.script
     h.bus.silence()
@@ -105,7 +105,7 @@ describe('the run lease (R4)', () => {
     expect(stopped(h)).toEqual([])
   })
 
-  it('A renewed lease resumes frozen tasks and restarts', () => {
+  it('resumes frozen tasks when it is renewed, and starts again', () => {
     const h = threeTasks()
     const speak = h.bus.silence()
     h.advance(LEASE_MS + 1_000)
@@ -122,7 +122,7 @@ describe('the run lease (R4)', () => {
     ])
   })
 
-  it('freezes what is being launched, again once it runs', () => {
+  it('freezes a launching task, and once more when it runs', () => {
     const h = new ServerCoreHarness({ settings: settings() })
     h.bus.silence()
     h.start('a')
@@ -131,7 +131,7 @@ describe('the run lease (R4)', () => {
     expect(h.device.calls).toEqual(['launch a', 'freeze a', 'freeze a'])
   })
 
-  it('moves no frozen task in or out of VRAM', () => {
+  it('prevents swaps of frozen tasks', () => {
     const h = threeTasks()
     h.swappedOut('requeues')
     h.bus.silence()
@@ -141,14 +141,14 @@ describe('the run lease (R4)', () => {
     expect(h.swapOut('waits')).toMatchObject({ outcome: 'accepted' })
   })
 
-  it('ends nothing once the server has stopped: that is for the guards', () => {
+  it('ends nothing once the server has stopped: the guards do that', () => {
     const h = threeTasks()
     h.core.stop()
     h.advance(3 * LEASE_MS)
     expect(h.device.calls).toEqual(['launch waits', 'launch fails', 'launch requeues'])
   })
 
-  it('A lease of an old controller is ignored', () => {
+  it('is ignored if it comes from an old controller', () => {
     const h = threeTasks()
     h.start('x', { epoch: 5 })
     h.bus.epoch = 4
@@ -159,7 +159,7 @@ describe('the run lease (R4)', () => {
     expect(frozen(h)).toEqual([])
   })
 
-  it('A lease whose epoch cannot be saved on disk is ignored', () => {
+  it('is ignored if its epoch cannot be saved on disk', () => {
     const h = threeTasks()
     h.storage.isFailing = true
     h.advance(LEASE_MS)
@@ -172,7 +172,7 @@ describe('the run lease (R4)', () => {
     expect([frozen(h), h.storage.kept.highestEpoch]).toEqual([[], 2])
   })
 
-  it('answered later than it lasts thaws nothing', () => {
+  it('resumes nothing if its answer arrives after it has ended', () => {
     const h = threeTasks()
     h.bus.settings = { ...h.bus.settings, run_lease_ms: 1_500, heartbeat_ms: 5_000 }
     h.bus.answerAfterMs = 2_000
@@ -181,7 +181,7 @@ describe('the run lease (R4)', () => {
     expect(h.device.calls.some((call) => call.startsWith('thaw'))).toBe(false)
   })
 
-  it('that is shorter holds as soon as it is answered, in whatever order answers come (R5)', () => {
+  it('is shortened as soon as the answer arrives, in any order of answers (R5)', () => {
     const lease = new RunLease(false)
     expect(lease.holds(0)).toBe(false)
     expect(lease.grant(1_000, 300_000)).toBe(true)
@@ -191,7 +191,7 @@ describe('the run lease (R4)', () => {
     expect([lease.holds(21_999), lease.holds(22_000)]).toEqual([true, false])
   })
 
-  it('holds by definition where heartbeats are not enacted, once it was granted', () => {
+  it('holds without end where heartbeats are elided, once it was granted', () => {
     const lease = new RunLease(true)
     expect(lease.holds(0)).toBe(false)
     lease.grant(0, 1)
@@ -199,8 +199,8 @@ describe('the run lease (R4)', () => {
   })
 })
 
-describe('what the controller has given up', () => {
-  it('is ended, by welcome and by lease; other attempts are left alone', () => {
+describe('an attempt that the controller gave up', () => {
+  it('is ended by a welcome and by a lease, and other attempts are unaffected', () => {
     const h = threeTasks()
     h.bus.script.heartbeat = () => ({
       op: 'lease',

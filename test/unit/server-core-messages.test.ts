@@ -8,8 +8,8 @@ import { ServerCoreHarness, acknowledgeAll } from '../support/server-core-harnes
 const gaps = (messages: readonly Envelope[]) =>
   messages.slice(1).map((message, i) => message.sent_mono - (messages[i] as Envelope).sent_mono)
 
-describe('hello', () => {
-  it('that is refused is told once for each reason in a row, and said again until it is welcome', () => {
+describe('the hello of a server', () => {
+  it('is reported once for each refusal reason in a row, and repeated until it is welcome', () => {
     const refusals: string[] = []
     const h = new ServerCoreHarness({ onRefused: (reason) => refusals.push(reason), isStarted: false })
     h.bus.script.hello = () => ({ op: 'refused', reason: 'nvidia_in_trial' })
@@ -25,7 +25,7 @@ describe('hello', () => {
     expect(refusals).toEqual(['nvidia_in_trial', 'nvidia_in_trial'])
   })
 
-  it('says who it is, what lives here, and which ends are not acknowledged', () => {
+  it('contains identity, attempts and unacknowledged ends', () => {
     const h = new ServerCoreHarness({ gpus: 2 })
     h.run('a', { gpus: [1], vram_mib: 2_000 })
     h.run('b', { wantsGpu: true })
@@ -62,7 +62,7 @@ describe('hello', () => {
     })
   })
 
-  it('is repeated, later and later, until it is welcome (R11)', () => {
+  it('is repeated at growing intervals until it is welcome (R11)', () => {
     const h = new ServerCoreHarness({ isStarted: false })
     h.bus.script.hello = () => ({ op: 'refused', reason: 'starting' })
     h.core.start()
@@ -78,7 +78,7 @@ describe('hello', () => {
     expect(h.bus.of('hello').length).toBe(count)
   })
 
-  it('is said once, however many answers ask for it, and nothing else is said meanwhile', () => {
+  it('is sent once, however many answers request it, and nothing else is sent meanwhile', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.bus.answerAfterMs = 4_500
@@ -95,7 +95,7 @@ describe('hello', () => {
     expect(Math.min(...gaps(said))).toBeGreaterThan(5_000)
   })
 
-  it('of a stopped server is never heard again', () => {
+  it('is not sent by a stopped server', () => {
     const h = new ServerCoreHarness({ isStarted: false })
     h.bus.silence()
     h.core.start()
@@ -108,7 +108,7 @@ describe('hello', () => {
 })
 
 describe('the boot counter (R6)', () => {
-  it('grows at every start, durable before the first word', () => {
+  it('grows at every start, durable before the first message', () => {
     const h = new ServerCoreHarness()
     h.restart()
     h.restart()
@@ -117,7 +117,7 @@ describe('the boot counter (R6)', () => {
     expect(h.storage.kept.bootCounter).toBe(3)
   })
 
-  it('The boot grows above the one that the controller knows, and numbering restarts', () => {
+  it('grows above the one that the controller knows, and numbering restarts', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.bus.script.heartbeat = (message) =>
@@ -136,7 +136,7 @@ describe('the boot counter (R6)', () => {
     expect(h.start('c')).toMatchObject({ outcome: 'accepted' })
   })
 
-  it('is reset in answer to hello too, and events go out under the new one', () => {
+  it('is also reset by an answer to hello, and events are sent with the new boot', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.bus.script.events = () => null
@@ -156,7 +156,7 @@ describe('the boot counter (R6)', () => {
     expect(h.stop('a')).toMatchObject({ outcome: 'gone' })
   })
 
-  it('is reset once, however many messages of the old boot are answered so', () => {
+  it('is reset once, however many messages of the old boot get that answer', () => {
     const h = new ServerCoreHarness()
     const reset = (message: Envelope) =>
       message.boot.counter < 42 ? ({ op: 'state_reset', counter_above: 41 } as const) : null
@@ -174,7 +174,7 @@ describe('the boot counter (R6)', () => {
     })
   })
 
-  it('stays silent while the disk does not take the new one, and is obedient under the old one', () => {
+  it('keeps the server silent while the disk fails, and commands for the old boot are executed', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.storage.isFailing = true
@@ -189,7 +189,7 @@ describe('the boot counter (R6)', () => {
 })
 
 describe('a snapshot (R6)', () => {
-  it('has its number from the moment of its copy: later ones know more', () => {
+  it('gets its number when it is taken: later snapshots contain more', () => {
     const h = new ServerCoreHarness()
     for (let n = 0; n < 8; n++) {
       h.run(`task-${n}`)
@@ -204,7 +204,7 @@ describe('a snapshot (R6)', () => {
     expect(counts.at(-1)).toBe(8)
   })
 
-  it('comes every heartbeat, give or take a fifth, as the controller has set it', () => {
+  it('is sent every heartbeat interval, plus or minus a fifth, as set by the controller', () => {
     const h = new ServerCoreHarness({ settings: { heartbeat_ms: 2_000 } })
     h.advance(60_000)
     const waits = gaps(h.bus.of('heartbeat'))
@@ -214,8 +214,8 @@ describe('a snapshot (R6)', () => {
   })
 })
 
-describe('when the bus has found its way again', () => {
-  it('a server is heard within half a second, and keeps its rhythm from there', () => {
+describe('after the bus has reconnected', () => {
+  it('a server sends a heartbeat within half a second, and every interval from then on', () => {
     const h = new ServerCoreHarness()
     h.advance(6_500)
     const before = h.bus.of('heartbeat').length
@@ -228,7 +228,7 @@ describe('when the bus has found its way again', () => {
     expect(h.bus.of('heartbeat').length).toBe(before + 2)
   })
 
-  it('a server that is back before the controller does not wait a whole heartbeat for it', () => {
+  it('a server that is back before the controller does not wait a whole interval for it', () => {
     const h = new ServerCoreHarness()
     h.advance(6_500)
     h.bus.isControllerAway = true
@@ -240,7 +240,7 @@ describe('when the bus has found its way again', () => {
     expect(h.bus.of('heartbeat').length).toBe(before + 1)
   })
 
-  it('a server asks less and less often while the controller stays away, at last once a second, until it is answered', () => {
+  it('a server backs off to one message per second until the controller answers', () => {
     const h = new ServerCoreHarness()
     h.advance(6_500)
     const before = h.bus.of('heartbeat').length
@@ -258,7 +258,7 @@ describe('when the bus has found its way again', () => {
     expect(h.bus.of('heartbeat').length).toBeGreaterThan(answered + 2)
   })
 
-  it('a server that is not welcome yet says hello at once', () => {
+  it('a server without a welcome sends its hello at once', () => {
     const h = new ServerCoreHarness({ isStarted: false })
     h.bus.script.hello = () => ({ op: 'refused', reason: 'starting' })
     h.core.start()
@@ -283,7 +283,7 @@ describe('when the bus has found its way again', () => {
 })
 
 describe('the outbox (R1, R8)', () => {
-  it('is sent again with the same id, later and later, until it is acknowledged', () => {
+  it('is repeated with the same id at growing intervals until it is acknowledged', () => {
     const h = new ServerCoreHarness()
     h.bus.script.events = () => null
     h.run('a')
@@ -304,7 +304,7 @@ describe('the outbox (R1, R8)', () => {
     expect(h.bus.of('events').length).toBe(length)
   })
 
-  it('waits longer and longer between repeats, ten seconds at most', () => {
+  it('waits at most ten seconds between repeats', () => {
     const h = new ServerCoreHarness()
     h.bus.script.events = () => ({ op: 'refused', reason: 'wrong_sender' })
     h.run('a')
@@ -320,7 +320,7 @@ describe('the outbox (R1, R8)', () => {
     expect(Math.max(...waits)).toBeLessThanOrEqual(12_000)
   })
 
-  it('keeps what an old controller acknowledges', () => {
+  it('keeps entries that an old controller acknowledges', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.start('x', { epoch: 5 })
@@ -337,7 +337,7 @@ describe('the outbox (R1, R8)', () => {
     })
   })
 
-  it('believes an acknowledgement as far as it has sent, and one of nothing not at all', () => {
+  it('accepts acknowledgements only of entries that were sent', () => {
     const h = new ServerCoreHarness()
     const askedAt: number[] = []
     h.bus.script.events = () => {
@@ -355,7 +355,7 @@ describe('the outbox (R1, R8)', () => {
     expect((askedAt[1] as number) - (askedAt[0] as number)).toBeGreaterThanOrEqual(200)
   })
 
-  it('goes in messages of bounded size, oldest first', () => {
+  it('is sent in messages of limited size, oldest first', () => {
     const h = new ServerCoreHarness({ physicalMib: 20_000 })
     const speak = h.bus.silence()
     for (let n = 0; n < MAX_EVENTS; n++) h.run(`task-${n}`, { vram_mib: 1 })
@@ -366,7 +366,7 @@ describe('the outbox (R1, R8)', () => {
     expect(numbers).toEqual(Array.from({ length: 2 * MAX_EVENTS }, (_, i) => i + 1))
   })
 
-  it('that holds an end is durable before it leaves, and survives a restart', () => {
+  it('makes an end durable before it is sent, and keeps it over a restart', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.run('b')
@@ -391,7 +391,7 @@ describe('the outbox (R1, R8)', () => {
     })
   })
 
-  it('that holds an end which the disk did not take at first is durable by the next heartbeat', () => {
+  it('makes an end durable by the next heartbeat if the disk failed at first', () => {
     const h = new ServerCoreHarness()
     h.bus.script.events = () => null
     h.run('a')
@@ -416,7 +416,7 @@ describe('the outbox (R1, R8)', () => {
     expect(h.storage.kept.outbox).toEqual([])
   })
 
-  it('says hello again when the controller does not know the node', () => {
+  it('leads to a new hello if the controller does not know the node', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.bus.script.events = (message) =>
@@ -427,7 +427,7 @@ describe('the outbox (R1, R8)', () => {
     expect(h.stop('a')).toMatchObject({ outcome: 'gone' })
   })
 
-  it('whose start is acknowledged makes that attempt a confirmed one, and no other of the task (R4)', () => {
+  it('confirms an attempt when its start is acknowledged, and no other attempt of the task (R4)', () => {
     const h = new ServerCoreHarness({ settings: { run_lease_ms: 20_000 } })
     h.bus.answerAfterMs = 1_000
     h.run('a')
@@ -442,8 +442,8 @@ describe('the outbox (R1, R8)', () => {
   })
 })
 
-describe('answers that overtake each other', () => {
-  it('leave the settings of the later message in force', () => {
+describe('answers out of order', () => {
+  it('keep the settings of the later message in force', () => {
     const h = new ServerCoreHarness({
       settings: { heartbeat_ms: 10_000, run_lease_ms: 100_000, safety_reserve_mib: 1_000 },
     })
@@ -475,7 +475,7 @@ describe('the outbox is bounded (R11)', () => {
   const wanted = (n: number) =>
     ({ n: 0, kind: n % 2 === 0 ? 'gpu_wanted' : 'gpu_used', task_id: 'a', attempt: 1, idle_ms: n }) as const
 
-  it('of what a later event makes obsolete the last one is kept; starts and ends are all kept', () => {
+  it('keeps the latest of obsolete events, and all starts and ends', () => {
     const outbox = new Outbox([])
     outbox.add({ n: 0, kind: 'started', task_id: 'a', attempt: 1, wants_gpu: false })
     outbox.add({
@@ -525,7 +525,7 @@ describe('the outbox is bounded (R11)', () => {
     expect(outbox.entries()).toBe(live)
   })
 
-  it('of what nothing makes obsolete all is kept', () => {
+  it('keeps all events that nothing makes obsolete', () => {
     const outbox = new Outbox([])
     const count = 3 * COMPACT_FROM_ENTRIES
     for (let n = 0; n < count; n++)
@@ -535,7 +535,7 @@ describe('the outbox is bounded (R11)', () => {
 })
 
 describe('the storage of a simulated server', () => {
-  it('keeps what was saved last', () => {
+  it('keeps the latest saved state', () => {
     const storage = createMemoryStorage()
     expect(storage.load()).toMatchObject({ bootCounter: 0, highestEpoch: 0, outbox: [] })
     const state = {

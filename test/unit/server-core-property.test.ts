@@ -21,11 +21,11 @@ const TASKS = ['a', 'b', 'c']
 
 /**
  * Anything that can happen to a server, in any order. The fake device throws when an attempt starts twice or
- * is not durable, when bytes in VRAM break the reserve, when host memory overflows, when an allocation goes
- * through while its task is out, and when it is called for an attempt that does not run.
+ * is not durable, when VRAM use breaks the reserve, when host memory overflows, when an allocation is granted
+ * while its task is swapped out, and when a call is for an attempt that does not run.
  */
-describe('whatever the controller, the device, the disk and the network do', () => {
-  it('the server keeps its rules, and counts nothing any more once everything has ended', () => {
+describe('for any controller, device, disk and network', () => {
+  it('the server keeps its rules, and all its counts are zero once everything has ended', () => {
     const seen = {
       accepted: 0,
       refusedFor: new Set<string>(),
@@ -55,7 +55,7 @@ describe('whatever the controller, the device, the disk and the network do', () 
       },
     )
     holds(property, RUNS)
-    // The sequences reach what they are for.
+    // The sequences cover what they are intended for.
     expect([...seen.outcomes].toSorted(byCodeUnits)).toEqual([
       'accepted',
       'finished',
@@ -86,8 +86,6 @@ describe('whatever the controller, the device, the disk and the network do', () 
     expect(rare).toEqual([])
   })
 })
-
-// ---- what can happen ----
 
 type Happening = {
   readonly what: keyof typeof ENACT
@@ -175,7 +173,7 @@ const ENACT = {
     p.command(a, { op: 'refuse_growth', ...p.address(task, c), mib: 10, noswap: 0, reason: 'no' }),
   setNoswap: (p: Play, { task, dice: [a, b, c] }: Happening) => {
     const address = p.address(task, c)
-    // The controller never makes a task that leaves or is out noswap (semantics 1).
+    // The controller never makes a task noswap that is swapping out or swapped out (semantics 1).
     if (p.h.device.processes.get(address.task_id)?.isInHost === true) return
     p.command(a, { op: 'set_noswap', ...address, mib: 0, noswap: b % 2 === 0 ? 0 : 1, reason: null })
   },
@@ -234,7 +232,7 @@ const ENACT = {
     if (next === 2) ENACT.stop(p, { what: 'stop', task: pick(TASKS, a), dice: [0, 0, a] })
     if (next === 3) ENACT.exits(p, { what: 'exits', task: pick(TASKS, a), dice: [a, 0, 0] })
     p.h.storage.isFailing = false
-    // What ended meanwhile is durable by the next heartbeat or hello at the latest.
+    // Every end is durable by the next heartbeat or hello at the latest.
     if (next === 3) p.h.advance(ANSWER_TIMEOUT_MS + 1.2 * RETRY_MAX_MS)
   },
   hostCrashes: (p: Play) => p.crash(),
@@ -259,7 +257,7 @@ const ENACT = {
   },
 } as const
 
-/** One sequence, and what has to be remembered to judge it. */
+/** One sequence, and the data needed to judge it. */
 class Play {
   readonly h = new ServerCoreHarness({
     gpus: GPUS,
@@ -270,17 +268,17 @@ class Play {
   readonly attempts = new Map<string, number>()
   readonly delivered: Envelope[] = []
   readonly results: CommandResult[] = []
-  /** `task/attempt` that must never start: it was refused, never seen, or has started. */
+  /** `task/attempt` pairs that must never start: refused, never seen, or already started. */
   readonly burned = new Set<string>()
   /**
-   * Those of them that the disk did not take: a copy of such a start is for a boot that is over after a
-   * crash, and dies of that.
+   * Those of them that failed on disk: after a crash, a copy of such a start names an old boot and is refused
+   * for that.
    */
   readonly #burnedInMemory = new Set<string>()
   readonly #launched = new Set<string>()
-  /** Tasks that want the GPU, as the device has said. */
+  /** Tasks that want the GPU according to the device. */
   readonly active = new Set<string>()
-  /** Attempts that the device has reported as ended, with their exit code; they must be told once. */
+  /** Attempts that the device has reported as ended, with their exit code; each must be reported once. */
   readonly #exited = new Set<string>()
   speakAgain: (() => void) | null = null
   readonly #calls: string[] = []
@@ -294,7 +292,7 @@ class Play {
     return [...this.#calls, ...this.h.device.calls]
   }
 
-  /** Which attempt is meant, for which boot, and until when: mostly the right ones. */
+  /** Attempt, boot and time limit of a command: usually the right ones. */
   address(
     task: string,
     dice: number,
@@ -341,7 +339,7 @@ class Play {
     this.h.settle()
   }
 
-  /** The launch or the swap that this task is in, if it is in one, is over. */
+  /** Ends the launch or swap of this task, if there is one. */
   deviceAnswers(task: string, a: number, b: number): void {
     const process = this.h.device.processes.get(task)
     if (process === undefined) return
@@ -380,7 +378,7 @@ class Play {
     this.#calls.push(...this.h.device.calls)
     this.active.clear()
     this.#forgetMemory()
-    // What had begun is told as lost; what had not is as if it had never been seen.
+    // An attempt that had begun is reported as lost; one that had not was never seen.
     for (const { taskId, attempt, residency } of this.h.storage.kept.living.values()) {
       if (residency !== 'none') this.#exited.add(`${taskId}/${attempt}`)
       else this.#launched.delete(`${taskId}/${attempt}`)
@@ -398,7 +396,7 @@ class Play {
     this.#burnedInMemory.clear()
   }
 
-  /** The controller is back, every attempt ends, and all that was taken is free again. */
+  /** The controller is back, every attempt ends, and everything reserved is free again. */
   endEverything(): void {
     const { device } = this.h
     ENACT.controllerSpeaksAgain(this)
@@ -415,7 +413,7 @@ class Play {
     expect(this.h.start('one more', { vram_mib: 1 })).toMatchObject({ outcome: 'refused', reason: 'no_vram' })
   }
 
-  /** What the answer says is what was done. */
+  /** The answer agrees with the effect. */
   #judge(
     command: Command,
     result: CommandResult,

@@ -4,11 +4,11 @@ import { ServerCoreHarness } from '../support/server-core-harness.ts'
 const accepted = { outcome: 'accepted', reason: null }
 const refused = (reason: string) => ({ outcome: 'refused', reason })
 
-/** 9000 MiB to give on each GPU. */
+/** Each GPU has 9000 MiB for tasks. */
 const ROOM_MIB = 9_000
 
 describe('a swap-out is refused (R12)', () => {
-  it('A swap-out of a noswap task is refused for every caller', () => {
+  it('for a noswap task, with or without force_active', () => {
     const h = new ServerCoreHarness()
     h.run('a', { noswap: 1, wantsGpu: true })
     expect(h.swapOut('a')).toMatchObject(refused('noswap'))
@@ -17,7 +17,7 @@ describe('a swap-out is refused (R12)', () => {
     expect(h.swapOut('a', { force_active: true })).toMatchObject(accepted)
   })
 
-  it('for a task that wants the GPU, unless max_residency asked', () => {
+  it('for a task that wants the GPU, unless max_residency requested it', () => {
     const h = new ServerCoreHarness()
     h.run('a', { wantsGpu: true })
     h.run('b')
@@ -29,7 +29,7 @@ describe('a swap-out is refused (R12)', () => {
     expect(h.swapOut('a', { force_active: true })).toMatchObject(accepted)
   })
 
-  it('for another generation than the present one, and not for a repeat of what was obeyed', () => {
+  it('for another generation than the current one, and not for a repeated command', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     expect(h.swapOut('a', { generation: 0 })).toMatchObject(refused('stale_generation'))
@@ -54,7 +54,7 @@ describe('a swap-out is refused (R12)', () => {
     expect(h.device.calls).toEqual(['launch a', 'suspend a', 'resume a'])
   })
 
-  it('for a generation from before a swap that failed, unless it is the very order that failed', () => {
+  it('for a generation before a failed swap, unless the command is the one that failed', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.swapOut('a')
@@ -71,7 +71,7 @@ describe('a swap-out is refused (R12)', () => {
     expect(h.swapOut('a', { generation: 1 })).toMatchObject(refused('stale_generation'))
   })
 
-  it('when it is not resident: not launched yet, out, on its way, or ending', () => {
+  it('when the task is not resident: launching, swapped out, moving, or stopping', () => {
     const h = new ServerCoreHarness()
     h.start('new')
     expect(h.swapOut('new', { generation: 0 })).toMatchObject(refused('contrary'))
@@ -85,7 +85,7 @@ describe('a swap-out is refused (R12)', () => {
     expect(h.swapOut('ending')).toMatchObject(refused('contrary'))
   })
 
-  it('when host memory is short, all its GPUs counted', () => {
+  it('when host memory is short, counting all GPUs of the task', () => {
     const h = new ServerCoreHarness({ gpus: 2, hostSwapMib: 6_000 })
     h.run('two', { gpus: [0, 1], vram_mib: 3_001 })
     h.run('one', { gpus: [0], vram_mib: 4_000 })
@@ -99,7 +99,7 @@ describe('a swap-out is refused (R12)', () => {
 })
 
 describe('a swap-in is refused (R12)', () => {
-  it('when its VRAM and the reserve do not fit', () => {
+  it('when its VRAM does not fit next to the reserve', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 5_000 })
     h.swappedOut('a')
@@ -112,7 +112,7 @@ describe('a swap-in is refused (R12)', () => {
     expect(h.swapIn('a')).toMatchObject({ ...accepted, residency: 'swapping_in' })
   })
 
-  it('for another generation, and when it is not out; a repeat of what was obeyed is accepted', () => {
+  it('for another generation, or a task that is not swapped out; a repeat is accepted', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     expect(h.swapIn('a')).toMatchObject(refused('contrary'))
@@ -133,7 +133,7 @@ describe('a swap-in is refused (R12)', () => {
 })
 
 describe('VRAM and host memory are counted once (R12)', () => {
-  it('a task that leaves takes its VRAM until the last byte is out, and host memory from the first', () => {
+  it('a swap-out keeps VRAM until its last byte is copied, and uses host memory from the first', () => {
     const h = new ServerCoreHarness({ hostSwapMib: 5_000 })
     h.run('a', { vram_mib: 5_000 })
     h.run('b', { vram_mib: 4_000 })
@@ -145,7 +145,7 @@ describe('VRAM and host memory are counted once (R12)', () => {
     expect(h.swapOut('b')).toMatchObject(refused('no_host_memory'))
   })
 
-  it('a task that returns takes VRAM from the first byte, and host memory until the last', () => {
+  it('a swap-in uses VRAM from the first byte, and host memory until its last byte is copied', () => {
     const h = new ServerCoreHarness({ hostSwapMib: 5_000 })
     h.run('a', { vram_mib: 5_000 })
     h.swappedOut('a')
@@ -179,7 +179,7 @@ describe('VRAM and host memory are counted once (R12)', () => {
     },
   }
   it.each(Object.entries(phases))(
-    'a task that ends %s gives back everything, and its late answers change nothing',
+    'a task that ends %s releases everything, and its late answers have no effect',
     (_name, reach) => {
       for (const grows of ['not', 'before', 'after']) {
         const h = new ServerCoreHarness({ gpus: 2, hostSwapMib: 8_000 })
@@ -216,7 +216,7 @@ describe('VRAM and host memory are counted once (R12)', () => {
     },
   )
 
-  it('a launch that fails gives back its VRAM once, though the attempt after it has begun', () => {
+  it('a failed launch releases its VRAM once, even if the next attempt has begun', () => {
     const h = new ServerCoreHarness()
     h.start('a', { vram_mib: 6_000 })
     const process = h.device.processes.get('a')
@@ -232,7 +232,7 @@ describe('VRAM and host memory are counted once (R12)', () => {
     ])
   })
 
-  it('a launch that fails is a failed attempt with the reason', () => {
+  it('a failed launch is a failed attempt with the reason', () => {
     const h = new ServerCoreHarness()
     h.start('a')
     h.device.launched('a', { error: `no such image\0${'x'.repeat(9_000)}` })
@@ -242,8 +242,8 @@ describe('VRAM and host memory are counted once (R12)', () => {
   })
 })
 
-describe('the end of a swap is told', () => {
-  it('with its generation, and why when it did not go as ordered', () => {
+describe('the end of a swap is reported', () => {
+  it('with its generation, and with a reason if it failed', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.swapOut('a')
@@ -270,13 +270,13 @@ describe('the end of a swap is told', () => {
   })
 })
 
-describe('an allocation that a task waits for', () => {
+describe('an allocation that waits for VRAM', () => {
   const wanting = (h: ServerCoreHarness, taskId: string, mib: number) => {
     h.device.listener?.allocationWanted(taskId, 1, mib)
     h.settle()
   }
 
-  it('is asked for, and goes through when it is granted', () => {
+  it('is requested from the controller, and succeeds when it is granted', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 3_000 })
     wanting(h, 'a', 5_000)
@@ -298,7 +298,7 @@ describe('an allocation that a task waits for', () => {
     expect(h.isVramFree(0, 8_000)).toBe(true)
   })
 
-  it('is not granted beyond the reserve: resident, launching, or returning', () => {
+  it('is not granted beyond the reserve while resident, launching, or returning', () => {
     const h = new ServerCoreHarness({ gpus: 3 })
     h.run('resident', { gpus: [0] })
     h.start('launching', { gpus: [1] })
@@ -312,7 +312,7 @@ describe('an allocation that a task waits for', () => {
     expect([0, 1, 2].map((gpu) => h.isVramFree(gpu, 1))).toEqual([false, false, false])
   })
 
-  it('A growth within the granted VRAM needs no victim', () => {
+  it('within the granted VRAM needs no victim', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 3_000 })
     wanting(h, 'a', 3_000)
@@ -320,7 +320,7 @@ describe('an allocation that a task waits for', () => {
     expect(h.bus.events().map((event) => event.kind)).toEqual(['started'])
   })
 
-  it('is not answered twice, and a grant that comes late never takes back a larger one', () => {
+  it('is answered once, and a late grant never replaces a larger one', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 3_000 })
     wanting(h, 'a', 5_000)
@@ -333,7 +333,7 @@ describe('an allocation that a task waits for', () => {
     expect([h.isVramFree(0, 2_000), h.isVramFree(0, 2_001)]).toEqual([true, false])
   })
 
-  it('is asked for again when there is a new controller, until it is answered', () => {
+  it('is requested again from a new controller until it is answered', () => {
     const h = new ServerCoreHarness()
     const asked = () =>
       h.bus.events().flatMap((event) => (event.kind === 'allocation_wanted' ? [event.mib] : []))
@@ -350,7 +350,7 @@ describe('an allocation that a task waits for', () => {
     expect(asked()).toEqual([5_000, 5_000])
   })
 
-  it('granted while it is out, or on its way out, goes through once it is back with the larger demand', () => {
+  it('granted during or after a swap-out succeeds after the return with the larger demand', () => {
     for (const phase of ['leaving', 'out']) {
       const h = new ServerCoreHarness({ hostSwapMib: 3_000 })
       h.run('a', { vram_mib: 3_000 })
@@ -374,7 +374,7 @@ describe('an allocation that a task waits for', () => {
     }
   })
 
-  it('granted on the way out of a task that stays after all waits until the VRAM is there', () => {
+  it('granted during a swap-out that fails waits until the VRAM is free', () => {
     const h = new ServerCoreHarness()
     h.run('a', { vram_mib: 3_000 })
     h.run('b', { vram_mib: 5_000 })
@@ -390,7 +390,7 @@ describe('an allocation that a task waits for', () => {
     expect([h.isVramFree(0, 3_000), h.isVramFree(0, 3_001)]).toEqual([true, false])
   })
 
-  it('granted late to a task that ends, or leaves again, is forgotten', () => {
+  it('granted late to a task that ends or is swapped out again is dropped', () => {
     for (const how of ['ends', 'leaves']) {
       const h = new ServerCoreHarness()
       h.run('a', { vram_mib: 3_000 })
@@ -408,8 +408,8 @@ describe('an allocation that a task waits for', () => {
   })
 })
 
-describe('the use of the GPU', () => {
-  it('is told when it changes, and when a task that wants nothing has used it since', () => {
+describe('the use of a GPU', () => {
+  it('is reported when it changes, and after each use by an idle task', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.advance(10_000)
@@ -429,7 +429,7 @@ describe('the use of the GPU', () => {
     ])
   })
 
-  it('before the start is told by the start', () => {
+  it('before the start is reported with the start', () => {
     const h = new ServerCoreHarness()
     h.start('a')
     h.device.listener?.gpuWanted('a', 1)

@@ -30,21 +30,21 @@ const DEFAULTS = {
   logLevel: 'info',
 }
 
-describe('settings', () => {
-  test('A path of blanks alone counts as unset, and no folder of that name is made', () => {
+describe('the settings of a server', () => {
+  test('treat a blank path as unset, and create no folder of that name', () => {
     expect(() => readSettings({ CONTROLLER_DATA_DIR: ' ' })).toThrow(
       new SettingsError('CONTROLLER_DATA_DIR', ' ', 'a path'),
     )
   })
 
-  test('have the defaults when nothing is set, and when a variable is empty', () => {
+  test('have their defaults if no variable is set or all are empty', () => {
     expect(readSettings({})).toEqual(DEFAULTS)
     expect(
       readSettings(Object.fromEntries(Object.values(ENVIRONMENT).map(({ name }) => [name, '']))),
     ).toEqual(DEFAULTS)
   })
 
-  test('name a scenario for the simulated fleet where there is no broker', () => {
+  test('name a scenario for the simulated fleet if there is no broker', () => {
     const fleet = { CONTROLLER_SIMULATED_FLEET: 'fleet.scenario.yaml' }
     expect(readSettings(fleet).simulatedFleet).toBe('fleet.scenario.yaml')
     const both = errorOf(() => readSettings({ ...fleet, CONTROLLER_NATS_URL: 'nats://a:4222' }))
@@ -53,7 +53,7 @@ describe('settings', () => {
     )
   })
 
-  test('are read from the environment', () => {
+  test('come from the environment', () => {
     const env = {
       CONTROLLER_HTTP_HOST: '::1',
       CONTROLLER_HTTP_PORT: '0',
@@ -141,7 +141,7 @@ describe('settings', () => {
     ['CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT', 'true'],
     ['LOG_LEVEL', 'verbose'],
     ['LOG_LEVEL', 'INFO'],
-  ])('%s=%j is refused in one line that names variable, value and range', (name, value) => {
+  ])('refuse %s=%j in one line with variable, value and range', (name, value) => {
     const { range } = Object.values(ENVIRONMENT).find((variable) => variable.name === name) ?? {
       range: 'no such variable',
     }
@@ -160,7 +160,7 @@ describe('settings', () => {
     CONTROLLER_OIDC_ROLES: 'gpu-admins=admin, *=viewer',
   }
 
-  test('a provider is read whole', () => {
+  test('contain a complete OIDC provider', () => {
     expect(readSettings({}).oidc).toBe(null)
     expect(readSettings(OIDC).oidc).toMatchObject({
       clientId: 'headroom',
@@ -178,7 +178,7 @@ describe('settings', () => {
   })
 
   test.each([...Object.keys(OIDC), 'CONTROLLER_OIDC_ISSUER'])(
-    'An incomplete provider is refused: %s is missing',
+    'refuse an incomplete provider: %s is missing',
     (name) => {
       expect(errorOf(() => readSettings({ ...OIDC, [name]: '' }))).toMatchObject({ variable: name })
       expect(errorOf(() => readSettings({ CONTROLLER_OIDC_CLIENT_SECRET_FILE: '/x' }))).toMatchObject({
@@ -197,11 +197,11 @@ describe('settings', () => {
     ['CONTROLLER_OIDC_ROLES', '=viewer'],
     ['CONTROLLER_OIDC_SCOPE', 'email'],
     ['CONTROLLER_OIDC_SESSION_HOURS', '0'],
-  ])('%s=%j is refused', (name, value) => {
+  ])('refuse %s=%j', (name, value) => {
     expect(errorOf(() => readSettings({ ...OIDC, [name]: value }))).toMatchObject({ variable: name })
   })
 
-  test('a refused broker URL does not show its password', () => {
+  test('hide the password of a refused broker URL', () => {
     const error = errorOf(() =>
       readSettings({ CONTROLLER_NATS_URL: 'nats://user:secret@a:4222,ftp://user:secret@b' }),
     )
@@ -225,7 +225,7 @@ describe('.env.example', () => {
       }),
     )
 
-  test('lists every variable of the commands with meaning, range and the default that docs/cli.md gives', () => {
+  test('lists every variable of the commands with the meaning, range and default of docs/cli.md', () => {
     const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
     const documented = [...page.matchAll(/^\| `([A-Z_]+)` \| (?:`(.+?)`|none) \|/gm)].map(
       ([, name, byDefault = '']) => ({
@@ -244,7 +244,7 @@ describe('.env.example', () => {
     expect([...ofClients.matchAll(/[A-Z0-9_]{4,}=/g)]).toHaveLength(9)
   })
 
-  test('lists every variable of the servers with meaning, range and default, and no other', () => {
+  test('lists every variable of the servers with meaning, range and default, and no others', () => {
     const listed = variablesIn(text)
     const table = Object.values(ENVIRONMENT).map(({ name, meaning, range, byDefault }) => ({
       name,
@@ -257,7 +257,7 @@ describe('.env.example', () => {
   })
 })
 
-test('docs/configuration.md lists every variable and setting as it is', () => {
+test('docs/configuration.md is up to date with every variable and setting', () => {
   const page = readFileSync(CONFIGURATION_DOCS, 'utf8')
   expect(page === withTables(page), `it is out of date: run \`${HOW_TO_MAKE}\``).toBe(true)
 })

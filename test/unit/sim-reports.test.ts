@@ -48,7 +48,7 @@ function result(metrics: Partial<Metrics> = {}): RunResult {
   }
 }
 
-describe('numbers for people', () => {
+describe('a number in a report', () => {
   it.each([
     [0, '0.0 s'],
     [119.96, '120.0 s'],
@@ -57,11 +57,11 @@ describe('numbers for people', () => {
     [7200, '2.0 h'],
     [172_799, '48.0 h'],
     [172_800, '2.0 d'],
-  ])('%d s is %s', (value, shown) => {
+  ])('of %d s is shown as %s', (value, shown) => {
     expect(shownSeconds(value)).toBe(shown)
   })
 
-  it('what is unknown is a dash, never 0', () => {
+  it('that is unknown is a dash, never 0', () => {
     expect([shownPercent(null), shownNumber(null, 3), shownPercent(12.34), shownNumber(0.98765, 3)]).toEqual([
       '–',
       '–',
@@ -70,7 +70,7 @@ describe('numbers for people', () => {
     ])
   })
 
-  it('tables align', () => {
+  it('is aligned in tables', () => {
     expect(
       tableOf([
         ['a', 'bb'],
@@ -80,7 +80,7 @@ describe('numbers for people', () => {
     expect(factsOf([['a', '1'] as const, ['bbb', '2'] as const])).toBe('a    1\nbbb  2\n')
   })
 
-  it('a run in which nothing happened has a summary all the same', () => {
+  it('is missing in the summary of an empty run, which is still complete', () => {
     const text = formatResult('nothing', result())
     expect(text).toContain('queue wait   –\n')
     expect(text).toContain('makespan     –\n')
@@ -89,7 +89,7 @@ describe('numbers for people', () => {
 })
 
 describe('CSV', () => {
-  it('quotes what has to be quoted and nothing else', () => {
+  it('quotes only values that need quotes', () => {
     expect(
       csvOf(
         ['a', 'b'],
@@ -111,7 +111,7 @@ describe('CSV', () => {
     ])
   })
 
-  it('a task that failed has no slowdown, and one that never started no wait', () => {
+  it('leaves slowdown empty for a failed task and wait empty for an unstarted one', () => {
     const task = {
       id: 'a',
       submittedAt: 1000,
@@ -133,7 +133,7 @@ describe('CSV', () => {
 })
 
 describe('two results', () => {
-  it('differ in the figures that differ, those that only one of them has included', () => {
+  it('differ in the figures with different values, including those in only one result', () => {
     const before = result({ utilization_percent: 50, swap_jain: 1 })
     const after = result({ utilization_percent: 51, queue_wait_s: { mean: 1, p50: 1, p95: 1, p99: 1 } })
     expect(differencesOf(before, after)).toEqual([
@@ -172,7 +172,7 @@ describe('a sweep', () => {
     ])
   })
 
-  it('has mean and band over the seeds, of the runs that have the figure', () => {
+  it('has mean and band over the seeds of the runs that have the figure', () => {
     const [none, half] = summarize(runs)
     expect(none).toMatchObject({
       overcommit_percent: 0,
@@ -187,7 +187,7 @@ describe('a sweep', () => {
     })
   })
 
-  it('tries every combination of the other fields, and summarizes each on its own', () => {
+  it('tries every combination of the other fields, and summarizes each separately', () => {
     const axes = [
       { field: 'config.idle_swap_out_seconds', values: [60, 300] },
       { field: 'fleet.0.count', values: [2, 4] },
@@ -213,14 +213,14 @@ describe('a sweep', () => {
     expect(runsCsv(done).split('\n')[8]).toMatch(/^50,300,4,1,7,0,0,0,0,,,,,,,0,0,,0,0,0,0,60,d$/)
   })
 
-  it('hands no formula to a spreadsheet', () => {
+  it('contains no spreadsheet formulas', () => {
     const settings = { 'fleet.0.gpu.model': '=cmd|x', 'fleet.0.count': -1 }
     const done = [sweepRunOf({ overcommitPercent: 0, settings }, result())]
     expect(runsCsv(done).split('\n')[1]).toMatch(/^0,'=cmd\|x,-1,1,/)
     expect(sweepCsv(summarize(done)).split('\n')[1]).toMatch(/^0,'=cmd\|x,-1,1,/)
   })
 
-  it('has tasks that fit nowhere in the last column, where there are some', () => {
+  it('has tasks that fit nowhere in the last column if there are any', () => {
     const tasks = { submitted: 3, completed: 0, failed: 0, unfinished: 3 }
     const done = [{ ...tasks, fit_nowhere: 2 }, tasks].map((each, i) =>
       sweepRunOf({ overcommitPercent: i, settings: {} }, result({ tasks: each })),
@@ -236,7 +236,7 @@ describe('a sweep', () => {
     )
   })
 
-  it('is a table for people and a CSV for others', () => {
+  it('is a table or a CSV', () => {
     const summary = summarize(runs)
     expect(formatSweep(summary).split('\n')[1]).toMatch(/^0 % +1\.0 % .*–$/)
     const [head, first] = sweepCsv(summary).split('\n')
@@ -244,7 +244,7 @@ describe('a sweep', () => {
     expect(first).toMatch(/^0,3,1\.000000,0\.000000,2\.000000,2\.000000,.*,,,,$/)
   })
 
-  describe('of servers that cannot signal', () => {
+  describe('a sweep of servers that cannot signal', () => {
     const sweep = (unheard: readonly (number | undefined)[]) =>
       unheard.map((value, i) =>
         sweepRunOf(
@@ -253,7 +253,7 @@ describe('a sweep', () => {
         ),
       )
 
-    it('A report counts tasks with unsignalled waits, next to starvation for people and in the last columns of the files', () => {
+    it('counts tasks with unsignalled waits next to starvation and in the last columns', () => {
       const done = sweep([0, 12.34, undefined])
       const summary = summarize(done)
       const table = formatSweep(summary)
@@ -283,7 +283,7 @@ describe('a sweep', () => {
       expect('unheard_percent' in summary[2]!).toBe(false)
     })
 
-    it('A report omits unsignalled waits where none occurred, and in the files of servers that signal', () => {
+    it('omits unsignalled waits if there were none, and in the files of signalling servers', () => {
       const [zero, none] = [summarize(sweep([0, 0])), summarize(sweep([undefined]))]
       expect(
         [formatSweep(zero), formatSweep(none), sweepCsv(none), runsCsv(sweep([undefined]))].filter((text) =>
@@ -294,7 +294,7 @@ describe('a sweep', () => {
       expect(runsCsv(sweep([0]))).toMatch(/,unheard_percent\n.*,0\n$/)
     })
 
-    it('is compared like the others', () => {
+    it('is compared like other sweeps', () => {
       const [a, b] = [sweep([10]), sweep([12])]
       expect(formatComparison(compareRuns(a, b))).toContain('unheard_percent  10.000  12.000  +2.000')
     })

@@ -1,4 +1,4 @@
-/** A snapshot of a live cluster: what is copied, what is left out, and that loading gives it back. */
+/** A snapshot of a live cluster: copied and omitted fields, and its result when loaded. */
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { ClusterSnapshot, SnapshotNode } from '../../controller/ports/twin.ts'
@@ -14,7 +14,7 @@ const AT = 1_770_000_000_000
 const WORK = { work: { kind: 'duration', ms: 60_000 }, doneUs: 250 } as const
 
 describe('a snapshot', () => {
-  it('loads as the scenario that it was written from', () => {
+  it('loads as the scenario from which it was written', () => {
     const snapshot = snapshotOf(imageOf(), { workLeftOf: () => WORK })
     const { scenario } = loaded(snapshot)
     expect(scenario.clock.startMs).toBe(AT)
@@ -31,7 +31,7 @@ describe('a snapshot', () => {
     ])
   })
 
-  it('has no commands and labels, and keeps what decisions need', () => {
+  it('has no commands and labels, and keeps everything that decisions need', () => {
     const { tasks } = snapshotOf(imageOf(), { workLeftOf: () => WORK })
     const text = JSON.stringify(tasks)
     expect(text).not.toContain('train.py')
@@ -63,7 +63,7 @@ describe('a snapshot', () => {
     expect(tasks[4]?.state?.isHeld).toBe(true)
   })
 
-  it('leaves out nodes that are not up, with their tasks, and tasks that are being stopped; swaps under way count as done', () => {
+  it('leaves out stopping tasks and nodes that are not up, and counts swaps in progress as done', () => {
     const image = imageOf()
     const lost = aRunningTask({ id: 'lost', placement: placed({ nodeId: 'down' }) })
     const stopping = { then: 'cancelled', reason: 'x', endReason: null } as const
@@ -93,7 +93,7 @@ describe('a snapshot', () => {
     ])
   })
 
-  it('counts GPUs that are not alike as the largest, less what the smaller ones lack, so that what is placed there fits', () => {
+  it('treats different GPUs as the largest one with foreign memory on the smaller ones', () => {
     const image = imageOf()
     const gpus = [
       { index: 0, model: 'H100', physicalMib: 81_559, foreignMib: 12, roundNonP0: 4, roundP0: 0 },
@@ -118,7 +118,7 @@ describe('a snapshot', () => {
     ])
   })
 
-  it('leaves out a node without a GPU, with its tasks, and takes a GPU without a name', () => {
+  it('leaves out a node without GPUs, with its tasks, and accepts a GPU without a name', () => {
     const image = imageOf()
     const [node] = image.nodes as [SnapshotNode]
     const bare = { ...node, id: 'bare', name: 'bare', gpus: [] }
@@ -133,7 +133,7 @@ describe('a snapshot', () => {
     expect(loaded(snapshot).scenario.nodes.map(({ gpu }) => gpu.model)).toEqual(['H100', 'generic'])
   })
 
-  it('gives live nodes names that a scenario takes', () => {
+  it('gives live nodes names that are valid in a scenario', () => {
     const names = nodeNames([
       { id: '1', name: 'gpu-1.example.com' },
       { id: '2', name: 'gpu-1-example-com' },
@@ -150,7 +150,7 @@ describe('a snapshot', () => {
     ])
   })
 
-  it('makes each task when its part is taken, and not before', () => {
+  it('creates each task only when its part is read', () => {
     let made = 0
     const workLeftOf = (): typeof WORK => {
       made += 1
@@ -199,7 +199,7 @@ describe('a snapshot', () => {
   })
 })
 
-describe('a state that cannot be', () => {
+describe('an impossible initial state', () => {
   it.each([
     ['placed: { node: nowhere, gpus: [0] }', /placed\.node: the fleet has no node nowhere/],
     ['placed: { node: one, gpus: [1] }', /placed\.gpus: one has GPUs 0 to 0, none of number 1/],
@@ -216,12 +216,12 @@ describe('a state that cannot be', () => {
       'placed: { node: one, gpus: [0], marks: [null, null] }',
       /placed\.marks: must have one entry for each of its 1 GPUs/,
     ],
-  ])('%s is refused by name', (state, problem) => {
+  ])('is refused by name: %s', (state, problem) => {
     const text = `{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 8000 } }], workload: [{ task: { id: a, vram_mib: 10, state: { ${state} } } }] }`
     expect(() => loadScenario({ text, baseDir: '.' })).toThrow(problem)
   })
 
-  it('a number that is used twice is refused, and so is a time of submission', () => {
+  it('is refused for a duplicate number or a submission time', () => {
     const task = (id: string, more: string) => `{ task: { id: ${id}, vram_mib: 10, ${more} } }`
     const of = (...tasks: string[]) =>
       `{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 8000 } }], workload: [${tasks.join(', ')}] }`

@@ -1,4 +1,4 @@
-/** A world that begins from a snapshot decides as the one that it was taken of. */
+/** A world that starts from a snapshot decides like the original world. */
 import { describe, expect, it } from 'vitest'
 import type { Event } from '../../controller/domain/event.ts'
 import type { Placement } from '../../controller/domain/task.ts'
@@ -13,8 +13,8 @@ import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
 
 const HOUR_MS = 3_600_000
 /**
- * Two events at one instant may come in another order in a restored world, and other GPUs be reserved for the
- * longest waiter; with these seeds that does not happen.
+ * Two events at one instant may have another order in a restored world, and other GPUs may be reserved for
+ * the longest waiter; with these seeds that does not happen.
  */
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 9]
 const DECISIONS = new Set([
@@ -31,7 +31,7 @@ const DECISIONS = new Set([
 ])
 
 describe('a run from a snapshot', () => {
-  it.each(SEEDS)('decides as the unbroken run would (seed %i)', async (seed) => {
+  it.each(SEEDS)('decides like the uninterrupted run (seed %i)', async (seed) => {
     const { scenario } = loadScenario({ text: crowdedScenario(seed), baseDir: '.' })
     const unbroken: Event[] = []
     const world = new World(scenario, { seed, onEvents: (events) => unbroken.push(...events) })
@@ -67,7 +67,7 @@ describe('a run from a snapshot', () => {
 
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 
-/** Decisions and what came of them, without numbers that count from the start. */
+/** Decisions and their outcomes, without numbers that count from the start. */
 function told({ at, kind, taskId, nodeId, data }: Event): string | null {
   if (!DECISIONS.has(kind)) return null
   const { decision: _d, number: _n, generation: _g, ...facts } = data
@@ -75,8 +75,8 @@ function told({ at, kind, taskId, nodeId, data }: Event): string | null {
 }
 
 /**
- * No task is moving, has reserved bytes that others leave, or has a pending allocation: a scenario can state
- * the rest of the state exactly.
+ * No task is moving, waits for reserved VRAM, or has a pending allocation: a scenario can describe the rest
+ * of the state exactly.
  */
 function isQuiet(world: World): boolean {
   for (const { placementEntry, placement } of world.controller.views.openTasks()) {
@@ -96,7 +96,7 @@ function isQuiet(world: World): boolean {
   return true
 }
 
-/** It was granted more while it was out, and has not been told. */
+/** More VRAM was granted while it was swapped out, and its server does not know yet. */
 function isGrowing(world: World, placement: Placement | null): boolean {
   if (placement === null) return false
   const { demandMib, node, task } = placement

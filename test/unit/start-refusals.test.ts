@@ -1,5 +1,5 @@
 /**
- * Starts that a node refused (safety 3): what the host cannot do is never the task's failure. Nodes have one
+ * Starts that a node refused (safety 3): a failure of the host is never a failure of the task. Nodes have one
  * GPU of 1,000 MiB.
  */
 import { describe, expect, it } from 'vitest'
@@ -30,8 +30,8 @@ const taskOf = (world: FaultWorld, id: string) => {
 }
 const waitOf = (world: FaultWorld, id: string) => world.controller.views.explain(taskOf(world, id))
 
-describe('a node that can start nothing', () => {
-  it('fails no task: all run on the other nodes, and it is closed after three refusals', async () => {
+describe('a node that cannot start any task', () => {
+  it('fails no task: tasks run elsewhere, and the node is auto-cordoned', async () => {
     const world = await worldOf(3)
     world.refusing = (node) => (node === 'n1' ? NO_FOLDER : null)
     for (let i = 0; i < 20; i++) world.submit({ id: `t${i}`, ms: 3_000, onNodeLoss: 'requeue', vramMib: 400 })
@@ -42,7 +42,7 @@ describe('a node that can start nothing', () => {
       autoCordon: { code: 'work_folder', reason: NO_FOLDER.detail },
     })
     expect(world.eventsOf('task_returned').every(({ nodeId }) => nodeId === world.idOf('n1'))).toBe(true)
-    // Refusals of one instant may be more than three.
+    // More than three refusals may happen in one instant.
     expect(world.eventsOf('task_returned').length).toBeLessThan(10)
     expect(world.controller.views.alarms()).toMatchObject([
       { code: 'AUTO_CORDONED', nodeIds: [world.idOf('n1')] },
@@ -50,7 +50,7 @@ describe('a node that can start nothing', () => {
     expect(world.violations).toEqual([])
   })
 
-  it('opens by itself when a trial start works, and the wait for the next trial doubles while it does not', async () => {
+  it('is uncordoned when a trial start works, at growing intervals', async () => {
     const world = await worldOf(2)
     let isBroken = true
     world.refusing = (node) => (isBroken && node === 'n1' ? NO_FOLDER : null)
@@ -71,7 +71,7 @@ describe('a node that can start nothing', () => {
     expect(world.controller.views.counts().failed).toBe(0)
   })
 
-  it('is opened by an operator who uncordons it', async () => {
+  it('is uncordoned by an operator', async () => {
     const world = await worldOf(3)
     world.refusing = (node) => (node === 'n1' ? NO_FOLDER : null)
     for (let i = 0; i < 12; i++) world.submit({ id: `t${i}`, ms: HOUR, vramMib: 200 })
@@ -82,7 +82,7 @@ describe('a node that can start nothing', () => {
     expect(await world.until(() => world.controller.views.counts().running === 12, 60_000)).toBe(true)
   })
 
-  it('is not closed when half of the nodes are closed already: an alarm says so', async () => {
+  it('stays open with an alarm if half of the nodes are already auto-cordoned', async () => {
     const world = await worldOf(3)
     world.refusing = (node) => (node === 'n3' ? null : NO_FOLDER)
     for (let i = 0; i < 30; i++) world.submit({ id: `t${i}`, ms: 30_000, vramMib: 400 })
@@ -97,7 +97,7 @@ describe('a node that can start nothing', () => {
     expect(world.controller.views.counts().failed).toBe(0)
   })
 
-  it('is still closed after a restart of the controller', async () => {
+  it('is still auto-cordoned after a restart of the controller', async () => {
     const world = await worldOf(3)
     world.refusing = (node) => (node === 'n1' ? NO_FOLDER : null)
     for (let i = 0; i < 12; i++) world.submit({ id: `t${i}`, ms: HOUR, vramMib: 200 })
@@ -110,7 +110,7 @@ describe('a node that can start nothing', () => {
 })
 
 describe('a task that nodes cannot start', () => {
-  it('waits with START_REFUSED once every suitable node has refused it, and the explanation quotes them', async () => {
+  it('waits with START_REFUSED once every suitable node refused it, with the reasons', async () => {
     const world = await worldOf(2)
     world.refusing = (_, taskId) => (taskId === 'bad' ? NO_COMMAND : null)
     world.submit({ id: 'bad', ms: 1_000 })
@@ -118,7 +118,7 @@ describe('a task that nodes cannot start', () => {
     expect(waitOf(world, 'bad')).toMatchObject({ primary: { reason: 'START_REFUSED' }, queuePosition: null })
     for (const node of ['n1', 'n2'])
       expect(waitOf(world, 'bad')?.sentence).toContain(`${node}: command trian.py: No such file`)
-    // It is no head, reserves nothing and closes no node.
+    // It is no head, has no reservation and causes no cordon.
     world.submit({ id: 'good', ms: 1_000, vramMib: 1_000 })
     expect(await world.until(() => world.isFinal('good'), 10_000)).toBe(true)
     expect([...world.controller.views.nodes()].every(({ autoCordon }) => autoCordon === null)).toBe(true)
@@ -134,7 +134,7 @@ describe('a task that nodes cannot start', () => {
     expect(taskOf(world, 'bad').state).toBe('pending')
   })
 
-  it('is tried three times at most where there are more nodes', async () => {
+  it('is tried at most three times if there are more nodes', async () => {
     const world = await worldOf(5)
     world.refusing = (_, taskId) => (taskId === 'bad' ? NO_COMMAND : null)
     world.submit({ id: 'bad', ms: 1_000 })
@@ -182,7 +182,7 @@ describe('a task that nodes cannot start', () => {
     expect(await world.until(() => world.stateOf('bad') === 'running', 11 * 60_000)).toBe(true)
   })
 
-  it('has failed, as before, where its server does not say why', async () => {
+  it('fails if its server gives no reason', async () => {
     const world = await worldOf(1)
     world.refusing = () => ({ detail: 'command trian.py: No such file or directory' })
     world.submit({ id: 'bad', ms: HOUR })

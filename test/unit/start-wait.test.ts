@@ -1,8 +1,8 @@
-/** After a start nothing is placed, requeued or given up until the nodes that were up have spoken. */
+/** After a start, no task is placed, requeued or given up until the nodes that were up have reported. */
 import { expect, it } from 'vitest'
 import { SetBackWorld } from '../support/set-back-world.ts'
 
-it('A task that was submitted waits after a start until each node that was up has spoken', async () => {
+it('After a start, a submitted task waits until each node that was up has reported', async () => {
   const world = await SetBackWorld.of(['n1', 'n2'])
   world.stopServer('n2')
   const stored = await world.stored()
@@ -16,7 +16,7 @@ it('A task that was submitted waits after a start until each node that was up ha
   expect(world.task('a')?.state).toBe('running')
 })
 
-it('The wait ends when the last of them has spoken', async () => {
+it('The wait ends when the last of these nodes has reported', async () => {
   const world = await SetBackWorld.of(['n1', 'n2'])
   await world.setBack(await world.stored())
   world.submit({ id: 'a' })
@@ -24,7 +24,7 @@ it('The wait ends when the last of them has spoken', async () => {
   expect(world.task('a')?.state).toBe('running')
 })
 
-it('An attempt that a node no longer has is not requeued before the other nodes have spoken', async () => {
+it('An attempt missing on its node is requeued only after the other nodes have reported', async () => {
   const world = await SetBackWorld.of(['n1', 'n2'])
   world.submit({ id: 'a', onNodeLoss: 'requeue' })
   await world.pass(10_000)
@@ -32,7 +32,7 @@ it('An attempt that a node no longer has is not requeued before the other nodes 
   world.stopServer(on === 'n1' ? 'n2' : 'n1')
   const stored = await world.stored()
   await world.stopController()
-  // The node has never had an attempt of this task, which the store knows as running there.
+  // The node never had an attempt of this task, which the store has as running there.
   const openTasks = stored.openTasks.map((task) => ({ ...task, id: 'b', name: 'b' }))
   await world.startController({ ...stored, openTasks })
   await world.pass(14_900)
@@ -44,7 +44,7 @@ it('An attempt that a node no longer has is not requeued before the other nodes 
   ])
 })
 
-it('An attempt that a complete history does not know is stopped once two snapshots have named it', async () => {
+it('An attempt that a complete history does not contain is stopped after two snapshots with it', async () => {
   const world = await SetBackWorld.of(['n1'])
   world.submit({ id: 'a' })
   await world.pass(10_000)

@@ -1,4 +1,4 @@
-/** Stopping a task with a grace, in virtual time with production code at both ends. */
+/** Stopping a task with a grace period, in virtual time with production code on both sides. */
 import { describe, expect, it } from 'vitest'
 import { ServerCoreHarness, KILLED } from '../support/server-core-harness.ts'
 import { FaultWorld } from '../support/fault-world.ts'
@@ -6,8 +6,8 @@ import { FaultWorld } from '../support/fault-world.ts'
 const HOUR = 3_600_000
 const stops = (h: ServerCoreHarness): string[] => h.device.calls.filter((call) => call.startsWith('stop'))
 
-describe('a server that is told to stop a task', () => {
-  it('hands the grace to the device, and a second word only when it ends the task at once', () => {
+describe('a server that receives a stop', () => {
+  it('passes the grace to the device, and a second stop only to end the task at once', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     expect(h.stop('a', 1, 30_000)).toMatchObject({ outcome: 'accepted' })
@@ -19,7 +19,7 @@ describe('a server that is told to stop a task', () => {
     expect(h.bus.finishedOf('a')).toEqual(['stopped'])
   })
 
-  it('lets one that is out of VRAM return, to handle SIGTERM, and nothing else', () => {
+  it('lets a swapped-out task return to handle SIGTERM, and refuses other swaps', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.run('b')
@@ -30,7 +30,7 @@ describe('a server that is told to stop a task', () => {
     expect(h.swapOut('b')).toMatchObject({ outcome: 'refused', reason: 'contrary' })
   })
 
-  it('kills at once what the controller has given up', () => {
+  it('kills attempts at once that the controller gave up', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.bus.script.heartbeat = () => ({
@@ -42,7 +42,7 @@ describe('a server that is told to stop a task', () => {
     expect(stops(h)).toEqual(['stop a'])
   })
 
-  it('knows after a restart that the task is being stopped', () => {
+  it('remembers the stop after a restart', () => {
     const h = new ServerCoreHarness()
     h.run('a')
     h.stop('a', 1, 30_000)
@@ -54,7 +54,7 @@ describe('a server that is told to stop a task', () => {
   })
 })
 
-describe('a task that is cancelled', () => {
+describe('a cancelled task', () => {
   const world = async (stopTakesMs: number, config = {}): Promise<FaultWorld> => {
     const world = new FaultWorld({ nodes: 1, config })
     await world.startAll()
@@ -69,7 +69,7 @@ describe('a task that is cancelled', () => {
       : w.controller.commands.cancelTask('t', 'a', () => {})
   const stoppingOf = (w: FaultWorld) => w.controller.views.openTask('t')?.placement?.stopping
 
-  it('runs on while it handles SIGTERM, and its VRAM counts until its server says that it has ended', async () => {
+  it('keeps running while it handles SIGTERM, and its VRAM counts until its end is reported', async () => {
     const w = await world(10_000)
     cancel(w)
     await w.run(9_000)
@@ -80,7 +80,7 @@ describe('a task that is cancelled', () => {
     expect(w.violations).toEqual([])
   })
 
-  it('ends at the end of the grace at the latest', async () => {
+  it('ends by the end of the grace', async () => {
     const w = await world(HOUR, { stop_grace_seconds: 5 })
     cancel(w)
     await w.run(4_500)
@@ -98,7 +98,7 @@ describe('a task that is cancelled', () => {
     expect(w.isFinal('t')).toBe(true)
   })
 
-  it('has the grace that it was given last, while a stop in progress keeps its own', async () => {
+  it('has its latest grace, while a stop in progress keeps the earlier one', async () => {
     const w = await world(HOUR, { stop_grace_seconds: 5 })
     const change = (stopGraceSeconds: number | null): void =>
       w.controller.commands.updateTask('t', { stopGraceSeconds }, 'a', () => {})
@@ -111,7 +111,7 @@ describe('a task that is cancelled', () => {
     expect(w.isFinal('t')).toBe(true)
   })
 
-  it('is counted while it is being stopped, and raises STOP_OVERDUE a minute after the grace', async () => {
+  it('is counted as stopping, and raises STOP_OVERDUE a minute after the grace', async () => {
     const w = await world(10_000, { run_lease_seconds: 300 })
     const alarms = (): string[] => w.controller.views.alarms().map(({ code }) => code)
     expect(w.controller.views.stoppingCount()).toBe(0)
@@ -130,7 +130,7 @@ describe('a task that is cancelled', () => {
     expect([w.controller.views.stoppingCount(), alarms()]).toEqual([0, []])
   })
 
-  it('keeps its deadline when the controller starts again in the middle of the grace', async () => {
+  it('keeps its deadline over a restart of the controller during the grace', async () => {
     const w = await world(HOUR, { stop_grace_seconds: 20 })
     cancel(w)
     await w.run(8_000)

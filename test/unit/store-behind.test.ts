@@ -1,5 +1,5 @@
 /**
- * A store that went back in time: its controller notices, sends the nodes nothing, and kills nothing
+ * A store that went back in time: its controller notices it, sends the nodes no commands, and kills no task
  * (docs/protocol.md).
  */
 import { expect, it } from 'vitest'
@@ -7,7 +7,7 @@ import { EMPTY_STATE, SetBackWorld } from '../support/set-back-world.ts'
 
 const NAMES = ['n1', 'n2', 'n3']
 
-/** Six tasks run, of which the store `earlier` knows three. */
+/** Six tasks run; the store `earlier` contains three of them. */
 async function setBackWithinOneEpoch(): Promise<SetBackWorld> {
   const world = await SetBackWorld.of(NAMES)
   for (const id of ['a', 'b', 'c']) world.submit({ id, vramMib: 2_000 })
@@ -20,7 +20,7 @@ async function setBackWithinOneEpoch(): Promise<SetBackWorld> {
   return world
 }
 
-it('A data folder set back within one epoch raises STORE_BEHIND within two heartbeats, and no process is killed', async () => {
+it('A data folder set back within one epoch raises STORE_BEHIND, and no process is killed', async () => {
   const world = await setBackWithinOneEpoch()
   await world.pass(12_000)
   expect(world.eventsOf('store_behind').map(({ data }) => [data['alarm'], data['reason']])).toEqual(
@@ -36,7 +36,7 @@ it('A data folder set back within one epoch raises STORE_BEHIND within two heart
   expect(world.eventsOf('task_returned')).toEqual([])
 })
 
-it('An empty store in place of the old one is behind, too: nodes that it does not know are not answered', async () => {
+it('An empty store in place of the old one is also behind: unknown nodes get no answer', async () => {
   const world = await SetBackWorld.of(NAMES)
   world.submit({ id: 'a' })
   await world.pass(10_000)
@@ -46,7 +46,7 @@ it('An empty store in place of the old one is behind, too: nodes that it does no
   expect(world.runsOn('a')).toHaveLength(1)
 })
 
-it('A copy of the store that took the same epoch is refused by the nodes, and hears of the other process', async () => {
+it('A copy of the store with the same epoch is refused by the nodes and reported', async () => {
   const world = await SetBackWorld.of(NAMES)
   world.submit({ id: 'a' })
   await world.pass(10_000)
@@ -63,7 +63,7 @@ it('A copy of the store that took the same epoch is refused by the nodes, and he
   expect(world.runsOn('a')).toHaveLength(1)
 })
 
-it('A controller that goes on from its whole store is not behind', async () => {
+it('A controller that continues with its complete store is not behind', async () => {
   const world = await SetBackWorld.of(NAMES)
   world.submit({ id: 'a' })
   await world.pass(10_000)
@@ -76,7 +76,7 @@ it('A controller that goes on from its whole store is not behind', async () => {
   expect(world.task('b')?.state).toBe('running')
 })
 
-it('One lying node of three does not stop the cluster', async () => {
+it('One false report from a node does not stop the cluster', async () => {
   const world = await SetBackWorld.of(['n1', 'n2'])
   const other = await SetBackWorld.of(['n3'])
   const { engine } = world.controller
@@ -88,7 +88,7 @@ it('One lying node of three does not stop the cluster', async () => {
   expect(other.controller.engine.cluster.aheadCount).toBe(0)
 })
 
-it('A task that runs on a node which is ahead of the store is placed nowhere else', async () => {
+it('A task that runs on a node ahead of the store is not placed elsewhere', async () => {
   const world = await SetBackWorld.of(['n1', 'n2', 'n3'])
   const report = {
     task_id: 'a',

@@ -1,6 +1,6 @@
 /**
- * A live store takes no simulated servers, a trial store no NVIDIA GPUs: demonstration and production never
- * mix.
+ * A live store accepts no simulated servers, and a trial store no NVIDIA GPUs, so demonstration and
+ * production never mix.
  */
 import { expect, it } from 'vitest'
 import type { StoreKind } from '../../controller/domain/store-kind.ts'
@@ -11,7 +11,7 @@ import type { DeviceKind } from '../../protocol/messages.ts'
 
 const NODE_ID = '5f0c9a52-1d3e-4b7a-9c11-000000000001'
 
-/** What a hello of this device is answered by a controller over a store of this kind. */
+/** The answer to a hello of this device from a controller over a store of this kind. */
 function answerTo(
   device: DeviceKind,
   storeKind: StoreKind | null,
@@ -49,14 +49,14 @@ function answerTo(
   return { answers, joined }
 }
 
-it('a live store refuses simulated servers', () => {
+it('A live store refuses simulated servers', () => {
   expect(answerTo('simulated', 'live')).toEqual({
     answers: [{ op: 'refused', reason: 'simulated_in_live' }],
     joined: 0,
   })
 })
 
-it('a trial store takes simulated servers and refuses NVIDIA GPUs', () => {
+it('A trial store accepts simulated servers and refuses NVIDIA GPUs', () => {
   expect(answerTo('simulated', 'trial').joined).toBe(1)
   expect(answerTo('nvidia', 'trial')).toEqual({
     answers: [{ op: 'refused', reason: 'nvidia_in_trial' }],
@@ -64,7 +64,7 @@ it('a trial store takes simulated servers and refuses NVIDIA GPUs', () => {
   })
 })
 
-it('a live store takes servers of real devices and of real processes', () => {
+it('A live store accepts servers of real devices and of real processes', () => {
   expect([
     answerTo('nvidia', 'live').joined,
     answerTo('process', 'live').joined,
@@ -72,6 +72,6 @@ it('a live store takes servers of real devices and of real processes', () => {
   ]).toEqual([1, 1, 1])
 })
 
-it('without a kind every server joins', () => {
+it('A store without a kind accepts every server', () => {
   expect([answerTo('nvidia', null).joined, answerTo('simulated', null).joined]).toEqual([1, 1])
 })

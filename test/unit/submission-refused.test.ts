@@ -5,8 +5,8 @@ import { SubmissionRefused } from '../../simulator/submission-refused.ts'
 import type { World } from '../../simulator/world.ts'
 import { node, play, task } from '../support/world-builder.ts'
 
-describe('a task of a scenario that the controller does not take', () => {
-  test('ends the run in one line, with exit code 1', async () => {
+describe('a task of a scenario that the controller refuses', () => {
+  test('ends the run with a message of one line and exit code 1', async () => {
     const isFull = (world: World) => (world.controller.engine.cluster.pendingCount = MAX_PENDING_TASKS)
     const run = play({ nodes: [node({ name: 'a' })], tasks: [task({ id: 't1' })] }, { onWorld: isFull })
     await expect(run).rejects.toThrow(

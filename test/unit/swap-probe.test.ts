@@ -8,17 +8,14 @@ const SECOND = 1000
 const IDLE_S = 300
 const PROBE_S = 600
 
-/**
- * One GPU of 100 MiB; `a` has been swapped out for `b`, which has ended: nothing stands in the way of a
- * return.
- */
+/** One GPU of 100 MiB; `a` was swapped out for `b`, which has ended: nothing blocks a return. */
 function oneIsAway(signalsWanted: boolean): { readonly cluster: ClusterBuilder; readonly a: LiveTask } {
   const cluster = new ClusterBuilder({
     safety_reserve_mib: 0,
     default_vram_overcommit_percent: 100,
     idle_swap_out_seconds: IDLE_S,
     swap_in_probe_seconds: PROBE_S,
-    // The GPU is free: a task would be back before its first probe.
+    // The GPU is free: with eager returns, the task would return before its first probe.
     eager_swap_in_seconds: null,
   })
   cluster.addNode({ id: 'n', gpus: [100], signalsWanted })
@@ -35,7 +32,7 @@ function oneIsAway(signalsWanted: boolean): { readonly cluster: ClusterBuilder; 
   return { cluster, a }
 }
 
-it('where nothing can signal, a swapped-out task is brought back after the probe period', () => {
+it('A swapped-out task that cannot signal returns after the probe period', () => {
   const { cluster, a } = oneIsAway(false)
   cluster.advance((PROBE_S - 1) * SECOND)
   expect(placementOf(a).residency).toBe('swapped_out')
@@ -45,7 +42,7 @@ it('where nothing can signal, a swapped-out task is brought back after the probe
   expect(placementOf(a)).toMatchObject({ residency: 'resident', isProbed: false, entry: null })
 })
 
-it('a probed task that finds no work is a victim again after one idle period, and not before', () => {
+it('A probed task without work is a victim again after one idle period, not earlier', () => {
   const { cluster, a } = oneIsAway(false)
   cluster.advance(PROBE_S * SECOND)
   cluster.swapped(a)
@@ -64,7 +61,7 @@ it('a probed task that finds no work is a victim again after one idle period, an
   expect(placementOf(a).residency).toBe('swapping_in')
 })
 
-it('a report that a probed task wants nothing does not call its return off', () => {
+it('A report that a probed task does not want the GPU does not cancel its return', () => {
   const { cluster, a } = oneIsAway(false)
   const holder = cluster.submit({ vramMib: 60 })
   cluster.settle()
@@ -77,7 +74,7 @@ it('a report that a probed task wants nothing does not call its return off', () 
   expect(placementOf(a).residency).toBe('swapping_in')
 })
 
-it('a probe that finds the return asked for already goes on when that is called off', () => {
+it('A probe that finds a swap-in already requested continues when that request is withdrawn', () => {
   const { cluster, a } = oneIsAway(false)
   const holder = cluster.submit({ vramMib: 60 })
   cluster.settle()
@@ -91,7 +88,7 @@ it('a probe that finds the return asked for already goes on when that is called 
   expect(placementOf(a).residency).toBe('swapping_in')
 })
 
-it('a server that has started again while the task is away has it probed all the same, once', () => {
+it('A restart of its server does not change the probe of a swapped-out task', () => {
   const { cluster, a } = oneIsAway(false)
   cluster.advance((PROBE_S - 1) * SECOND)
   cluster.restarted(cluster.node('n'))
@@ -110,7 +107,7 @@ it('a server that has started again while the task is away has it probed all the
   expect(placementOf(a).residency).toBe('swapping_in')
 })
 
-it('No task is probed where tasks can signal', () => {
+it('No task is probed if tasks can signal', () => {
   const { cluster, a } = oneIsAway(true)
   cluster.advance(10 * PROBE_S * SECOND)
   expect(placementOf(a).residency).toBe('swapped_out')
@@ -128,7 +125,7 @@ it('A restart of the controller does not restart the probe period', () => {
   expect(placementOf(again).residency).toBe('swapping_in')
 })
 
-it('a probe that fell into the time without a controller is made up for at once', () => {
+it('A probe that was due while the controller was stopped happens at once', () => {
   const { cluster, a } = oneIsAway(false)
   const now = cluster.now + 2 * PROBE_S * SECOND
   const after = restarted(cluster, { now })
@@ -136,7 +133,7 @@ it('a probe that fell into the time without a controller is made up for at once'
   expect(placementOf(after.cluster.tasks.get(a.spec.id) as LiveTask).residency).toBe('swapping_in')
 })
 
-it('records that do not say since when a task is away have its period begin with the restart', () => {
+it('The period begins with the restart if the record has no swap-out time', () => {
   const { cluster, a } = oneIsAway(false)
   cluster.advance((PROBE_S / 2) * SECOND)
   const after = restarted(cluster, { forgets: ['outSince', 'isProbed'] })
@@ -147,7 +144,7 @@ it('records that do not say since when a task is away have its period begin with
   expect(placementOf(again).residency).toBe('swapping_in')
 })
 
-it('a restart of the controller does not forget that a probe asks, nor since when', () => {
+it('A restart of the controller keeps the probe and its request time', () => {
   const { cluster, a } = oneIsAway(false)
   const holder = cluster.submit({ vramMib: 60 })
   cluster.settle()
@@ -161,8 +158,8 @@ it('a restart of the controller does not forget that a probe asks, nor since whe
   expect(placementOf(again)).toMatchObject({ residency: 'swapped_out', isProbed: true, entry: { askedAt } })
 })
 
-describe('a probe that does not bring the task back', () => {
-  it('is tried again when the failed swap is a moment ago, not after another period', () => {
+describe('a probe without a return', () => {
+  it('is repeated after the back-off of the failed swap, not after another period', () => {
     const { cluster, a } = oneIsAway(false)
     cluster.advance(PROBE_S * SECOND)
     for (let attempts = 0; attempts < 3; attempts++) {
@@ -186,7 +183,7 @@ describe('a probe that does not bring the task back', () => {
     expect(placementOf(a).residency).toBe('resident')
   })
 
-  it('is tried again also when the copy fails, and after a restart of the controller', () => {
+  it('is also repeated after a failed copy and a restart of the controller', () => {
     const { cluster, a } = oneIsAway(false)
     cluster.advance(PROBE_S * SECOND)
     cluster.swapped(a, true)
@@ -198,7 +195,7 @@ describe('a probe that does not bring the task back', () => {
     expect(placementOf(after.cluster.tasks.get(a.spec.id) as LiveTask).residency).toBe('swapping_in')
   })
 
-  it('asks no more when the task has ended', () => {
+  it('ends with the task', () => {
     const { cluster, a } = oneIsAway(false)
     cluster.advance(PROBE_S * SECOND)
     cluster.refuse(a, 'swap_in')
@@ -208,7 +205,7 @@ describe('a probe that does not bring the task back', () => {
     expect(cluster.cluster.probes.size).toBe(0)
   })
 
-  it('The probe period counts from the swap-out when another task had asked and failed', () => {
+  it('still counts its period from the swap-out after another request failed', () => {
     const { cluster, a } = oneIsAway(false)
     cluster.advance((PROBE_S / 2) * SECOND)
     cluster.wants(a, true)
@@ -222,12 +219,12 @@ describe('a probe that does not bring the task back', () => {
   })
 })
 
-describe('another swap_in_probe_seconds', () => {
+describe('a change of swap_in_probe_seconds', () => {
   it.each([
     { is: 'shorter', periodS: PROBE_S / 2, atS: PROBE_S / 2 },
     { is: 'shorter than the time away', periodS: 1, atS: PROBE_S / 4 },
     { is: 'longer', periodS: 2 * PROBE_S, atS: 2 * PROBE_S },
-  ])('holds for probes that are planned: $is, counted from the swap-out', ({ periodS, atS }) => {
+  ])('applies to planned probes: $is, counted from the swap-out', ({ periodS, atS }) => {
     const { cluster, a } = oneIsAway(false)
     const outAt = cluster.now
     cluster.advance((PROBE_S / 4) * SECOND)
@@ -238,7 +235,7 @@ describe('another swap_in_probe_seconds', () => {
     expect(placementOf(a).residency).toBe('swapping_in')
   })
 
-  it('holds from the restart of a controller on, too', () => {
+  it('also applies from the restart of a controller', () => {
     const { cluster, a } = oneIsAway(false)
     cluster.advance((PROBE_S / 4) * SECOND)
     const after = restarted(cluster)
@@ -250,7 +247,7 @@ describe('another swap_in_probe_seconds', () => {
     expect(placementOf(again).residency).toBe('swapping_in')
   })
 
-  it('takes no return back that a probe has asked for', () => {
+  it('does not cancel a return that a probe has requested', () => {
     const { cluster, a } = oneIsAway(false)
     const holder = cluster.submit({ vramMib: 60 })
     cluster.settle()
@@ -264,7 +261,7 @@ describe('another swap_in_probe_seconds', () => {
 })
 
 it.each([true, false])(
-  'a server that says after another start whether its tasks can signal (%s) is believed',
+  'A server that changes whether its tasks can signal (%s) is believed',
   (signalsWanted) => {
     const { cluster, a } = oneIsAway(!signalsWanted)
     cluster.advance((PROBE_S / 2) * SECOND)
@@ -274,7 +271,7 @@ it.each([true, false])(
   },
 )
 
-it('a restart of the controller forgets no allocation that a server holds', () => {
+it('A restart of the controller keeps the pending allocations of servers', () => {
   const cluster = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 0 })
   cluster.addNode({ id: 'n', gpus: [100] })
   const grower = cluster.submit({ vramMib: 40 })

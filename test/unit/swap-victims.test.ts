@@ -41,7 +41,7 @@ const GB = 1024
 describe('chooseVictims as in the vectors', () => {
   const vectors = readVectors<{ cases: VectorCase[]; sequences: VectorSequence[] }>('victims.json')
 
-  it('has cases and sequences to read', () => {
+  it('has cases and sequences', () => {
     expect(vectors.cases.length).toBeGreaterThan(0)
     expect(vectors.sequences.length).toBeGreaterThan(0)
   })
@@ -79,7 +79,7 @@ describe('chooseVictims as in the vectors', () => {
 })
 
 describe('chooseVictims on one GPU', () => {
-  it('No victim is chosen when no VRAM is missing', () => {
+  it('chooses no victim if no VRAM is missing', () => {
     expect(chooseVictims([{ gpu: 0, missingMib: 0, candidates: [candidate({})] }])).toEqual({
       covered: true,
       victims: [],
@@ -87,7 +87,7 @@ describe('chooseVictims on one GPU', () => {
     })
   })
 
-  it('says what it has and needs when the candidates do not cover', () => {
+  it('returns available and needed VRAM if the candidates do not cover the shortage', () => {
     const candidates = [candidate({ id: 'a', mib: 3 * GB }), candidate({ id: 'b', mib: 4 * GB })]
     expect(chooseVictims([{ gpu: 2, missingMib: 8 * GB, candidates }])).toEqual({
       covered: false,
@@ -97,7 +97,7 @@ describe('chooseVictims on one GPU', () => {
     })
   })
 
-  it('stops after a level that is exactly what is missing', () => {
+  it('stops after a level that covers exactly the missing VRAM', () => {
     const candidates = [
       candidate({ id: 'a', mib: 4 * GB }),
       candidate({ id: 'b', mib: 4 * GB, isSwappedThisRound: true, lastSwapOut: 1 }),
@@ -121,7 +121,7 @@ describe('chooseVictims on one GPU', () => {
     expect(closedOf(choice)).toEqual(['0 non_p0', '0 p0'])
   })
 
-  it('seeks the subset in all the blocks it took, not only in the last', () => {
+  it('considers subsets of all levels it used, not only of the last', () => {
     const candidates = [
       candidate({ id: 'old', mib: 10, lastSwapOut: 1 }),
       candidate({ id: 'recent', mib: 20, lastSwapOut: 2 }),
@@ -129,7 +129,7 @@ describe('chooseVictims on one GPU', () => {
     expect(idsOf(chooseVictims([{ gpu: 0, missingMib: 15, candidates }]))).toEqual(['recent'])
   })
 
-  it('in collect mode takes everyone when all together do not cover, level by level, oldest first', () => {
+  it('in collect mode takes all candidates if they do not cover, by level, oldest first', () => {
     const candidates = [
       candidate({ id: 'p', isP0: true }),
       candidate({ id: 's', isSwappedThisRound: true, lastSwapOut: 9 }),
@@ -141,7 +141,7 @@ describe('chooseVictims on one GPU', () => {
     expect(closedOf(choice)).toEqual(['0 non_p0'])
   })
 
-  it('in collect mode chooses as always when they cover', () => {
+  it('in collect mode chooses as usual if the candidates cover the shortage', () => {
     const candidates = [
       candidate({ id: 'a', mib: 10 * GB }),
       candidate({ id: 'b', mib: 12 * GB }),
@@ -155,7 +155,7 @@ describe('chooseVictims on several GPUs', () => {
   const wide = candidate({ id: 'wide', mib: 8 * GB })
   const narrow = candidate({ id: 'narrow', mib: 8 * GB, idleMs: 900_000 })
 
-  it('subtracts a victim on every GPU it holds and chooses it once', () => {
+  it('counts a victim on every GPU it uses and chooses it once', () => {
     const choice = chooseVictims([
       { gpu: 1, missingMib: 8 * GB, candidates: [narrow, wide] },
       { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
@@ -167,7 +167,7 @@ describe('chooseVictims on several GPUs', () => {
     })
   })
 
-  it('adds only what a GPU misses beyond the victims of those before it', () => {
+  it('adds only the VRAM that a GPU lacks after the victims of earlier GPUs', () => {
     const choice = chooseVictims([
       { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
       { gpu: 3, missingMib: 9 * GB, candidates: [wide, narrow] },
@@ -178,7 +178,7 @@ describe('chooseVictims on several GPUs', () => {
     ])
   })
 
-  it('swaps nothing out when one of them is not covered', () => {
+  it('chooses no victim if one GPU is not covered', () => {
     const choice = chooseVictims([
       { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
       { gpu: 1, missingMib: 17 * GB, candidates: [wide, narrow] },
@@ -186,7 +186,7 @@ describe('chooseVictims on several GPUs', () => {
     expect(choice).toEqual({ covered: false, gpu: 1, haveMib: 16 * GB, needMib: 17 * GB })
   })
 
-  it('closes the round of the GPU whose shortage chose the victim, not of the others it holds', () => {
+  it('closes the round only of the GPU for which the victim was chosen', () => {
     const swapped = { ...wide, isSwappedThisRound: true, lastSwapOut: 1 }
     const choice = chooseVictims([
       { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
@@ -196,12 +196,12 @@ describe('chooseVictims on several GPUs', () => {
   })
 })
 
-describe('the subset', () => {
-  it('refuses tasks that do not cover: that is a broken invariant', () => {
+describe('the smallest covering subset', () => {
+  it('requires candidates that cover the shortage: otherwise an invariant is broken', () => {
     expect(() => fewestBytesCovering([candidate({ mib: 5 })], 6)).toThrow('broken invariant')
   })
 
-  it('compares the sorted lists of ids when all else is equal', () => {
+  it('is chosen by the sorted list of ids if all else is equal', () => {
     const tasks = ['d', 'a', 'c', 'b'].map((id, index) => candidate({ id, mib: [7, 4, 6, 3][index] ?? 0 }))
     expect(
       fewestBytesCovering(tasks, 10)
@@ -211,10 +211,10 @@ describe('the subset', () => {
   })
 })
 
-describe('rounds', () => {
+describe('the rounds of a GPU', () => {
   const victim = { id: 'a', gpu: 0, class: 'non_p0' as const }
 
-  it('marks a fresh victim in the current round', () => {
+  it('mark a new victim in the current round', () => {
     const rounds = newGpuRounds()
     enactRound([rounds], { victims: [victim], closedRounds: [] }, 7)
     expect(booked(rounds, candidate({ id: 'a' }))).toMatchObject({ isSwappedThisRound: true, lastSwapOut: 7 })
@@ -224,7 +224,7 @@ describe('rounds', () => {
     })
   })
 
-  it('starts the new round with the already swapped victims alone', () => {
+  it('start a new round with only the victims that were already swapped', () => {
     const rounds = newGpuRounds()
     enactRound([rounds], { victims: [victim, { ...victim, id: 'c' }], closedRounds: [] }, 1)
     enactRound(
@@ -237,19 +237,19 @@ describe('rounds', () => {
     expect(rounds.p0.round).toBe(0)
   })
 
-  it('No task is swapped twice in a round', () => {
+  it('never contain a task twice', () => {
     const rounds = newGpuRounds()
     enactRound([rounds], { victims: [victim], closedRounds: [] }, 1)
     expect(() => enactRound([rounds], { victims: [victim], closedRounds: [] }, 2)).toThrow('swapped twice')
   })
 
-  it('knows only the GPUs of its node', () => {
+  it('exist only for GPUs of the node', () => {
     expect(() => enactRound([], { victims: [victim], closedRounds: [] }, 1)).toThrow(
       'no rounds are kept for GPU 0',
     )
   })
 
-  it('makes a task it forgot a newcomer', () => {
+  it('forget a task, which is then new', () => {
     const rounds = newGpuRounds()
     enactRound([rounds], { victims: [victim], closedRounds: [] }, 1)
     forgetTask(rounds, 'a')
@@ -272,7 +272,7 @@ function candidate(fields: Partial<Candidate>): Candidate {
   }
 }
 
-/** The candidate with what the books of its GPU say of it. */
+/** The candidate with its state in the rounds of its GPU. */
 function booked(rounds: GpuRounds, task: Candidate): Candidate {
   const state = rounds[classOf(task)]
   const mark = markOf(state, task.id)
@@ -280,8 +280,8 @@ function booked(rounds: GpuRounds, task: Candidate): Candidate {
 }
 
 /**
- * Eligibility as the vectors mean it; all their tasks are resident. The refusals' `retry_in_ms` is a matter
- * of eligibility, not of the choice.
+ * Eligibility according to the vectors, with all tasks resident. The refusals' `retry_in_ms` concerns
+ * eligibility, not the choice.
  */
 function eligibleOf(vector: VectorCase): Candidate[] {
   return vector.tasks

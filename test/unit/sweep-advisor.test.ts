@@ -20,7 +20,7 @@ import type { SweepRun } from '../../simulator/sweep.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
 import { sweptRun } from '../support/swept-run.ts'
 
-/** Utilization and starvation of each percentage, with a little of each seed on top. */
+/** Utilization and starvation at each percentage, with a small offset for each seed. */
 function runs(
   curve: ReadonlyArray<readonly [percent: number, utilization: number, starvation: number]>,
   seeds = 5,
@@ -28,7 +28,7 @@ function runs(
 ): SweepRun[] {
   return curve.flatMap(([percent, utilization, starvation]) =>
     Array.from({ length: seeds }, (_, i) => {
-      // Odd at one percentage, even at the next: a difference that is not the percentage's doing.
+      // Odd at one percentage and even at the next: a difference that the percentage does not cause.
       const wobble = noise * (((percent / 20 + i) % 2) - 0.5)
       return sweptRun({
         percent,
@@ -55,7 +55,7 @@ const CURVE = [
 ] as const
 
 describe('the advisor', () => {
-  it('recommends the highest mean utilization whose objective holds in 95 % of the seeds, not the highest of all', () => {
+  it('recommends the highest mean utilization that keeps its objective in 95 % of the seeds', () => {
     const advice = adviceOn(runs(CURVE))
     // 80 %: starvation from 18 to 22 over the seeds. 60 %: from 14 to 18.
     expect(advice).toMatchObject({
@@ -86,7 +86,7 @@ describe('the advisor', () => {
     )
   })
 
-  it('is the same for runs in any order, and whatever their rows are recomputed from: all it says is in the table of runs', () => {
+  it('depends only on the table of runs, not on the order of the runs', () => {
     const swept = runs(CURVE, 7, 0.3)
     const advice = adviceOn(swept)
     expect(adviceOn(swept.toReversed())).toEqual(advice)
@@ -113,7 +113,7 @@ describe('the advisor', () => {
     expect(advice.utilization_percent?.mean).toBeCloseTo(mean(kept[0] as number), 12)
   })
 
-  it('says when nothing keeps the objective, and what comes nearest', () => {
+  it('says that no percentage keeps the objective, and which one is closest', () => {
     const advice = adviceOn(runs(CURVE), { objectives: [parse('starvation.total<=3')] })
     expect(advice).toMatchObject({ recommended_percent: null, utilization_percent: null, gain: null })
     expect(advice.caveats).toEqual([
@@ -125,7 +125,7 @@ describe('the advisor', () => {
     expect(adviceNotes(advice).at(-1)).toContain('Nearest comes 0 %: starvation.total<=3 is 8.0 % there')
   })
 
-  it('keeps all of several objectives; one that no run has a figure for is broken', () => {
+  it('keeps all of several objectives; an objective without a figure is missed', () => {
     const both = [parse('starvation.total<=50'), parse('swaps_per_hour<=4')]
     expect(adviceOn(runs(CURVE), { objectives: both }).recommended_percent).toBe(40)
     const missing = adviceOn(runs(CURVE), { objectives: [parse('queue_wait.p95<=10m')] })
@@ -135,7 +135,7 @@ describe('the advisor', () => {
     expect(adviceTable(missing)).toContain('– broken')
   })
 
-  it('says when the seeds do not tell two percentages apart, and how many would', () => {
+  it('says that the seeds do not separate two percentages, and how many seeds would', () => {
     const advice = adviceOn(runs([...CURVE.slice(0, 3), [60, 52.1, 9]], 5, 2))
     expect(advice.recommended_percent).toBe(60)
     const [caveat] = advice.caveats
@@ -151,7 +151,7 @@ describe('the advisor', () => {
     expect(many.caveats.some(({ kind }) => kind === 'too_few_seeds')).toBe(false)
   })
 
-  it('The advisor reports that identical seeds are not a sample', () => {
+  it('reports that identical seeds are not a sample', () => {
     const alike = runs(CURVE).map((run) => ({
       ...run,
       metrics: {
@@ -173,7 +173,7 @@ describe('the advisor', () => {
     expect(adviceNotes(advice)[1]).toContain('All 5 seeds came to the same figures')
   })
 
-  it('The advisor reports that one seed is not a sample', () => {
+  it('reports that one seed is not a sample', () => {
     const advice = adviceOn(runs(CURVE, 1))
     expect(advice.caveats).toContainEqual(expect.objectContaining({ kind: 'too_few_seeds', seeds: 1 }))
     expect(adviceNotes(advice)[1]).toBe('One seed says nothing about chance: run at least two, better ten.')
@@ -195,7 +195,7 @@ describe('the advisor', () => {
     expect(adviceOn(runs(CURVE), { idleness: { ...idleness, swappable: 1 } }).caveats).toEqual([])
   })
 
-  it('says when nothing was ever swapped out, and when the percentage changed nothing at all', () => {
+  it('says that no task was ever swapped out, or that the percentage changed nothing', () => {
     const still = runs(CURVE).map((run) => ({ ...run, metrics: { ...run.metrics, swaps_per_hour: 0 } }))
     expect(adviceOn(still).caveats).toEqual([{ kind: 'never_swapped' }])
     const same = runs(CURVE.map(([percent]) => [percent, 30, 2] as const)).map((run) => ({
@@ -208,7 +208,7 @@ describe('the advisor', () => {
     expect(adviceNotes(advice).at(-1)).toContain('All percentages came to the same figures')
   })
 
-  it('claims nothing about idleness from no tasks, from a part of them, or against what the runs show', () => {
+  it('says nothing about idleness without tasks, from a part of them, or against the runs', () => {
     const idleness = {
       tasks: 10,
       isComplete: true,
@@ -226,7 +226,7 @@ describe('the advisor', () => {
     expect(kindsOf(runs(CURVE), idleness)).toEqual([])
   })
 
-  it('names the largest gain first: a queue wait of hours, not a hundredth of a point of utilization', () => {
+  it('names the largest gain first: a queue wait of hours before 0.01 points of utilization', () => {
     const wait = (p95: number) => ({ mean: p95 / 2, p50: p95 / 2, p95, p99: p95 })
     const at = (percent: number, utilization: number, starvation: number, p95: number): SweepRun[] =>
       [1, 2, 3].map((seed) =>
@@ -254,7 +254,7 @@ describe('the advisor', () => {
     )
   })
 
-  it('sees no knee inside the spread of the seeds, nor in a rise too small to notice', () => {
+  it('finds no knee within the spread of the seeds or in a negligible rise', () => {
     // From 31 to 31.6, while the seeds differ by 2.
     const flat = [[0, 31], [50, 31.5], [100, 31.55], [150, 31.6]] as const // prettier-ignore
     const spread = flat.flatMap(([percent, utilization]) =>
@@ -272,7 +272,7 @@ describe('the advisor', () => {
     expect(adviceOn(steep).knee_percent).toBe(50)
   })
 
-  it('says in its first sentence that most GPU-hours are tasks that take whole GPUs', () => {
+  it('says in its first sentence that most GPU-hours are of exclusive tasks', () => {
     const idleness = {
       tasks: 10,
       isComplete: true,
@@ -290,7 +290,7 @@ describe('the advisor', () => {
     expect(adviceOn(runs(CURVE), { idleness: { ...idleness, exclusivePercent: 50 } }).caveats).toEqual([])
   })
 
-  it('recommends nothing while tasks fit nowhere, by the run with most of them', () => {
+  it('recommends nothing while tasks fit nowhere, and quotes the run with most of them', () => {
     const swept = runs(CURVE).map((run, i) => ({
       ...run,
       metrics: { ...run.metrics, tasks: { ...run.metrics.tasks, submitted: 9, fit_nowhere: i % 4 } },
@@ -311,7 +311,7 @@ describe('the advisor', () => {
     expect(adviceTable(adviceOn(swept))).not.toContain('recommended')
   })
 
-  it('says when a higher percentage than any tried may be better, and when seeds are uneven', () => {
+  it('says that a higher percentage may be better, and that seeds differ between percentages', () => {
     const rising = runs(CURVE.slice(0, 3))
     expect(adviceOn(rising).caveats).toEqual([{ kind: 'highest_tried', overcommit_percent: 40 }])
     expect(adviceOn(rising.slice(1)).caveats.map(({ kind }) => kind)).toEqual([
@@ -338,7 +338,7 @@ describe('an objective', () => {
     ['queue_wait.p95<=10m', 'queue_wait.p95', 600],
     ['queue_wait.p99<=90', 'queue_wait.p99', 90],
     ['slowdown.p95<=3', 'slowdown.p95', 3],
-  ])('%s is read, and written so that it is read again', (text, figure, max) => {
+  ])('%s is parsed, and formatted so that it is parsed again', (text, figure, max) => {
     const objective = parse(text)
     expect(objective).toEqual({ figure, max })
     expect(parse(objectiveText(objective))).toEqual(objective)
@@ -356,21 +356,21 @@ describe('an objective', () => {
     expect(parseObjective(text)).toBeNull()
   })
 
-  it('looks at its figure', () => {
+  it('reads its figure', () => {
     const { metrics } = sweptRun({ percent: 0, seed: 1, starvation: 7 })
     expect(valueOfObjective(parse('starvation.total<=1'), metrics)).toBe(7)
     expect(valueOfObjective(parse('slowdown.mean<=1'), metrics)).toBeNull()
   })
 })
 
-describe('the knee', () => {
-  it("is where the paper's example has it", () => {
+describe('the knee of a curve', () => {
+  it("is at the point of the paper's example", () => {
     // Figure 2: y = −1 / (x + 0.1) + 5 at ten points from 0 to 1, whose knee is at 0.22.
     const points = Array.from({ length: 10 }, (_, i) => ({ x: i / 9, y: -1 / (i / 9 + 0.1) + 5 }))
     expect(kneeOf(points)).toBe(2 / 9)
   })
 
-  it('There is no knee in a line, an accelerating curve, a falling curve, or with two points', () => {
+  it('does not exist in a line, an accelerating or falling curve, or with two points', () => {
     const of = (y: (x: number) => number): number | null =>
       kneeOf([0, 1, 2, 3, 4, 5, 6].map((x) => ({ x, y: y(x) })))
     expect([of((x) => 2 * x), of((x) => x * x), of((x) => -x), of(() => 3)]).toEqual([null, null, null, null])
@@ -383,7 +383,7 @@ describe('the knee', () => {
     ).toBeNull()
   })
 
-  it('is looked for where the curve rises; what falls behind its peak does not count', () => {
+  it('is searched where the curve rises, ignoring values after the peak', () => {
     const y = [0, 60, 80, 85, 88, 90, 50, 20]
     expect(kneeOf(y.map((each, x) => ({ x, y: each })))).toBe(
       kneeOf(y.slice(0, 6).map((each, x) => ({ x, y: each }))),
@@ -399,7 +399,7 @@ describe('a paired difference', () => {
     expect(difference.half_width).toBeCloseTo(1.963, 3)
   })
 
-  it('is not told from two pairs that contradict each other, nor from one or none', () => {
+  it('is not significant for two contradicting pairs, one pair or none', () => {
     expect(pairedDifference([1, -1])).toMatchObject({ mean: 0, told_apart: false, pairs_needed: null })
     expect(pairedDifference([5])).toMatchObject({ mean: 5, half_width: null, told_apart: false })
     expect(pairedDifference([])).toMatchObject({ pairs: 0, mean: 0, told_apart: false })
@@ -407,7 +407,7 @@ describe('a paired difference', () => {
     expect(pairedDifference([2, 2, 2]).told_apart).toBe(true)
   })
 
-  it('says about how many pairs would tell it, and for many pairs goes over to the normal distribution', () => {
+  it('states the required number of pairs, and uses the normal distribution for many', () => {
     const noisy = [3, -2, 4, -1, 2, -3]
     const { mean, pairs_needed } = pairedDifference(noisy)
     expect(mean).toBe(0.5)
@@ -417,7 +417,7 @@ describe('a paired difference', () => {
   })
 })
 
-describe('idleness', () => {
+describe('the idleness of a workload', () => {
   const task = (work: Work, noswap: 0 | 1 = 0, gpuCount = 1): SimTask =>
     ({
       at: 0,
@@ -428,7 +428,7 @@ describe('idleness', () => {
     }) as unknown as SimTask
   const phases = (...pairs: [number, number][]): Work => ({ kind: 'phases', phases: pairs })
 
-  it('is the longest stretch without work', () => {
+  it('is the longest time without work', () => {
     expect(longestIdleMs({ kind: 'duration', ms: 1000 })).toBe(0)
     expect(longestIdleMs(phases([10, 5], [10, 700], [10, 0]))).toBe(700)
     expect(
@@ -445,7 +445,7 @@ describe('idleness', () => {
     expect(longestIdleMs({ kind: 'bursts', stayMs: 0, at: [[0, 50]] })).toBe(0)
   })
 
-  it('counts the tasks that may be swapped and are idle for long, and the idle share of all GPU time', async () => {
+  it('counts swappable tasks that are idle for long, and the idle share of GPU time', async () => {
     const tasks = [
       task(phases([100, 300])),
       task(phases([100, 300]), 1),
@@ -470,7 +470,7 @@ describe('idleness', () => {
     ).toMatchObject({ tasks: 0, idlePercent: 0 })
   })
 
-  it('counts the tasks that are there at the start: a snapshot of a cluster has no others', async () => {
+  it('counts the tasks of the initial state, the only tasks of a snapshot', async () => {
     const present = (placed: object | null, work: Work): StartTask =>
       ({ ...task(work), state: { placed } }) as unknown as StartTask
     const nothing = makeSource(() => null)

@@ -42,20 +42,20 @@ function report(
 }
 
 describe('the page of a sweep', () => {
-  it('has the recommendation, its judgement, and under each chart its numbers', () => {
+  it('has the recommendation with its reason, and the numbers of each chart', () => {
     const page = report()
     expect(page).toContain('It has the highest utilization that keeps starvation.total&lt;=20')
     expect(page.match(/<figure /g)).toHaveLength(4)
     expect(page.match(/<table>/g)).toHaveLength(5)
     expect(page.match(/<figure [^]*?<\/figure>/g)?.every((figure) => figure.includes('<table>'))).toBe(true)
-    // Once for the charts, and once for that of the queue wait, which has no point.
+    // One for each chart, and one for the queue wait, which has no point.
     expect(page.match(/>recommended<\/text>/g)).toHaveLength(2)
     expect(page).toMatch(/>\s*starvation\.total&lt;=20\s*<\/text>/)
-    // 40 % in the table under the chart of utilization.
+    // 40 % in the table below the utilization chart.
     expect(page).toContain('<tr><th scope=row>40<td>54.02<td>54.01<td>54.03<td>54.03\n')
   })
 
-  it('is complete in itself: nothing is fetched, nothing is run, and its policy allows its own style alone', () => {
+  it('is self-contained: no requests, no scripts, and a policy for its own style only', () => {
     const page = report()
     const style = /<style>([^]*)<\/style>/.exec(page)?.[1] as string
     const hash = createHash('sha256').update(style).digest('base64')
@@ -69,7 +69,7 @@ describe('the page of a sweep', () => {
     expect(report()).toBe(page)
   })
 
-  it('has the chart library inside, and its policy admits that and its own script, by their hashes', () => {
+  it('contains the chart library, and a policy that allows only its scripts by hash', () => {
     const library = chartLibrary() as ChartLibrary
     const page = report('plan', [{}], library)
     const hashOf = (text: string | undefined): string =>
@@ -103,7 +103,7 @@ describe('the page of a sweep', () => {
     expect(page.match(/<summary>/g)).toHaveLength(2)
   })
 
-  it('shows that nothing keeps the objective, and runs without any figure', () => {
+  it('shows that no percentage keeps the objective, and runs without figures', () => {
     const runs = [1, 2].map((seed) => sweptRun({ percent: 10, seed, utilization: null, starvation: 90 }))
     const advice = [{ settings: {}, ...advise({ runs, objectives: DEFAULT_OBJECTIVES, idleness: null }) }]
     const page = htmlReport({ name: 'none', runs, summary: summarize(runs), advice, library: null })
@@ -113,7 +113,7 @@ describe('the page of a sweep', () => {
   })
 })
 
-describe('the page of a sweep over servers that cannot signal', () => {
+describe('the page of a sweep of servers that cannot signal', () => {
   const pageOf = (unheard: number): string => {
     const runs = [0, 20].flatMap((percent) =>
       [1, 2].map((seed) => sweptRun({ percent, seed, unheard: (unheard * percent) / 20 })),
@@ -122,7 +122,7 @@ describe('the page of a sweep over servers that cannot signal', () => {
     return htmlReport({ name: 'unaware', runs, summary: summarize(runs), advice, library: null })
   }
 
-  it('has what tasks waited unheard of, where some did', () => {
+  it('has a chart of unsignalled waits if there were any', () => {
     expect(pageOf(0.5)).toContain('Unheard')
     expect(pageOf(0.5)).toContain('<th scope=col>unheard')
     expect(pageOf(0.5)).toContain('<tr><th scope=row>20<td>0.50<td>0.50<td>0.50<td>0.50\n')
@@ -134,7 +134,7 @@ describe('the page of many combinations', () => {
   const fields = (count: number): readonly Settings[] =>
     Array.from({ length: count }, (_, i) => ({ 'fleet.0.count': i + 1 }))
 
-  it('says which is best, and has the way to each; of more than four only the best is open', () => {
+  it('names the best one and links to each; above four only the best is open', () => {
     const page = report('plan', fields(6))
     expect(page).toContain('Best of 6 combinations: fleet.0.count=1. Overcommit 40 % instead of')
     expect(page.match(/<a href="#c\d">/g)).toHaveLength(6)
@@ -145,7 +145,7 @@ describe('the page of many combinations', () => {
     expect(report('plan', fields(1))).not.toMatch(/<details|Best of/)
   })
 
-  it('has the grids that charts share once, and some ten thousand characters a combination of eleven percentages', () => {
+  it('shares the grids of its charts, and needs at most 12,000 characters per combination', () => {
     const runs = fields(40).flatMap((settings, i) =>
       Array.from({ length: 11 }, (_, at) =>
         sweptRun({
@@ -173,8 +173,8 @@ describe('the page of many combinations', () => {
   })
 })
 
-describe('markup', () => {
-  it('has nothing between tags where lines are broken, and a space between words', () => {
+describe('the markup template', () => {
+  it('removes line breaks between tags, and keeps spaces between words', () => {
     expect(
       markup`<p>
         one
@@ -187,14 +187,14 @@ describe('markup', () => {
     ).toBe('<p>one two three four</p><p>five</p>')
   })
 
-  it('escapes what is put into it once, and lets markup be', () => {
+  it('escapes inserted text once, and inserted markup never', () => {
     expect(markup`<b title="${'"'}">${[markup`<i>${'<'}</i>`, null, 3]}</b>`.text).toBe(
       '<b title="&quot;"><i>&lt;</i>3</b>',
     )
   })
 })
 
-describe('an axis', () => {
+describe('an axis of a chart', () => {
   it.each([
     [[0, 100], 0, 100, 6, 0],
     [[3, 97], 0, 100, 6, 0],
@@ -202,13 +202,13 @@ describe('an axis', () => {
     [[0, 0], 0, 1, 6, 1],
     [[12_345], 0, 15_000, 4, 0],
     [[-4, 7], -5, 10, 4, 0],
-  ])('of %j goes from %d to %d in round steps', (values, from, to, ticks, digits) => {
+  ])('of %j runs from %d to %d in round steps', (values, from, to, ticks, digits) => {
     const axis = axisOf(values)
     expect([axis.from, axis.to]).toEqual([from, to])
     expect([axis.ticks.length, axis.digits]).toEqual([ticks, digits])
   })
 
-  it('places a point where the chart has it', () => {
+  it('positions a point where the chart has it', () => {
     const shared = new SharedMarks()
     const { text } = lineChart(
       {
@@ -230,7 +230,7 @@ describe('an axis', () => {
       markup``,
       shared,
     )
-    // From the lower left, to the right and up.
+    // From the lower left to the upper right.
     expect(text).toContain('<path class="line l0" d="M64 256l640-236" />')
     expect(text).toContain('y1="138"')
     expect(text).not.toContain('band')

@@ -1,4 +1,4 @@
-/** What arrives at a worker is held against an allow-list before anything is done with it. */
+/** A worker checks each received message against an allow-list before use. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -51,15 +51,15 @@ describe('A message', () => {
     ['7', 'not an object'],
     ['"a"', 'not an object'],
     [`{"a":"${'b'.repeat(MAX_JOB_BYTES)}"}`, `${MAX_JOB_BYTES + 8} bytes; the limit is ${MAX_JOB_BYTES}`],
-  ])('%.20s is no job', (text, why) => {
+  ])('%.20s is not a valid job', (text, why) => {
     expect(readJob(Buffer.from(text))).toEqual({ ok: false, why })
   })
 
-  it('that is not UTF-8 is no job', () => {
+  it('that is not UTF-8 is not a valid job', () => {
     expect(readJob(Buffer.from([0xff, 0xfe, 0x7b, 0x7d]))).toEqual({ ok: false, why: 'not JSON' })
   })
 
-  it('as it is sent is taken', () => {
+  it('is accepted as it is sent', () => {
     expect(readJob(bytesOf(JOB))).toEqual({ ok: true, value: JOB })
     expect(readPoint(bytesOf(POINT))).toEqual({ ok: true, value: POINT })
     expect(readResult(bytesOf(DONE))).toEqual({ ok: true, value: DONE })
@@ -92,7 +92,7 @@ describe('A message', () => {
     ['files', { files: 'everything' }],
     ['silent_ms', { silent_ms: 0 }],
     ['silent_ms', { silent_ms: 1e12 }],
-  ])('with another %s is no job: %j', (member, changes) => {
+  ])('with another %s is not a valid job: %j', (member, changes) => {
     expect(readJob(bytesOf({ ...JOB, ...changes }))).toEqual({
       ok: false,
       why: `member ${member} is missing or out of bounds`,
@@ -113,7 +113,7 @@ describe('A message', () => {
     ['settings', { settings: { '__proto__.x': 1 } }],
     ['settings', { settings: { 'config.safety_reserve_mib': {} } }],
     ['text', { text: 'x'.repeat(1024 * 1024 + 1) }],
-  ])('with another %s is no scenario of a sweep', (member, changes) => {
+  ])('with another %s is not a valid scenario of a sweep', (member, changes) => {
     expect(readPoint(bytesOf({ ...POINT, ...changes }))).toEqual({
       ok: false,
       why: `member ${member} is missing or out of bounds`,
@@ -125,7 +125,7 @@ describe('A message', () => {
     ['files/tasks.csv/bytes', { files: { 'tasks.csv': { ...BLOB, bytes: 2 ** 40 } } }],
     ['kind', { kind: 'other' }],
     ['run', { run: 'a/b' }],
-  ])('with another %s is no result', (member, changes) => {
+  ])('with another %s is not a valid result', (member, changes) => {
     expect(readResult(bytesOf({ ...DONE, ...changes }))).toEqual({
       ok: false,
       why: `member ${member} is missing or out of bounds`,
@@ -141,21 +141,21 @@ describe('Content from the broker', () => {
   }
   const bomb = gzipSync(Buffer.alloc(50_000_000))
 
-  it('that unpacks to more than was announced is refused before it is unpacked', async () => {
+  it('that unpacks to more than its announced size is refused before it is unpacked', async () => {
     const ref = { sha256: HASH, bytes: 1_000_000, chunks: 1 }
     await expect(getBlob(streamOf(bomb), 's', 'blob', ref)).rejects.toThrow(
       /larger than the announced 1000000 bytes/,
     )
   })
 
-  it('whose chunks are more than was announced is refused while it is read', async () => {
+  it('with more chunks than announced is refused while it is read', async () => {
     const ref = { sha256: HASH, bytes: 10, chunks: 3 }
     await expect(getBlob(streamOf(bomb, bomb, bomb), 's', 'blob', ref)).rejects.toThrow(
       /larger than the announced 10 bytes/,
     )
   })
 
-  it('that is shorter than was announced, or no gzip, is refused', async () => {
+  it('that is shorter than announced, or not gzip, is refused', async () => {
     const short = gzipSync('abc')
     await expect(
       getBlob(streamOf(short), 's', 'blob', { sha256: sha256('abc'), bytes: 4, chunks: 1 }),
@@ -178,7 +178,7 @@ describe('Traces on a worker', () => {
   })
   const fetch = () => Promise.resolve(Buffer.from('1234'))
 
-  it('are fetched once, are named by a number, and make room when nothing reads them', async () => {
+  it('are fetched once, have a number as name, and are removed when unused', async () => {
     const shelf = new TraceCache(folder, 8)
     let fetched = 0
     const counted = () => ((fetched += 1), fetch())
@@ -198,7 +198,7 @@ describe('Traces on a worker', () => {
     expect(new Set(readdirSync(folder))).toEqual(new Set(['3.trace.jsonl', '4.trace.jsonl']))
   })
 
-  it('that cannot be fetched do not keep the next from being fetched', async () => {
+  it('can be fetched again after a failure', async () => {
     const shelf = new TraceCache(folder)
     await expect(shelf.hold(ref('a'), () => Promise.reject(new Error('away')))).rejects.toThrow('away')
     expect((await shelf.hold(ref('a'), fetch)).path).toBe(join(folder, '1.trace.jsonl'))

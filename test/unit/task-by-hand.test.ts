@@ -8,7 +8,7 @@ import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 const SECOND = 1000
 const IDLE_MS = 300 * SECOND
 
-/** One GPU of 100 MiB where twice as much may be promised, no reserve. */
+/** One GPU of 100 MiB with a commit limit of 200 MiB and no reserve. */
 function oneGpu(
   over: ConstructorParameters<typeof ClusterBuilder>[0] = {},
   hostSwapMib = 1000,
@@ -18,7 +18,7 @@ function oneGpu(
   return b
 }
 
-/** The controller dies and starts again from what it wrote. */
+/** Restarts the controller from its store after a crash. */
 function restarted(b: ClusterBuilder): ClusterBuilder {
   const next = new ClusterBuilder(b.cluster.config.fields)
   next.now = b.now
@@ -32,8 +32,8 @@ function only(b: ClusterBuilder): LiveTask {
   return b.tasks[0] as LiveTask
 }
 
-describe('a held task', () => {
-  it('is not placed before it is released, and later ones overtake it', () => {
+describe('a task on hold', () => {
+  it('is not placed before its release, and later tasks overtake it', () => {
     const b = oneGpu({ placement_strategy: 'fifo' })
     const held = b.submit({ vramMib: 60 })
     expect(b.byHand(held, 'hold')).toBeNull()
@@ -47,7 +47,7 @@ describe('a held task', () => {
     expect(held.state).toBe('assigned')
   })
 
-  it('lets go of the bytes that victims were leaving for', () => {
+  it('releases the VRAM that victims were freeing for it', () => {
     const b = oneGpu()
     const idle = b.submit({ vramMib: 60 })
     b.settle()
@@ -66,7 +66,7 @@ describe('a held task', () => {
     ])
   })
 
-  it('waits from its release on: it neither ages nor reserves for the time it was held', () => {
+  it('begins its wait with its release, without aging or a reservation before', () => {
     const b = oneGpu({ queue_aging_seconds: 60 })
     const task = b.submit({ vramMib: 5000, priority: 4 })
     b.byHand(task, 'hold')
@@ -76,7 +76,7 @@ describe('a held task', () => {
     expect([task.pendingSince, task.queueClass]).toEqual([b.now, 4])
   })
 
-  it('counts no demand, stays held over a change, and is held only once', () => {
+  it('adds no demand, stays on hold over a change, and is put on hold only once', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.byHand(task, 'hold')
@@ -91,7 +91,7 @@ describe('a held task', () => {
     expect(only(restarted(b))).toMatchObject({ isHeld: true, queue: null })
   })
 
-  it('A placed task cannot be put on hold', () => {
+  it('cannot be a placed task', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.settle()
@@ -102,8 +102,8 @@ describe('a held task', () => {
   })
 })
 
-describe('a swap-out by hand', () => {
-  it('takes an idle task out before its idle period is over, and it stays out until it wants the GPU', () => {
+describe('a swap-out by an operator', () => {
+  it('moves an idle task before its idle period is over, until it wants the GPU', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.settle()
@@ -123,7 +123,7 @@ describe('a swap-out by hand', () => {
     expect(placementOf(task)).toMatchObject({ residency: 'resident', wantsGpu: true })
   })
 
-  it('A manual swap-out leaves the rounds alone, because no rule chose it', () => {
+  it('leaves the rounds unchanged, because no rule chose the task', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.settle()
@@ -132,7 +132,7 @@ describe('a swap-out by hand', () => {
     expect(b.gpus[0]?.rounds.non_p0.marks.size).toBe(0)
   })
 
-  it('is refused with the reason, and nothing has changed', () => {
+  it('is refused with the reason and without effect', () => {
     const b = oneGpu({}, 50)
     const task = b.submit({ vramMib: 60 })
     expect(b.byHand(task, 'swap-out')).toBe('task t1 is pending: it is on no GPU')
@@ -150,7 +150,7 @@ describe('a swap-out by hand', () => {
     expect(b.byHand({ spec: { id: 'absent' } } as LiveTask, 'swap-out')).toBe('not_found')
   })
 
-  it('waits after one that failed', () => {
+  it('waits after a failed swap-out', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.settle()
@@ -166,8 +166,8 @@ describe('a swap-out by hand', () => {
   })
 })
 
-describe('a swap-in by hand', () => {
-  /** `away` was swapped out by hand; `busy` has taken its place. */
+describe('a swap-in by an operator', () => {
+  /** An operator swapped out `away`; `busy` has taken its place. */
   function oneIsAway(): { readonly b: ClusterBuilder; readonly away: LiveTask; readonly busy: LiveTask } {
     const b = oneGpu()
     const away = b.submit({ vramMib: 60 })
@@ -181,7 +181,7 @@ describe('a swap-in by hand', () => {
     return { b, away, busy }
   }
 
-  it('waits in the queue of the node until its bytes are free, whatever the task itself says', () => {
+  it("waits in the node's queue until VRAM is free, whatever the task reports", () => {
     const { b, away, busy } = oneIsAway()
     expect(b.byHand(away, 'swap-in')).toBeNull()
     b.cycle()
@@ -194,7 +194,7 @@ describe('a swap-in by hand', () => {
     expect(placementOf(away)).toMatchObject({ residency: 'resident', isSwapInRequested: false, entry: null })
   })
 
-  it('is a wish that outlives the controller', () => {
+  it('survives a restart of the controller', () => {
     const { b, away } = oneIsAway()
     b.byHand(away, 'swap-in')
     b.cycle()
@@ -204,7 +204,7 @@ describe('a swap-in by hand', () => {
     })
   })
 
-  it('is tried again when the node refuses it or its copy fails', () => {
+  it('is repeated after a refusal by the node or a failed copy', () => {
     const { b, away, busy } = oneIsAway()
     b.finished(busy)
     b.byHand(away, 'swap-in')
@@ -214,7 +214,7 @@ describe('a swap-in by hand', () => {
     expect(placementOf(away)).toMatchObject({ residency: 'swapped_out', entry: { kind: 'swap_in' } })
   })
 
-  it('is taken back by a swap-out, unless the task wants the GPU by now', () => {
+  it('is cancelled by a swap-out, unless the task wants the GPU by then', () => {
     const { b, away } = oneIsAway()
     b.byHand(away, 'swap-in')
     expect(b.byHand(away, 'swap-out')).toBeNull()
@@ -224,14 +224,14 @@ describe('a swap-in by hand', () => {
     expect(b.byHand(away, 'swap-out')).toBe('task t1 is swapped out; only a resident one can be swapped out')
   })
 
-  it('is refused for one that is not swapped out', () => {
+  it('is refused for a task that is not swapped out', () => {
     const { b, busy } = oneIsAway()
     expect(b.byHand(busy, 'swap-in')).toBe('task t2 is resident; only one that is swapped out can return')
   })
 })
 
 describe('max_runtime_seconds', () => {
-  it('ends the attempt as failed, counted from its start, swapped out or not', () => {
+  it('ends the attempt as failed, counted from its start, whatever its residency', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60, maxRuntimeSeconds: 100 })
     b.advance(50 * SECOND)
@@ -252,7 +252,7 @@ describe('max_runtime_seconds', () => {
     expect(b.cluster.runtimeLimits.size).toBe(0)
   })
 
-  it('is kept by the controller that comes after, also when it ran out meanwhile', () => {
+  it('survives a restart of the controller, also if it expires meanwhile', () => {
     const b = oneGpu()
     b.submit({ vramMib: 60, maxRuntimeSeconds: 100 })
     b.settle()
@@ -268,7 +268,7 @@ describe('max_runtime_seconds', () => {
     expect(placementOf(only(third)).stopping).toMatchObject({ then: 'failed' })
   })
 
-  it('A task that ends by itself at that moment keeps its result, and each attempt is counted separately', () => {
+  it('does not replace the result of a task that ends at that moment; each attempt counts alone', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60, maxRuntimeSeconds: 100 })
     b.settle()
@@ -283,7 +283,7 @@ describe('max_runtime_seconds', () => {
     expect(task.state).toBe('completed')
   })
 
-  it('does not undo a cancel, and a requeue comes too late', () => {
+  it('does not undo a cancellation, and a later requeue is refused', () => {
     const b = oneGpu()
     const [one, two] = [
       b.submit({ vramMib: 30, maxRuntimeSeconds: 100 }),
@@ -305,7 +305,7 @@ describe('a drained node', () => {
     return b
   }
 
-  it('takes no task, and those that may be requeued go elsewhere when their time is over', () => {
+  it('accepts no task, and its requeue tasks move when their time is over', () => {
     const b = twoNodes()
     const [moves, stays] = [b.submit({ vramMib: 40, onNodeLoss: 'requeue' }), b.submit({ vramMib: 40 })]
     b.settle()
@@ -323,7 +323,7 @@ describe('a drained node', () => {
     expect([placementOf(moves).node.id, placementOf(stays).node.id]).toEqual(['b', 'a'])
   })
 
-  it('A drain moves no task unless that is requested', () => {
+  it('moves no task unless that is requested', () => {
     const b = twoNodes()
     const task = b.submit({ vramMib: 40, onNodeLoss: 'requeue' })
     b.settle()
@@ -332,7 +332,7 @@ describe('a drained node', () => {
     expect(placementOf(task).stopping).toBeNull()
   })
 
-  it('is drained on by the controller that comes after', () => {
+  it('is still drained after a restart of the controller', () => {
     const b = twoNodes()
     b.submit({ vramMib: 40, onNodeLoss: 'requeue' })
     b.settle()
@@ -346,7 +346,7 @@ describe('a drained node', () => {
     expect(placementOf(only(next)).stopping?.then).toBe('pending')
   })
 
-  it('Uncordon takes a node in again, and no further task is moved', () => {
+  it('accepts tasks again after uncordon, and no further task is moved', () => {
     const b = twoNodes()
     const task = b.submit({ vramMib: 40, onNodeLoss: 'requeue' })
     b.settle()

@@ -1,7 +1,4 @@
-/**
- * What a server says of the users that its tasks run as is kept, also over a restart of the controller, and
- * shown.
- */
+/** The task identity that a server reports is stored, also over a restart of the controller, and shown. */
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { presentNode, readingsOf } from '../../controller/api/present/node.ts'
@@ -17,7 +14,7 @@ import { HELLO } from '../support/hello.ts'
 
 const ID = HELLO.node_id
 
-it('from a server that says nothing of it to one that does, and back', async () => {
+it('A server may begin to report its task identity, and stop again', async () => {
   const store = createMemoryStore()
   const clock = new VirtualClock(1_000_000)
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })

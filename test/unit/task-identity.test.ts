@@ -7,7 +7,7 @@ import { idRange } from '../../cli/option-values.ts'
 const IDS = { from: 200_000, to: 201_023 }
 const ORDINARY = 1_000
 
-it('as root each attempt gets a user of its own, unless one user, or root, was chosen', () => {
+it('A root server gives each attempt a separate user unless one user, or root, is configured', () => {
   expect(taskIdentityOf({ allowExec: true }, 0)).toEqual({ kind: 'uid_per_attempt', ids: IDS })
   expect(taskIdentityOf({ taskUids: { from: 5_000_000, to: 5_000_009 } }, 0)).toMatchObject({
     ids: { from: 5_000_000 },
@@ -22,7 +22,7 @@ it('as root each attempt gets a user of its own, unless one user, or root, was c
   for (const taskUser of ['root', '0:0']) expect(taskIdentityOf({ taskUser }, 0)).toEqual({ kind: 'root' })
 })
 
-it('a server that is not root shares its user with its tasks, and must accept that by an option to run commands', () => {
+it('A server without root shares its user with its tasks, which needs an option for commands', () => {
   expect(() => taskIdentityOf({ allowExec: true }, ORDINARY)).toThrow(
     /run it as root .* or accept that with --tasks-as-me/,
   )
@@ -46,7 +46,7 @@ it.each([
   expect(() => taskIdentityOf(options, uid)).toThrow(why)
 })
 
-it('tasks that share the user of the server take a broker without keys on loopback only', () => {
+it('Tasks with the user of the server may use a broker without keys only on loopback', () => {
   const settings = (url: string, kind: 'none' | 'token') => {
     const auth = kind === 'none' ? { kind } : { kind, token: 'x' }
     return { urls: [url], auth, tls: null, inboxPrefix: '_INBOX' } as const
@@ -61,21 +61,21 @@ it('tasks that share the user of the server take a broker without keys on loopba
   }
 })
 
-it('a range of ids has two numbers in order, above those of the system', () => {
+it('A range of ids has two ordered numbers above those of the system', () => {
   expect(idRange('200000-201023')).toEqual(IDS)
   for (const text of ['', '200000', '2-1', '999-2000', '201023-200000', '1000-4294967294', '1000..2000']) {
     expect(() => idRange(text)).toThrow(/two numbers/)
   }
 })
 
-it('servers of a trial share no ids as root, and run tasks as the user who tries it otherwise', () => {
+it('Trial servers share no ids as root, and otherwise run tasks as their own user', () => {
   expect(trialIdentity('/', 1, ORDINARY)).toEqual(['--tasks-as-me'])
   const [first, second] = [1, 2].map((index) => trialIdentity('/', index, 0))
   expect(first).not.toEqual(second)
   expect(trialIdentity('/proc/1/fd/x', 1, 0)).toEqual(['--task-user', 'root'])
 })
 
-it('a server with a range of ids holds as many attempts as there are ids', () => {
+it('A server with a range of ids runs at most as many attempts', () => {
   const ids = { from: 5_000_000, to: 5_000_009 }
   expect(attemptsWithIds({ kind: 'uid_per_attempt', ids })).toBe(10)
   expect(attemptsWithIds({ kind: 'task_user', uid: 1, gid: 1, home: '/', ids })).toBe(10)

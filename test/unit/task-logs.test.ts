@@ -42,7 +42,7 @@ interface Asked {
   readonly requests: Envelope[]
 }
 
-/** A server that answers every request so; null: it does not answer. */
+/** A server that gives every request this answer, or none if it is null. */
 function serverThatSays(
   answer: ((request: Envelope) => NodeBody | ControllerBody) | null,
   mayAsk = true,
@@ -57,8 +57,8 @@ function serverThatSays(
   return { clock, logs: createTaskLogs(bus, sealed, () => mayAsk), requests }
 }
 
-describe('reading what a task has written', () => {
-  it('asks the server for the attempt and the bytes that were asked for, and hands on its answer', async () => {
+describe('reading the output of a task', () => {
+  it('requests the given bytes of the attempt from the server, and returns its answer', async () => {
     const { clock, logs, requests } = serverThatSays(() => chunk())
     const read = logs.read(NODE, 't', 2, 'stdout', 10, 5)
     clock.run(60_000, () => false)
@@ -74,35 +74,35 @@ describe('reading what a task has written', () => {
     ['another stream', { stream: 'stderr' as const }],
     ['bytes from before', { offset: 9 }],
     ['more than was asked for', { data: Buffer.from('hello, world').toString('base64') }],
-  ])('does not take %s for an answer', async (_what, fields) => {
+  ])('refuses %s as an answer', async (_what, fields) => {
     const { clock, logs } = serverThatSays(() => chunk(fields))
     const read = logs.read(NODE, 't', 2, 'stdout', 10, 5)
     clock.run(60_000, () => false)
     expect(await read).toEqual({ refused: 'bad_answer' })
   })
 
-  it('says why the server refuses', async () => {
+  it('returns the reason of a refusal by the server', async () => {
     const { clock, logs } = serverThatSays(() => ({ op: 'refused', reason: 'unknown_attempt' }))
     const read = logs.read(NODE, 't', 2, 'stdout', 0, 5)
     clock.run(60_000, () => false)
     expect(await read).toEqual({ refused: 'unknown_attempt' })
   })
 
-  it('asks nothing of a server that has heard of more than the store has', async () => {
+  it('sends nothing to a server that is ahead of the store', async () => {
     const { clock, logs, requests } = serverThatSays(() => chunk(), false)
     const [output, record] = [logs.read(NODE, 't', 2, 'stdout', 10, 5), logs.readRecord?.(NODE, 't', 2)]
     clock.run(60_000, () => false)
     expect([await output, await record, requests]).toEqual([null, null, []])
   })
 
-  it('gives up on a server that does not answer, after seconds', async () => {
+  it('ends after some seconds if the server does not answer', async () => {
     const { clock, logs } = serverThatSays(null)
     const read = logs.read(NODE, 't', 2, 'stdout', 0, 5)
     clock.run(60_000, () => false)
     expect(await read).toBeNull()
   })
 
-  it('lets few reads of one server be under way at once', async () => {
+  it('limits the number of concurrent reads of one server', async () => {
     const { clock, logs, requests } = serverThatSays(() => chunk({ offset: 0 }))
     const reads = Array.from({ length: 20 }, () => logs.read(NODE, 't', 2, 'stdout', 0, 5))
     clock.run(60_000, () => false)

@@ -8,7 +8,7 @@ import { until } from '../support/live-cluster.ts'
 let sockets: TaskSockets | null = null
 afterEach(() => sockets?.closeAll())
 
-it('asks again for a larger allocation that waits when a smaller one, which came later, is granted', async () => {
+it('A waiting larger allocation is requested again when a later smaller one is granted', async () => {
   const asked: number[] = []
   sockets = new TaskSockets(temporaryFolder(), () => null, {
     busy: () => {},

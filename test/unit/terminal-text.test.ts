@@ -28,14 +28,14 @@ const COLUMNS: readonly Column<{ name: string; n: number }>[] = [
   { title: 'MORE', isWide: true, of: () => null },
 ]
 
-describe('text that came from elsewhere', () => {
-  test('is shown as escapes', () => {
+describe('text from outside', () => {
+  test('is shown with escapes', () => {
     expect(visible(HOSTILE)).toBe('a\\x1b[31m\\x9b2J\\x07\\x7f\\u202e\\u2028\\rb\\n\\tc')
     expect(visibleLines('a\r\nb\tc\rd\u001b')).toBe('a\nb\tc\\rd\\x1b')
   })
 
   test.each(OUTPUT_FORMATS)(
-    'never reaches the terminal raw in -o %s, and machines read it back',
+    'never reaches the terminal raw in -o %s, and programs can read it back',
     async (format) => {
       const text = fc.string({ unit: 'binary' }).map((one) => one.replaceAll(/[\ud800-\udfff]/g, ''))
       await fc.assert(
@@ -56,8 +56,8 @@ describe('text that came from elsewhere', () => {
   )
 })
 
-describe('tables', () => {
-  test('columns are as wide as what stands in them; wide ones only on request; null is a dash', async () => {
+describe('a table on the terminal', () => {
+  test('has columns as wide as their content, wide columns on request, and a dash for null', async () => {
     const rows = [
       { name: 'one', n: 5 },
       { name: 'seventeen', n: 12_345 },
@@ -70,20 +70,20 @@ describe('tables', () => {
     expect(wide.text).toBe('NAME           N  MORE\none            5  -\nseventeen  12345  -\n')
   })
 
-  test('colours on a terminal, and none with NO_COLOR or TERM=dumb or in a file', () => {
+  test('has colours on a terminal, and none with NO_COLOR, TERM=dumb or in a file', () => {
     expect(paletteOf({ isTTY: true }, {}).red('x')).toBe('\u001b[31mx\u001b[0m')
     expect(paletteOf({ isTTY: true }, { NO_COLOR: '1' }).red('x')).toBe('x')
     expect(paletteOf({ isTTY: true }, { TERM: 'dumb' }).red('x')).toBe('x')
     expect(paletteOf({}, {}).red('x')).toBe('x')
   })
 
-  test('a line is cut by what is seen of it', () => {
+  test('has lines cut by their visible length', () => {
     expect(clipped('\u001b[31mabc\u001b[0mdef', 4)).toBe('\u001b[31mabc\u001b[0md')
     expect(clipped('abc', 10)).toBe('abc')
   })
 })
 
-describe('quantities', () => {
+describe('a quantity on the command line', () => {
   test.each([
     ['8Gi', 8192],
     ['8192Mi', 8192],
@@ -99,9 +99,9 @@ describe('quantities', () => {
     ['-1Gi', null],
     ['', null],
     ['1e3Mi', null],
-  ])('%s', (text, mib) => expect(parseVram(text)).toBe(mib))
+  ])('%s is parsed', (text, mib) => expect(parseVram(text)).toBe(mib))
 
-  test('sizes, spans and bars', () => {
+  test('is formatted as a size, a time span or a bar', () => {
     expect([size(0), size(1023), size(8192), size(47_988)]).toEqual(['0Mi', '1023Mi', '8Gi', '46.9Gi'])
     expect([0, 119_000, 7_199_000, 86_400_000, 200_000_000].map(span)).toEqual([
       '0s',

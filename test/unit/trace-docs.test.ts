@@ -1,4 +1,4 @@
-/** docs/trace-format.md and the JSON Schema of a trace say what the code does. */
+/** docs/trace-format.md and the JSON Schema of a trace agree with the code. */
 import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
@@ -16,12 +16,12 @@ import {
 const isLine = new Ajv2020({ strict: true, allowUnionTypes: true }).compile(traceLineJsonSchema())
 const outOfDate = `out of date: run \`${HOW_TO_MAKE}\``
 
-describe('what is made of the code', () => {
-  it('docs/trace-format.md has the fields and the formats as they are', () => {
+describe('files generated from the code', () => {
+  it('docs/trace-format.md is up to date with fields and formats', () => {
     const page = readFileSync(TRACE_DOCS, 'utf8')
     expect(page === withMadeParts(page), outOfDate).toBe(true)
   })
-  it('scenarios/trace.schema.json is the schema as it is', () => {
+  it('scenarios/trace.schema.json is up to date', () => {
     expect(readFileSync(TRACE_SCHEMA_FILE, 'utf8') === traceSchemaText(), outOfDate).toBe(true)
   })
 })
@@ -38,8 +38,8 @@ function isRead(parse: (text: string) => unknown, line: object): boolean {
   }
 }
 
-describe('the schema and the reader', () => {
-  it('take the same tasks, field by field', () => {
+describe('the schema and the reader of traces', () => {
+  it('accept the same tasks, field by field', () => {
     const values: ReadonlyArray<readonly [field: string, values: readonly unknown[]]> = [
       ['id', ['b', '', 'x'.repeat(256), 'x'.repeat(257), 5, null]],
       ['at', [0, 7, -1, 1.5, '1', 2 ** 60]],
@@ -66,7 +66,7 @@ describe('the schema and the reader', () => {
       expect([field, isLine(line), isRead(parseTask, line)]).toEqual([field, false, false])
     }
   })
-  it('take the same headers, field by field', () => {
+  it('accept the same headers, field by field', () => {
     const source = { file: 'f', sha256: '00', licence: null, origin: null }
     const importer = {
       format: 'csv',
@@ -95,7 +95,7 @@ describe('the schema and the reader', () => {
       }
     }
   })
-  it('take what is written', () => {
+  it('accept the written format', () => {
     expect(
       isLine(
         JSON.parse(

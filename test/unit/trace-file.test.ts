@@ -60,7 +60,7 @@ function fileOf(content: string | Uint8Array, name = 'x.trace.jsonl'): string {
 const readText = (...lines: readonly string[]): ReturnType<typeof readAll> =>
   readAll(fileOf([HEADER_LINE, ...lines].join('\n')))
 
-describe('a trace written and read', () => {
+describe('a trace that is written and read', () => {
   const ms = fc.nat({ max: 1_000_000_000 })
   const work: fc.Arbitrary<Work> = fc.oneof(
     fc.record({ kind: fc.constant('duration' as const), ms: fc.integer({ min: 1 }) }),
@@ -97,7 +97,7 @@ describe('a trace written and read', () => {
           : record.work,
     }))
 
-  it('is the same, with gzip and without, and has the same sha256', async () => {
+  it('is unchanged, with and without gzip, and has the same sha256', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(task, { maxLength: 30 }), async (unordered) => {
         const tasks = unordered.sort((a, b) => a.at - b.at)
@@ -119,7 +119,7 @@ describe('a trace written and read', () => {
       { numRuns: 50 },
     )
   })
-  it('keeps a full header', async () => {
+  it('keeps a complete header', async () => {
     const header: TraceHeader = {
       ...HEADER,
       source: { file: 'pods.csv', sha256: 'ab', licence: 'Apache-2.0', origin: null },
@@ -136,7 +136,7 @@ describe('a trace written and read', () => {
     await writeTrace(join(folder, 'x'), header, [TASK])
     expect((await readAll(join(folder, 'x'))).header).toEqual(header)
   })
-  it('is streamed over many blocks, in order', async () => {
+  it('is streamed in many blocks, in order', async () => {
     function* many(): Iterable<TraceTask> {
       for (let i = 0; i < 40_000; i++) yield { ...TASK, id: `täsk-${i}`, at: i }
     }
@@ -156,15 +156,15 @@ describe('a trace written and read', () => {
     expect(next).toBe(40_000)
     expect(batches).toBeGreaterThan(1)
   })
-  it('does not say the sha256 before it was read to its end', async () => {
+  it('has no sha256 before it was read to its end', async () => {
     const trace = await openTrace(fileOf(`${HEADER_LINE}\n${TASK_LINE}\n`))
     expect(() => trace.sha256()).toThrow('not read to its end')
     trace.close()
   })
 })
 
-describe('writing', () => {
-  it('A failed write leaves the previous file, and no other file', async () => {
+describe('writing a trace', () => {
+  it('leaves the previous file and no other file on failure', async () => {
     const file = fileOf('old')
     function* failing(): Iterable<TraceTask> {
       yield TASK
@@ -174,12 +174,12 @@ describe('writing', () => {
     expect(readFileSync(file, 'utf8')).toBe('old')
     expect(readdirSync(folder)).toEqual(['x.trace.jsonl'])
   })
-  it('refuses tasks that are not in the order of arrival', async () => {
+  it('refuses tasks that are not in order of arrival', async () => {
     await expect(writeTrace(join(folder, 'x'), HEADER, [{ ...TASK, at: 5 }, TASK])).rejects.toThrow(
       'arrives at 0, before 5',
     )
   })
-  it('takes an asynchronous source, and gives a compressed file by its name', async () => {
+  it('accepts an asynchronous source, and compresses a file by its name', async () => {
     async function* source(): AsyncIterable<TraceTask> {
       yield await Promise.resolve(TASK)
     }
@@ -190,13 +190,13 @@ describe('writing', () => {
         .split('\n'),
     ).toHaveLength(3)
   })
-  it('says which folder is missing', async () => {
+  it('names a missing folder', async () => {
     await expect(writeTrace(join(folder, 'nowhere', 'x'), HEADER, [])).rejects.toThrow('ENOENT')
   })
 })
 
-describe('reading accepts', () => {
-  it('defaults for everything that may be left out', async () => {
+describe('reading a trace accepts', () => {
+  it('missing optional fields, with their defaults', async () => {
     expect((await readText(TASK_LINE)).tasks).toEqual([TASK])
   })
   it('an exclusive task without VRAM', async () => {
@@ -205,7 +205,7 @@ describe('reading accepts', () => {
     )
     expect(tasks[0]).toMatchObject({ gpu_mode: 'exclusive', vram_mib: 0, gpus: 8 })
   })
-  it('CRLF, a byte order mark, blank lines and a last line without an end', async () => {
+  it('CRLF, a byte order mark, blank lines and a last line without a line end', async () => {
     const { tasks } = await readAll(
       fileOf(`\u{feff}${HEADER_LINE}\r\n\r\n${TASK_LINE}\r\n  \r\n${TASK_LINE.replace('"a"', '"b"')}`),
     )
@@ -214,19 +214,19 @@ describe('reading accepts', () => {
   it('a header alone', async () => {
     expect((await readAll(fileOf(HEADER_LINE))).tasks).toEqual([])
   })
-  it('gzip whatever the name', async () => {
+  it('gzip, whatever the file name', async () => {
     expect((await readAll(fileOf(gzipSync(`${HEADER_LINE}\n${TASK_LINE}\n`), 'x.jsonl'))).tasks).toEqual([
       TASK,
     ])
   })
-  it('any order when asked to', async () => {
+  it('any order on request', async () => {
     const file = fileOf([HEADER_LINE, TASK_LINE.replace('"at":0', '"at":9'), TASK_LINE].join('\n'))
     expect((await readAll(file, { order: 'any' })).tasks.map((task) => task.at)).toEqual([9, 0])
     await expect(readAll(file)).rejects.toThrow(`${file}:3: at: falls from 9 to 0`)
   })
 })
 
-describe('reading refuses, naming file, line and field:', () => {
+describe('reading a trace refuses, naming file, line and field:', () => {
   const task = (patch: object): string => JSON.stringify({ ...JSON.parse(TASK_LINE), ...patch })
   const cases: ReadonlyArray<readonly [what: string, line: string, message: string]> = [
     ['a line that is no JSON', '{"id":', ': is not JSON'],
@@ -347,11 +347,11 @@ describe('reading refuses, naming file, line and field:', () => {
       '1: importer.synthetic: must be',
     ],
   ]
-  it.each(headers)('in the header, %s', async (_what, line, message) => {
+  it.each(headers)('%s in the header', async (_what, line, message) => {
     await expect(readAll(fileOf(line))).rejects.toThrow(`x.trace.jsonl:${message}`)
   })
 
-  it('a file that is not there, a folder, broken gzip and text that is not UTF-8', async () => {
+  it('a missing file, a folder, broken gzip and text that is not UTF-8', async () => {
     await expect(openTrace(join(folder, 'none'))).rejects.toThrow('none: no such file')
     await expect(openTrace(folder)).rejects.toThrow('is a folder')
     const zipped = gzipSync(`${HEADER_LINE}\n${`${TASK_LINE}\n`.repeat(1000)}`)
@@ -362,7 +362,7 @@ describe('reading refuses, naming file, line and field:', () => {
       readAll(fileOf(Buffer.concat([Buffer.from(`${HEADER_LINE}\n`), Buffer.from([0xff, 0xfe])]))),
     ).rejects.toThrow('not UTF-8')
   })
-  it('a line of more than 64 MiB, without holding more of it', async () => {
+  it('a line of more than 64 MiB, without keeping more of it in memory', async () => {
     await expect(readAll(fileOf(gzipSync(Buffer.alloc(80_000_000, 0x20)), 'long.gz'))).rejects.toThrow(
       'long.gz:1: is longer than 67108864 bytes',
     )

@@ -1,4 +1,4 @@
-/** Batch traces of other systems: documented rows, the ugly ones among them. */
+/** Batch traces of other systems: documented rows, including irregular ones. */
 import { describe, expect, it } from 'vitest'
 import type { ImportOptions } from '../../simulator/trace/importer.ts'
 import { importerOf, IMPORTERS } from '../../simulator/trace/importers.ts'
@@ -24,7 +24,7 @@ const shape = ({
 }: Imported): readonly (readonly [id: string, at: number, gpus: number, ms: number])[] =>
   tasks.map((task) => [task.id, task.at, task.gpus, aloneMsOf(task.work)])
 
-describe('slurm', () => {
+describe('the slurm format', () => {
   const HEADER = 'JobIDRaw|User|Account|Partition|QOS|Submit|Eligible|Start|End|ElapsedRaw|AllocTRES|State'
   const row = (id: string, fields: Readonly<Record<string, string>> = {}): string => {
     const cells: Record<string, string> = {
@@ -49,7 +49,7 @@ describe('slurm', () => {
   const jobs = (rows: readonly string[], options?: ImportOptions): Promise<Imported> =>
     run('slurm', [HEADER, ...rows], options)
 
-  it('makes a task of a job, with its elapsed time as residence and its user as owner', async () => {
+  it('makes a job a task with its elapsed time as residence and its user as owner', async () => {
     const { tasks, header } = await jobs([row('100')])
     expect(tasks).toEqual([
       {
@@ -62,7 +62,7 @@ describe('slurm', () => {
       synthetic: ['gpu_mode', 'activity'],
     })
   })
-  it('takes GPUs from ReqTRES where nothing is allocated, sums typed ones, and leaves other GPU resources alone', async () => {
+  it('reads GPUs from ReqTRES if none are allocated, and sums typed GPUs only', async () => {
     const tres = [
       'gres/gpu:a100=2,gres/gpu:v100=1',
       'gres/gpumem=5G,gres/gpu=4,gres/gpuutil=7',
@@ -80,11 +80,11 @@ describe('slurm', () => {
     expect(shape(asked)).toEqual([['7', 0, 8, 86_401_000]])
     expect(asked.header.importer?.ignored).toEqual({ several_nodes: 1 })
   })
-  it('knows the VRAM of a type that the map has', async () => {
+  it('uses the VRAM of a type in the map', async () => {
     const { tasks } = await jobs([row('1')], { vramMap: new Map([['a100', 40_960]]), reserveMib: 960 })
     expect(tasks[0]!.vram_mib).toBe(40_000)
   })
-  it('drops steps, keeps tasks of arrays, and counts what never ran, still runs or says nothing', async () => {
+  it('drops steps, keeps array tasks, and counts jobs that never ran or are incomplete', async () => {
     const imported = await jobs([
       row('200'),
       row('200.batch'),
@@ -127,7 +127,7 @@ describe('slurm', () => {
       duplicate_id: 1,
     })
   })
-  it('takes End − Start, or Elapsed, where nothing better is there; epoch seconds and CRLF too', async () => {
+  it('falls back to End − Start or Elapsed, and accepts epoch seconds and CRLF', async () => {
     const times = (start: string, end: string): string => `${start}|${end}`
     const lines = ['JobIDRaw|Submit|AllocTRES|Start|End', ...['1709287200|1709287260', times('None', 'Unknown'), times('1709287200', 'Unknown'), times('9', '5'), times('9', '9')].map((t, i) => `${i}|1709287100|gres/gpu=1|${t}`)] // prettier-ignore
     const imported = await run('slurm', lines.join('\r\n'))
@@ -145,7 +145,7 @@ describe('slurm', () => {
     expect(shape(others).map(([, , , ms]) => ms)).toEqual([123_000, 3_723_000, 259_200_500])
     expect(others.header.dropped).toEqual({ bad_Elapsed: 1 })
   })
-  it('lets a job arrive when it became eligible, and its QOS, partition or account say its priority', async () => {
+  it('uses the eligible time as arrival, and QOS, partition or account as priority', async () => {
     const rows = [
       row('1'),
       row('2', { Eligible: '2024-03-01T10:30:00', QOS: 'high' }),
@@ -155,19 +155,19 @@ describe('slurm', () => {
     expect(tasks.map(({ id, at, priority }) => [id, at, priority])).toEqual([['1', 0, 3], ['3', 0, 1], ['2', 1_800_000, 0]]) // prettier-ignore
     expect(header.importer?.adjusted).toEqual({ submitted_when_eligible: 1 })
   })
-  it('names the columns it needs', async () => {
+  it('names the required columns', async () => {
     await expect(run('slurm', ['User|State', 'ada|COMPLETED'])).rejects.toThrow(
       'slurm.txt:1: has no column Submit, JobIDRaw or JobID, AllocTRES or ReqTRES, ElapsedRaw or Elapsed or End (its columns: User, State)',
     )
   })
 })
 
-describe('helios', () => {
+describe('the helios format', () => {
   const HEADER =
     'job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue'
   const TIMES = '2020-04-01 00:00:05,2020-04-01 00:00:17,2020-04-01 00:10:17'
 
-  it('makes a task of a job', async () => {
+  it('makes a job a task', async () => {
     const imported = await run('helios', [HEADER, `1,u3,vcA,8,64,2,COMPLETED,${TIMES},600,12`], {
       priorityMap: parsePriorityMap('vcA=1'),
     })
@@ -176,7 +176,7 @@ describe('helios', () => {
     expect(imported.header.importer?.ignored).toEqual({ cpu: 1, several_nodes: 1, vc: 1 })
     expect(imported.header.source).toMatchObject({ licence: 'CC-BY-4.0' })
   })
-  it('counts rows without GPUs, starts, ends or sense', async () => {
+  it('counts rows without GPUs, start or end, or with invalid values', async () => {
     const { tasks, header } = await run('helios', [
       HEADER,
       `a,u,v,0,4,1,COMPLETED,${TIMES},600,1`,
@@ -196,7 +196,7 @@ describe('helios', () => {
   })
 })
 
-describe('philly', () => {
+describe('the philly format', () => {
   const attempt = (start: string | null, end: string | null, ...gpus: readonly number[]): object => ({
     start_time: start,
     end_time: end,
@@ -210,7 +210,7 @@ describe('philly', () => {
   }) // prettier-ignore
   const one = attempt('2017-10-07 01:20:00', '2017-10-07 02:20:00', 2)
 
-  it('makes a task of a job, its attempts joined', async () => {
+  it('makes a job a task with its attempts joined', async () => {
     const jobs = [
       job('application_1', [one]),
       job('application_2', [one, attempt('2017-10-08 00:00:00', '2017-10-08 00:00:30', 8, 8)], {
@@ -225,7 +225,7 @@ describe('philly', () => {
       ignored: { several_nodes: 1, vc: 2 },
     })
   })
-  it('counts empty and null attempts, null and broken times, and elements that are no jobs', async () => {
+  it('counts missing attempts and times, and elements that are not jobs', async () => {
     const jobs = [
       job('a', []),
       job('b', null),
@@ -273,13 +273,13 @@ describe('philly', () => {
   })
 })
 
-describe('swf', () => {
+describe('the swf format', () => {
   const line = (fields: Readonly<Record<number, string>>): string =>
     Array.from({ length: 18 }, (_, i) => fields[i + 1] ?? '-1').join('  ')
   const job = (id: string, fields: Readonly<Record<number, string>> = {}): string =>
     line({ 1: id, 2: '100', 3: '5', 4: '60', 5: '16', 11: '1', 12: '6', ...fields })
 
-  it('makes a task of a job, its processors taken as GPUs', async () => {
+  it('makes a job a task with GPUs computed from its processors', async () => {
     const imported = await run(
       'swf',
       ['; Version: 2.2', ';', '', job('1'), job('2', { 2: '130.5', 5: '-1', 8: '3' })],
@@ -290,7 +290,7 @@ describe('swf', () => {
     expect(shape(imported)).toEqual([['1', 0, 2, 60_000], ['2', 30_500, 1, 60_000]]) // prettier-ignore
     expect(imported.tasks[0]!.owner).toBe('user-6')
   })
-  it('counts jobs without times or processors, parts of jobs, and broken lines', async () => {
+  it('counts jobs without times or processors, parts of jobs, and invalid lines', async () => {
     const { tasks, header } = await run('swf', [
       job('1', { 4: '-1' }),
       job('2', { 4: '0' }),
@@ -314,7 +314,7 @@ describe('swf', () => {
     }) // prettier-ignore
     expect(header.importer?.ignored).toEqual({ host_memory: 1, preceding_job: 1 })
   })
-  it('takes its priority from queue or partition', async () => {
+  it('reads the priority from queue or partition', async () => {
     const { tasks } = await run('swf', [job('1', { 15: '4' }), job('2', { 16: '2' })], {
       priorityMap: parsePriorityMap('queue-4=0,partition-2=4'),
     })
@@ -322,9 +322,9 @@ describe('swf', () => {
   })
 })
 
-describe('gavel', () => {
+describe('the gavel format', () => {
   const HEADER = 'job_id,vc,model,gpus,total_steps,arrival_s,duration_s_v100,duration_extrapolated'
-  it('makes a task of a job, and counts durations that were never measured', async () => {
+  it('makes a job a task, and counts extrapolated durations', async () => {
     const imported = await run('gavel', [
       HEADER,
       '0e4a51-0,0e4a51,Transformer (batch size 128),1,95121,0.0,17465.9,0',
@@ -346,8 +346,8 @@ describe('gavel', () => {
   })
 })
 
-describe('csv', () => {
-  it('takes columns that have the names of fields', async () => {
+describe('the csv format', () => {
+  it('reads columns named like fields', async () => {
     const { tasks, header } = await run('csv', [
       'id,at,duration,gpus,vram_mib,priority,noswap,exclusive,groups,owner,cancel_at,comment',
       'a,10,60,2,24Gi,P0,yes,0,red; blue;red,ada,70,x',
@@ -365,7 +365,7 @@ describe('csv', () => {
     ]) // prettier-ignore
     expect(header.importer?.synthetic).toEqual(['activity'])
   })
-  it('takes a map of columns, another delimiter, another unit, and words for priorities', async () => {
+  it('accepts a column map, another delimiter, another unit, and names of priorities', async () => {
     const { tasks, header } = await run(
       'csv',
       ['Job;at;Submit ms;Runtime;Class', '"x;1";ignored;1500;2000;gold', 'y;ignored;1000;1;lead'],
@@ -382,7 +382,7 @@ describe('csv', () => {
       options: { columns: { id: 'Job' }, time_unit: 'ms' },
     })
   })
-  it('takes dates, in zones and without, and an end for a duration', async () => {
+  it('accepts dates with and without time zone, and an end instead of a duration', async () => {
     const imported = await run('csv', [
       'at,start,end',
       '2026-01-31T08:00:00Z,2026-01-31T08:10:00Z,2026-01-31T10:11:00.250+02:00',
@@ -393,7 +393,7 @@ describe('csv', () => {
     expect(shape(imported)).toEqual([['row-2', 0, 1, 60_250], ['row-3', 30_000, 1, 10_000]]) // prettier-ignore
     expect(imported.header.dropped).toEqual({ no_start: 1, bad_at: 1 })
   })
-  it('counts rows by what is wrong with them', async () => {
+  it('counts rows by their error', async () => {
     const { tasks, header } = await run('csv', [
       'id,at,duration,gpus,vram_mib,priority,noswap,exclusive,cancel_at',
       'a,1,1,0,,,,,',
@@ -416,7 +416,7 @@ describe('csv', () => {
       no_at: 1, bad_duration: 1, bad_at: 1, long_id: 1,
     }) // prettier-ignore
   })
-  it('names missing columns as the map does, and refuses a map that makes no sense', async () => {
+  it('names missing columns as in the map, and refuses an invalid map', async () => {
     const map = (columns: string): Promise<Imported> =>
       run('csv', ['Job,Submit,duration', 'a,1,1'], { columns: parseColumns(columns) })
     await expect(map('id=Job,at=Submitted,gpus=GPUs')).rejects.toThrow(
@@ -431,8 +431,8 @@ describe('csv', () => {
   })
 })
 
-describe('formats', () => {
-  it('are known by their names, and a name that is nearly one is told', () => {
+describe('the trace formats', () => {
+  it('are selected by name, and an unknown name gets a suggestion', () => {
     expect(IMPORTERS.map(({ format }) => importerOf(format).format)).toEqual([
       'headroom', 'csv', 'slurm', 'openb', 'philly', 'helios', 'swf', 'tiresias', 'gavel', 'azure-llm', 'nvidia-smi', 'dcgm',
     ]) // prettier-ignore

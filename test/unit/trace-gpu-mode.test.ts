@@ -1,4 +1,4 @@
-/** Which imported tasks take whole GPUs, and which share them (decision 0094). */
+/** Which imported tasks are exclusive, and which share GPUs (decision 0094). */
 import { describe, expect, it } from 'vitest'
 import { parseVramMap } from '../../simulator/trace/vram-map.ts'
 import type { ImportOptions } from '../../simulator/trace/importer.ts'
@@ -41,7 +41,7 @@ async function modes(
 
 describe('the GPU mode of imported tasks', () => {
   it.each(Object.keys(SOURCES))(
-    '%s: whole GPUs where the source names no VRAM, shared with --vram-mib or --shared',
+    'is exclusive for %s without VRAM in the source, and shared with --vram-mib or --shared',
     async (format) => {
       expect(await modes(format)).toEqual(['exclusive 0', ['gpu_mode', 'activity']])
       expect(await modes(format, { vramMib: 9000 })).toEqual(['shared 9000', ['vram_mib', 'activity']])
@@ -50,14 +50,14 @@ describe('the GPU mode of imported tasks', () => {
     },
   )
 
-  it('a GPU type in --vram-map lets Slurm jobs share their GPUs', async () => {
+  it('is shared for Slurm jobs with a GPU type in --vram-map', async () => {
     expect(await modes('slurm', { vramMap: parseVramMap('a900=40960') })).toEqual([
       'shared 38912',
       ['vram_mib', 'activity'],
     ])
   })
 
-  it('a CSV cell decides for its own row', async () => {
+  it('is decided by a CSV cell for its row', async () => {
     const rows = [
       'id,at,duration,vram_mib,exclusive',
       'a,0,60,,no',
@@ -75,7 +75,7 @@ describe('the GPU mode of imported tasks', () => {
     ])
   })
 
-  it('--shared also overrides a source that says that a task takes whole GPUs', async () => {
+  it('is shared with --shared even if the source says exclusive', async () => {
     const pods = [
       'name,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time',
       'p,1,1000,T4,BE,0,60',
@@ -86,14 +86,14 @@ describe('the GPU mode of imported tasks', () => {
 })
 
 describe('an import that keeps no row', () => {
-  it('is an error with the reasons, and there is nothing to write', async () => {
+  it('fails with the reasons', async () => {
     const text = 'jobid,arrival,duration\n1,2,3\n4,5,6\n'
     await expect(importText(folder, 'swf', text)).rejects.toThrow(
       'swf.txt: keeps no row of 3: 3 wrong_number_of_fields',
     )
   })
 
-  it('is an error, too, when the selection leaves everything out', async () => {
+  it('also fails if the selection leaves out everything', async () => {
     await expect(importText(folder, 'csv', SOURCES['csv'] as string, { fromMs: 1000 })).rejects.toThrow(
       '1 outside_window',
     )

@@ -42,8 +42,8 @@ const pods = (rows: readonly string[], options?: ImportOptions): ReturnType<type
 const jobs = (rows: readonly string[], options?: ImportOptions): ReturnType<typeof run> =>
   run('tiresias', [JOBS, ...rows], options)
 
-describe('openb', () => {
-  it('makes a task of a pod that shares a GPU', async () => {
+describe('the openb format', () => {
+  it('makes a pod that shares a GPU a task', async () => {
     const { tasks } = await pods(['p,6000,12288,1,460,,LS,Running,100,250,100'])
     expect(tasks).toEqual([
       {
@@ -62,11 +62,11 @@ describe('openb', () => {
       },
     ])
   })
-  it('gives a pod that asks for whole GPUs its GPUs exclusively', async () => {
+  it('makes a pod with whole GPUs exclusive', async () => {
     const { tasks } = await pods(['p,0,0,8,1000,,BE,Running,0,9,0', 'q,0,0,1,999,,BE,Running,0,9,0'])
     expect(tasks.map((task) => [task.gpus, task.gpu_mode, task.vram_mib])).toEqual([[8, 'exclusive', 14_336], [1, 'shared', 14_321]]) // prettier-ignore
   })
-  it('takes the smallest VRAM among the models of gpu_spec, and counts gpu_spec, CPU and host memory as ignored', async () => {
+  it('uses the smallest VRAM of the models in gpu_spec, and counts ignored columns', async () => {
     const { tasks, header } = await pods([
       'p,1,1,1,500,V100M32|A10|A10,BE,,0,9,',
       'q,0,1,1,500,V100M32,BE,,0,9,',
@@ -79,7 +79,7 @@ describe('openb', () => {
     ])
     expect(header.importer?.ignored).toEqual({ gpu_spec: 2, cpu: 1, host_memory: 2 })
   })
-  it('takes the smallest VRAM of the fleet for a pod that names no model', async () => {
+  it('uses the smallest VRAM of the fleet for a pod without a model', async () => {
     const nodesFile = fileOf('nodes.csv', [NODES, 'n0,1,1,4,V100M32', 'n1,1,1,8,G2', 'n2,1,1,0,'].join('\n'))
     const { tasks, header } = await pods(['p,0,0,1,500,,BE,,0,9,'], {
       nodesFile,
@@ -89,14 +89,14 @@ describe('openb', () => {
     expect(header.importer?.options).toMatchObject({ nodes: 'nodes.csv', vram_map: { G2: 40_000 } })
     expect(JSON.stringify(header)).not.toContain(folder)
   })
-  it('takes --vram-mib for a pod that names no model when there is no fleet, and another reserve', async () => {
+  it('uses --vram-mib for a pod without a model and fleet, and another reserve', async () => {
     const { tasks } = await pods(['p,0,0,1,500,,BE,,0,9,'], { vramMib: 40_960, reserveMib: 960 })
     expect(tasks[0]!.vram_mib).toBe(20_000)
     await expect(pods(['p,0,0,1,500,,BE,,0,9,'], { reserveMib: 16_384 })).rejects.toThrow(
       'reserve: 16384 MiB leaves nothing of a GPU of 16384',
     )
   })
-  it('refuses a model whose VRAM is not public, naming line and model', async () => {
+  it('refuses a model with unknown VRAM, naming line and model', async () => {
     await expect(pods(['p,0,0,1,500,,BE,,0,9,', 'q,0,0,1,500,T4|G2,BE,,0,9,'])).rejects.toThrow(
       'openb.csv:3: gpu_spec: the VRAM of model G2 is not known: add --vram-map G2=MIB',
     )
@@ -105,14 +105,14 @@ describe('openb', () => {
       'the VRAM of model G2 and G3 is not known: add --vram-map G2=MIB,G3=MIB',
     )
   })
-  it('makes LS and Guaranteed P0 and others P2, over which a priority map goes', async () => {
+  it('makes LS and Guaranteed P0 and others P2, unless a priority map says otherwise', async () => {
     const rows = ['LS', 'Guaranteed', 'BE', 'Burstable', ''].map((qos, i) => `p${i},0,0,1,500,,${qos},,0,9,`)
     expect((await pods(rows)).tasks.map((task) => task.priority)).toEqual([0, 0, 2, 2, 2])
     expect(
       (await pods(rows, { priorityMap: parsePriorityMap('BE=P4,LS=1') })).tasks.map((task) => task.priority),
     ).toEqual([1, 0, 4, 2, 2])
   })
-  it('counts every row that it drops, by reason', async () => {
+  it('counts every dropped row by reason', async () => {
     const { tasks, header } = await pods([
       'cpu-only,1,1,0,0,,LS,,0,9,',
       'nan,1,1,NaN,500,,LS,,0,9,',
@@ -148,7 +148,7 @@ describe('openb', () => {
       },
     })
   })
-  it('lets a pod last at least 1 s, and says how many it had to correct', async () => {
+  it('makes a pod last at least 1 s, and counts the corrections', async () => {
     const { tasks, header } = await pods([
       'zero,0,0,1,500,,LS,,5,5,',
       'backwards,0,0,1,500,,LS,,9,5,',
@@ -157,15 +157,15 @@ describe('openb', () => {
     expect(tasks.map((task) => [task.id, aloneMsOf(task.work)])).toEqual([['half', 1000], ['zero', 1000], ['backwards', 1000]]) // prettier-ignore
     expect(header.importer?.adjusted).toEqual({ shorter_than_1s_to_1s: 2, deletion_before_creation_to_1s: 1 })
   })
-  it('needs its columns, and names all that are missing', async () => {
+  it('names all missing columns', async () => {
     await expect(run('openb', ['name,num_gpu,qos', 'a,1,LS'])).rejects.toThrow(
       'openb.csv:1: has no column gpu_milli, gpu_spec, creation_time, deletion_time (its columns: name, num_gpu, qos)',
     )
   })
 })
 
-describe('openb fleet', () => {
-  it('groups nodes that are alike, by model and number of GPUs', async () => {
+describe('the openb fleet', () => {
+  it('groups equal nodes by model and number of GPUs', async () => {
     const rows = ['a,1,1,8,V100M32', 'b,1,1,2,T4', 'c,2,2,8,V100M32', 'd,1,1,4,T4', 'e,1,1,0,']
     expect(await openbFleet(fileOf('n.csv', [NODES, ...rows].join('\r\n')))).toEqual([
       { count: 1, name: 't4-2x-{i}', gpus: 2, gpu: { model: 'T4', vram_mib: 16_384 } },
@@ -185,8 +185,8 @@ describe('openb fleet', () => {
   })
 })
 
-describe('tiresias', () => {
-  it('makes a task of a job, with the VRAM that is given, or else whole GPUs', async () => {
+describe('the tiresias format', () => {
+  it('makes a job a task with the given VRAM, or else exclusive', async () => {
     expect((await jobs(['0,8,30,606,vgg19,164.5,30'], { vramMib: 9000 })).tasks[0]).toMatchObject({
       id: '0',
       at: 0,
@@ -199,12 +199,12 @@ describe('tiresias', () => {
     expect(tasks[0]).toMatchObject({ vram_mib: 0, gpu_mode: 'exclusive' })
     expect(header.importer?.synthetic).toEqual(['gpu_mode', 'activity'])
   })
-  it('gives whole GPUs with --exclusive', async () => {
+  it('makes tasks exclusive with --exclusive', async () => {
     const { header, tasks } = await jobs(['0,8,30,606,vgg19,164,30'], { exclusive: true })
     expect(tasks[0]).toMatchObject({ gpu_mode: 'exclusive', vram_mib: 0 })
     expect(header.importer?.synthetic).toEqual(['activity'])
   })
-  it('counts every row that it drops, by reason', async () => {
+  it('counts every dropped row by reason', async () => {
     const { header } = await jobs([
       'a,0,0,1,x,5,0',
       'b,1,0,1,x,0,0',
@@ -222,7 +222,7 @@ describe('tiresias', () => {
       no_job_id: 1,
     })
   })
-  it('submits jobs of one instant in the order of the file', async () => {
+  it('submits jobs of one instant in file order', async () => {
     const { tasks } = await jobs(['10,1,5,1,x,5,0', '9,1,5,1,x,5,0', '2,1,0,1,x,5,0', '1,1,5,1,x,5,0'])
     expect(tasks.map((task) => [task.id, task.at])).toEqual([['2', 0], ['10', 5000], ['9', 5000], ['1', 5000]]) // prettier-ignore
   })
@@ -231,7 +231,7 @@ describe('tiresias', () => {
 describe('any import', () => {
   const FEW = ['a,1,100,1,x,3600,0', 'b,2,110,1,x,7200,0', 'c,4,150,1,x,3600,0', 'd,8,190,1,x,3600,0']
 
-  it('understands CRLF, a byte order mark, quotes, blank lines, spaces and gzip', async () => {
+  it('accepts CRLF, a byte order mark, quotes, blank lines, spaces and gzip', async () => {
     const text = `\u{feff}${JOBS}\r\n"a, ""b""",1,0,1,"x\ny",5,0\r\n\r\n c , 1 ,1,1,x,5,0\r\n`
     const { tasks } = await run('tiresias', [text])
     expect(tasks.map((task) => task.id)).toEqual(['a, "b"', 'c'])
@@ -239,7 +239,7 @@ describe('any import', () => {
     expect(zipped.tasks).toEqual(tasks)
     expect(zipped.header.source?.sha256).toBe((await run('tiresias', [text])).header.source?.sha256)
   })
-  it('The import refuses broken quotes with the line, an empty file, a duplicate column, and a missing file', async () => {
+  it('refuses broken quotes, an empty file, a duplicate column, and a missing file', async () => {
     await expect(jobs(['a,1,0,1,x,5,0', 'b"x",1,0,1,x,5,0'])).rejects.toThrow(/tiresias\.csv:3: is not CSV: /)
     await expect(jobs(['a,1,0,1,x,5,0', '"b,1,0,1,x,5,0'])).rejects.toThrow(
       /tiresias\.csv:[0-9]+: is not CSV: /,
@@ -252,7 +252,7 @@ describe('any import', () => {
       'none.csv: no such file',
     )
   })
-  it('counts time from the first row that can be used, or from the zero of the source', async () => {
+  it('counts time from the first usable row, or from the zero of the source', async () => {
     expect((await jobs(['x,0,0,1,x,1,0', ...FEW])).tasks.map((task) => task.at)).toEqual([
       0, 10_000, 50_000, 90_000,
     ])
@@ -261,7 +261,7 @@ describe('any import', () => {
     ])
     await expect(jobs(['a,1,-5,1,x,5,0'], { keepOffset: true })).rejects.toThrow(TraceError)
   })
-  it('with a selection gives what loading with that selection gives', async () => {
+  it('with a selection equals loading with that selection', async () => {
     const options = { fromMs: 5000, toMs: 80_000, timeScale: 0.1, maxGpus: 2, sample: 0.9, seed: 3 }
     const { tasks, header } = await jobs(FEW, options)
     const loaded: TraceTask[] = []
@@ -277,7 +277,7 @@ describe('any import', () => {
       seed: 3,
     })
   })
-  it('makes activity from the seed and the id of a task alone, and keeps its residence', async () => {
+  it('draws activity only from the seed and the id of a task, and keeps its residence', async () => {
     const all = await jobs(FEW, { activityModel: 'serving', seed: 5 })
     expect(all.tasks.map((task) => aloneMsOf(task.work))).toEqual([
       3_600_000, 7_200_000, 3_600_000, 3_600_000,
@@ -289,7 +289,7 @@ describe('any import', () => {
     expect(busy((await jobs(FEW, { activityModel: 'serving', seed: 6 })).tasks)).not.toEqual(busy(all.tasks))
     expect(all.header.importer?.options).toMatchObject({ activity_model: 'serving', seed: 5 })
   })
-  it('may be gone through twice', async () => {
+  it('can be iterated twice', async () => {
     const trace = await importTrace(importerOf('tiresias'), fileOf('t.csv', [JOBS, ...FEW].join('\n')), {
       activityModel: 'training',
     })
@@ -297,18 +297,18 @@ describe('any import', () => {
   })
 })
 
-describe('maps on the command line', () => {
-  it('are read', () => {
+describe('a map on the command line', () => {
+  it('is parsed', () => {
     expect([...parseVramMap('G2=24576, G3=81920')]).toEqual([['G2', 24_576], ['G3', 81_920]]) // prettier-ignore
     expect([...parsePriorityMap('LS=0,BE=P4')]).toEqual([['LS', 0], ['BE', 4]]) // prettier-ignore
   })
   it.each(['G2', 'G2=', 'G2=0', 'G2=1.5', 'G2=24GiB', '=5', '', 'G2=1,G2=2'])(
-    'are refused: vram map %j',
+    'is refused: vram map %j',
     (text) => {
       expect(() => parseVramMap(text)).toThrow(/^vram_map: /)
     },
   )
-  it.each(['LS=5', 'LS=P', 'LS', 'LS=-1'])('are refused: priority map %j', (text) => {
+  it.each(['LS=5', 'LS=P', 'LS', 'LS=-1'])('is refused: priority map %j', (text) => {
     expect(() => parsePriorityMap(text)).toThrow(/^priority_map: /)
   })
 })

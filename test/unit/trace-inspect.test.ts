@@ -45,7 +45,7 @@ async function summaryOf(tasks: readonly TraceTask[], header = HEADER): Promise<
   return inspectTrace(await openTrace(file))
 }
 
-describe('busy and alone time of work', () => {
+describe('the busy and the total time of work', () => {
   const cases: ReadonlyArray<readonly [what: string, work: Work, busyMs: number, aloneMs: number]> = [
     ['a duration', { kind: 'duration', ms: 7 }, 7, 7],
     ['phases', { kind: 'phases', phases: [[1, 2], [3, 0]] }, 4, 6], // prettier-ignore
@@ -53,7 +53,7 @@ describe('busy and alone time of work', () => {
     ['bursts before the end of the stay', { kind: 'bursts', at: [[0, 10]], stayMs: 50 }, 10, 50],
     ['a stay without any burst', { kind: 'bursts', at: [], stayMs: 50 }, 0, 50],
   ]
-  it.each(cases)('%s', (_what, work, busyMs, aloneMs) => {
+  it.each(cases)('are computed for %s', (_what, work, busyMs, aloneMs) => {
     expect([busyMsOf(work), aloneMsOf(work)]).toEqual([busyMs, aloneMs])
   })
 })
@@ -95,13 +95,13 @@ describe('the summary of a trace', () => {
     })
     expect(summary.sha256).toMatch(/^[0-9a-f]{64}$/)
   })
-  it('takes percentiles by nearest rank', async () => {
+  it('uses nearest-rank percentiles', async () => {
     const { vram_mib: vramMib } = await summaryOf(
       Array.from({ length: 100 }, (_, i) => task(`t${i}`, { vram_mib: 100 - i })),
     )
     expect(vramMib).toEqual({ p50: 50, p95: 95, max: 100 })
   })
-  it('of an empty trace has no percentiles and no share', async () => {
+  it('of an empty trace has no percentiles and no idle share', async () => {
     expect(await summaryOf([], { ...HEADER, importer: null })).toMatchObject({
       tasks: 0,
       arrival_span_s: 0,
@@ -110,7 +110,7 @@ describe('the summary of a trace', () => {
       synthetic: null,
     })
   })
-  it('prints as one fact a line', async () => {
+  it('prints one fact per line', async () => {
     const summary = await summaryOf([task('a', {}), task('b', { at: 7_200_000 })])
     expect(formatSummary({ ...summary, sha256: 'ab' })).toBe(
       [

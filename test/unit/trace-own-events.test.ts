@@ -1,4 +1,4 @@
-/** The workload of a cluster out of its own events. */
+/** The workload of a cluster from its own events. */
 import { describe, expect, it } from 'vitest'
 import type { ImportOptions } from '../../simulator/trace/importer.ts'
 import { aloneMsOf, busyMsOf } from '../../simulator/trace/work.ts'
@@ -10,8 +10,8 @@ const run = (lines: readonly string[] | string, options?: ImportOptions): Promis
   importText(folder, 'headroom', lines, options)
 
 /**
- * `headroom events -o jsonl --after 0`, of a controller with one real server: a task is swapped out for
- * another, which ends; a third never fits.
+ * Output of `headroom events -o jsonl --after 0` of a controller with one real server: a task is swapped out
+ * for another, which ends; a third never fits.
  */
 const REAL = [
   '{"seq":1,"at":"2026-11-22T04:16:42.497Z","kind":"config_changed","task_id":null,"node_id":null,"caused_by":null,"decision":null,"by":null,"data":{"revision":1,"idle_swap_out_seconds":3,"default_vram_overcommit_percent":100}}',
@@ -48,7 +48,7 @@ const moved = (seq: number, at: number, task: string, residency: string): string
   event(seq, at, 'task_residency', task, { residency })
 
 describe('events of a real cluster', () => {
-  it('give what ended, and count what is still open and what is no task', async () => {
+  it('yield the tasks that ended, and count open tasks and other events', async () => {
     const { tasks, header } = await run(REAL)
     expect(tasks).toEqual([
       {
@@ -63,7 +63,7 @@ describe('events of a real cluster', () => {
     })
     expect(header.importer?.options).toEqual({ seed: 0 })
   })
-  it('are the same as an array, as a page of the API, and as a stream of server-sent events', async () => {
+  it('are equal as an array, as a page of the API, and as server-sent events', async () => {
     const stream = REAL.map((line) => `: still here\nevent: event\nid: 1\ndata: ${line}\n`).join('\n')
     const { tasks } = await run(REAL)
     const asArray = JSON.stringify(
@@ -75,7 +75,7 @@ describe('events of a real cluster', () => {
       expect((await run(text)).tasks).toEqual(tasks)
     }
   })
-  it('tell idleness from a swap-out until the task asked to return, and leave out what it waited', async () => {
+  it('are idle from the swap-out until the task requested its return, without its wait', async () => {
     const on = (seq: number, second: string, kind: string, data: object): string =>
       JSON.stringify({
         seq,
@@ -95,13 +95,13 @@ describe('events of a real cluster', () => {
       on(17, '17:01.000', 'task_residency', { residency: 'resident' }),
       on(18, '17:03.000', 'task_finished', { state: 'completed' }),
     ])
-    // Started 45.039, swapping out 50.329, asked to return 58.329, resident 61.000, ended 63.000.
+    // Started 45.039, swapping out 50.329, return requested 58.329, resident 61.000, ended 63.000.
     expect(tasks[0]).toMatchObject({ id: A, work: { phases: [[5290, 8000], [2000, 0]] } }) // prettier-ignore
   })
 })
 
-describe('a journal', () => {
-  it('keeps what was asked for, and who asked', async () => {
+describe('a journal of events', () => {
+  it('keeps the requested properties and the owner', async () => {
     const { tasks } = await run([
       submitted(1, 1000, 'x', { gpus: 4, vram_mib: 0, mode: 'exclusive', noswap: 1, priority: 0 }),
       event(2, 1500, 'task_started', 'x'),
@@ -115,7 +115,7 @@ describe('a journal', () => {
       { id: 'y', at: 1000, owner: 'ada' },
     ])
   })
-  it('counts an attempt that came to nothing, a lost server, and tasks that never ran', async () => {
+  it('counts failed attempts, a lost server, and tasks that never ran', async () => {
     const { tasks, header } = await run([
       submitted(1, 0, 'again'),
       event(2, 10, 'task_started', 'again'),
@@ -139,7 +139,7 @@ describe('a journal', () => {
       never_started_left_out: 1,
     })
   })
-  it('knows a swap-out that was called off, one by hand, and an end out of VRAM', async () => {
+  it('handles a cancelled swap-out, a manual swap-out, and an end while swapped out', async () => {
     const { tasks } = await run([
       submitted(1, 0, 'off'),
       event(2, 0, 'task_started', 'off'),
@@ -164,7 +164,7 @@ describe('a journal', () => {
       ['hand', { kind: 'phases', phases: [[100, 0], [100, 0]] }],
     ]) // prettier-ignore
   })
-  it('lets an activity model decide when it is asked to', async () => {
+  it('uses an activity model on request', async () => {
     const lines = [
       submitted(1, 0, 'x'),
       event(2, 0, 'task_started', 'x'),
@@ -175,7 +175,7 @@ describe('a journal', () => {
     expect(busyMsOf(tasks[0]!.work)).toBeLessThan(3_600_000)
     expect(header.importer).toMatchObject({ synthetic: ['activity'], options: { activity_model: 'serving' } })
   })
-  it('counts events that cannot be used, and refuses what is no JSON', async () => {
+  it('counts unusable events, and refuses text that is not JSON', async () => {
     const { header, tasks } = await run([
       '{"chain":"00"}',
       submitted(1, 0, 'kept'),

@@ -56,7 +56,7 @@ describe.each(traceData())('$source traces, whole', ({ source, folder }) => {
     },
   )
   it('openb has the arrivals and durations of w1, which was derived from it independently', async () => {
-    // As sets: w1 has pods of one second in an order of its own.
+    // Compared as sets, because w1 has another order of pods of one second.
     const shapes = (tasks: readonly TraceTask[]): string[] =>
       tasks
         .map((task) => `${task.at} ${task.gpus} ${aloneMsOf(task.work)}`)

@@ -1,4 +1,4 @@
-/** Samples of GPUs and requests to servers: tasks that know when they worked. */
+/** Samples of GPUs and of requests to servers: tasks with known busy times. */
 import { describe, expect, it } from 'vitest'
 import type { ImportOptions } from '../../simulator/trace/importer.ts'
 import { MAX_SAMPLED_PHASES } from '../../simulator/trace/gpu-samples.ts'
@@ -20,13 +20,13 @@ const phases = (...list: ReadonlyArray<readonly [number, number]>): object => ({
   phases: list,
 })
 
-describe('nvidia-smi', () => {
+describe('the nvidia-smi format', () => {
   const HEADER = 'timestamp, index, utilization.gpu [%], memory.used [MiB]'
   const at = (second: number): string => `2026/03/01 10:00:${String(second).padStart(2, '0')}.500`
   const sample = (second: number, busy: string, used: string, gpu = '0'): string =>
     `${at(second)}, ${gpu}, ${busy} %, ${used} MiB`
 
-  it('makes a task of what holds VRAM, busy and idle as sampled', async () => {
+  it('makes a task of VRAM in use, busy and idle as sampled', async () => {
     const imported = await run('nvidia-smi', [
       HEADER,
       sample(0, '0', '3'),
@@ -45,7 +45,7 @@ describe('nvidia-smi', () => {
     ])
     expect(imported.header).toMatchObject({ rows: 9, dropped: { no_task: 2 }, importer: { synthetic: [] } })
   })
-  it('keeps GPUs apart, by index or uuid, whatever units and names stand in the header', async () => {
+  it('separates GPUs by index or uuid, whatever the units and names in the header', async () => {
     const imported = await run(
       'nvidia-smi',
       ['timestamp,gpu_uuid,utilization.gpu,memory.used', ...['GPU-a', 'GPU-b'].flatMap((gpu) => [`${at(0)},${gpu},0,2000`, `${at(10)},${gpu},90,2000`])].join('\r\n'), // prettier-ignore
@@ -55,7 +55,7 @@ describe('nvidia-smi', () => {
       ['GPU-a.1', 'GPU-b.1'].map((id) => [id, 0, 2000, phases([0, 10_000], [10_000, 0])]),
     )
   })
-  it('ends a task where samples stop, and knows no VRAM when none was sampled', async () => {
+  it('ends a task when samples stop, and has unknown VRAM without samples of it', async () => {
     const lines = [[0, 1], [1, 1], [40, 1], [41, 0]].map(([second, busy]) => `${at(second!)}, 0, ${busy}`) // prettier-ignore
     const imported = await run('nvidia-smi', ['timestamp, index, utilization.gpu', ...lines], {
       gapMs: 30_000,
@@ -67,7 +67,7 @@ describe('nvidia-smi', () => {
     ])
     expect(imported.header.importer?.synthetic).toEqual(['vram_mib'])
   })
-  it('counts samples without values, out of order, or of no GPU', async () => {
+  it('counts samples without values, out of order, or without a GPU', async () => {
     const { header, tasks } = await run('nvidia-smi', [
       HEADER,
       sample(5, '1', '2000'),
@@ -87,7 +87,7 @@ describe('nvidia-smi', () => {
     }) // prettier-ignore
     expect(tasks.map(({ work }) => aloneMsOf(work))).toEqual([12_000])
   })
-  it('goes on as another task after very many phases', async () => {
+  it('continues with another task after the maximum number of phases', async () => {
     const count = 2 * MAX_SAMPLED_PHASES + 10
     const lines = Array.from({ length: count }, (_, i) => `${i * 2},0,${i % 2}`)
     const { tasks, header } = await run('nvidia-smi', ['timestamp,index,utilization.gpu', ...lines])
@@ -95,15 +95,15 @@ describe('nvidia-smi', () => {
     expect(tasks.reduce((sum, { work }) => sum + aloneMsOf(work), 0)).toBe(count * 2000)
     expect(header.importer?.adjusted).toEqual({ cut_after_100000_phases: 1 })
   })
-  it('names what is missing', async () => {
+  it('names missing columns', async () => {
     await expect(run('nvidia-smi', ['timestamp, memory.used [MiB]', '1, 2'])).rejects.toThrow(
       'has no column utilization.gpu, index or uuid or pci.bus_id (its columns: timestamp, memory.used [MiB])',
     )
   })
 })
 
-describe('dcgm', () => {
-  it('counts time by samples, through headers that come again', async () => {
+describe('the dcgm format', () => {
+  it('counts time by samples, across repeated headers', async () => {
     const imported = await run('dcgm', [
       '#Entity   GPUTL    FBUSD',
       'ID',
@@ -132,7 +132,7 @@ describe('dcgm', () => {
       no_task: 2, no_busy_value: 1, no_FBUSD: 1, wrong_number_of_columns: 1, no_gpu_line: 1, bad_GRACT: 1, bad_FBUSD: 1,
     }) // prettier-ignore
   })
-  it('takes shares, another interval, and no memory', async () => {
+  it('accepts shares, another interval, and missing memory', async () => {
     const imported = await run(
       'dcgm',
       ['# Entity  GRACT  DRAMA', 'Id', 'GPU 0  0.01  0.5', 'GPU 0  0.96  0.5'],
@@ -153,11 +153,11 @@ describe('dcgm', () => {
   })
 })
 
-describe('azure-llm', () => {
+describe('the azure-llm format', () => {
   const HEADER = 'TIMESTAMP,ContextTokens,GeneratedTokens'
   const RATES = { prefillTokensPerS: 1000, decodeTokensPerS: 100 }
 
-  it('deals requests out in turn, and joins those that wait for each other', async () => {
+  it('distributes requests in turn, and joins requests that wait for each other', async () => {
     const imported = await run(
       'azure-llm',
       [
@@ -191,7 +191,7 @@ describe('azure-llm', () => {
     expect(tasks[0]?.work).toMatchObject({ at: [[0, 3000], [60_000, 1000]] }) // prettier-ignore
     expect(header.importer?.adjusted).toEqual({ requests_joined: 2 })
   })
-  it('A sample replaces servers after their life, also unused ones', async () => {
+  it('replaces servers at the end of their life, also unused ones', async () => {
     const imported = await run(
       'azure-llm',
       ['arrival_s,context_tokens,generated_tokens', '0,10,0', '250,10,0'],
@@ -210,7 +210,7 @@ describe('azure-llm', () => {
       ['server-2.3', 200_000, 10, 50_010],
     ])
   })
-  it('skews what servers get, the same for the same seed', async () => {
+  it('skews the load of servers, equally for equal seeds', async () => {
     const lines = [
       'arrival_s,context_tokens,generated_tokens',
       ...Array.from({ length: 3000 }, (_, i) => `${i},1000,0`),
@@ -225,7 +225,7 @@ describe('azure-llm', () => {
     expect(await busy(1)).toEqual([first, second, third])
     expect(await busy(2)).not.toEqual([first, second, third])
   })
-  it('counts requests without tokens or times, and refuses one that comes after thousands of years', async () => {
+  it('counts requests without tokens or times, and refuses too short a server life', async () => {
     const { header, tasks } = await run(
       'azure-llm',
       [HEADER, '0,0,0', ',1,1', '5,NaN,1', '5,1,-1', '5,1,1', '6,1.0,1.0'],
@@ -242,7 +242,7 @@ describe('azure-llm', () => {
       'server_life: is too short',
     )
   })
-  it('cuts a server that had very many requests', async () => {
+  it('splits a server with too many requests', async () => {
     async function* requests(): AsyncGenerator<{ at: number; busyMs: number }> {
       for (let i = 0; i <= MAX_BURSTS; i++) yield { at: 2 * i, busyMs: 1 }
     }

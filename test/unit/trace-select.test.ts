@@ -29,20 +29,20 @@ async function select(
 }
 
 describe('a selection of a trace', () => {
-  it('without options keeps every task as the very same object', () => {
+  it('without options keeps every task object unchanged', () => {
     const task = arrivals(1)[0]!
     expect(createSelection({})(task)).toBe(task)
   })
-  it('keeps the window from (inclusive) to (exclusive), and counts time from its beginning', async () => {
+  it('keeps the window from (inclusive) to (exclusive), and shifts time to its beginning', async () => {
     const { kept, dropped } = await select(arrivals(10), { fromMs: 3000, toMs: 6000 })
     expect(kept.map((task) => [task.id, task.at])).toEqual([['t3', 0], ['t4', 1000], ['t5', 2000]]) // prettier-ignore
     expect(dropped).toEqual({ outside_window: 7 })
   })
-  it('keeps the offset when asked to', async () => {
+  it('keeps the offset on request', async () => {
     const { kept } = await select(arrivals(10), { fromMs: 8000, keepOffset: true, timeScale: 0.5 })
     expect(kept.map((task) => task.at)).toEqual([4000, 4500])
   })
-  it('scales only the arrivals: a cancellation keeps its distance', () => {
+  it('scales only arrivals: a cancellation keeps its distance', () => {
     const task: Arrival = { id: 'a', at: 100_000, gpus: 1, cancel_at: 130_000 }
     expect(createSelection({ timeScale: 0.01 })(task)).toEqual({
       id: 'a',
@@ -71,19 +71,19 @@ describe('a selection of a trace', () => {
       ),
     )
   })
-  it('leaves out tasks of too many GPUs', async () => {
+  it('leaves out tasks with too many GPUs', async () => {
     const { kept, dropped } = await select(arrivals(8), { maxGpus: 2 })
     expect(kept.map((task) => task.gpus)).toEqual([1, 2])
     expect(dropped).toEqual({ too_many_gpus: 6 })
   })
-  it('samples about the share that is asked for, by seed and id alone', async () => {
+  it('samples the given share, by seed and id alone', async () => {
     const { kept } = await select(arrivals(20_000), { sample: 0.2, seed: 7 })
     expect(kept.length / 20_000).toBeCloseTo(0.2, 2)
     const evens = await select(arrivals(20_000).filter((_, i) => i % 2 === 0), { sample: 0.2, seed: 7 }) // prettier-ignore
     expect(evens.kept).toEqual(kept.filter((task) => Number(task.id.slice(1)) % 2 === 0))
     expect((await select(arrivals(20_000), { sample: 0.2, seed: 8 })).kept).not.toEqual(kept)
   })
-  it('makes a smaller sample a part of a larger one', async () => {
+  it('has a smaller sample as part of a larger one', async () => {
     const small = (await select(arrivals(2000), { sample: 0.1 })).kept
     const large = new Set((await select(arrivals(2000), { sample: 0.3 })).kept.map((task) => task.id))
     expect(small.every((task) => large.has(task.id))).toBe(true)
@@ -100,7 +100,7 @@ describe('a selection of a trace', () => {
     expect(() => createSelection(options)).toThrow(TraceError)
     expect(() => createSelection(options)).toThrow(message)
   })
-  it('refuses a scale that puts arrivals beyond counting', () => {
+  it('refuses a scale that makes arrivals overflow', () => {
     expect(() => createSelection({ timeScale: 1e200 })(arrivals(2)[1]!)).toThrow(
       'time_scale: 1e+200 puts task t1 later than can be counted',
     )

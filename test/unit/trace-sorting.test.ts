@@ -1,4 +1,4 @@
-/** What does not fit into memory is sorted on disk, and comes out as if it had. */
+/** Records that do not fit in memory are sorted on disk, with the same result. */
 import { readdirSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -28,7 +28,7 @@ async function sorted(
 }
 
 describe('a record sorter', () => {
-  it('gives the same through runs on disk as in memory, whatever the records and however long the runs', async () => {
+  it('gives equal results on disk and in memory, for any records and run lengths', async () => {
     const record = fc.record({
       key: fc.integer({ min: -5, max: 5 }),
       text: fc.string({ maxLength: 20, unit: 'grapheme' }),
@@ -47,11 +47,11 @@ describe('a record sorter', () => {
       { numRuns: 60 },
     )
   })
-  it('takes records that are longer than what it reads at a time', async () => {
+  it('accepts records longer than its read buffer', async () => {
     const records = ['a', 'ü', 'c'].map((letter, i) => ({ key: 3 - i, tie: i, text: letter.repeat(200_000) }))
     expect(await sorted(records, spill, 1000)).toEqual(records.toReversed())
   })
-  it('reads less of each run the more there are', async () => {
+  it('reads smaller parts of each run if there are more runs', async () => {
     const runs = 600
     let largest = 0
     const watched = async (): Promise<SpillFile> => {
@@ -69,13 +69,13 @@ describe('a record sorter', () => {
     await sorted(records, watched, 40_000)
     expect(largest).toBe(Math.floor(MERGE_BYTES / runs))
   })
-  it('leaves no file behind, even while it is at work', async () => {
+  it('leaves no file behind, even during its work', async () => {
     const sorter = new RecordSorter(spill, 1)
     await sorter.add({ key: 1, tie: 1, text: 'x' })
     expect(readdirSync(folder)).toEqual([])
     await sorter.close()
   })
-  it('says which folder cannot hold its runs', async () => {
+  it('names a folder that cannot hold its runs', async () => {
     await expect(
       sorted([{ key: 1, tie: 1, text: 'x' }], () => openSpillFile('/proc/none'), 1),
     ).rejects.toThrow(/^\/proc\/none: cannot hold what is sorted there: /)
@@ -92,7 +92,7 @@ describe('the order of arrival', () => {
   it.each([
     ['in memory', undefined],
     ['through runs on disk', 50],
-  ])('keeps all of a task, and the first of each id, %s', async (_how, runCharacters) => {
+  ])('keeps all fields of a task, and the first task of each id, %s', async (_how, runCharacters) => {
     const phases = { kind: 'phases', phases: [[1, 2], [3, 4]] } as const // prettier-ignore
     const tasks = [
       task('b', 9, { owner: 'Zoë', groups: ['g'], work: phases, alloc: [[0, 5]], cancel_at: 12 }),
@@ -107,7 +107,7 @@ describe('the order of arrival', () => {
     expect(await collect(order.tasks())).toEqual([tasks[5], tasks[1], tasks[3], tasks[0]])
     await order.close()
   })
-  it('finds repeated ids among many, far apart', async () => {
+  it('finds repeated ids among many tasks', async () => {
     const ids = Array.from({ length: 3000 }, (_, i) => `task-${i % 1999}`)
     const order = await inArrivalOrder(given(ids.map((id, i) => task(id, 3000 - i))), spill, 4000)
     const tasks = await collect(order.tasks())
@@ -116,7 +116,7 @@ describe('the order of arrival', () => {
     ])
     await order.close()
   })
-  it('lets go of its files when the source breaks', async () => {
+  it('closes its files when the source fails', async () => {
     async function* broken(): AsyncGenerator<ImportedTask> {
       yield task('a', 1)
       throw new Error('broken')
@@ -125,8 +125,8 @@ describe('the order of arrival', () => {
   })
 })
 
-describe('numbered bits', () => {
-  it('hold what was put in, and nothing else', () => {
+describe('a set of numbered bits', () => {
+  it('contains exactly the added numbers', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 100_000 })), fc.nat({ max: 200_000 }), (numbers, other) => {
         const bits = new NumberedBits()

@@ -1,4 +1,4 @@
-/** Forecasts of a world whose end is known: starts, changes, and predictions against outcomes. */
+/** Forecasts of a world with a known outcome: starts, changes, and predictions against outcomes. */
 import { describe, expect, it } from 'vitest'
 import {
   isForecast,
@@ -30,7 +30,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const PLENTY = { spent: () => 0, maxRuns: 6, horizonMs: HOUR_MS }
 
-/** One GPU that holds one of them, each working for 20 minutes; a task always waits. */
+/** One GPU for one task at a time, each busy for 20 minutes; a task always waits. */
 const QUEUE = `
 scenario: queue
 version: 1
@@ -49,7 +49,7 @@ workload:
 `
 
 describe('a forecast of starts', () => {
-  it('names when each waiting task starts where all tasks are alike', async () => {
+  it('is exact for each waiting task if all tasks are equal', async () => {
     const { world, image, past } = await worldAt(QUEUE, 12 * HOUR_MS)
     const forecast = await forecastStarts(image, past, PLENTY)
     if (!isForecast(forecast)) throw new Error(forecast.detail)
@@ -72,7 +72,7 @@ describe('a forecast of starts', () => {
     expect(last).toEqual({ p50: null, p90: null, notWithinHorizon: 1 })
   })
 
-  it('A forecast states why it is missing: too little history, or too little time', async () => {
+  it('states why it is missing: too little history, or too little time', async () => {
     const { image, past } = await worldAt(QUEUE, 2 * HOUR_MS)
     expect(await forecastStarts(image, { ...past, ended: [] }, PLENTY)).toMatchObject({
       reason: 'NO_HISTORY',
@@ -85,7 +85,7 @@ describe('a forecast of starts', () => {
 })
 
 describe('a forecast of a change', () => {
-  it('A comparison pairs runs that share every draw: no change has no effect', async () => {
+  it('compares runs that share every draw: no change has no effect', async () => {
     const { image, past } = await worldAt(IDLERS, 8 * HOUR_MS)
     const same = await forecastChange(image, past, { config: { default_vram_overcommit_percent: 0 } }, PLENTY)
     if (!isForecast(same)) throw new Error(same.detail)
@@ -115,10 +115,10 @@ describe('a forecast of a change', () => {
     expect([endsMs[0], endsMs.at(-1)]).toEqual([2.5 * MINUTE_MS, HOUR_MS])
     const { before, after } = metrics.queue_wait_s
     expect(before.p50).toHaveLength(24)
-    // A longer wait under the current settings is longer at the end too, and the bands are in order.
+    // A longer wait under the current settings is also longer after the change, and the bands are ordered.
     expect(after.p50.at(-1) ?? 0).toBeLessThan(before.p50.at(-1) as number)
     for (const [i, p10] of before.p10.entries()) expect(p10 ?? 0).toBeLessThanOrEqual(before.p90[i] ?? 0)
-    // Equal intervals: swap-outs per hour over all of it lie between the edges of their bands.
+    // Equal intervals: the overall swap-outs per hour are between the edges of their bands.
     const { p10, p90 } = metrics.swap_outs_per_hour.after
     const mean = (values: readonly (number | null)[]) =>
       values.reduce<number>((sum, each) => sum + (each ?? 0), 0) / values.length
@@ -126,7 +126,7 @@ describe('a forecast of a change', () => {
     expect(whole.swap_outs_per_hour?.after).toBeLessThanOrEqual(mean(p90))
   }
 
-  it('A direction is claimed only where zero is outside of the 10th to 90th percentile of at least 5 pairs', () => {
+  it('claims a direction only if at least 5 pairs exclude zero between p10 and p90', () => {
     const pairs = (differences: readonly number[]) =>
       changeOf(differences.map((each) => [10, 10 + each] as const))
     expect(pairs([1, 2, 3, 4, 5])).toMatchObject({
@@ -148,8 +148,8 @@ describe('a forecast of a change', () => {
   })
 })
 
-describe('drift', () => {
-  it('is steady while the world goes on as it did, and drifts when it is another', async () => {
+describe('the drift of a forecast', () => {
+  it('is steady while the world continues as before, and drifting when it changes', async () => {
     const { world, past } = await worldAt(IDLERS, 6 * HOUR_MS)
     const watch = new DriftMonitor({ views: world.controller.views, forecast: () => foretellIn(world, past) })
     world.listen((events) => watch.record(events))
@@ -158,7 +158,7 @@ describe('drift', () => {
     expect(watch.report()).toMatchObject({ state: 'steady', because: null })
     expect(watch.report().history).toHaveLength(4)
     expect(withheldBecause(watch.report())).toBeNull()
-    // All tasks leave, and none arrives: no prediction comes true.
+    // All tasks end and none arrives, so no prediction is right.
     for (let i = 0; i < 6; i++) {
       for (const { spec } of [...world.controller.views.openTasks()])
         world.controller.commands.cancelTask(spec.id, 'test', () => {})
@@ -168,7 +168,7 @@ describe('drift', () => {
     expect(withheldBecause(watch.report())).toMatchObject({ reason: 'DRIFT' })
   })
 
-  it('is unknown before three intervals, forgets the oldest, and passes over an interval that was measured late', async () => {
+  it('is unknown before three intervals, and ignores old intervals and late measurements', async () => {
     const { world, past } = await worldAt(IDLERS, 6 * HOUR_MS)
     const { image } = { image: world.controller.views.snapshot() }
     const foretold = await foretell(image, past, PLENTY)
@@ -200,7 +200,7 @@ describe('drift', () => {
 })
 
 describe('the latest forecast', () => {
-  it('A forecast is shared by requests, recomputed when it is old, and a fault is an answer', async () => {
+  it('is shared by requests, recomputed when old, and reports a fault as its answer', async () => {
     let now = 1000
     let made = 0
     const latest = new LatestStarts({ now: () => now }, async () => {

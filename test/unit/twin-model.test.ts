@@ -1,4 +1,4 @@
-/** What the recent past says of tasks, and what is drawn from it. */
+/** A model of tasks from the recent past, and the work that is drawn from it. */
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { ClusterSnapshot, RecentPast } from '../../controller/ports/twin.ts'
@@ -21,9 +21,9 @@ import { aFinalTask, aNode, aRunningTask, aTask } from '../support/store-builder
 const AT = 1_770_000_000_000
 const HOUR_MS = 3_600_000
 
-describe('how long tasks stay', () => {
-  it('is the product-limit estimate: those that are still there count until now', () => {
-    // Ends at 10, 20 and 40, one still there at 30: the shares that stay longer are 3/4, 1/2, 0.
+describe('the residence of tasks', () => {
+  it('is the product-limit estimate: running tasks count until now', () => {
+    // Ends at 10, 20 and 40, one still running at 30: the shares that stay longer are 3/4, 1/2, 0.
     const residence = new Residence([
       { ms: 40, hasEnded: true },
       { ms: 10, hasEnded: true },
@@ -39,7 +39,7 @@ describe('how long tasks stay', () => {
     expect(residence).toMatchObject({ ends: 3, meanMs: 100 / 3 })
   })
 
-  it('goes on for some time when it is longer than all that ended', () => {
+  it('continues for some time if a task is older than all that ended', () => {
     const residence = new Residence([{ ms: 1000, hasEnded: true }])
     const random = seededStream(1, 'tail')
     const drawn = Array.from({ length: 2000 }, () => residence.drawLeft(5000, random))
@@ -49,7 +49,7 @@ describe('how long tasks stay', () => {
 })
 
 describe('a workload model', () => {
-  it('is not made of less than ten ends, and says so', () => {
+  it('needs at least ten ended tasks, and says so', () => {
     expect(workloadModelOf(imageOf([]), pastOf(endedTasks(9)))).toEqual({
       reason: 'NO_HISTORY',
       detail:
@@ -57,14 +57,14 @@ describe('a workload model', () => {
     })
   })
 
-  it('counts what came, how long it stays without its waits, and how much of that it wanted the GPU', () => {
+  it('counts arrivals, residence without waits, and the share that wanted the GPU', () => {
     const model = modelOf()
     expect(model.perHour).toBe(11)
     expect(model.assumes[0]).toBe(
       'tasks stay as the 20 did that ended in the last 2 hours, given how long each has been there',
     )
     const [first] = endedTasks(1)
-    // 30 minutes there, 10 of them swapped out while it wanted the GPU, 5 served.
+    // 30 minutes of residence: 10 of them swapped out while it wanted the GPU, 5 served.
     const waits = [0, 300_000_000, 0, 600_000_000, 0] as const
     const record = aFinalTask({
       ...first,
@@ -79,7 +79,7 @@ describe('a workload model', () => {
     expect(wantsShareOf(aRunningTask({ firstStartedAt: AT - 1000, finishedAt: null }), AT)).toBeNull()
   })
 
-  it('draws work that lasts as long as it should, and goes on with what the task does now', () => {
+  it('draws work of the right length that continues the current state of the task', () => {
     const model = modelOf()
     const random = seededStream(1, 'work')
     for (let i = 0; i < 200; i++) {
@@ -112,7 +112,7 @@ describe('a workload model', () => {
     })
   })
 
-  it('keeps the share of a task over many stretches', () => {
+  it('keeps the busy share of a task over many phases', () => {
     const random = seededStream(2, 'share')
     let [busy, all] = [0, 0]
     for (let i = 0; i < 300; i++) {
@@ -124,7 +124,7 @@ describe('a workload model', () => {
     expect(busy / all).toBeLessThan(0.33)
   })
 
-  it('is drawn from the same each time, and one guess is one guess', () => {
+  it('draws reproducibly, and a guess does not depend on the seed', () => {
     const model = modelOf()
     const task = aRunningTask({ id: 'x', gpuCount: 1, firstStartedAt: AT - HOUR_MS / 2, finishedAt: null })
     const draw = (seed: number): Work => drawWorkLeft(model, task, AT, seededStream(seed, 'x'))
@@ -141,7 +141,7 @@ describe('a workload model', () => {
     expect(arrivals[0]?.request).toMatchObject({ id: 'twin-0', labels: {}, command: null })
   })
 
-  it('of nothing leaves a snapshot with a guess that says so', () => {
+  it('without history yields a snapshot with a stated assumption', () => {
     const waits = aTask({ id: 'w', gpuCount: 1, submittedAt: AT, pendingSince: AT })
     const { description, snapshot } = snapshotOfLive(imageOf([waits]), pastOf([]))
     expect(description).toContain('it stays as long again as it has been there, an hour at least')
