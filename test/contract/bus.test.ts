@@ -1,4 +1,4 @@
-/** The simulated bus and the one over a broker keep one contract. */
+/** The simulated bus and the bus over a broker satisfy one contract. */
 import { describe, it } from 'vitest'
 import { SimBus } from '../../simulator/sim-bus.ts'
 import type { BusMode } from '../../simulator/sim-bus.ts'

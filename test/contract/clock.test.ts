@@ -1,4 +1,4 @@
-/** Virtual and real time keep one contract. */
+/** Virtual and real time satisfy one contract. */
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
@@ -29,7 +29,7 @@ clockContract('the system clock', () => {
 describe('the system clock', () => {
   afterEach(() => vi.restoreAllMocks())
 
-  it('A clock begins at the wall clock and does not follow it when the wall clock is set', () => {
+  it('starts at the wall clock and does not follow later changes of the wall clock', () => {
     const before = Date.now()
     const clock = createSystemClock()
     expect(clock.now()).toBeGreaterThanOrEqual(before - 1)
@@ -42,7 +42,7 @@ describe('the system clock', () => {
     clock.stop()
   })
 
-  it('keeps no timer that was taken back, however far away it lies', () => {
+  it('keeps no cancelled timer, however late it would be due', () => {
     const clock = createSystemClock()
     for (let i = 0; i < 100_000; i++) clock.at(clock.now() + 1e12, () => {})()
     clock.at(clock.now() + 1e12, () => {})
@@ -66,7 +66,7 @@ describe('the system clock', () => {
 })
 
 describe('the system randomness', () => {
-  it('gives numbers from 0 to below 1 that differ, under any name', () => {
+  it('returns different numbers from 0 to below 1, under any name', () => {
     const random = createSystemRandom()
     const numbers = ['a', 'b'].flatMap((name) => Array.from({ length: 1_000 }, random.stream(name)))
     expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true)

@@ -60,7 +60,7 @@ describe.each(KINDS)('an archive of series %s', (_, newPlace) => {
     expect(await readAll(open(), 'gpu-60s')).toEqual([['other']])
   })
 
-  it('lets segments go that are about earlier times only', async () => {
+  it('deletes segments that cover only earlier times', async () => {
     const open = newPlace()
     const archive = open()
     for (const at of [10, 20, 30, 40]) archive.append(LOG, [text(String(at))], at * 1000)
@@ -73,7 +73,7 @@ describe.each(KINDS)('an archive of series %s', (_, newPlace) => {
   })
 })
 
-describe('series in files', () => {
+describe('the files of a series archive', () => {
   async function twoSegments(): Promise<{ dir: string; files: string[] }> {
     const dir = newFolder()
     const archive = createSeriesFiles({ dir, log: (line) => expect.fail(line) })
@@ -83,12 +83,12 @@ describe('series in files', () => {
     return { dir, files: ['node-10s.10', 'node-10s.20'].map((name) => join(dir, name)) }
   }
 
-  it('are readable for their owner only', async () => {
+  it('are readable only by their owner', async () => {
     const { dir, files } = await twoSegments()
     expect([statSync(dir).mode & 0o777, statSync(files[0] as string).mode & 0o777]).toEqual([0o700, 0o600])
   })
 
-  it('cut off anywhere, as a kill -9 may leave them, give what was whole, without a word', async () => {
+  it('that are cut off, as by kill -9, yield their complete part without a message', async () => {
     const { dir, files } = await twoSegments()
     const path = files[0] as string
     const whole = readFileSync(path)
@@ -101,7 +101,7 @@ describe('series in files', () => {
     }
   })
 
-  it('damaged anywhere, are set aside with one line; the other segments are whole', async () => {
+  it('that are damaged are set aside with one line, without effect on other segments', async () => {
     const { length } = readFileSync((await twoSegments()).files[0] as string)
     for (let at = 0; at < length; at += 3) {
       const { dir, files } = await twoSegments()
@@ -112,14 +112,14 @@ describe('series in files', () => {
       const segments = await readAll(createSeriesFiles({ dir, log: (line) => lines.push(line) }))
       expect(segments.at(-1)).toEqual(['fourth'])
       expect(['first', 'second', 'third'].slice(0, segments[0]?.length)).toEqual(segments[0])
-      // A length that now says more than there is looks as if it were cut off.
+      // A length that exceeds the rest of the file looks like a file that was cut off.
       expect(lines.length).toBeLessThanOrEqual(1)
       if (lines.length === 1)
         expect(readdirSync(dir).sort((a, b) => (a < b ? -1 : 1))).toEqual(['node-10s.20', 'node-10s.damaged'])
     }
   })
 
-  it('Files of another version or of another program are set aside or left alone', async () => {
+  it('of another version or program are set aside or left alone', async () => {
     const dir = newFolder()
     const archive = createSeriesFiles({ dir, log: () => {} })
     archive.append(LOG, [text('ours')], 10_000)
@@ -134,7 +134,7 @@ describe('series in files', () => {
     expect(readFileSync(join(dir, 'notes.txt'), 'utf8')).toBe('of the operator')
   })
 
-  it('that cannot be written are said once, and nothing is thrown', async () => {
+  it('that cannot be written are reported once, without an exception', async () => {
     const blocked = newFolder()
     writeFileSync(blocked, 'a file where the folder should be')
     const lines: string[] = []
@@ -147,7 +147,7 @@ describe('series in files', () => {
     expect(lines.filter((line) => line.startsWith('series are not kept'))).toHaveLength(1)
   })
 
-  it('go on in a new segment, and never after half a frame of an earlier process', async () => {
+  it('continue in a new segment, and never after a partial frame of an earlier process', async () => {
     const { dir, files } = await twoSegments()
     truncateSync(files[1] as string, statSync(files[1] as string).size - 1)
     const archive = createSeriesFiles({ dir, log: (line) => expect.fail(line) })

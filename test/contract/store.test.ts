@@ -1,4 +1,4 @@
-/** Both stores keep one contract, and say the same after the same batches. */
+/** Both stores satisfy one contract, and give equal answers after equal batches. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -48,14 +48,14 @@ function sqlitePlace(): StorePlace {
 }
 
 describe('the memory store', () => {
-  it('commits at once and keeps the record it was given', async () => {
+  it('commits at once and keeps the given record object', async () => {
     const store = createMemoryStore()
     const task = aTask()
     expect(store.commit(aBatch({ tasks: [task] }))).toBeUndefined()
     expect((await store.load()).openTasks[0]).toBe(task)
   })
 
-  it('starts from a state it is given', async () => {
+  it('starts from a given state', async () => {
     const first = createMemoryStore()
     void first.commit(
       aBatch({ tasks: [aTask(), aFinalTask({ seq: 2 })], nodes: [aNode()], config: aConfig(2) }),
@@ -68,7 +68,7 @@ describe('the memory store', () => {
     expect((await first.load()).finishedCounts.completed).toBe(1)
   })
 
-  it('drops final tasks when told to, and still counts them', async () => {
+  it('drops final tasks on request, and still counts them', async () => {
     const store = createMemoryStore({ retainFinished: false })
     void store.commit(aBatch({ tasks: [aTask({ seq: 1 }), aTask({ seq: 2 })] }))
     void store.commit(aBatch({ tasks: [aFinalTask({ seq: 1 }), aFinalTask({ seq: 3, state: 'lost' })] }))
@@ -78,7 +78,7 @@ describe('the memory store', () => {
     expect(await store.reads.task('task-1')).toBeNull()
   })
 
-  it('keeps the newest events only', async () => {
+  it('keeps only the newest events', async () => {
     const store = createMemoryStore({ retainEvents: 3 })
     for (let seq = 1; seq <= 10; seq++) void store.commit(aBatch({ events: [anEvent(seq)] }))
     expect(await store.reads.events(eventQuery())).toEqual([8, 9, 10].map((seq) => anEvent(seq)))
@@ -90,7 +90,7 @@ describe('the memory store', () => {
   })
 })
 
-describe('any history of batches', () => {
+describe('any sequence of batches', () => {
   const TASKS = 6
   const state = fc.constantFrom<TaskState>(
     'pending',
@@ -120,7 +120,7 @@ describe('any history of batches', () => {
     events: fc.integer({ min: 0, max: 3 }),
   })
 
-  it('is told alike by both stores, before and after reopening', { timeout: 120_000 }, async () => {
+  it('has equal results in both stores, before and after reopening', { timeout: 120_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 5, maxLength: 12 }),

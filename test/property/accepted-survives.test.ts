@@ -1,7 +1,7 @@
 /**
- * What the REST interface accepts survives: a cluster with any names goes through snapshot, planning,
- * recording and re-deciding. Everything is drawn, sent to the real routes in a simulated world, and has to be
- * accepted there.
+ * Everything that the REST API accepts survives: a cluster with arbitrary names passes through snapshot,
+ * planning, recording and re-deciding. All requests are drawn and must be accepted by the real routes in a
+ * simulated world.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -26,8 +26,6 @@ const FILE = 'test/property/accepted-survives.test.ts'
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 const NO_PAST = { from: 0, to: 0, ended: [], runs: { wantingMs: [], idleMs: [] } }
 const UNTIL_MS = 2 * MINUTE
-
-// ── what is drawn ─────────────────────────────────────────────────────────────
 
 const LETTERS = [...'abzAZ09', 'ü', 'ß', 'é', 'Ж', '漢', 'か', '٣', 'ه', '𠮷', 'ı']
 const INSIDE = [...LETTERS, ' ', '.', '-', '_', '  ']
@@ -98,8 +96,6 @@ const clusterArb = fc.record({
 })
 type Cluster = typeof clusterArb extends fc.Arbitrary<infer T> ? T : never
 
-// ── the cluster, as requests to the interface ─────────────────────────────────
-
 const nodeId = (index: number): string => `5f0c9a52-1d3e-4b7a-9c11-00000000000${index}`
 
 function planOf(cluster: Cluster): RunPlan {
@@ -157,9 +153,7 @@ function planOf(cluster: Cluster): RunPlan {
   }
 }
 
-// ── the round trip ────────────────────────────────────────────────────────────
-
-/** Groups with the nodes that are members. */
+/** Groups with their member nodes. */
 function groupsIn(views: Views): unknown {
   return new Map(
     [...views.groups()].filter(({ nodeIds }) => nodeIds.length > 0).map(({ id, nodeIds }) => [id, nodeIds]),
@@ -175,9 +169,9 @@ function tasksIn(views: Views): unknown {
   ])
 }
 
-describe('a cluster that the interface has accepted', () => {
+describe('a cluster accepted by the API', () => {
   it(
-    'goes through snapshot and planning, recording and deciding again, whatever its names',
+    'passes through snapshot, planning, recording and re-deciding, whatever its names',
     { timeout: 300_000 },
     async () => {
       const property = fc.asyncProperty(clusterArb, async (cluster) => {

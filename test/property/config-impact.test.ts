@@ -1,4 +1,4 @@
-/** A dry run says what the change itself then shows, on random clusters. */
+/** A dry run agrees with the effect of the change itself, on random clusters. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { presentNode } from '../../controller/api/present/node.ts'
@@ -37,7 +37,8 @@ const roomierArb: fc.Arbitrary<Partial<ConfigFields>> = fc.oneof(
   changeArb,
 )
 /**
- * A task that waits for a GPU gets one or still waits; a task that has one no longer uses it and may leave.
+ * A task that waits for a GPU gets one or keeps waiting; a task that has one becomes idle and may be swapped
+ * out.
  */
 const ALL_IDLE: readonly Step[] = [
   { do: 'cycle' },
@@ -45,7 +46,7 @@ const ALL_IDLE: readonly Step[] = [
   ...Array.from({ length: 12 }, (_, pick) => ({ do: 'wants' as const, pick, wants: false, idleSeconds: 0 })),
   { do: 'advance', seconds: 310 },
 ]
-/** More than fits, so that some wait. */
+/** More than fits, so that some tasks wait. */
 const crowdArb = stepsArb(30).map((steps) => steps.filter((step) => step.do === 'submit'))
 const nodeChangeArb = fc.record({
   pick: fc.nat(2),
@@ -54,7 +55,7 @@ const nodeChangeArb = fc.record({
 })
 
 describe('the dry run of a change', () => {
-  it('gives the figures that the cluster has once it is made', () => {
+  it('returns the figures that the cluster has after the change', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), changeArb, (fleet, steps, change) => {
       const b = after(fleet, steps)
       const { impact } = planned(planConfig(b.cluster, change, b.now))
@@ -64,7 +65,7 @@ describe('the dry run of a change', () => {
     holds(property, 600, FILE)
   })
 
-  it('of a node answers the node that it then is', () => {
+  it('of a node returns the node after the change', () => {
     const property = fc.property(
       fleetShapeArb,
       stepsArb(MAX_STEPS),
@@ -85,7 +86,7 @@ describe('the dry run of a change', () => {
     holds(property, 300, FILE)
   })
 
-  it('names exactly the pending tasks that the change lets in, each on its own', () => {
+  it('names exactly the pending tasks that the change admits, each alone', () => {
     const property = fc.property(
       fleetShapeArb,
       stepsArb(30),
@@ -94,7 +95,7 @@ describe('the dry run of a change', () => {
       (fleet, early, crowd, change) => {
         const steps = [...early, ...crowd]
         const b = after(fleet, steps)
-        // What waits for bytes on a node is served first, and may take the room.
+        // Entries that wait for VRAM on a node are served first, and may use the capacity.
         fc.pre(
           [...b.cluster.nodes.values()].every((node) =>
             node.queue.every(({ kind, hasReserved }) => kind === 'placement' && !hasReserved),
@@ -115,7 +116,7 @@ describe('the dry run of a change', () => {
     holds(property, 300, FILE)
   })
 
-  it('The impact of a change predicts the next cycle: starts, tasks that get room, and swap-outs', () => {
+  it('predicts the next cycle: starts, reserved VRAM, and swap-outs', () => {
     const property = fc.property(
       fleetShapeArb,
       stepsArb(20),
@@ -181,13 +182,13 @@ describe('the dry run of a change', () => {
 function after(fleet: FleetShape, steps: readonly Step[]): ClusterBuilder {
   const b = buildFleet(fleet)
   for (const step of steps) applyStep(b, step)
-  // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle on.
+  // Two cycles: a head that follows a placed head reserves its GPUs from the next cycle.
   b.cycle()
   b.cycle()
   return b
 }
 
-/** The same cluster, in which no other task waits to be placed. */
+/** The same cluster without other tasks that wait for placement. */
 function alone(fleet: FleetShape, steps: readonly Step[], id: string): ClusterBuilder {
   const b = after(fleet, steps)
   for (const task of waiting(b)) if (task.spec.id !== id) b.cancel(task)

@@ -11,7 +11,7 @@ import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../suppor
 const FILE = 'test/property/explain.test.ts'
 const MAX_STEPS = 60
 
-/** The first two lines of semantics 4, and a pool without nodes: no head, no demand. */
+/** The first two rows of semantics 4, and a pool without nodes: no head, no demand. */
 const INFEASIBLE: readonly WaitReason[] = [
   'HELD',
   'GROUP_NOT_FOUND',
@@ -21,7 +21,7 @@ const INFEASIBLE: readonly WaitReason[] = [
   'NO_NODES',
 ]
 
-/** Reasons that say "what is there is less than what is needed". */
+/** Reasons that say that less is available than needed. */
 const MISSING_BYTES: readonly WaitReason[] = [
   'NEVER_FITS',
   'RESIDENCY_IMPOSSIBLE',
@@ -35,8 +35,8 @@ const MISSING_BYTES: readonly WaitReason[] = [
 
 const submissionArb = stepsArb(4).map((steps) => steps.filter((step) => step.do === 'submit'))
 
-describe('an explanation', () => {
-  it('that says "fits" to a task with nothing ahead is followed by its placement, and no other is', () => {
+describe('the explanation of a wait', () => {
+  it('predicts exactly the placements of tasks without earlier tasks', () => {
     const property = fc.property(
       fleetShapeArb,
       stepsArb(MAX_STEPS),
@@ -45,8 +45,7 @@ describe('an explanation', () => {
         const b = buildFleet(fleet)
         for (const step of steps) applyStep(b, step)
         for (const submission of submissions) {
-          // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle
-          // on.
+          // Two cycles: a head that follows a placed head reserves its GPUs from the next cycle.
           b.cycle()
           b.cycle()
           applyStep(b, submission)
@@ -62,7 +61,7 @@ describe('an explanation', () => {
     holds(property, 600, FILE)
   })
 
-  it('says "fits" of no pending task once a cycle has settled, but to those behind the head of a strict queue', () => {
+  it("calls no pending task placeable after a cycle, except tasks behind a strict queue's head", () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       afterEveryCycle(fleet, steps, (b) => {
         for (const task of b.tasks) {
@@ -76,7 +75,7 @@ describe('an explanation', () => {
     holds(property, 300, FILE)
   })
 
-  it('is there exactly for tasks that wait, with one primary reason and the others in order of precedence', () => {
+  it('exists exactly for waiting tasks, with one primary reason and the others by precedence', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       afterEveryStep(fleet, steps, (b) => {
         for (const task of b.tasks) {
@@ -89,7 +88,7 @@ describe('an explanation', () => {
     holds(property, 300, FILE)
   })
 
-  it('names a reason of configuration exactly when the wait counts as no demand', () => {
+  it('names a configuration reason exactly when the wait adds no demand', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       afterEveryCycle(fleet, steps, (b) => {
         for (const task of b.tasks) {
@@ -102,7 +101,7 @@ describe('an explanation', () => {
     holds(property, 600, FILE)
   })
 
-  it('in full names the nearest nodes and counts the others, and one fits exactly when the engine could place it there', () => {
+  it('lists the closest nodes, counts the others, and marks exactly the possible placements', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       afterEveryCycle(fleet, steps, (b) => {
         for (const task of b.tasks) {
@@ -121,7 +120,7 @@ describe('an explanation', () => {
     holds(property, 150, FILE)
   })
 
-  it('changes nothing: the same happens with and without questions', () => {
+  it('changes nothing: events are equal with and without explanations', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       const [asked, left] = [buildFleet(fleet), buildFleet(fleet)]
       for (const step of steps) {
@@ -160,7 +159,8 @@ function explained(b: ClusterBuilder, task: LiveTask): WaitExplanation {
 }
 
 /**
- * Pending; placed and not started; swapped out and wanting the GPU or more VRAM; resident and wanting more.
+ * Pending; placed but not started; swapped out and wanting the GPU or more VRAM; resident and wanting more
+ * VRAM.
  */
 function waits({ state, placement }: LiveTask): boolean {
   if (placement === null) return state === 'pending'

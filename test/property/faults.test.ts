@@ -1,7 +1,7 @@
 /**
- * Random faults between production controllers and servers. Whatever happens: no task runs on two servers at
- * once, what was acknowledged is durable, what has ended stays ended; and when all is healed everything ends.
- * HEADROOM_FAULT_SEEDS=100000 runs 100,000 seeds, HEADROOM_FAULT_SEED=7 that one alone.
+ * Random faults between production controllers and servers. In every case no task runs on two servers at
+ * once, acknowledged changes are durable, and ended tasks stay ended; once all faults have ended, every task
+ * ends. HEADROOM_FAULT_SEEDS=100000 runs 100,000 seeds, HEADROOM_FAULT_SEED=7 only that one.
  */
 import { describe, expect, it } from 'vitest'
 import { violationsOf } from '../support/fault-schedule.ts'

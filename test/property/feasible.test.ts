@@ -24,7 +24,7 @@ const FILE = 'test/property/feasible.test.ts'
 const MAX_STEPS = 60
 const MAX_TASKS_PER_GPU = 64
 
-/** Any cluster that a sequence of steps leads to, looked at after every step. */
+/** Any cluster that a sequence of steps produces, checked after every step. */
 function afterEveryStep(
   fleet: FleetShape,
   steps: readonly Step[],
@@ -38,8 +38,8 @@ function afterEveryStep(
   }
 }
 
-describe('the largest demand a GPU admits', () => {
-  it('now is where admit says FITS, seats and host memory aside', () => {
+describe('the largest admitted demand of a GPU', () => {
+  it('for a start now is the limit of verdict FITS, apart from task slots and host memory', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       afterEveryStep(fleet, steps, (b) => {
         for (const gpu of openGpus(b)) {
@@ -61,7 +61,7 @@ describe('the largest demand a GPU admits', () => {
     holds(property, 150, FILE)
   })
 
-  it('after a swap is where only bytes are missing and eligible victims cover them, of which a noswap task at 0% has none', () => {
+  it('after a swap is the limit where eligible victims cover the missing VRAM', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), fc.boolean(), (fleet, steps, isP0) => {
       afterEveryStep(fleet, steps, (b) => {
         for (const gpu of openGpus(b)) {
@@ -88,7 +88,7 @@ describe('the largest demand a GPU admits', () => {
     holds(property, 150, FILE)
   })
 
-  it('is never more now than after a swap', () => {
+  it('is never larger now than after a swap', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       afterEveryStep(fleet, steps, (b) => {
         for (const gpu of b.gpus) {
@@ -103,8 +103,8 @@ describe('the largest demand a GPU admits', () => {
   })
 })
 
-describe('the books', () => {
-  it('equal what is computed from the placements and entries alone, after every step', () => {
+describe('the ledger of a GPU and a node', () => {
+  it('equals the sums over placements and entries, after every step', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       afterEveryStep(fleet, steps, (b) => {
         for (const gpu of b.gpus) expect(figuresOf(gpu), nameOf(gpu)).toEqual(recomputed(gpu))
@@ -118,7 +118,7 @@ describe('the books', () => {
     holds(property, 400, FILE)
   })
 
-  it('are never taken over the commit limit (by swappable tasks), the resident capacity or the seats by an admission', () => {
+  it('never exceeds commit limit, resident capacity or task slots because of an admission', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       const b = buildFleet(fleet)
       for (const step of steps) {
@@ -148,7 +148,7 @@ describe('the books', () => {
     holds(property, 400, FILE)
   })
 
-  it('never promise more host memory than there is by an admission', () => {
+  it('never exceeds host memory because of an admission', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       const b = buildFleet(fleet)
       for (const step of steps) {
@@ -165,8 +165,8 @@ describe('the books', () => {
   })
 })
 
-describe('a cycle', () => {
-  it('decides everything that can be decided: another one in the same instant does nothing', () => {
+describe('a scheduling cycle', () => {
+  it('decides everything possible: a second cycle in the same instant decides nothing', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       const b = buildFleet(fleet)
       for (const step of steps) {
@@ -232,8 +232,8 @@ describe('an ordered index', () => {
   })
 })
 
-describe('the table of a pool, one order for several values', () => {
-  it('answers in every lane what a sorted list would, after any inserts, moves, changes and removals', () => {
+describe('the member table of a pool, with one order for several values', () => {
+  it('answers like a sorted list for every ranking, after any inserts, moves and removals', () => {
     const action = fc.record({
       item: fc.integer({ min: 0, max: 400 }),
       key1: fc.integer({ min: -3, max: 3 }),
@@ -283,9 +283,9 @@ describe('the table of a pool, one order for several values', () => {
   })
 })
 
-// ---- GPUs and demands to ask about ----
-
-/** GPUs where only figures decide: open to new tasks, not taken by an exclusive one, with a seat left. */
+/**
+ * GPUs where only figures decide: open to new tasks, without an exclusive task, and with a free task slot.
+ */
 function openGpus(b: ClusterBuilder): LiveGpu[] {
   return b.gpus.filter(
     (gpu) =>
@@ -295,15 +295,15 @@ function openGpus(b: ClusterBuilder): LiveGpu[] {
   )
 }
 
-/** Where an answer may turn, one to either side, and far away. */
+/** Values where an answer may change, their neighbours, and distant values. */
 function demandsAround(largestMib: number, gpu: LiveGpu): number[] {
   const edges = [largestMib, gpu.freeMib, capacityForSwappableMib(gpu), gpu.physicalMib - gpu.reserveMib, 1]
   return edges.flatMap((edge) => [edge - 1, edge, edge + 1]).filter((d) => d > 0)
 }
 
 /**
- * noswap: nothing but bytes of tasks that may leave stands in the way (admit says NO_PHYSICAL_FREE for both
- * kinds of missing room).
+ * noswap: only VRAM of eligible tasks is missing (admit returns NO_PHYSICAL_FREE for both kinds of missing
+ * VRAM).
  */
 function isOnlyOccupied(gpu: LiveGpu, demandMib: number): boolean {
   return demandMib <= capacityForSwappableMib(gpu)
@@ -317,8 +317,6 @@ function nameOf(gpu: LiveGpu): string {
 function tasksOn(gpu: LiveGpu): Set<LiveTask> {
   return new Set([...gpu.placements, ...gpu.pendingClaimants].map((each) => each.task))
 }
-
-// ---- the books, from scratch ----
 
 function figuresOf(gpu: LiveGpu): ReturnType<typeof recomputed> {
   const {

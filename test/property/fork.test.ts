@@ -1,5 +1,5 @@
 /**
- * Indexes that the engine updates decide as rebuilt ones do: on a copy of a settled cluster the next cycle
+ * Incrementally updated indexes decide like rebuilt ones: on a copy of a settled cluster the next cycle
  * decides nothing.
  */
 import fc from 'fast-check'
@@ -20,7 +20,7 @@ describe('a copy of the cluster', () => {
       for (const step of steps) {
         applyStep(b, step)
         if (step.do !== 'cycle') continue
-        // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle on.
+        // Two cycles: a head that follows a placed head reserves its GPUs from the next cycle.
         b.cycle()
         expectSettled(b)
       }

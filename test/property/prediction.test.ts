@@ -34,7 +34,7 @@ const requestArb: fc.Arbitrary<TaskRequest> = fc.record({
   onNodeLoss: fc.constant(TASK_DEFAULTS.onNodeLoss),
 })
 
-/** All that is written, and the pools that there are. */
+/** All events, and the existing pools. */
 function everything(b: ClusterBuilder): string {
   const { cluster } = b
   const nodes = [...cluster.nodes.values()].map(recordOfNode)
@@ -49,7 +49,7 @@ function everything(b: ClusterBuilder): string {
   ])
 }
 
-/** Where it is after the cycle, as a prediction says it. */
+/** The placement after the cycle, in the form of a prediction. */
 function outcomeOf(task: LiveTask, victims: readonly string[]) {
   const { placement, placementEntry } = task
   const gpus = placement?.gpus ?? (placementEntry?.hasReserved === true ? placementEntry.gpus : [])
@@ -61,7 +61,7 @@ function outcomeOf(task: LiveTask, victims: readonly string[]) {
 }
 
 describe('a dry run of a submission', () => {
-  it('says what the next cycle does with it, and keeps nothing', () => {
+  it('predicts the next cycle for that task, and keeps no state', () => {
     const counts = { now: 0, after_swap: 0, null: 0, victims: 0 }
     const property = fc.property(
       fleetShapeArb,
@@ -72,7 +72,7 @@ describe('a dry run of a submission', () => {
         const b = buildFleet(shape)
         for (const step of steps) applyStep(b, step)
         if (isRoomy) makeRoom(b)
-        // All tasks run, and the idle ones may leave.
+        // All tasks run, and the idle ones are eligible.
         for (const step of ['start-all', 'swapped-all', 'swapped-all'] as const) {
           applyStep(b, { do: step })
           b.cycle()
@@ -87,7 +87,7 @@ describe('a dry run of a submission', () => {
         expect(wait === null).toBe(when !== null)
         const task = b.submit({ ...request, id: 'new' })
         const events = b.cycle()
-        // What this cycle does for another task uses what the last cycle left.
+        // Decisions of this cycle for other tasks depend on the state after the last cycle.
         if (
           events.some(
             ({ kind, taskId }) => taskId !== 'new' && (kind === 'task_placed' || kind === 'swap_decided'),
@@ -118,7 +118,7 @@ describe('a dry run of a submission', () => {
 })
 
 describe('a dry run of a group', () => {
-  it('says whose node leaves and returns, who finishes there, and which pending tasks could ever be placed', () => {
+  it('names leaving and returning nodes, tasks that finish there, and newly feasible tasks', () => {
     let feasible = 0
     let infeasible = 0
     let finishing = 0
@@ -173,7 +173,7 @@ describe('a dry run of a group', () => {
   })
 })
 
-/** Nothing but bytes is missing: every node takes tasks, much may be promised, and its GPUs are full. */
+/** Only VRAM is missing: every node accepts tasks, the commit limit is high, and its GPUs are full. */
 function makeRoom(b: ClusterBuilder): void {
   b.configure({ default_vram_overcommit_percent: 1000, max_tasks_per_gpu: 64 })
   for (const node of b.cluster.nodes.values()) {

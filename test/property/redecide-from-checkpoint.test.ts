@@ -1,6 +1,6 @@
 /**
- * A controller restored from the checkpoint of another decides as that one would have, wherever the recording
- * was cut. HEADROOM_REDECIDE_SEEDS=1000 runs 1,000 seeds, HEADROOM_REDECIDE_SEED=7 that one alone.
+ * A controller restored from the checkpoint of another decides like that one, wherever the recording was cut.
+ * HEADROOM_REDECIDE_SEEDS=1000 runs 1,000 seeds, HEADROOM_REDECIDE_SEED=7 only that one.
  */
 import { describe, expect, it } from 'vitest'
 import type { Checkpoint } from '../../controller/ports/recording-log.ts'
@@ -14,7 +14,7 @@ const ONE = process.env['HEADROOM_REDECIDE_SEED']
 const CUTS = 3
 
 describe('any schedule of faults', () => {
-  it('is decided again from any checkpoint on', { timeout: 60_000 + 2_000 * SEEDS }, async () => {
+  it('is decided equally from any checkpoint', { timeout: 60_000 + 2_000 * SEEDS }, async () => {
     const seeds = ONE === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(ONE)]
     let decisions = 0
     for (const seed of seeds) {

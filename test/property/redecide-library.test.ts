@@ -1,7 +1,7 @@
 /**
- * The inputs of controllers in the scenarios of the library and in drawn ones, killed or not, one after the
- * other or two at once, lead to the same decisions again: from each start on, and from wherever the recording
- * is cut. HEADROOM_REDECIDE_SEEDS=4000 draws 4,000 scenarios, HEADROOM_REDECIDE_SEED=7 that one alone.
+ * The inputs of controllers in library and drawn scenarios, with and without kills, one after the other or
+ * two at once, lead to equal decisions: from each start, and from any cut of the recording.
+ * HEADROOM_REDECIDE_SEEDS=4000 draws 4,000 scenarios, HEADROOM_REDECIDE_SEED=7 only that one.
  */
 import { globSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
@@ -23,7 +23,7 @@ const TIMEOUT_MS = 120_000 + 500 * SEEDS
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 const operatorClients = createOperatorClients()
 
-/** What each start of a controller was told: one recording each, as each has files of its own. */
+/** The inputs of each controller start as a separate recording, because each start has its own files. */
 async function recordingsOf(scenario: Scenario): Promise<readonly RecordedEntry[][]> {
   const recordings: RecordingInMemory[] = []
   const record = () => {
@@ -36,7 +36,7 @@ async function recordingsOf(scenario: Scenario): Promise<readonly RecordedEntry[
   return recordings.map((recording) => recording.entries())
 }
 
-/** Answers how many decisions came out again as they were. */
+/** Returns the number of equal decisions. */
 async function redecided(scenario: Scenario): Promise<number> {
   let decisions = 0
   for (const [start, entries] of (await recordingsOf(scenario)).entries()) {
@@ -62,16 +62,16 @@ const withFaults = globSync('scenarios/**/*.scenario.yaml')
   .map((file) => loadScenario(file).scenario)
   .filter(({ faults }) => faults.length > 0)
 
-describe('controllers that are killed', () => {
+describe('controllers with kills', () => {
   it.each(withFaults.map((scenario) => [scenario.name, scenario] as const))(
-    'are decided again as they decided: %s',
+    'decide equally again: %s',
     async (_name, scenario) => {
       expect(await redecided(scenario)).toBeGreaterThan(0)
     },
     TIMEOUT_MS,
   )
 
-  it('are decided again as they decided, in drawn scenarios', { timeout: TIMEOUT_MS }, async () => {
+  it('decide equally again in drawn scenarios', { timeout: TIMEOUT_MS }, async () => {
     const seeds = ONE === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(ONE)]
     let decisions = 0
     for (const seed of seeds.filter((each) => featuresOf(each).faults.length > 0))
@@ -80,7 +80,7 @@ describe('controllers that are killed', () => {
   })
 })
 
-it('two controllers at once are two recordings: written into one, it is no course of any controller', async () => {
+it('need one recording each: two controllers in one recording are reported', async () => {
   const scenario = withFaults.find(({ name }) => name === 'fault-second-controller') as Scenario
   const both = new RecordingInMemory()
   await runScenario(scenario, IDENTITY, {

@@ -1,6 +1,6 @@
 /**
- * Simulated and live decide alike about refused starts: heartbeats that change nothing change nothing here
- * either (safety 5).
+ * Simulated and live controllers decide alike about refused starts: heartbeats without changes have no effect
+ * here either (safety 5).
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -24,7 +24,7 @@ const planArb: fc.Arbitrary<RefusalPlan> = fc.record({
   areLimitsHidden: fc.boolean(),
 })
 
-/** Any world, and on some of its nodes servers that hold few attempts. */
+/** Any world, with an attempt limit on some of its servers. */
 const caseArb = fc
   .tuple(
     worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true, maxTasks: 25 }),
@@ -55,7 +55,7 @@ async function bothWays(world: WorldCase, plan: RefusalPlan | null, options: Pla
 }
 
 describe('runs with and without enacted heartbeats', () => {
-  it('have the same events, whatever starts are refused for', async () => {
+  it('have equal events, whatever the reason of refused starts', async () => {
     const seen = new Set<string>()
     const property = fc.asyncProperty(caseArb, planArb, async (world, plan) => {
       const { events, refused } = await bothWays(world, plan)
@@ -73,7 +73,7 @@ describe('runs with and without enacted heartbeats', () => {
     expect(seen).toContain('returned node_full')
   })
 
-  it('never send a server more attempts than it has said that it holds', async () => {
+  it('never send a server more attempts than its declared limit', async () => {
     const property = fc.asyncProperty(caseArb, async (world) => {
       const { events } = await bothWays(world, null)
       expect(
@@ -87,7 +87,7 @@ describe('runs with and without enacted heartbeats', () => {
   it.each([
     ['as it says', null],
     ['without saying so', { seed: 1, permille: 50, causePermille: 0, areLimitsHidden: true }],
-  ] as const)('run all of 1,300 tasks on a node that holds 1,024 attempts %s', async (_, plan) => {
+  ] as const)('run all of 1,300 tasks on a node that runs 1,024 attempts %s', async (_, plan) => {
     const tasks = Array.from({ length: 1_300 }, (__, n) =>
       task({ id: `t${n}`, at: 10 * n, vramMib: 10, work: busyFor(MINUTE) }),
     )

@@ -68,7 +68,7 @@ const KEYS = [
   'trace',
 ]
 
-/** One change somewhere in it: another value, a key more, a key less, a key renamed. */
+/** One random change: another value, an added key, a removed key, or a renamed key. */
 const mutation = fc.record({
   where: fc.array(fc.nat(1000), { maxLength: 6 }),
   what: fc.constantFrom('replace', 'add', 'remove', 'rename'),
@@ -76,7 +76,7 @@ const mutation = fc.record({
   key: fc.constantFrom(...KEYS),
 })
 
-it('what the schema refuses the loader refuses', () => {
+it('A scenario that the schema refuses is also refused by the loader', () => {
   let refused = 0
   let taken = 0
   fc.assert(
@@ -96,7 +96,7 @@ it('what the schema refuses the loader refuses', () => {
     ),
     { numRuns: RUNS },
   )
-  // Not for want of cases: most mutations are wrong, some are not.
+  // Most mutations are invalid and some are valid, so both cases occur.
   expect(refused).toBeGreaterThan(RUNS / 2)
   expect(taken).toBeGreaterThan(RUNS / 50)
 })
@@ -113,7 +113,7 @@ function loads(text: string, baseDir: string): boolean {
 
 type Mutation = { readonly what: string; readonly value: unknown; readonly key: string }
 
-/** A changed copy: `where` names a member at each level, until it is over or nothing lies below. */
+/** A changed copy: `where` selects a member at each level, until its end or a leaf. */
 function mutate(value: unknown, where: readonly number[], mutation: Mutation): unknown {
   if (typeof value !== 'object' || value === null) return mutation.value
   const keys = Object.keys(value)

@@ -11,7 +11,7 @@ import { busyFor, MINUTE, node, play, task, type WorldCase } from '../support/wo
 const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_260_412)
 
 /**
- * Plays the case and takes a reading at every step that passes the end of an interval; `onReading` hears of
+ * Plays the case and takes a reading at every step that passes the end of an interval; calls `onReading` for
  * each.
  */
 async function sampled(
@@ -35,7 +35,7 @@ async function sampled(
   return { series: series as unknown as Series, digest: run.world.digest() }
 }
 
-/** Of all scopes, or of one, over all base intervals. */
+/** Sums over all scopes or one scope, over all base intervals. */
 function total(table: SeriesTable, column: ColumnName, key?: string): number {
   const indexes = Int32Array.from(
     [...table.scopes].filter(([each]) => key === undefined || each === key).map(([, { index }]) => index),
@@ -46,8 +46,8 @@ function total(table: SeriesTable, column: ColumnName, key?: string): number {
   return sums.reduce((sum, value) => sum + value, 0)
 }
 
-describe('series of a simulated world', () => {
-  it('add up to what the counters grew by, in every scope, and change no decision', async () => {
+describe('the series of a simulated world', () => {
+  it('add up to the growth of the counters in every scope, and change no decision', async () => {
     const property = fc.asyncProperty(
       worldArb({ hasGrowth: true, isHot: true, maxTasks: 8 }),
       async (world) => {
@@ -78,7 +78,7 @@ describe('series of a simulated world', () => {
     await fc.assert(property, { seed: SEED, numRuns: 25 })
   })
 
-  it('know who waits for a group, and who for the cluster', async () => {
+  it('count waiting tasks separately for a group and for the cluster', async () => {
     const fills = { vramMib: 1000, noswap: 1 } as const
     const { series } = await sampled(
       {
@@ -103,7 +103,7 @@ describe('series of a simulated world', () => {
     expect(total(group, 'busy', 'g')).toBe(
       total(series.tables.node, 'busy', [...series.tables.node.scopes.keys()][0]),
     )
-    // Six readings while it waits, the last before it starts at that instant; the one that never fits is
+    // Six readings while it waits, the last one before its start at that instant; the task that never fits is
     // pending in all of them and waits in none.
     expect(total(group, 'waiting', 'g')).toBe(6)
     expect(total(group, 'pending', 'g')).toBe(total(group, 'readings', 'g') + 6)

@@ -12,11 +12,11 @@ import { FakeController } from '../support/api-world.ts'
 
 const START = Date.UTC(2026, 0, 1, 11, 58, 20)
 
-/** Enough scopes for packed rows, or too few for them. */
+/** Enough scopes for packed rows, or too few. */
 const scopesArb = fc.constantFrom(1, 3, 16, 17, 40)
-/** Mostly small or equal numbers, as columns are; some beyond 32 bits. */
+/** Usually small or equal numbers, like real columns; some beyond 32 bits. */
 const valueArb = fc.oneof(fc.constant(0), fc.constant(60_000), fc.nat(300), fc.nat(100_000), fc.nat(2 ** 48))
-/** How many base intervals after the last one the next is written: more than 1 leaves a gap. */
+/** Distance in base intervals to the next write: more than 1 leaves a gap. */
 const gapArb = fc.oneof(
   { weight: 8, arbitrary: fc.constant(1) },
   { weight: 1, arbitrary: fc.integer({ min: 2, max: 500 }) },
@@ -30,7 +30,7 @@ function valueOf(row: Row, column: number, index: number): number {
 }
 
 describe('a coarser interval', () => {
-  it('is exactly the sum of the base intervals in it, complete or not, with gaps and scopes that come later', () => {
+  it('is exactly the sum of its base intervals, with gaps, later scopes and partial intervals', () => {
     const property = fc.property(
       scopesArb,
       fc.array(stepArb, { minLength: 1, maxLength: 120 }),
@@ -40,7 +40,7 @@ describe('a coarser interval', () => {
         let at = START
         steps.forEach(({ gap, values }, step) => {
           at += gap * BASE_SLOT_MS
-          // One scope more every other step.
+          // One additional scope every other step.
           const present = Math.min(scopes, 1 + (step >>> 1))
           table.clear()
           const rows: number[][] = []
@@ -86,8 +86,8 @@ function openOf(table: SeriesTable, place: number): readonly Row[] {
   return open === null ? [] : [open]
 }
 
-describe('a row', () => {
-  it('is the same after packing, encoding and decoding, and shares what has not changed with the row before', () => {
+describe('a packed row', () => {
+  it('survives packing and encoding, and shares unchanged parts with the previous row', () => {
     const columnArb = fc.array(valueArb, { minLength: 40, maxLength: 40 })
     const property = fc.property(
       fc.array(columnArb, { minLength: 2, maxLength: 4 }),
@@ -113,7 +113,7 @@ describe('a row', () => {
     fc.assert(property, { numRuns: 100 })
   })
 
-  it('that is cut short or altered is not understood, and nothing breaks', () => {
+  it('that is cut off or altered is rejected without an exception', () => {
     const bytes = encodeRow(
       packRow(
         START,
@@ -134,7 +134,7 @@ describe('a row', () => {
   })
 })
 
-describe('samples', () => {
+describe('the samples of a series', () => {
   const growthArb = fc.record({
     ms: fc.oneof(fc.integer({ min: 1, max: 9_000 }), fc.integer({ min: 1, max: 60_000 })),
     busy: fc.nat(1000),
@@ -183,8 +183,8 @@ describe('samples', () => {
   }
 })
 
-describe('the points of an answer', () => {
-  it('cover the range, are no more than asked for, and lie on multiples of their step', () => {
+describe('the points of a response', () => {
+  it('cover the range within the requested number, at multiples of their step', () => {
     const property = fc.property(
       fc.integer({ min: 0, max: 4_000_000_000_000 }),
       fc.oneof(
@@ -203,7 +203,7 @@ describe('the points of an answer', () => {
         expect(grid.from + grid.points * grid.stepMs).toBeGreaterThanOrEqual(from + range)
         expect(grid.stepMs % slotMs).toBe(0)
         expect(grid.from % (maxPoints === 1 ? slotMs : grid.stepMs)).toBe(0)
-        // The next coarser resolution would have had too few.
+        // The next coarser resolution would have had too few points.
         const coarser = SLOT_MS[grid.tier + 1]
         if (coarser !== undefined) expect(range).toBeLessThan(coarser * maxPoints)
       },

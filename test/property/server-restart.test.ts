@@ -9,7 +9,7 @@ const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_260_311)
 const FACTOR = Number(process.env['HEADROOM_RUNS'] ?? 1)
 const FILE = 'test/property/server-restart.test.ts'
 
-/** Server processes die and are back at once, at any time. */
+/** Server processes die and restart at once, at any time. */
 function withRestarts(worlds: fc.Arbitrary<WorldCase>): fc.Arbitrary<WorldCase> {
   const when = fc.array(fc.tuple(fc.integer({ min: 0, max: 40 * MINUTE }), fc.nat({ max: 2 })), {
     minLength: 1,
@@ -24,8 +24,8 @@ function withRestarts(worlds: fc.Arbitrary<WorldCase>): fc.Arbitrary<WorldCase> 
   })
 }
 
-describe('a server process that dies and comes back (R4)', () => {
-  it('breaks no rule, whatever was under way, and loses no task', async () => {
+describe('a server process that dies and restarts (R4)', () => {
+  it('breaks no rule, whatever was in progress, and loses no task', async () => {
     const property = fc.asyncProperty(
       withRestarts(worldArb({ hasGrowth: true, isHot: true, maxTasks: 6 })),
       async (world) => {
@@ -33,7 +33,7 @@ describe('a server process that dies and comes back (R4)', () => {
         expect(collector.ended['lost']).toBe(0)
       },
     )
-    // A counterexample that hangs would be made smaller for hours.
+    // Shrinking a counterexample that hangs would take hours.
     const details = await fc.check(property, { seed: SEED, numRuns: 30 * FACTOR, endOnFailure: true })
     const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${FILE}`
     if (details.failed)

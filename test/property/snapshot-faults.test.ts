@@ -1,7 +1,7 @@
 /**
- * A world that starts from a snapshot tolerates faults as one that started empty: drawn worlds run without
- * their faults for a while, are written down, and go on from the file with them. HEADROOM_SNAPSHOT_SEEDS=2000
- * draws 2,000 worlds, HEADROOM_SNAPSHOT_SEED=7 that one alone.
+ * A world that starts from a snapshot tolerates faults like one that started empty: drawn worlds run for a
+ * while without faults, are saved, and continue from the file with their faults. HEADROOM_SNAPSHOT_SEEDS=2000
+ * draws 2,000 worlds, HEADROOM_SNAPSHOT_SEED=7 only that one.
  */
 import { describe, expect, it } from 'vitest'
 import { createOperatorClients } from '../../cli/serve/shared-operator-clients.ts'
@@ -25,8 +25,8 @@ const MINUTE_MS = 60_000
 const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 const operatorClients = createOperatorClients()
 
-describe('a world that begins with tasks', () => {
-  it('bears any schedule of faults', { timeout: 60_000 + 1_000 * SEEDS }, async () => {
+describe('a world that starts with tasks', () => {
+  it('tolerates any schedule of faults', { timeout: 60_000 + 1_000 * SEEDS }, async () => {
     const seeds = ONE === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(ONE)]
     const total = { worlds: 0, placed: 0, swappedOut: 0 }
     for (const seed of seeds.filter((each) => featuresOf(each).faults.length > 0)) {
@@ -47,7 +47,7 @@ describe('a world that begins with tasks', () => {
   })
 })
 
-it('a crash of every node in place ends every task there by its policy, and a restart of every server none', async () => {
+it('ends its tasks by their policy when every node crashes, and none when servers restart', async () => {
   const { scenario } = loadScenario('scenarios/faults/fault-from-a-snapshot.scenario.yaml')
   const inPlace = ['works', 'rests', 'is-out', 'wants-back', 'moves', 'waits', 'stays', 'stays-out']
   const endsWith = async (faults: Scenario['faults']): Promise<Record<string, string>> => {
@@ -74,7 +74,7 @@ it('a crash of every node in place ends every task there by its policy, and a re
   expect(await endsWith(anew)).toEqual({ ...all('lost'), ...requeued })
 })
 
-it('where nothing breaks, a world in which something may decides as one in which nothing can', async () => {
+it('decides equally whether or not faults are possible, as long as none happens', async () => {
   const { scenario } = loadScenario('scenarios/faults/fault-from-a-snapshot.scenario.yaml')
   const digests: (string | null)[] = []
   for (const options of [{}, { record: () => new RecordingInMemory().recorder() }]) {
@@ -89,10 +89,7 @@ interface Begun {
   readonly swappedOut: number
 }
 
-/**
- * The world of that seed, some time after its start; from there on its faults come, and the tasks that had
- * not.
- */
+/** The world of that seed, some time after its start; later faults and tasks follow from there. */
 async function begunInTheMiddle(seed: number): Promise<Begun> {
   const drawn = drawDocument(seed)
   const { faults, operator: _, ...calm } = drawn

@@ -21,7 +21,7 @@ const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_250_613)
 const FACTOR = Number(process.env['HEADROOM_RUNS'] ?? 1)
 const FILE = 'test/property/swap-engine.test.ts'
 
-/** Longer than copying all tasks of a GPU in these worlds, one after the other. */
+/** Longer than copying all tasks of a GPU in these worlds one by one. */
 const COPIES_MS = 30_000
 const IDLE_MS = 300_000
 const AGING_MS = 600_000
@@ -31,7 +31,7 @@ describe('random worlds', () => {
     await holds(worldArb({ hasExclusive: true }), 150, expectSound)
   })
 
-  it('keep every rule where copies are slow and tasks wake on their way', async () => {
+  it('keep every rule with slow copies and tasks that wake during a copy', async () => {
     await holds(worldArb({ isHot: true, hasGrowth: true, hasCommands: true }), 150, expectSound)
   })
 
@@ -47,7 +47,7 @@ describe('random worlds', () => {
     )
   })
 
-  it('keep every rule while an operator holds, releases and swaps tasks by hand, and drains nodes', async () => {
+  it('keep every rule while an operator holds, releases and swaps tasks, and drains nodes', async () => {
     const flavour = { hasCommands: true, hasHands: true }
     await holds(
       worldArb({ ...flavour, hasGrowth: true, hasGroups: true, hasExclusive: true }),
@@ -57,12 +57,12 @@ describe('random worlds', () => {
     await holds(worldArb({ ...flavour, isHot: true }), 150, expectSound)
   })
 
-  it('keep every rule where all tasks are P0', async () => {
+  it('keep every rule if all tasks are P0', async () => {
     await holds(worldArb({ priorities: [0], hasGrowth: true }), 60, expectSound)
     await holds(worldArb({ priorities: [0], isHot: true }), 60, expectSound)
   })
 
-  it('do have what these rules are about', async () => {
+  it('contain the situations that these rules are about', async () => {
     const flavour = { hasGrowth: true, hasCommands: true, hasHands: true }
     const worlds = [
       ...fc.sample(worldArb({ ...flavour, hasGroups: true, hasExclusive: true }), {
@@ -101,7 +101,7 @@ describe('random worlds', () => {
 describe('the choice of victims', () => {
   const sizes = fc.uniqueArray(fc.integer({ min: 10, max: 300 }), { minLength: 2, maxLength: 8 })
 
-  it('moves the fewest bytes of those never swapped out', async () => {
+  it('swaps out the least VRAM among tasks that were never swapped out', async () => {
     await holds(fc.tuple(sizes, fc.integer({ min: 1, max: 1500 })), 60, async ([mibs, needMib]) => {
       const placedMib = sumOf(mibs)
       const missingMib = Math.min(needMib, placedMib)
@@ -110,7 +110,7 @@ describe('the choice of victims', () => {
     })
   })
 
-  it('does not depend on what tasks and nodes are called', async () => {
+  it('does not depend on the names of tasks and nodes', async () => {
     await holds(fc.tuple(sizes, fc.integer({ min: 1, max: 1500 })), 40, async ([mibs, needMib]) => {
       const missingMib = Math.min(needMib, sumOf(mibs))
       const rename = (id: string): string => `z${9 - Number(id.slice(1))}`
@@ -122,7 +122,7 @@ describe('the choice of victims', () => {
     })
   })
 
-  it('No task is swapped out when all candidates together do not cover the demand', async () => {
+  it('is empty if all candidates together do not cover the demand', async () => {
     await holds(sizes, 40, async (mibs) => {
       const { nodes, tasks } = withIdlers(mibs, sumOf(mibs) + 200, sumOf(mibs))
       const busy = task({ id: 'busy', vramMib: 200, work: busyFor(HOUR) })
@@ -135,7 +135,7 @@ describe('the choice of victims', () => {
     })
   })
 
-  it('No task is swapped out for a return or a growth when all candidates together do not cover it', async () => {
+  it('is empty if all candidates together do not cover a return or a growth', async () => {
     const grows = task({ id: 'grows', vramMib: 300, work: busyFor(HOUR), alloc: [[IDLE_MS + MINUTE, 700]] })
     const idle = task({ id: 'idle', vramMib: 300, work: idleFor(HOUR) })
     const busy = task({ id: 'busy', vramMib: 400, work: busyFor(HOUR) })
@@ -154,7 +154,7 @@ describe('the choice of victims', () => {
     expect(kindsOf(ret.events, 'swap_decided').map((event) => event.taskId)).toEqual(['idle'])
   })
 
-  it('leaves out noswap and active tasks, and P0 ones unless a P0 task asks', async () => {
+  it('leaves out noswap and active tasks, and P0 tasks unless a P0 task is the preemptor', async () => {
     const holders = [
       task({ id: 'noswap', vramMib: 200, noswap: 1, work: idleFor(HOUR) }),
       task({ id: 'active', vramMib: 200 }),
@@ -172,7 +172,7 @@ describe('the choice of victims', () => {
     ).toEqual([])
   })
 
-  it('Among P0 tasks alone, no task leaves twice before each has left once', async () => {
+  it('takes no P0 task twice before each P0 task once, among P0 tasks alone', async () => {
     const work = phases(...Array.from({ length: 12 }, () => [1000, 11 * MINUTE]).flat())
     const tasks = [0, 1, 2].map((index) =>
       task({ id: `p${index}`, vramMib: 500, priority: 0, at: index * 4 * MINUTE, work }),
@@ -187,12 +187,12 @@ describe('the choice of victims', () => {
   })
 })
 
-describe('the node queue', () => {
-  /** Busy for 5 s, then idle for twice the idle period, again and again. */
+describe('the queue of a node', () => {
+  /** Busy for 5 s, then idle for twice the idle period, repeatedly. */
   const sometimes = phases(...Array.from({ length: 8 }, () => [5000, 2 * IDLE_MS]).flat())
   const turnMs = 5000 + IDLE_MS + COPIES_MS
 
-  it('Every task that wants the GPU returns when victims become idle', async () => {
+  it('returns every task that wants the GPU once victims become idle', async () => {
     const fields = fc.array(
       fc.record({ gpus: fc.constantFrom(1, 1, 2), at: fc.integer({ min: 0, max: 20 * MINUTE }) }),
       {
@@ -210,15 +210,15 @@ describe('the node queue', () => {
         tasks,
       })
       expect(world.collector.unfinished).toBe(0)
-      // Each task before it has its turn, and it may have to collect.
+      // Each earlier task has its turn, and may first have to become the collector.
       for (const { taskId, data } of kindsOf(events, 'swap_in_decided')) {
         expect(data['waited_ms'], taskId ?? '').toBeLessThanOrEqual(AGING_MS + tasks.length * turnMs)
       }
     })
   })
 
-  it('gives two tasks on both GPUs their turns through the collector, though their victims are never idle at once', async () => {
-    // One of the two holders is always active, so that nothing covers both GPUs at any time.
+  it('serves two tasks on both GPUs through the collector, with victims never idle together', async () => {
+    // One of the two holders is always active, so both GPUs are never covered at once.
     const halfMs = 2 * IDLE_MS
     const odd = phases(...Array.from({ length: 12 }, () => [halfMs, halfMs]).flat())
     const even = phases(1, halfMs, ...Array.from({ length: 12 }, () => [halfMs, halfMs]).flat())
@@ -243,14 +243,14 @@ describe('the node queue', () => {
       ).toBe(true)
   })
 
-  it('No task starts on a node that was closed, or joined a group, while its victims were leaving', async () => {
+  it('starts no task on a node that was cordoned or grouped during its swap-outs', async () => {
     const tasks = [
       task({ id: 'idle', vramMib: 600, work: idleFor(HOUR) }),
       task({ id: 'asks', vramMib: 600, at: IDLE_MS, work: busyFor(MINUTE) }),
     ]
     const nodes = [node({ name: 'n', swap: SLOW_SWAP })]
-    // In the group nothing waits for the VRAM of the node: `idle` would return eagerly, and have to leave
-    // once more after `to`.
+    // In the group no task waits for the VRAM of the node: `idle` would return eagerly, and be swapped out
+    // again after `to`.
     const world = { nodes, config: { ...OVERCOMMITTED, eager_swap_in_seconds: null }, tasks }
     const [from, to] = [IDLE_MS + 1000, IDLE_MS + 10 * MINUTE]
     const closed = [
@@ -266,7 +266,7 @@ describe('the node queue', () => {
       expect(startOf((await play({ ...world, commands })).events, 'asks')).toBe(to)
   })
 
-  it('lets max_residency_seconds bound every wait for VRAM that active tasks hold', async () => {
+  it('limits every wait for VRAM of active tasks by max_residency_seconds', async () => {
     await holds(
       fc.tuple(fc.integer({ min: 2, max: 5 }), fc.constantFrom(60, 300)),
       12,
@@ -283,7 +283,7 @@ describe('the node queue', () => {
     )
   })
 
-  it('never lets max_residency_seconds touch a P0 holder', async () => {
+  it('never applies max_residency_seconds to a P0 task', async () => {
     const tasks = [0, 1].map((index) =>
       task({ id: `p${index}`, vramMib: 600, priority: 0, at: index, work: busyFor(HOUR) }),
     )
@@ -296,7 +296,7 @@ describe('the node queue', () => {
     expect(startOf(events, 'p1')).toBe(HOUR)
   })
 
-  it('keeps a large task from starving behind small ones', async () => {
+  it('prevents the starvation of a large task behind small ones', async () => {
     const runs = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 4, maxLength: 30 })
     await holds(fc.tuple(runs, fc.integer({ min: 0, max: 3 })), 40, async ([minutes, everyMinutes]) => {
       const smalls = minutes.map((run, index) =>
@@ -313,12 +313,12 @@ describe('the node queue', () => {
         config: { default_vram_overcommit_percent: 0 },
         tasks: [...smalls, large],
       })
-      // The reservation begins after 300 s; tasks placed by then, three at a time, run to their end.
+      // The reservation begins after 300 s; tasks placed before, three at a time, run to their end.
       expect(startOf(events, 'large')).toBeLessThanOrEqual(1 + IDLE_MS + 3 * 20 * MINUTE)
     })
   })
 
-  it('places a task before a later one that is no smaller, also right after the head with the reservation', async () => {
+  it('places a task before a later one of equal or larger size, also after the reserving head', async () => {
     const { events } = await play({
       nodes: [node({ name: 'n' })],
       config: { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60 },
@@ -336,19 +336,19 @@ describe('the node queue', () => {
   })
 })
 
-describe('growth', () => {
+describe('the growth of a task', () => {
   const grower = (fields: Partial<TaskFields> = {}) =>
     task({ id: 'grows', vramMib: 400, work: busyFor(HOUR), alloc: [[MINUTE, 700]], ...fields })
   const nodes = [node({ name: 'n', vramMib: 1000 })]
 
-  it('is granted where it is free', async () => {
+  it('is granted from free VRAM', async () => {
     const { events } = await play({ nodes, tasks: [grower()] })
     expect(kindsOf(events, 'growth_granted').map(({ at, data }) => [at, data['demand_mib']])).toEqual([
       [MINUTE, 700],
     ])
   })
 
-  it('is granted once an idle neighbour has left', async () => {
+  it('is granted once an idle neighbour is swapped out', async () => {
     const { events } = await play({
       nodes,
       tasks: [grower(), task({ id: 'idle', vramMib: 400, work: idleFor(HOUR) })],
@@ -357,7 +357,7 @@ describe('growth', () => {
     expect(kindsOf(events, 'growth_granted')[0]?.data['demand_mib']).toBe(700)
   })
 
-  it('of a noswap task is refused after reservation_after_seconds, and when it would strand a neighbour', async () => {
+  it('of a noswap task is refused in time, also if a neighbour could then not return', async () => {
     for (const neighbour of [busyFor(2 * HOUR), idleFor(2 * HOUR)]) {
       const { events } = await play({
         nodes,
@@ -368,7 +368,7 @@ describe('growth', () => {
     }
   })
 
-  it('that can never be is refused, not swapped out for', async () => {
+  it('that is impossible is refused without a swap-out', async () => {
     const noswap = task({ id: 'noswap', vramMib: 400, noswap: 1, work: busyFor(2 * HOUR) })
     const { events } = await play({ nodes, tasks: [grower(), noswap] })
     expect(kindsOf(events, 'growth_refused').map(({ data }) => data['reason'])).toEqual([
@@ -394,7 +394,7 @@ describe('growth', () => {
     expect(world.collector.unfinished).toBe(0)
   })
 
-  it('is not forgotten when its task is swapped out meanwhile: it returns for it', async () => {
+  it('is kept when its task is swapped out meanwhile: the task returns for it', async () => {
     const work = phases(1000, 2 * HOUR)
     const asks = task({ id: 'asks', vramMib: 600, at: IDLE_MS + 2000, work: busyFor(10 * MINUTE) })
     const neighbour = task({ id: 'neighbour', vramMib: 400, work: busyFor(2 * HOUR) })
@@ -409,13 +409,11 @@ describe('growth', () => {
   })
 })
 
-// ---- what is asked of a world ----
-
 const OVERCOMMITTED = { default_vram_overcommit_percent: 1000 }
 
 /**
- * One GPU full of idle tasks `t0`, `t1`, …, and one that comes when all have been idle for the idle period,
- * and misses `missingMib`.
+ * One GPU full of idle tasks `t0`, `t1`, …, and one task that arrives when all have been idle for the idle
+ * period and lacks `missingMib`.
  */
 function withIdlers(
   mibs: readonly number[],
@@ -429,8 +427,6 @@ function withIdlers(
   const asks = task({ id: 'asks', vramMib: missingMib, at: IDLE_MS + 1000, work: busyFor(MINUTE) })
   return { nodes: [node({ name: nodeName, vramMib })], config: OVERCOMMITTED, tasks: [...idlers, asks] }
 }
-
-// ---- small readings ----
 
 function kindsOf(events: readonly Event[], kind: Event['kind']): Event[] {
   return events.filter((event) => event.kind === kind)
@@ -459,14 +455,14 @@ function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0)
 }
 
-/** Least sum of some of the sizes that is at least `missingMib`, by the set of all sums. */
+/** Smallest sum of some of the sizes that is at least `missingMib`, from the set of all sums. */
 function leastCoverMib(mibs: readonly number[], missingMib: number): number {
   let sums = new Set([0])
   for (const mib of mibs) sums = new Set([...sums, ...[...sums].map((sum) => sum + mib)])
   return Math.min(...[...sums].filter((sum) => sum >= missingMib))
 }
 
-/** Fails with the seed and the smallest counterexample, and with the command that repeats it. */
+/** Fails with the seed, the smallest counterexample, and the command that repeats it. */
 async function holds<T>(
   arb: fc.Arbitrary<T>,
   numRuns: number,

@@ -16,7 +16,7 @@ const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
 const BOUND_IN_ANY_WINDOW = 2
 const BOUND_FROM_ROUND_START = 1
 
-/** Sizes and ages repeat on purpose: ties are where orders go wrong. */
+/** Sizes and ages repeat on purpose: orders go wrong at ties. */
 function candidateArb(maxMib: number): fc.Arbitrary<Omit<Candidate, 'id'>> {
   return fc.record({
     isP0: fc.boolean(),
@@ -34,8 +34,8 @@ function candidatesArb(maxCount: number, maxMib = 9): fc.Arbitrary<Candidate[]> 
 }
 
 /**
- * One to three short GPUs of a node; a task may hold several of them, with the same demand and its own
- * standing on each.
+ * One to three GPUs of a node with a shortage; a task may use several of them, with the same demand and a
+ * separate state on each.
  */
 const shortagesArb: fc.Arbitrary<Shortage[]> = fc
   .record({
@@ -65,8 +65,8 @@ const shortagesArb: fc.Arbitrary<Shortage[]> = fc
     })),
   )
 
-describe('the choice', () => {
-  it('is the same in whatever order GPUs and candidates are given', () => {
+describe('the choice of victims', () => {
+  it('is independent of the order of GPUs and candidates', () => {
     const property = fc.property(
       shortagesArb,
       fc.infiniteStream(fc.nat()),
@@ -83,7 +83,7 @@ describe('the choice', () => {
     holds(property, 3000)
   })
 
-  it('is that of a plain reading of the rules, every subset tried', () => {
+  it('equals a direct reading of the rules that tries every subset', () => {
     const property = fc.property(shortagesArb, fc.boolean(), (shortages, collects) => {
       const mode = collects ? 'collect' : 'cover'
       expect(chooseVictims(shortages, mode)).toEqual(plainReading(shortages, mode))
@@ -91,7 +91,7 @@ describe('the choice', () => {
     holds(property, 3000)
   })
 
-  it('covers every GPU, or swaps nothing out and says which GPU is not covered', () => {
+  it('covers every GPU, or is empty and names the GPU that is not covered', () => {
     const property = fc.property(shortagesArb, (shortages) => {
       const choice = chooseVictims(shortages)
       const uncovered = shortages.find((shortage) => totalOf(shortage.candidates) < shortage.missingMib)
@@ -106,7 +106,7 @@ describe('the choice', () => {
     holds(property, 3000)
   })
 
-  it('takes a P0 task only after every non-P0 one on that GPU, and none that was not offered', () => {
+  it('takes a P0 task only after all others on that GPU, and only candidates', () => {
     const property = fc.property(shortagesArb, fc.boolean(), (shortages, isForP0) => {
       const offered = shortages.map((shortage) => ({
         ...shortage,
@@ -126,7 +126,7 @@ describe('the choice', () => {
     holds(property, 3000)
   })
 
-  it('of a collector takes everyone on a GPU that all together do not cover', () => {
+  it('for a collector takes all candidates of a GPU if they do not cover the shortage', () => {
     const property = fc.property(candidatesArb(20), (candidates) => {
       const choice = chooseVictims([{ gpu: 0, missingMib: totalOf(candidates) + 1, candidates }], 'collect')
       expect(choice.covered && choice.victims.length).toBe(candidates.length)
@@ -135,8 +135,8 @@ describe('the choice', () => {
   })
 })
 
-describe('the subset', () => {
-  it(`moves the fewest bytes among up to ${EXACT_SUBSET_TASKS} tasks, ties by count, idle time and ids`, () => {
+describe('the smallest covering subset', () => {
+  it(`has the least VRAM of up to ${EXACT_SUBSET_TASKS} tasks, ties by count, idle time and ids`, () => {
     const property = fc.property(candidatesArb(EXACT_SUBSET_TASKS, 6), fc.nat(), (tasks, number) => {
       fc.pre(tasks.length > 0)
       const missingMib = 1 + (number % totalOf(tasks))
@@ -145,7 +145,7 @@ describe('the subset', () => {
     holds(property, 400)
   })
 
-  it('moves at most twice the least bytes among more, and nothing superfluous', () => {
+  it('has at most twice the least VRAM for more tasks, and no superfluous task', () => {
     const sizes = fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 100, max: 400 }))
     const tasksArb = fc.array(sizes, { minLength: EXACT_SUBSET_TASKS + 1, maxLength: 64, size: 'max' })
     const property = fc.property(tasksArb, fc.nat(), fc.boolean(), (mibs, number, isSmall) => {
@@ -166,19 +166,19 @@ describe('the fairness bound', () => {
     holds(boundProperty(fleetArb({ gpus: 1 })), 1500)
   })
 
-  it('holds on one GPU where all tasks are P0', () => {
+  it('holds on one GPU if all tasks are P0', () => {
     holds(boundProperty(fleetArb({ gpus: 1, allP0: true })), 700)
   })
 
-  it('holds on each of several GPUs, a task an earlier GPU of the decision has chosen being no candidate any more', () => {
+  it('holds on each of several GPUs without tasks that the decision already chose elsewhere', () => {
     holds(boundProperty(fleetArb({ gpus: 3 })), 1500)
   })
 
-  it('holds on several GPUs where all tasks are P0', () => {
+  it('holds on several GPUs if all tasks are P0', () => {
     holds(boundProperty(fleetArb({ gpus: 3, allP0: true })), 700)
   })
 
-  it('needs that reading: the GPU 0 victim of every decision is never counted on GPU 1, where another pays each time', () => {
+  it('fails without that exclusion: a victim of GPU 0 is never counted on GPU 1', () => {
     const wide = modelTask({ gpus: 0b11, mib: 1 })
     const narrow = modelTask({ gpus: 0b10, mib: 1 })
     const books = play(
@@ -203,7 +203,7 @@ describe('the fairness bound', () => {
     })
   })
 
-  it('is reached: a window that begins inside a round may show a difference of 2', () => {
+  it('is reached: a window that begins inside a round may have a difference of 2', () => {
     const fleets = fc.sample(fleetArb({ gpus: 1 }), { seed: SEED, numRuns: 300 })
     const spreads = fleets.map(
       (fleet) => firstBreach(play(fleet, chooseVictims), 'available', [1])?.spread ?? 0,
@@ -212,10 +212,10 @@ describe('the fairness bound', () => {
   })
 })
 
-describe('the checker of the bound', () => {
+describe('the checker of the fairness bound', () => {
   const three = [10, 12, 14].map((mib) => modelTask({ mib }))
 
-  it('catches plain best-fit, which takes the same task every time', () => {
+  it('detects plain best-fit, which takes the same task every time', () => {
     const books = play({ gpuCount: 1, tasks: three, decisions: repeat(12, { needMib: [12] }) }, plainBestFit)
     expect(firstBreach(books, 'available', [BOUND_IN_ANY_WINDOW])).toMatchObject({ spread: 3 })
     expect(books.flatMap((book) => book.steps.flatMap((step) => [...step.fresh, ...step.swapped]))).toEqual(
@@ -223,7 +223,7 @@ describe('the checker of the bound', () => {
     )
   })
 
-  it('catches ranking by total count, which takes a newcomer every time', () => {
+  it('detects ranking by total count, which takes a new task every time', () => {
     const tasks = [modelTask({ mib: 12 }), modelTask({ mib: 12 }), modelTask({ mib: 12, joins: 40 })]
     const books = play({ gpuCount: 1, tasks, decisions: repeat(52, { needMib: [12] }) }, leastSwappedFirst())
     expect(firstBreach(books, 'available', [BOUND_IN_ANY_WINDOW])).toMatchObject({ spread: 3 })
@@ -232,7 +232,7 @@ describe('the checker of the bound', () => {
     ).toEqual(Array.from({ length: 12 }, () => 2))
   })
 
-  it('catches both on random fleets, on one GPU and on several', () => {
+  it('detects both on random fleets, on one GPU and on several', () => {
     for (const gpus of [1, 3]) {
       for (const makeChooser of [() => plainBestFit, leastSwappedFirst]) {
         const property = fc.property(
@@ -245,26 +245,24 @@ describe('the checker of the bound', () => {
   })
 })
 
-// ---- a model of a node: tasks that come and go, and decisions that take them out ----
-
 type Chooser = (shortages: readonly Shortage[], mode: 'cover' | 'collect') => VictimChoice
 
 interface ModelTask {
   readonly isP0: boolean
   readonly mib: number
-  /** One bit for each GPU it holds. */
+  /** One bit for each of its GPUs. */
   readonly gpus: number
-  /** It is there from decision `joins` to before decision `leaves`. */
+  /** It exists from decision `joins` to before decision `leaves`. */
   readonly joins: number
   readonly leaves: number
 }
 
 interface Decision {
-  /** A task whose bit is set is not eligible this time: it is active, or the requester. */
+  /** A task whose bit is set is not eligible this time: it is active, or the preemptor. */
   readonly notEligible: number
   readonly isForP0: boolean
   readonly mode: 'cover' | 'collect'
-  /** What GPU i misses, in MiB; 0 for nothing. */
+  /** Shortage of GPU i in MiB, or 0. */
   readonly needMib: readonly number[]
 }
 
@@ -274,15 +272,15 @@ interface Fleet {
   readonly decisions: readonly Decision[]
 }
 
-/** What one decision did to one class on one GPU; tasks by index. */
+/** The effect of one decision on one class and GPU; tasks by index. */
 interface Step {
-  /** Victims not yet swapped in the round; they belong to the round before a closing. */
+  /** Victims not yet swapped out in the round; they belong to the round before a closing. */
   readonly fresh: readonly number[]
-  /** Victims already swapped; they belong to the round after the closing. */
+  /** Victims already swapped out in the round; they belong to the round after the closing. */
   readonly swapped: readonly number[]
   readonly closes: boolean
   readonly eligible: ReadonlySet<number>
-  /** Eligible, and not chosen by an earlier GPU's shortage in the same decision. */
+  /** Eligible, and not chosen for an earlier GPU in the same decision. */
   readonly available: ReadonlySet<number>
 }
 
@@ -325,7 +323,7 @@ function boundProperty(fleets: fc.Arbitrary<Fleet>): fc.IProperty<[Fleet]> {
   })
 }
 
-/** Plays all decisions; every task chosen is back, resident, before the next one. */
+/** Plays all decisions; every chosen task is resident again before the next decision. */
 function play(fleet: Fleet, choose: Chooser): Book[] {
   const rounds = Array.from({ length: fleet.gpuCount }, newGpuRounds)
   const books = rounds.flatMap((_, gpu) =>
@@ -391,11 +389,9 @@ function stepOf(
   }
 }
 
-// ---- the bound ----
-
 interface Breach {
   readonly book: string
-  /** The window, by the decisions that were enacted, both ends in it. */
+  /** The window, as a range of enacted decisions, inclusive. */
   readonly from: number
   readonly to: number
   readonly spread: number
@@ -403,11 +399,11 @@ interface Breach {
 }
 
 /**
- * The first window, in any book, in which two tasks that were comparable at every closing in it differ by
- * more than the bound. All windows of whole decisions are tried for the bound of any window. For the one from
- * the start of a round, all that begin with the first decision, or with a closing one: of its victims only
- * the already swapped ones count, and it is no closing *in* the window. `literal` takes "eligible" at its
- * word; `available` leaves out who was already chosen by an earlier GPU of the decision.
+ * Returns the first window, of any GPU and class, in which two tasks that were comparable at every closing in
+ * it differ by more than the bound. All windows of complete decisions are tried for the bound of any window.
+ * For the bound from the start of a round, the windows begin with the first decision or a closing one: of its
+ * victims only the already swapped ones count, and it is not a closing *in* the window. `literal` takes
+ * "eligible" literally; `available` leaves out tasks that were chosen for an earlier GPU of the decision.
  */
 function firstBreach(
   books: readonly Book[],
@@ -451,14 +447,12 @@ function breachFrom(
   return null
 }
 
-// ---- choosers that are wrong on purpose ----
-
-/** The subset that moves the fewest bytes, regardless of earlier swaps. */
+/** The subset with the least VRAM, regardless of earlier swaps. */
 function plainBestFit(shortages: readonly Shortage[]): VictimChoice {
   return asChoice(shortages, (candidates, missingMib) => fewestBytesCovering(candidates, missingMib))
 }
 
-/** Those swapped out the fewest times in their life, until they cover. */
+/** The tasks with the fewest swap-outs in total, until they cover the shortage. */
 function leastSwappedFirst(): Chooser {
   const swapOuts = new Map<string, number>()
   const countOf = (task: Candidate) => swapOuts.get(task.id) ?? 0
@@ -474,7 +468,8 @@ function leastSwappedFirst(): Chooser {
 }
 
 /**
- * A victim already swapped closes the round, as it does in production, so that rounds mean the same for both.
+ * A victim that was already swapped closes the round, as in production, so that rounds mean the same for
+ * both.
  */
 function asChoice(
   shortages: readonly Shortage[],
@@ -500,8 +495,6 @@ function asChoice(
   }
   return { covered: true, victims, closedRounds: [...closed.values()] }
 }
-
-// ---- a plain reading of the rules ----
 
 function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect'): VictimChoice {
   for (const { gpu, missingMib, candidates } of shortages) {
@@ -530,7 +523,7 @@ function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect')
   return { covered: true, victims, closedRounds }
 }
 
-/** The oldest whole tie blocks that cover, and the best of all their subsets. */
+/** The oldest complete tie blocks that cover the shortage, and the best of all their subsets. */
 function plainCut(level: readonly Candidate[], missingMib: number): string[] {
   const ages = [...new Set(level.map(swapOutAge))].sort((a, b) => a - b)
   for (const age of ages) {
@@ -540,7 +533,7 @@ function plainCut(level: readonly Candidate[], missingMib: number): string[] {
   throw new Error('the level does not cover')
 }
 
-/** Of all 2^n subsets that cover: fewest bytes, fewest tasks, longest idle, smallest ids. */
+/** Best of all 2^n covering subsets: least VRAM, fewest tasks, longest idle, smallest ids. */
 function bestSubset(tasks: readonly Candidate[], missingMib: number): string[] {
   let best: readonly Candidate[] | null = null
   for (let mask = 1; mask < 1 << tasks.length; mask++) {
@@ -558,7 +551,7 @@ function comparePlainly(a: readonly Candidate[], b: readonly Candidate[]): numbe
   return sortedIds(a).reduce((sooner, id, index) => sooner || byCodeUnits(id, others[index] ?? ''), 0)
 }
 
-/** Least sum of some of the sizes that is at least `missingMib`, by the set of all sums. */
+/** Smallest sum of some of the sizes that is at least `missingMib`, from the set of all sums. */
 function leastCoverMib(mibs: readonly number[], missingMib: number): number {
   const top = mibs.reduce((sum, mib) => sum + mib, 0)
   const isSum = new Uint8Array(top + 1)
@@ -567,9 +560,7 @@ function leastCoverMib(mibs: readonly number[], missingMib: number): number {
   return isSum.indexOf(1, missingMib)
 }
 
-// ---- small builders ----
-
-/** Not in the order of the index, so that order by id is not order of arrival. */
+/** Not in index order, so that order by id differs from order of arrival. */
 function nameOf(index: number): string {
   return `${'hdbfaceg'[index % 8] ?? ''}${index}`
 }
@@ -599,7 +590,7 @@ function shuffle<T>(items: readonly T[], numbers: fc.Stream<number>): T[] {
   return keyed.sort((a, b) => a.key - b.key || b.index - a.index).map(({ item }) => item)
 }
 
-/** Fails with the seed and the smallest counterexample, and with the command that repeats it. */
+/** Fails with the seed, the smallest counterexample, and the command that repeats it. */
 function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {
   const details = fc.check(property, { seed: SEED, numRuns })
   if (details.failed)

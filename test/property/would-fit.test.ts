@@ -1,6 +1,6 @@
 /**
- * Every counterfactual, applied to the engine, places the task in the next cycle; one that is a unit smaller
- * does not.
+ * Every proposed change, applied to the engine, places the task in the next cycle; a change that is one unit
+ * smaller does not.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -12,16 +12,16 @@ import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../suppor
 
 const FILE = 'test/property/would-fit.test.ts'
 
-/** More than fits, so that some wait. */
+/** More than fits, so that some tasks wait. */
 const crowdArb = stepsArb(30).map((steps) => steps.filter((step) => step.do === 'submit'))
-/** Sometimes all that was placed has been idle for long enough to leave. */
+/** In some cases all placed tasks have been idle long enough to be eligible. */
 const idleSpell: readonly Step[] = [{ do: 'cycle' }, { do: 'start-all' }, { do: 'advance', seconds: 310 }]
 const historyArb = fc
   .tuple(stepsArb(40), fc.boolean(), crowdArb)
   .map(([early, isIdle, crowd]): readonly Step[] => [...early, ...(isIdle ? idleSpell : []), ...crowd])
 
-describe('what would place a task', () => {
-  it('places it in the next cycle when it is done and the task waits alone', () => {
+describe('the changes that would place a task', () => {
+  it('place it in the next cycle if the task waits alone', () => {
     const property = fc.property(fleetShapeArb, historyArb, fc.nat(40), (fleet, steps, pick) => {
       const asked = alone(fleet, steps, pick)
       if (asked === null) return
@@ -36,7 +36,7 @@ describe('what would place a task', () => {
     holds(property, 1000, FILE)
   })
 
-  it('does not place it when it is a unit smaller', () => {
+  it('do not place it when they are one unit smaller', () => {
     const property = fc.property(fleetShapeArb, historyArb, fc.nat(40), (fleet, steps, pick) => {
       const asked = alone(fleet, steps, pick)
       if (asked === null) return
@@ -44,7 +44,7 @@ describe('what would place a task', () => {
         const { b, task, answer } = alone(fleet, steps, pick) as Alone
         if (!apply(b, task, answer.changes[index] as WouldFit, 1)) continue
         b.cycle()
-        // Who has waited long enough collects, whatever is changed.
+        // An aged entry becomes the collector, whatever is changed.
         if (task.placementEntry?.isCollector === true) continue
         expect(isPlaced(task), `${task.spec.id}: one less than ${tellOf(change)}`).toBe(false)
       }
@@ -52,7 +52,7 @@ describe('what would place a task', () => {
     holds(property, 1000, FILE)
   })
 
-  it('is nothing exactly when it fits already', () => {
+  it('are missing exactly when the task already fits', () => {
     const property = fc.property(fleetShapeArb, historyArb, fc.nat(40), (fleet, steps, pick) => {
       const asked = alone(fleet, steps, pick)
       if (
@@ -73,7 +73,7 @@ interface Alone {
   readonly answer: WouldFitIf
 }
 
-/** The history, settled; then all waiting tasks but one are removed. Null when no task waits. */
+/** The settled history without all waiting tasks except one. Null when no task waits. */
 function alone(fleet: FleetShape, steps: readonly Step[], pick: number): Alone | null {
   const b = buildFleet(fleet)
   for (const step of steps) applyStep(b, step)
@@ -90,7 +90,7 @@ function isPlaced(task: LiveTask): boolean {
   return task.placement !== null || task.placementEntry?.hasReserved === true
 }
 
-/** Applies it with this number of units less; returns whether the change exists. */
+/** Applies the change, reduced by this number of units; returns whether the change exists. */
 function apply(b: ClusterBuilder, task: LiveTask, change: WouldFit, less: 0 | 1): boolean {
   const node = b.node(change.node.id)
   switch (change.change) {
@@ -114,7 +114,7 @@ function apply(b: ClusterBuilder, task: LiveTask, change: WouldFit, less: 0 | 1)
       b.finished(b.cluster.tasks.get(change.task.spec.id) as LiveTask)
       return less === 0
     case 'victims_idle': {
-      // The engine would look at the instant itself; what time alone does before it is not in question.
+      // The engine would check that instant itself; the effect of time alone is not tested.
       b.now = change.at - less
       return true
     }

@@ -8,20 +8,20 @@ import { forged, ForgedRun } from '../support/forged-run.ts'
 
 const IDLE_MS = 300_000
 
-describe('single_run', () => {
-  it('sees two attempts of a task alive at once', () => {
+describe('The rule single_run', () => {
+  it('detects two concurrent attempts of a task', () => {
     const run = forged('single_run').run('x').lives('x', 'b').residency('x', 'resident')
     expect(run.found).toEqual(['single_run: attempts of it live on a and b at once'])
   })
 
-  it('The checker finds a second placement next to the first, and one while an attempt is alive', () => {
+  it('detects a second placement next to the first, and one during a live attempt', () => {
     expect(forged('single_run').run('x').place('x', { node: 'b' }).found).toEqual([
       'single_run: it is placed again while attempt 1 has its place',
       'single_run: it is placed while an attempt of it lives on a',
     ])
   })
 
-  it('takes a second run after the first has ended', () => {
+  it('accepts a second run after the end of the first', () => {
     const run = forged('single_run')
       .submit('x')
       .place('x')
@@ -32,8 +32,8 @@ describe('single_run', () => {
   })
 })
 
-describe('resident_within_capacity', () => {
-  it('sees a placement, a swap-in and a growth beyond what may be resident', () => {
+describe('The rule resident_within_capacity', () => {
+  it('detects a placement, a swap-in and a growth beyond the capacity', () => {
     const placed = forged('resident_within_capacity')
       .run('x', {}, { mib: 500 })
       .submit('y')
@@ -50,7 +50,7 @@ describe('resident_within_capacity', () => {
     expect(grown.found).toHaveLength(1)
   })
 
-  it('counts what is swapped out for nothing, and a raised reserve only when something is added', () => {
+  it('ignores swapped-out tasks, and applies a raised reserve only to later additions', () => {
     const run = forged('resident_within_capacity')
       .run('x', {}, { mib: 500 })
       .residency('x', 'swapped_out')
@@ -63,14 +63,14 @@ describe('resident_within_capacity', () => {
   })
 })
 
-describe('reserve_kept', () => {
-  it('sees a server that holds more than the reserve leaves', () => {
+describe('The rule reserve_kept', () => {
+  it('detects a server that uses VRAM of the reserve', () => {
     expect(forged('reserve_kept').run('x', {}, { mib: 901 }).found).toEqual([
       'reserve_kept: GPU 0 has 99 MiB left, the reserve is 100 MiB',
     ])
   })
 
-  it('lets stay what was there before the reserve was raised', () => {
+  it('accepts tasks that were placed before the reserve was raised', () => {
     const run = forged('reserve_kept').run('x', {}, { mib: 850 })
     expect(
       run.tell('config_changed', null, null, { revision: 1, safety_reserve_mib: 200 }).finish('absent').found,
@@ -79,8 +79,8 @@ describe('reserve_kept', () => {
   })
 })
 
-describe('commit_limit', () => {
-  it('sees a placement beyond the limit, and at 0 % beyond the resident capacity', () => {
+describe('The rule commit_limit', () => {
+  it('detects a placement beyond the limit, and at 0 % beyond the resident capacity', () => {
     const run = forged('commit_limit').run('x', {}, { mib: 800 }).submit('y').place('y', { mib: 701 })
     expect(run.found).toEqual(['commit_limit: 1501 MiB are committed on GPU 0, the limit is 1500 MiB'])
     const off = forged('commit_limit')
@@ -90,7 +90,7 @@ describe('commit_limit', () => {
     expect(off.found).toEqual(['commit_limit: 901 MiB are committed on GPU 0, the limit is 900 MiB'])
   })
 
-  it('The checker finds too much VRAM over the limit, growth beyond it, and a lower limit while a task waits', () => {
+  it('accepts an excess from a growth or a lowered limit while a task waits', () => {
     const run = forged('commit_limit').run('x', {}, { mib: 800 }).submit('y')
     run.tell('growth_granted', 'x', 'a', { demand_mib: 850 })
     run.tell('config_changed', null, null, { revision: 1, default_vram_overcommit_percent: 0 })
@@ -98,8 +98,8 @@ describe('commit_limit', () => {
   })
 })
 
-describe('admission_rules', () => {
-  it('see a task on several GPUs that is placed on fewer, and take one that has all of them', () => {
+describe('The rule admission_rules', () => {
+  it('detects a placement on too few GPUs, and accepts one on all of them', () => {
     const fewer = forged('admission_rules')
       .submit('x', { gpuCount: 2 })
       .place('x', { gpus: [1] })
@@ -112,8 +112,8 @@ describe('admission_rules', () => {
   })
 })
 
-describe('noswap_never_swapped', () => {
-  it('sees it in the events and on the servers', () => {
+describe('The rule noswap_never_swapped', () => {
+  it('detects a swap in events and on servers', () => {
     const run = forged('noswap_never_swapped').run('x', { noswap: 1 }).residency('x', 'swapping_out')
     expect(run.found).toEqual(['noswap_never_swapped: it is noswap, and swapping_out'])
     const server = forged('noswap_never_swapped')
@@ -124,16 +124,16 @@ describe('noswap_never_swapped', () => {
     expect(server.found).toEqual(['noswap_never_swapped: on its server it is noswap, and swapped_out'])
   })
 
-  it('goes by what the client wants now', () => {
+  it('follows the current setting of the client', () => {
     const run = forged('noswap_never_swapped').run('x', { noswap: 1 }).change('x', { noswap: 0 })
     expect(run.lives('x', 'a', { noswap: 0 }).residency('x', 'swapping_out').found).toEqual([])
   })
 })
 
-describe('idle_rule', () => {
+describe('The rule idle_rule', () => {
   const watched = (config = {}) => forged('idle_rule', config).run('x').submit('asks')
 
-  it('sees a victim that is not idle for the idle period, which is inclusive', () => {
+  it('detects a victim before the end of the idle period, which is inclusive', () => {
     expect(
       watched()
         .after(IDLE_MS - 1)
@@ -166,7 +166,7 @@ describe('idle_rule', () => {
     ).toHaveLength(1)
   })
 
-  it('takes an active one after max_residency_seconds, unless it is P0', () => {
+  it('accepts an active victim after max_residency_seconds, unless it is P0', () => {
     const run = watched({ max_residency_seconds: 60 }).run('p0', { priority: 0 }).after(60_000)
     for (const id of ['x', 'p0']) run.lives(id, 'a', { wantsGpu: true })
     expect(run.decide('asks', [{ id: 'x' }]).found).toEqual([])
@@ -175,7 +175,7 @@ describe('idle_rule', () => {
     ])
   })
 
-  it('sees victims that could be none for other reasons', () => {
+  it('detects other tasks that are not eligible', () => {
     const run = watched()
       .run('noswap', { noswap: 1 })
       .run('elsewhere', {}, { node: 'b' })
@@ -205,7 +205,7 @@ describe('idle_rule', () => {
     ])
   })
 
-  it('sees a host that has no room for it', () => {
+  it('detects a host without enough memory', () => {
     const run = forged('idle_rule')
       .run('big', {}, { gpus: [0, 1], mib: 900 })
       .run('away', {}, { gpus: [0, 1], mib: 1200 })
@@ -216,31 +216,31 @@ describe('idle_rule', () => {
     ])
   })
 
-  it('sees a swap-out that no decision names', () => {
+  it('detects a swap-out without a decision', () => {
     expect(watched().after(IDLE_MS).residency('x', 'swapping_out', 'for asks').found).toEqual([
       'idle_rule: no decision swaps it out',
     ])
   })
 })
 
-describe('p0_rule', () => {
+describe('The rule p0_rule', () => {
   const watched = (priority: 0 | 2) =>
     forged('p0_rule').run('p0', { priority: 0 }).run('x').submit('asks', { priority }).after(IDLE_MS)
 
-  it('sees a P0 victim for a task that is not P0', () => {
+  it('detects a P0 victim for a task that is not P0', () => {
     expect(watched(2).decide('asks', [{ id: 'x' }, { id: 'p0', class: 'p0' }]).found).toEqual([
       'p0_rule: it is P0, and swapped out for asks, which is not',
     ])
   })
 
-  it('sees a P0 victim where another was left', () => {
+  it('detects a P0 victim while another candidate was left', () => {
     expect(watched(0).decide('asks', [{ id: 'p0', class: 'p0' }]).found).toEqual([
       'p0_rule: it is P0, and swapped out before x of GPU 0',
     ])
     expect(watched(0).decide('asks', [{ id: 'x' }, { id: 'p0', class: 'p0' }]).found).toEqual([])
   })
 
-  it('takes it where the others are active', () => {
+  it('accepts a P0 victim while other tasks are active', () => {
     expect(
       watched(0)
         .lives('x', 'a', { wantsGpu: true })
@@ -249,8 +249,8 @@ describe('p0_rule', () => {
   })
 })
 
-describe('fairness_bound', () => {
-  it('sees the same one of two swapped out again and again', () => {
+describe('The rule fairness_bound', () => {
+  it('detects repeated swap-outs of the same one of two tasks', () => {
     const run = forged('fairness_bound').run('x').run('y').submit('asks').after(IDLE_MS)
     run.decide('asks', [{ id: 'x' }])
     expect(run.found).toEqual([])
@@ -260,7 +260,7 @@ describe('fairness_bound', () => {
     ])
   })
 
-  it('The checker finds a round closed without a task, and one whose close is not reported', () => {
+  it('detects a round closed without reason, and a closed round that is not reported', () => {
     const run = forged('fairness_bound').run('x').submit('asks').after(IDLE_MS)
     run.decide('asks', [{ id: 'x' }], { closed: ['non_p0'] }).decide('asks', [{ id: 'x' }])
     expect(run.found).toEqual([
@@ -269,7 +269,7 @@ describe('fairness_bound', () => {
     ])
   })
 
-  it('does not compare with one that was active', () => {
+  it('does not compare with a task that was active', () => {
     const run = forged('fairness_bound')
       .run('x')
       .run('y')
@@ -281,7 +281,7 @@ describe('fairness_bound', () => {
     expect(run.found).toEqual([])
   })
 
-  it('does not compare with one whose victim-hood an earlier GPU of the decision has settled', () => {
+  it('does not compare with a task that was chosen for an earlier GPU of the decision', () => {
     const wide = { gpuCount: 2 }
     const run = forged('fairness_bound')
       .run('wide', wide, { gpus: [0, 1] })
@@ -318,11 +318,11 @@ describe('fairness_bound', () => {
   })
 })
 
-describe('group_isolation', () => {
+describe('The rule group_isolation', () => {
   const grouped = () =>
     forged('group_isolation').tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
 
-  it('sees a task without groups on a node of a group, and one with groups on another node', () => {
+  it('detects a task without groups on a node of a group, and the opposite', () => {
     expect(grouped().submit('x').place('x').found).toEqual([
       'group_isolation: it targets no group, the node belongs to g',
     ])
@@ -332,7 +332,7 @@ describe('group_isolation', () => {
     expect(astray.found).toEqual(['group_isolation: it targets g, the node belongs to no group'])
   })
 
-  it('takes any of the groups, and lets stay who was there before', () => {
+  it('accepts any of the groups, and tasks that were placed before the change', () => {
     const run = forged('group_isolation')
       .run('x')
       .tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
@@ -346,11 +346,11 @@ describe('group_isolation', () => {
   })
 })
 
-describe('eventually', () => {
+describe('The assertion eventually', () => {
   const eventually = (that: 'every_feasible_task_runs' | 'all_tasks_finish', withinMs: number | null) =>
     new ForgedRun({ eventually: [{ that, after: 'heal', withinMs }] })
 
-  it('sees a task that never started, unless it could not', () => {
+  it('detects a task that never started although it could', () => {
     const run = eventually('every_feasible_task_runs', null)
       .submit('x')
       .submit('huge', { vramMib: 901 })
@@ -358,7 +358,7 @@ describe('eventually', () => {
     expect(run.end().found).toEqual(['every_feasible_task_runs: it has not started'])
   })
 
-  it('sees one that started too late, and one that still waits past its time', () => {
+  it('detects a task that started too late or still waits after its time', () => {
     const run = eventually('every_feasible_task_runs', 1000)
       .submit('x')
       .submit('y')
@@ -372,7 +372,7 @@ describe('eventually', () => {
     expect(run.after(1000).end().found).toHaveLength(2)
   })
 
-  it('sees one that did not finish, or finished too late', () => {
+  it('detects a task that did not finish, or finished too late', () => {
     expect(eventually('all_tasks_finish', null).run('x').run('y').finish('y').end().found).toEqual([
       'all_tasks_finish: it has not finished',
     ])
@@ -382,11 +382,11 @@ describe('eventually', () => {
   })
 })
 
-describe('sometimes', () => {
+describe('The assertion sometimes', () => {
   const sometimes = (name: ConstructorParameters<typeof ForgedRun>[0]['sometimes']) =>
     new ForgedRun({ sometimes: name ?? [] })
 
-  it('sees that nothing of the kind has happened', () => {
+  it('detects that nothing of the kind has happened', () => {
     const names = [
       'swap_out',
       'swap_in',
@@ -399,7 +399,7 @@ describe('sometimes', () => {
     expect(run.found).toEqual(names.map((name) => `${name}: it has never happened`))
   })
 
-  it('sees that it has', () => {
+  it('accepts that it has happened', () => {
     const run = sometimes([
       'swap_out',
       'swap_in',
@@ -420,7 +420,7 @@ describe('sometimes', () => {
     expect(run.end().found).toEqual([])
   })
 
-  it('A task that still waits at the end counts as waiting if it could ever run', () => {
+  it('counts a task that still waits at the end if it could run', () => {
     expect(sometimes(['task_waits', 'reservation']).submit('x').after(IDLE_MS).end().found).toEqual([])
     expect(
       sometimes(['task_waits']).submit('huge', { vramMib: 901 }).after(IDLE_MS).end().found,
@@ -428,12 +428,12 @@ describe('sometimes', () => {
   })
 })
 
-describe('final', () => {
+describe('The assertion final', () => {
   const final = (metric: string, bounds: { min?: number; max?: number; equals?: number }) =>
     new ForgedRun({ final: [{ metric, min: null, max: null, equals: null, ...bounds }] })
   const waits = { queue_wait_s: { mean: 1, p50: 1, p95: 5, p99: 9 } }
 
-  it('holds a number against its bounds, both inclusive', () => {
+  it('checks a number against its inclusive bounds', () => {
     expect(final('queue_wait_s.p99', { min: 9, max: 9, equals: 9 }).end(waits).found).toEqual([])
     expect(final('queue_wait_s.p99', { max: 8 }).end(waits).found).toEqual([
       'queue_wait_s.p99: it is 9, the most allowed is 8',
@@ -446,13 +446,13 @@ describe('final', () => {
     ])
   })
 
-  it('fails where there is no number', () => {
+  it('fails without a number', () => {
     expect(final('queue_wait_s.p99', { max: 9 }).end().found).toEqual([
       'queue_wait_s.p99: the result has no such number: nothing happened that it counts',
     ])
   })
 
-  it('refuses a metric that no result has, and names the nearest', () => {
+  it('refuses an unknown metric and suggests the most similar one', () => {
     expect(() => final('queue_wait_s.p98', { max: 1 })).toThrow(
       'the result has no number queue_wait_s.p98; did you mean queue_wait_s.p',
     )
@@ -461,14 +461,14 @@ describe('final', () => {
   })
 })
 
-it('a violation says what, when and where', () => {
+it('A violation names rule, time and place', () => {
   const run = forged('reserve_kept').run('x', {}, { mib: 901 })
   expect(run.checker.violations.map(describeViolation)).toEqual([
     'reserve_kept at 1970-01-01T00:16:40.000Z (node a): GPU 0 has 99 MiB left, the reserve is 100 MiB',
   ])
 })
 
-it('of one broken rule 20 violations are told and the others counted, and what else breaks is told too', () => {
+it('20 violations of one rule are listed and the others counted, separately for each rule', () => {
   const final = [{ metric: 'tasks.submitted', min: null, max: 3, equals: null }]
   const run = new ForgedRun({ always: ['group_isolation'], final })
   run.tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
@@ -480,8 +480,6 @@ it('of one broken rule 20 violations are told and the others counted, and what e
     'group_isolation: and 130 more times',
   ])
 })
-
-// ---- the bound as the design states it, every window tried ----
 
 function hasBreach(ids: readonly string[], steps: readonly FairnessStep[]): boolean {
   const rounds = roundsOf(steps)
@@ -502,8 +500,8 @@ interface RoundStep {
 }
 
 /**
- * Victims by whether they were swapped out in the round already; one that was closes it, and belongs to the
- * next.
+ * Victims grouped by whether they were already swapped out in the round; an already swapped victim closes the
+ * round and belongs to the next.
  */
 function roundsOf(steps: readonly FairnessStep[]): RoundStep[] {
   let marked = new Set<string>()
@@ -515,7 +513,10 @@ function roundsOf(steps: readonly FairnessStep[]): RoundStep[] {
   })
 }
 
-/** @param isNewRound the window begins inside its first decision, with the round that this one begins */
+/**
+ * @param isNewRound whether the window begins inside its first decision, with the round that this decision
+ * begins
+ */
 function hasBreachFrom(
   ids: readonly string[],
   steps: readonly RoundStep[],

@@ -1,4 +1,4 @@
-/** The library has a scenario for every kind of fault, and in it every kind does something. */
+/** The library has a scenario for every kind of fault, in which the fault has an effect. */
 import { globSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { runCheckTask } from '../../cli/sim/check-run.ts'
@@ -13,7 +13,7 @@ import { loadScenario } from '../../simulator/scenario/load.ts'
 
 const NO_IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 
-it('every kind of fault fires in a scenario of its own', { timeout: 120_000 }, async () => {
+it('Every kind of fault fires in its own scenario', { timeout: 120_000 }, async () => {
   const fired = new Map<string, number>()
   for (const file of globSync('scenarios/faults/*.scenario.yaml').sort((a, b) => (a < b ? -1 : 1))) {
     if (file.includes('swarm')) continue
@@ -26,7 +26,7 @@ it('every kind of fault fires in a scenario of its own', { timeout: 120_000 }, a
   expect(FAULT_KINDS.filter((kind) => !fired.has(kind))).toEqual([])
 })
 
-it('decisions are timed of every controller, also of those that began after another', async () => {
+it('The decisions of every controller are timed, also of controllers that started later', async () => {
   const text = `
 scenario: timed
 version: 1
@@ -48,14 +48,14 @@ faults: [{ at: 2m, crash: controller, for: 20s }]
   expect([60_000, 300_000].filter((at) => decidedAt.includes(at))).toEqual([60_000, 300_000])
 })
 
-it('a start of a controller that was replaced meanwhile is refused, and every rule holds', async () => {
+it('A start by a replaced controller is refused, and every rule holds', async () => {
   const { scenario } = loadScenario('scenarios/faults/fault-older-controller.scenario.yaml')
   const { counts, violations } = await judge(scenario, openOperatorClient)
   expect(violations).toEqual([])
   expect([counts['start accepted'], counts['start refused stale_epoch']]).toEqual([1, 1])
 })
 
-it('an operator whose controller is away, slow or dies over the request asks again, and is answered once', async () => {
+it('An operator retries while the controller is away, slow or killed, and is answered once', async () => {
   const text = `
 scenario: operator
 version: 1

@@ -7,14 +7,14 @@ import type { Assertions } from '../../simulator/scenario/assertions.ts'
 
 const NO_IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 const DAY_MS = 86_400_000
-/** The longest takes seven seconds alone, more when everything runs at once. */
+/** The longest takes seven seconds alone, and more when everything runs at once. */
 const TIMEOUT_MS = 120_000
 
 const files = globSync('scenarios/**/*.scenario.yaml')
   .sort((a, b) => (a < b ? -1 : 1))
   .filter((file) => assertsSomething(loadScenario(file).scenario.assertions))
 
-describe('a scenario of this project', () => {
+describe('a scenario of the library', () => {
   it.each(files)(
     'holds, and decides as recorded: %s',
     async (file) => {
@@ -22,13 +22,13 @@ describe('a scenario of this project', () => {
       expect(violations).toEqual([])
       expect(
         result?.digest,
-        `if that is meant: make accept SCENARIO=… or headroom sim check --update ${file}`,
+        `to accept the change: make accept SCENARIO=… or headroom sim check --update ${file}`,
       ).toBe(expected?.digest)
     },
     TIMEOUT_MS,
   )
 
-  it('claims all rules that always hold, and that it does something', () => {
+  it('claims all rules, and at least one event and one final condition', () => {
     for (const file of files) {
       const { always, sometimes, final } = loadScenario(file).scenario.assertions
       expect(always.length, file).toBeGreaterThanOrEqual(9)
@@ -39,7 +39,7 @@ describe('a scenario of this project', () => {
 })
 
 it(
-  'over a working week of serving, queue starvation falls and swap starvation rises with the percentage',
+  'For a week of serving, queue starvation falls and swap starvation rises with overcommit',
   async () => {
     const { scenario } = loadScenario('scenarios/two-week-serving.scenario.yaml')
     const queue: number[] = []

@@ -38,7 +38,7 @@ interface VectorSequence {
 
 const GB = 1024
 
-describe('chooseVictims as in the vectors', () => {
+describe('chooseVictims according to the vectors', () => {
   const vectors = readVectors<{ cases: VectorCase[]; sequences: VectorSequence[] }>('victims.json')
 
   it('has cases and sequences', () => {

@@ -20,7 +20,7 @@ interface Counts {
     readonly tasks: number
     readonly nodes: number
     readonly gpus: number
-    /** The model of unknown VRAM that the first pod with such a model requires. */
+    /** Returns the first model of a pod whose VRAM is unknown. */
     readonly first_unknown: string
   }
   readonly tiresias: {
@@ -41,14 +41,14 @@ interface Counts {
 
 const counts = readVectors<Readonly<Record<TraceData['source'], Counts>>>('traces.json')
 
-describe.each(traceData())('$source traces, whole', ({ source, folder }) => {
+describe.each(traceData())('the complete $source traces', ({ source, folder }) => {
   const { openb, tiresias, gavel, azure_llm, swf } = counts[source]
   const nodesFile = join(folder, 'openb_node_list_gpu_node.csv')
   const run = (format: string, file: string, options: ImportOptions): Promise<Imported> =>
     importFile(format, join(folder, file), options)
 
   it.each(['openb_pod_list_default.csv', 'openb_pod_list_gpuspec33.csv', 'openb_pod_list_gpushare60.csv'])(
-    'The import of %s keeps every pod with a GPU and counts the others',
+    'the import of %s keeps every pod with a GPU and counts the others',
     async (file) => {
       const { header, tasks } = await run('openb', file, { nodesFile, vramMap: VRAM_MAP })
       expect(tasks).toHaveLength(openb.tasks)
@@ -83,36 +83,36 @@ describe.each(traceData())('$source traces, whole', ({ source, folder }) => {
       tasks.reduce((total, task) => total + task.gpus * of(task), 0)
     expect(1 - sum((task) => busyMsOf(task.work)) / sum((task) => aloneMsOf(task.work))).toBeCloseTo(0.668, 1)
   })
-  it('The openb fleet has every node and GPU of the list', async () => {
+  it('the openb fleet has every node and GPU of the list', async () => {
     const fleet = await openbFleet(nodesFile, VRAM_MAP)
     expect(fleet.reduce((nodes, entry) => nodes + entry.count, 0)).toBe(openb.nodes)
     expect(fleet.reduce((gpus, entry) => gpus + entry.count * entry.gpus, 0)).toBe(openb.gpus)
   })
-  it('The import of a tiresias file keeps every job', async () => {
+  it('the import of a tiresias file keeps every job', async () => {
     const { header, tasks } = await run('tiresias', 'tiresias_60_job.csv', { vramMib: 10_000 })
     expect(tasks).toHaveLength(tiresias.rows)
     expect(header.dropped).toEqual({})
     const { ms, ...second } = tiresias.second
     expect(tasks[1]).toMatchObject({ ...second, work: { kind: 'duration', ms } })
   })
-  it('The import of a gavel file counts every row, days and GPUs as the source has them', async () => {
+  it('the import of a gavel file has the rows, days and GPUs of the source', async () => {
     const { header, tasks } = await run('gavel', 'gavel_msr_seed0.csv', {})
     expectEveryRow({ header, tasks })
     expect(header.rows).toBe(gavel.rows)
     expect(Math.round(tasks.at(-1)!.at / 86_400_000)).toBe(gavel.days)
     expect(Math.max(...tasks.map(({ gpus }) => gpus))).toBe(gavel.most_gpus)
   })
-  it('The import of azure-llm deals the requests of an hour out to eight servers', async () => {
+  it('the import of azure-llm distributes the requests of an hour over eight servers', async () => {
     const { header, tasks } = await run('azure-llm', 'azure_llm_2023_conv.csv', {})
     expect(header).toMatchObject({ rows: azure_llm.rows, dropped: {} })
     expect(tasks).toHaveLength(8)
     const busyMs = tasks.reduce((sum, { work }) => sum + busyMsOf(work), 0)
-    // Context tokens at 10,000 a second and generated ones at 1,000.
+    // Context tokens at 10,000 a second and generated tokens at 1,000.
     const expectedMs = azure_llm.context_tokens / 10 + azure_llm.generated_tokens
     expect(Math.abs(busyMs / expectedMs - 1)).toBeLessThan(0.001)
     expect(tasks.every(({ work }) => aloneMsOf(work) > 3_400_000)).toBe(true)
   })
-  it('The import of a swf file drops no job and counts four processors as a GPU', async () => {
+  it('the import of a swf file drops no job and counts four processors as a GPU', async () => {
     const { header, tasks } = await run('swf', 'sample_accasim.swf', { processorsPerGpu: 4 })
     expect(header).toMatchObject({ rows: swf.rows, dropped: {} })
     const { ms, ...second } = swf.second

@@ -15,7 +15,7 @@ function streamOf(...chunks: readonly string[]): Response {
   return new Response(body)
 }
 
-test('The feed reads every line ending of server-sent events, and continues after the last id, also one without an event', async () => {
+test('The feed reads every line ending, and continues after the last id', async () => {
   const ids: (string | null)[] = []
   const received: FromFeed[] = []
   const connection = new FeedConnection('/api/v1', null, (message) => received.push(message))

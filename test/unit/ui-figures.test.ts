@@ -1,4 +1,4 @@
-/** What the page shows of a figure: unknown is a dash, 0 is 0. */
+/** How the page shows a figure: unknown is a dash, 0 is 0. */
 import { describe, expect, test } from 'vitest'
 import { columnsFor, perHour } from '../../ui/charts/series-data.ts'
 import {
@@ -20,8 +20,8 @@ import { subjectsOf } from '../../ui/state/response-cache.ts'
 import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
 import type { SeriesBody } from '../../controller/api/schema/series.ts'
 
-describe('figures', () => {
-  test.each([percent, whole, mib, seconds, clockTime])('unknown is a dash', (format) => {
+describe('a figure on the page', () => {
+  test.each([percent, whole, mib, seconds, clockTime])('is a dash if it is unknown', (format) => {
     expect(format(null)).toBe(UNKNOWN)
     expect(format(undefined)).toBe(UNKNOWN)
   })
@@ -43,20 +43,20 @@ describe('figures', () => {
     [overcommitWords(0, 0), 'off'],
     [overcommitWords(null, 50), 'inherits 50 %'],
     [overcommitWords(20, 20), 'override 20 %'],
-  ])('%s', (shown, expected) => {
+  ])('is formatted: %s', (shown, expected) => {
     expect(shown).toBe(expected)
   })
 
-  test('an age is never negative', () => {
+  test('is never a negative age', () => {
     expect(secondsSince('2026-01-01T00:00:10Z', Date.parse('2026-01-01T00:00:00Z'))).toBe(0)
     expect(secondsSince(null, 0)).toBe(null)
   })
 
-  test('every reason has words of its own', () => {
+  test('has separate words for every wait reason', () => {
     const words = WAIT_REASONS.map(reasonWords)
     expect(new Set(words).size).toBe(WAIT_REASONS.length)
     expect(reasonWords('SOMETHING_NEW')).toBe('something new')
-    // The reason is given where a node has enough in total.
+    // This reason means that a node has enough VRAM in total.
     expect(reasonWords('FRAGMENTED')).toBe('enough VRAM in total, but too little on each GPU')
   })
 })
@@ -68,13 +68,13 @@ describe('the address of the broker for a GPU host', () => {
     [['nats://localhost'], 'nats://headroom.test:4222', true],
     [['tls://broker.example:4443', 'tls://other'], 'tls://broker.example:4443', true],
     [['nats://[::1]:5000'], 'nats://headroom.test:5000', true],
-  ] as const)('%j', (urls, url, isKnown) =>
+  ] as const)('is derived from %j', (urls, url, isKnown) =>
     expect(brokerFor(urls, 'headroom.test')).toEqual({ url, isKnown }),
   )
 })
 
 describe('the rule of group names', () => {
-  test('Names what the controller takes', () => {
+  test('names the characters that the controller accepts', () => {
     const words = GroupIdSchema['x-allowed' as keyof typeof GroupIdSchema] as unknown as string
     for (const part of [
       '1 to 200 letters, digits',
@@ -90,14 +90,14 @@ describe('the rule of group names', () => {
   })
 })
 
-describe('columns of a chart', () => {
+describe('the columns of a chart', () => {
   const body = {
     x: [10, 20],
     step_seconds: 10,
     series: [{ scope: 'cluster', name: 'swap_outs', unit: 'swaps', values: [1, null] }],
   } as unknown as SeriesBody
 
-  test('one for each name asked for; what is not there is a gap', () => {
+  test('are those requested, with gaps for missing values', () => {
     expect(columnsFor(body, ['swap_outs', 'swap_ins'])).toEqual([
       [10, 20],
       [1, null],
@@ -108,14 +108,14 @@ describe('columns of a chart', () => {
   })
 })
 
-test('an event makes old what shows it', () => {
+test('An event outdates the data that it changes', () => {
   expect(subjectsOf({ kind: 'task_started' })).toContain('tasks')
   expect(subjectsOf({ kind: 'config_changed' })).toContain('config')
   expect(subjectsOf({ kind: 'node_status' })).toContain('nodes')
 })
 
-describe('sentences of the server', () => {
-  test('what stands between backticks is code, all else stays as it is', () => {
+describe('a message of the server', () => {
+  test('shows text between backticks as code, and other text unchanged', () => {
     expect(proseParts('nothing is drawn. A trace item with `activity` or `sample` is.')).toEqual([
       { text: 'nothing is drawn. A trace item with ', isCode: false },
       { text: 'activity', isCode: true },

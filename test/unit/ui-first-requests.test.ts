@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { firstRequests } from '../../ui/first-requests.ts'
 
-test('the list of tasks is asked for as its address says it; what no page knows is left out', () => {
+test('The list of tasks is requested with the filters of its address, without unknown parameters', () => {
   expect(firstRequests('/tasks', '')).toEqual([
     '/api/v1/summary',
     '/api/v1/tasks?state=running&sort=newest&limit=100',
@@ -11,7 +11,7 @@ test('the list of tasks is asked for as its address says it; what no page knows 
   ).toBe('/api/v1/tasks?q=a%26b&reason=WAITING_VRAM&state=pending&sort=name&limit=100')
 })
 
-test('other pages need the summary first, those of a session nothing of the live controller', () => {
+test('Other pages request the summary first, and pages of a session request no live data', () => {
   for (const path of ['/', '/nodes', '/tasks/t1', '/simulator'])
     expect(firstRequests(path, '?tab=all')).toEqual(['/api/v1/summary'])
   expect(firstRequests('/simulator/s1/tasks', '')).toEqual([])

@@ -1,4 +1,4 @@
-/** The planner's page: how grids are read, what figures are called, and which points are drawn. */
+/** The planner's page: parsing of grids, names of figures, and the drawn points. */
 import { describe, expect, it, test } from 'vitest'
 import type { SweepReportBody, SweptRunBody } from '../../controller/api/schema/sweep-report.ts'
 import { OBJECTIVE_FIGURES, valueOfObjective } from '../../simulator/plan/objective.ts'
@@ -80,14 +80,14 @@ function reportOf(runs: readonly SweptRunBody[]): SweepReportBody {
   return { runs_done: runs.length, runs_planned: runs.length, summary: [], advice: [advice], runs }
 }
 
-describe('a grid', () => {
+describe('a grid of values', () => {
   test.each([
     ['0, 25,50', [0, 25, 50]],
     ['100..200:50, 0', [0, 100, 150, 200]],
     ['1..3, 2', [1, 2, 3]],
     ['0..10:7', [0, 7]],
     ['1000', [1000]],
-  ])('%s', (text, values) => expect(readNumbers(text, PERCENTS)).toEqual({ ok: true, values }))
+  ])('is parsed: %s', (text, values) => expect(readNumbers(text, PERCENTS)).toEqual({ ok: true, values }))
 
   test.each([
     ['', 'at least one'],
@@ -101,12 +101,12 @@ describe('a grid', () => {
     ['0..1000', 'at most 200'],
     ['0..150, 200..350', 'at most 200'],
     ['0..9999999999', 'exceeds 1000'],
-  ])('refuses %j', (text, why) => {
+  ])('is refused: %j', (text, why) => {
     const read = readNumbers(text, PERCENTS)
     expect(read.ok ? '' : read.why).toContain(why)
   })
 
-  it('The planner offers the current setting with the usual percentages', () => {
+  it('offers the current setting with the usual percentages', () => {
     expect([defaultPercents(null), defaultPercents(0), defaultPercents(75), defaultPercents(40)]).toEqual([
       '0..100:25',
       '0..100:25',
@@ -115,7 +115,7 @@ describe('a grid', () => {
     ])
   })
 
-  it('knows the largest seed, and how many runs a sweep may have', () => {
+  it('has a largest seed and a maximum number of runs', () => {
     expect(readNumbers('4294967295', SEEDS).ok).toBe(true)
     expect(readNumbers('4294967296', SEEDS).ok).toBe(false)
     expect([
@@ -137,8 +137,8 @@ describe('a grid', () => {
   })
 })
 
-describe('figures', () => {
-  it('of an objective are those that the advisor takes', () => {
+describe('the figures of the planner', () => {
+  it('for objectives are those that the advisor accepts', () => {
     for (const figure of OBJECTIVE_FIGURES)
       for (const { metrics } of RUNS)
         expect(objectiveFigure(`${figure}<=1`, metrics), figure).toBe(
@@ -154,7 +154,7 @@ describe('figures', () => {
     expect([...words, objectiveWords('slowdown.p95<=2', null)]).toEqual(['4 min 2 s', '12.3 %', '2.1', '—'])
   })
 
-  it('that differ are told, and no others', () => {
+  it('are compared only where they differ', () => {
     const [a, b] = [RUNS[0]!, run(0, 1, 10, 41)].map((each) => ({ name: 'x', figures: figuresOfRun(each) }))
     expect(differencesOf([a!, a!])).toEqual([])
     expect(differencesOf([a!, b!]).map(({ figure }) => figure)).toEqual([
@@ -175,7 +175,7 @@ describe('figures', () => {
     ])
   })
 
-  it('of reports have the runs of a sweep by their digests, and those of a run without its timing', () => {
+  it('in reports have the runs of a sweep by digest, and a run without its timing', () => {
     const summary = {
       settings: {},
       overcommit_percent: 0,
@@ -198,7 +198,7 @@ describe('figures', () => {
   })
 })
 
-describe('charts', () => {
+describe('the charts of the planner', () => {
   it('have the median and the band of each percentage', () => {
     const { x, utilization, starvation } = curvesOf([...RUNS, run(200, 1, null, 3)])
     expect(x).toEqual([0, 50, 100, 200])
@@ -212,7 +212,7 @@ describe('charts', () => {
     expect(starvation.values).toEqual([30, 12, 20, 3])
   })
 
-  it('tell which percentages no other beats', () => {
+  it('name the percentages on the Pareto front', () => {
     expect(paretoOf([...RUNS, run(150, 1, 45, 20)])).toEqual({
       x: [20, 45, 50],
       best: [null, null, 12],
@@ -221,7 +221,7 @@ describe('charts', () => {
     })
   })
 
-  it('mark what is known of current, recommended and knee', () => {
+  it('mark the current and recommended percentages and the knee', () => {
     const [advice] = reportOf(RUNS).advice as [SweepReportBody['advice'][number]]
     expect(marksOf(advice, 0).map(({ name }) => name)).toEqual(['current 0 %', 'recommended 50 %'])
     expect(
@@ -230,14 +230,14 @@ describe('charts', () => {
   })
 })
 
-test('the time left is that of the pace so far', () => {
+test('estimate the remaining time from the pace so far', () => {
   expect(secondsLeft({ at: 0, progress: 0.2 }, { at: 10_000, progress: 0.6 })).toBeCloseTo(10)
   expect(secondsLeft({ at: 0, progress: 0 }, { at: 500, progress: 0.5 })).toBeNull()
   expect(secondsLeft({ at: 0, progress: 0.5 }, { at: 9_000, progress: 0.5 })).toBeNull()
   expect(secondsLeft({ at: 0, progress: 1 }, { at: 0, progress: 1 })).toBe(0)
 })
 
-test('a trace is put on the fleet that is here', () => {
+test('A trace is combined with the current fleet', () => {
   const made = tracedScenario(
     { config: { max_tasks_per_gpu: 4 }, fleet: [{ name: 'a' }], workload: [{ task: {} }] },
     'jobs',
@@ -261,7 +261,7 @@ test('a trace is put on the fleet that is here', () => {
   ])
 })
 
-describe('another field that is varied', () => {
+describe('an additional varied field', () => {
   const text = `scenario: x
 version: 1
 clock: { until: 6h, drain: false, start: 2026-01-01T00:00:00Z }
@@ -272,7 +272,7 @@ workload:
   - { generate: poisson, rate_per_hour: 20, duration: { exponential: { mean: 20m } } }
 `
 
-  it('is one of the scenario, by its own name, with what is written there', () => {
+  it('is a field of the scenario, with its path and current value', () => {
     const fields = variedFields(text)
     expect(fields.slice(0, 8)).toEqual([
       { path: 'config.idle_swap_out_seconds', now: '300' },
@@ -293,7 +293,7 @@ workload:
     expect([variedFields(null), variedFields('scenario: ['), variedFields('- 1').length]).toEqual([[], [], 4])
   })
 
-  it('takes values as the command line does', () => {
+  it('accepts values as the command line does', () => {
     expect(readValues('60..180:60, 300, 10m, true, null, -1, 0.5, 300')).toEqual({
       ok: true,
       values: [60, 120, 180, 300, '10m', true, null, -1, 0.5],
@@ -302,7 +302,7 @@ workload:
       expect(readValues(wrong).ok, wrong).toBe(false)
   })
 
-  it('makes combinations, of which the best keeps what is asked with the highest utilization', () => {
+  it('yields combinations, of which the best keeps its objectives with the highest utilization', () => {
     const [advice] = reportOf(RUNS).advice as [SweepReportBody['advice'][number]]
     const band = (mean: number) => ({ mean, p10: mean, p90: mean, p95: mean })
     const of = (count: number) => ({ 'fleet.0.count': count })

@@ -30,7 +30,7 @@ const CALM: RecoveryBody = {
   ...{ store: { epoch: 2, controller: 'c', event_seq: 8 }, result_unknown: [], quarantined_attempts: 0 },
 }
 
-test('The state of the recovery is one sentence, and names what an operator waits for', () => {
+test('The state of the recovery is one sentence that names the next step', () => {
   const restored = { reason: 'restored', since: '', nodes_awaited: ['a'] } as const
   const said = [
     CALM,
@@ -58,7 +58,7 @@ test('The state of the recovery is one sentence, and names what an operator wait
   ])
 })
 
-test('Of an attempt, unknown is not the same as none', () => {
+test('An unknown property of an attempt is distinct from an empty one', () => {
   const record = { name: 'train', owner: 'ada', command: null }
   expect(statedOwner({ record })).toBe('ada')
   expect(statedOwner({ record: { ...record, owner: null } })).toBe('none stated')

@@ -5,7 +5,7 @@ import { opaque, refreshFrom, subjectsOf } from '../../ui/state/response-cache.t
 
 const STARTED = { kind: 'task_started' } as EventBody
 
-/** A query whose answer takes so long, and what it was told; events come ten times a second. */
+/** A query whose answer takes this long, and its received events; events arrive ten times a second. */
 function page(answerMs: number) {
   const queries = new QueryClient()
   let tell: (events: readonly EventBody[] | null) => void = () => {}
@@ -31,7 +31,7 @@ function page(answerMs: number) {
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('an answer that takes longer than events come is shown all the same, and asked for again', async () => {
+test('An answer that takes longer than the interval of events is shown and requested again', async () => {
   const { data, every, end } = page(1_200)
   every()
   await vi.advanceTimersByTimeAsync(10_000)
@@ -39,7 +39,7 @@ test('an answer that takes longer than events come is shown all the same, and as
   end()
 })
 
-test('a storm of events asks at most twice a second; after the last event it was asked once more', async () => {
+test('A burst of events causes at most two requests per second, and one after the last event', async () => {
   const { data, asked, tell, every, end } = page(10)
   const storm = every()
   await vi.advanceTimersByTimeAsync(10_000)
@@ -56,7 +56,7 @@ test('a storm of events asks at most twice a second; after the last event it was
   end()
 })
 
-test('an opaque answer reads the same and is the same for the same answer; lists and values stay as they are', () => {
+test('An opaque response reads like the original, and equal responses are identical', () => {
   const answer = { items: [{ id: 'a' }], total: 1 }
   const made = opaque(answer) as typeof answer
   expect({ ...made }).toEqual(answer)
@@ -64,12 +64,12 @@ test('an opaque answer reads the same and is the same for the same answer; lists
   expect(JSON.stringify(made)).toBe(JSON.stringify(answer))
   expect(opaque(answer)).toBe(made)
   expect(opaque(made)).toBe(made)
-  // What solid-js/store walks into.
+  // Values that solid-js/store traverses.
   expect([null, Object.prototype]).not.toContain(Object.getPrototypeOf(made))
   for (const same of [null, undefined, 3, 'text', answer.items]) expect(opaque(same)).toBe(same)
 })
 
-test('What happens to the recovery of a store, and to quarantined attempts, makes the recovery screen old', () => {
+test('Events of the recovery and of quarantined attempts refresh the recovery screen', () => {
   for (const kind of ['store_behind', 'recovery', 'attempt_quarantined', 'attempt_settled'] as const) {
     expect(subjectsOf({ kind })).toContain('recovery')
   }

@@ -58,8 +58,8 @@ function placedTask(
 const shown = (bars: ReturnType<typeof residencyBars>) =>
   bars.map(({ row, kind, from, to, decision }) => [row, kind, from / 1000, to / 1000, decision])
 
-describe('bars of residency', () => {
-  test('from placement to end, with the decision behind each', () => {
+describe('the bars of the residency chart', () => {
+  test('run from placement to end, with the decision behind each', () => {
     const events = [
       event(10, 'task_placed', { gpus: [1] }, { decision: 10 }),
       event(12, 'task_started'),
@@ -79,7 +79,7 @@ describe('bars of residency', () => {
     ])
   })
 
-  test('A task without events in the hour is drawn as it is now, on each of its GPUs, idle since its idle time', () => {
+  test('show a task without events in its current state on each of its GPUs', () => {
     const task = placedTask({ gpus: [0, 1], wants_gpu: false, idle_since: at(70) })
     expect(shown(residencyBars(facts({ tasks: [task] })))).toEqual([
       [0, 'active', 0, 70, null],
@@ -92,7 +92,7 @@ describe('bars of residency', () => {
     ])
   })
 
-  test('where a decision saw it idle it was idle; what several saw is one', () => {
+  test('show idle time that decisions saw, merged over decisions', () => {
     const seen = (second: number, idle: number) =>
       ({
         kind: 'swap_out',
@@ -108,7 +108,7 @@ describe('bars of residency', () => {
     ])
   })
 
-  test('The state before the hour follows from the first event; of an ended task, from its number of swaps', () => {
+  test('show the state before the hour according to the first event or the number of swaps', () => {
     const before = (residency: string) =>
       shown(
         residencyBars(
@@ -130,7 +130,7 @@ describe('bars of residency', () => {
     expect(shown(residencyBars(facts({ events, decisions, finished })))).toEqual([[0, 'active', 0, 30, null]])
   })
 
-  test('who returned to the queue is not there, and who is on no known GPU is not drawn', () => {
+  test('leave out requeued tasks and tasks without a known GPU', () => {
     const events = [event(10, 'task_started'), event(20, 'task_returned')]
     expect(residencyBars(facts({ events }))).toEqual([])
     expect(
@@ -151,7 +151,7 @@ describe('bars of residency', () => {
   })
 })
 
-describe('the places of bars', () => {
+describe('the layout of residency bars', () => {
   const bar = (laneKey: string, from: number, to: number, row = 0): GanttBar => ({
     row,
     laneKey,
@@ -160,7 +160,7 @@ describe('the places of bars', () => {
     kind: 'active',
   })
 
-  test('Tasks present at the same time have separate lanes, and a later task reuses a free lane', () => {
+  test('has separate lanes for concurrent tasks, and reuses free lanes', () => {
     const layout = layoutGantt([bar('a', 0, 50), bar('b', 10, 100), bar('c', 50, 100), bar('d', 0, 10, 1)], {
       from: 0,
       to: 100,
@@ -175,7 +175,7 @@ describe('the places of bars', () => {
     expect(barAt(layout, 10, LANE_PX + 2)).toBe(null)
   })
 
-  test('what reaches beyond the frame is cut, and nothing is too narrow to be seen', () => {
+  test('clips bars at the frame, and keeps every bar visible', () => {
     const layout = layoutGantt([bar('a', -50, 200), bar('b', 10, 10)], {
       from: 0,
       to: 100,

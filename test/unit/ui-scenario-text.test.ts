@@ -1,6 +1,6 @@
 /**
- * A form over a scenario's text: what it changes is changed alone, and every result is a scenario that the
- * controller reads.
+ * A form for a scenario's text: it changes only the edited value, and every result is a scenario that the
+ * controller can read.
  */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -52,7 +52,7 @@ function read(text: string): ScenarioText {
   return scenario
 }
 
-/** The lines of the one that the other has not, in order. */
+/** Lines that only the first text has, in order. */
 function linesOnlyIn(text: string, other: string): readonly string[] {
   const known = other.split('\n')
   return text.split('\n').filter((line) => !known.includes(line))
@@ -62,7 +62,7 @@ const changed = (path: Path, value: string, text = TEXT): string =>
   withValue(read(text), path, value) ?? 'null'
 const problemsOf = (text: string): unknown => loadScenario({ text, baseDir: '.' }).scenario
 
-describe('a value', () => {
+describe('a value in the scenario form', () => {
   test.each([
     [['scenario'], 'three', ['scenario: three   # a name']],
     [['seed'], '7', ['seed: 7']],
@@ -96,7 +96,7 @@ describe('a value', () => {
     expect(() => problemsOf(text)).not.toThrow()
   })
 
-  test('is written so that it is read as it was typed', () => {
+  test('is quoted so that it is read as typed', () => {
     for (const value of [
       'true',
       'null',
@@ -117,7 +117,7 @@ describe('a value', () => {
     expect(parse(changed(['seed'], '7')) as object).toMatchObject({ seed: 7 })
   })
 
-  test('is added to what is written as JSON as JSON', () => {
+  test('is added to JSON as JSON', () => {
     const json = JSON.stringify({
       scenario: 'j',
       version: 1,
@@ -141,7 +141,7 @@ describe('a value', () => {
     }
   })
 
-  test('that is no single value, or stands behind an alias, is left to the text', () => {
+  test('can only be edited in the text if it is a collection or an alias', () => {
     const text =
       'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: &g { vram_mib: 1 } }, { name: b, gpu: *g }]\nclock: none\n'
     const scenario = read(text)
@@ -154,7 +154,7 @@ describe('a value', () => {
   })
 })
 
-describe('a value that is taken out', () => {
+describe('a removed value', () => {
   const text = `scenario: two
 version: 1
 seed: 3   # drawn once
@@ -194,7 +194,7 @@ workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]
       ['workload: [{ task: { id: t, at: 10m, vram_mib: 1 } }]'],
     ],
   ] as const)(
-    '%j goes alone, with its line or its record where nothing else is there',
+    'at %j is removed with its line, or with its record if that becomes empty',
     (path, gone, come) => {
       const less = withoutValue(read(text), path) as string
       expect([linesOnlyIn(text, less), linesOnlyIn(less, text)]).toEqual([gone, come])
@@ -202,7 +202,7 @@ workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]
     },
   )
 
-  test('stays where something else would go with it', () => {
+  test('stays if other values would be removed with it', () => {
     const scenario = read('scenario: &n x\nversion: 1\nseed: 1\ndescription: *n\nfleet:\n  - name: a\n')
     expect(withoutValue(scenario, ['scenario'])).toBeNull()
     expect(withoutValue(scenario, ['fleet', 0, 'name'])).toBeNull()
@@ -214,7 +214,7 @@ workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]
     expect(withoutValue(json, ['seed'])).toBe('{ "scenario": "x", "fleet": [] }')
   })
 
-  test('leaves every scenario that comes with Headroom readable, whichever optional field it is', () => {
+  test('leaves every library scenario readable, for every optional field', () => {
     const folder = join(import.meta.dirname, '../../scenarios')
     for (const name of readdirSync(folder).filter((each) => each.endsWith('.scenario.yaml'))) {
       const scenario = read(readFileSync(join(folder, name), 'utf8'))
@@ -240,8 +240,8 @@ workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]
   })
 })
 
-describe('an entry', () => {
-  test('comes at the end of its list, and goes with its line', () => {
+describe('an entry of a list', () => {
+  test('is added at the end of its list, and removed with its line', () => {
     const more = withEntry(read(TEXT), ['fleet'], NEW_ENTRIES.nodes(false)) as string
     expect(linesOnlyIn(more, TEXT)).toEqual([
       '  - { name: "node-{i}", count: 2, gpus: 4, gpu: { vram_mib: 40960 } }',
@@ -255,7 +255,7 @@ describe('an entry', () => {
     expect(withoutEntry(read(TEXT), ['workload'], 0)).toBeNull()
   })
 
-  test('An edit creates its list where it is missing or empty', () => {
+  test('creates its list if that is missing or empty', () => {
     for (const before of [
       'scenario: x\n',
       'scenario: x\nworkload: []\n',
@@ -271,12 +271,12 @@ describe('an entry', () => {
   })
 })
 
-test('what cannot be read is no form: too much, no YAML, no map', () => {
+test('The form is not available for text that is too long, not YAML or not a map', () => {
   for (const text of ['a: [', '- x', 'x', '', `a: ${'x'.repeat(MAX_FORM_CHARACTERS)}`])
     expect(readScenarioText(text)).toBeNull()
 })
 
-test('the first scenario is right, and every entry that can be added keeps it so', () => {
+test('The first scenario is valid, and stays valid with every entry that can be added', () => {
   let text = FIRST_SCENARIO
   for (const [path, kind] of [
     ['fleet', 'nodes'],
@@ -290,7 +290,7 @@ test('the first scenario is right, and every entry that can be added keeps it so
   expect(() => problemsOf(text)).not.toThrow()
 })
 
-test('every field of the scenarios that come with Headroom can be written as it is, and the text stays the same but for quotes', () => {
+test('Every field of the library scenarios can be rewritten without other changes than quotes', () => {
   const folder = join(import.meta.dirname, '../../scenarios')
   for (const name of readdirSync(folder).filter((each) => each.endsWith('.scenario.yaml'))) {
     const text = readFileSync(join(folder, name), 'utf8')

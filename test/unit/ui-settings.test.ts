@@ -1,4 +1,4 @@
-/** What Settings makes of the description of the interface, and of what people type. */
+/** How the settings page uses the API description, and how it parses typed values. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import {
@@ -23,7 +23,7 @@ beforeAll(async () => {
   await api.app.close()
 })
 
-test('the fields are those of the configuration, with their ranges and defaults', () => {
+test('The fields are those of the configuration, with their ranges and defaults', () => {
   expect(fields.map(({ name }) => name)).toEqual(Object.keys(CONFIG_RULES))
   for (const { name, byDefault, min, max, choices, isNullable, meaning } of fields) {
     const rule = CONFIG_RULES[name]
@@ -44,9 +44,9 @@ test('The title of a field has the unit of its name, and its range lists its cho
   expect(rangeOf(field('placement_strategy'))).toMatch(/^one of \w+(, \w+)+$/)
 })
 
-describe('what is typed', () => {
+describe('a typed setting', () => {
   test.each(['1001', '-1', '−1', '1.5', '', ' ', 'abc', '1e2', '0x10', '٣', 'NaN'])(
-    '%j is no percentage',
+    '%j is not a valid percentage',
     (text) => {
       const percent = field('default_vram_overcommit_percent')
       expect(readField(percent, text)).toEqual({ ok: false, why: `Enter ${rangeOf(percent)}.` })
@@ -58,16 +58,16 @@ describe('what is typed', () => {
     ['default_vram_overcommit_percent', ' 1000 ', 1000],
     ['max_residency_seconds', '', null],
     ['placement_strategy', 'spread', 'spread'],
-  ])('%s: %j is %j', (name, text, value) => {
+  ])('%s: %j is parsed as %j', (name, text, value) => {
     expect(readField(field(name), text)).toEqual({ ok: true, value })
   })
 
-  test('An unknown choice is refused', () => {
+  test('is refused if it is an unknown choice', () => {
     expect(readField(field('placement_strategy'), 'worst_fit').ok).toBe(false)
   })
 })
 
-test('differences leave out what is the same and what is no setting; lowering is seen', () => {
+test('differs only in changed settings, and a lower value is recognized', () => {
   const changes = differences(
     { a: 1, b: null, source: 'environment', revision: 0 },
     { a: 2, b: null, source: 'persisted', revision: 1 },

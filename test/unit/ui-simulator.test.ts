@@ -1,6 +1,4 @@
-/**
- * What the pages of the simulator compute: times, lines, figures side by side, and permissions in a session.
- */
+/** Computations of the simulator pages: times, lines, compared figures, and permissions in a session. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -14,7 +12,7 @@ import { clockWords } from '../../ui/format/figures.ts'
 import { readClock, scrubEnd, speedWords, virtualInstant } from '../../ui/pages/simulator/time.ts'
 import { whyNot, type Role } from '../../ui/state/rights.ts'
 
-test('a virtual time is written and read', () => {
+test('A virtual time is formatted and parsed', () => {
   expect([0, 59.9, 3_723, 90_061, null].map(clockWords)).toEqual([
     '0:00:00',
     '0:00:59',
@@ -28,39 +26,39 @@ test('a virtual time is written and read', () => {
   expect(virtualInstant('2026-01-01T01:02:03.456Z')).toBe('2026-01-01 01:02:03 UTC')
 })
 
-test('the scrubber ends with the session, and without an end always lies beyond what was reached', () => {
+test('The scrubber ends with the session, or beyond the reached time if there is no end', () => {
   expect(scrubEnd({ ends_after_seconds: 7_200, virtual_seconds: 10 })).toBe(7_200)
   expect(scrubEnd({ ends_after_seconds: null, virtual_seconds: 0 })).toBe(3_600)
   expect(scrubEnd({ ends_after_seconds: null, virtual_seconds: 4_000 })).toBe(7_200)
 })
 
-test('a place in a text is found by line and column', () => {
+test('A position in a text is found by line and column', () => {
   expect(lineCount('a\nb\n')).toBe(3)
   expect([offsetOf('ab\ncd', 1, 1), offsetOf('ab\ncd', 2, 2), offsetOf('ab\ncd', 9, 1)]).toEqual([0, 4, 5])
 })
 
-test('an answer is a number where it reads as one', () => {
+test('An answer is a number if it looks like one', () => {
   expect(['8', ' 1.5 ', '-2', 'node-2', '1e5'].map(answerOf)).toEqual([8, 1.5, -2, 'node-2', '1e5'])
 })
 
-test('Figures that differ are shown side by side, and no others', () => {
+test('Only different figures are shown side by side', () => {
   expect(figuresOf({ a: 1, same: 2, in: { b: 0.123 }, list: [1] }, { a: 2, same: 2, in: {} })).toEqual([
     { name: 'a', own: '1', reference: '2' },
     { name: 'in.b', own: '0.12', reference: '—' },
   ])
 })
 
-test.each(FAULT_TEMPLATES)('$name: what the form begins with is right in the language', ({ of }) => {
+test.each(FAULT_TEMPLATES)('$name: the initial form content is valid', ({ of }) => {
   const nodes = [{ name: 'node-0', gpuCount: 1 }] as unknown as Parameters<typeof readFaults>[1]
   expect(readFaults(JSON.stringify([{ at: '1m', ...of('node-0') }]), nodes, 'faults')).toHaveLength(1)
 })
 
-describe('in a session', () => {
+describe('permissions in a session', () => {
   const who = (role: Role, name = 'ann') =>
     ({ caller: { name, role, expires_at: null } }) as unknown as SessionBody
   const sim = { mode: 'sim', owner: 'ann' } as const
 
-  test('A submitter has the role operator in an own session, and only views those of others', () => {
+  test('A submitter has the role operator in an own session, and only views other sessions', () => {
     expect(whyNot(who('submitter'), 'operator', sim)).toBeNull()
     expect(whyNot(who('submitter'), 'admin', sim)).toContain('requires role admin')
     expect(whyNot(who('submitter', 'bob'), 'submitter', sim)).toContain('belongs to another user')
@@ -70,7 +68,7 @@ describe('in a session', () => {
     expect(whyNot(who('admin', 'bob'), 'admin', sim)).toBeNull()
   })
 
-  test('the live cluster knows no owner', () => {
+  test('The live cluster has no owner', () => {
     expect(whyNot(who('submitter'), 'operator', { mode: 'live', owner: null })).toContain(
       'requires role operator',
     )
@@ -79,7 +77,7 @@ describe('in a session', () => {
   })
 })
 
-test('the pages of a cluster name no address of the interface themselves', () => {
+test('The pages of a cluster never name an API address themselves', () => {
   const pages = join(import.meta.dirname, '../../ui/pages')
   const files = readdirSync(pages, { recursive: true, encoding: 'utf8' }).filter(
     (name) => /\.tsx?$/.test(name) && !name.startsWith('simulator/'),

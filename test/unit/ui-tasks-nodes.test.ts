@@ -39,14 +39,14 @@ const placement = {
   started_at: '2026-01-01T00:00:00.000Z',
 }
 
-describe('what is said of a task', () => {
-  test('who is swapped out uses 0, who is not placed uses nothing that is known', () => {
+describe('the shown state of a task', () => {
+  test('has used VRAM of 0 while swapped out, and unknown VRAM while not placed', () => {
     expect(usedMib({ placement, residency: 'swapped_out' })).toBe(0)
     expect(usedMib({ placement, residency: 'resident' })).toBe(4096)
     expect(usedMib({ placement: null, residency: 'none' })).toBe(null)
   })
 
-  test('idle is the time since the last use; who wants the GPU is not idle, who has not started neither', () => {
+  test('has an idle time only for a started task that does not want the GPU', () => {
     const now = Date.parse('2026-01-01T00:02:05.000Z')
     const residency = 'resident'
     expect(idleWords({ placement, residency }, now)).toBe('2 min 5 s')
@@ -55,7 +55,7 @@ describe('what is said of a task', () => {
     expect(idleWords({ placement: null, residency: 'none' }, now)).toBe('—')
   })
 
-  test('how long a swapped-out task has been idle is not known where nothing can say that it wants the GPU', () => {
+  test('has no idle time for a swapped-out task that cannot signal', () => {
     const now = Date.parse('2026-01-01T00:02:05.000Z')
     const unable = { ...placement, can_signal: false }
     expect(idleWords({ placement: unable, residency: 'swapped_out' }, now)).toBe('—')
@@ -63,12 +63,12 @@ describe('what is said of a task', () => {
     expect(idleWords({ placement, residency: 'swapped_out' }, now)).toBe('2 min 5 s')
   })
 
-  test('what it asks for is of each GPU', () => {
+  test('has its demand per GPU', () => {
     expect(askedWords({ vram_mib: 16_384, gpu_count: 4 })).toBe('4 × 16.0 GiB')
     expect(askedWords({ vram_mib: null, gpu_count: 1 })).toBe('whole GPU')
   })
 
-  test('residency and reasons in words', () => {
+  test('has words for residency and reasons', () => {
     expect(residencyWords({ residency: 'swapping_in' })).toBe('swapping in')
     expect(residencyWords({ residency: 'none' })).toBe('—')
     expect(reasonOf({ wait: null, end_reason: 'exit' })).toBe('exit')
@@ -80,7 +80,7 @@ describe('what is said of a task', () => {
     expect(factWords({ when: 'now', gpus: [0, 1], reason: null })).toBe('immediately, GPU 0, 1')
   })
 
-  test('facts of events name tasks, have units, and leave out what only counts', () => {
+  test('has event data with task names and units, without internal counters', () => {
     const swap = {
       decision: 3,
       for: 'placement',
@@ -112,8 +112,8 @@ describe('what is said of a task', () => {
   })
 })
 
-describe('the tasks that an event is about', () => {
-  test('A decided swap-out is about the tasks that leave, any other event about its own task', () => {
+describe('the tasks of an event', () => {
+  test("are the victims of a decided swap-out, and otherwise the event's own task", () => {
     const victims = [
       { id: 'v1', gpu: 0 },
       { id: 'v2', gpu: 1 },
@@ -124,13 +124,13 @@ describe('the tasks that an event is about', () => {
     expect(tasksOf({ kind: 'node_status', task_id: null, data: {} })).toEqual([])
   })
 
-  test('The link to all swaps asks for what an option of the filter has', () => {
+  test('The link to all swaps matches an option of the filter', () => {
     expect(EVENT_GROUPS.map(({ kinds }) => kinds)).toContain(SWAP_KINDS)
   })
 })
 
 describe('the address of the list of tasks', () => {
-  test('what is no value is as if it were not there', () => {
+  test('ignores invalid values', () => {
     expect(taskQueryOf({ tab: 'nothing', sort: 'by-colour', priority: '7', node: '' })).toEqual({
       state: 'running',
       sort: 'newest',
@@ -138,7 +138,7 @@ describe('the address of the list of tasks', () => {
     })
   })
 
-  test('filters, order and page are read from it', () => {
+  test('contains filters, order and page', () => {
     const query = taskQueryOf({
       tab: 'pending',
       sort: 'priority',
@@ -161,27 +161,27 @@ describe('the address of the list of tasks', () => {
     expect(isFiltered(taskQueryOf({ tab: 'all' }))).toBe(false)
   })
 
-  test('final tasks have no order by priority or name, and none is asked for', () => {
+  test('has no order by priority or name for final tasks', () => {
     expect(sortsOf('all').map(({ value }) => value)).toEqual(['newest', 'oldest'])
     expect(taskQueryOf({ tab: 'completed', sort: 'name' }).sort).toBe('newest')
-    // They wait for nothing.
+    // Final tasks have no wait reason.
     expect(taskQueryOf({ tab: 'completed', reason: 'NEVER_FITS' }).reason).toBeUndefined()
   })
 })
 
-describe('what cannot be done with a task', () => {
+describe('an action on a task', () => {
   const session = (role: string, name: string) => ({
     body: () => ({ caller: { role, name } }) as never,
     whyNot: () => null,
   })
 
-  test('A submitter changes only own tasks; an operator changes all of them', () => {
+  test('is allowed for a submitter only on own tasks, and for an operator on all', () => {
     expect(whyNotOwn(session('submitter', 'ann'), { owner: 'ann' })).toBe(null)
     expect(whyNotOwn(session('submitter', 'ann'), { owner: 'bob' })).toContain('belongs to bob')
     expect(whyNotOwn(session('operator', 'ann'), { owner: 'bob' })).toBe(null)
   })
 
-  test('each state allows its own', () => {
+  test('is allowed only in certain states', () => {
     const pending = { state: 'pending', residency: 'none', held: false } as const
     const running = { state: 'running', residency: 'resident', held: false } as const
     const over = { state: 'failed', residency: 'none', held: false } as const
@@ -198,10 +198,10 @@ describe('what cannot be done with a task', () => {
   })
 })
 
-describe('what is said of a node', () => {
+describe('the shown state of a node', () => {
   const drain = { since: '', moves_at: null, by: 'ann', tasks_left: 3 }
 
-  test('status, models and groups', () => {
+  test('has status, models and groups', () => {
     expect(statusWords({ status: 'up', cordoned: false, drain: null })).toBe('up')
     expect(statusWords({ status: 'suspect', cordoned: true, drain: null })).toBe('suspect, cordoned')
     expect(statusWords({ status: 'up', cordoned: true, drain })).toBe('up, draining: 3 tasks left')
@@ -237,7 +237,7 @@ describe('the override of a node', () => {
     [null, null],
     [0, 0],
     [20, 4096],
-  ])('%s and %s: what is not touched asks for what is there', (percent, reserve) => {
+  ])('%s and %s: the untouched form requests the current values', (percent, reserve) => {
     const asked = changeOf(draftOf(node(percent, reserve)))
     expect(asked).toEqual({
       ok: true,
@@ -245,22 +245,25 @@ describe('the override of a node', () => {
     })
   })
 
-  test.each(['1001', '-1', '1.5', '', 'abc', '1e2', '9999999999'])('%s is no percentage', (percent) => {
-    const asked = changeOf({ ...draftOf(node(20, null)), percent })
-    expect(asked).toEqual({
-      ok: false,
-      percentProblem: 'Enter a whole number from 0 to 1000.',
-      reserveProblem: null,
-    })
-  })
+  test.each(['1001', '-1', '1.5', '', 'abc', '1e2', '9999999999'])(
+    '%s is not a valid percentage',
+    (percent) => {
+      const asked = changeOf({ ...draftOf(node(20, null)), percent })
+      expect(asked).toEqual({
+        ok: false,
+        percentProblem: 'Enter a whole number from 0 to 1000.',
+        reserveProblem: null,
+      })
+    },
+  )
 
-  test('what is typed and not chosen is not looked at; both problems are told at once', () => {
+  test('ignores typed values that are not selected, and reports both problems at once', () => {
     expect(changeOf({ ...draftOf(node(null, null)), percent: 'abc' }).ok).toBe(true)
     const both = changeOf({ overcommit: 'value', percent: 'x', reserve: 'value', reserveMib: '1048577' })
     expect(both).toMatchObject({ ok: false, reserveProblem: 'Enter a whole number from 0 to 1048576.' })
   })
 
-  test('in words', () => {
+  test('is described in words', () => {
     expect(settingsWords(node(20, null))).toBe('override 20 %, reserve inherits 2 048 MiB')
     expect(settingsWords(node(0, 512))).toBe('off, reserve override 512 MiB')
     expect(settingsWords(node(null, null))).toBe('inherits 50 %, reserve inherits 2 048 MiB')
@@ -268,7 +271,7 @@ describe('the override of a node', () => {
   })
 })
 
-test('why there is no forecast is told without what programs get', () => {
+test('A missing forecast is explained without hints for programs', () => {
   expect(
     noForecastWords('NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.'),
   ).toBe('It is being worked out.')
@@ -276,7 +279,7 @@ test('why there is no forecast is told without what programs get', () => {
   expect(noForecastWords(null)).toBe('There is no forecast.')
 })
 
-describe('nodes in trouble', () => {
+describe('the list of nodes with problems', () => {
   const node = (name: string, more: Partial<NodeBody> = {}): NodeBody =>
     ({
       node_id: name,
@@ -290,7 +293,7 @@ describe('nodes in trouble', () => {
     }) as NodeBody
   const drain = (left: number) => ({ since: '', moves_at: null, by: 'api', tasks_left: left })
 
-  test('are told with what is wrong, those out of reach first, each once', () => {
+  test('describes the problems, unreachable nodes first, each once', () => {
     const lost = node('z', { status: 'unreachable', cordoned: true })
     const full = node('a', {
       vram: { ...node('a').vram, reserve_deficit_mib: 512, over_committed_mib: 20_480 },
@@ -321,7 +324,7 @@ describe('nodes in trouble', () => {
     ])
   })
 
-  test('Every condition that the summary counts has words of its own, and so has a node with it', () => {
+  test('Every condition of the summary has its own words, as has a node with that condition', () => {
     expect(new Set<string>(CONDITIONS)).toEqual(new Set<string>(NODE_CONDITIONS))
     expect(new Set(CONDITIONS.map(conditionWords)).size).toBe(CONDITIONS.length)
     expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual([

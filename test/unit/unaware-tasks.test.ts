@@ -1,7 +1,4 @@
-/**
- * Tasks that stand still while they are swapped out, where nothing tells that work has come for them: a probe
- * brings them back.
- */
+/** Tasks that are stopped while swapped out and cannot signal new work: a probe returns them. */
 import { describe, expect, it } from 'vitest'
 import type { Event } from '../../controller/domain/event.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
@@ -26,13 +23,16 @@ const CONFIG = {
   swap_in_probe_seconds: 300,
   eager_swap_in_seconds: null,
 }
-/** 600 MiB at 1 GiB/s, and 0.1 s. */
+/** 600 MiB at 1 GiB/s, plus 0.1 s. */
 const COPY_MS = 686
-/** `waits` leaves for `other`, and comes back by the probe. */
+/** `waits` is swapped out for `other`, and returns by the probe. */
 const OUT_AT = 2 * MINUTE + COPY_MS
 const BACK_AT = OUT_AT + 5 * MINUTE + COPY_MS
 
-/** One GPU with room for one of two: `waits` does its `work`, `other` comes after 2 min and works for one. */
+/**
+ * One GPU with room for one of two tasks: `waits` runs its `work`; `other` starts after 2 min and runs for
+ * one.
+ */
 function playOne(work: Work, signalsWanted: boolean, commands: readonly Command[] = []): Promise<WorldRun> {
   const tasks = [
     task({ id: 'waits', vramMib: 600, work }),
@@ -58,8 +58,8 @@ function timesOf(events: readonly Event[], taskId: string): readonly (readonly [
   )
 }
 
-describe('a task that stands still while it is swapped out', () => {
-  it('is brought back by the probe, finds its work there, and does it then', async () => {
+describe('a task that is stopped while swapped out', () => {
+  it('is returned by the probe, finds its work, and completes it', async () => {
     const { events, world } = await playOne(phases(1000, 3 * MINUTE, 10_000, 0), false)
     expect(timesOf(events, 'waits')).toEqual([
       ['swapping_out', 2 * MINUTE],
@@ -74,7 +74,7 @@ describe('a task that stands still while it is swapped out', () => {
     expect(world.metrics().starvation_percent.swap).toBe(0)
   })
 
-  it('returns when its work comes, where it can tell', async () => {
+  it('returns when its work arrives if it can signal', async () => {
     const { events, world } = await playOne(phases(1000, 4 * MINUTE, 10_000, 0), true)
     expect(timesOf(events, 'waits').slice(2)).toEqual([
       ['swapping_in', 4 * MINUTE + 1000],
@@ -84,7 +84,7 @@ describe('a task that stands still while it is swapped out', () => {
     expect(world.metrics().unheard_percent).toBeUndefined()
   })
 
-  it('ends when it is back, where nothing was left to do', async () => {
+  it('ends on its return if no work is left', async () => {
     const { events, world } = await playOne(phases(1000, 4 * MINUTE), false)
     expect(timesOf(events, 'waits').slice(-2)).toEqual([
       ['resident', BACK_AT],
@@ -93,7 +93,7 @@ describe('a task that stands still while it is swapped out', () => {
     expect(world.metrics().unheard_percent).toBe(0)
   })
 
-  it('A task is probed repeatedly while there is no room for it, and stays where no task needs its bytes', async () => {
+  it('is probed repeatedly without free VRAM, and stays resident if no task needs the VRAM', async () => {
     const { events } = await playOne(phases(1000, 30 * MINUTE, 1000, 0), false)
     expect(timesOf(events, 'waits').slice(3)).toEqual([
       ['resident', BACK_AT],
@@ -101,7 +101,7 @@ describe('a task that stands still while it is swapped out', () => {
     ])
   })
 
-  it('is brought back all the same when its server has started again meanwhile, and in the middle of its way back', async () => {
+  it('returns even if its server restarts meanwhile or during the return', async () => {
     const commands: Command[] = [
       { at: 4 * MINUTE, restart: 'n' },
       { at: OUT_AT + 5 * MINUTE + 100, restart: 'n' },
@@ -111,7 +111,7 @@ describe('a task that stands still while it is swapped out', () => {
     expect(world.metrics().unheard_percent).toBeGreaterThan(0)
   })
 
-  it('goes on when a server that has started again finds it on its way out, and hears of its work', async () => {
+  it('continues when a restarted server finds it swapping out, and reports its work', async () => {
     const { events } = await playOne(phases(1000, 2 * MINUTE - 800, 10_000, 0), false, [
       { at: 2 * MINUTE + 400, restart: 'n' },
     ])
@@ -119,7 +119,7 @@ describe('a task that stands still while it is swapped out', () => {
     expect(timesOf(events, 'waits').at(-1)).toEqual(['finished', 2 * MINUTE + 10_400])
   })
 
-  it('is in a snapshot as one that cannot tell, and is probed when it would have been', async () => {
+  it('cannot signal in a snapshot either, and keeps its probe time there', async () => {
     const waits = task({ id: 'waits', vramMib: 600, work: phases(1000, 3 * MINUTE, 10_000, 0) })
     const other = task({ id: 'other', at: 2 * MINUTE, vramMib: 600, work: phases(MINUTE, 0) })
     const { world } = await play(

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
 import { unreadVariables } from '../../cli/environment/unread-variables.ts'
 
-it('a variable that nothing reads is told, with the one that was meant, and without its value', () => {
+it('An unused variable is reported with the similar name, and without its value', () => {
   expect(
     unreadVariables({
       CONTROLLER_NATS_PASWORD: 'a secret',
@@ -17,7 +17,7 @@ it('a variable that nothing reads is told, with the one that was meant, and with
   ])
 })
 
-it('all that are read, and what Kubernetes sets for a service of that name, are not', () => {
+it('A used variable, and a variable of a Kubernetes service, is not reported', () => {
   const ours = Object.fromEntries(Object.values(ENVIRONMENT).map(({ name }) => [name, 'x']))
   const ofServices = [
     'CONTROLLER_SERVICE_HOST',

@@ -1,4 +1,4 @@
-/** How much uploads may take, and what is done with those that did not end. */
+/** The limits of uploads, and the removal of incomplete ones. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,8 +18,8 @@ function roomWith(kept: readonly UploadedFile[], freeMib = 1_000, diskMib = 1_00
   return new UploadQuota({ folder: dataDir, limits: LIMITS, kept: () => Promise.resolve(kept), ask })
 }
 
-describe('Room for uploads', () => {
-  it('is bounded for each owner', async () => {
+describe('The space for uploads', () => {
+  it('is limited for each owner', async () => {
     const room = roomWith([
       { owner: 'alice', bytes: 1.5 * MIB },
       { owner: 'bob', bytes: MIB },
@@ -32,7 +32,7 @@ describe('Room for uploads', () => {
     )
   })
 
-  it('is bounded over all owners together', async () => {
+  it('is limited over all owners', async () => {
     const room = roomWith(Array.from({ length: 9 }, (_, i) => ({ owner: `u${i}`, bytes: MIB })))
     const usage = await room.usageOf('new')
     expect(room.whyNot(usage, MIB)).toBeNull()
@@ -52,10 +52,10 @@ describe('Room for uploads', () => {
   })
 })
 
-describe('Uploads that did not end', () => {
+describe('Incomplete uploads', () => {
   const DEAD_PID = 2 ** 22 + 1
 
-  it('are removed at a start, those of a process that still runs are not, and nothing else is', () => {
+  it('are removed at a start, except those of running processes, and no other file is removed', () => {
     const traces = join(dataDir, 'simulations/traces')
     const scenarios = join(dataDir, 'simulations/scenarios')
     for (const folder of [traces, scenarios]) mkdirSync(folder, { recursive: true })
@@ -74,7 +74,7 @@ describe('Uploads that did not end', () => {
     expect(readdirSync(scenarios)).toEqual(['a.scenario.yaml'])
   })
 
-  it('are looked for without making a data folder', () => {
+  it('are searched without creating a data folder', () => {
     expect(removePartialUploads(join(dataDir, 'none'))).toBe(0)
     expect(existsSync(join(dataDir, 'none'))).toBe(false)
   })
